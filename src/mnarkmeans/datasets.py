@@ -1,0 +1,283 @@
+"""Data to try things on: simulated clusters with gaps, and the paper's two real tables.
+
+The real tables belong to others and are not shipped. They are read from a folder you name, from
+the folder in the variable MNARKMEANS_DATA, or downloaded once from the paper's authors' public
+repository and checked against a SHA-256.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Bunch
+
+from mnarkmeans._extras import require
+from mnarkmeans.missingness import ampute
+
+__all__ = ["load_lymphoma", "load_usoskin", "make_gaussian_clusters"]
+
+SOURCE = "https://raw.githubusercontent.com/GXguanxin/MNAR-k-means/HEAD/realdata/"
+SHA256 = {
+    "lymphoma.x.txt": "7694b19ed9fbe09a9dfc79e338d07f933ad63b2c5a35302fec49e65dd44b611a",
+    "lymphoma.y.txt": "102eb1205c25114fe3255799370ffe40d61299dc5ddc7466df7f8bc9ef9ef176",
+    "GSE59739_cleardata_significant.txt": (
+        "15bc0e81818edfd1808a6410899f375784d8b5b8520e2d56e31b934e2d78705c"
+    ),
+}
+
+
+def make_gaussian_clusters(
+    n_samples: int = 300,
+    n_features: int = 2,
+    centers: int | ArrayLike = 3,
+    *,
+    separation: float = 3.0,
+    cluster_std: float = 1.0,
+    mechanism: str | None = "mnar0",
+    strength: float | None = None,
+    fraction: float | None = None,
+    reference: Any = 0.0,
+    drop_empty_rows: bool = True,
+    random_state: int | np.random.Generator | None = None,
+) -> Bunch:
+    """Gaussian clusters with gaps, as in the paper's simulations.
+
+    Every row belongs to a cluster drawn with equal probabilities and is normal around its centre;
+    then values go missing by `mechanism` (see `mnarkmeans.missingness.ampute`).
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Size of the complete table.
+    centers : int or array-like of shape (k, n_features)
+        The centres, or how many: then they are the corners of a regular polygon of side
+        `separation` in the first two features, the first corner at 0, and 0 in all others.
+    separation : float
+        Side of that polygon.
+    cluster_std : float
+        Standard deviation of every feature in every cluster.
+    mechanism : str or None
+        How values go missing; None leaves the data complete.
+    strength, fraction : float, optional
+        One of them, as in `ampute`. With neither, a fraction of 0.3.
+    reference : float or array-like of shape (n_features,)
+        The point near which values go missing.
+    drop_empty_rows : bool
+        Leave out rows that have lost every value.
+    random_state : int, numpy Generator or None
+        Seed.
+
+    Returns
+    -------
+    Bunch
+        ``data`` (with NaN), ``complete`` (the same rows before the loss), ``target`` (cluster of
+        each row), ``centers`` (k, n_features), ``feature_names``, ``DESCR``.
+
+    Examples
+    --------
+    >>> from mnarkmeans.datasets import make_gaussian_clusters
+    >>> toy = make_gaussian_clusters(n_samples=200, centers=3, fraction=0.3, random_state=0)
+    >>> toy.centers.round(2).tolist()
+    [[0.0, 0.0], [3.0, 0.0], [1.5, 2.6]]
+    >>> toy.data.shape == toy.complete.shape
+    True
+    """
+    rng = np.random.default_rng(random_state)
+    points = _centers(centers, n_features, separation)
+    target = rng.integers(len(points), size=n_samples)
+    complete = points[target] + cluster_std * rng.standard_normal((n_samples, points.shape[1]))
+    data = complete.copy()
+    if mechanism is not None:
+        if strength is None and fraction is None:
+            fraction = 0.3
+        data = ampute(
+            complete,
+            mechanism,
+            strength=strength,
+            fraction=fraction,
+            reference=reference,
+            rng=rng,
+        )
+    if drop_empty_rows:
+        kept = ~np.isnan(data).all(axis=1)
+        data, complete, target = data[kept], complete[kept], target[kept]
+    return Bunch(
+        data=data,
+        complete=complete,
+        target=target,
+        centers=points,
+        feature_names=[f"x{j}" for j in range(points.shape[1])],
+        DESCR=f"{len(points)} Gaussian clusters, values missing by {mechanism}",
+    )
+
+
+def _centers(centers: int | ArrayLike, n_features: int, side: float) -> np.ndarray:
+    if np.ndim(centers) > 0:
+        points = np.asarray(centers, dtype=float)
+        if points.ndim != 2 or points.shape[1] != n_features:
+            raise ValueError(
+                f"centers has shape {points.shape}; give (k, n_features) with n_features="
+                f"{n_features}."
+            )
+        return points
+    k = int(centers)  # type: ignore[arg-type]
+    if k < 1:
+        raise ValueError(f"centers must be at least 1, found {centers!r}.")
+    if n_features < (2 if k > 2 else 1):
+        raise ValueError(f"{k} polygon corners need 2 features, found n_features={n_features}.")
+    # Walk along the polygon's sides: each turns by 2 pi / k against the one before.
+    turn = 2 * np.pi * np.arange(k - 1) / k
+    corners = np.vstack([np.zeros(2), side * np.column_stack([np.cos(turn), np.sin(turn)])])
+    points = np.zeros((k, n_features))
+    points[:, :2] = corners.cumsum(axis=0)[:, :n_features]
+    return points
+
+
+def load_lymphoma(folder: str | os.PathLike | None = None, *, standardize: bool = True) -> Bunch:
+    """Lymphoma: 62 samples of 3 kinds, 4026 gene expressions, no gaps.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where lymphoma.x.txt and lymphoma.y.txt lie. Without it, the folder in the variable
+        MNARKMEANS_DATA; without that, a download (once, checked; extra ``datasets``).
+    standardize : bool
+        Bring every gene to mean 0 and standard deviation 1, as the paper does.
+
+    Returns
+    -------
+    Bunch
+        ``data`` (62, 4026), ``target``, ``target_names``, ``feature_names``, ``DESCR``.
+
+    References
+    ----------
+    Jin and Wang, Influential features PCA for high dimensional clustering, 2016.
+
+    Examples
+    --------
+    >>> from mnarkmeans.datasets import load_lymphoma
+    >>> load_lymphoma().data.shape  # doctest: +SKIP
+    (62, 4026)
+    """
+    data = np.loadtxt(_file("lymphoma.x.txt", folder)).T
+    target = np.loadtxt(_file("lymphoma.y.txt", folder)).astype(int)
+    if standardize:
+        data = _standardized(data)
+    return Bunch(
+        data=data,
+        target=target,
+        target_names=np.array(["DLBCL", "FL", "CLL"]),
+        feature_names=[f"gene{j}" for j in range(data.shape[1])],
+        DESCR="Lymphoma microarray: 42 DLBCL, 9 FL and 11 CLL samples, 4026 genes",
+    )
+
+
+def load_usoskin(
+    folder: str | os.PathLike | None = None,
+    *,
+    preparation: str = "paper",
+    max_missing: int | None = 600,
+) -> Bunch:
+    """Usoskin: 622 mouse neurons of 4 kinds, 452 genes; a zero count is a gap.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where GSE59739_cleardata_significant.txt lies. Without it, the folder in the variable
+        MNARKMEANS_DATA; without that, a download (once, checked; extra ``datasets``).
+    preparation : {"paper", "log1p", "counts"}
+        "paper": zeros are missing, every gene is brought to mean 0 and standard deviation 1 of
+        its observed values. "log1p": zeros are missing, the others become log(1 + x), so that the
+        reference 0 still means "not expressed". "counts": expression as measured, zeros included.
+    max_missing : int or None
+        Leave out genes with more gaps than this (389 of 452 genes stay at 600); None keeps all.
+
+    Returns
+    -------
+    Bunch
+        ``data`` (622, genes), ``target``, ``target_names``, ``feature_names``, ``sample_names``,
+        ``DESCR``.
+
+    References
+    ----------
+    Usoskin et al., Unbiased classification of sensory neuron types by large-scale single-cell RNA
+    sequencing, Nature Neuroscience 2015 (GSE59739).
+
+    Examples
+    --------
+    >>> from mnarkmeans.datasets import load_usoskin
+    >>> load_usoskin(preparation="log1p").data.shape  # doctest: +SKIP
+    (622, 389)
+    """
+    if preparation not in ("paper", "log1p", "counts"):
+        raise ValueError(
+            f'preparation must be "paper", "log1p" or "counts", found {preparation!r}.'
+        )
+    path = _file("GSE59739_cleardata_significant.txt", folder)
+    with open(path, newline="") as file:
+        header, *lines = csv.reader(file, delimiter="\t")
+    genes = np.array(header[2:])
+    kinds = np.array([line[1] for line in lines])
+    data = np.array([line[2:] for line in lines], dtype=float)
+
+    if max_missing is not None:
+        kept = (data == 0).sum(axis=0) <= max_missing
+        data, genes = data[:, kept], genes[kept]
+    if preparation != "counts":
+        data = np.where(data == 0, np.nan, data)
+    if preparation == "paper":
+        data = _standardized(data)
+    elif preparation == "log1p":
+        data = np.log1p(data)
+    names, target = np.unique(kinds, return_inverse=True)
+    return Bunch(
+        data=data,
+        target=target,
+        target_names=names,
+        feature_names=list(genes),
+        sample_names=[line[0] for line in lines],
+        DESCR=f"Usoskin scRNA-seq, {len(genes)} genes, prepared as {preparation!r}",
+    )
+
+
+def _standardized(data: np.ndarray) -> np.ndarray:
+    """Mean 0 and sd 1 (n - 1 in the denominator, as R) of the observed values of each feature."""
+    spread = np.nanstd(data, axis=0, ddof=1)
+    return (data - np.nanmean(data, axis=0)) / np.where(spread > 0, spread, 1.0)
+
+
+def _file(name: str, folder: str | os.PathLike | None) -> Path:
+    """The checked file: from the folder named, from MNARKMEANS_DATA, or downloaded once."""
+    folder = folder if folder is not None else os.environ.get("MNARKMEANS_DATA")
+    if folder is None:
+        return _download(name)
+    path = Path(folder) / name
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{name} is not in {Path(folder)}. Give the folder that holds it, or neither a folder "
+            "nor MNARKMEANS_DATA to download it once."
+        )
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found != SHA256[name]:
+        raise ValueError(
+            f"{path} is not the file expected: its SHA-256 is {found}, not {SHA256[name]}. "
+            "Fetch it again."
+        )
+    return path
+
+
+def _download(name: str) -> Path:
+    pooch = require("pooch", "datasets")
+    path = pooch.retrieve(
+        url=SOURCE + name,
+        known_hash=f"sha256:{SHA256[name]}",
+        fname=name,
+        path=pooch.os_cache("mnarkmeans"),
+    )
+    return Path(path)

@@ -1,0 +1,215 @@
+"""Ways for a value to go missing. With x read as the distance from the reference:
+
+    mcar   P(missing) = a                        whatever the value
+    mar    P(missing) = exp(-a d^2)              d: the row's value in a feature that stays complete
+    mnar0  P(missing) = exp(-a x^2)
+    mnar1  P(missing) = 1 / (1 + exp(a x^2))
+    mnar2  missing when |x| < the a-quantile of |x| in the feature
+
+The strength a is given, or solved for so that the expected share of gaps is the one wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import brentq
+from scipy.special import expit
+from sklearn.utils import check_array
+
+Probability = Callable[[np.ndarray, float], np.ndarray]
+
+
+def ampute(
+    X: Any,
+    mechanism: str = "mnar0",
+    *,
+    strength: float | None = None,
+    fraction: float | None = None,
+    reference: Any = 0.0,
+    rng: int | np.random.Generator | None = None,
+) -> Any:
+    """Return a copy of `X` in which some values have gone missing (NaN).
+
+    Parameters
+    ----------
+    X : array-like or pandas DataFrame of shape (n_samples, n_features)
+        Numbers; entries that are missing already stay missing.
+    mechanism : {"mcar", "mar", "mnar0", "mnar1", "mnar2"}
+        What decides whether a value is lost: nothing ("mcar"), another feature of the same row
+        ("mar": the first complete feature, which stays complete), or the value's own distance
+        from the reference (the paper's three mechanisms).
+    strength : float, optional
+        The parameter a of the mechanism: a probability (mcar), a quantile (mnar2), or a rate at
+        which missingness decays with the squared distance (others; larger means fewer gaps).
+    fraction : float, optional
+        Instead of the strength: the expected share of missing entries of the whole table.
+    reference : float or array-like of shape (n_features,)
+        The point near which values go missing (mar, mnar0, mnar1, mnar2).
+    rng : int, numpy Generator or None
+        Seed.
+
+    Returns
+    -------
+    ndarray (float32 stays float32) or DataFrame
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mnarkmeans.missingness import ampute
+    >>> X = np.random.default_rng(0).normal(size=(1000, 4))
+    >>> holes = ampute(X, "mnar0", fraction=0.3, rng=0)
+    >>> round(float(np.isnan(holes).mean()), 1)
+    0.3
+    >>> bool(np.abs(X[np.isnan(holes)]).mean() < np.abs(X[~np.isnan(holes)]).mean())
+    True
+    """
+    if sp.issparse(X):
+        raise TypeError(
+            "X is sparse: entries that are not stored already count as missing. "
+            "Give a dense array of the complete data."
+        )
+    values = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+    draw = _mechanism(mechanism)
+    distance = _distance_from(reference, values)
+    if mechanism == "mar":
+        distance = _driver(distance)
+    if (strength is None) == (fraction is None):
+        raise ValueError(
+            "Give either strength= or fraction=, "
+            f"found strength={strength!r} and fraction={fraction!r}."
+        )
+    if strength is None:
+        strength = _solve_strength(mechanism, distance, np.isnan(values), fraction)
+    _check_strength(mechanism, strength)
+    probability = np.nan_to_num(draw(distance, strength), nan=1.0)
+    lost = np.random.default_rng(rng).random(values.shape) < probability
+    if hasattr(X, "iloc"):
+        return X.astype(float).mask(lost | np.isnan(values))
+    return np.where(lost, values.dtype.type(np.nan), values)
+
+
+# --- the mechanisms: distance from the reference (NaN where missing) and strength -> probability
+
+
+def _mcar(x: np.ndarray, a: float) -> np.ndarray:
+    return np.full(x.shape, a)
+
+
+def _mnar0(x: np.ndarray, a: float) -> np.ndarray:
+    return np.exp(-a * x**2)
+
+
+def _mnar1(x: np.ndarray, a: float) -> np.ndarray:
+    return expit(-a * x**2)
+
+
+def _mnar2(x: np.ndarray, a: float) -> np.ndarray:
+    size = np.abs(x)
+    some = ~np.isnan(size).all(axis=0)
+    cut = np.zeros(size.shape[1])
+    cut[some] = np.nanquantile(size[:, some], a, axis=0)
+    return (size < cut).astype(float)
+
+
+MECHANISMS: dict[str, Probability] = {
+    "mcar": _mcar,
+    "mar": _mnar0,  # the same curve, read on the driver's distance
+    "mnar0": _mnar0,
+    "mnar1": _mnar1,
+    "mnar2": _mnar2,
+}
+
+
+def _mechanism(name: str) -> Probability:
+    if name not in MECHANISMS:
+        known = ", ".join(map(repr, MECHANISMS))
+        raise ValueError(f"mechanism must be one of {known}; found {name!r}.")
+    return MECHANISMS[name]
+
+
+def _distance_from(reference: Any, values: np.ndarray) -> np.ndarray:
+    point = np.asarray(reference, dtype=float)
+    if point.ndim > 1 or (point.ndim == 1 and len(point) != values.shape[1]):
+        raise ValueError(
+            f"reference has shape {point.shape} and X has {values.shape[1]} features; "
+            "give one number, or one per feature."
+        )
+    if not np.isfinite(point).all():
+        raise ValueError(f"reference must be finite, found {reference!r}.")
+    return values.astype(np.float64) - point
+
+
+def _driver(distance: np.ndarray) -> np.ndarray:
+    """Every column read as the driver's distance; the driver itself infinitely far, so kept."""
+    complete = np.flatnonzero(~np.isnan(distance).any(axis=0))
+    if distance.shape[1] < 2 or complete.size == 0:
+        raise ValueError(
+            'mechanism="mar" needs at least two features, one of them without gaps: found '
+            f"{distance.shape[1]} feature(s), {complete.size} of them complete."
+        )
+    driven = np.repeat(distance[:, [complete[0]]], distance.shape[1], axis=1)
+    driven[:, complete[0]] = np.inf
+    return driven
+
+
+def _check_strength(mechanism: str, strength: float) -> None:
+    bounded = mechanism in ("mcar", "mnar2")
+    top = 1.0 if bounded else np.inf
+    if not (np.isfinite(strength) and 0 <= strength <= top):
+        wanted = "between 0 and 1" if bounded else "a finite number >= 0"
+        raise ValueError(f"strength of {mechanism!r} must be {wanted}, found {strength!r}.")
+
+
+def _solve_strength(
+    mechanism: str, distance: np.ndarray, missing: np.ndarray, fraction: float
+) -> float:
+    """The strength at which the expected share of missing entries is `fraction`."""
+    already = missing.mean()
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"fraction must lie between 0 and 1, found {fraction!r}.")
+    if fraction < already:
+        raise ValueError(
+            f"fraction={fraction} was asked for, but {already:.3f} of X is missing already."
+        )
+    draw = MECHANISMS[mechanism]
+
+    def excess(strength: float) -> float:
+        probability = np.where(missing, 1.0, draw(distance, strength))
+        return float(probability.mean()) - fraction
+
+    if mechanism in ("mcar", "mnar2"):
+        return _root(excess, 0.0, 1.0, mechanism, fraction)
+    squares = distance[np.isfinite(distance)] ** 2
+    scale = np.median(squares[squares > 0]) if (squares > 0).any() else 1.0
+    reach = 1e12
+    return float(
+        np.exp(
+            _root(
+                lambda log_a: excess(np.exp(log_a)),
+                np.log(1 / (reach * scale)),
+                np.log(reach / scale),
+                mechanism,
+                fraction,
+            )
+        )
+    )
+
+
+def _root(
+    excess: Callable[[float], float], low: float, high: float, mechanism: str, fraction: float
+) -> float:
+    at_low, at_high = excess(low), excess(high)
+    for end, value in ((low, at_low), (high, at_high)):
+        if abs(value) < 1e-9:
+            return end
+    if at_low * at_high > 0:
+        least, most = sorted((at_low + fraction, at_high + fraction))
+        raise ValueError(
+            f"{mechanism!r} cannot make {fraction} of this table missing: "
+            f"it reaches from {least:.3f} to {most:.3f}."
+        )
+    return float(brentq(excess, low, high, xtol=1e-12))

@@ -1,0 +1,155 @@
+"""Simulated clusters, the two real tables, and files that are not what they claim to be."""
+
+import functools
+import hashlib
+import http.server
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mnarkmeans import datasets
+from mnarkmeans.datasets import load_lymphoma, load_usoskin, make_gaussian_clusters
+
+
+@pytest.fixture(scope="module")
+def folder():
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    path = Path(os.environ.get("MNARKMEANS_DATA", beside))
+    if not (path / "lymphoma.x.txt").is_file():
+        pytest.skip("real data not found: set MNARKMEANS_DATA to the folder that holds them")
+    return path
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_polygon_centres_are_the_papers(k):
+    a = 3.0
+    paper = {
+        2: [(0, 0), (a, 0)],
+        3: [(0, 0), (a, 0), (a / 2, a * np.sqrt(3) / 2)],
+        4: [(0, 0), (a, 0), (a, a), (0, a)],
+    }[k]
+    toy = make_gaussian_clusters(50, 5, k, separation=a, random_state=0)
+    np.testing.assert_allclose(toy.centers[:, :2], paper, atol=1e-12)
+    assert not toy.centers[:, 2:].any()
+
+
+def test_rows_are_normal_around_their_centre():
+    toy = make_gaussian_clusters(20_000, 3, 4, cluster_std=0.5, mechanism=None, random_state=0)
+    residual = toy.complete - toy.centers[toy.target]
+    assert residual.std() == pytest.approx(0.5, rel=0.02)
+    np.testing.assert_allclose(np.bincount(toy.target) / 20_000, 0.25, atol=0.02)
+    np.testing.assert_array_equal(toy.data, toy.complete)
+
+
+def test_gaps_share_and_dropped_rows():
+    toy = make_gaussian_clusters(5000, 2, 3, fraction=0.4, random_state=0)
+    assert not np.isnan(toy.data).all(axis=1).any()
+    assert len(toy.data) == len(toy.complete) == len(toy.target) < 5000
+    whole = make_gaussian_clusters(5000, 2, 3, fraction=0.4, drop_empty_rows=False, random_state=0)
+    assert np.isnan(whole.data).mean() == pytest.approx(0.4, abs=0.02)
+    observed = ~np.isnan(toy.data)
+    np.testing.assert_array_equal(toy.data[observed], toy.complete[observed])
+
+
+def test_centres_may_be_given():
+    given = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    np.testing.assert_array_equal(make_gaussian_clusters(10, 3, given).centers, given)
+    with pytest.raises(ValueError, match="n_features=2"):
+        make_gaussian_clusters(10, 2, given)
+    with pytest.raises(ValueError, match="at least 1"):
+        make_gaussian_clusters(10, 2, 0)
+    with pytest.raises(ValueError, match="need 2 features"):
+        make_gaussian_clusters(10, 1, 3)
+
+
+def test_same_seed_same_data():
+    one, two = (make_gaussian_clusters(random_state=4) for _ in range(2))
+    np.testing.assert_array_equal(one.data, two.data)
+
+
+def test_lymphoma(folder):
+    data = load_lymphoma(folder)
+    assert data.data.shape == (62, 4026)
+    np.testing.assert_array_equal(np.bincount(data.target), [42, 9, 11])
+    np.testing.assert_allclose(data.data.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(data.data.std(axis=0, ddof=1), 1)
+    assert load_lymphoma(folder, standardize=False).data[0, 0] == -0.3779942
+
+
+def test_usoskin_as_the_paper_prepares_it(folder):
+    data = load_usoskin(folder)
+    assert data.data.shape == (622, 389)
+    assert dict(zip(data.target_names, np.bincount(data.target), strict=True)) == {
+        "NF": 139,
+        "NP": 169,
+        "PEP": 81,
+        "TH": 233,
+    }
+    np.testing.assert_allclose(np.nanmean(data.data, axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(np.nanstd(data.data, axis=0, ddof=1), 1)
+
+
+def test_usoskin_other_preparations(folder):
+    counts = load_usoskin(folder, preparation="counts", max_missing=None)
+    logged = load_usoskin(folder, preparation="log1p", max_missing=None)
+    assert counts.data.shape == logged.data.shape == (622, 452)
+    np.testing.assert_array_equal(np.isnan(logged.data), counts.data == 0)
+    np.testing.assert_allclose(np.nan_to_num(logged.data), np.log1p(counts.data))
+    with pytest.raises(ValueError, match="found 'zscore'"):
+        load_usoskin(folder, preparation="zscore")
+
+
+def test_folder_from_the_environment(folder, monkeypatch):
+    monkeypatch.setenv("MNARKMEANS_DATA", str(folder))
+    assert load_lymphoma().data.shape == (62, 4026)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"lymphoma\.x\.txt is not in"):
+        load_lymphoma(tmp_path)
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    (tmp_path / "lymphoma.x.txt").write_text("1 2 3")
+    with pytest.raises(ValueError, match="SHA-256"):
+        load_lymphoma(tmp_path)
+
+
+@pytest.fixture
+def served(tmp_path, monkeypatch):
+    """A small file offered by a web server on this machine, as if it were the source."""
+    pytest.importorskip("pooch")
+    site, cache = tmp_path / "site", tmp_path / "cache"
+    site.mkdir()
+    (site / "lymphoma.y.txt").write_text("0\n1\n2\n")
+    handler = functools.partial(_QuietHandler, directory=str(site))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr(datasets, "SOURCE", f"http://127.0.0.1:{server.server_port}/")
+    monkeypatch.setattr("pooch.os_cache", lambda project: cache)
+    monkeypatch.delenv("MNARKMEANS_DATA", raising=False)
+    yield site
+    server.shutdown()
+    server.server_close()
+
+
+class _QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+def test_download_once_and_checked(served, monkeypatch):
+    digest = hashlib.sha256((served / "lymphoma.y.txt").read_bytes()).hexdigest()
+    monkeypatch.setitem(datasets.SHA256, "lymphoma.y.txt", digest)
+    path = datasets._file("lymphoma.y.txt", None)
+    assert path.read_text() == "0\n1\n2\n"
+    (served / "lymphoma.y.txt").unlink()
+    assert datasets._file("lymphoma.y.txt", None) == path  # from the cache
+
+
+def test_download_of_something_else_is_refused(served):
+    with pytest.raises(ValueError, match="hash"):
+        datasets._file("lymphoma.y.txt", None)

@@ -1,0 +1,227 @@
+"""Scores against scikit-learn on complete data, and against slow loops on data with gaps."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn.metrics as skm
+
+from mnarkmeans.metrics import (
+    calinski_harabasz_score,
+    center_mse,
+    clustering_error_rate,
+    davies_bouldin_score,
+    silhouette_score,
+)
+
+
+class Fitted:
+    """The public face of a fitted model: centres, penalty, reference, labels of any rows."""
+
+    missing_values = np.nan
+
+    def __init__(self, centers, labels, lam=1.0, reference=0.0):
+        self.cluster_centers_ = np.asarray(centers, dtype=float)
+        self.n_features_in_ = self.cluster_centers_.shape[1]
+        self.lam_ = lam
+        self.reference_ = np.broadcast_to(np.asarray(reference, float), self.n_features_in_)
+        self._labels = np.asarray(labels)
+
+    def predict(self, X):
+        return self._labels
+
+
+@pytest.fixture(params=[0.0, 0.4, 1.0, 6.0])
+def lam(request):
+    return request.param
+
+
+@pytest.fixture
+def case(lam):
+    """60 rows with gaps around three centres, one row without any value."""
+    rng = np.random.default_rng(0)
+    truth = np.array([[0, 0, 0, 0], [3, 0, 0, 1], [1, 3, 0, 2.0]])
+    labels = rng.integers(3, size=60)
+    X = truth[labels] + rng.normal(size=(60, 4))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[7] = np.nan
+    reference = np.array([0.3, -0.2, 0.0, 0.1])
+    return X, Fitted(truth, labels, lam, reference)
+
+
+def slow_row_to_point(x, y, lam, c):
+    return sum(
+        lam * (y[j] - c[j]) ** 2 if np.isnan(x[j]) else (x[j] - y[j]) ** 2 for j in range(len(x))
+    )
+
+
+def slow_row_to_row(x, y, lam, c):
+    total = 0.0
+    for j in range(len(x)):
+        if not np.isnan(x[j]) and not np.isnan(y[j]):
+            total += (x[j] - y[j]) ** 2
+        elif not np.isnan(x[j]) or not np.isnan(y[j]):
+            total += lam * (np.nansum([x[j], y[j]]) - c[j]) ** 2
+    return total
+
+
+def slow_centre(rows, lam, c):
+    centre = np.array(c, dtype=float)
+    for j in range(rows.shape[1]):
+        seen = rows[~np.isnan(rows[:, j]), j] - c[j]
+        pull = len(seen) + lam * (len(rows) - len(seen))
+        if pull > 0:
+            centre[j] += seen.sum() / pull
+    return centre
+
+
+def seen_rows(X, model):
+    seen = ~np.isnan(X).all(axis=1)
+    return X[seen], model.predict(X)[seen]
+
+
+def test_cer_counts_the_pairs_judged_differently():
+    rng = np.random.default_rng(0)
+    one, two = rng.integers(4, size=40), rng.integers(3, size=40)
+    differ = [(one[i] == one[j]) != (two[i] == two[j]) for i, j in combinations(range(40), 2)]
+    assert clustering_error_rate(one, two) == pytest.approx(np.mean(differ))
+    assert clustering_error_rate(one, two) == pytest.approx(1 - skm.rand_score(one, two))
+    assert clustering_error_rate([1], [5]) == 0.0
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        clustering_error_rate([1, 2], [1, 2, 3])
+
+
+def test_center_mse_sums_over_true_centres():
+    assert center_mse([[0, 0], [4, 0]], [[0, 1], [0, 3]]) == pytest.approx(1 + 17)
+    with pytest.raises(ValueError, match="centers_true has 2 features"):
+        center_mse([[0, 0]], [[0, 0, 0]])
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_complete_data_give_scikit_learns_values(lam, offset):
+    rng = np.random.default_rng(1)
+    labels = rng.integers(3, size=80)
+    X = rng.normal(size=(80, 5)) + 2 * labels[:, None] + offset
+    model = Fitted([X[labels == g].mean(axis=0) for g in range(3)], labels, lam)
+    assert silhouette_score(X, model, method="full") == pytest.approx(
+        skm.silhouette_score(X, labels)
+    )
+    assert calinski_harabasz_score(X, model) == pytest.approx(
+        skm.calinski_harabasz_score(X, labels)
+    )
+    assert davies_bouldin_score(X, model) == pytest.approx(skm.davies_bouldin_score(X, labels))
+
+
+def test_full_silhouette_on_gaps(case, lam):
+    X, model = case
+    rows, labels = seen_rows(X, model)
+    D = np.array(
+        [[np.sqrt(slow_row_to_row(x, y, lam, model.reference_)) for y in rows] for x in rows]
+    )
+    expected = skm.silhouette_score(D, labels, metric="precomputed")
+    assert silhouette_score(X, model, method="full") == pytest.approx(expected)
+
+
+def test_full_silhouette_does_not_depend_on_the_block_size(case, monkeypatch):
+    X, model = case
+    whole = silhouette_score(X, model, method="full")
+    monkeypatch.setattr("mnarkmeans.metrics._BLOCK_ENTRIES", 200)
+    assert silhouette_score(X, model, method="full") == pytest.approx(whole)
+
+
+def test_simplified_silhouette_on_gaps(case, lam):
+    X, model = case
+    values = []
+    for x, label in zip(*seen_rows(X, model), strict=True):
+        d = [
+            np.sqrt(slow_row_to_point(x, y, lam, model.reference_)) for y in model.cluster_centers_
+        ]
+        a, b = d.pop(label), min(d)
+        values.append((b - a) / max(a, b))
+    assert silhouette_score(X, model) == pytest.approx(np.mean(values))
+
+
+def test_calinski_harabasz_on_gaps(case, lam):
+    X, model = case
+    rows, labels = seen_rows(X, model)
+    c = model.reference_
+
+    def loss(members):
+        centre = slow_centre(members, lam, c)
+        return sum(slow_row_to_point(x, centre, lam, c) for x in members)
+
+    within = sum(loss(rows[labels == g]) for g in range(3))
+    expected = (loss(rows) - within) / 2 / (within / (len(rows) - 3))
+    assert calinski_harabasz_score(X, model) == pytest.approx(expected)
+
+
+def test_davies_bouldin_on_gaps(case, lam):
+    X, model = case
+    rows, labels = seen_rows(X, model)
+    c = model.reference_
+    centres = [slow_centre(rows[labels == g], lam, c) for g in range(3)]
+    spread = [
+        np.mean([np.sqrt(slow_row_to_point(x, m, lam, c)) for x in rows[labels == g]])
+        for g, m in enumerate(centres)
+    ]
+
+    def apart(g, m):
+        """Root mean square over the rows of both clusters of the centres' distance they see."""
+        squares = [
+            sum(
+                (lam if np.isnan(x[j]) else 1) * (centres[g][j] - centres[m][j]) ** 2
+                for j in range(4)
+            )
+            for x in rows[(labels == g) | (labels == m)]
+        ]
+        return np.sqrt(np.mean(squares))
+
+    worst = [
+        max((spread[g] + spread[m]) / apart(g, m) for m in range(3) if m != g) for g in range(3)
+    ]
+    assert davies_bouldin_score(X, model) == pytest.approx(np.mean(worst))
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        silhouette_score,
+        lambda X, model: silhouette_score(X, model, method="full"),
+        calinski_harabasz_score,
+        davies_bouldin_score,
+    ],
+)
+def test_sparse_and_coded_gaps_equal_nan(case, score):
+    X, model = case
+    expected = score(X, model)
+    seen = ~np.isnan(X)
+    sparse = sp.csr_array((X[seen], np.nonzero(seen)), shape=X.shape)
+    assert score(sparse, model) == pytest.approx(expected)
+    model.missing_values = -999.0
+    assert score(np.where(seen, X, -999.0), model) == pytest.approx(expected)
+
+
+def test_sample_is_seeded_and_bounded(case):
+    X, model = case
+    one, two = (silhouette_score(X, model, sample_size=30, random_state=3) for _ in range(2))
+    assert one == two
+    with pytest.raises(ValueError, match="59 usable rows, found 600"):
+        silhouette_score(X, model, sample_size=600)
+
+
+def test_rows_alone_in_their_cluster_count_zero():
+    X = np.array([[0.0], [0.2], [9.0]])
+    model = Fitted([[0.1], [9.0]], [0, 0, 1])
+    expected = skm.silhouette_score(X, [0, 0, 1])
+    assert silhouette_score(X, model, method="full") == pytest.approx(expected)
+
+
+def test_mistakes_are_named(case):
+    X, model = case
+    with pytest.raises(ValueError, match="found 'fast'"):
+        silhouette_score(X, model, method="fast")
+    one_cluster = Fitted(np.zeros((1, 4)), np.zeros(60, int))
+    for score in (silhouette_score, calinski_harabasz_score, davies_bouldin_score):
+        with pytest.raises(ValueError, match=r"fall into 1 cluster\(s\)"):
+            score(X, one_cluster)

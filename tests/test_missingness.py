@@ -1,0 +1,129 @@
+"""ampute: each mechanism against its formula, the share solved for, and what it refuses."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mnarkmeans.missingness import ampute
+
+ALL = ["mcar", "mar", "mnar0", "mnar1", "mnar2"]
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).normal(1.0, 2.0, size=(4000, 5))
+
+
+@pytest.mark.parametrize("mechanism", ALL)
+@pytest.mark.parametrize("fraction", [0.1, 0.3, 0.45])
+def test_fraction_is_met(X, mechanism, fraction):
+    share = np.isnan(ampute(X, mechanism, fraction=fraction, rng=1)).mean()
+    assert share == pytest.approx(fraction, abs=0.015)
+
+
+@pytest.mark.parametrize("mechanism", ALL)
+def test_fraction_is_met_when_some_entries_are_missing_already(X, mechanism):
+    holes = X.copy()
+    holes[::3, 1:] = np.nan
+    amputed = ampute(holes, mechanism, fraction=0.5, rng=1)
+    assert np.isnan(amputed).mean() == pytest.approx(0.5, abs=0.015)
+    assert np.isnan(amputed)[np.isnan(holes)].all()
+
+
+@pytest.mark.parametrize("mechanism", ALL)
+def test_values_that_stay_are_untouched_and_so_is_the_input(X, mechanism):
+    before = X.copy()
+    amputed = ampute(X, mechanism, fraction=0.3, rng=1)
+    np.testing.assert_array_equal(X, before)
+    kept = ~np.isnan(amputed)
+    np.testing.assert_array_equal(amputed[kept], X[kept])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "formula"),
+    [
+        ("mnar0", lambda x: np.exp(-0.7 * x**2)),
+        ("mnar1", lambda x: 1 / (1 + np.exp(0.7 * x**2))),
+        ("mcar", lambda x: np.full(x.shape, 0.7)),
+    ],
+)
+def test_share_missing_near_a_value_follows_the_formula(mechanism, formula):
+    for value in (0.0, 0.5, 1.5):
+        column = np.full((20_000, 1), value)
+        share = np.isnan(ampute(column, mechanism, strength=0.7, rng=3)).mean()
+        assert share == pytest.approx(formula(np.array([value]))[0], abs=0.015)
+
+
+def test_mnar2_cuts_below_the_quantile_of_each_feature():
+    X = np.array([[1.0, -10.0], [-2.0, 20.0], [3.0, 30.0], [-4.0, -40.0], [5.0, 50.0]])
+    lost = np.isnan(ampute(X, "mnar2", strength=0.5))
+    np.testing.assert_array_equal(lost, [[1, 1], [1, 1], [0, 0], [0, 0], [0, 0]])
+
+
+def test_mar_depends_on_the_complete_feature_only(X):
+    amputed = ampute(X, "mar", fraction=0.4, rng=1)
+    lost = np.isnan(amputed[:, 1:])
+    assert not np.isnan(amputed[:, 0]).any()
+    near = np.abs(X[:, 0]) < 0.5
+    assert lost[near].mean() > 2 * lost[~near].mean()
+    # given the driver, a feature's own size says nothing
+    middle = (np.abs(X[:, 0]) > 1) & (np.abs(X[:, 0]) < 2)
+    size = np.abs(X[middle, 1:])
+    assert size[lost[middle]].mean() == pytest.approx(size[~lost[middle]].mean(), rel=0.1)
+
+
+def test_reference_moves_the_place_where_values_are_lost():
+    X = np.random.default_rng(0).normal(25, 2, size=(2000, 2))
+    shifted = ampute(X, "mnar0", strength=0.5, reference=[25.0, 25.0], rng=2)
+    plain = ampute(X - 25, "mnar0", strength=0.5, rng=2)
+    np.testing.assert_array_equal(np.isnan(shifted), np.isnan(plain))
+
+
+def test_same_seed_same_gaps(X):
+    first, second = (ampute(X, fraction=0.2, rng=np.random.default_rng(5)) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_float32_and_frames_keep_their_kind(X):
+    assert ampute(X.astype(np.float32), fraction=0.2, rng=0).dtype == np.float32
+    frame = pd.DataFrame(X, columns=list("abcde"), index=range(10, 10 + len(X)))
+    amputed = ampute(frame, fraction=0.2, rng=0)
+    assert list(amputed.columns) == list("abcde")
+    np.testing.assert_array_equal(amputed.to_numpy(), ampute(X, fraction=0.2, rng=0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(mechanism="mnar9", fraction=0.1), "found 'mnar9'"),
+        (dict(), "either strength= or fraction="),
+        (dict(strength=1, fraction=0.1), "either strength= or fraction="),
+        (dict(fraction=1.5), "between 0 and 1, found 1.5"),
+        (dict(strength=-1), "found -1"),
+        (dict(strength=np.nan), "found nan"),
+        (dict(mechanism="mcar", strength=2), "between 0 and 1, found 2"),
+        (dict(mechanism="mnar1", fraction=0.8), "cannot make 0.8"),
+        (dict(mechanism="mar", fraction=0.95), "cannot make 0.95"),
+        (dict(fraction=0.2, reference=[1, 2]), "5 features"),
+        (dict(fraction=0.2, reference=np.inf), "finite"),
+    ],
+)
+def test_mistakes_are_named(X, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ampute(X, **arguments)
+
+
+def test_fraction_below_what_is_missing_already(X):
+    with pytest.raises(ValueError, match="missing already"):
+        ampute(ampute(X, fraction=0.4, rng=0), fraction=0.1)
+
+
+def test_mar_needs_a_complete_feature():
+    with pytest.raises(ValueError, match="one of them without gaps"):
+        ampute(np.array([[1.0, np.nan], [np.nan, 1.0]]), "mar", fraction=0.6)
+
+
+def test_sparse_is_refused_with_advice():
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(TypeError, match="not stored already count as missing"):
+        ampute(sparse.csr_array(np.eye(3)), fraction=0.1)
