@@ -1,0 +1,135 @@
+"""Where the starts come from: k-means++ on mean-filled data, random rows, given centres.
+
+Filling gaps with the observed means and taking squared distances is the penalised loss with
+lam = 1 and the means as the reference, so the kernels of the solver serve here too: with the means
+as the shift, a filled row is its observed part, and
+
+    |x_i - m|^2 = |x'_i|^2 - 2 x'_i . m + |m|^2
+
+All starts are seeded together. Rows are drawn along an order given by their content, with numbers
+drawn beforehand: shuffled rows, a row twice or its weight doubled, dense or sparse storage all
+lead to the same starting centres.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+
+from ._kernels import content_keys
+from ._observed import Observed
+from ._parallel import ordered_map, slices
+from ._schedule import Slabs, count_rows, filled_row, lower, row_squares, tables_for
+
+BYTES_OF_DISTANCES = 1 << 25
+
+
+@njit(nogil=True, cache=True)
+def pick(mass, weights, order, u):
+    """The row at share u (in [0, 1)) of the total of weights * mass, counted along ``order``."""
+    total = 0.0
+    for i in order:
+        total += weights[i] * mass[i]
+    if total <= 0.0:  # fewer distinct rows than centres
+        for i in order:
+            total += weights[i]
+        mass = np.ones_like(mass)
+    target, reached, last = u * total, 0.0, order[0]
+    for i in order:
+        share = weights[i] * mass[i]
+        if share > 0.0:
+            reached += share
+            last = i
+            if reached > target:
+                return i
+    return last
+
+
+def plus_plus(data, weights, order, means, draws, centers):
+    """Greedy k-means++ for G starts. IN draws (G, k, trials) in [0, 1); OUT centers (G, k, p)."""
+    groups, k, trials = draws.shape
+    p = means.shape[0]
+    lam, zero = np.ones(groups), np.zeros(p)
+    squares = row_squares(data, means)
+    nearest = np.ones((groups, count_rows(data)))
+    candidates, chosen = np.empty((groups, trials, p)), np.empty((groups, 1, p))
+    potentials, kept = np.empty((groups, trials)), np.empty((groups, 1))
+    for l in range(k):
+        n_trials = 1 if l == 0 else trials
+        for g in range(groups):
+            for t in range(n_trials):
+                row = pick(nearest[g], weights, order, draws[g, l, t])
+                candidates[g, t] = filled_row(data, row, means) - means
+            chosen[g, 0] = candidates[g, 0]
+        if n_trials > 1:
+            tables = tables_for(data, means, candidates, lam, zero)
+            lower(data, tables, squares, weights, False, nearest, potentials)
+            for g in range(groups):
+                chosen[g, 0] = candidates[g, np.argmin(potentials[g])]
+        if l == 0:
+            nearest[:] = np.inf
+        tables = tables_for(data, means, chosen, lam, zero)
+        lower(data, tables, squares, weights, True, nearest, kept)
+        for g in range(groups):
+            centers[g, l] = chosen[g, 0] + means
+
+
+plus_plus_compiled = njit(nogil=True, cache=True)(plus_plus)
+
+
+def content_order(observed: Observed, threads: int) -> np.ndarray:
+    """Rows ordered by what is in them, not by where they stand."""
+    keys = np.empty(observed.n_rows, np.uint64)
+    Slabs(observed, observed.slabs(), threads).map(
+        lambda block, start, stop: content_keys(block, keys[start:stop])
+    )
+    return np.argsort(keys, kind="stable")
+
+
+def k_means_plus_plus(
+    observed: Observed, n_starts: int, k: int, rng: np.random.RandomState, threads: int
+) -> np.ndarray:
+    """Centres (R, k, p) of R starts."""
+    trials = 2 + int(np.log(k))
+    draws = rng.random_sample((n_starts, k, trials))
+    order = content_order(observed, threads)
+    centers = np.empty((n_starts, k, observed.n_features))
+    resident = len(observed.slabs()) == 1
+    if resident:
+        size = max(4, -(-n_starts // 16))
+    else:
+        size = max(1, BYTES_OF_DISTANCES // (8 * observed.n_rows))
+
+    def work(piece: tuple[int, int]) -> None:
+        starts = slice(*piece)
+        seed = plus_plus_compiled if resident else plus_plus
+        data = observed.block() if resident else Slabs(observed, observed.slabs(), threads)
+        seed(data, observed.weights, order, observed.means, draws[starts], centers[starts])
+
+    ordered_map(work, slices(n_starts, size), threads if resident else 1)
+    return centers
+
+
+def random_rows(
+    observed: Observed, n_starts: int, k: int, rng: np.random.RandomState, threads: int
+) -> np.ndarray:
+    """Centres (R, k, p): k different rows each, drawn by weight, gaps filled with the means."""
+    draws = rng.random_sample((n_starts, k))
+    order = content_order(observed, threads)
+    data = Slabs(observed, observed.slabs(), threads)
+    centers = np.empty((n_starts, k, observed.n_features))
+    for r in range(n_starts):
+        free = np.ones(observed.n_rows)
+        for l in range(k):
+            row = pick(free, observed.weights, order, draws[r, l])
+            free[row] = 0.0
+            centers[r, l] = filled_row(data, row, observed.means)
+    return centers
+
+
+STARTS: dict[str, Callable[..., np.ndarray]] = {
+    "k-means++": k_means_plus_plus,
+    "random": random_rows,
+}

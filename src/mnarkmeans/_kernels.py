@@ -1,0 +1,421 @@
+"""The compiled steps over the rows of one block. Arrays in, arrays out; no threads in here.
+
+With x' = x - shift, m = centre - shift, c' = reference - shift, the score of row i and centre t,
+up to a constant of the row, needs only the observed entries:
+
+    score_it = const_t + sum_{j observed} [ A_tj x'_ij + B_tj ]
+    A = -2 m,   B = m^2 - lam (m - c')^2,   const = lam |m - c'|^2
+
+Dense blocks take A and B of shape (T, p). CSR blocks have shift = reference, so c' = 0 and
+B = q A^2 with q = (1 - lam) / 4: one table of shape (p, T) serves, and B holds q (T,).
+
+A handful of row primitives differ between dense and CSR blocks (``@overload``: numba picks by
+the block's type); everything else is written once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic, overload
+
+from ._observed import Csr, Dense
+
+# "reassoc" lets sums be vectorised; "nnan" must stay off, it would delete the tests for gaps.
+REORDER = {"contract", "reassoc"}
+ROWS_AT_ONCE = 256  # rows that stay in cache between being scored and being added to the sums
+
+
+def _is_dense(block) -> bool:
+    return getattr(block, "instance_class", None) is Dense
+
+
+def _is_csr(block) -> bool:
+    return getattr(block, "instance_class", None) is Csr
+
+
+# --- row primitives ---------------------------------------------------------------------------
+
+
+def n_rows(block):
+    """Number of rows of a block."""
+
+
+@overload(n_rows)
+def _n_rows(block):
+    if _is_dense(block):
+        return lambda block: block.values.shape[0]
+    if _is_csr(block):
+        return lambda block: block.indptr.shape[0] - 1
+
+
+def load_row(block, i, shift, x0, mask):
+    """OUT x0: the row minus shift, 0 in the gaps. OUT mask: 1 where observed, 0 in the gaps."""
+
+
+@overload(load_row, jit_options={"nogil": True})
+def _load_row(block, i, shift, x0, mask):
+    if _is_dense(block):
+
+        def dense(block, i, shift, x0, mask):
+            values, missing = block.values, block.missing
+            for j in range(shift.shape[0]):
+                v = np.float64(values[i, j])
+                seen = (v == v) & (v != missing)
+                x0[j] = v - shift[j] if seen else 0.0
+                mask[j] = 1.0 if seen else 0.0
+
+        return dense
+    if _is_csr(block):
+
+        def csr(block, i, shift, x0, mask):
+            x0[:] = 0.0
+            mask[:] = 0.0
+            for e in range(block.indptr[i], block.indptr[i + 1]):
+                j = block.indices[e]
+                x0[j] = block.data[e] - shift[j]
+                mask[j] = 1.0
+
+        return csr
+
+
+@njit(nogil=True, cache=True, fastmath=REORDER)
+def _affine_dots(x0, mask, A, B, const, scores):
+    """OUT scores[t] = const[t] + A[t] . x0 + B[t] . mask."""
+    for t in range(const.shape[0]):
+        total = 0.0
+        for j in range(x0.shape[0]):
+            total += A[t, j] * x0[j] + B[t, j] * mask[j]
+        scores[t] = const[t] + total
+
+
+@njit(nogil=True, cache=True, fastmath=REORDER)
+def _add_entry(x, a, q, scores):
+    """INOUT scores += a (x + q a): one stored entry of a CSR row, all centres at once."""
+    for t in range(scores.shape[0]):
+        scores[t] += a[t] * (x + q[t] * a[t])
+
+
+def score_row(block, i, tables, x0, mask, scores):
+    """OUT scores[t] of one row for all centres; x0 and mask are scratch."""
+
+
+@overload(score_row, jit_options={"nogil": True})
+def _score_row(block, i, tables, x0, mask, scores):
+    if _is_dense(block):
+
+        def dense(block, i, tables, x0, mask, scores):
+            load_row(block, i, tables.shift, x0, mask)
+            _affine_dots(x0, mask, tables.A, tables.B, tables.const, scores)
+
+        return dense
+    if _is_csr(block):
+
+        def csr(block, i, tables, x0, mask, scores):
+            scores[:] = tables.const
+            for e in range(block.indptr[i], block.indptr[i + 1]):
+                j = block.indices[e]
+                _add_entry(block.data[e] - tables.shift[j], tables.A[j], tables.B, scores)
+
+        return csr
+
+
+def add_row(block, i, w, shift, sums, counts):
+    """INOUT sums, counts (p,): add w x' and w in the observed entries. Returns w |x'|^2."""
+
+
+@overload(add_row, jit_options={"nogil": True, "fastmath": REORDER})
+def _add_row(block, i, w, shift, sums, counts):
+    if _is_dense(block):
+
+        def dense(block, i, w, shift, sums, counts):
+            values, missing = block.values, block.missing
+            square = 0.0
+            for j in range(shift.shape[0]):
+                v = np.float64(values[i, j])
+                seen = (v == v) & (v != missing)
+                x = v - shift[j] if seen else 0.0
+                sums[j] += w * x
+                counts[j] += w if seen else 0.0
+                square += x * x
+            return w * square
+
+        return dense
+    if _is_csr(block):
+
+        def csr(block, i, w, shift, sums, counts):
+            square = 0.0
+            for e in range(block.indptr[i], block.indptr[i + 1]):
+                j = block.indices[e]
+                x = block.data[e] - shift[j]
+                sums[j] += w * x
+                counts[j] += w
+                square += x * x
+            return w * square
+
+        return csr
+
+
+def row_cost(block, i, center, lam, reference, pull):
+    """The loss of a row at a centre by direct differences; pull = |center - reference|^2."""
+
+
+@overload(row_cost, jit_options={"nogil": True, "fastmath": REORDER})
+def _row_cost(block, i, center, lam, reference, pull):
+    if _is_dense(block):
+
+        def dense(block, i, center, lam, reference, pull):
+            values, missing = block.values, block.missing
+            near, gaps = 0.0, 0.0
+            for j in range(center.shape[0]):
+                v = np.float64(values[i, j])
+                seen = (v == v) & (v != missing)
+                d = v - center[j] if seen else 0.0
+                g = 0.0 if seen else center[j] - reference[j]
+                near += d * d
+                gaps += g * g
+            return near + lam * gaps
+
+        return dense
+    if _is_csr(block):
+
+        def csr(block, i, center, lam, reference, pull):
+            near, seen_pull = 0.0, 0.0
+            for e in range(block.indptr[i], block.indptr[i + 1]):
+                j = block.indices[e]
+                d = block.data[e] - center[j]
+                g = center[j] - reference[j]
+                near += d * d
+                seen_pull += g * g
+            # Only rounding can make the difference negative.
+            return near + lam * max(pull - seen_pull, 0.0)
+
+        return csr
+
+
+# --- steps over a block -----------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def row_key(i):
+    """A well mixed 64-bit number for row i (the finaliser of splitmix64)."""
+    z = np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(nogil=True, cache=True)
+def _argmin(scores, start, stop):
+    best = start
+    for t in range(start + 1, stop):
+        if scores[t] < scores[best]:
+            best = t
+    return best - start
+
+
+def assign(block, start, stop, tables, k, nearest):
+    """OUT nearest[i - start, g]: the best of the k centres of group g for rows start..stop."""
+
+
+@njit(nogil=True, cache=True)
+def assign_by_rows(block, start, stop, tables, k, nearest):
+    """The plain assignment: one row at a time, float64. Twin and fallback of the fast ones."""
+    scores = np.empty(tables.const.shape[0])
+    x0, mask = np.empty(tables.shift.shape[0]), np.empty(tables.shift.shape[0])
+    for i in range(start, stop):
+        score_row(block, i, tables, x0, mask, scores)
+        for g in range(scores.shape[0] // k):
+            nearest[i - start, g] = _argmin(scores, g * k, (g + 1) * k)
+
+
+@overload(assign, jit_options={"nogil": True})
+def _assign(block, start, stop, tables, k, nearest):
+    return lambda block, start, stop, tables, k, nearest: assign_by_rows(
+        block, start, stop, tables, k, nearest
+    )
+
+
+@njit(nogil=True, cache=True)
+def assign_block(block, tables, k, labels):
+    """OUT labels (b, G): the best centre of each group for every row of the block."""
+    for start in range(0, n_rows(block), ROWS_AT_ONCE):
+        stop = min(start + ROWS_AT_ONCE, n_rows(block))
+        assign(block, start, stop, tables, k, labels[start:stop])
+
+
+@njit(nogil=True, cache=True)
+def step(block, first, weights, tables, active, fresh, labels, stats):
+    """One pass: give every row its best centre and keep the sums of the clusters up to date.
+
+    IN  block, weights (b,), tables of len(active) * k centres, active: the starts they belong to,
+        first: number of the block's first row in the table, fresh: stats are 0, add every row
+    INOUT labels (b, R), -1 before the first pass; stats: sums over the rows of the block (what
+        changed, unless fresh)
+    """
+    k = stats.sizes.shape[1]
+    shift = tables.shift
+    nearest = np.empty((ROWS_AT_ONCE, active.shape[0]), np.int32)
+    for start in range(0, n_rows(block), ROWS_AT_ONCE):
+        stop = min(start + ROWS_AT_ONCE, n_rows(block))
+        assign(block, start, stop, tables, k, nearest)
+        for i in range(start, stop):
+            for a in range(active.shape[0]):
+                r = active[a]
+                old, new = labels[i, r], nearest[i - start, a]
+                labels[i, r] = new
+                if (new == old and not fresh) or weights[i] == 0.0:
+                    continue
+                if old >= 0 and not fresh:
+                    transfer(block, i, first, -1, weights[i], shift, r, old, stats)
+                square = transfer(block, i, first, 1, weights[i], shift, r, new, stats)
+                if old < 0 or fresh:
+                    stats.squares[r] += square
+
+
+@njit(nogil=True, cache=True)
+def transfer(block, i, first, sign, w, shift, r, cluster, stats):
+    """INOUT stats: add (sign 1) or take away (-1) row i of the block to a cluster of start r."""
+    key = row_key(first + i)
+    if sign < 0:
+        key = np.uint64(0) - key
+    stats.sizes[r, cluster] += sign * w
+    stats.keys[r, cluster] += key
+    return add_row(block, i, sign * w, shift, stats.sums[r, cluster], stats.counts[r, cluster])
+
+
+@njit(nogil=True, cache=True)
+def costs(block, labels, centers, lam, reference, out):
+    """OUT out (b,): loss of each row at its own centre, by direct differences."""
+    pulls = np.empty(centers.shape[0])
+    for t in range(centers.shape[0]):
+        pulls[t] = np.sum((centers[t] - reference) ** 2)
+    for i in range(n_rows(block)):
+        t = labels[i]
+        out[i] = row_cost(block, i, centers[t], lam, reference, pulls[t])
+
+
+@njit(nogil=True, cache=True)
+def distances(block, centers, lam, reference, out):
+    """OUT out (b, k): loss of each row at every centre, by direct differences."""
+    for t in range(centers.shape[0]):
+        pull = np.sum((centers[t] - reference) ** 2)
+        for i in range(n_rows(block)):
+            out[i, t] = row_cost(block, i, centers[t], lam, reference, pull)
+
+
+@njit(nogil=True, cache=True)
+def fill_rows(block, rows, fill, out):
+    """OUT out (len(rows), p): the rows with their gaps filled from ``fill`` (p,)."""
+    nothing = np.zeros(fill.shape[0])
+    mask = np.empty(fill.shape[0])
+    for r in range(rows.shape[0]):
+        load_row(block, rows[r], nothing, out[r], mask)
+        for j in range(fill.shape[0]):
+            if mask[j] == 0.0:
+                out[r, j] = fill[j]
+
+
+# --- the first look at the data ---------------------------------------------------------------
+
+
+def tally_row(block, i, w, counts, sums, least, most):
+    """INOUT per feature: weight, weighted sum, extremes. Returns (observed entries, all finite)."""
+
+
+@overload(tally_row, jit_options={"nogil": True})
+def _tally_row(block, i, w, counts, sums, least, most):
+    if _is_dense(block):
+
+        def dense(block, i, w, counts, sums, least, most):
+            values, missing = block.values, block.missing
+            seen_entries, strange = 0, 0
+            for j in range(counts.shape[0]):
+                v = np.float64(values[i, j])
+                seen = (v == v) & (v != missing)
+                seen_entries += np.int64(seen)
+                strange += np.int64(np.abs(v) == np.inf)
+                counts[j] += w if seen else 0.0
+                sums[j] += w * v if seen else 0.0
+                if w > 0.0:
+                    least[j] = min(least[j], v if seen else np.inf)
+                    most[j] = max(most[j], v if seen else -np.inf)
+            return seen_entries, strange == 0
+
+        return dense
+    if _is_csr(block):
+
+        def csr(block, i, w, counts, sums, least, most):
+            strange = 0
+            for e in range(block.indptr[i], block.indptr[i + 1]):
+                j, v = block.indices[e], np.float64(block.data[e])
+                strange += np.int64(np.abs(v) == np.inf)
+                counts[j] += w
+                sums[j] += w * v
+                if w > 0.0:
+                    least[j] = min(least[j], v)
+                    most[j] = max(most[j], v)
+            return np.int64(block.indptr[i + 1] - block.indptr[i]), strange == 0
+
+        return csr
+
+
+@njit(nogil=True, cache=True)
+def survey(block, weights, counts, sums, least, most, seen):
+    """One look at a block: what is observed, how large it is, whether it is finite.
+
+    INOUT per feature: counts (weight of observing rows), sums, least, most; rows of weight 0 do
+    not count. OUT seen (b,): number of observed entries of each row.
+    Returns the first row with an infinite value, or -1.
+    """
+    infinite = -1
+    for i in range(n_rows(block)):
+        seen[i], finite = tally_row(block, i, weights[i], counts, sums, least, most)
+        if not finite and infinite < 0:
+            infinite = i
+    return infinite
+
+
+def content_key(block, i):
+    """A 64-bit number of the observed values of a row, whatever the order of the columns."""
+
+
+@overload(content_key, jit_options={"nogil": True})
+def _content_key(block, i):
+    if _is_dense(block):
+
+        def dense(block, i):
+            key = np.uint64(0)
+            for j in range(block.values.shape[1]):
+                v = np.float64(block.values[i, j])
+                if v == v and v != block.missing:
+                    key += row_key(_bits(v))
+            return key
+
+        return dense
+    if _is_csr(block):
+
+        def csr(block, i):
+            key = np.uint64(0)
+            for e in range(block.indptr[i], block.indptr[i + 1]):
+                key += row_key(_bits(np.float64(block.data[e])))
+            return key
+
+        return csr
+
+
+@njit(nogil=True, cache=True)
+def content_keys(block, out):
+    """OUT out (b,) uint64."""
+    for i in range(n_rows(block)):
+        out[i] = content_key(block, i)
+
+
+@intrinsic
+def _bits(typingctx, value):
+    """The 64 bits of a float64 as an unsigned integer."""
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[0], context.get_value_type(types.uint64))
+
+    return types.uint64(types.float64), codegen

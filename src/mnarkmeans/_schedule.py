@@ -1,0 +1,221 @@
+"""Two ways to run the same passes over the rows.
+
+A driver (Lloyd's loop, Hartigan's, the seeding) is written once against the functions below and
+runs in two ways:
+
+- compiled, over a single block: the whole loop is one call without the interpreter. For tables
+  that fit into the caches; the *starts* are then spread over the threads.
+- as plain Python over ``Slabs``: every pass hands the slabs of rows to threads and adds their
+  sums in slab order.
+
+``@overload`` gives each function its compiled meaning for a block; its Python body is the
+meaning for ``Slabs``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numba.extending import overload
+
+from . import _kernels as kernels
+from ._kernels import _is_csr, add_row, costs, n_rows, score_row, step, transfer
+from ._loss import Stats, Tables, csr_tables, dense_tables, merge_stats, zero_stats
+from ._observed import Observed
+from ._parallel import ordered_map
+
+
+@dataclass(frozen=True)
+class Slabs:
+    """A table cut into slabs of rows, and the number of threads to work on them."""
+
+    observed: Observed
+    edges: list[tuple[int, int]]
+    threads: int
+
+    def map(self, work):
+        """[work(block, start, stop) for every slab], in slab order."""
+        return ordered_map(
+            lambda edge: work(self.observed.block(*edge), *edge), self.edges, self.threads
+        )
+
+
+def count_rows(data) -> int:
+    return data.observed.n_rows
+
+
+@overload(count_rows)
+def _count_rows(data):
+    return lambda data: n_rows(data)
+
+
+def tables_for(data, shift, centers, lam, c) -> Tables:
+    """Tables of centres (G, k, p) in the form the data's kernel wants."""
+    if data.observed.is_sparse:
+        return csr_tables(shift, centers, lam)
+    return dense_tables(shift, centers, lam, c)
+
+
+@overload(tables_for)
+def _tables_for(data, shift, centers, lam, c):
+    if _is_csr(data):
+        return lambda data, shift, centers, lam, c: csr_tables(shift, centers, lam)
+    return lambda data, shift, centers, lam, c: dense_tables(shift, centers, lam, c)
+
+
+def sweep(data, weights, shift, c, lam, m, active, fresh, labels, stats: Stats) -> None:
+    """One assignment pass for the active starts; INOUT labels (n, R) and stats."""
+    tables = tables_for(data, shift, m[active], lam[active], c)
+
+    def work(block, start, stop):
+        part = zero_stats(*m.shape)
+        rows = slice(start, stop)
+        step(block, start, weights[rows], tables, active, fresh, labels[rows], part)
+        return part
+
+    for part in data.map(work):
+        merge_stats(stats, part)
+
+
+@overload(sweep)
+def _sweep(data, weights, shift, c, lam, m, active, fresh, labels, stats):
+    def compiled(data, weights, shift, c, lam, m, active, fresh, labels, stats):
+        tables = tables_for(data, shift, m[active], lam[active], c)
+        step(data, 0, weights, tables, active, fresh, labels, stats)
+
+    return compiled
+
+
+def row_costs(data, labels, centers, lam, reference) -> np.ndarray:
+    """The loss of every row (n,) at its own centre, by direct differences."""
+    out = np.empty(labels.shape[0])
+
+    def work(block, start, stop):
+        costs(block, labels[start:stop], centers, lam, reference, out[start:stop])
+
+    data.map(work)
+    return out
+
+
+@overload(row_costs)
+def _row_costs(data, labels, centers, lam, reference):
+    def compiled(data, labels, centers, lam, reference):
+        out = np.empty(labels.shape[0])
+        costs(data, labels, centers, lam, reference, out)
+        return out
+
+    return compiled
+
+
+def move_row(data, i, w, shift, r, old, new, stats: Stats) -> None:
+    """INOUT stats of start r: row i leaves one cluster for another."""
+    row = data.observed.block(i, i + 1)
+    transfer(row, 0, i, -1, w, shift, r, old, stats)
+    transfer(row, 0, i, 1, w, shift, r, new, stats)
+
+
+@overload(move_row)
+def _move_row(data, i, w, shift, r, old, new, stats):
+    def compiled(data, i, w, shift, r, old, new, stats):
+        transfer(data, i, 0, -1, w, shift, r, old, stats)
+        transfer(data, i, 0, 1, w, shift, r, new, stats)
+
+    return compiled
+
+
+def filled_row(data, i, fill) -> np.ndarray:
+    """Row i with its gaps filled from ``fill`` (p,)."""
+    out = np.empty((1, fill.shape[0]))
+    kernels.fill_rows(data.observed.block(i, i + 1), np.zeros(1, np.int64), fill, out)
+    return out[0]
+
+
+@overload(filled_row)
+def _filled_row(data, i, fill):
+    def compiled(data, i, fill):
+        out = np.empty((1, fill.shape[0]))
+        rows = np.empty(1, np.int64)
+        rows[0] = i
+        kernels.fill_rows(data, rows, fill, out)
+        return out[0]
+
+    return compiled
+
+
+@njit(nogil=True, cache=True)
+def _square_rows(block, shift, out):
+    sums, counts = np.zeros(shift.shape[0]), np.zeros(shift.shape[0])
+    for i in range(n_rows(block)):
+        out[i] = add_row(block, i, 1.0, shift, sums, counts)
+
+
+def row_squares(data, shift) -> np.ndarray:
+    """|x'|^2 of every row, over its observed entries."""
+    out = np.empty(data.observed.n_rows)
+    data.map(lambda block, start, stop: _square_rows(block, shift, out[start:stop]))
+    return out
+
+
+@overload(row_squares)
+def _row_squares(data, shift):
+    def compiled(data, shift):
+        out = np.empty(n_rows(data))
+        _square_rows(data, shift, out)
+        return out
+
+    return compiled
+
+
+@njit(nogil=True, cache=True)
+def _lower_rows(block, tables, squares, weights, keep, nearest, potentials):
+    """See ``lower``; nearest is (b, G) here, for the rows of the block."""
+    groups, trials = potentials.shape
+    x0, mask = np.empty(tables.shift.shape[0]), np.empty(tables.shift.shape[0])
+    scores = np.empty(tables.const.shape[0])
+    for i in range(n_rows(block)):
+        score_row(block, i, tables, x0, mask, scores)
+        for g in range(groups):
+            for t in range(trials):
+                d = squares[i] + scores[g * trials + t]
+                # Rounding leaves a trace of distance between a row and itself.
+                if d < 1e-13 * squares[i]:
+                    d = 0.0
+                d = min(d, nearest[g, i])
+                potentials[g, t] += weights[i] * d
+                if keep:
+                    nearest[g, i] = d
+
+
+def lower(data, tables, squares, weights, keep, nearest, potentials) -> None:
+    """How much G starts would gain from each of their candidate centres (k-means++).
+
+    OUT potentials (G, trials): sum of weights * min(nearest, distance to the candidate)
+    INOUT nearest (G, n): lowered to that minimum if ``keep`` (then trials is 1)
+    """
+
+    def work(block, start, stop):
+        part = np.zeros_like(potentials)
+        rows = slice(start, stop)
+        _lower_rows(block, tables, squares[rows], weights[rows], keep, nearest[:, rows], part)
+        return part
+
+    potentials[:] = 0.0
+    for part in data.map(work):
+        potentials += part
+
+
+@overload(lower)
+def _lower(data, tables, squares, weights, keep, nearest, potentials):
+    def compiled(data, tables, squares, weights, keep, nearest, potentials):
+        potentials[:] = 0.0
+        _lower_rows(data, tables, squares, weights, keep, nearest, potentials)
+
+    return compiled
+
+
+__all__ = [
+    "Slabs", "count_rows", "filled_row", "lower", "move_row", "row_costs", "row_squares",
+    "sweep", "tables_for",
+]  # fmt: skip

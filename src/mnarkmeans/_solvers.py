@@ -1,0 +1,350 @@
+"""Solvers of the penalised loss: many starts at once, each with its own lam.
+
+``run_starts`` takes clean numbers only: the data are an ``Observed``, the centres are finite.
+Judging the input is the business of ``_validation``.
+
+    assign:  z_i = argmin_l of the row's loss       (``_schedule.sweep``)
+    centre:  from the three sums of each cluster    (``_loss.update_centers``)
+
+Both steps are exact minimisations, so the loss never rises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numba.extending import register_jitable
+
+from . import _kernels as kernels
+from ._hartigan import polish, polish_compiled
+from ._loss import (
+    bytes_of_stats,
+    is_determined,
+    partition_loss,
+    signature,
+    update_centers,
+    zero_stats,
+)
+from ._observed import Observed
+from ._parallel import ordered_map, slices
+from ._schedule import Slabs, move_row, row_costs, sweep, tables_for
+
+BYTES_OF_LABELS = 1 << 25  # starts that run side by side: as many as keep their labels below this
+NO_TWIN = -1
+
+
+class Batch(NamedTuple):
+    """What became of R starts."""
+
+    centers: np.ndarray  # (R, k, p)
+    losses: np.ndarray  # (R,) final loss of each start
+    n_iter: np.ndarray  # (R,)
+    paths: list[np.ndarray]  # the loss after every iteration
+    converged: np.ndarray  # (R,) stopped before max_iter
+    empty: np.ndarray  # (R,) number of clusters that could not be filled
+
+
+class Solution(NamedTuple):
+    """The best start, finished: the labels are the ones its centres give."""
+
+    centers: np.ndarray  # (k, p)
+    labels: np.ndarray  # (n,) int32
+    loss: float  # by direct differences
+    costs: np.ndarray  # (n,) the loss of each row
+    n_iter: int
+    path: np.ndarray
+    start_losses: np.ndarray
+    converged: bool
+    empty: int
+
+
+# --- Lloyd ------------------------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def _costliest(costs, weights, labels, members):
+    """The row that costs most among clusters that can spare one; -1 if none costs anything."""
+    best = -1
+    for i in range(costs.shape[0]):
+        if (
+            weights[i] > 0.0
+            and costs[i] > 0.0
+            and members[labels[i]] > 1
+            and (best < 0 or costs[i] > costs[best])
+        ):
+            best = i
+    return best
+
+
+@register_jitable
+def rescue_empty(data, weights, shift, c, lam, m, r, labels, stats):
+    """Move the costliest rows of start r into its empty clusters. INOUT labels, stats."""
+    k = m.shape[0]
+    members = np.zeros(k, np.int64)
+    for i in range(labels.shape[0]):
+        if weights[i] > 0.0:
+            members[labels[i, r]] += 1
+    if members.min() > 0:
+        return
+    own = labels[:, r].copy()
+    costs = row_costs(data, own, m + shift, lam, c + shift)
+    for l in range(k):
+        if members[l] > 0:
+            continue
+        i = _costliest(costs, weights, own, members)
+        if i < 0:
+            return
+        move_row(data, i, weights[i], shift, r, own[i], l, stats)
+        members[own[i]] -= 1
+        members[l] += 1
+        own[i] = l
+        labels[i, r] = l
+        costs[i] = 0.0
+
+
+def lloyd(
+    data, weights, whole_weights, shift, c, lam, max_iter, tol, m, labels, stats, paths, n_iter,
+    twins, settled,
+):  # fmt: skip
+    """Lloyd's loop for R starts side by side.
+
+    IN  shift, c (p,), lam (R,); INOUT m (R, k, p), labels (n, R) = -1, stats = 0
+    OUT paths (R, max_iter), n_iter (R,), settled (R,): stopped by itself
+        twins (R,): an earlier start whose partition this one reached; it goes the same way from
+        there, so it is followed no further
+    """
+    n_starts = m.shape[0]
+    active = np.arange(n_starts)
+    seen = np.zeros(n_starts, np.uint64)
+    for it in range(max_iter):
+        # Sums of whole weights are exact, so only changes need be added; others start afresh.
+        fresh = it == 0 or not whole_weights
+        if fresh:
+            for r in active:
+                stats.sums[r] = 0.0
+                stats.counts[r] = 0.0
+                stats.sizes[r] = 0.0
+                stats.keys[r] = np.uint64(0)
+                stats.squares[r] = 0.0
+        sweep(data, weights, shift, c, lam, m, active, fresh, labels, stats)
+        running = np.ones(active.shape[0], np.bool_)
+        for a in range(active.shape[0]):
+            r = active[a]
+            if stats.sizes[r].min() <= 0.0:
+                rescue_empty(data, weights, shift, c, lam[r], m[r], r, labels, stats)
+            update_centers(stats, r, lam[r], c, m[r])
+            loss = partition_loss(stats, r, lam[r], c, m[r])
+            mark = signature(stats, r)
+            n_iter[r] = it + 1
+            if it == 0:
+                paths[r, it] = loss
+            else:
+                last = paths[r, it - 1]
+                paths[r, it] = min(loss, last)
+                # Where rounding of the sums outweighs tol, only an unchanged partition stops.
+                trusted = tol * last > 1e-14 * stats.squares[r]
+                if mark == seen[r] or (trusted and last - loss <= tol * last):
+                    running[a] = False
+                    settled[r] = True
+            seen[r] = mark
+        for a in range(1, active.shape[0]):
+            r = active[a]
+            for b in range(a):
+                s = active[b]
+                same = seen[r] == seen[s] and lam[r] == lam[s] and twins[s] == NO_TWIN
+                if running[a] and same and is_determined(stats, r, lam[r]):
+                    twins[r] = s
+                    running[a] = False
+        active = active[running]
+        if active.shape[0] == 0:
+            break
+
+
+lloyd_compiled = njit(nogil=True, cache=True)(lloyd)
+
+
+# --- starts to solutions ----------------------------------------------------------------------
+
+
+class _Run:
+    """The arrays of a few starts that run side by side on one table."""
+
+    def __init__(self, observed: Observed, centers, lam, max_iter: int):
+        n_starts, k, p = centers.shape
+        self.observed, self.lam, self.max_iter = observed, lam, max_iter
+        self.shift = observed.shift
+        self.c = observed.reference - self.shift
+        self.m = np.ascontiguousarray(centers - self.shift, dtype=np.float64)
+        self.labels = np.full((observed.n_rows, n_starts), -1, np.int32)
+        self.stats = zero_stats(n_starts, k, p)
+        self.paths = np.zeros((n_starts, max_iter))
+        self.n_iter = np.zeros(n_starts, np.int64)
+        self.twins = np.full(n_starts, NO_TWIN)
+        self.settled = np.zeros(n_starts, np.bool_)
+
+    def lloyd(self, data, tol: float) -> None:
+        loop = lloyd if isinstance(data, Slabs) else lloyd_compiled
+        loop(
+            data, self.observed.weights, self.observed.whole_weights, self.shift, self.c,
+            self.lam, self.max_iter, tol, self.m, self.labels, self.stats, self.paths,
+            self.n_iter, self.twins, self.settled,
+        )  # fmt: skip
+
+    def hartigan(self, data, tol: float, threads: int) -> None:
+        loop = polish if isinstance(data, Slabs) else polish_compiled
+
+        def work(r):
+            labels = self.labels[:, r].copy()
+            self.n_iter[r] = loop(
+                data, self.observed.weights, self.shift, self.c, self.lam[r], self.max_iter,
+                tol, labels, self.stats, r, self.m[r], self.paths[r], self.n_iter[r],
+            )  # fmt: skip
+            self.settled[r] = self.n_iter[r] < self.max_iter
+
+        ordered_map(work, np.flatnonzero(self.twins == NO_TWIN), threads)
+
+    def batch(self) -> Batch:
+        for r in np.flatnonzero(self.twins != NO_TWIN):  # twins point backwards: one sweep does
+            twin, own = self.twins[r], self.n_iter[r]
+            rest = self.paths[twin, own : self.n_iter[twin]]
+            self.paths[r, own : own + len(rest)] = rest
+            self.n_iter[r] = own + len(rest)
+            self.m[r], self.settled[r] = self.m[twin], self.settled[twin]
+            self.stats.sizes[r] = self.stats.sizes[twin]
+        paths = [path[:stop] for path, stop in zip(self.paths, self.n_iter, strict=True)]
+        return Batch(
+            self.m + self.shift,
+            np.array([path[-1] for path in paths]),
+            self.n_iter,
+            paths,
+            self.settled,
+            np.sum(self.stats.sizes <= 0.0, axis=1),
+        )
+
+
+def _run_lloyd(run: _Run, data, tol: float, threads: int) -> None:
+    run.lloyd(data, tol)
+
+
+def _run_hartigan(run: _Run, data, tol: float, threads: int) -> None:
+    """Lloyd's loop first: it comes close in few passes, the moves do the rest."""
+    run.lloyd(data, tol)
+    run.hartigan(data, tol, threads)
+
+
+ALGORITHMS: dict[str, Callable[[_Run, object, float, int], None]] = {
+    "lloyd": _run_lloyd,
+    "hartigan": _run_hartigan,
+}
+
+
+def run_starts(
+    observed: Observed,
+    centers: np.ndarray,
+    lam: np.ndarray,
+    *,
+    algorithm: str,
+    max_iter: int,
+    tol: float,
+    threads: int,
+    progress: Callable[[Batch], None] | None = None,
+) -> Batch:
+    """Run the starts ``centers`` (R, k, p), each with its own ``lam`` (R,), to their ends.
+
+    Small tables: slices of starts go to the threads, each slice in one compiled call. Larger ones:
+    as many starts as memory allows run side by side, the threads share the rows. Neither cut
+    depends on the number of threads. ``progress`` is called with every finished batch.
+    """
+    n_starts, k, p = centers.shape
+    solve = ALGORITHMS[algorithm]
+    resident = len(observed.slabs()) == 1
+    if resident:
+        size = max(4, -(-n_starts // 16))
+    else:
+        size = max(1, BYTES_OF_LABELS // (4 * observed.n_rows))
+
+    def work(piece: tuple[int, int]) -> Batch:
+        starts = slice(*piece)
+        run = _Run(observed, centers[starts], np.ascontiguousarray(lam[starts]), max_iter)
+        if resident:
+            solve(run, observed.block(), tol, 1)
+        else:
+            edges = observed.slabs(bytes_of_stats(piece[1] - piece[0], k, p))
+            solve(run, Slabs(observed, edges, threads), tol, threads)
+        batch = run.batch()
+        if progress is not None:
+            progress(batch)
+        return batch
+
+    pieces = ordered_map(work, slices(n_starts, size), threads if resident else 1)
+    return Batch(
+        np.concatenate([b.centers for b in pieces]),
+        np.concatenate([b.losses for b in pieces]),
+        np.concatenate([b.n_iter for b in pieces]),
+        [path for b in pieces for path in b.paths],
+        np.concatenate([b.converged for b in pieces]),
+        np.concatenate([b.empty for b in pieces]),
+    )
+
+
+def assign_rows(
+    observed: Observed, centers: np.ndarray, lam: np.ndarray, threads: int = 1
+) -> np.ndarray:
+    """Labels (n, G) of every row for the centres (G, k, p) of G models with penalties lam (G,)."""
+    n_models, k, p = centers.shape
+    shift = observed.shift
+    data = Slabs(observed, observed.slabs(), threads)
+    tables = tables_for(
+        data, shift, np.ascontiguousarray(centers - shift, dtype=np.float64), lam,
+        observed.reference - shift,
+    )  # fmt: skip
+    labels = np.empty((observed.n_rows, n_models), np.int32)
+    data.map(lambda block, start, stop: kernels.assign_block(block, tables, k, labels[start:stop]))
+    return labels
+
+
+def best_of(observed: Observed, batch: Batch, lam: np.ndarray, threads: int = 1) -> Solution:
+    """Finish the start with the smallest loss (the first of equals)."""
+    best = int(np.argmin(batch.losses))
+    # What is reported belongs to the centres the user sees, in the precision they are kept in.
+    centers = batch.centers[best].astype(observed.dtype)
+    labels, costs = finish(observed, centers, float(lam[best]), threads)
+    return Solution(
+        centers,
+        labels,
+        float(np.sum(costs * observed.weights)),
+        costs,
+        int(batch.n_iter[best]),
+        batch.paths[best].copy(),
+        batch.losses,
+        bool(batch.converged[best]),
+        int(batch.empty[best]),
+    )
+
+
+def finish(
+    observed: Observed, centers: np.ndarray, lam: float, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """Labels (n,) that the centres (k, p) give, and each row's loss by direct differences."""
+    exact = centers.astype(np.float64)
+    labels = assign_rows(observed, exact[None], np.array([lam]), threads)[:, 0]
+    data = Slabs(observed, observed.slabs(), threads)
+    return labels, row_costs(data, labels, exact, lam, observed.reference)
+
+
+def row_distances(
+    observed: Observed, centers: np.ndarray, lam: float, threads: int = 1
+) -> np.ndarray:
+    """Loss (n, k) of every row at every centre, by direct differences."""
+    exact = centers.astype(np.float64)
+    out = np.empty((observed.n_rows, centers.shape[0]), observed.dtype)
+    data = Slabs(observed, observed.slabs(), threads)
+    data.map(
+        lambda block, start, stop: kernels.distances(
+            block, exact, lam, observed.reference, out[start:stop]
+        )
+    )
+    return out
