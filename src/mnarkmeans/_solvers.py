@@ -294,7 +294,7 @@ def assign_rows(
     observed: Observed, centers: np.ndarray, lam: np.ndarray, threads: int = 1
 ) -> np.ndarray:
     """Labels (n, G) of every row for the centres (G, k, p) of G models with penalties lam (G,)."""
-    n_models, k, p = centers.shape
+    n_models, k, _ = centers.shape
     shift = observed.shift
     data = Slabs(observed, observed.slabs(), threads)
     tables = tables_for(
