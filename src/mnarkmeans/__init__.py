@@ -1,3 +1,8 @@
-"""k-means for data with holes, where small values are the likeliest to be missing."""
+"""k-means for data with holes, where values near a reference are the likeliest to be missing."""
+
+from ._estimator import MNARKMeans
+from ._validation import MissingDataWarning
 
 __version__ = "0.1.0"
+
+__all__ = ["MNARKMeans", "MissingDataWarning", "__version__"]

@@ -1,7 +1,7 @@
 """Hartigan's moves: one row at a time changes cluster whenever the loss falls.
 
 Seen by a cluster, feature j of row i is a point y of weight w: the observed value with the row's
-weight, or the reference with lam times it. With D the weight the cluster has there and m its centre,
+weight, or the reference with lam times it. If the cluster has weight D and centre m there,
 
     joining costs   sum_j  w D / (D + w) (y - m)^2
     leaving gains   sum_j  w D / (D - w) (y - m)^2

@@ -3,7 +3,7 @@
     L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + lam sum_{j missing} (mu_lj - c_j)^2 ]
 
 Three sums per cluster hold all that the centres and the loss need, and they add up over any split
-of the rows (S: sums of the observed values, C: weight of the observing rows, N: weight of all rows):
+of the rows: S of the observed values, C the weight of the observing rows, N the weight of all rows.
 
     centre  mu = (S + lam (N - C) c) / (C + lam (N - C))
     loss    sum x^2 + sum_lj [ C mu^2 - 2 mu S + lam (N - C) (mu - c)^2 ]

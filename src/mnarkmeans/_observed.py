@@ -15,6 +15,7 @@ whatever the number of threads.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -91,4 +92,4 @@ class Observed:
         count = 1 if entries <= ENTRIES_OF_ONE_SLAB else entries // ENTRIES_PER_SLAB
         count = min(count, MOST_SLABS, n, max(1, budget // max(bytes_of_sums, 1)))
         edges = np.linspace(0, n, max(count, 1) + 1).astype(np.int64).tolist()
-        return list(zip(edges[:-1], edges[1:], strict=True))
+        return list(itertools.pairwise(edges))

@@ -1,0 +1,251 @@
+"""MNARKMeans: k-means for data with gaps that lie close to a reference point.
+
+L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + lam sum_{j missing} (mu_lj - c_j)^2 ]
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from ._init import STARTS
+from ._model import CentersModel
+from ._observed import Observed
+from ._progress import starts_progress, with_callbacks
+from ._solvers import ALGORITHMS, Solution, best_of, run_starts
+from ._validation import (
+    check_choice,
+    check_count,
+    check_enough_rows,
+    check_init_centers,
+    check_lam,
+    check_number,
+    observe,
+    read_table,
+)
+
+# Hartigan's moves take one thread per start and every row against every centre, so beyond this
+# many (rows x features x clusters) plain Lloyd is the better use of time.
+LARGEST_FOR_HARTIGAN = 20_000_000
+
+
+class MNARKMeans(CentersModel):
+    """k-means for data with gaps, where values close to a reference go missing.
+
+    A gap is no obstacle and is not imputed: it pulls the centre of its cluster towards the
+    reference, with strength ``lam``. ``lam=0`` ignores gaps (k-POD), ``lam=1`` is ordinary k-means
+    on data whose gaps are filled with the reference, and without gaps every ``lam`` is ordinary
+    k-means.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    lam : float or "auto", default="auto"
+        Penalty of the gaps, >= 0. "auto" estimates it from the data by the likelihood of the
+        pattern of gaps, at the cost of a few more fits.
+    reference : float, array of shape (n_features,) or "min", default=0.0
+        The point near which values are likely to be missing. "min" takes the least observed value
+        of each feature, as for data below a detection limit.
+    missing_values : float, default=nan
+        How gaps are marked in dense input: NaN, or a number such as 0. NaN always counts as a gap.
+        In sparse input whatever is not stored is a gap, and stored zeros are observed.
+    init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, \
+default="k-means++"
+        Starting centres: k-means++ on mean-filled data, random rows (gaps filled with means), given
+        ones (then there is one start), or a function ``init(X, n_clusters, random_state)``.
+    n_init : int, default=10
+        Number of starts; the one with the smallest loss wins.
+    max_iter : int, default=300
+        Most iterations of a start.
+    tol : float, default=1e-5
+        A start ends when an iteration lowers the loss by no more than this share of it.
+    algorithm : {"auto", "lloyd", "hartigan"}, default="auto"
+        "hartigan" follows Lloyd's loop by moves of single rows, which leads to optima that are
+        never worse; "auto" does so unless the table is large.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts. The same seed gives the same result, bit for bit, for every ``n_jobs``.
+    n_jobs : int or None, default=None
+        Number of threads; None uses all cores (at most ``OMP_NUM_THREADS``).
+    verbose : int, default=0
+        Above 0, a line per start.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The centres; never NaN.
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row, as ``predict`` gives it.
+    inertia_ : float
+        The penalised loss, by direct differences; ``-score(X)``.
+    n_iter_ : int
+        Iterations of the best start.
+    loss_path_ : ndarray of shape (n_iter_,)
+        The loss after every iteration of the best start; it never rises.
+    start_losses_ : ndarray of shape (n_init,)
+        Final loss of every start.
+    lam_ : float
+        The penalty that was used.
+    reference_ : ndarray of shape (n_features,)
+        The reference that was used.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if the input had any.
+
+    Notes
+    -----
+    A row without any observed value takes no part in the centres and counts for nothing in the
+    loss; its label is that of the centre nearest to the reference. A feature that is never observed
+    has the reference as its centre. A cluster that becomes empty takes the row that costs most.
+    With ``lam=0``, a centre keeps its place in features that nobody in the cluster observes.
+
+    References
+    ----------
+    Guan, X. (2026). MNAR-k-means: a k-means clustering for data missing not at random with
+    magnitude-decaying probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mnarkmeans import MNARKMeans
+    >>> nan = np.nan
+    >>> X = [[5.0, nan], [5.2, 0.9], [4.8, nan], [nan, 5.1], [0.8, 4.9], [nan, 5.0]]
+    >>> model = MNARKMeans(n_clusters=2, lam=1.0, random_state=0).fit(X)
+    >>> model.labels_[0] == model.labels_[2], model.labels_[0] == model.labels_[3]
+    (np.True_, np.False_)
+    >>> model.impute([[5.1, nan]]).round(1)
+    array([[5.1, 0.3]])
+    """
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        lam="auto",
+        reference=0.0,
+        missing_values=math.nan,
+        init="k-means++",
+        n_init=10,
+        max_iter=300,
+        tol=1e-5,
+        algorithm="auto",
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.n_clusters = n_clusters
+        self.lam = lam
+        self.reference = reference
+        self.missing_values = missing_values
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.algorithm = algorithm
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y=None, sample_weight=None):
+        """Find the centres.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Array, nested list, pandas or polars frame, CSR or CSC matrix; gaps allowed.
+        y : ignored
+        sample_weight : array of shape (n_samples,), default=None
+            Weight of each row; weight 2 is the same as the row twice.
+
+        Returns
+        -------
+        self : MNARKMeans
+        """
+        self._check_parameters()
+        table = read_table(self, X, reset=True)
+        observed = observe(
+            table,
+            missing_values=self.missing_values,
+            reference=self.reference,
+            sample_weight=sample_weight,
+            threads=self._threads(),
+            warn=True,
+            names=getattr(self, "feature_names_in_", None),
+        )
+        check_enough_rows(observed, self.n_clusters)
+        starts = self._starts(observed, X)
+        lam = self._choose_lam(observed, starts)
+        self._keep(observed, self._solve(observed, starts, lam), lam)
+        return self
+
+    # ------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        check_count("n_clusters", self.n_clusters)
+        check_lam(self.lam)
+        check_count("n_init", self.n_init)
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol)
+        check_choice("algorithm", self.algorithm, ("auto", *ALGORITHMS))
+        if isinstance(self.init, str):
+            check_choice("init", self.init, tuple(STARTS), "an array or a callable")
+
+    def _starts(self, observed: Observed, X) -> np.ndarray:
+        """Starting centres (n_init, k, p)."""
+        k, p = self.n_clusters, observed.n_features
+        rng = check_random_state(self.random_state)
+        if isinstance(self.init, str):
+            return STARTS[self.init](observed, self.n_init, k, rng, self._threads())
+        if callable(self.init):
+            made = [self.init(X, k, random_state=rng) for _ in range(self.n_init)]
+            return np.stack([check_init_centers(centers, k, p) for centers in made])
+        return check_init_centers(self.init, k, p)[None]
+
+    def _choose_lam(self, observed: Observed, starts: np.ndarray) -> float:
+        return 1.0 if self.lam == "auto" else float(self.lam)
+
+    def _algorithm(self, observed: Observed) -> str:
+        if self.algorithm != "auto":
+            return self.algorithm
+        work = observed.n_rows * observed.n_features * self.n_clusters
+        return "hartigan" if work <= LARGEST_FOR_HARTIGAN else "lloyd"
+
+    def _solve(self, observed: Observed, starts: np.ndarray, lam: float) -> Solution:
+        lams = np.full(len(starts), lam)
+        with starts_progress(self, len(starts)) as progress:
+            batch = run_starts(
+                observed,
+                starts,
+                lams,
+                algorithm=self._algorithm(observed),
+                max_iter=self.max_iter,
+                tol=float(self.tol),
+                threads=self._threads(),
+                progress=progress,
+            )
+        return best_of(observed, batch, lams, self._threads())
+
+    def _keep(self, observed: Observed, solution: Solution, lam: float) -> None:
+        self.cluster_centers_ = solution.centers
+        self.labels_ = solution.labels
+        self.inertia_ = solution.loss
+        self.n_iter_ = solution.n_iter
+        self.loss_path_ = solution.path
+        self.start_losses_ = solution.start_losses
+        self.lam_ = lam
+        self.reference_ = observed.reference
+        found = len(np.unique(solution.labels))
+        if found < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({found}) found smaller than n_clusters "
+                f"({self.n_clusters}). Possibly there are duplicate rows, or lam={lam:g} is so "
+                "large that centres fall together at the reference.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

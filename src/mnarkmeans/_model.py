@@ -1,0 +1,137 @@
+"""What every fitted estimator of this package can do with its centres.
+
+distance_il = sum_{j observed} (x_ij - mu_lj)^2 + lam * sum_{j missing} (mu_lj - c_j)^2
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import check_is_fitted
+
+from ._frames import like_input
+from ._observed import Observed
+from ._parallel import effective_threads
+from ._solvers import finish, row_distances
+from ._validation import observe, read_table
+
+try:  # progress bars and the like, from scikit-learn 1.9
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Older scikit-learn: there is nothing to support."""
+
+
+class CentersModel(
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
+    """Prediction, distances, score and imputation from the fitted centres."""
+
+    def predict(self, X):
+        """Index of the closest centre for each row, gaps and all.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return self._assess(X)[1]
+
+    def fit_predict(self, X, y=None, sample_weight=None):
+        """Fit and return ``labels_``."""
+        return self.fit(X, y, sample_weight=sample_weight).labels_
+
+    def transform(self, X):
+        """Square root of the penalised distance of each row to every centre.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+        """
+        observed = self._observe(X)
+        out = row_distances(observed, self.cluster_centers_, self.lam_, self._threads())
+        return np.sqrt(out, out=out)
+
+    def fit_transform(self, X, y=None, sample_weight=None):
+        """Fit and return the distances of the rows to the centres."""
+        return self.fit(X, y, sample_weight=sample_weight).transform(X)
+
+    def score(self, X, y=None, sample_weight=None):
+        """Minus the penalised loss of X at the fitted centres; larger is better.
+
+        Rows without an observed value count for nothing.
+        """
+        observed, _, costs = self._assess(X, sample_weight)
+        return -float(np.sum(costs * observed.weights))
+
+    def impute(self, X):
+        """Fill the gaps of each row from its centre; observed values stay as they are.
+
+        Returns
+        -------
+        filled : the kind of table that was given (sparse input gives a dense array)
+        """
+        observed, labels, _ = self._assess(X)
+        source = observed.source.toarray() if observed.is_sparse else observed.source
+        gaps = self._gaps(observed)
+        filled = np.where(gaps, self.cluster_centers_[labels], source)
+        return like_input(filled, X)
+
+    # ------------------------------------------------------------------------------------------
+
+    def _threads(self) -> int:
+        return effective_threads(getattr(self, "n_jobs", None))
+
+    def _observe(self, X, sample_weight=None) -> Observed:
+        check_is_fitted(self)
+        return observe(
+            read_table(self, X, reset=False),
+            missing_values=self.missing_values,
+            reference=self.reference_,
+            sample_weight=sample_weight,
+            threads=self._threads(),
+            allow_all_missing=True,
+        )
+
+    def _assess(self, X, sample_weight=None):
+        observed = self._observe(X, sample_weight)
+        labels, costs = finish(observed, self.cluster_centers_, self.lam_, self._threads())
+        return observed, labels, costs
+
+    @staticmethod
+    def _gaps(observed: Observed) -> np.ndarray:
+        if observed.is_sparse:
+            gaps = np.ones(observed.source.shape, bool)
+            rows = np.repeat(np.arange(observed.n_rows), np.diff(observed.source.indptr))
+            gaps[rows, observed.source.indices] = False
+            return gaps
+        gaps = np.isnan(observed.source)
+        if not math.isnan(observed.missing):
+            gaps |= observed.source == observed.missing
+        return gaps
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.cluster_centers_.shape[0]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,256 @@
+"""The door: every accepted input becomes an ``Observed``, or a clear error.
+
+What is past this door can be relied on: the table is a two-dimensional float32 or float64 array or
+a canonical CSR matrix, its observed entries are finite, at least one entry is observed, weights are
+finite and not negative, the reference has one finite number per feature. Nothing behind it checks
+again. Dense float input is looked at in place, never copied and never written to.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from ._kernels import survey
+from ._observed import Observed
+from ._parallel import ordered_map
+
+ADVICE_ON_TEXT = (
+    "Encode text columns as numbers or leave them out; write gaps as NaN (or None), "
+    "or name their code with missing_values."
+)
+
+
+class MissingDataWarning(UserWarning):
+    """Rows or features without a single observed value."""
+
+
+# --- parameters -------------------------------------------------------------------------------
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """A whole number >= least."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number >= {least}; got {value!r}.")
+    if value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}; got {value}.")
+    return int(value)
+
+
+def check_number(name: str, value: Any, least: float = 0.0) -> float:
+    """A finite number >= least."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number >= {least:g}; got {value!r}.")
+    if not math.isfinite(value) or value < least:
+        raise ValueError(f"{name} must be a finite number >= {least:g}; got {value}.")
+    return float(value)
+
+
+def check_lam(lam: Any) -> float | str:
+    """A number >= 0, or "auto"."""
+    if isinstance(lam, str):
+        return check_choice("lam", lam, ("auto",), "or a number >= 0")
+    return check_number("lam", lam)
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...], otherwise: str = "") -> str:
+    """One of a few strings."""
+    if not isinstance(value, str) or value not in choices:
+        wanted = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(
+            f"{name} must be {wanted}{' ' * bool(otherwise)}{otherwise}; got {value!r}."
+        )
+    return value
+
+
+def check_missing_values(missing_values: Any) -> float:
+    """NaN or a finite number; None is read as NaN."""
+    if missing_values is None:
+        return math.nan
+    if isinstance(missing_values, bool) or not isinstance(missing_values, Real):
+        raise TypeError(f"missing_values must be nan or a number; got {missing_values!r}.")
+    if math.isinf(missing_values):
+        raise ValueError(f"missing_values must be nan or a finite number; got {missing_values}.")
+    return float(missing_values)
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+def read_table(estimator, X, *, reset: bool):
+    """A 2-d float array (not copied if it was one) or a CSR matrix, names and width checked."""
+    try:
+        X = validate_data(
+            estimator, X, reset=reset, dtype=[np.float64, np.float32], accept_sparse="csr",
+            accept_large_sparse=True, ensure_all_finite=False, copy=False,
+        )  # fmt: skip
+    except ValueError as error:
+        if "could not convert string" in str(error):
+            raise ValueError(
+                f"The table must hold numbers only: {error}. {ADVICE_ON_TEXT}"
+            ) from error
+        raise
+    return X
+
+
+def _canonical_csr(X, missing: float):
+    """Stored entries are observed; NaN and entries equal to ``missing`` are dropped."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    dropped = np.isnan(X.data) | (X.data == missing)
+    if dropped.any():
+        keep = ~dropped
+        counts = np.concatenate([[0], np.cumsum(keep)])
+        X = sparse.csr_array((X.data[keep], X.indices[keep], counts[X.indptr]), shape=X.shape)
+    return X
+
+
+def check_weights(sample_weight, X) -> np.ndarray:
+    """(n,) float64, finite, not negative, not all 0."""
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("sample_weight is 0 for every row; at least one row must count.")
+    return weights
+
+
+def check_reference(reference, n_features: int, least: np.ndarray) -> np.ndarray:
+    """(p,) float64 from a number, an array of n_features, or "min" (least observed values)."""
+    if isinstance(reference, str):
+        check_choice("reference", reference, ("min",), "a number or an array of n_features")
+        return np.where(np.isfinite(least), least, 0.0)
+    try:
+        numbers = np.asarray(reference, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"reference must be a number, an array of n_features={n_features} or 'min'; "
+            f"got {reference!r}."
+        ) from None
+    if numbers.ndim > 1 or (numbers.ndim == 1 and numbers.shape[0] != n_features):
+        raise ValueError(
+            f"reference must be one number or one per feature (n_features={n_features}); "
+            f"got an array of shape {numbers.shape}."
+        )
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"reference must be finite; got {reference!r}.")
+    return np.ascontiguousarray(np.broadcast_to(numbers, (n_features,)))
+
+
+def observe(
+    X, *, missing_values=math.nan, reference=0.0, sample_weight=None, threads: int = 1,
+    warn: bool = False, names=None, allow_all_missing: bool = False,
+) -> Observed:  # fmt: skip
+    """Turn a table that ``read_table`` has let in into an ``Observed``.
+
+    With ``warn``, rows and features that nobody observed are reported. New rows to predict may be
+    missing altogether (``allow_all_missing``), data to fit may not.
+    """
+    missing = check_missing_values(missing_values)
+    if sparse.issparse(X):
+        X = _canonical_csr(X, missing)
+    missing = float(X.dtype.type(missing))  # the code as it reads in the table's own precision
+    weights = check_weights(sample_weight, X)
+    n, p = X.shape
+    known = dict(missing=missing, whole_weights=bool(np.all(weights == np.floor(weights))))
+    # The kernels never look at these before they are known.
+    nothing = np.zeros(p)
+    table = Observed(X, weights=weights, means=nothing, reference=nothing, observed_weight=nothing,
+                     **known)  # fmt: skip
+    counts, sums, least, seen = _survey(table, threads)
+    if not seen.any() and not allow_all_missing:
+        raise ValueError(
+            f"All {n} x {p} values are missing; there is nothing to cluster. "
+            "Check missing_values and how the table was read."
+        )
+    unseen_rows = int(np.sum(seen == 0))
+    if unseen_rows:
+        weights = np.where(seen == 0, 0.0, weights)
+    center = check_reference(reference, p, least)
+    if warn:
+        _warn_unseen(unseen_rows, np.flatnonzero(counts == 0), names)
+    means = np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), center)
+    return Observed(X, weights=weights, means=means, reference=center, observed_weight=counts,
+                    **known)  # fmt: skip
+
+
+def _survey(table: Observed, threads: int):
+    """Weight, weighted sum and least value of each feature; observed entries of each row."""
+    p = table.n_features
+    seen = np.empty(table.n_rows, np.int64)
+
+    def work(edge):
+        start, stop = edge
+        part = np.zeros(p), np.zeros(p), np.full(p, np.inf), np.full(p, -np.inf)
+        row = survey(table.block(start, stop), table.weights[start:stop], *part, seen[start:stop])
+        return part, start + row if row >= 0 else -1
+
+    counts, sums, least = np.zeros(p), np.zeros(p), np.full(p, np.inf)
+    for part, infinite in ordered_map(work, table.slabs(64 * p), threads):
+        if infinite >= 0:
+            _refuse_infinite(table, infinite)
+        counts += part[0]
+        sums += part[1]
+        least = np.minimum(least, part[2])
+    if not np.isfinite(sums).all():
+        raise ValueError(
+            f"The values of column {int(np.flatnonzero(~np.isfinite(sums))[0])} are too large: "
+            "their sum overflows. Rescale the data."
+        )
+    return counts, sums, least, seen
+
+
+def _refuse_infinite(table: Observed, row: int):
+    values = table.source[[row]]
+    values = values.toarray() if table.is_sparse else values
+    column = int(np.flatnonzero(np.isinf(values[0]))[0])
+    raise ValueError(
+        f"Input X contains infinity: {values[0, column]} in row {row}, column {column}. "
+        "Mark values that are not known as NaN, and cap or remove the others."
+    )
+
+
+def _warn_unseen(n_rows: int, features: np.ndarray, names) -> None:
+    if n_rows:
+        warnings.warn(
+            f"{n_rows} row(s) have no observed value. They take no part in the centres; "
+            "their label is that of the centre nearest to the reference.",
+            MissingDataWarning,
+            stacklevel=4,
+        )
+    if len(features):
+        shown = ", ".join(str(f if names is None else names[f]) for f in features[:5])
+        more = ", ..." if len(features) > 5 else ""
+        warnings.warn(
+            f"{len(features)} feature(s) have no observed value ({shown}{more}). "
+            "Their centres are the reference.",
+            MissingDataWarning,
+            stacklevel=4,
+        )
+
+
+def check_enough_rows(observed: Observed, n_clusters: int) -> None:
+    usable = int(np.sum(observed.weights > 0.0))
+    if usable < n_clusters:
+        raise ValueError(
+            f"n_samples={usable} usable rows (with a weight and an observed value, of "
+            f"{observed.n_rows}) should be >= n_clusters={n_clusters}. Ask for fewer clusters."
+        )
+
+
+def check_init_centers(init, n_clusters: int, n_features: int) -> np.ndarray:
+    """(k, p) float64, finite."""
+    centers = np.array(init, dtype=np.float64)
+    if centers.shape != (n_clusters, n_features):
+        raise ValueError(
+            f"init must have shape (n_clusters={n_clusters}, n_features={n_features}); "
+            f"got {centers.shape}."
+        )
+    if not np.isfinite(centers).all():
+        raise ValueError("init must be finite: fill the gaps of the starting centres first.")
+    return centers
