@@ -1,0 +1,177 @@
+"""k-means with the feature-weighted penalty dissimilarity (FWPD).
+
+    w_j     = rows that observe feature j
+    d(x, z) = (1 - alpha) * |x - z over the features both have| / dmax
+              + alpha * (sum of w_j over features missing in x or z) / (sum of all w_j)
+    dmax    = the largest such distance between two rows
+    alpha   = min(0.5, share of missing entries)
+
+A centre is the observed mean of its rows; a feature none of them observes is missing in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_random_state
+
+from mnarkmeans.baselines._table import with_gaps
+
+
+class FWPDKMeans(ClusterMixin, BaseEstimator):
+    """k-means with the FWPD dissimilarity of Datta et al.
+
+    Every start gives the rows random labels and ends when the labels repeat; the start with the
+    smallest sum of dissimilarities wins. A cluster that loses all its rows takes the row that fits
+    its own cluster worst.
+
+    Parameters
+    ----------
+    n_clusters : int
+    alpha : float or None
+        Weight of the penalty; None for min(0.5, share of missing entries).
+    n_init, max_iter : int
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        In data units; NaN where no row of the cluster observes the feature.
+    inertia_ : sum of the rows' dissimilarities to their centres
+    alpha_, n_iter_
+
+    References
+    ----------
+    Datta, Bhattacharjee and Das, Clustering with missing features: a penalized dissimilarity
+    measure based approach, Machine Learning 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mnarkmeans.baselines import FWPDKMeans
+    >>> X = np.array([[1.0, 1.0], [1.2, np.nan], [5.0, 5.0], [np.nan, 5.2]])
+    >>> labels = FWPDKMeans(2, random_state=0).fit_predict(X)
+    >>> bool(labels[0] == labels[1] != labels[2] == labels[3])
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        alpha: float | None = None,
+        n_init: int = 100,
+        max_iter: int = 100,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.alpha = alpha
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> FWPDKMeans:
+        """Cluster `X`, whose gaps are NaN."""
+        X = with_gaps(X)
+        if not 1 <= self.n_clusters <= len(X):
+            raise ValueError(
+                f"n_clusters={self.n_clusters}, but X has {len(X)} rows; give 1 to {len(X)}."
+            )
+        table = prepare(X, self.alpha)
+        rng = check_random_state(self.random_state)
+        best = None
+        for _ in range(self.n_init):
+            result = _one_start(table, self.n_clusters, self.max_iter, rng)
+            if best is None or result.loss < best.loss:
+                best = result
+        self.labels_ = best.labels
+        self.cluster_centers_ = best.centers
+        self.inertia_, self.n_iter_ = best.loss, best.n_iter
+        self.alpha_ = table.alpha
+        self.n_features_in_ = X.shape[1]
+        return self
+
+
+class Table(NamedTuple):
+    values: np.ndarray  # 0 in the gaps
+    observed: np.ndarray  # 1 or 0
+    weights: np.ndarray  # observed count of each feature
+    dmax: float
+    alpha: float
+
+
+class Result(NamedTuple):
+    labels: np.ndarray
+    centers: np.ndarray
+    loss: float
+    n_iter: int
+
+
+def prepare(X: np.ndarray, alpha: float | None) -> Table:
+    """Everything of the dissimilarity that does not depend on the centres."""
+    observed = (~np.isnan(X)).astype(float)
+    values = np.nan_to_num(X, nan=0.0)
+    if alpha is None:
+        alpha = min(0.5, 1 - observed.mean())
+    largest = 0.0
+    step = max(1, 2_000_000 // len(X))
+    for start in range(0, len(X), step):
+        block = slice(start, start + step)
+        largest = max(largest, _common(values[block], observed[block], values, observed).max())
+    return Table(values, observed, observed.sum(axis=0), np.sqrt(largest) or 1.0, float(alpha))
+
+
+def dissimilarity(table: Table, centers: np.ndarray) -> np.ndarray:
+    """FWPD of every row to every centre (NaN where a centre misses a feature)."""
+    has = (~np.isnan(centers)).astype(float)
+    filled = np.nan_to_num(centers, nan=0.0)
+    distance = np.sqrt(_common(table.values, table.observed, filled, has))
+    total = table.weights.sum()
+    penalty = (total - (table.observed * table.weights) @ has.T) / total
+    return (1 - table.alpha) * distance / table.dmax + table.alpha * penalty
+
+
+def _common(
+    values: np.ndarray, observed: np.ndarray, others: np.ndarray, have: np.ndarray
+) -> np.ndarray:
+    """Squared distances over the features both sides have."""
+    squared = values**2 @ have.T - 2 * values @ others.T + observed @ (others**2).T
+    return np.maximum(squared, 0.0)
+
+
+def observed_means(table: Table, labels: np.ndarray, k: int) -> np.ndarray:
+    member = (labels == np.arange(k)[:, None]).astype(float)
+    counts = member @ table.observed
+    sums = member @ table.values
+    return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+
+
+def _one_start(table: Table, k: int, max_iter: int, rng: np.random.RandomState) -> Result:
+    n = len(table.values)
+    labels = rng.randint(k, size=n)
+    n_iter, new = 0, None
+    while n_iter < max_iter and not np.array_equal(new, labels):
+        labels = labels if new is None else new
+        labels = _without_empty(labels, k, table)
+        centers = observed_means(table, labels, k)
+        cost = dissimilarity(table, centers)
+        new = cost.argmin(axis=1)
+        n_iter += 1
+    return Result(new, centers, float(cost[np.arange(n), new].sum()), n_iter)
+
+
+def _without_empty(labels: np.ndarray, k: int, table: Table) -> np.ndarray:
+    """An empty cluster takes the row that fits its own cluster worst."""
+    empty = np.flatnonzero(np.bincount(labels, minlength=k) == 0)
+    if empty.size == 0:
+        return labels
+    labels = labels.copy()
+    cost = dissimilarity(table, observed_means(table, labels, k))[np.arange(len(labels)), labels]
+    shared = np.bincount(labels, minlength=k)[labels] > 1
+    worst = np.argsort(np.where(shared, -cost, np.inf), kind="stable")
+    for label, row in zip(empty, worst, strict=False):
+        labels[row] = label
+    return labels
