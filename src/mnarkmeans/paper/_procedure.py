@@ -1,0 +1,177 @@
+"""The paper's procedure as its authors run it, on this package's solvers.
+
+A fit: gaps filled by column means, k-means++ on that, then a whole k-means on it (R's default, so
+a Hartigan-type one) whose centres start the penalised Lloyd loop; it stops when the loss falls by
+less than 1e-5 of itself, after 100 iterations at most; the best of 100 starts wins.
+
+The choice of lam: for every candidate, ten times, rows fall into three parts at random; two parts
+are fitted (10 starts), both fits label the third; the disagreement is the number of row pairs that
+one keeps together and the other does not, over (m-1)(m-2)/2. The candidate with the smallest mean
+is taken; if that is the largest one, the smallest whose mean is below its mean + sd.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mnarkmeans._observed import Observed
+from mnarkmeans._solvers import Batch, assign_rows, run_starts
+from mnarkmeans.metrics import clustering_error_rate
+
+STARTS = 100
+STARTS_OF_CHOICE = 10
+SPLITS = 10
+MAX_ITER = 100
+TOL = 1e-5
+
+
+class Fit(NamedTuple):
+    labels: np.ndarray
+    centers: np.ndarray
+    loss: float
+    n_iter: int
+    path: np.ndarray  # the loss after every iteration of the best start
+    start_losses: np.ndarray
+
+
+class Choice(NamedTuple):
+    lam: float
+    lams: np.ndarray
+    mean: np.ndarray  # instability of every candidate
+    sd: np.ndarray
+
+
+def observe(X: np.ndarray) -> Observed:
+    """A table with NaN in the gaps as the solvers see it: reference 0, all weights 1."""
+    seen = ~np.isnan(X)
+    counts = seen.sum(axis=0).astype(float)
+    means = np.where(seen, X, 0.0).sum(axis=0) / np.maximum(counts, 1.0)
+    zero = np.zeros(X.shape[1])
+    return Observed(
+        np.ascontiguousarray(X, dtype=np.float64), np.nan, np.ones(len(X)), means, zero, counts, True
+    )
+
+
+def plus_plus(X: np.ndarray, k: int, n_starts: int, rng: np.random.Generator) -> np.ndarray:
+    """Plain k-means++ (one candidate per step): centres (n_starts, k, p) among the rows of X."""
+    squares = (X**2).sum(axis=1)
+    starts = np.empty((n_starts, k, X.shape[1]))
+    nearest = np.full((n_starts, len(X)), np.inf)
+    chosen = rng.integers(len(X), size=n_starts)
+    for step in range(k):
+        starts[:, step] = X[chosen]
+        if step == k - 1:
+            break
+        distance = squares[chosen][:, None] - 2 * X[chosen] @ X.T + squares
+        np.minimum(nearest, np.maximum(distance, 0.0), out=nearest)
+        reach = np.cumsum(nearest, axis=1)
+        target = rng.random(n_starts) * reach[:, -1]
+        chosen = np.minimum((reach <= target[:, None]).sum(axis=1), len(X) - 1)
+    return starts
+
+
+def starting_centers(
+    X: np.ndarray, k: int, n_starts: int, rng: np.random.Generator, *, algorithm: str = "hartigan"
+) -> np.ndarray:
+    """Centres of a whole k-means on the mean-filled table, from each of n_starts k-means++ starts."""
+    filled = np.where(np.isnan(X), observe(X).means, X)
+    return run_starts(
+        observe(filled),
+        plus_plus(filled, k, n_starts, rng),
+        np.ones(n_starts),
+        algorithm=algorithm,
+        max_iter=MAX_ITER,
+        tol=0.0,
+        threads=1,
+    ).centers
+
+
+def solve(X: np.ndarray, starts: np.ndarray, lam: float) -> Batch:
+    """The penalised Lloyd loop from every start."""
+    return run_starts(
+        observe(X),
+        starts,
+        np.full(len(starts), float(lam)),
+        algorithm="lloyd",
+        max_iter=MAX_ITER,
+        tol=TOL,
+        threads=1,
+    )
+
+
+def fit(
+    X: np.ndarray,
+    k: int,
+    lam: float,
+    rng: np.random.Generator,
+    *,
+    n_starts: int = STARTS,
+    starts: np.ndarray | None = None,
+) -> Fit:
+    """The best of `n_starts` starts (drawn here unless given)."""
+    if starts is None:
+        starts = starting_centers(X, k, n_starts, rng)
+    batch = solve(X, starts, lam)
+    best = int(np.argmin(batch.losses))
+    centers = batch.centers[best]
+    labels = assign_rows(observe(X), centers[None], np.array([float(lam)]))[:, 0]
+    return Fit(
+        labels,
+        centers,
+        float(batch.losses[best]),
+        int(batch.n_iter[best]),
+        batch.paths[best],
+        batch.losses,
+    )
+
+
+def instability(
+    X: np.ndarray, k: int, lam: float, rng: np.random.Generator, n_splits: int = SPLITS
+) -> np.ndarray:
+    """Disagreement of each split, with the authors' denominator."""
+    values = np.empty(n_splits)
+    for split in range(n_splits):
+        one, two, test = _three_parts(X, k, rng)
+        centers = [_best_centers(part, k, lam, rng) for part in (one, two)]
+        labels = assign_rows(observe(test), np.array(centers), np.full(2, float(lam)))
+        m = len(test)
+        values[split] = clustering_error_rate(*labels.T) * m / (m - 2)
+    return values
+
+
+def choose_lam(
+    X: np.ndarray,
+    k: int,
+    lams: np.ndarray,
+    rng: np.random.Generator,
+    n_splits: int = SPLITS,
+) -> Choice:
+    """The candidate the authors' rule takes."""
+    lams = np.asarray(lams, dtype=float)
+    values = np.array([instability(X, k, lam, rng, n_splits) for lam in lams])
+    mean, sd = values.mean(axis=1), values.std(axis=1, ddof=1)
+    return Choice(float(lams[take(mean, sd)]), lams, mean, sd)
+
+
+def take(mean: np.ndarray, sd: np.ndarray) -> int:
+    """Index of the smallest mean, or of the first below (last mean + last sd) if it is the last."""
+    best = int(np.argmin(mean))
+    if best == len(mean) - 1:
+        below = np.flatnonzero(mean < mean[-1] + sd[-1])
+        best = int(below[0]) if below.size else best
+    return best
+
+
+def _three_parts(X: np.ndarray, k: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Rows in three random parts, drawn again when one is too small to hold k clusters."""
+    while True:
+        part = rng.integers(3, size=len(X))
+        if np.bincount(part, minlength=3).min() > max(k, 2):
+            return [X[part == label] for label in range(3)]
+
+
+def _best_centers(X: np.ndarray, k: int, lam: float, rng: np.random.Generator) -> np.ndarray:
+    batch = solve(X, starting_centers(X, k, STARTS_OF_CHOICE, rng), lam)
+    return batch.centers[int(np.argmin(batch.losses))]
