@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mnarkmeans._observed import Observed
-from mnarkmeans._solvers import Batch, assign_rows, run_starts
+from mnarkmeans._solvers import assign_rows, run_starts
 from mnarkmeans.metrics import clustering_error_rate
+from mnarkmeans.paper._kmeans import move_rows, same_partitions
 
 STARTS = 100
 STARTS_OF_CHOICE = 10
@@ -50,7 +51,13 @@ def observe(X: np.ndarray) -> Observed:
     means = np.where(seen, X, 0.0).sum(axis=0) / np.maximum(counts, 1.0)
     zero = np.zeros(X.shape[1])
     return Observed(
-        np.ascontiguousarray(X, dtype=np.float64), np.nan, np.ones(len(X)), means, zero, counts, True
+        np.ascontiguousarray(X, dtype=np.float64),
+        np.nan,
+        np.ones(len(X)),
+        means,
+        zero,
+        counts,
+        True,
     )
 
 
@@ -72,33 +79,20 @@ def plus_plus(X: np.ndarray, k: int, n_starts: int, rng: np.random.Generator) ->
     return starts
 
 
-def starting_centers(
-    X: np.ndarray, k: int, n_starts: int, rng: np.random.Generator, *, algorithm: str = "hartigan"
-) -> np.ndarray:
-    """Centres of a whole k-means on the mean-filled table, from each of n_starts k-means++ starts."""
+class Starts(NamedTuple):
+    """Different starting centres (R, k, p), and for each start drawn which of them it got."""
+
+    centers: np.ndarray
+    which: np.ndarray
+
+
+def draw_starts(X: np.ndarray, k: int, n_starts: int, rng: np.random.Generator) -> Starts:
+    """Whole k-means runs on the mean-filled table; runs that end alike are kept once."""
     filled = np.where(np.isnan(X), observe(X).means, X)
-    return run_starts(
-        observe(filled),
-        plus_plus(filled, k, n_starts, rng),
-        np.ones(n_starts),
-        algorithm=algorithm,
-        max_iter=MAX_ITER,
-        tol=0.0,
-        threads=1,
-    ).centers
-
-
-def solve(X: np.ndarray, starts: np.ndarray, lam: float) -> Batch:
-    """The penalised Lloyd loop from every start."""
-    return run_starts(
-        observe(X),
-        starts,
-        np.full(len(starts), float(lam)),
-        algorithm="lloyd",
-        max_iter=MAX_ITER,
-        tol=TOL,
-        threads=1,
-    )
+    centers = plus_plus(filled, k, n_starts, rng)
+    labels = move_rows(filled, centers, MAX_ITER)
+    first, which = same_partitions(labels)
+    return Starts(centers[first], which)
 
 
 def fit(
@@ -108,22 +102,30 @@ def fit(
     rng: np.random.Generator,
     *,
     n_starts: int = STARTS,
-    starts: np.ndarray | None = None,
+    starts: Starts | None = None,
 ) -> Fit:
     """The best of `n_starts` starts (drawn here unless given)."""
     if starts is None:
-        starts = starting_centers(X, k, n_starts, rng)
-    batch = solve(X, starts, lam)
+        starts = draw_starts(X, k, n_starts, rng)
+    table, penalties = observe(X), np.full(len(starts.centers), float(lam))
+    batch = run_starts(
+        table,
+        starts.centers,
+        penalties,
+        algorithm="lloyd",
+        max_iter=MAX_ITER,
+        tol=TOL,
+        threads=1,
+    )
     best = int(np.argmin(batch.losses))
     centers = batch.centers[best]
-    labels = assign_rows(observe(X), centers[None], np.array([float(lam)]))[:, 0]
     return Fit(
-        labels,
+        assign_rows(table, centers[None], penalties[:1])[:, 0],
         centers,
         float(batch.losses[best]),
         int(batch.n_iter[best]),
         batch.paths[best],
-        batch.losses,
+        batch.losses[starts.which],
     )
 
 
@@ -134,7 +136,8 @@ def instability(
     values = np.empty(n_splits)
     for split in range(n_splits):
         one, two, test = _three_parts(X, k, rng)
-        centers = [_best_centers(part, k, lam, rng) for part in (one, two)]
+        fits = [fit(part, k, lam, rng, n_starts=STARTS_OF_CHOICE) for part in (one, two)]
+        centers = [found.centers for found in fits]
         labels = assign_rows(observe(test), np.array(centers), np.full(2, float(lam)))
         m = len(test)
         values[split] = clustering_error_rate(*labels.T) * m / (m - 2)
@@ -170,8 +173,3 @@ def _three_parts(X: np.ndarray, k: int, rng: np.random.Generator) -> list[np.nda
         part = rng.integers(3, size=len(X))
         if np.bincount(part, minlength=3).min() > max(k, 2):
             return [X[part == label] for label in range(3)]
-
-
-def _best_centers(X: np.ndarray, k: int, lam: float, rng: np.random.Generator) -> np.ndarray:
-    batch = solve(X, starting_centers(X, k, STARTS_OF_CHOICE, rng), lam)
-    return batch.centers[int(np.argmin(batch.losses))]
