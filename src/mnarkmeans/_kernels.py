@@ -19,10 +19,12 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
+from . import _panels as panels
 from ._observed import Csr, Dense
 
 # "reassoc" lets sums be vectorised; "nnan" must stay off, it would delete the tests for gaps.
 REORDER = {"contract", "reassoc"}
+MOST_UNSURE = 0.1  # above this share of unsure labels the plain assignment is the faster one
 ROWS_AT_ONCE = 256  # rows that stay in cache between being scored and being added to the sums
 
 
@@ -214,13 +216,12 @@ def _argmin(scores, start, stop):
     return best - start
 
 
-def assign(block, start, stop, tables, k, nearest):
-    """OUT nearest[i - start, g]: the best of the k centres of group g for rows start..stop."""
-
-
 @njit(nogil=True, cache=True)
 def assign_by_rows(block, start, stop, tables, k, nearest):
-    """The plain assignment: one row at a time, float64. Twin and fallback of the fast ones."""
+    """The plain assignment: one row at a time, float64. Twin and fallback of the fast ones.
+
+    OUT nearest[i - start, g]: the best of the k centres of group g for rows start..stop.
+    """
     scores = np.empty(tables.const.shape[0])
     x0, mask = np.empty(tables.shift.shape[0]), np.empty(tables.shift.shape[0])
     for i in range(start, stop):
@@ -229,9 +230,54 @@ def assign_by_rows(block, start, stop, tables, k, nearest):
             nearest[i - start, g] = _argmin(scores, g * k, (g + 1) * k)
 
 
+@njit(nogil=True, cache=True)
+def _settle(block, start, stop, tables, k, nearest):
+    """INOUT nearest: score the rows the panels were UNSURE of as the plain assignment does."""
+    for i in range(start, stop):
+        if nearest[i - start].min() == panels.UNSURE:
+            assign_by_rows(block, i, i + 1, tables, k, nearest[i - start : i - start + 1])
+
+
+def prepare(block, tables, k):
+    """What ``assign`` needs besides the tables, made once for many calls."""
+
+
+@overload(prepare, jit_options={"nogil": True})
+def _prepare(block, tables, k):
+    if _is_dense(block):
+
+        def dense(block, tables, k):
+            p = tables.shift.shape[0]
+            tiles = panels.make_tiles(tables.A, tables.B, tables.const, k)
+            trusted = np.array([p <= panels.MOST_FEATURES])
+            return tiles, panels.make_panel(p), trusted
+
+        return dense
+    return lambda block, tables, k: None
+
+
+def assign(block, start, stop, tables, prepared, k, nearest):
+    """The same result as ``assign_by_rows``, by the fastest way the block's type has."""
+
+
 @overload(assign, jit_options={"nogil": True})
-def _assign(block, start, stop, tables, k, nearest):
-    return lambda block, start, stop, tables, k, nearest: assign_by_rows(
+def _assign(block, start, stop, tables, prepared, k, nearest):
+    if _is_dense(block):
+
+        def dense(block, start, stop, tables, prepared, k, nearest):
+            tiles, panel, trusted = prepared
+            if not trusted[0]:
+                assign_by_rows(block, start, stop, tables, k, nearest)
+                return
+            unsure = panels.label_panels(
+                block.values, block.missing, start, stop, tables.shift, tiles, panel, k, nearest
+            )
+            if unsure > 0:
+                _settle(block, start, stop, tables, k, nearest)
+            trusted[0] = unsure <= MOST_UNSURE * nearest.size
+
+        return dense
+    return lambda block, start, stop, tables, prepared, k, nearest: assign_by_rows(
         block, start, stop, tables, k, nearest
     )
 
@@ -239,9 +285,10 @@ def _assign(block, start, stop, tables, k, nearest):
 @njit(nogil=True, cache=True)
 def assign_block(block, tables, k, labels):
     """OUT labels (b, G): the best centre of each group for every row of the block."""
+    prepared = prepare(block, tables, k)
     for start in range(0, n_rows(block), ROWS_AT_ONCE):
         stop = min(start + ROWS_AT_ONCE, n_rows(block))
-        assign(block, start, stop, tables, k, labels[start:stop])
+        assign(block, start, stop, tables, prepared, k, labels[start:stop])
 
 
 @njit(nogil=True, cache=True)
@@ -255,10 +302,11 @@ def step(block, first, weights, tables, active, fresh, labels, stats):
     """
     k = stats.sizes.shape[1]
     shift = tables.shift
+    prepared = prepare(block, tables, k)
     nearest = np.empty((ROWS_AT_ONCE, active.shape[0]), np.int32)
     for start in range(0, n_rows(block), ROWS_AT_ONCE):
         stop = min(start + ROWS_AT_ONCE, n_rows(block))
-        assign(block, start, stop, tables, k, nearest)
+        assign(block, start, stop, tables, prepared, k, nearest[: stop - start])
         for i in range(start, stop):
             for a in range(active.shape[0]):
                 r = active[a]

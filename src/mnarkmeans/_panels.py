@@ -1,0 +1,296 @@
+"""The dense assignment on panels: many rows at once, each in its own lane of a vector.
+
+    score_it = const_t + sum_{j observed} [ A_tj x'_ij + B_tj ]          (as in ``_kernels``)
+
+A *panel* holds a few rows transposed, in float32: ``values[j]`` (0 in gaps) and ``masks[j]`` (1 or
+0) with one row per lane. A *tile* of up to five centres then costs two multiply-adds per centre and
+feature for all rows of the panel together, and the smallest and second smallest score are found
+lane by lane.
+
+Rounding to float32 moves a score by no more than a bound that is computed along with it. A row
+whose two smallest scores lie closer than the bounds allow is labelled UNSURE, and the caller
+scores it in float64: the labels are those of the plain float64 loop, at the speed of float32.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from . import _simd as simd
+from ._simd import BLOCK, LANES
+
+UNSURE = -1
+MAX_TILE = 5
+MOST_FEATURES = 1 << 16  # beyond, rounding of the bound itself would have to be bounded
+RUN = 64  # features summed up before they are added to the score: keeps the bound small
+CACHE_LINE = 64
+SINGLE_UNIT = 2.0**-24  # largest relative error of rounding to float32
+SINGLE_TINY = 2.0**-126  # below this float32 rounds by an absolute amount
+INFINITY = np.float32(np.inf)
+ONE = np.float32(1)
+
+
+class Tiles(NamedTuple):
+    """The centres' tables as the tiles read them, and what their rounding may cost."""
+
+    table: np.ndarray  # for every tile and feature: the A's of the tile's centres, then their B's
+    with_gaps: np.ndarray  # (T,) where a score starts: const
+    without_gaps: np.ndarray  # (T,) the same for complete rows: const + sum_j B
+    weights: np.ndarray  # (p,) the two scores of a row are apart for certain when further than
+    fixed: float  # sum_j |x'_j| weights_j + fixed
+
+
+class Panel(NamedTuple):
+    """A few rows, one per lane, and how their comparison stands."""
+
+    values: np.ndarray  # (p * LANES,) x', 0 in gaps
+    masks: np.ndarray  # (p * LANES,) 1 observed, 0 gap
+    bounds: np.ndarray  # (LANES,) closer scores than this are not told apart
+    best: np.ndarray  # (LANES,) smallest score so far
+    second: np.ndarray  # (LANES,) second smallest
+    winner: np.ndarray  # (LANES,) int32, the centre of the smallest
+
+
+class Ahead(NamedTuple):
+    """What the next panel will read, to be fetched while there is arithmetic to do."""
+
+    X: np.ndarray
+    row: int
+    offset: int  # bytes from the start of the row
+    lines: int  # cache lines to ask for per feature
+
+
+# --- preparing the tables ---------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def count_tiles(k):
+    return (k + MAX_TILE - 1) // MAX_TILE
+
+
+@njit(nogil=True, cache=True)
+def tile_width(tile, k):
+    """Centres of one tile when k centres are shared out evenly."""
+    n_tiles = count_tiles(k)
+    return k // n_tiles + (1 if tile < k % n_tiles else 0)
+
+
+@njit(nogil=True, cache=True)
+def make_tiles(A, B, const, k):
+    """Tiles of T = R k centres: R starts of k consecutive centres each."""
+    T, p = A.shape
+    table = np.empty(2 * T * p, np.float32)
+    with_gaps, without_gaps = np.empty(T, np.float32), np.empty(T, np.float32)
+    place, first = 0, 0
+    while first < T:
+        for tile in range(count_tiles(k)):
+            width = tile_width(tile, k)
+            for j in range(p):
+                for c in range(width):
+                    table[place + c] = A[first + c, j]
+                    table[place + width + c] = B[first + c, j]
+                place += 2 * width
+            first += width
+    for t in range(T):
+        total = const[t]
+        with_gaps[t] = total
+        for j in range(p):
+            total += B[t, j]
+        without_gaps[t] = total
+    weights = np.empty(p, np.float32)
+    fixed = _bound_rounding(A, B, const, weights)
+    return Tiles(table, with_gaps, without_gaps, weights, fixed)
+
+
+@njit(nogil=True, cache=True)
+def _bound_rounding(A, B, const, weights):
+    """OUT weights; returns fixed (see ``Tiles``).
+
+    No term of a score passes through more than 2 RUN + p / RUN additions, one product and three
+    conversions, so its rounding costs at most ``gamma / 2`` of its size, plus SINGLE_TINY where
+    numbers are too small to be rounded relatively; both scores of a pair may be wrong. One per
+    cent covers the rounding of the bound itself.
+    """
+    T, p = A.shape
+    gamma = 1.01 * 2.0 * SINGLE_UNIT * (2 * min(p, RUN) + p // RUN + 8)
+    heaviest, largest_sum = 0.0, 0.0
+    for t in range(T):
+        size = abs(const[t])
+        for j in range(p):
+            size += abs(B[t, j])
+        heaviest = max(heaviest, size)
+    for j in range(p):
+        largest = 0.0
+        for t in range(T):
+            largest = max(largest, abs(A[t, j]))
+        largest_sum += largest
+        weights[j] = gamma * largest + SINGLE_TINY
+    return gamma * heaviest + 8.0 * SINGLE_TINY * (2 * p + 2 + largest_sum)
+
+
+# --- panels -----------------------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def _on_cache_line(count, dtype):
+    """An empty array that starts on a cache line, so that no vector straddles two."""
+    spare = np.empty(count + CACHE_LINE, dtype)
+    skip = (-spare.ctypes.data % CACHE_LINE) // spare.itemsize
+    return spare[skip : skip + count]
+
+
+@njit(nogil=True, cache=True)
+def make_panel(p):
+    return Panel(
+        _on_cache_line(p * LANES, np.float32),
+        _on_cache_line(p * LANES, np.float32),
+        _on_cache_line(LANES, np.float32),
+        _on_cache_line(LANES, np.float32),
+        _on_cache_line(LANES, np.float32),
+        _on_cache_line(LANES, np.int32),
+    )
+
+
+@njit(nogil=True)
+def fill_panel(X, missing, row, stop, shift, tiles, panel):
+    """OUT panel: rows row, row + 1, ... of X, the last before `stop` repeated as needed.
+
+    Returns whether nothing was missing.
+    """
+    p = X.shape[1]
+    values, masks, weights = panel.values, panel.masks, tiles.weights
+    squares = p - p % BLOCK
+    complete = True
+    for r in range(0, LANES, BLOCK):
+        size = simd.splat(np.float32(tiles.fixed), BLOCK)
+        seen = simd.splat(ONE, BLOCK)
+        for j in range(0, squares, BLOCK):
+            block = simd.read_block(X, row + r, stop - 1, j, shift, missing)
+            size, seen = simd.write_columns(
+                block, values, masks, j * LANES + r, weights, j, size, seen
+            )
+        for j in range(squares, p):
+            column = simd.read_column(X, row + r, stop - 1, j, shift, missing)
+            size, seen = simd.write_columns(
+                column, values, masks, j * LANES + r, weights, j, size, seen
+            )
+        simd.store(panel.bounds, r, size)
+        complete = simd.all_lanes_one(seen) and complete
+    return complete
+
+
+# --- tiles ------------------------------------------------------------------------------------
+
+
+@njit(nogil=True)
+def _fetch(ahead, j):
+    for line in range(ahead.lines):
+        simd.prefetch(ahead.X, ahead.row, ahead.offset + (j * ahead.lines + line) * CACHE_LINE)
+
+
+def _compile_tile(width):
+    """The comparison of `width` centres for all rows of a panel."""
+
+    @njit(nogil=True)
+    def compare_tile(panel, p, complete, first_scores, centre, label, table, place, ahead):
+        """INOUT panel: best, second, winner. `place`: where the tile's part of `table` begins."""
+        values, masks = panel.values, panel.masks
+        scores = simd.splat_each(first_scores, centre, width, LANES)
+        for start in range(0, p, RUN):
+            part = simd.zeros_each(width, LANES)
+            stop = min(start + RUN, p)
+            if complete:
+                for j in range(start, stop):
+                    _fetch(ahead, j)
+                    x = simd.load(values, j * LANES, LANES)
+                    part = simd.accumulate(part, x, table, place + 2 * width * j)
+            else:
+                for j in range(start, stop):
+                    _fetch(ahead, j)
+                    x = simd.load(values, j * LANES, LANES)
+                    mask = simd.load(masks, j * LANES, LANES)
+                    part = simd.accumulate(part, x, table, place + 2 * width * j)
+                    part = simd.accumulate(part, mask, table, place + 2 * width * j + width)
+            scores = simd.add_each(scores, part)
+        best, second, winner = simd.keep_two_smallest(
+            scores,
+            label,
+            simd.load(panel.best, 0, LANES),
+            simd.load(panel.second, 0, LANES),
+            simd.load(panel.winner, 0, LANES),
+        )
+        simd.store(panel.best, 0, best)
+        simd.store(panel.second, 0, second)
+        simd.store(panel.winner, 0, winner)
+
+    return compare_tile
+
+
+_tile1, _tile2, _tile3, _tile4, _tile5 = (_compile_tile(w + 1) for w in range(MAX_TILE))
+
+
+@njit(nogil=True)
+def compare_start(panel, p, complete, tiles, group, k, ahead):
+    """OUT panel: best, second, winner among the k centres of one start, tile by tile."""
+    for r in range(LANES):
+        panel.best[r] = panel.second[r] = INFINITY
+        panel.winner[r] = 0
+    first_scores = tiles.without_gaps if complete else tiles.with_gaps
+    table = tiles.table
+    label, place = 0, 2 * group * k * p
+    for tile in range(count_tiles(k)):
+        width = tile_width(tile, k)
+        centre = group * k + label
+        if width == 5:
+            _tile5(panel, p, complete, first_scores, centre, label, table, place, ahead)
+        elif width == 4:
+            _tile4(panel, p, complete, first_scores, centre, label, table, place, ahead)
+        elif width == 3:
+            _tile3(panel, p, complete, first_scores, centre, label, table, place, ahead)
+        elif width == 2:
+            _tile2(panel, p, complete, first_scores, centre, label, table, place, ahead)
+        else:
+            _tile1(panel, p, complete, first_scores, centre, label, table, place, ahead)
+        label += width
+        place += 2 * width * p
+        offset = ahead.offset + p * ahead.lines * CACHE_LINE
+        ahead = Ahead(ahead.X, ahead.row, offset, ahead.lines)
+
+
+@njit(nogil=True, cache=True)
+def label_panels(X, missing, start, stop, shift, tiles, panel, k, nearest):
+    """OUT nearest[i - start, g]: best of the k centres of start g for row i, or UNSURE.
+
+    IN  X (n, p) float32 or float64, C-contiguous; missing: the code of a gap beside NaN
+        panel: scratch. Returns how many labels are UNSURE.
+    """
+    p = X.shape[1]
+    groups = tiles.with_gaps.shape[0] // k
+    panel_lines = LANES * p * X.itemsize // CACHE_LINE
+    lines_per_start = p * count_tiles(k)
+    lines = 1 + panel_lines // (lines_per_start * groups)
+    unsure = 0
+    for row in range(start, stop, LANES):
+        complete = fill_panel(X, missing, row, stop, shift, tiles, panel)
+        rows = min(LANES, stop - row)
+        for group in range(groups):
+            fetched = group * lines_per_start * lines
+            useful = row + 2 * LANES <= X.shape[0] and fetched < panel_lines
+            ahead = Ahead(X, row + LANES, fetched * CACHE_LINE, lines if useful else 0)
+            compare_start(panel, p, complete, tiles, group, k, ahead)
+            for r in range(rows):
+                nearest[row + r - start, group] = panel.winner[r]
+            close = simd.lanes_not_above(
+                simd.load(panel.second, 0, LANES),
+                simd.load(panel.best, 0, LANES),
+                simd.load(panel.bounds, 0, LANES),
+            )
+            if close != 0 and k > 1:
+                for r in range(rows):
+                    if (close >> np.uint64(r)) & np.uint64(1):
+                        nearest[row + r - start, group] = UNSURE
+                        unsure += 1
+    return unsure
