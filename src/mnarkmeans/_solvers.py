@@ -105,6 +105,43 @@ def rescue_empty(data, weights, shift, c, lam, m, r, labels, stats):
         costs[i] = 0.0
 
 
+@register_jitable
+def advance(it, active, c, lam, tol, stats, m, paths, n_iter, seen, twins, settled):
+    """Iteration ``it`` after its pass over the rows: new centres, losses, and who goes on.
+
+    IN  stats of the active starts; INOUT m, paths, n_iter, settled, twins as in ``lloyd``,
+        seen (R,): the partition each start had last
+    Returns the starts that are still active.
+    """
+    running = np.ones(active.shape[0], np.bool_)
+    for a in range(active.shape[0]):
+        r = active[a]
+        update_centers(stats, r, lam[r], c, m[r])
+        loss = partition_loss(stats, r, lam[r], c, m[r])
+        mark = signature(stats, r)
+        n_iter[r] = it + 1
+        if it == 0:
+            paths[r, it] = loss
+        else:
+            last = paths[r, it - 1]
+            paths[r, it] = min(loss, last)
+            # Where rounding of the sums outweighs tol, only an unchanged partition stops.
+            trusted = tol * last > 1e-14 * stats.squares[r]
+            if mark == seen[r] or (trusted and last - loss <= tol * last):
+                running[a] = False
+                settled[r] = True
+        seen[r] = mark
+    for a in range(1, active.shape[0]):
+        r = active[a]
+        for b in range(a):
+            s = active[b]
+            same = seen[r] == seen[s] and lam[r] == lam[s] and twins[s] == NO_TWIN
+            if running[a] and same and is_determined(stats, r, lam[r]):
+                twins[r] = s
+                running[a] = False
+    return active[running]
+
+
 def lloyd(
     data, weights, whole_weights, shift, c, lam, max_iter, tol, m, labels, stats, paths, n_iter,
     twins, settled,
@@ -130,35 +167,10 @@ def lloyd(
                 stats.keys[r] = np.uint64(0)
                 stats.squares[r] = 0.0
         sweep(data, weights, shift, c, lam, m, active, fresh, labels, stats)
-        running = np.ones(active.shape[0], np.bool_)
-        for a in range(active.shape[0]):
-            r = active[a]
+        for r in active:
             if stats.sizes[r].min() <= 0.0:
                 rescue_empty(data, weights, shift, c, lam[r], m[r], r, labels, stats)
-            update_centers(stats, r, lam[r], c, m[r])
-            loss = partition_loss(stats, r, lam[r], c, m[r])
-            mark = signature(stats, r)
-            n_iter[r] = it + 1
-            if it == 0:
-                paths[r, it] = loss
-            else:
-                last = paths[r, it - 1]
-                paths[r, it] = min(loss, last)
-                # Where rounding of the sums outweighs tol, only an unchanged partition stops.
-                trusted = tol * last > 1e-14 * stats.squares[r]
-                if mark == seen[r] or (trusted and last - loss <= tol * last):
-                    running[a] = False
-                    settled[r] = True
-            seen[r] = mark
-        for a in range(1, active.shape[0]):
-            r = active[a]
-            for b in range(a):
-                s = active[b]
-                same = seen[r] == seen[s] and lam[r] == lam[s] and twins[s] == NO_TWIN
-                if running[a] and same and is_determined(stats, r, lam[r]):
-                    twins[r] = s
-                    running[a] = False
-        active = active[running]
+        active = advance(it, active, c, lam, tol, stats, m, paths, n_iter, seen, twins, settled)
         if active.shape[0] == 0:
             break
 
@@ -169,21 +181,47 @@ lloyd_compiled = njit(nogil=True, cache=True)(lloyd)
 # --- starts to solutions ----------------------------------------------------------------------
 
 
-class _Run:
-    """The arrays of a few starts that run side by side on one table."""
+class Starts:
+    """The arrays of a few starts that run side by side, wherever the rows are."""
 
-    def __init__(self, observed: Observed, centers, lam, max_iter: int):
+    def __init__(self, centers, lam, shift, reference, max_iter: int):
         n_starts, k, p = centers.shape
-        self.observed, self.lam, self.max_iter = observed, lam, max_iter
-        self.shift = observed.shift
-        self.c = observed.reference - self.shift
-        self.m = np.ascontiguousarray(centers - self.shift, dtype=np.float64)
-        self.labels = np.full((observed.n_rows, n_starts), -1, np.int32)
+        self.lam, self.max_iter = lam, max_iter
+        self.shift = shift
+        self.c = reference - shift
+        self.m = np.ascontiguousarray(centers - shift, dtype=np.float64)
         self.stats = zero_stats(n_starts, k, p)
         self.paths = np.zeros((n_starts, max_iter))
         self.n_iter = np.zeros(n_starts, np.int64)
         self.twins = np.full(n_starts, NO_TWIN)
         self.settled = np.zeros(n_starts, np.bool_)
+
+    def batch(self) -> Batch:
+        for r in np.flatnonzero(self.twins != NO_TWIN):  # twins point backwards: one sweep does
+            twin, own = self.twins[r], self.n_iter[r]
+            rest = self.paths[twin, own : self.n_iter[twin]]
+            self.paths[r, own : own + len(rest)] = rest
+            self.n_iter[r] = own + len(rest)
+            self.m[r], self.settled[r] = self.m[twin], self.settled[twin]
+            self.stats.sizes[r] = self.stats.sizes[twin]
+        paths = [path[:stop] for path, stop in zip(self.paths, self.n_iter, strict=True)]
+        return Batch(
+            self.m + self.shift,
+            np.array([path[-1] for path in paths]),
+            self.n_iter,
+            paths,
+            self.settled,
+            np.sum(self.stats.sizes <= 0.0, axis=1),
+        )
+
+
+class _Run(Starts):
+    """Starts on one table in memory, with a label of every row for each."""
+
+    def __init__(self, observed: Observed, centers, lam, max_iter: int):
+        super().__init__(centers, lam, observed.shift, observed.reference, max_iter)
+        self.observed = observed
+        self.labels = np.full((observed.n_rows, len(centers)), -1, np.int32)
 
     def lloyd(self, data, tol: float) -> None:
         loop = lloyd if isinstance(data, Slabs) else lloyd_compiled
@@ -205,24 +243,6 @@ class _Run:
             self.settled[r] = self.n_iter[r] < self.max_iter
 
         ordered_map(work, np.flatnonzero(self.twins == NO_TWIN), threads)
-
-    def batch(self) -> Batch:
-        for r in np.flatnonzero(self.twins != NO_TWIN):  # twins point backwards: one sweep does
-            twin, own = self.twins[r], self.n_iter[r]
-            rest = self.paths[twin, own : self.n_iter[twin]]
-            self.paths[r, own : own + len(rest)] = rest
-            self.n_iter[r] = own + len(rest)
-            self.m[r], self.settled[r] = self.m[twin], self.settled[twin]
-            self.stats.sizes[r] = self.stats.sizes[twin]
-        paths = [path[:stop] for path, stop in zip(self.paths, self.n_iter, strict=True)]
-        return Batch(
-            self.m + self.shift,
-            np.array([path[-1] for path in paths]),
-            self.n_iter,
-            paths,
-            self.settled,
-            np.sum(self.stats.sizes <= 0.0, axis=1),
-        )
 
 
 def _run_lloyd(run: _Run, data, tol: float, threads: int) -> None:
