@@ -194,7 +194,7 @@ default="k-means++"
         check_number("tol", self.tol)
         check_choice("algorithm", self.algorithm, ("auto", *ALGORITHMS))
         if isinstance(self.init, str):
-            check_choice("init", self.init, tuple(STARTS), "an array or a callable")
+            check_choice("init", self.init, tuple(STARTS), ", an array or a callable")
 
     def _starts(self, observed: Observed, X) -> np.ndarray:
         """Starting centres (n_init, k, p)."""

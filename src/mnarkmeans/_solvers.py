@@ -327,8 +327,8 @@ def assign_rows(
 
 
 def best_of(observed: Observed, batch: Batch, lam: np.ndarray, threads: int = 1) -> Solution:
-    """Finish the start with the smallest loss (the first of equals)."""
-    best = int(np.argmin(batch.losses))
+    """Finish the start with the smallest loss; the first of those that differ by rounding only."""
+    best = int(np.argmax(batch.losses <= batch.losses.min() * (1.0 + 1e-10)))
     # What is reported belongs to the centres the user sees, in the precision they are kept in.
     centers = batch.centers[best].astype(observed.dtype)
     labels, costs = finish(observed, centers, float(lam[best]), threads)

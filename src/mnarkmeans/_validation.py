@@ -55,17 +55,15 @@ def check_number(name: str, value: Any, least: float = 0.0) -> float:
 def check_lam(lam: Any) -> float | str:
     """A number >= 0, or "auto"."""
     if isinstance(lam, str):
-        return check_choice("lam", lam, ("auto",), "or a number >= 0")
+        return check_choice("lam", lam, ("auto",), " or a number >= 0")
     return check_number("lam", lam)
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...], otherwise: str = "") -> str:
-    """One of a few strings."""
+    """One of a few strings; ``otherwise`` ends the list of what would have been accepted."""
     if not isinstance(value, str) or value not in choices:
         wanted = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(
-            f"{name} must be {wanted}{' ' * bool(otherwise)}{otherwise}; got {value!r}."
-        )
+        raise ValueError(f"{name} must be {wanted}{otherwise}; got {value!r}.")
     return value
 
 
@@ -123,7 +121,7 @@ def check_weights(sample_weight, X) -> np.ndarray:
 def check_reference(reference, n_features: int, least: np.ndarray) -> np.ndarray:
     """(p,) float64 from a number, an array of n_features, or "min" (least observed values)."""
     if isinstance(reference, str):
-        check_choice("reference", reference, ("min",), "a number or an array of n_features")
+        check_choice("reference", reference, ("min",), ", a number or an array of n_features")
         return np.where(np.isfinite(least), least, 0.0)
     try:
         numbers = np.asarray(reference, dtype=np.float64)

@@ -1,0 +1,336 @@
+"""MNARKMeans as a scikit-learn estimator: its checks, and what KMeans itself is tested for."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mnarkmeans import MissingDataWarning, MNARKMeans
+
+
+@pytest.fixture
+def X():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 4)) + 6 * np.eye(3, 4)[rng.integers(3, size=150)]
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[np.isnan(X).all(axis=1)] = 0.0
+    return X
+
+
+@pytest.mark.filterwarnings("ignore::mnarkmeans.MissingDataWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks([MNARKMeans(lam=0.5, n_init=3), MNARKMeans(n_init=2)])
+def test_scikit_learn_checks(estimator, check):
+    """All of them, the two on sample weights included, which KMeans itself fails."""
+    check(estimator)
+
+
+def test_every_fitted_attribute(X):
+    model = MNARKMeans(3, lam=0.5, random_state=0, n_init=4).fit(X)
+    assert model.cluster_centers_.shape == (3, 4)
+    assert model.labels_.shape == (150,)
+    assert model.labels_.dtype == np.int32
+    assert isinstance(model.inertia_, float)
+    assert model.loss_path_.shape == (model.n_iter_,)
+    assert model.start_losses_.shape == (4,)
+    assert model.start_losses_.min() == pytest.approx(model.inertia_, rel=1e-4)
+    assert model.lam_ == 0.5
+    np.testing.assert_array_equal(model.reference_, np.zeros(4))
+    assert model.n_features_in_ == 4
+
+
+def test_predict_transform_score_impute_agree(X):
+    model = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    distances = model.transform(X)
+    np.testing.assert_array_equal(distances.argmin(axis=1), model.labels_)
+    assert np.sum(distances.min(axis=1) ** 2) == pytest.approx(model.inertia_)
+    assert -model.score(X) == pytest.approx(model.inertia_, rel=1e-13)
+    filled = model.impute(X)
+    seen = ~np.isnan(X)
+    np.testing.assert_array_equal(filled[seen], X[seen])
+    np.testing.assert_array_equal(filled[~seen], model.cluster_centers_[model.labels_][~seen])
+    np.testing.assert_array_equal(
+        MNARKMeans(3, lam=0.5, random_state=0).fit_predict(X), model.labels_
+    )
+    np.testing.assert_allclose(MNARKMeans(3, lam=0.5, random_state=0).fit_transform(X), distances)
+
+
+def test_weighted_score_is_weighted_loss(X):
+    weights = np.random.default_rng(1).random(len(X))
+    model = MNARKMeans(3, lam=0.5, random_state=0).fit(X, sample_weight=weights)
+    assert -model.score(X, sample_weight=weights) == pytest.approx(model.inertia_, rel=1e-13)
+
+
+@pytest.mark.parametrize("scale", [1.0, 7.5])
+def test_scaled_weights_leave_the_clusters_alone(X, scale):
+    ones = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    scaled = MNARKMeans(3, lam=0.5, random_state=0).fit(X, sample_weight=np.full(len(X), scale))
+    np.testing.assert_array_equal(ones.labels_, scaled.labels_)
+    assert scaled.inertia_ == pytest.approx(scale * ones.inertia_)
+
+
+def test_more_starts_are_never_worse(X):
+    losses = [MNARKMeans(5, lam=0.5, n_init=n, random_state=0).fit(X).inertia_ for n in (1, 5, 20)]
+    assert losses[0] >= losses[1] >= losses[2]
+
+
+def test_init_given_as_array_callable_and_name(X):
+    given = np.nan_to_num(X[:3])
+    by_array = MNARKMeans(3, lam=0.5, init=given).fit(X)
+    assert by_array.start_losses_.shape == (1,)
+    calls = []
+
+    def init(table, n_clusters, random_state):
+        calls.append((table is X, n_clusters))
+        return given
+
+    by_callable = MNARKMeans(3, lam=0.5, init=init, n_init=2).fit(X)
+    assert calls == [(True, 3)] * 2
+    np.testing.assert_array_equal(by_callable.cluster_centers_, by_array.cluster_centers_)
+    assert MNARKMeans(3, lam=0.5, init="random", random_state=0).fit(X).inertia_ > 0
+
+
+def test_clone_pickle_and_parameters_survive(X):
+    model = MNARKMeans(3, lam=0.5, random_state=0)
+    before = {k: v for k, v in model.get_params().items() if v == v}
+    model.fit(X)
+    assert {k: v for k, v in model.get_params().items() if v == v} == before
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.labels_)
+    assert clone(model).get_params()["lam"] == 0.5
+    assert "MNARKMeans" in model._repr_html_()
+
+
+def test_names_and_set_output(X):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcd"), index=[f"r{i}" for i in range(len(X))])
+    model = MNARKMeans(3, lam=0.5, random_state=0).set_output(transform="pandas").fit(frame)
+    assert list(model.feature_names_in_) == list("abcd")
+    out = model.transform(frame)
+    assert list(out.columns) == ["mnarkmeans0", "mnarkmeans1", "mnarkmeans2"]
+    assert list(out.index) == list(frame.index)
+    filled = model.impute(frame)
+    assert list(filled.columns) == list("abcd")
+    assert list(filled.index) == list(frame.index)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[list("dcba")])
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda X: X.tolist(),
+        np.asfortranarray,
+        lambda X: np.repeat(X, 2, axis=0)[::2],
+        lambda X: np.where(np.isnan(X), None, X).astype(object),
+        sparse.csr_array,
+        sparse.csc_matrix,
+    ],
+    ids=["list", "fortran", "strided", "object", "csr", "csc"],
+)
+def test_every_container_gives_the_same_result(X, convert):
+    X = np.where(np.isnan(X), np.nan, X)
+    base = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    table = convert(X)
+    if sparse.issparse(table):  # NaN stored in a sparse matrix is a gap as well
+        table = convert(np.nan_to_num(X))
+    other = MNARKMeans(3, lam=0.5, random_state=0).fit(table)
+    assert other.inertia_ == pytest.approx(base.inertia_, rel=1e-10)
+
+
+def test_nullable_pandas_and_polars(X):
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    base = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    for table in (frame.convert_dtypes(), polars.from_pandas(frame)):
+        model = MNARKMeans(3, lam=0.5, random_state=0).fit(table)
+        assert model.inertia_ == pytest.approx(base.inertia_, rel=1e-12)
+        assert list(model.feature_names_in_) == list("abcd")
+
+
+def test_a_number_may_mark_the_gaps(X):
+    zeros = np.nan_to_num(X)
+    by_code = MNARKMeans(3, lam=0.5, missing_values=0, random_state=0).fit(zeros)
+    by_nan = MNARKMeans(3, lam=0.5, random_state=0).fit(np.where(zeros == 0, np.nan, zeros))
+    assert by_code.inertia_ == pytest.approx(by_nan.inertia_, rel=1e-12)
+    assert not np.any(by_code.impute(zeros) == 0)
+    stored = sparse.csr_array(zeros)
+    stored.data[:3] = 0.0
+    dense = stored.toarray()
+    dense[dense == 0] = np.nan
+    dropped = MNARKMeans(3, lam=0.5, missing_values=0, random_state=0).fit(stored)
+    expected = MNARKMeans(3, lam=0.5, random_state=0).fit(dense)
+    assert dropped.inertia_ == pytest.approx(expected.inertia_, rel=1e-12)
+
+
+def test_stored_zeros_are_observed():
+    table = sparse.csr_array(([0.0, 1.0, 5.0, 6.0], ([0, 1, 2, 3], [0, 0, 1, 1])), shape=(4, 2))
+    dense = np.array([[0.0, np.nan], [1.0, np.nan], [np.nan, 5.0], [np.nan, 6.0]])
+    one = MNARKMeans(2, lam=0.5, random_state=0).fit(table)
+    other = MNARKMeans(2, lam=0.5, random_state=0).fit(dense)
+    assert one.inertia_ == pytest.approx(other.inertia_)
+
+
+def test_the_callers_data_are_untouched(X):
+    before = X.copy()
+    X.setflags(write=False)
+    model = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    model.impute(X)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_memory_maps_are_read_in_place(X, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    model = MNARKMeans(3, lam=0.5, random_state=0).fit(mapped)
+    assert model.inertia_ == MNARKMeans(3, lam=0.5, random_state=0).fit(X).inertia_
+
+
+def test_reference_min_is_the_least_observed_value(X):
+    model = MNARKMeans(3, lam=0.5, reference="min", random_state=0).fit(X + 20)
+    np.testing.assert_allclose(model.reference_, np.nanmin(X + 20, axis=0))
+    fixed = MNARKMeans(3, lam=0.5, reference=model.reference_, random_state=0).fit(X + 20)
+    assert fixed.inertia_ == pytest.approx(model.inertia_)
+
+
+def test_far_from_the_origin_nothing_changes(X):
+    near = MNARKMeans(3, lam=0.5, random_state=0, init=np.nan_to_num(X[:3])).fit(X)
+    far = MNARKMeans(
+        3, lam=0.5, reference=1e6, random_state=0, init=np.nan_to_num(X[:3]) + 1e6
+    ).fit(X + 1e6)
+    np.testing.assert_array_equal(near.labels_, far.labels_)
+    np.testing.assert_allclose(far.cluster_centers_ - 1e6, near.cluster_centers_, atol=1e-8)
+    assert far.inertia_ == pytest.approx(near.inertia_, rel=1e-6)
+
+
+def test_float32_is_kept_and_its_loss_is_exact(X):
+    small = X.astype(np.float32)
+    model = MNARKMeans(3, lam=0.5, random_state=0).fit(small)
+    assert model.cluster_centers_.dtype == np.float32
+    assert model.transform(small).dtype == np.float32
+    assert model.impute(small).dtype == np.float32
+    centers = model.cluster_centers_.astype(float)[model.labels_]
+    exact = np.where(np.isnan(X), 0.5 * centers**2, (small.astype(float) - centers) ** 2).sum()
+    assert model.inertia_ == pytest.approx(exact, rel=1e-12)
+    assert -model.score(small) == pytest.approx(model.inertia_, rel=1e-12)
+
+
+def test_the_same_seed_gives_the_same_bits(X):
+    models = [
+        MNARKMeans(4, lam=0.5, random_state=3, n_init=7, n_jobs=n_jobs).fit(X)
+        for n_jobs in (None, 1, 2, 5, -1)
+    ]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.cluster_centers_, models[0].cluster_centers_)
+        assert model.inertia_ == models[0].inertia_
+        np.testing.assert_array_equal(model.start_losses_, models[0].start_losses_)
+
+
+# --- corners ----------------------------------------------------------------------------------
+
+
+def test_an_empty_cluster_takes_the_costliest_row():
+    X = np.array([[0.0], [0.1], [0.2], [9.0]])
+    model = MNARKMeans(2, lam=1.0, init=[[0.1], [100.0]]).fit(X)
+    np.testing.assert_array_equal(model.labels_, [0, 0, 0, 1])
+    np.testing.assert_allclose(model.cluster_centers_, [[0.1], [9.0]])
+
+
+def test_many_empty_clusters_never_give_nan():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[np.isnan(X).all(axis=1)] = 0.0
+    init = np.full((6, 3), 1e3)
+    for lam in (0.0, 0.5):
+        model = MNARKMeans(6, lam=lam, init=init).fit(X)
+        assert np.isfinite(model.cluster_centers_).all()
+        assert len(np.unique(model.labels_)) == 6
+
+
+def test_lam_zero_keeps_a_coordinate_that_nobody_observes():
+    nan = np.nan
+    X = np.array([[0.0, nan], [0.2, nan], [5.0, 1.0], [5.2, 3.0]])
+    model = MNARKMeans(2, lam=0.0, init=[[0.0, 7.0], [5.0, 0.0]]).fit(X)
+    np.testing.assert_allclose(model.cluster_centers_, [[0.1, 7.0], [5.1, 2.0]])
+
+
+def test_a_feature_never_observed_has_the_reference_as_centre(X):
+    X = np.column_stack([X, np.full(len(X), np.nan)])
+    with pytest.warns(MissingDataWarning, match=r"1 feature\(s\) have no observed value \(4\)"):
+        model = MNARKMeans(3, lam=0.5, reference=2.5, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.cluster_centers_[:, 4], 2.5)
+
+
+def test_a_row_never_observed_is_left_out(X):
+    more = np.vstack([X, np.full((2, 4), np.nan)])
+    with pytest.warns(MissingDataWarning, match=r"2 row\(s\) have no observed value"):
+        with_rows = MNARKMeans(3, lam=0.5, random_state=0).fit(more)
+    without = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    np.testing.assert_allclose(with_rows.cluster_centers_, without.cluster_centers_)
+    assert with_rows.inertia_ == pytest.approx(without.inertia_)
+    nearest = np.argmin(np.sum(without.cluster_centers_**2, axis=1))
+    np.testing.assert_array_equal(with_rows.labels_[-2:], nearest)
+    np.testing.assert_array_equal(without.predict(np.full((1, 4), np.nan)), [nearest])
+    assert not np.isnan(without.impute(np.full((1, 4), np.nan))).any()
+
+
+def test_fewer_distinct_rows_than_clusters_warns():
+    X = np.ones((10, 2))
+    with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(1\)"):
+        model = MNARKMeans(3, lam=1.0, random_state=0).fit(X)
+    assert np.isfinite(model.cluster_centers_).all()
+
+
+def test_one_cluster_and_one_row():
+    with pytest.warns(MissingDataWarning, match="feature"):
+        model = MNARKMeans(1, lam=0.5).fit([[1.0, np.nan]])
+    np.testing.assert_allclose(model.cluster_centers_, [[1.0, 0.0]])
+    assert model.inertia_ == 0.0
+
+
+def test_ties_go_to_the_first_centre():
+    model = MNARKMeans(2, lam=1.0, init=[[-1.0], [1.0]], max_iter=1).fit([[-1.0], [0.0], [1.0]])
+    assert model.predict([[model.cluster_centers_.mean()]])[0] == 0
+
+
+def test_unfitted_models_say_so(X):
+    with pytest.raises(NotFittedError):
+        MNARKMeans(3).predict(X)
+
+
+def test_verbose_tells_of_every_start(X, capsys):
+    MNARKMeans(3, lam=0.5, n_init=6, random_state=0, verbose=1).fit(X)
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("start ") for line in lines) == 6
+
+
+def test_scikit_learn_callbacks_count_the_starts(X):
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn < 1.9")
+
+    class Count(callback.FitCallback):
+        begun = ended = 0
+
+        def setup(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            Count.begun += 1
+
+        def on_fit_task_end(self, estimator, context):
+            Count.ended += 1
+
+        def teardown(self, estimator, context):
+            pass
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn announces that callbacks are new
+        model = MNARKMeans(3, lam=0.5, n_init=6, random_state=0).set_callbacks(Count())
+        model.fit(X)
+    assert Count.begun == Count.ended == 7  # the fit and its six starts
