@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from ._frames import native
 from ._kernels import survey
 from ._observed import Observed
 from ._parallel import ordered_map
@@ -83,6 +84,7 @@ def check_missing_values(missing_values: Any) -> float:
 
 def read_table(estimator, X, *, reset: bool):
     """A 2-d float array (not copied if it was one) or a CSR matrix, names and width checked."""
+    X = native(X)
     try:
         X = validate_data(
             estimator, X, reset=reset, dtype=[np.float64, np.float32], accept_sparse="csr",
