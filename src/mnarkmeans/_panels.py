@@ -3,9 +3,9 @@
     score_it = const_t + sum_{j observed} [ A_tj x'_ij + B_tj ]          (as in ``_kernels``)
 
 A *panel* holds a few rows transposed, in float32: ``values[j]`` (0 in gaps) and ``masks[j]`` (1 or
-0) with one row per lane. A *tile* of up to five centres then costs two multiply-adds per centre and
-feature for all rows of the panel together, and the smallest and second smallest score are found
-lane by lane.
+0) with one row per lane. A *tile* of five or three centres then costs two multiply-adds per centre
+and feature for all rows of the panel together, and the smallest and second smallest score are found
+lane by lane. Where k is no sum of fives and threes, a centre of infinite score fills the last tile.
 
 Rounding to float32 moves a score by no more than a bound that is computed along with it. A row
 whose two smallest scores lie closer than the bounds allow is labelled UNSURE, and the caller
@@ -23,7 +23,7 @@ from . import _simd as simd
 from ._simd import BLOCK, LANES
 
 UNSURE = -1
-MAX_TILE = 5
+WIDE, NARROW = 5, 3  # centres of the two kinds of tiles
 MOST_FEATURES = 1 << 16  # beyond, rounding of the bound itself would have to be bounded
 RUN = 64  # features summed up before they are added to the score: keeps the bound small
 CACHE_LINE = 64
@@ -37,8 +37,8 @@ class Tiles(NamedTuple):
     """The centres' tables as the tiles read them, and what their rounding may cost."""
 
     table: np.ndarray  # for every tile and feature: the A's of the tile's centres, then their B's
-    with_gaps: np.ndarray  # (T,) where a score starts: const
-    without_gaps: np.ndarray  # (T,) the same for complete rows: const + sum_j B
+    with_gaps: np.ndarray  # per centre in the same order, where a score starts: const
+    without_gaps: np.ndarray  # the same for complete rows: const + sum_j B
     weights: np.ndarray  # (p,) the two scores of a row are apart for certain when further than
     fixed: float  # sum_j |x'_j| weights_j + fixed
 
@@ -60,7 +60,7 @@ class Ahead(NamedTuple):
     X: np.ndarray
     row: int
     offset: int  # bytes from the start of the row
-    lines: int  # cache lines to ask for per feature
+    stride: int  # bytes further for every feature
 
 
 # --- preparing the tables ---------------------------------------------------------------------
@@ -68,38 +68,42 @@ class Ahead(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def count_tiles(k):
-    return (k + MAX_TILE - 1) // MAX_TILE
-
-
-@njit(nogil=True, cache=True)
-def tile_width(tile, k):
-    """Centres of one tile when k centres are shared out evenly."""
-    n_tiles = count_tiles(k)
-    return k // n_tiles + (1 if tile < k % n_tiles else 0)
+    """Numbers of wide and narrow tiles that hold k centres, with as little to fill as possible."""
+    rest = k % WIDE
+    if rest == 0:
+        return k // WIDE, 0
+    if rest == 4:
+        return k // WIDE + 1, 0
+    if rest == 1 and k > WIDE:
+        return k // WIDE - 1, 2
+    return k // WIDE, 1
 
 
 @njit(nogil=True, cache=True)
 def make_tiles(A, B, const, k):
     """Tiles of T = R k centres: R starts of k consecutive centres each."""
     T, p = A.shape
-    table = np.empty(2 * T * p, np.float32)
-    with_gaps, without_gaps = np.empty(T, np.float32), np.empty(T, np.float32)
-    place, first = 0, 0
-    while first < T:
-        for tile in range(count_tiles(k)):
-            width = tile_width(tile, k)
-            for j in range(p):
-                for c in range(width):
-                    table[place + c] = A[first + c, j]
-                    table[place + width + c] = B[first + c, j]
-                place += 2 * width
-            first += width
-    for t in range(T):
-        total = const[t]
-        with_gaps[t] = total
-        for j in range(p):
-            total += B[t, j]
-        without_gaps[t] = total
+    wide, narrow = count_tiles(k)
+    padded = WIDE * wide + NARROW * narrow
+    table = np.zeros(2 * (T // k) * padded * p, np.float32)
+    with_gaps = np.full((T // k) * padded, INFINITY)
+    without_gaps = with_gaps.copy()
+    place = 0
+    for group in range(T // k):
+        label = 0
+        for tile in range(wide + narrow):
+            width = WIDE if tile < wide else NARROW
+            for c in range(min(width, k - label)):
+                t = group * k + label + c
+                total = const[t]
+                with_gaps[group * padded + label + c] = total
+                for j in range(p):
+                    table[place + 2 * width * j + c] = A[t, j]
+                    table[place + 2 * width * j + width + c] = B[t, j]
+                    total += B[t, j]
+                without_gaps[group * padded + label + c] = total
+            label += width
+            place += 2 * width * p
     weights = np.empty(p, np.float32)
     fixed = _bound_rounding(A, B, const, weights)
     return Tiles(table, with_gaps, without_gaps, weights, fixed)
@@ -185,12 +189,6 @@ def fill_panel(X, missing, row, stop, shift, tiles, panel):
 # --- tiles ------------------------------------------------------------------------------------
 
 
-@njit(nogil=True)
-def _fetch(ahead, j):
-    for line in range(ahead.lines):
-        simd.prefetch(ahead.X, ahead.row, ahead.offset + (j * ahead.lines + line) * CACHE_LINE)
-
-
 def _compile_tile(width):
     """The comparison of `width` centres for all rows of a panel."""
 
@@ -204,12 +202,12 @@ def _compile_tile(width):
             stop = min(start + RUN, p)
             if complete:
                 for j in range(start, stop):
-                    _fetch(ahead, j)
+                    simd.prefetch(ahead.X, ahead.row, ahead.offset + j * ahead.stride)
                     x = simd.load(values, j * LANES, LANES)
                     part = simd.accumulate(part, x, table, place + 2 * width * j)
             else:
                 for j in range(start, stop):
-                    _fetch(ahead, j)
+                    simd.prefetch(ahead.X, ahead.row, ahead.offset + j * ahead.stride)
                     x = simd.load(values, j * LANES, LANES)
                     mask = simd.load(masks, j * LANES, LANES)
                     part = simd.accumulate(part, x, table, place + 2 * width * j)
@@ -229,7 +227,7 @@ def _compile_tile(width):
     return compare_tile
 
 
-_tile1, _tile2, _tile3, _tile4, _tile5 = (_compile_tile(w + 1) for w in range(MAX_TILE))
+_wide_tile, _narrow_tile = _compile_tile(WIDE), _compile_tile(NARROW)
 
 
 @njit(nogil=True)
@@ -239,25 +237,21 @@ def compare_start(panel, p, complete, tiles, group, k, ahead):
         panel.best[r] = panel.second[r] = INFINITY
         panel.winner[r] = 0
     first_scores = tiles.without_gaps if complete else tiles.with_gaps
-    table = tiles.table
-    label, place = 0, 2 * group * k * p
-    for tile in range(count_tiles(k)):
-        width = tile_width(tile, k)
-        centre = group * k + label
-        if width == 5:
-            _tile5(panel, p, complete, first_scores, centre, label, table, place, ahead)
-        elif width == 4:
-            _tile4(panel, p, complete, first_scores, centre, label, table, place, ahead)
-        elif width == 3:
-            _tile3(panel, p, complete, first_scores, centre, label, table, place, ahead)
-        elif width == 2:
-            _tile2(panel, p, complete, first_scores, centre, label, table, place, ahead)
+    wide, narrow = count_tiles(k)
+    label, centre = 0, group * (WIDE * wide + NARROW * narrow)
+    for tile in range(wide + narrow):
+        place = 2 * p * (centre + label)
+        if tile < wide:
+            _wide_tile(
+                panel, p, complete, first_scores, centre + label, label, tiles.table, place, ahead
+            )
+            label += WIDE
         else:
-            _tile1(panel, p, complete, first_scores, centre, label, table, place, ahead)
-        label += width
-        place += 2 * width * p
-        offset = ahead.offset + p * ahead.lines * CACHE_LINE
-        ahead = Ahead(ahead.X, ahead.row, offset, ahead.lines)
+            _narrow_tile(
+                panel, p, complete, first_scores, centre + label, label, tiles.table, place, ahead
+            )
+            label += NARROW
+        ahead = Ahead(ahead.X, ahead.row, ahead.offset + p * ahead.stride, ahead.stride)
 
 
 @njit(nogil=True, cache=True)
@@ -268,18 +262,19 @@ def label_panels(X, missing, start, stop, shift, tiles, panel, k, nearest):
         panel: scratch. Returns how many labels are UNSURE.
     """
     p = X.shape[1]
-    groups = tiles.with_gaps.shape[0] // k
-    panel_lines = LANES * p * X.itemsize // CACHE_LINE
-    lines_per_start = p * count_tiles(k)
-    lines = 1 + panel_lines // (lines_per_start * groups)
+    wide, narrow = count_tiles(k)
+    groups = tiles.with_gaps.shape[0] // (WIDE * wide + NARROW * narrow)
+    features_per_start = p * (wide + narrow)
+    panel_bytes = LANES * p * X.itemsize
+    stride = max(CACHE_LINE, panel_bytes // (features_per_start * groups))
     unsure = 0
     for row in range(start, stop, LANES):
         complete = fill_panel(X, missing, row, stop, shift, tiles, panel)
         rows = min(LANES, stop - row)
         for group in range(groups):
-            fetched = group * lines_per_start * lines
-            useful = row + 2 * LANES <= X.shape[0] and fetched < panel_lines
-            ahead = Ahead(X, row + LANES, fetched * CACHE_LINE, lines if useful else 0)
+            offset = group * features_per_start * stride
+            useful = row + 2 * LANES <= X.shape[0] and offset < panel_bytes
+            ahead = Ahead(X, row + LANES, offset, stride) if useful else Ahead(X, row, 0, 0)
             compare_start(panel, p, complete, tiles, group, k, ahead)
             for r in range(rows):
                 nearest[row + r - start, group] = panel.winner[r]

@@ -403,7 +403,7 @@ def all_lanes_one(typingctx, vector):
 
 @intrinsic
 def prefetch(typingctx, X, row, offset):
-    """Ask for the cache line `offset` bytes after the start of X[row]; never faults."""
+    """Ask for two cache lines, `offset` bytes after the start of X[row]; never faults."""
 
     def codegen(context, builder, signature, args):
         array, row, offset = args
@@ -414,7 +414,9 @@ def prefetch(typingctx, X, row, offset):
         i32 = ir.IntType(32)
         signature_ir = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
         function = cgutils.get_or_insert_function(builder.module, signature_ir, "llvm.prefetch.p0")
-        builder.call(function, (pointer, i32(0), i32(3), i32(1)))
+        builder.call(function, (pointer, i32(0), i32(2), i32(1)))
+        next_line = builder.gep(pointer, [ir.IntType(64)(64)])
+        builder.call(function, (next_line, i32(0), i32(2), i32(1)))
         return context.get_dummy_value()
 
     return types.void(X, types.intp, types.intp), codegen
