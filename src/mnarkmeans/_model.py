@@ -5,8 +5,6 @@ distance_il = sum_{j observed} (x_ij - mu_lj)^2 + lam * sum_{j missing} (mu_lj -
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from sklearn.base import (
     BaseEstimator,
@@ -87,10 +85,8 @@ class CentersModel(
         filled : the kind of table that was given (sparse input gives a dense array)
         """
         observed, labels, _ = self._assess(X)
-        source = observed.source.toarray() if observed.is_sparse else observed.source
-        gaps = self._gaps(observed)
-        filled = np.where(gaps, self.cluster_centers_[labels], source)
-        return like_input(filled, X)
+        filled, gaps = observed.filled_and_gaps()
+        return like_input(np.where(gaps, self.cluster_centers_[labels], filled), X)
 
     # ------------------------------------------------------------------------------------------
 
@@ -112,18 +108,6 @@ class CentersModel(
         observed = self._observe(X, sample_weight)
         labels, costs = finish(observed, self.cluster_centers_, self.lam_, self._threads())
         return observed, labels, costs
-
-    @staticmethod
-    def _gaps(observed: Observed) -> np.ndarray:
-        if observed.is_sparse:
-            gaps = np.ones(observed.source.shape, bool)
-            rows = np.repeat(np.arange(observed.n_rows), np.diff(observed.source.indptr))
-            gaps[rows, observed.source.indices] = False
-            return gaps
-        gaps = np.isnan(observed.source)
-        if not math.isnan(observed.missing):
-            gaps |= observed.source == observed.missing
-        return gaps
 
     @property
     def _n_features_out(self) -> int:

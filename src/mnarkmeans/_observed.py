@@ -82,9 +82,18 @@ class Observed:
     def block(self, start: int = 0, stop: int | None = None) -> Dense | Csr:
         """Rows ``start`` to ``stop``; a view wherever the memory layout allows it."""
         stop = self.n_rows if stop is None else stop
-        if self.is_sparse:
+        if not isinstance(self.source, np.ndarray):
             return Csr(self.source.data, self.source.indices, self.source.indptr[start : stop + 1])
         return Dense(np.ascontiguousarray(self.source[start:stop]), self.missing)
+
+    def filled_and_gaps(self) -> tuple[np.ndarray, np.ndarray]:
+        """The whole table as a dense array (anything in the gaps), and where the gaps are."""
+        if isinstance(self.source, np.ndarray):
+            return self.source, np.isnan(self.source) | (self.source == self.missing)
+        gaps = np.ones(self.source.shape, bool)
+        rows = np.repeat(np.arange(self.n_rows), np.diff(self.source.indptr))
+        gaps[rows, self.source.indices] = False
+        return self.source.toarray(), gaps
 
     def slabs(self, bytes_of_sums: int = 0, budget: int = 1 << 27) -> list[tuple[int, int]]:
         """Cut the rows into slabs, few enough that their sums fit into ``budget`` bytes."""

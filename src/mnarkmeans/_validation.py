@@ -157,11 +157,9 @@ def observe(
     missing = float(X.dtype.type(missing))  # the code as it reads in the table's own precision
     weights = check_weights(sample_weight, X)
     n, p = X.shape
-    known = dict(missing=missing, whole_weights=bool(np.all(weights == np.floor(weights))))
-    # The kernels never look at these before they are known.
-    nothing = np.zeros(p)
-    table = Observed(X, weights=weights, means=nothing, reference=nothing, observed_weight=nothing,
-                     **known)  # fmt: skip
+    whole = bool(np.all(weights == np.floor(weights)))
+    nothing = np.zeros(p)  # the first look does not need what it is going to find out
+    table = Observed(X, missing, weights, nothing, nothing, nothing, whole)
     counts, sums, least, seen = _survey(table, threads)
     if not seen.any() and not allow_all_missing:
         raise ValueError(
@@ -175,8 +173,7 @@ def observe(
     if warn:
         _warn_unseen(unseen_rows, np.flatnonzero(counts == 0), names)
     means = np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), center)
-    return Observed(X, weights=weights, means=means, reference=center, observed_weight=counts,
-                    **known)  # fmt: skip
+    return Observed(X, missing, weights, means, center, counts, whole)
 
 
 def _survey(table: Observed, threads: int):
@@ -207,7 +204,7 @@ def _survey(table: Observed, threads: int):
 
 def _refuse_infinite(table: Observed, row: int):
     values = table.source[[row]]
-    values = values.toarray() if table.is_sparse else values
+    values = values if isinstance(values, np.ndarray) else values.toarray()
     column = int(np.flatnonzero(np.isinf(values[0]))[0])
     raise ValueError(
         f"Input X contains infinity: {values[0, column]} in row {row}, column {column}. "
