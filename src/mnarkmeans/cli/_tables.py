@@ -1,0 +1,256 @@
+"""Every file format becomes a `Table`.
+
+.csv .tsv .txt (+ .gz), .parquet, .npy, .npz (scipy.sparse, or one dense array), .h5ad.
+In dense formats NaN is missing; in sparse ones what is not stored is missing. Nothing that could
+execute code is loaded: pickled arrays are refused.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._extras import require
+from ._errors import UserError, unknown_name
+from ._frames import ColumnChoice, Table, _check_finite, table_from_frame, transposed
+from ._text import DELIMITERS, read_text
+
+TEXT_SUFFIXES = {".csv", ".tsv", ".txt", ".tab"}
+FORMATS = "CSV, TSV (also .gz), .parquet, .npy, .npz or .h5ad"
+
+
+def read_table(
+    path: str | Path,
+    choice: ColumnChoice | None = None,
+    *,
+    missing_codes: tuple[str, ...] = (),
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    layer: str | None = None,
+) -> Table:
+    """Read a table from any supported file.
+
+    Parameters
+    ----------
+    path : path
+        The file; its ending tells the format.
+    choice : ColumnChoice, optional
+        What to do with which columns.
+    missing_codes : tuple of str
+        Further codes for "missing", such as "0" or "n.d.".
+    encoding, delimiter, header
+        How a text file is written, where it should not be guessed.
+    layer : str, optional
+        Layer of an .h5ad file to use in place of X.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "small.csv"
+    >>> _ = file.write_text("id,a,b,note\\nr1,1,NA,x\\nr2,2,3,x\\n")
+    >>> table = read_table(file)
+    >>> table.features, list(table.ids), table.left_out
+    (['a', 'b'], ['r1', 'r2'], [('note', "text, such as 'x'")])
+    """
+    path, choice = Path(path), choice or ColumnChoice()
+    _check_file(path)
+    kind = _kind(path)
+    if kind != "text" and (encoding or delimiter or header is not None):
+        raise UserError(f"--encoding, --delimiter and --header are for text files, not {path.name}")
+    if kind != "h5ad" and layer:
+        raise UserError(f"--layer is for .h5ad files, not {path.name}")
+    try:
+        if kind == "text":
+            table = _from_text(path, choice, missing_codes, encoding, delimiter, header)
+        elif kind == "parquet":
+            table = _from_parquet(path, choice, missing_codes)
+        elif kind == "h5ad":
+            table = _from_h5ad(path, choice, layer)
+        else:
+            table = _from_numpy(path, choice, kind)
+    except PermissionError as error:
+        raise UserError(f"{path} may not be read: permission denied") from error
+    except MemoryError as error:
+        raise UserError(f"{path} does not fit into memory") from error
+    table = _codes_to_gaps(table, missing_codes)
+    _check_finite(table)
+    _check_not_empty(path, table)
+    table.source.update(file=path.name, format=kind, missing_codes=list(missing_codes))
+    return table
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; name the table inside it")
+    if not path.exists():
+        raise UserError(f"there is no file {path}")
+    if path.stat().st_size == 0:
+        raise UserError(f"{path} is empty")
+
+
+def _kind(path: Path) -> str:
+    suffixes = [s.lower() for s in path.suffixes]
+    last = suffixes[-1] if suffixes else ""
+    if last == ".gz":
+        last = suffixes[-2] if len(suffixes) > 1 else ""
+        if last in TEXT_SUFFIXES:
+            return "text"
+    elif last in TEXT_SUFFIXES:
+        return "text"
+    elif last in (".parquet", ".pq"):
+        return "parquet"
+    elif last in (".npy", ".npz", ".h5ad"):
+        return last[1:]
+    elif last in (".xlsx", ".xls", ".ods"):
+        raise UserError(f"{path} is a spreadsheet; save the table as CSV (UTF-8)")
+    raise UserError(f"{path} does not end in a known format; a table is {FORMATS}")
+
+
+def _from_text(path, choice, codes, encoding, delimiter, header) -> Table:
+    frame, layout = read_text(
+        path, encoding=encoding, delimiter=delimiter, header=header, missing_codes=codes
+    )
+    table = table_from_frame(frame, choice, codes)
+    table.source.update(
+        delimiter=DELIMITERS.get(layout.delimiter, layout.delimiter),
+        encoding=layout.encoding.removesuffix("-sig"),
+        decimal=layout.decimal,
+        header=layout.header is not None,
+    )
+    if layout.header is None:
+        table.notes.append("the first line holds numbers, so columns are called V1, V2, ...")
+    return table
+
+
+def _from_parquet(path: Path, choice: ColumnChoice, codes: tuple[str, ...]) -> Table:
+    pandas, arrow = require("pandas", "cli"), require("pyarrow", "cli")
+    try:
+        frame = pandas.read_parquet(path)
+    except (arrow.ArrowException, ValueError, OSError) as error:
+        raise UserError(f"{path} is not a readable Parquet file; write it again") from error
+    if not isinstance(frame.index, pandas.RangeIndex):
+        name = frame.index.name or "id"
+        frame = frame.reset_index(names=name) if name not in frame.columns else frame
+    repeated = [n for n, times in Counter(frame.columns).items() if times > 1]
+    if repeated:
+        raise UserError(f"{path} has more than one column called {repeated[0]!r}; rename them")
+    return table_from_frame(frame, choice, codes)
+
+
+def _from_numpy(path: Path, choice: ColumnChoice, kind: str) -> Table:
+    try:
+        values = _load_npz(path) if kind == "npz" else np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
+        if "pickle" in str(error).lower() or "object" in str(error).lower():
+            raise UserError(f"{path} holds Python objects, not numbers; save it as floats") from None
+        raise UserError(f"{path} is not a readable .{kind} file; write it again") from error
+    if not sp.issparse(values):
+        if values.ndim != 2:
+            raise UserError(f"{path} holds a {values.ndim}-dimensional array; a table has two")
+        if values.dtype.kind not in "fiu":
+            raise UserError(f"{path} holds {values.dtype} values; a table needs numbers")
+    n, p = values.shape
+    ids = np.array([str(i + 1) for i in range(n)], dtype=object)
+    return _from_matrix(values, ids, [f"V{j + 1}" for j in range(p)], choice, {})
+
+
+def _load_npz(path: Path) -> Any:
+    with np.load(path, allow_pickle=False) as archive:
+        names = archive.files
+        if "format" not in names:
+            if len(names) != 1:
+                raise UserError(
+                    f"{path} holds {len(names)} arrays ({', '.join(names[:4])}); save one, or a "
+                    "sparse matrix with scipy.sparse.save_npz"
+                )
+            return archive[names[0]]
+    return sp.load_npz(path)
+
+
+def _from_h5ad(path: Path, choice: ColumnChoice, layer: str | None) -> Table:
+    anndata = require("anndata", "anndata")
+    try:
+        adata = anndata.read_h5ad(path)
+    except Exception as error:  # h5py and anndata raise many kinds for one cause
+        raise UserError(f"{path} is not a readable .h5ad file; write it again") from error
+    if layer is not None and layer not in adata.layers:
+        raise unknown_name("layer", layer, adata.layers.keys())
+    values = adata.X if layer is None else adata.layers[layer]
+    if values is None:
+        raise unknown_name("layer", "X", adata.layers.keys())
+    for name in choice.labels:
+        if name not in adata.obs:
+            raise unknown_name("column of obs", name, adata.obs.columns)
+    labels = {name: adata.obs[name].to_numpy() for name in choice.labels}
+    ids = adata.obs_names.to_numpy(dtype=object)
+    return _from_matrix(values, ids, [str(v) for v in adata.var_names], choice, labels)
+
+
+def _from_matrix(values, ids, features, choice: ColumnChoice, labels) -> Table:
+    """A table from an array without a header, or from AnnData."""
+    from ._frames import _set_aside
+
+    if choice.id_column is not None:
+        raise UserError("--id-column is for tables with columns; this file names its rows itself")
+    if sp.issparse(values):
+        # A copy: repeated entries are summed and gaps taken out in place below.
+        values = sp.csr_matrix(values, dtype=_float_type(values.dtype), copy=True)
+        values.sum_duplicates()
+    else:
+        values = np.asarray(values, dtype=_float_type(values.dtype))
+    table = Table(values, np.asarray(ids, dtype=object), features, labels=labels)
+    keep = np.ones(len(features), dtype=bool)
+    for j, name in enumerate(features):
+        reason = _set_aside(name, None, choice) if name not in choice.labels else None
+        if reason is not None:
+            keep[j] = False
+            table.left_out.append((name, reason))
+    if not keep.all():
+        table = table.with_features(keep)
+    repeated = [name for name, times in Counter(features).items() if times > 1]
+    if repeated and not choice.transpose:
+        raise UserError(f"there is more than one feature called {repeated[0]!r}; rename them")
+    if sp.issparse(values):
+        table.notes.append("entries that are not stored count as missing")
+    return transposed(table) if choice.transpose else table
+
+
+def _float_type(dtype: np.dtype) -> type:
+    return np.float32 if dtype == np.float32 else np.float64
+
+
+def _codes_to_gaps(table: Table, codes: tuple[str, ...]) -> Table:
+    """Numbers that were declared to mean missing become gaps; stored NaN as well."""
+    numbers = []
+    for code in codes:
+        try:
+            numbers.append(float(code))
+        except ValueError:
+            continue
+    values = table.values
+    if sp.issparse(values):
+        gap = np.isnan(values.data) | np.isin(values.data, numbers)
+        if gap.any():
+            coo = values.tocoo()
+            table.values = sp.csr_matrix(
+                (coo.data[~gap], (coo.row[~gap], coo.col[~gap])), shape=values.shape
+            )
+    elif numbers:
+        gap = np.isin(values, np.asarray(numbers, dtype=values.dtype))
+        if gap.any():
+            table.values = np.where(gap, np.array(np.nan, dtype=values.dtype), values)
+    return table
+
+
+def _check_not_empty(path: Path, table: Table) -> None:
+    n, p = table.shape
+    if n == 0 or p == 0:
+        raise UserError(f"{path} has {n} rows and {p} numeric columns; nothing to cluster")
+    if table.missing_share() == 1.0:
+        raise UserError(f"every entry of {path} is missing; check --missing-value and the columns")
