@@ -1,0 +1,189 @@
+"""The centres as a heatmap in which gaps stay visible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from .._describe import cell_counts
+from .._palette import GAP, INK, MUTED
+from ._style import axes, diverging, title
+
+
+def observed_means(X: Any, labels: ArrayLike, reference: Any) -> np.ndarray:
+    """Mean of the observed entries per cluster and feature; the reference where there is none."""
+    labels = np.asarray(labels)
+    k, n = int(labels.max()) + 1, labels.size
+    counts = cell_counts(X, labels, k)
+    member = sp.csr_matrix((np.ones(n), (labels, np.arange(n))), shape=(k, n))
+    sums = (member @ X).toarray() if sp.issparse(X) else member @ np.nan_to_num(X, nan=0.0)
+    center = np.broadcast_to(np.asarray(reference, dtype=float), sums.shape)
+    return np.where(counts.observed > 0, sums / np.maximum(counts.observed, 1), center)
+
+
+class CentersDisplay:
+    """Centres minus reference, clusters in columns; the grey part of a cell is its missing share.
+
+    A cell is coloured only as far as its cluster observed the feature: half missing is half grey,
+    never observed is all grey.
+
+    Parameters
+    ----------
+    centers : array (k, p)
+    reference : number or array (p,)
+    missing_share : array (k, p), optional
+    feature_names : list of str, optional
+    sizes : array (k,), optional
+        Rows per cluster, for the labels.
+    max_features : int
+        Features shown: those whose centres differ most.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure, after `plot`
+    image_ : the heatmap
+    shown_ : indices of the features shown
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0, 1.0], [0.5, np.nan], [4.0, np.nan]])
+    >>> display = CentersDisplay.from_predictions(X, np.array([0, 0, 1]))
+    >>> display.missing_share
+    array([[0. , 0.5],
+           [0. , 1. ]])
+    """
+
+    def __init__(
+        self,
+        *,
+        centers: ArrayLike,
+        reference: Any = 0.0,
+        missing_share: ArrayLike | None = None,
+        feature_names: list[str] | None = None,
+        sizes: ArrayLike | None = None,
+        max_features: int = 40,
+    ) -> None:
+        self.centers = np.asarray(centers, dtype=float)
+        self.reference = np.broadcast_to(np.asarray(reference, float), self.centers.shape[1])
+        given = missing_share is not None
+        self.missing_share = np.asarray(missing_share) if given else np.zeros(self.centers.shape)
+        p = self.centers.shape[1]
+        self.feature_names = [f"V{j + 1}" for j in range(p)] if feature_names is None else list(
+            map(str, feature_names))  # fmt: skip
+        self.sizes = None if sizes is None else np.asarray(sizes)
+        self.max_features = max_features
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        *,
+        feature_names: list[str] | None = None,
+        max_features: int = 40,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> CentersDisplay:
+        """Draw the centres of a fitted estimator; with the rows X, their gaps as well."""
+        from ._missingness import _values
+
+        check_is_fitted(estimator, "cluster_centers_")
+        share = sizes = None
+        if X is not None:
+            values = _values(X, getattr(estimator, "missing_values", np.nan))
+            counts = cell_counts(values, estimator.predict(X), len(estimator.cluster_centers_))
+            share, sizes = counts.missing_share, counts.sizes
+        if feature_names is None:
+            feature_names = getattr(estimator, "feature_names_in_", None)
+        display = cls(
+            centers=estimator.cluster_centers_,
+            reference=estimator.reference_,
+            missing_share=share,
+            feature_names=feature_names,
+            sizes=sizes,
+            max_features=max_features,
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        X: Any,
+        labels: ArrayLike,
+        *,
+        reference: Any = 0.0,
+        feature_names: list[str] | None = None,
+        max_features: int = 40,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> CentersDisplay:
+        """Draw the observed means of rows X (NaN missing) with given labels."""
+        from ._missingness import _values
+
+        if feature_names is None:
+            feature_names = getattr(X, "columns", None)
+        values, labels = _values(X), np.asarray(labels)
+        counts = cell_counts(values, labels, int(labels.max()) + 1)
+        display = cls(
+            centers=observed_means(values, labels, reference),
+            reference=reference,
+            missing_share=counts.missing_share,
+            feature_names=None if feature_names is None else list(feature_names),
+            sizes=counts.sizes,
+            max_features=max_features,
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> CentersDisplay:
+        """Draw; keywords go to `pcolormesh`."""
+        distance = self.centers - self.reference
+        k, p = distance.shape
+        spread = distance.max(axis=0) - distance.min(axis=0)
+        most = np.argsort(-spread, kind="stable")[: self.max_features]
+        self.shown_ = np.sort(most)
+        rows = len(self.shown_)
+        self.figure_, self.ax_ = axes(ax, size=(2.6 + 0.75 * k, 1.5 + 0.22 * rows))
+        top = float(np.abs(distance[:, self.shown_]).max()) or 1.0
+        look = {"cmap": diverging(), "vmin": -top, "vmax": top} | kwargs
+        self.image_ = self.ax_.pcolormesh(
+            np.arange(k + 1), np.arange(rows + 1), distance[:, self.shown_].T, **look
+        )
+        self._draw_gaps(k, rows)
+        self.ax_.set_xlim(0, k)
+        self.ax_.set_ylim(rows, 0)
+        names = [f"{i}" if self.sizes is None else f"{i}\n({self.sizes[i]:,})" for i in range(k)]
+        self.ax_.set_xticks(np.arange(k) + 0.5, names)
+        labels = [self.feature_names[j] for j in self.shown_]
+        shown = [name if len(name) <= 24 else name[:22] + "…" for name in labels]
+        # Names come from the data: a dollar sign in them is a dollar sign, not mathematics.
+        self.ax_.set_yticks(np.arange(rows) + 0.5, shown, fontsize=8, parse_math=False)
+        self.ax_.tick_params(length=0)
+        for spine in self.ax_.spines.values():
+            spine.set_visible(False)
+        self.ax_.set_xlabel("cluster" if self.sizes is None else "cluster (rows)", color=INK)
+        bar = self.figure_.colorbar(self.image_, ax=self.ax_, pad=0.02, aspect=30)
+        bar.set_label("centre minus reference", color=INK)
+        bar.outline.set_visible(False)
+        below = "grey: missing share" if rows == p else f"{rows} of {p} features; grey: missing"
+        title(self.ax_, "Centres", below)
+        return self
+
+    def _draw_gaps(self, k: int, rows: int) -> None:
+        from matplotlib.collections import PatchCollection
+        from matplotlib.patches import Rectangle
+
+        share = self.missing_share[:, self.shown_]
+        gaps = [
+            Rectangle((i + 1 - share[i, j], j), share[i, j], 1)
+            for i in range(k)
+            for j in range(rows)
+            if share[i, j] > 0
+        ]
+        self.ax_.add_collection(PatchCollection(gaps, facecolor=GAP, edgecolor="none"))
+        self.ax_.hlines(np.arange(1, rows), 0, k, color="white", lw=0.8)
+        self.ax_.vlines(np.arange(1, k), 0, rows, color=MUTED, lw=0.6, alpha=0.5)

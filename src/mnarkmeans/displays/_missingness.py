@@ -1,0 +1,123 @@
+"""Where values are missing: against the distance from the reference, and over the features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from .._describe import cell_counts, missing_against_magnitude
+from .._palette import ACCENT, INK, MUTED, WARM
+from ._style import axes, title
+
+
+class MissingnessDisplay:
+    """Missing share against the distance of the cluster centre from the reference.
+
+    A falling curve is what the method assumes: the closer a value lies to the reference, the
+    likelier it is to be missing. A flat one speaks for gaps at random, a rising one against the
+    assumption. The picture describes; it is no test.
+
+    Parameters
+    ----------
+    magnitude, missing_share : arrays
+        Points of the pooled curve.
+    cell_magnitude, cell_missing_share : arrays, optional
+        One point per cluster and feature, drawn faintly behind the curve.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure, after `plot`
+    line_ : the curve
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.1, 5.0], [np.nan, 5.2], [np.nan, 4.9]])
+    >>> MissingnessDisplay.from_predictions(X, np.array([0, 0, 0])).missing_share.round(2)
+    array([0.67, 0.  ])
+    """
+
+    def __init__(
+        self,
+        *,
+        magnitude: ArrayLike,
+        missing_share: ArrayLike,
+        cell_magnitude: ArrayLike | None = None,
+        cell_missing_share: ArrayLike | None = None,
+    ) -> None:
+        self.magnitude = np.asarray(magnitude, dtype=float)
+        self.missing_share = np.asarray(missing_share, dtype=float)
+        self.cell_magnitude = cell_magnitude
+        self.cell_missing_share = cell_missing_share
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, ax: Any = None, **kwargs: Any
+    ) -> MissingnessDisplay:
+        """Draw for the rows X under a fitted estimator."""
+        check_is_fitted(estimator, "cluster_centers_")
+        return cls._from_centers(
+            _values(X, getattr(estimator, "missing_values", np.nan)),
+            estimator.predict(X),
+            estimator.cluster_centers_,
+            estimator.reference_,
+        ).plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls, X: Any, labels: ArrayLike, *, reference: Any = 0.0, ax: Any = None, **kwargs: Any
+    ) -> MissingnessDisplay:
+        """Draw for rows X (NaN missing) with given labels; centres are the observed means."""
+        from ._centers import observed_means
+
+        X, labels = _values(X), np.asarray(labels)
+        centers = observed_means(X, labels, reference)
+        return cls._from_centers(X, labels, centers, reference).plot(ax=ax, **kwargs)
+
+    @classmethod
+    def _from_centers(cls, X: Any, labels: Any, centers: Any, reference: Any) -> MissingnessDisplay:
+        counts = cell_counts(X, labels, centers.shape[0])
+        curve = missing_against_magnitude(centers, reference, counts)
+        return cls(
+            magnitude=curve.magnitude,
+            missing_share=curve.missing_share,
+            cell_magnitude=np.abs(centers - reference).ravel(),
+            cell_missing_share=counts.missing_share.ravel(),
+        )
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> MissingnessDisplay:
+        """Draw; keywords go to the curve."""
+        self.figure_, self.ax_ = axes(ax)
+        if self.cell_magnitude is not None and self.cell_missing_share is not None:
+            self.ax_.scatter(
+                self.cell_magnitude, self.cell_missing_share, s=9, color=ACCENT, alpha=0.25, lw=0
+            )
+        look = {"color": WARM, "marker": "o", "markersize": 5, "linewidth": 2} | kwargs
+        (self.line_,) = self.ax_.plot(self.magnitude, self.missing_share, **look)
+        self.ax_.set_ylim(-0.02, 1.02)
+        self.ax_.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        self.ax_.set_xlabel("distance of the centre from the reference", color=INK)
+        self.ax_.set_ylabel("missing", color=INK)
+        self.ax_.grid(axis="y", color=MUTED, alpha=0.18)
+        title(
+            self.ax_,
+            "Missing rate against magnitude",
+            "points: one per cluster and feature; line: pooled",
+        )
+        return self
+
+
+def _values(X: Any, missing_values: Any = np.nan) -> Any:
+    """Numbers with NaN for gaps; sparse input as it is."""
+    import scipy.sparse as sp
+
+    if sp.issparse(X):
+        return X
+    to_numpy = getattr(X, "to_numpy", None)
+    values = np.asarray(to_numpy() if to_numpy is not None else X, dtype=float)
+    if missing_values is None or np.isnan(missing_values):
+        return values
+    return np.where(values == missing_values, np.nan, values)
