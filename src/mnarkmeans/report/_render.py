@@ -1,0 +1,93 @@
+"""The numbers poured into the template.
+
+Names come from data and are never trusted: Jinja escapes them in the page, the embedded JSON has no
+character that could end its element, the script writes them as text only, and the page's own
+security policy allows exactly one script, by its hash, and no network.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from typing import Any
+
+from .._extras import require
+from .._palette import CLUSTERS
+from . import _svg
+
+
+def render(page: dict[str, Any]) -> str:
+    """The HTML text of a page made by `collect`.
+
+    Parameters
+    ----------
+    page : dict
+        What `collect` returned, or the same read back from report.json.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mnarkmeans import MNARKMeans
+    >>> from mnarkmeans.report import collect
+    >>> X = np.array([[0.0, 1.0], [0.2, np.nan], [5.0, 6.0], [5.1, 6.2]])
+    >>> model = MNARKMeans(2, lam=0.5, random_state=0).fit(X)
+    >>> page = collect(X=X, ids=list("abcd"), features=["u", "v"], model=model, title="Small")
+    >>> render(page).startswith("<!doctype html>")
+    True
+    """
+    jinja2 = require("jinja2", "report")
+    folder = files(__package__)
+    script = (folder / "page.js").read_text(encoding="utf-8")
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(number=_svg.number, percent=_svg.percent)
+    template = environment.from_string((folder / "page.html.j2").read_text(encoding="utf-8"))
+    markup = jinja2.utils.markupsafe.Markup
+    return template.render(
+        page=page,
+        palette=CLUSTERS,
+        charts=_charts(page),
+        style=markup((folder / "page.css").read_text(encoding="utf-8")),
+        script=markup(script),
+        script_hash=_hash(script),
+        data=markup(_safe_json(_for_script(page))),
+    )
+
+
+def _charts(page: dict[str, Any]) -> dict[str, Any]:
+    data, fit = page["data"], page["fit"]
+    charts = {
+        "by_feature": _svg.histogram(**data["by_feature"], x_name="missing share", y_name="features"),
+        "by_row": _svg.histogram(**data["by_row"], x_name="missing share", y_name="rows"),
+        "curve": _svg.rate_curve(page["curve"]["magnitude"], page["curve"]["missing_share"]),
+        "loss_path": _svg.loss_path(fit["loss_path"], fit["start_losses"]),
+        "centers": _svg.heatmap(page["centers"]),
+    }
+    if page.get("choice"):
+        charts["choice"] = _svg.instability(page["choice"])
+    return charts
+
+
+def _for_script(page: dict[str, Any]) -> dict[str, Any]:
+    """What the script draws or offers for download."""
+    names = ("embedding", "rows_by_cluster", "centers", "curve", "clusters", "far", "choice",
+             "comparison", "title")  # fmt: skip
+    chosen = {name: page.get(name) for name in names}
+    chosen["palette"] = list(CLUSTERS)
+    chosen["fit"] = page["fit"]
+    chosen["by_feature"] = page["data"]["by_feature"]
+    chosen["by_row"] = page["data"]["by_row"]
+    return chosen
+
+
+def _safe_json(value: Any) -> str:
+    """JSON that cannot end its script element, whatever the names in it are."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _hash(script: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,0 +1,308 @@
+"use strict";
+(function () {
+  var data = JSON.parse(document.getElementById("data").textContent);
+  var root = document.documentElement;
+  var byId = function (id) { return document.getElementById(id); };
+  var shade = function (cluster) { return data.palette[cluster % data.palette.length]; };
+  var css = function (name) { return getComputedStyle(root).getPropertyValue(name).trim(); };
+  var show = function (value) {
+    if (value === null || value === undefined) return "–";
+    return Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(+(+value).toPrecision(4));
+  };
+  var percent = function (share) { return share === null ? "–" : +(100 * share).toPrecision(3) + " %"; };
+
+  // A canvas as sharp as the screen; returns its size in CSS pixels.
+  function sharpen(canvas, height) {
+    var ratio = window.devicePixelRatio || 1, width = canvas.clientWidth;
+    height = height || canvas.clientHeight;
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+    var pen = canvas.getContext("2d");
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    return { pen: pen, width: width, height: height };
+  }
+
+  // ---- the rows -------------------------------------------------------------------------------
+  var points = data.embedding, map = byId("map"), tip = byId("tip"), spoken = byId("spoken");
+  var hidden = {}, placed = null, current = -1, order = null;
+
+  function place() {
+    var area = sharpen(map), n = points.x.length, pad = 26, i;
+    var lowX = Infinity, highX = -Infinity, lowY = Infinity, highY = -Infinity;
+    for (i = 0; i < n; i++) {
+      lowX = Math.min(lowX, points.x[i]); highX = Math.max(highX, points.x[i]);
+      lowY = Math.min(lowY, points.y[i]); highY = Math.max(highY, points.y[i]);
+    }
+    var spanX = highX - lowX || 1, spanY = highY - lowY || 1;
+    var px = new Float32Array(n), py = new Float32Array(n), cells = new Map(), size = 24;
+    for (i = 0; i < n; i++) {
+      px[i] = pad + (points.x[i] - lowX) / spanX * (area.width - 2 * pad);
+      py[i] = area.height - pad - (points.y[i] - lowY) / spanY * (area.height - 2 * pad);
+      var key = Math.floor(px[i] / size) + ":" + Math.floor(py[i] / size);
+      if (!cells.has(key)) cells.set(key, []);
+      cells.get(key).push(i);
+    }
+    placed = { area: area, px: px, py: py, cells: cells, size: size,
+      r: Math.max(1.4, Math.min(5, 90 / Math.sqrt(n))) };
+  }
+
+  function draw() {
+    if (!placed) place();
+    var pen = placed.area.pen, n = points.x.length, r = placed.r, i, c;
+    pen.clearRect(0, 0, placed.area.width, placed.area.height);
+    pen.globalAlpha = n > 5000 ? 0.55 : 0.8;
+    var groups = {};
+    for (i = 0; i < n; i++) {
+      c = points.cluster[i];
+      if (!hidden[c]) (groups[c] = groups[c] || []).push(i);
+    }
+    Object.keys(groups).forEach(function (key) {
+      pen.fillStyle = shade(+key);
+      pen.beginPath();
+      groups[key].forEach(function (j) {
+        if (n > 8000) pen.rect(placed.px[j] - r, placed.py[j] - r, 2 * r, 2 * r);
+        else { pen.moveTo(placed.px[j] + r, placed.py[j]); pen.arc(placed.px[j], placed.py[j], r, 0, 6.2832); }
+      });
+      pen.fill();
+    });
+    pen.globalAlpha = 1;
+    pen.fillStyle = css("--soft"); pen.font = "12px " + css("--font");
+    var share = points.explained, names = points.axis_names.map(function (name, a) {
+      return share ? name + " (" + percent(share[a]) + ")" : name;
+    });
+    pen.textAlign = "right"; pen.fillText(names[0] + " →", placed.area.width - 10, placed.area.height - 9);
+    pen.textAlign = "left"; pen.fillText("↑ " + names[1], 10, 17);
+    if (current >= 0) {
+      pen.strokeStyle = css("--ink"); pen.lineWidth = 2;
+      pen.beginPath(); pen.arc(placed.px[current], placed.py[current], r + 4, 0, 6.2832); pen.stroke();
+    }
+  }
+
+  function choose(i) {
+    if (i === current) return;
+    current = i;
+    draw();
+    if (i < 0) { tip.hidden = true; return; }
+    tip.textContent = "";
+    var name = document.createElement("b");
+    name.textContent = points.ids[i];
+    tip.appendChild(name);
+    var text = "cluster " + points.cluster[i] + " · distance " + show(points.distance[i]) +
+      " · " + percent(points.missing[i]) + " missing";
+    tip.appendChild(document.createTextNode(text));
+    tip.hidden = false;
+    var x = placed.px[i] + 14, y = placed.py[i] + 14;
+    if (x + tip.offsetWidth > placed.area.width) x = Math.max(0, placed.px[i] - tip.offsetWidth - 14);
+    if (y + tip.offsetHeight > placed.area.height) y = Math.max(0, placed.py[i] - tip.offsetHeight - 14);
+    tip.style.left = x + "px"; tip.style.top = y + "px";
+    spoken.textContent = points.ids[i] + ": " + text;
+  }
+
+  function nearest(x, y) {
+    var best = -1, least = 18 * 18, a, b;
+    var cx = Math.floor(x / placed.size), cy = Math.floor(y / placed.size);
+    for (a = -1; a <= 1; a++) for (b = -1; b <= 1; b++) {
+      (placed.cells.get((cx + a) + ":" + (cy + b)) || []).forEach(function (i) {
+        var d = Math.pow(placed.px[i] - x, 2) + Math.pow(placed.py[i] - y, 2);
+        if (d < least && !hidden[points.cluster[i]]) { least = d; best = i; }
+      });
+    }
+    return best;
+  }
+
+  map.addEventListener("pointermove", function (event) {
+    var box = map.getBoundingClientRect();
+    choose(nearest(event.clientX - box.left, event.clientY - box.top));
+  });
+  map.addEventListener("pointerleave", function () { choose(-1); });
+  map.addEventListener("keydown", function (event) {
+    var step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (event.key === "Escape") { choose(-1); return; }
+    if (!step) return;
+    event.preventDefault();
+    if (!order) order = Array.from(points.x.keys()).sort(function (i, j) { return points.x[i] - points.x[j]; });
+    var at = order.indexOf(current), tries = order.length;
+    if (at < 0 && step < 0) at = 0;
+    do { at = (at + step + order.length) % order.length; } while (hidden[points.cluster[order[at]]] && --tries);
+    choose(order[at]);
+  });
+  byId("find").addEventListener("input", function (event) {
+    var wanted = event.target.value.trim().toLowerCase();
+    if (!wanted) { choose(-1); return; }
+    var i = points.ids.findIndex(function (id) { return id.toLowerCase() === wanted; });
+    if (i < 0) i = points.ids.findIndex(function (id) { return id.toLowerCase().indexOf(wanted) >= 0; });
+    choose(i);
+    if (i < 0) spoken.textContent = "No row has this id.";
+  });
+  data.clusters.forEach(function (cluster) {
+    var item = document.createElement("li"), button = document.createElement("button");
+    var dot = document.createElement("span");
+    dot.className = "swatch"; dot.style.background = shade(cluster.cluster);
+    button.type = "button";
+    button.setAttribute("aria-pressed", "true");
+    button.appendChild(dot);
+    button.appendChild(document.createTextNode(cluster.cluster + " (" + cluster.rows.toLocaleString("en") + ")"));
+    button.addEventListener("click", function () {
+      hidden[cluster.cluster] = !hidden[cluster.cluster];
+      button.setAttribute("aria-pressed", String(!hidden[cluster.cluster]));
+      current = -1; tip.hidden = true; draw();
+    });
+    item.appendChild(button);
+    byId("legend").appendChild(item);
+  });
+
+  // ---- the table, sorted by cluster -------------------------------------------------------------
+  var sorted = data.rows_by_cluster, sheet = byId("sorted"), strip = 10;
+
+  function tone(level) {  // 0..200, 100 at the reference; as in the heatmap of the centres
+    var t = (level - 100) / 100, end = t >= 0 ? [178, 24, 43] : [33, 102, 172], s = Math.pow(Math.abs(t), 0.8);
+    return "rgb(" + end.map(function (v) { return Math.round(247 + (v - 247) * s); }).join(",") + ")";
+  }
+
+  function drawSheet() {
+    var n = sorted.ids.length, p = sorted.features.length;
+    var high = Math.max(Math.min(n * 12, 460), Math.min(n, 460));
+    sheet.style.height = high + "px";
+    var area = sharpen(sheet, high), pen = area.pen;
+    var w = (area.width - strip) / p, h = high / n;
+    pen.fillStyle = css("--gap");
+    pen.fillRect(strip, 0, area.width - strip, high);
+    for (var i = 0; i < n; i++) {
+      pen.fillStyle = shade(sorted.cluster[i]);
+      pen.fillRect(0, i * h, strip - 3, h + 0.5);
+      for (var j = 0; j < p; j++) {
+        var level = sorted.levels[i * p + j];
+        if (level < 0) continue;
+        pen.fillStyle = tone(level);
+        pen.fillRect(strip + j * w, i * h, w + 0.4, h + 0.4);
+      }
+    }
+  }
+
+  sheet.addEventListener("pointermove", function (event) {
+    var box = sheet.getBoundingClientRect(), n = sorted.ids.length, p = sorted.features.length;
+    var i = Math.floor((event.clientY - box.top) / box.height * n);
+    var j = Math.floor((event.clientX - box.left - strip) / (box.width - strip) * p);
+    if (i < 0 || i >= n || j < 0 || j >= p) return;
+    byId("cell").textContent = sorted.ids[i] + ", " + sorted.features[j] + ", cluster " + sorted.cluster[i] +
+      (sorted.levels[i * p + j] < 0 ? ": missing" : "");
+  });
+
+  // ---- tables that sort ---------------------------------------------------------------------------
+  document.querySelectorAll("table.sortable").forEach(function (table) {
+    table.querySelectorAll("thead th").forEach(function (head, column) {
+      var button = document.createElement("button");
+      button.type = "button";
+      button.textContent = head.textContent;
+      head.textContent = "";
+      head.appendChild(button);
+      button.addEventListener("click", function () {
+        var up = head.getAttribute("aria-sort") !== "ascending", body = table.tBodies[0];
+        table.querySelectorAll("thead th").forEach(function (other) { other.removeAttribute("aria-sort"); });
+        head.setAttribute("aria-sort", up ? "ascending" : "descending");
+        var value = function (row) {
+          var cell = row.cells[column], text = cell.dataset.value || cell.textContent.trim();
+          var number = Number(text.replace(/,/g, "").replace("%", ""));
+          return Number.isNaN(number) ? text.toLowerCase() : number;
+        };
+        Array.from(body.rows).sort(function (a, b) {
+          var x = value(a), y = value(b), way = up ? 1 : -1;
+          if (typeof x === "number" && typeof y === "number") return way * (x - y);
+          return way * String(x).localeCompare(String(y), "en", { numeric: true });
+        }).forEach(function (row) { body.appendChild(row); });
+      });
+    });
+  });
+
+  // ---- the numbers of every plot as CSV -----------------------------------------------------------
+  var columns = function (names, lists) {
+    return [names].concat(lists[0].map(function (_, i) { return lists.map(function (list) { return list[i]; }); }));
+  };
+  var records = function (list) {
+    var names = Object.keys(list[0] || {});
+    return [names].concat(list.map(function (row) { return names.map(function (name) { return row[name]; }); }));
+  };
+  var bars = function (h) {
+    return columns(["from", "to", "count"], [h.edges.slice(0, -1), h.edges.slice(1), h.counts]);
+  };
+  var tables = {
+    embedding: function () {
+      return columns(["id", "x", "y", "cluster", "distance", "missing"],
+        [points.ids, points.x, points.y, points.cluster, points.distance, points.missing]);
+    },
+    clusters: function () { return records(data.clusters); },
+    far: function () { return records(data.far); },
+    curve: function () {
+      return columns(["magnitude", "missing_share", "entries"],
+        [data.curve.magnitude, data.curve.missing_share, data.curve.entries]);
+    },
+    by_feature: function () { return bars(data.by_feature); },
+    by_row: function () { return bars(data.by_row); },
+    loss_path: function () {
+      return columns(["iteration", "loss"], [data.fit.loss_path.map(function (_, i) { return i + 1; }), data.fit.loss_path]);
+    },
+    choice: function () {
+      return columns(["lam", "k", "mean_instability", "std_instability"],
+        [data.choice.lam, data.choice.k, data.choice.mean, data.choice.std]);
+    },
+    comparison: function () { return [data.comparison.columns].concat(data.comparison.rows); },
+    centers: function () {
+      var rows = [["feature", "cluster", "center", "reference", "missing_share"]], c = data.centers;
+      c.features.forEach(function (name, j) {
+        c.centers.forEach(function (line, i) { rows.push([name, i, line[j], c.reference[j], c.missing[i][j]]); });
+      });
+      return rows;
+    },
+    rows_by_cluster: function () {
+      var p = sorted.features.length, rows = [["id", "cluster"].concat(sorted.features)];
+      sorted.ids.forEach(function (id, i) {
+        rows.push([id, sorted.cluster[i]].concat(sorted.levels.slice(i * p, i * p + p).map(function (level) {
+          return level < 0 ? "" : (level - 100) / 100;
+        })));
+      });
+      return rows;
+    }
+  };
+  var quoted = function (value) {
+    var text = value === null || value === undefined ? "" : String(value);
+    return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
+  };
+  document.querySelectorAll("button.download").forEach(function (button) {
+    button.addEventListener("click", function () {
+      var text = tables[button.dataset.name]().map(function (row) { return row.map(quoted).join(","); }).join("\r\n");
+      var link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob(["\ufeff" + text + "\r\n"], { type: "text/csv" }));
+      link.download = button.dataset.name + ".csv";
+      document.body.appendChild(link);
+      link.click();
+      link.remove();
+      setTimeout(function () { URL.revokeObjectURL(link.href); }, 1000);
+    });
+  });
+
+  // ---- light, dark, size, place ---------------------------------------------------------------------
+  function redraw() { placed = null; place(); draw(); drawSheet(); }
+  byId("theme").addEventListener("click", function () {
+    var dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    redraw();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  var waiting = 0;
+  addEventListener("resize", function () {
+    cancelAnimationFrame(waiting);
+    waiting = requestAnimationFrame(function () { choose(-1); redraw(); });
+  });
+  var links = document.querySelectorAll("nav a");
+  var watcher = new IntersectionObserver(function (entries) {
+    entries.forEach(function (entry) {
+      if (!entry.isIntersecting) return;
+      links.forEach(function (link) {
+        if (link.hash === "#" + entry.target.id) link.setAttribute("aria-current", "true");
+        else link.removeAttribute("aria-current");
+      });
+    });
+  }, { rootMargin: "-10% 0px -75% 0px" });
+  document.querySelectorAll("main section").forEach(function (section) { watcher.observe(section); });
+  redraw();
+})();
