@@ -143,7 +143,9 @@ def embed(
 
         umap = require("umap", "umap")
         reducer = umap.UMAP(random_state=random_state, n_jobs=1)
-        return Embedding(reducer.fit_transform(imputed(X, centers, labels)), ("UMAP 1", "UMAP 2"), None)
+        return Embedding(
+            reducer.fit_transform(imputed(X, centers, labels)), ("UMAP 1", "UMAP 2"), None
+        )
     if method != "pca":
         raise ValueError(f"method must be 'pca' or 'umap', got {method!r}")
     return _principal_components(X, centers, np.asarray(labels))

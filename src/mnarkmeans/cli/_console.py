@@ -61,9 +61,8 @@ class Console:
         if not self.talks:
             return
         if not self._out.is_terminal:
-            self._out.print(escape(title))
             for row in [columns, *rows]:
-                self._out.print(escape("\t".join(row)))
+                print("\t".join(row))
             return
         drawn = RichTable(title=escape(title), title_justify="left")
         for j, name in enumerate(columns):
@@ -78,22 +77,28 @@ class Console:
             print(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
 
     @contextmanager
-    def steps(self, what: str, total: int | None) -> Iterator[Step]:
+    def steps(self, what: str, total: int | None, *, brief: bool = False) -> Iterator[Step]:
         """Progress of `total` steps (None: unknown) with the time left.
 
-        The block receives a function to call with a word about each finished step.
+        The block receives a function to call with a word about each finished step. In a pipe each
+        step is a line, unless `brief`.
         """
         if not self.talks:
             yield lambda word: None
         elif self._err.is_terminal:
             yield from self._bar(what, total)
         else:
-            yield from self._lines(what, total)
+            yield from self._lines(what, total, brief)
 
     def _bar(self, what: str, total: int | None) -> Iterator[Step]:
         columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
         if total is not None:
-            columns += [BarColumn(), MofNCompleteColumn(), TextColumn("left"), TimeRemainingColumn()]
+            columns += [
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+            ]
         else:
             columns += [TimeElapsedColumn()]
         with Progress(*columns, console=self._err, transient=True) as progress:
@@ -105,9 +110,12 @@ class Console:
 
             yield step
 
-    def _lines(self, what: str, total: int | None) -> Iterator[Step]:
+    def _lines(self, what: str, total: int | None, brief: bool) -> Iterator[Step]:
         start, done = time.monotonic(), 0
         self._err.print(escape(f"{what} ..."))
+        if brief:
+            yield lambda word: None
+            return
 
         def step(word: str) -> None:
             nonlocal done

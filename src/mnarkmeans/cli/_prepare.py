@@ -7,7 +7,7 @@ In this order: drop features above a share of gaps, log1p, centre, scale,
 all numbers taken from observed entries of the table the model was fitted on.
 
 What this does to the reference c, the point near which values go missing: log1p and scaling carry
-it along, c -> f(c) / s_j, so zero stays zero and a detection limit stays a detection limit. Centring
+it along, c -> f(c) / s_j, so zero stays zero and a detection limit remains one. Centring
 is different: it makes each feature's observed mean the reference (the paper does so on
 standardised data), a statement about the data that only the user can make. It cannot be combined
 with another reference, because moving data and reference together would change nothing at all.

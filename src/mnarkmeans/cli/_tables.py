@@ -148,7 +148,9 @@ def _from_numpy(path: Path, choice: ColumnChoice, kind: str) -> Table:
         values = _load_npz(path) if kind == "npz" else np.load(path, allow_pickle=False)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
         if "pickle" in str(error).lower() or "object" in str(error).lower():
-            raise UserError(f"{path} holds Python objects, not numbers; save it as floats") from None
+            raise UserError(
+                f"{path} holds Python objects, not numbers; save it as floats"
+            ) from None
         raise UserError(f"{path} is not a readable .{kind} file; write it again") from error
     if not sp.issparse(values):
         if values.ndim != 2:

@@ -51,7 +51,9 @@ class InstabilityDisplay:
         given = std_instability is not None
         self.std_instability = np.asarray(std_instability, dtype=float) if given else None
         shape = self.lam.shape
-        self.n_clusters = np.zeros(shape, int) if n_clusters is None else np.asarray(n_clusters, int)
+        self.n_clusters = (
+            np.zeros(shape, int) if n_clusters is None else np.asarray(n_clusters, int)
+        )
         self.best_index = best_index
         self.label = label
 
@@ -106,7 +108,9 @@ class InstabilityDisplay:
             if self.std_instability is not None:
                 std = self.std_instability[of_k]
                 low = np.maximum(mean - std, 0)
-                self.ax_.fill_between(lam, low, mean + std, color=line.get_color(), alpha=0.12, lw=0)
+                self.ax_.fill_between(
+                    lam, low, mean + std, color=line.get_color(), alpha=0.12, lw=0
+                )
         below = ""
         if self.best_index is not None:
             at = self.lam[self.best_index], self.mean_instability[self.best_index]

@@ -26,7 +26,9 @@ def axes(ax: Any = None, size: tuple[float, float] = (6.4, 4.2)) -> tuple[Any, A
 
 def title(ax: Any, text: str, below: str = "") -> None:
     """A title on the left, and what one sees in smaller grey letters below it."""
-    ax.set_title(text, loc="left", fontsize=11.5, fontweight="bold", color=INK, pad=20 if below else 8)
+    ax.set_title(
+        text, loc="left", fontsize=11.5, fontweight="bold", color=INK, pad=20 if below else 8
+    )
     if below:
         ax.text(0, 1.02, below, transform=ax.transAxes, fontsize=9, color=MUTED, va="bottom")
 

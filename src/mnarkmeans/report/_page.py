@@ -7,7 +7,7 @@ table it was made from.
 from __future__ import annotations
 
 import platform
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ def collect(
     page: dict[str, Any] = {
         "page_version": PAGE_VERSION,
         "title": title,
-        "created": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "versions": versions(),
         "data": {
             "rows": n,

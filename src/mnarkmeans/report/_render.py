@@ -58,7 +58,9 @@ def render(page: dict[str, Any]) -> str:
 def _charts(page: dict[str, Any]) -> dict[str, Any]:
     data, fit = page["data"], page["fit"]
     charts = {
-        "by_feature": _svg.histogram(**data["by_feature"], x_name="missing share", y_name="features"),
+        "by_feature": _svg.histogram(
+            **data["by_feature"], x_name="missing share", y_name="features"
+        ),
         "by_row": _svg.histogram(**data["by_row"], x_name="missing share", y_name="rows"),
         "curve": _svg.rate_curve(page["curve"]["magnitude"], page["curve"]["missing_share"]),
         "loss_path": _svg.loss_path(fit["loss_path"], fit["start_losses"]),

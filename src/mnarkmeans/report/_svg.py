@@ -17,7 +17,7 @@ LEFT, RIGHT, TOP, BOTTOM = 56, 14, 14, 46
 def number(value: float | None) -> str:
     """A number for people: four significant digits, thousands apart."""
     if value is None:
-        return "–"
+        return "\u2013"
     if value == int(value) and abs(value) < 1e9:
         return f"{int(value):,}"
     return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.4g}"
@@ -26,7 +26,7 @@ def number(value: float | None) -> str:
 def percent(share: float | None) -> str:
     """A share in percent, with a digit more where it is small."""
     if share is None:
-        return "–"
+        return "\u2013"
     return f"{share:.1%}" if 0 < share < 0.1 or 0.9 < share < 1 else f"{share:.0%}"
 
 
@@ -77,7 +77,9 @@ class _Frame:
                 f'<text class="tick" x="{x}" y="{y + 17}" text-anchor="middle">{text}</text>'
             )
         base = HEIGHT - BOTTOM
-        parts.append(f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{base}" y2="{base}"/>')
+        parts.append(
+            f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{base}" y2="{base}"/>'
+        )
         middle = (LEFT + WIDTH - RIGHT) / 2
         parts.append(
             f'<text class="name" x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">'
@@ -159,7 +161,9 @@ def loss_path(path: Sequence[float], starts: Sequence[float]) -> Markup:
     y_ticks = [(v, number(v)) for v in ticks(*frame.y, count=4)]
     body = frame.axes(x_ticks, y_ticks, "iteration", "penalised loss")
     body += f'<polyline class="line" points="{line}"/>{dots}{ends}'
-    described = f"Loss path: from {number(path[0])} to {number(path[-1])} in {len(path)} iterations."
+    described = (
+        f"Loss path: from {number(path[0])} to {number(path[-1])} in {len(path)} iterations."
+    )
     return _svg(body, described)
 
 
@@ -174,7 +178,9 @@ def instability(choice: dict[str, Any]) -> Markup:
     body, names = "", []
     for index, k in enumerate(sorted(set(choice["k"]))):
         own = [i for i, other in enumerate(choice["k"]) if other == k]
-        own = sorted((i for i in own if choice["mean"][i] is not None), key=lambda i: choice["lam"][i])
+        own = sorted(
+            (i for i in own if choice["mean"][i] is not None), key=lambda i: choice["lam"][i]
+        )
         points = [frame.at(place[choice["lam"][i]], choice["mean"][i]) for i in own]
         line = " ".join(f"{x},{y}" for x, y in points)
         body += f'<polyline class="line" style="stroke:{color(index)}" points="{line}"/>'
@@ -236,7 +242,7 @@ def heatmap(centers: dict[str, Any]) -> Markup:
             seen = inner * (1 - gap)
             shade = _shade(distance[i][j] / top)
             parts.append(
-                f'<g><title>{escape(name)}, cluster {i}: centre '
+                f"<g><title>{escape(name)}, cluster {i}: centre "
                 f"{number(centers['centers'][i][j])}, {percent(gap)} missing</title>"
                 f'<rect x="{x}" y="{y}" width="{seen:.1f}" height="{row - 2}" fill="{shade}"/>'
                 f'<rect x="{x + seen:.1f}" y="{y}" width="{inner - seen:.1f}" height="{row - 2}" '

@@ -1,0 +1,25 @@
+"""`python -m mnarkmeans` and the `mnarkmeans` command."""
+
+from __future__ import annotations
+
+import sys
+
+CLI_MODULES = ("typer", "rich", "pandas", "pyarrow", "click")
+
+
+def main() -> None:
+    """Run the command line, or say what to install when its extra is absent."""
+    try:
+        from .cli._app import run
+    except ModuleNotFoundError as error:
+        absent = (error.name or "").split(".")[0]
+        if absent not in CLI_MODULES:
+            raise
+        hint = 'run pip install "mnarkmeans[cli]"'
+        print(f"error: the command line needs {absent}, which is absent: {hint}", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()
