@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._errors import UserError, unknown_name
+from ._text import MISSING_WORDS
 
 NEVER_OBSERVED = "no value observed"
 SURE_ID_NAMES = {"", "id", "index", "unnamed: 0", "row", "rowid", "row_id"}
@@ -133,7 +134,7 @@ def find_id_column(frame: Any, given: str | None) -> str | None:
             raise unknown_name("column", given, names)
         return given
     unique = [n for n in names if frame[n].notna().all() and frame[n].is_unique]
-    text = [n for n in unique if not _is_numeric(frame[n])]
+    text = [n for n in unique if not _mostly_numbers(frame[n])]
     for candidates in (
         [n for n in text if n.strip().lower() in SURE_ID_NAMES | LIKELY_ID_NAMES],
         [n for n in unique if n.strip().lower() in SURE_ID_NAMES],
@@ -148,6 +149,15 @@ def _is_numeric(column: Any) -> bool:
     import pandas as pd
 
     return bool(pd.api.types.is_numeric_dtype(column)) and not pd.api.types.is_bool_dtype(column)
+
+
+def _mostly_numbers(column: Any) -> bool:
+    """Numbers, perhaps with a few words among them that stand for something else."""
+    import pandas as pd
+
+    if _is_numeric(column):
+        return True
+    return bool(pd.to_numeric(column.astype(str), errors="coerce").notna().mean() > 0.5)
 
 
 def _numbers(
@@ -166,7 +176,7 @@ def _numbers(
         return None, f"not numbers ({column.dtype})"
     present = column.notna()
     as_text = column.astype(str).str.strip()
-    present &= ~as_text.isin(("", *missing_codes))
+    present &= ~as_text.isin((*MISSING_WORDS, *missing_codes))
     if not present.any():
         return None, NEVER_OBSERVED
     numbers = pd.to_numeric(as_text.where(present), errors="coerce").astype(np.float64)

@@ -147,7 +147,13 @@ def _from_numpy(path: Path, choice: ColumnChoice, kind: str) -> Table:
     try:
         values = _load_npz(path) if kind == "npz" else np.load(path, allow_pickle=False)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
-        if "pickle" in str(error).lower() or "object" in str(error).lower():
+        with open(path, "rb") as stream:
+            is_array = stream.read(6) in (
+                b"\x93NUMPY",
+                b"PK\x03\x04\x2d\x00",
+                b"PK\x03\x04\x14\x00",
+            )
+        if is_array and "object" in str(error).lower():
             raise UserError(
                 f"{path} holds Python objects, not numbers; save it as floats"
             ) from None

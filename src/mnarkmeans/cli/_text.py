@@ -29,7 +29,8 @@ MISSING_WORDS = (
 
 DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "blank"}
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
-_DECIMAL_COMMA = re.compile(r"^[+-]?\d+,\d+(e[+-]?\d+)?$", re.IGNORECASE)
+_WITH_COMMA = re.compile(r"^[+-]?\d+,(\d+)(e[+-]?\d+)?$", re.IGNORECASE)
+_WITH_POINT = re.compile(r"^[+-]?\d+\.\d*(e[+-]?\d+)?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,14 @@ def is_number_or_missing(field: str, decimal: str = ".") -> bool:
     return True
 
 
+def _has_decimal_commas(rows: list[list[str]]) -> bool:
+    """Numbers such as 1,5 and none such as 1.5; 1,500 may mean thousands and does not count."""
+    fields = [field.strip() for row in rows for field in row]
+    commas = [found for field in fields if (found := _WITH_COMMA.match(field))]
+    points = any(_WITH_POINT.match(field) for field in fields)
+    return not points and any(len(found.group(1)) != 3 for found in commas)
+
+
 def find_layout(
     path: Path, *, encoding: str | None, delimiter: str | None, header: bool | None
 ) -> TextLayout:
@@ -149,9 +158,7 @@ def find_layout(
         raise UserError(f"{path} is empty")
     separator = find_delimiter(path, lines, delimiter)
     rows = [split_line(line, separator) for line in lines]
-    fields = [field for row in rows[1:] for field in row if field.strip() not in MISSING_WORDS]
-    commas = sum(bool(_DECIMAL_COMMA.match(field.strip())) for field in fields)
-    decimal = "," if separator != "," and commas > len(fields) // 4 else "."
+    decimal = "," if separator != "," and _has_decimal_commas(rows[1:] or rows) else "."
     if header is None:
         header = not all(is_number_or_missing(field, decimal) for field in rows[0])
     if not header:

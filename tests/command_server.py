@@ -1,0 +1,92 @@
+"""Run many commands in processes of their own without importing everything each time.
+
+A parent imports the package once and forks for every command: a real process with its own exit
+code, standard streams and folder, but started in milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Done(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+class CommandServer:
+    """Start once, then `run(*arguments)`."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "error", __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def run(self, *arguments: object, cwd: Path | None = None, file_limit: int = 0) -> Done:
+        """Run `mnarkmeans ARGUMENTS` in `cwd`; `file_limit` is the most bytes a file may have."""
+        request = {"argv": [str(a) for a in arguments], "cwd": str(cwd or "."), "limit": file_limit}
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return Done(*json.loads(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait(timeout=30)
+        self._process.stdout.close()
+
+
+def serve() -> None:
+    import mnarkmeans.__main__
+    import mnarkmeans.cli._app
+    import mnarkmeans.report
+
+    for line in sys.stdin:
+        request = json.loads(line)
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            child = os.fork()
+            if child == 0:
+                os.dup2(out.fileno(), 1)
+                os.dup2(err.fileno(), 2)
+                os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+                os.chdir(request["cwd"])
+                sys.argv = ["mnarkmeans", *request["argv"]]
+                if request["limit"]:
+                    import resource
+
+                    resource.setrlimit(resource.RLIMIT_FSIZE, (request["limit"],) * 2)
+                code = 1
+                try:
+                    mnarkmeans.__main__.main()
+                    code = 0
+                except SystemExit as stop:
+                    code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                    os._exit(code)
+            _, status = os.waitpid(child, 0)
+            texts = []
+            for stream in (out, err):
+                stream.seek(0)
+                texts.append(stream.read().decode("utf-8"))
+        print(json.dumps([os.waitstatus_to_exitcode(status), *texts]), flush=True)
+
+
+if __name__ == "__main__":
+    serve()

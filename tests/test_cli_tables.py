@@ -1,0 +1,270 @@
+"""Every format and every oddity of a table, read without the command line around it."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from mnarkmeans.cli._errors import UserError
+from mnarkmeans.cli._frames import ColumnChoice, Table
+from mnarkmeans.cli._prepare import Preparation, learn, matched
+from mnarkmeans.cli._tables import read_table
+
+VALUES = np.array([[1.5, np.nan, 3.0], [4.0, 5.0, np.nan], [7.0, 8.0, 9.0]])
+TEXT = "sample,a,b,c,kind\nr1,1.5,NA,3,x\nr2,4,5,,x\nr3,7,8,9,y\n"
+
+
+def write(folder, name, content):
+    path = folder / name
+    if isinstance(content, str):
+        content = content.encode()
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", TEXT),
+        ("t.csv.gz", TEXT),
+        ("t.tsv", TEXT.replace(",", "\t")),
+        ("t.txt.gz", TEXT.replace(",", "\t")),
+        ("t.csv", TEXT.replace(",", ";")),
+        ("t.csv", TEXT.replace(",", ";").replace(".", ",")),
+        ("t.csv", TEXT.replace(",", "|").replace("\n", "\r\n")),
+        ("t.csv", "\ufeff" + TEXT),
+        ("t.csv", TEXT.encode("utf-16")),
+        ("t.csv", TEXT.replace("NA", "Filtered")),
+        ("t.csv", TEXT.replace("NA", " nan ")),
+        ("t.csv", TEXT.replace("r1", '"r,1"').replace("kind", '"ki""nd"')),
+        ("t.csv", "\n" + TEXT + "\n\n"),
+        ("t.txt", "a b c\nr1 1.5 NA 3\nr2 4 5 NA\nr3 7 8 9\n"),  # as R writes it
+    ],
+)
+def test_text_tables_give_the_same_numbers(tmp_path, name, content):
+    table = read_table(write(tmp_path, name, content))
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert table.features == ["a", "b", "c"]
+    assert [str(i).replace(",", "") for i in table.ids] == ["r1", "r2", "r3"]
+
+
+def test_binary_formats_give_the_same_numbers(tmp_path):
+    np.save(tmp_path / "t.npy", VALUES)
+    np.savez(tmp_path / "d.npz", VALUES)
+    stored = sp.csr_matrix(np.nan_to_num(VALUES))
+    sp.save_npz(tmp_path / "t.npz", stored)
+    frame = pd.DataFrame(VALUES, columns=["a", "b", "c"]).astype({"b": "Float64"})
+    frame.assign(name=["r1", "r2", "r3"]).to_parquet(tmp_path / "t.parquet")
+    frame.set_index(pd.Index(["r1", "r2", "r3"])).to_parquet(tmp_path / "i.parquet")
+    for name in ("t.npy", "d.npz", "t.parquet", "i.parquet"):
+        np.testing.assert_array_equal(read_table(tmp_path / name).values, VALUES)
+    assert list(read_table(tmp_path / "i.parquet").ids) == ["r1", "r2", "r3"]
+    table = read_table(tmp_path / "t.npz")
+    assert sp.issparse(table.values)
+    np.testing.assert_array_equal(table.values.toarray(), np.nan_to_num(VALUES))
+    assert table.missing_share() == pytest.approx(2 / 9)
+
+
+def test_anndata_dense_sparse_and_layers(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    obs = pd.DataFrame({"kind": ["x", "x", "y"]}, index=["r1", "r2", "r3"])
+    var = pd.DataFrame(index=["a", "b", "c"])
+    dense = np.nan_to_num(VALUES).astype(np.float32)
+    adata = anndata.AnnData(sp.csr_matrix(dense), obs, var, layers={"raw": dense})
+    adata.write_h5ad(tmp_path / "t.h5ad")
+    table = read_table(tmp_path / "t.h5ad", ColumnChoice(labels=("kind",)))
+    assert table.values.dtype == np.float32
+    assert table.values.nnz == 7
+    assert list(table.labels["kind"]) == ["x", "x", "y"]
+    raw = read_table(tmp_path / "t.h5ad", layer="raw", missing_codes=("0",))
+    np.testing.assert_array_equal(raw.values, VALUES.astype(np.float32))
+    assert list(raw.ids) == ["r1", "r2", "r3"]
+    with pytest.raises(UserError, match="no layer called 'rw'; did you mean 'raw'"):
+        read_table(tmp_path / "t.h5ad", layer="rw")
+
+
+def test_what_is_left_out_is_told_with_its_reason(tmp_path):
+    text = "id,a,empty,note,flag\n1,1,,hello,True\n2,2,,hello,False\n"
+    table = read_table(write(tmp_path, "t.csv", text))
+    assert table.features == ["a"]
+    assert dict(table.left_out) == {
+        "empty": "no value observed",
+        "note": "text, such as 'hello'",
+        "flag": "not numbers (bool)",
+    }
+    assert list(table.ids) == ["1", "2"]
+
+
+def test_columns_drop_labels_and_id_can_be_chosen(tmp_path):
+    text = "p,LFQ a,LFQ b,count,kind\nx,1,2,3,0\ny,4,5,6,1\n"
+    path = write(tmp_path, "t.csv", text)
+    assert read_table(path, ColumnChoice(columns=("LFQ *",))).features == ["LFQ a", "LFQ b"]
+    choice = ColumnChoice(drop=("LFQ *",), labels=("kind",), id_column="p")
+    table = read_table(path, choice)
+    assert table.features == ["count"]
+    assert list(table.labels["kind"]) == [0, 1]
+    with pytest.raises(UserError, match="no column called 'knd'; did you mean 'kind'"):
+        read_table(path, ColumnChoice(labels=("knd",)))
+
+
+def test_transposed_tables_have_samples_in_rows(tmp_path):
+    text = "Protein IDs,s1,s2\nP1,1,2\nP2,,4\nP3,5,6\n"
+    table = read_table(write(tmp_path, "t.csv", text), ColumnChoice(transpose=True))
+    assert table.features == ["P1", "P2", "P3"]
+    assert list(table.ids) == ["s1", "s2"]
+    np.testing.assert_array_equal(table.values, [[1, np.nan, 5], [2, 4, 6]])
+    twice = write(tmp_path, "u.csv", text.replace("P2", "P1"))
+    with pytest.raises(UserError, match="'P1' appears more than once"):
+        read_table(twice, ColumnChoice(transpose=True, id_column="Protein IDs"))
+
+
+def test_user_codes_mean_missing(tmp_path):
+    text = "a,b\n0,n.d.\n1,2\n3,-99\n"
+    table = read_table(write(tmp_path, "t.csv", text), missing_codes=("0", "n.d.", "-99"))
+    np.testing.assert_array_equal(table.values, [[np.nan, np.nan], [1, 2], [3, np.nan]])
+
+
+def test_a_table_without_header_is_recognised(tmp_path):
+    table = read_table(write(tmp_path, "t.csv", "1,2\n3,4\n"))
+    assert table.features == ["V1", "V2"]
+    assert "V1, V2" in table.notes[0]
+    assert read_table(write(tmp_path, "t.csv", "1,2\n3,4\n"), header=True).features == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", "", "is empty"),
+        ("t.csv", "\n \n", "is empty"),
+        ("t.csv", "a,b\n", "header line but no rows"),
+        ("t.csv", "a,b\n1,2\n3\n", "line 3 .* has 1 fields where 2 were expected"),
+        ("t.csv", "a,b\n1,2\n3,4,5\n", "line 3 .* has 3 fields"),
+        ("t.csv", "a,a\n1,2\n", "more than one column called 'a'"),
+        ("t.csv", "a,b\nx,y\nz,u\n", "no numeric column"),
+        ("t.csv", "a,b\nNA,\n,NaN\n", "no numeric column"),
+        ("t.csv", "a,b\n1,\xe9\n".encode("latin-1"), "not UTF-8 text .*--encoding cp1252"),
+        ("t.csv", b"a,b\n1,\x00\n", "not a text file"),
+        ("t.csv", b"PK\x03\x04rest", "Excel workbook"),
+        ("t.csv", "a,b\n1,2\n3,inf\n", "infinite value in row '2'"),
+        ("t.csv", "a,b\n1,2\n3,x\n5,4\n", "1 of its entries are not, such as 'x'.*--drop b"),
+        ("t.csv.gz", None, "damaged gzip"),
+        ("t.xlsx", "x", "spreadsheet"),
+        ("t.dat", "x", "does not end in a known format"),
+        ("t.parquet", "x", "not a readable Parquet"),
+        ("t.npy", "x", "not a readable .npy"),
+        ("t.npz", "x", "not a readable .npz"),
+        ("t.h5ad", "x", "not a readable .h5ad"),
+    ],
+)
+def test_bad_files_are_told_in_a_sentence(tmp_path, name, content, message):
+    if content is None:
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(TEXT.encode())[:-12])
+    else:
+        path = write(tmp_path, name, content)
+    with pytest.raises(UserError, match=message) as caught:
+        read_table(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_arrays_are_told_in_a_sentence(tmp_path):
+    np.save(tmp_path / "one.npy", np.arange(3.0))
+    np.save(tmp_path / "text.npy", np.array([["a", "b"]]))
+    np.save(tmp_path / "objects.npy", np.array([[{}]], dtype=object), allow_pickle=True)
+    np.savez(tmp_path / "two.npz", a=VALUES, b=VALUES)
+    for name, message in [
+        ("one.npy", "1-dimensional"),
+        ("text.npy", "needs numbers"),
+        ("objects.npy", "Python objects"),
+        ("two.npz", "holds 2 arrays"),
+        ("none.npy", "no file"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            read_table(tmp_path / name)
+    with pytest.raises(UserError, match="is a folder"):
+        read_table(tmp_path)
+
+
+def test_wrong_options_for_a_file_are_told(tmp_path):
+    path = write(tmp_path, "t.csv", TEXT)
+    with pytest.raises(UserError, match="looks comma-separated"):
+        read_table(path, delimiter=";")
+    with pytest.raises(UserError, match="'klingon' is not an encoding"):
+        read_table(path, encoding="klingon")
+    with pytest.raises(UserError, match="--layer is for"):
+        read_table(path, layer="x")
+    np.save(tmp_path / "t.npy", VALUES)
+    with pytest.raises(UserError, match="for text files"):
+        read_table(tmp_path / "t.npy", delimiter=",")
+
+
+# ---- preparation ---------------------------------------------------------------------------------
+
+
+def table_of(values, features=None):
+    features = features or [f"f{j}" for j in range(values.shape[1])]
+    ids = np.array([str(i) for i in range(values.shape[0])], dtype=object)
+    return Table(values, ids, features)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scaling_keeps_zero_as_the_reference(sparse):
+    values = VALUES if not sparse else sp.csr_matrix(np.nan_to_num(VALUES))
+    table, preparation = learn(table_of(values), log1p=True, scale="std")
+    X = preparation.apply(table)
+    data = X.toarray()[np.nan_to_num(VALUES) != 0] if sparse else X[~np.isnan(X)]
+    assert (np.asarray(data) > 0).all()
+    np.testing.assert_array_equal(preparation.reference(0.0), np.zeros(3))
+    carried = preparation.reference(2.0)
+    np.testing.assert_allclose(preparation.undo(carried), 2.0)
+
+
+def test_centring_makes_the_mean_the_reference():
+    table, preparation = learn(table_of(VALUES), center=True, scale="std")
+    X = preparation.apply(table)
+    np.testing.assert_allclose(np.nanmean(X, axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(np.nanstd(X, axis=0), 1)
+    np.testing.assert_allclose(preparation.undo(np.zeros(3)), np.nanmean(VALUES, axis=0))
+
+
+def test_undo_inverts_apply():
+    table, preparation = learn(table_of(VALUES), log1p=True, center=True, scale="maxabs")
+    np.testing.assert_allclose(preparation.undo(preparation.apply(table)), VALUES)
+
+
+def test_features_with_too_many_gaps_are_dropped_and_told():
+    table, _ = learn(table_of(VALUES), max_missing=0.1)
+    assert table.features == ["f0"]
+    assert table.left_out == [("f1", "33% missing"), ("f2", "33% missing")]
+    gappy = np.where(np.eye(3) > 0, np.nan, VALUES)
+    with pytest.raises(UserError, match="raise --max-missing"):
+        learn(table_of(gappy), max_missing=0.0)
+    with pytest.raises(UserError, match="between 0 and 1"):
+        learn(table_of(VALUES), max_missing=3)
+
+
+def test_log1p_needs_values_above_minus_one():
+    with pytest.raises(UserError, match="the table holds -2"):
+        learn(table_of(np.array([[-2.0], [1.0]])), log1p=True)
+
+
+def test_columns_are_matched_by_name():
+    table = table_of(VALUES, ["c", "a", "b"])
+    out = matched(table, ("a", "b"))
+    np.testing.assert_array_equal(out.values, VALUES[:, [1, 2]])
+    with pytest.raises(UserError, match="lacks 'd' and 1 more"):
+        matched(table, ("a", "d", "e"))
+    table.left_out.append(("gap", "no value observed"))
+    out = matched(table, ("a", "gap", "c"))
+    assert np.isnan(out.values[:, 1]).all()
+    np.testing.assert_array_equal(out.values[:, 2], VALUES[:, 0])
+
+
+def test_preparation_survives_storage():
+    _, preparation = learn(table_of(VALUES), log1p=True, center=True, scale="std")
+    again = Preparation.from_dict(preparation.to_dict(), list(preparation.features))
+    np.testing.assert_array_equal(again.undo(np.ones(3)), preparation.undo(np.ones(3)))

@@ -1,0 +1,161 @@
+"""Displays store the right numbers, draw them, and follow scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+
+from mnarkmeans import MNARKMeans
+from mnarkmeans.displays import (
+    CentersDisplay,
+    ClustersDisplay,
+    InstabilityDisplay,
+    LossPathDisplay,
+    MissingnessDisplay,
+)
+
+plt.switch_backend("Agg")
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    centers = np.array([[4.0, 0.0, 4.0, 0.0], [0.0, 4.0, 0.0, -4.0]])
+    X = centers[rng.integers(0, 2, 80)] + rng.normal(size=(80, 4)) * 0.5
+    X[rng.random(X.shape) < 0.8 * np.exp(-(X**2))] = np.nan
+    return X
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return MNARKMeans(2, lam=0.5, random_state=0).fit(data)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def test_every_display_draws_on_given_axes(model, data):
+    _, axes = plt.subplots(1, 5)
+    displays = [
+        LossPathDisplay.from_estimator(model, ax=axes[0]),
+        MissingnessDisplay.from_estimator(model, data, ax=axes[1]),
+        ClustersDisplay.from_estimator(model, data, ax=axes[2]),
+        CentersDisplay.from_estimator(model, data, ax=axes[3]),
+        InstabilityDisplay.from_predictions(
+            [0.0, 0.1, 10.0], [0.2, 0.1, 0.3], std_instability=[0.1] * 3, best_index=1, ax=axes[4]
+        ),
+    ]
+    for display, ax in zip(displays, axes, strict=True):
+        assert display.ax_ is ax
+        assert display.figure_ is ax.figure
+        assert ax.get_title(loc="left")
+        again = display.plot()
+        assert again is display
+        assert display.ax_ is not ax
+    assert len(displays[0].line_.get_ydata()) == model.n_iter_
+    assert list(displays[4].lines_[0].get_ydata()) == [0.2, 0.1, 0.3]
+
+
+def test_keywords_reach_the_drawing(model):
+    display = LossPathDisplay.from_estimator(model, color="red")
+    assert display.line_.get_color() == "red"
+
+
+def test_missing_share_falls_with_the_distance_from_the_reference(model, data):
+    display = MissingnessDisplay.from_estimator(model, data)
+    assert display.missing_share[0] > 0.4
+    assert display.missing_share[-1] < 0.1
+    same = MissingnessDisplay.from_predictions(data, model.labels_)
+    np.testing.assert_allclose(same.missing_share.sum(), display.missing_share.sum(), rtol=0.3)
+
+
+def test_points_are_the_principal_components_of_the_imputed_matrix(model, data):
+    display = ClustersDisplay.from_estimator(model, data)
+    expected = PCA(2).fit_transform(model.impute(data))
+    np.testing.assert_allclose(np.abs(display.points), np.abs(expected), atol=1e-9)
+    assert len(display.points_) == 2
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend == [f"{i} ({(model.labels_ == i).sum()})" for i in range(2)]
+
+
+def test_sparse_rows_give_the_same_picture(data):
+    filled = np.nan_to_num(data)
+    stored = sp.csr_matrix(filled)
+    gaps = np.where(filled == 0, np.nan, filled)
+    dense = MNARKMeans(2, lam=0.5, random_state=0).fit(gaps)
+    sparse = MNARKMeans(2, lam=0.5, random_state=0).fit(stored)
+    a = ClustersDisplay.from_estimator(dense, gaps)
+    b = ClustersDisplay.from_estimator(sparse, stored)
+    np.testing.assert_allclose(a.points, b.points, atol=1e-6)
+    np.testing.assert_allclose(a.explained, b.explained, atol=1e-9)
+    c = CentersDisplay.from_estimator(sparse, stored)
+    d = CentersDisplay.from_estimator(dense, gaps)
+    np.testing.assert_allclose(c.missing_share, d.missing_share)
+
+
+def test_gaps_are_drawn_as_gaps(model, data):
+    display = CentersDisplay.from_estimator(model, data)
+    observed = ~np.isnan(data)
+    for cluster in range(2):
+        share = 1 - observed[model.labels_ == cluster].mean(axis=0)
+        np.testing.assert_allclose(display.missing_share[cluster], share)
+    gaps = display.ax_.collections[1]
+    drawn = sum(path.get_extents().width for path in gaps.get_paths())
+    assert drawn == pytest.approx(display.missing_share.sum())
+
+
+def test_names_come_from_the_frame_and_are_not_read_as_mathematics(data):
+    frame = pd.DataFrame(data, columns=["a", "$\\bad", "c", "d" * 80])
+    model = MNARKMeans(2, lam=0.5, random_state=0).fit(frame)
+    display = CentersDisplay.from_estimator(model, frame)
+    names = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert names[:2] == ["a", "$\\bad"]
+    assert len(names[3]) <= 24
+    display.figure_.canvas.draw()
+
+
+def test_wide_models_show_the_features_that_differ_most():
+    centers = np.zeros((2, 100))
+    centers[1, [7, 50]] = 3.0
+    display = CentersDisplay(centers=centers, max_features=2).plot()
+    assert list(display.shown_) == [7, 50]
+
+
+def test_zero_as_missing_value(data):
+    zeros = np.nan_to_num(data)
+    model = MNARKMeans(2, lam=0.5, missing_values=0, random_state=0).fit(zeros)
+    display = CentersDisplay.from_estimator(model, zeros)
+    assert display.missing_share.max() > 0.3
+
+
+def test_unfitted_models_are_refused(data):
+    for draw in (
+        lambda m: LossPathDisplay.from_estimator(m),
+        lambda m: MissingnessDisplay.from_estimator(m, data),
+        lambda m: ClustersDisplay.from_estimator(m, data),
+        lambda m: CentersDisplay.from_estimator(m),
+    ):
+        with pytest.raises(NotFittedError):
+            draw(MNARKMeans())
+
+
+def test_unknown_embedding_is_refused(model, data):
+    with pytest.raises(ValueError, match="'pca' or 'umap', got 'tsne'"):
+        ClustersDisplay.from_estimator(model, data, method="tsne")
+
+
+def test_matplotlib_is_imported_on_use_only():
+    code = "import sys, mnarkmeans.displays; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
