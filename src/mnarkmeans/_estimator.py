@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from ._auto import likelihood_choice
 from ._init import STARTS
 from ._model import CentersModel
 from ._observed import Observed
@@ -90,6 +91,9 @@ default="k-means++"
         Final loss of every start.
     lam_ : float
         The penalty that was used.
+    missingness_ : Missingness
+        With ``lam="auto"``: what the pattern of gaps says about the mechanism, its likelihood, and
+        that of gaps that know nothing of the value.
     reference_ : ndarray of shape (n_features,)
         The reference that was used.
     n_features_in_ : int
@@ -208,7 +212,12 @@ default="k-means++"
         return check_init_centers(self.init, k, p)[None]
 
     def _choose_lam(self, observed: Observed, starts: np.ndarray) -> float:
-        return 1.0 if self.lam == "auto" else float(self.lam)
+        if self.lam != "auto":
+            return float(self.lam)
+        self.missingness_ = likelihood_choice(
+            observed, starts, max_iter=self.max_iter, tol=float(self.tol), threads=self._threads()
+        )
+        return self.missingness_.lam
 
     def _algorithm(self, observed: Observed) -> str:
         if self.algorithm != "auto":

@@ -16,7 +16,7 @@ whatever the number of threads.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -94,6 +94,23 @@ class Observed:
         rows = np.repeat(np.arange(self.n_rows), np.diff(self.source.indptr))
         gaps[rows, self.source.indices] = False
         return self.source.toarray(), gaps
+
+    def take(self, rows: np.ndarray, means: np.ndarray | None = None) -> Observed:
+        """The table of some rows, with the same reference; means of its own unless given."""
+        source = self.source[rows]
+        part = replace(self, source=source, weights=self.weights[rows])
+        if means is not None:
+            return replace(part, means=means)
+        if self.is_sparse:
+            seen = sparse.csr_array((np.ones(len(source.data)), source.indices, source.indptr),
+                                    shape=source.shape)  # fmt: skip
+            counts, sums = part.weights @ seen, part.weights @ source
+        else:
+            gaps = np.isnan(source) | (source == self.missing)
+            counts = part.weights @ ~gaps
+            sums = part.weights @ np.where(gaps, 0.0, source)
+        own = np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), self.reference)
+        return replace(part, means=own, observed_weight=counts)
 
     def slabs(self, bytes_of_sums: int = 0, budget: int = 1 << 27) -> list[tuple[int, int]]:
         """Cut the rows into slabs, few enough that their sums fit into ``budget`` bytes."""

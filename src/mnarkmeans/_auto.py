@@ -1,0 +1,84 @@
+"""lam="auto": a few fits to begin with, then the likelihood of the missing pattern.
+
+Fits with lam = 0, 1/2 and 1 from the same starting centres, side by side, are the places from
+which the mixture of `_mixture` is followed. Large tables are judged by a sample of their rows,
+drawn by content so that the order of the rows does not matter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from ._init import content_order
+from ._likelihood import Missingness
+from ._mixture import Rows, Start, estimate_missingness
+from ._observed import Observed
+from ._solvers import run_starts
+
+FIRST_LAMS = np.array([0.0, 0.5, 1.0])
+MOST_STARTS = 10  # per lam: the likelihood needs good places to begin, not the very best
+ENTRIES_OF_SAMPLE = 1 << 18
+FEWEST_ROWS = 200
+
+
+def likelihood_choice(
+    observed: Observed, starts: np.ndarray, *, max_iter: int, tol: float, threads: int
+) -> Missingness:
+    """Estimate lam for the data from starting centres (R, k, p)."""
+    sample = sample_rows(observed, max(FEWEST_ROWS, 20 * starts.shape[1]), threads)
+    fits = first_fits(sample, starts, max_iter=max_iter, tol=tol, threads=threads)
+    # Small matrix products: more threads than one would only wait for each other.
+    with threadpool_limits(limits=1, user_api="blas"):
+        return estimate_missingness(rows_of(sample), fits)
+
+
+def first_fits(
+    observed: Observed, starts: np.ndarray, *, max_iter: int, tol: float, threads: int
+) -> list[Start]:
+    """The best fit for each of FIRST_LAMS, measured from the reference."""
+    starts = starts[:MOST_STARTS]
+    n_starts, n_lams = len(starts), len(FIRST_LAMS)
+    batch = run_starts(
+        observed,
+        np.tile(starts, (n_lams, 1, 1)),
+        np.repeat(FIRST_LAMS, n_starts),
+        algorithm="lloyd",
+        max_iter=max_iter,
+        tol=tol,
+        threads=threads,
+    )
+    best = batch.losses.reshape(n_lams, n_starts).argmin(axis=1) + n_starts * np.arange(n_lams)
+    return [
+        Start(batch.centers[index] - observed.reference, float(lam))
+        for index, lam in zip(best, FIRST_LAMS, strict=True)
+    ]
+
+
+def sample_rows(observed: Observed, fewest: int, threads: int) -> Observed:
+    """Rows that count, at most about ENTRIES_OF_SAMPLE entries of them (the whole, if small)."""
+    entries = observed.source.nnz if observed.is_sparse else observed.source.size
+    wanted = max(fewest, ENTRIES_OF_SAMPLE * observed.n_rows // max(entries, 1))
+    counting = observed.weights > 0
+    if counting.sum() <= wanted:
+        return observed if counting.all() else observed.take(np.flatnonzero(counting))
+    order = content_order(observed, threads)
+    return observed.take(np.sort(order[counting[order]][:wanted]))
+
+
+def rows_of(observed: Observed) -> Rows:
+    """The table as the mixture sees it: values from the reference, gaps as 0."""
+    if observed.is_sparse:
+        source = observed.source
+        shape = {"shape": source.shape}
+        values = source.data.astype(np.float64) - observed.reference[source.indices]
+        ones = np.ones(len(values))
+        return Rows(
+            sparse.csr_array((values, source.indices, source.indptr), **shape),
+            sparse.csr_array((ones, source.indices, source.indptr), **shape),
+            observed.weights,
+        )
+    gaps = np.isnan(observed.source) | (observed.source == observed.missing)
+    values = np.where(gaps, 0.0, observed.source - observed.reference)
+    return Rows(values, (~gaps).astype(np.float64), observed.weights)
