@@ -1,0 +1,39 @@
+"""The paper, and a little beyond it: one module per figure or table, all on one runner.
+
+>>> from mnarkmeans.paper import EXPERIMENTS
+>>> list(EXPERIMENTS)[:3]
+['figure1', 'figure2', 'figure3']
+"""
+
+from mnarkmeans.paper import (
+    figure1,
+    figure2,
+    figure3,
+    figure4,
+    figure5,
+    figure6,
+    figure7,
+    table1,
+    table2,
+    table3,
+)
+from mnarkmeans.paper._experiment import Experiment
+from mnarkmeans.paper._runner import run
+
+__all__ = ["EXPERIMENTS", "Experiment", "run"]
+
+EXPERIMENTS: dict[str, Experiment] = {
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (
+        figure1,
+        figure2,
+        figure3,
+        figure4,
+        figure5,
+        figure6,
+        figure7,
+        table1,
+        table2,
+        table3,
+    )
+}

@@ -1,0 +1,114 @@
+"""Figure 1: three clusters in the plane, 30 % missing: k-means on full data, k-POD, lam = 1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from mnarkmeans._extras import require
+from mnarkmeans.paper import _procedure
+from mnarkmeans.paper._drawing import new_figure, save
+from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting, task_rng
+from mnarkmeans.paper._shared import full_kmeans, gaussian_data, markdown, matched
+
+PUBLISHED = {"kmeans": 39, "kpod": 87, "proposed": 41}
+TITLES = {"kmeans": "k-means", "kpod": "k-POD", "proposed": "Proposed"}
+
+
+def settings(quick: bool) -> list[Setting]:
+    return [{"n": 300, "p": 2, "k": 3, "strength": 1.0}]
+
+
+def fits(setting: Setting, rng: np.random.Generator):
+    """The data, and labels (named as the truth) and centres of each method."""
+    data = gaussian_data(setting, rng)
+    k = setting["k"]
+    full = full_kmeans(data, k, rng)
+    kpod = _procedure.fit(data.data, k, 0.0, rng)
+    proposed = _procedure.fit(data.data, k, 1.0, rng)
+    found = {
+        "kmeans": (full.labels_, full.cluster_centers_),
+        "kpod": (kpod.labels, kpod.centers),
+        "proposed": (proposed.labels, proposed.centers),
+    }
+    return data, {name: (matched(data.target, z), m) for name, (z, m) in found.items()}
+
+
+def compute(setting: Setting, rng: np.random.Generator) -> list[Row]:
+    data, found = fits(setting, rng)
+    return [
+        {"method": name, "wrong": int((labels != data.target).sum()), "rows": len(data.target)}
+        for name, (labels, _) in found.items()
+    ]
+
+
+def details(quick: bool) -> dict[str, Frame]:
+    """The points and centres of the first repetition."""
+    pandas = require("pandas", "cli")
+    (setting,) = settings(quick)
+    data, found = fits(setting, task_rng(setting, 0))
+    points = pandas.DataFrame(
+        {
+            "x": data.complete[:, 0],
+            "y": data.complete[:, 1],
+            "truth": data.target,
+            **{name: labels for name, (labels, _) in found.items()},
+        }
+    )
+    centers = pandas.DataFrame(
+        [
+            {"method": name, "x": x, "y": y}
+            for name, (_, centers) in found.items()
+            for x, y in centers
+        ]
+    )
+    return {"points.csv": points, "centers.csv": centers}
+
+
+def draw(table: Frame, folder: Path) -> None:
+    pandas = require("pandas", "cli")
+    points = pandas.read_csv(folder / "points.csv")
+    centers = pandas.read_csv(folder / "centers.csv")
+    wrong = table[table.repetition == 0].set_index("method").wrong
+    figure, axes = new_figure(1, 3, sharex=True, sharey=True)
+    for axis, (method, title) in zip(axes[0], TITLES.items(), strict=True):
+        for cluster, marker in enumerate("os^"):
+            shown = points[points.truth == cluster]
+            colors = [("tab:red", "tab:blue", "tab:green")[z] for z in shown[method]]
+            axis.scatter(shown.x, shown.y, c=colors, marker=marker, s=12, alpha=0.7)
+        own = centers[centers.method == method]
+        axis.scatter(own.x, own.y, c="black", s=50)
+        axis.set_title(f"{title}: {wrong[method]} wrong")
+    save(figure, folder, "figure1")
+
+
+def compare(table: Frame) -> str:
+    rows = []
+    for method, published in PUBLISHED.items():
+        wrong = table[table.method == method].wrong
+        rows.append(
+            [
+                TITLES[method],
+                f"{wrong.mean():.1f} ({wrong.min()} to {wrong.max()})",
+                published,
+                f"{wrong.mean() - published:+.1f}",
+            ]
+        )
+    return (
+        "Points with a wrong label of 300 (the paper shows one sample; ours is the mean over the "
+        "repetitions, and the figure shows the first).\n\n"
+        + markdown(["method", "ours: mean (range)", "paper", "difference"], rows)
+    )
+
+
+EXPERIMENT = Experiment(
+    "figure1",
+    "Figure 1: what goes wrong with k-POD when small values are missing",
+    30,
+    settings,
+    compute,
+    draw,
+    compare,
+    details,
+)
