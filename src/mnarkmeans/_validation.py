@@ -218,7 +218,7 @@ def _warn_unseen(n_rows: int, features: np.ndarray, names) -> None:
             f"{n_rows} row(s) have no observed value. They take no part in the centres; "
             "their label is that of the centre nearest to the reference.",
             MissingDataWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     if len(features):
         shown = ", ".join(str(f if names is None else names[f]) for f in features[:5])
@@ -227,7 +227,7 @@ def _warn_unseen(n_rows: int, features: np.ndarray, names) -> None:
             f"{len(features)} feature(s) have no observed value ({shown}{more}). "
             "Their centres are the reference.",
             MissingDataWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
