@@ -18,9 +18,9 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ._frames import native
-from ._kernels import survey
 from ._observed import Observed
 from ._parallel import ordered_map
+from ._survey import survey
 
 ADVICE_ON_TEXT = (
     "Encode text columns as numbers or leave them out; write gaps as NaN (or None), "
