@@ -1,0 +1,21 @@
+"""MNARKMeans on Dask: the same loss, the same step, rows that live elsewhere.
+
+    S, C, N of all rows  =  sum over blocks of S, C, N of the block
+
+so every iteration sends the centres out, runs the in-memory step on each block where the block
+is, and brings k x p sums back through a tree of additions.
+
+>>> import dask.array as da, numpy as np
+>>> from mnarkmeans.dask import MNARKMeans
+>>> rng = np.random.default_rng(0)
+>>> X = rng.normal(size=(300, 2)) + 6.0 * rng.integers(0, 2, size=(300, 1))
+>>> X[rng.random(X.shape) < 0.2] = np.nan
+>>> model = MNARKMeans(n_clusters=2, lam=0.5, random_state=0).fit(da.from_array(X, chunks=(100, 2)))
+>>> model.labels_.compute().shape
+(300,)
+"""
+
+from ._estimator import MNARKMeans
+from ._run import ClusterLostError
+
+__all__ = ["ClusterLostError", "MNARKMeans"]

@@ -1,0 +1,117 @@
+"""From Dask collections to lists of lazy blocks, one per run of rows.
+
+A block is a ``Delayed`` of a dense array, a SciPy sparse matrix or a pandas frame. Sizes need not
+be known: the first pass counts the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._extras import require
+
+WANTED = (
+    "a Dask array or a Dask dataframe. For data in memory use mnarkmeans.MNARKMeans, or wrap them "
+    "with dask.array.from_array or dask.dataframe.from_pandas"
+)
+
+
+@dataclass(frozen=True)
+class LazyTable:
+    """Blocks of rows, not read yet."""
+
+    blocks: list  # of Delayed
+    n_features: int
+    lengths: list[int] | None  # rows of each block, if known
+    n_bytes: float  # of the blocks, nan if not known
+
+
+def is_array(X: Any) -> bool:
+    return _is_dask(X) and hasattr(X, "rechunk") and hasattr(X, "chunks")
+
+
+def is_frame(X: Any) -> bool:
+    return _is_dask(X) and hasattr(X, "npartitions") and hasattr(X, "columns")
+
+
+def _is_dask(X: Any) -> bool:
+    return hasattr(X, "__dask_graph__") or hasattr(X, "dask")
+
+
+def lazy_table(X: Any) -> LazyTable:
+    """The blocks of X; columns that were cut apart are put together first."""
+    if is_array(X):
+        return _from_array(X)
+    if is_frame(X):
+        return _from_frame(X)
+    raise TypeError(f"X must be {WANTED}; got {type(X).__name__}.")
+
+
+def whole_rows(X):
+    """The Dask array with all columns in one block."""
+    if X.ndim != 2:
+        raise ValueError(f"X must have 2 dimensions (rows, features); got {X.ndim}.")
+    if np.isnan(X.shape[1]):
+        raise ValueError("The number of features of X is not known; call X.compute_chunk_sizes().")
+    return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+
+
+def _from_array(X) -> LazyTable:
+    X = whole_rows(X)
+    known = not any(np.isnan(size) for size in X.chunks[0])
+    return LazyTable(
+        list(X.to_delayed().ravel()),
+        int(X.shape[1]),
+        [int(size) for size in X.chunks[0]] if known else None,
+        float(X.nbytes) if known else np.nan,
+    )
+
+
+def _from_frame(X) -> LazyTable:
+    return LazyTable(list(X.to_delayed()), len(X.columns), None, np.nan)
+
+
+def lazy_weights(sample_weight: Any, table: LazyTable, count_rows) -> list:
+    """The weights of each block (None where there are none), cut as the blocks are.
+
+    ``count_rows()`` gives the lengths of the blocks; it is called only where they are needed.
+    """
+    n_blocks = len(table.blocks)
+    if sample_weight is None:
+        return [None] * n_blocks
+    if is_array(sample_weight):
+        if sample_weight.ndim != 1:
+            raise ValueError(f"sample_weight must have 1 dimension; got {sample_weight.ndim}.")
+        known = not any(np.isnan(size) for size in sample_weight.chunks[0])
+        if known:
+            lengths = table.lengths or count_rows()
+            _check_total(int(sample_weight.shape[0]), sum(lengths))
+            sample_weight = sample_weight.rechunk((tuple(lengths),))
+        return _same_number(list(sample_weight.to_delayed().ravel()), n_blocks)
+    if _is_dask(sample_weight) and hasattr(sample_weight, "npartitions"):
+        return _same_number(list(sample_weight.to_delayed()), n_blocks)
+    values = np.asarray(sample_weight, dtype=np.float64)
+    if values.ndim != 1:
+        raise ValueError(f"sample_weight must have 1 dimension; got {values.ndim}.")
+    lengths = table.lengths or count_rows()
+    _check_total(len(values), sum(lengths))
+    delayed = require("dask", "dask").delayed
+    pieces = np.split(values, np.cumsum(lengths)[:-1])
+    return [delayed(piece, traverse=False) for piece in pieces]
+
+
+def _check_total(found: int, n_rows: int) -> None:
+    if found != n_rows:
+        raise ValueError(f"sample_weight has {found} entries where X has {n_rows} rows.")
+
+
+def _same_number(blocks: list, n_blocks: int) -> list:
+    if len(blocks) != n_blocks:
+        raise ValueError(
+            f"sample_weight has {len(blocks)} blocks where X has {n_blocks}; "
+            "cut both into the same blocks."
+        )
+    return blocks

@@ -1,0 +1,89 @@
+"""Checkpoints: where a fit stands, in one file that is whole at every moment.
+
+The file holds arrays only (``.npz``; loading it executes nothing). It is written beside its place
+and then moved there, so a fit that is killed at any time leaves the last whole one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from .._solvers import Starts
+
+KEPT = ("m", "lam", "paths", "n_iter", "twins", "settled")
+FORMAT = 1
+
+
+def save(path: str | os.PathLike, starts: Starts, it: int, active, seen, problem: dict) -> None:
+    """Write atomically. ``problem`` (name -> number or array) tells what is being fitted."""
+    path = Path(path)
+    kept = {name: getattr(starts, name) for name in KEPT}
+    kept["sizes"] = starts.stats.sizes
+    kept["paths"] = starts.paths[:, :it]
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        with open(draft, "wb") as file:
+            np.savez(
+                file, format=FORMAT, iteration=it, active=active, seen=seen, **kept,
+                **{f"problem_{name}": value for name, value in problem.items()},
+            )  # fmt: skip
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            draft.unlink()
+
+
+def load(path: str | os.PathLike, problem: dict) -> dict | None:
+    """What ``save`` wrote, or None if there is no file yet; refuses that of another problem."""
+    path = Path(path)
+    if not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            found = {name: archive[name] for name in archive.files}
+            version = int(found["format"])
+    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} is not a checkpoint of a fit; name another file or remove it."
+        ) from error
+    if version != FORMAT:
+        raise ValueError(f"{path} has format {version}; this version reads {FORMAT}.")
+    for name, value in problem.items():
+        kept = found.get(f"problem_{name}")
+        if kept is None or kept.shape != np.shape(value) or not _agree(kept, value):
+            raise ValueError(
+                f"{path} is the checkpoint of another fit: its {name} differs "
+                f"({_short(kept)} there, {_short(value)} here). Use resume=False to start over."
+            )
+    return found
+
+
+def restore(starts: Starts, found: dict) -> tuple[int, np.ndarray, np.ndarray]:
+    """INOUT starts: as they stood. Returns the iterations done, the active starts, ``seen``."""
+    it = int(found["iteration"])
+    for name in KEPT:
+        if name != "paths":
+            getattr(starts, name)[:] = found[name]
+    starts.paths[:, :it] = found["paths"]
+    starts.stats.sizes[:] = found["sizes"]
+    return it, found["active"], found["seen"]
+
+
+def _agree(kept, value) -> bool:
+    # Sums over the rows depend on how they are cut into blocks, in the last digits.
+    return bool(np.allclose(kept, value, rtol=1e-9, atol=0.0, equal_nan=True))
+
+
+def _short(value) -> str:
+    if value is None:
+        return "unknown"
+    values = np.asarray(value)
+    return str(values.item()) if values.size == 1 else f"an array of shape {values.shape}"

@@ -1,0 +1,219 @@
+"""Run passes over all pieces on whatever scheduler Dask uses, and add the results in a tree.
+
+    pass(piece_0) ... pass(piece_B)  ->  merge 8 at a time  ->  one result comes back
+
+A pass is a Dask graph of its own. Pieces are kept where they are (``persist``) when they fit into
+memory; otherwise every pass reads the blocks anew.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import uuid
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .._extras import require
+from .._parallel import slices
+from ._blocks import LazyTable, lazy_weights
+from ._passes import take_rows
+from ._pieces import Found, make_piece, merge_found
+
+FAN_IN = 8
+SHARE_OF_MEMORY = 0.6  # pieces that need more than this share are read anew in every pass
+
+
+class ClusterLostError(RuntimeError):
+    """The Dask cluster went away, or cancelled the work, in the middle of a fit."""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """All rows: lazy pieces, the number of the first row of each, and the totals."""
+
+    lazy: list  # of Delayed, each a Piece
+    firsts: np.ndarray  # (B + 1,)
+    found: Found
+
+    @property
+    def n_rows(self) -> int:
+        return self.found.n_rows
+
+    def reduce(self, work: Callable, merge: Callable, *common: Any) -> Any:
+        """merge of [work(piece, number of its first row, *common) for every piece]."""
+        delayed = require("dask", "dask").delayed
+        common = [_literal(value) for value in common]
+        parts = [
+            delayed(work, pure=False)(piece, int(first), *common)
+            for piece, first in zip(self.lazy, self.firsts, strict=False)
+        ]
+        return compute(_tree(parts, merge))[0]
+
+    def take(self, rows: np.ndarray):
+        """The rows with these (ascending) numbers and their weights."""
+        delayed = require("dask", "dask").delayed
+        owner = np.searchsorted(self.firsts, rows, side="right") - 1
+        asked = [
+            delayed(take_rows, pure=False)(self.lazy[b], rows[owner == b] - self.firsts[b])
+            for b in np.unique(owner)
+        ]
+        parts = compute(*asked)
+        values = [part[0] for part in parts]
+        stack = sparse.vstack(values, format="csr") if self.found.is_sparse else np.vstack(values)
+        return stack, np.concatenate([part[1] for part in parts])
+
+
+def _literal(value: Any):
+    """A value that travels once, as a task of its own, and not within every task that needs it."""
+    delayed = require("dask", "dask").delayed
+    return delayed(value, name=f"mnarkmeans-{uuid.uuid4().hex}", traverse=False)
+
+
+def _tree(parts: list, merge: Callable):
+    delayed = require("dask", "dask").delayed
+    merge = delayed(merge, pure=False)
+    while True:
+        parts = [merge(parts[start:stop]) for start, stop in slices(len(parts), FAN_IN)]
+        if len(parts) == 1:
+            return parts[0]
+
+
+def compute(*lazy) -> tuple:
+    """Run on Dask's current scheduler; a cluster that is lost is answered in plain words."""
+    dask = require("dask", "dask")
+    with warnings.catch_warnings():
+        # The centres travel inside the graph on purpose: a task whose worker died can be run again.
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+        try:
+            return dask.compute(*lazy)
+        except Exception as error:
+            if _is_loss(error):
+                raise ClusterLostError(
+                    f"the Dask cluster stopped working on the fit ({type(error).__name__}: {error})"
+                ) from error
+            raise
+
+
+def _is_loss(error: Exception) -> bool:
+    """Whether an error is the cluster's and not that of the data or the program."""
+    import concurrent.futures
+
+    if isinstance(error, concurrent.futures.CancelledError):
+        return True
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(
+        names
+        & {"KilledWorker", "CommClosedError", "FutureCancelledError", "NoValidWorkerError",
+           "CancelledError", "SchedulerRestartedError", "ClosedClientError"}
+    )  # fmt: skip
+
+
+def gather_pieces(
+    table: LazyTable, sample_weight: Any, missing_values: float, persist: bool | str
+) -> Pieces:
+    """The first pass: every block is read, judged and counted, and kept if it is to be."""
+    dask = require("dask", "dask")
+    delayed, n_blocks = dask.delayed, len(table.blocks)
+
+    def count_rows() -> list[int]:
+        return list(compute(*(delayed(_n_rows)(block) for block in table.blocks)))
+
+    weights = lazy_weights(sample_weight, table, count_rows)
+    make = delayed(make_piece, pure=False)
+    lazy = [
+        make(block, weight, number, n_blocks, table.n_features, missing_values)
+        for number, (block, weight) in enumerate(zip(table.blocks, weights, strict=True))
+    ]
+    keep = persist is True or (persist == "auto" and table.n_bytes <= memory_for_pieces())
+    if keep:
+        lazy = list(dask.persist(*lazy))
+    total, *kinds = compute(
+        _tree([delayed(_found)(piece) for piece in lazy], merge_found),
+        *(delayed(_kind)(piece) for piece in lazy),
+    )
+    _check_same_kind([is_sparse for _, is_sparse in kinds])
+    if not keep and persist == "auto" and total.n_bytes <= memory_for_pieces():
+        lazy = list(dask.persist(*lazy))
+    firsts = np.concatenate([[0], np.cumsum([n_rows for n_rows, _ in kinds])])
+    return Pieces(lazy, firsts, total)
+
+
+def _n_rows(block) -> int:
+    return block.shape[0]
+
+
+def _found(piece) -> Found:
+    return piece.found
+
+
+def _kind(piece) -> tuple[int, bool]:
+    return piece.n_rows, piece.found.is_sparse
+
+
+def _check_same_kind(is_sparse: list[bool]) -> None:
+    if len(set(is_sparse)) > 1:
+        raise ValueError(
+            f"Block {is_sparse.index(True)} is sparse and block {is_sparse.index(False)} is dense; "
+            "in a sparse block what is not stored is missing, so the two do not mix. "
+            "Convert one kind."
+        )
+
+
+def current_client():
+    """The distributed client Dask would use now, or None."""
+    dask = require("dask", "dask")
+    try:
+        from distributed import get_client
+    except ImportError:
+        return None
+    if dask.config.get("scheduler", None) not in (None, "distributed", "dask.distributed"):
+        return None
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+def memory_for_pieces() -> float:
+    """Bytes that pieces may take: of the cluster's workers, or of this machine."""
+    client = current_client()
+    if client is not None:
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [worker.get("memory_limit") or 0 for worker in workers]
+        return SHARE_OF_MEMORY * sum(limits)
+    return SHARE_OF_MEMORY * machine_memory()
+
+
+def machine_memory() -> float:
+    """Bytes this process may use: the machine's memory or its limits, whichever is less."""
+    limits = [math.inf]
+    if hasattr(os, "sysconf"):
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    try:
+        from distributed.system import MEMORY_LIMIT
+
+        limits.append(MEMORY_LIMIT)
+    except ImportError:
+        pass
+    try:
+        import resource
+
+        for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+            soft, _ = resource.getrlimit(kind)
+            if soft != resource.RLIM_INFINITY:
+                limits.append(soft)
+    except ImportError:  # not on Windows
+        pass
+    return float(min(limits))
+
+
+__all__ = [
+    "ClusterLostError", "Pieces", "compute", "current_client", "gather_pieces", "machine_memory",
+    "memory_for_pieces",
+]  # fmt: skip
