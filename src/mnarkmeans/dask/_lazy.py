@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from .._extras import require
-from .._model import CentersModel
 from .._solvers import finish, row_distances
 from .._validation import observe
 from ._blocks import is_array, lazy_table, whole_rows
@@ -52,8 +51,8 @@ def filled(raw, model: Centers) -> np.ndarray:
     def work():
         observed = model.observe(raw)
         labels = finish(observed, model.centers, model.lam)[0]
-        source = observed.source.toarray() if observed.is_sparse else observed.source
-        return np.where(CentersModel._gaps(observed), model.centers[labels], source)
+        values, gaps = observed.filled_and_gaps()
+        return np.where(gaps, model.centers[labels], values)
 
     return _or_empty(raw, work, (0, model.centers.shape[1]), model.centers.dtype)
 
