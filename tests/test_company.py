@@ -1,0 +1,126 @@
+"""MNARKMeans among scikit-learn's own: pipelines, searches, routing, persistence, HTML."""
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
+
+from mnarkmeans import MNARKMeans
+from mnarkmeans.datasets import make_gaussian_clusters
+from mnarkmeans.metrics import clustering_error_rate
+
+
+@pytest.fixture(scope="module")
+def toy():
+    return make_gaussian_clusters(150, 4, 3, separation=5, fraction=0.25, random_state=0)
+
+
+def kmeans(k=3, **kwargs):
+    return MNARKMeans(k, **{"lam": 0.5, "random_state": 0, "n_init": 3, **kwargs})
+
+
+def test_a_scaler_that_divides_only_equals_scaling_by_hand(toy):
+    pipe = make_pipeline(MaxAbsScaler(), kmeans()).fit(toy.data)
+    by_hand = kmeans().fit(toy.data / np.nanmax(np.abs(toy.data), axis=0))
+    np.testing.assert_array_equal(pipe.predict(toy.data), by_hand.labels_)
+    assert -pipe.score(toy.data) == pytest.approx(by_hand.inertia_)
+
+
+def test_centring_moves_the_reference_and_the_reference_can_follow(toy):
+    """StandardScaler turns the value 0 into -mean/sd: that is the reference to hand over."""
+    scaler = StandardScaler().fit(toy.data)
+    follow = scaler.transform(np.zeros((1, 4)))[0]
+    centred = kmeans(reference=follow).fit(scaler.transform(toy.data))
+    divided = kmeans().fit(toy.data / scaler.scale_)
+    assert clustering_error_rate(centred.labels_, divided.labels_) == 0
+    assert centred.inertia_ == pytest.approx(divided.inertia_)
+    unmoved = kmeans().fit(scaler.transform(toy.data))
+    assert unmoved.inertia_ != pytest.approx(divided.inertia_)
+
+
+def test_column_transformer_feeds_columns_of_each_kind(toy):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(toy.data, columns=list("abcd"))
+    frame["batch"] = np.where(np.arange(len(frame)) % 2, "x", "y")
+    prepare = make_column_transformer(
+        (MaxAbsScaler(), ["a", "b", "c", "d"]),
+        (OneHotEncoder(sparse_output=False), ["batch"]),
+        verbose_feature_names_out=False,
+    ).set_output(transform="pandas")
+    pipe = make_pipeline(prepare, kmeans()).fit(frame)
+    assert pipe[-1].feature_names_in_.tolist() == ["a", "b", "c", "d", "batch_x", "batch_y"]
+    assert pipe.predict(frame.iloc[:5]).shape == (5,)
+
+
+def test_as_a_column_transformer_step_distances_get_names(toy):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(toy.data, columns=list("abcd"))
+    step = ColumnTransformer([("near", kmeans(), ["a", "b", "c"])], remainder="passthrough")
+    out = step.set_output(transform="pandas").fit_transform(frame)
+    assert out.columns.tolist() == [
+        "near__mnarkmeans0", "near__mnarkmeans1", "near__mnarkmeans2",
+        "remainder__d",
+    ]  # fmt: skip
+
+
+def test_distances_are_features_for_a_classifier(toy):
+    pipe = make_pipeline(kmeans(6), RandomForestClassifier(20, random_state=0))
+    assert pipe.fit(toy.data, toy.target).score(toy.data, toy.target) > 0.9
+
+
+def test_grid_search_clones_and_fits(toy):
+    grid = {"n_clusters": [2, 3], "lam": [0.1, 1.0]}
+    search = GridSearchCV(kmeans(), grid, cv=2).fit(toy.data)
+    assert set(search.best_params_) == {"n_clusters", "lam"}
+    again = clone(search.best_estimator_)
+    assert again.get_params() == search.best_estimator_.get_params()
+    assert not hasattr(again, "labels_")
+
+
+def test_weights_are_routed_through_a_pipeline(toy):
+    weights = np.arange(len(toy.data)) % 3.0
+    with sklearn.config_context(enable_metadata_routing=True):
+        asking = kmeans().set_fit_request(sample_weight=True)
+        pipe = make_pipeline(MaxAbsScaler(), asking).fit(toy.data, sample_weight=weights)
+    scaled = MaxAbsScaler().fit_transform(toy.data)
+    direct = kmeans().fit(scaled, sample_weight=weights)
+    assert pipe[-1].inertia_ == direct.inertia_
+
+
+def test_weights_that_were_not_asked_for_are_refused(toy):
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(MaxAbsScaler(), kmeans())
+        with pytest.raises(Exception, match="sample_weight"):
+            pipe.fit(toy.data, sample_weight=np.ones(len(toy.data)))
+
+
+def test_joblib_persistence(toy, tmp_path):
+    joblib = pytest.importorskip("joblib")
+    fitted = kmeans().fit(toy.data)
+    joblib.dump(fitted, tmp_path / "model.joblib")
+    back = joblib.load(tmp_path / "model.joblib")
+    np.testing.assert_array_equal(back.predict(toy.data), fitted.labels_)
+    assert back.score(toy.data) == -fitted.inertia_
+
+
+def test_skops_persistence_asks_to_trust_this_class_only(toy):
+    skops = pytest.importorskip("skops.io")
+    fitted = make_pipeline(MaxAbsScaler(), kmeans()).fit(toy.data)
+    written = skops.dumps(fitted)
+    untrusted = skops.get_untrusted_types(data=written)
+    assert untrusted == ["mnarkmeans._estimator.MNARKMeans"]
+    back = skops.loads(written, trusted=untrusted)
+    np.testing.assert_array_equal(back.predict(toy.data), fitted.predict(toy.data))
+
+
+def test_html_repr_shows_the_parameters(toy):
+    fitted = kmeans().fit(toy.data)
+    page = fitted._repr_html_()
+    assert "MNARKMeans" in page
+    assert "lam" in page
+    assert "MNARKMeans" in make_pipeline(MaxAbsScaler(), kmeans())._repr_html_()
