@@ -1,0 +1,123 @@
+"""Sphinx settings. Build with:  sphinx-build -W --keep-going docs docs/_build/html"""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+# The examples are small: one thread each is quickest, above all on a busy machine.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import matplotlib  # noqa: E402
+
+matplotlib.use("Agg")
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "src"))
+
+import mnarkmeans  # noqa: E402
+
+project = "mnarkmeans"
+author = "the mnarkmeans developers"
+copyright = author
+version = release = mnarkmeans.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "**/README.txt", "sg_execution_times.rst", "auto_examples/*.ipynb"]
+# Pages that other parts of the project write are taken in when they are there.
+suppress_warnings = ["toc.empty_glob", "config.cache"]
+nitpicky = False
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_default_options = {"members": True, "inherited-members": True}
+napoleon_numpy_docstring = True
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+
+# Intersphinx fetches inventories from the network; off unless asked for.
+if os.environ.get("MNARKMEANS_DOCS_INTERSPHINX"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "anndata": ("https://anndata.readthedocs.io/en/stable", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+    }
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "mnarkmeans"
+html_static_path = ["_static"]
+html_css_files = ["mnarkmeans.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "show_prev_next": True,
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 6,
+    "navbar_end": ["theme-switcher"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "tango",
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_sidebars = {"index": [], "getting_started": [], "faq": [], "comparison": []}
+html_context = {"default_mode": "light"}
+
+
+def plain_look(gallery_conf, fname):
+    """One look for all figures of the gallery."""
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update(
+        {
+            "figure.dpi": 110,
+            "figure.constrained_layout.use": True,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.titlesize": 11,
+            "font.size": 10,
+            "legend.frameon": False,
+        }
+    )
+    # Other libraries' notices are not part of an example.
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+
+
+data_is_here = bool(os.environ.get("MNARKMEANS_DATA"))
+sphinx_gallery_conf = {
+    "examples_dirs": str(ROOT / "examples"),
+    "gallery_dirs": "auto_examples",
+    # Examples on data we may not ship run where a folder with the data is named.
+    "filename_pattern": r"plot_" if data_is_here else r"plot_(?!.*usoskin)",
+    "within_subsection_order": "FileNameSortKey",
+    "remove_config_comments": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "show_memory": False,
+    "min_reported_time": 1e9,
+    "write_computation_times": False,
+    "abort_on_example_error": True,
+    "reset_modules": ("matplotlib", plain_look),
+    "reset_modules_order": "before",
+    "matplotlib_animations": False,
+    "doc_module": ("mnarkmeans",),
+    "reference_url": {"mnarkmeans": None},
+    "backreferences_dir": "auto_examples/used",
+    "capture_repr": ("_repr_html_", "__repr__"),
+}

@@ -1,0 +1,50 @@
+"""
+In a scikit-learn pipeline
+==========================
+
+``transform`` gives the distance of each row to each centre: features without gaps, made from a
+table with gaps, that any classifier can read.
+"""
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_wine
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from mnarkmeans import MNARKMeans
+from mnarkmeans.missingness import ampute
+
+X, y = load_wine(return_X_y=True)
+lowest = X.min(axis=0)
+
+# %%
+# ``MaxAbsScaler`` divides only, so the zero of the table stays where it is.
+ours = make_pipeline(
+    MaxAbsScaler(),
+    MNARKMeans(12, reference="min", lam=0.5, n_init=3, random_state=0),
+    StandardScaler(),
+    LogisticRegression(max_iter=1000),
+)
+means = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression(max_iter=1000))
+ours  # noqa: B018
+
+# %%
+# Accuracy by five-fold cross-validation as more and more low values are lost.
+fractions = [0.1, 0.3, 0.5]
+scores = {"distances to centres": [], "column means": []}
+for fraction in fractions:
+    gappy = ampute(X, "mnar2", fraction=fraction, reference=lowest, rng=0)
+    for name, model in zip(scores, [ours, means], strict=True):
+        scores[name].append(cross_val_score(model, gappy, y, cv=5).mean())
+
+fig, ax = plt.subplots(figsize=(5.8, 3.4), layout="constrained")
+for (name, values), color in zip(scores.items(), ["#0072B2", "#D55E00"], strict=True):
+    ax.plot(np.array(fractions) * 100, values, "o-", color=color, label=name)
+ax.set(xlabel="missing, %", ylabel="accuracy", ylim=(0, 1.02), title="wine, three kinds")
+ax.legend()
+plt.show()
