@@ -257,7 +257,6 @@ def usoskin(**kwargs):
     return load_usoskin(folder, preparation="counts", **kwargs)
 
 
-@pytest.mark.xfail(reason="lam='auto' is still provisional", strict=False)
 @pytest.mark.parametrize("max_missing", [600, None])
 def test_usoskin_with_default_settings(max_missing):
     counts = usoskin(max_missing=max_missing)
