@@ -35,7 +35,7 @@ def pick(mass, weights, order, u):
     if total <= 0.0:  # fewer distinct rows than centres
         for i in order:
             total += weights[i]
-        mass = np.ones_like(mass)
+        mass = np.ones(mass.shape[0])
     target, reached, last = u * total, 0.0, order[0]
     for i in order:
         share = weights[i] * mass[i]
@@ -48,32 +48,38 @@ def pick(mass, weights, order, u):
 
 
 def plus_plus(data, weights, order, means, draws, centers):
-    """Greedy k-means++ for G starts. IN draws (G, k, trials) in [0, 1); OUT centers (G, k, p)."""
+    """Greedy k-means++ for G starts. IN draws (G, k, trials) in [0, 1); OUT centers (G, k, p).
+
+    Centres are kept relative to the means until the end.
+    """
     groups, k, trials = draws.shape
-    p = means.shape[0]
-    lam, zero = np.ones(groups), np.zeros(p)
+    lam, zero = np.ones(groups), np.zeros(means.shape[0])
     squares = row_squares(data, means)
     nearest = np.ones((groups, count_rows(data)))
-    candidates, chosen = np.empty((groups, trials, p)), np.empty((groups, 1, p))
+    candidates = np.empty((groups, trials, means.shape[0]))
+    chosen = np.empty((groups, 1, means.shape[0]))
     potentials, kept = np.empty((groups, trials)), np.empty((groups, 1))
     for l in range(k):
         n_trials = 1 if l == 0 else trials
         for g in range(groups):
             for t in range(n_trials):
                 row = pick(nearest[g], weights, order, draws[g, l, t])
-                candidates[g, t] = filled_row(data, row, means) - means
-            chosen[g, 0] = candidates[g, 0]
+                filled_row(data, row, means, zero, candidates[g, t])
         if n_trials > 1:
             tables = tables_for(data, means, candidates, lam, zero)
             lower(data, tables, squares, weights, False, nearest, potentials)
-            for g in range(groups):
-                chosen[g, 0] = candidates[g, np.argmin(potentials[g])]
+        for g in range(groups):
+            best = np.argmin(potentials[g]) if n_trials > 1 else 0
+            for j in range(means.shape[0]):  # plain loops compile far faster than slices
+                chosen[g, 0, j] = centers[g, l, j] = candidates[g, best, j]
         if l == 0:
-            nearest[:] = np.inf
+            nearest.fill(np.inf)
         tables = tables_for(data, means, chosen, lam, zero)
         lower(data, tables, squares, weights, True, nearest, kept)
-        for g in range(groups):
-            centers[g, l] = chosen[g, 0] + means
+    for g in range(groups):
+        for l in range(k):
+            for j in range(means.shape[0]):
+                centers[g, l, j] += means[j]
 
 
 plus_plus_compiled = njit(nogil=True, cache=True)(plus_plus)
@@ -125,7 +131,7 @@ def random_rows(
         for l in range(k):
             row = pick(free, observed.weights, order, draws[r, l])
             free[row] = 0.0
-            centers[r, l] = filled_row(data, row, observed.means)
+            filled_row(data, row, np.zeros_like(observed.means), observed.means, centers[r, l])
     return centers
 
 

@@ -333,11 +333,19 @@ def transfer(block, i, first, sign, w, shift, r, cluster, stats):
 
 
 @njit(nogil=True, cache=True)
+def _square_distance(a, b):
+    total = 0.0
+    for j in range(a.shape[0]):
+        total += (a[j] - b[j]) ** 2
+    return total
+
+
+@njit(nogil=True, cache=True)
 def costs(block, labels, centers, lam, reference, out):
     """OUT out (b,): loss of each row at its own centre, by direct differences."""
     pulls = np.empty(centers.shape[0])
     for t in range(centers.shape[0]):
-        pulls[t] = np.sum((centers[t] - reference) ** 2)
+        pulls[t] = _square_distance(centers[t], reference)
     for i in range(n_rows(block)):
         t = labels[i]
         out[i] = row_cost(block, i, centers[t], lam, reference, pulls[t])
@@ -347,18 +355,16 @@ def costs(block, labels, centers, lam, reference, out):
 def distances(block, centers, lam, reference, out):
     """OUT out (b, k): loss of each row at every centre, by direct differences."""
     for t in range(centers.shape[0]):
-        pull = np.sum((centers[t] - reference) ** 2)
+        pull = _square_distance(centers[t], reference)
         for i in range(n_rows(block)):
             out[i, t] = row_cost(block, i, centers[t], lam, reference, pull)
 
 
 @njit(nogil=True, cache=True)
-def fill_rows(block, rows, fill, out):
-    """OUT out (len(rows), p): the rows with their gaps filled from ``fill`` (p,)."""
-    nothing = np.zeros(fill.shape[0])
+def fill_row(block, i, shift, fill, out):
+    """OUT out (p,): row i minus shift, its gaps filled from ``fill`` (p,)."""
     mask = np.empty(fill.shape[0])
-    for r in range(rows.shape[0]):
-        load_row(block, rows[r], nothing, out[r], mask)
-        for j in range(fill.shape[0]):
-            if mask[j] == 0.0:
-                out[r, j] = fill[j]
+    load_row(block, i, shift, out, mask)
+    for j in range(fill.shape[0]):
+        if mask[j] == 0.0:
+            out[j] = fill[j]

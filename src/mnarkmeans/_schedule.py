@@ -125,23 +125,14 @@ def _move_row(data, i, w, shift, r, old, new, stats):
     return compiled
 
 
-def filled_row(data, i, fill) -> np.ndarray:
-    """Row i with its gaps filled from ``fill`` (p,)."""
-    out = np.empty((1, fill.shape[0]))
-    kernels.fill_rows(data.observed.block(i, i + 1), np.zeros(1, np.int64), fill, out)
-    return out[0]
+def filled_row(data, i, shift, fill, out) -> None:
+    """OUT out (p,): row i minus shift, its gaps filled from ``fill`` (p,)."""
+    kernels.fill_row(data.observed.block(i, i + 1), 0, shift, fill, out)
 
 
 @overload(filled_row)
-def _filled_row(data, i, fill):
-    def compiled(data, i, fill):
-        out = np.empty((1, fill.shape[0]))
-        rows = np.empty(1, np.int64)
-        rows[0] = i
-        kernels.fill_rows(data, rows, fill, out)
-        return out[0]
-
-    return compiled
+def _filled_row(data, i, shift, fill, out):
+    return lambda data, i, shift, fill, out: kernels.fill_row(data, i, shift, fill, out)
 
 
 @njit(nogil=True, cache=True)
@@ -201,7 +192,7 @@ def lower(data, tables, squares, weights, keep, nearest, potentials) -> None:
         _lower_rows(block, tables, squares[rows], weights[rows], keep, nearest[:, rows], part)
         return part
 
-    potentials[:] = 0.0
+    potentials.fill(0.0)
     for part in data.map(work):
         potentials += part
 
@@ -209,7 +200,7 @@ def lower(data, tables, squares, weights, keep, nearest, potentials) -> None:
 @overload(lower)
 def _lower(data, tables, squares, weights, keep, nearest, potentials):
     def compiled(data, tables, squares, weights, keep, nearest, potentials):
-        potentials[:] = 0.0
+        potentials.fill(0.0)
         _lower_rows(data, tables, squares, weights, keep, nearest, potentials)
 
     return compiled

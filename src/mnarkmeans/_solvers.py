@@ -161,10 +161,10 @@ def lloyd(
         fresh = it == 0 or not whole_weights
         if fresh:
             for r in active:
-                stats.sums[r] = 0.0
-                stats.counts[r] = 0.0
-                stats.sizes[r] = 0.0
-                stats.keys[r] = np.uint64(0)
+                stats.sums[r].fill(0.0)
+                stats.counts[r].fill(0.0)
+                stats.sizes[r].fill(0.0)
+                stats.keys[r].fill(np.uint64(0))
                 stats.squares[r] = 0.0
         sweep(data, weights, shift, c, lam, m, active, fresh, labels, stats)
         for r in active:
