@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn.metrics as skm
 
+from mnarkmeans import MNARKMeans
 from mnarkmeans.metrics import (
     calinski_harabasz_score,
     center_mse,
@@ -16,20 +17,21 @@ from mnarkmeans.metrics import (
 )
 
 
-class Fitted:
-    """The public face of a fitted model: centres, penalty, reference, labels of any rows."""
-
-    missing_values = np.nan
-
-    def __init__(self, centers, labels, lam=1.0, reference=0.0):
-        self.cluster_centers_ = np.asarray(centers, dtype=float)
-        self.n_features_in_ = self.cluster_centers_.shape[1]
-        self.lam_ = lam
-        self.reference_ = np.broadcast_to(np.asarray(reference, float), self.n_features_in_)
-        self._labels = np.asarray(labels)
+class Fitted(MNARKMeans):
+    """A model with given centres, penalty and reference, and given labels for any rows."""
 
     def predict(self, X):
         return self._labels
+
+
+def fitted(centers, labels, lam=1.0, reference=0.0):
+    model = Fitted()
+    model.cluster_centers_ = np.asarray(centers, dtype=float)
+    model.n_features_in_ = model.cluster_centers_.shape[1]
+    model.lam_ = lam
+    model.reference_ = np.broadcast_to(np.asarray(reference, float), model.n_features_in_)
+    model._labels = np.asarray(labels)
+    return model
 
 
 @pytest.fixture(params=[0.0, 0.4, 1.0, 6.0])
@@ -47,7 +49,7 @@ def case(lam):
     X[rng.random(X.shape) < 0.3] = np.nan
     X[7] = np.nan
     reference = np.array([0.3, -0.2, 0.0, 0.1])
-    return X, Fitted(truth, labels, lam, reference)
+    return X, fitted(truth, labels, lam, reference)
 
 
 def slow_row_to_point(x, y, lam, c):
@@ -103,7 +105,7 @@ def test_complete_data_give_scikit_learns_values(lam, offset):
     rng = np.random.default_rng(1)
     labels = rng.integers(3, size=80)
     X = rng.normal(size=(80, 5)) + 2 * labels[:, None] + offset
-    model = Fitted([X[labels == g].mean(axis=0) for g in range(3)], labels, lam)
+    model = fitted([X[labels == g].mean(axis=0) for g in range(3)], labels, lam)
     assert silhouette_score(X, model, method="full") == pytest.approx(
         skm.silhouette_score(X, labels)
     )
@@ -126,7 +128,7 @@ def test_full_silhouette_on_gaps(case, lam):
 def test_full_silhouette_does_not_depend_on_the_block_size(case, monkeypatch):
     X, model = case
     whole = silhouette_score(X, model, method="full")
-    monkeypatch.setattr("mnarkmeans.metrics._BLOCK_ENTRIES", 200)
+    monkeypatch.setattr("mnarkmeans.metrics._geometry._BLOCK_ENTRIES", 200)
     assert silhouette_score(X, model, method="full") == pytest.approx(whole)
 
 
@@ -212,7 +214,7 @@ def test_sample_is_seeded_and_bounded(case):
 
 def test_rows_alone_in_their_cluster_count_zero():
     X = np.array([[0.0], [0.2], [9.0]])
-    model = Fitted([[0.1], [9.0]], [0, 0, 1])
+    model = fitted([[0.1], [9.0]], [0, 0, 1])
     expected = skm.silhouette_score(X, [0, 0, 1])
     assert silhouette_score(X, model, method="full") == pytest.approx(expected)
 
@@ -221,7 +223,7 @@ def test_mistakes_are_named(case):
     X, model = case
     with pytest.raises(ValueError, match="found 'fast'"):
         silhouette_score(X, model, method="fast")
-    one_cluster = Fitted(np.zeros((1, 4)), np.zeros(60, int))
+    one_cluster = fitted(np.zeros((1, 4)), np.zeros(60, int))
     for score in (silhouette_score, calinski_harabasz_score, davies_bouldin_score):
         with pytest.raises(ValueError, match=r"fall into 1 cluster\(s\)"):
             score(X, one_cluster)

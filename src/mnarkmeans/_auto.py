@@ -8,7 +8,6 @@ drawn by content so that the order of the rows does not matter.
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from ._init import content_order
@@ -31,7 +30,7 @@ def likelihood_choice(
     fits = first_fits(sample, starts, max_iter=max_iter, tol=tol, threads=threads)
     # Small matrix products: more threads than one would only wait for each other.
     with threadpool_limits(limits=1, user_api="blas"):
-        return estimate_missingness(rows_of(sample), fits)
+        return estimate_missingness(Rows(*sample.zero_filled(), sample.weights), fits)
 
 
 def first_fits(
@@ -65,20 +64,3 @@ def sample_rows(observed: Observed, fewest: int, threads: int) -> Observed:
         return observed if counting.all() else observed.take(np.flatnonzero(counting))
     order = content_order(observed, threads)
     return observed.take(np.sort(order[counting[order]][:wanted]))
-
-
-def rows_of(observed: Observed) -> Rows:
-    """The table as the mixture sees it: values from the reference, gaps as 0."""
-    if observed.is_sparse:
-        source = observed.source
-        shape = {"shape": source.shape}
-        values = source.data.astype(np.float64) - observed.reference[source.indices]
-        ones = np.ones(len(values))
-        return Rows(
-            sparse.csr_array((values, source.indices, source.indptr), **shape),
-            sparse.csr_array((ones, source.indices, source.indptr), **shape),
-            observed.weights,
-        )
-    gaps = np.isnan(observed.source) | (observed.source == observed.missing)
-    values = np.where(gaps, 0.0, observed.source - observed.reference)
-    return Rows(values, (~gaps).astype(np.float64), observed.weights)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -111,6 +111,21 @@ class Observed:
             sums = part.weights @ np.where(gaps, 0.0, source)
         own = np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), self.reference)
         return replace(part, means=own, observed_weight=counts)
+
+    def zero_filled(self) -> tuple[Any, Any]:
+        """Values measured from the reference with gaps as 0, and 1 where observed; float64.
+
+        Both dense, or both CSR of the same structure.
+        """
+        if isinstance(self.source, np.ndarray):
+            values, gaps = self.filled_and_gaps()
+            return np.where(gaps, 0.0, values - self.reference), (~gaps).astype(np.float64)
+        source = self.source
+        values = source.data.astype(np.float64) - self.reference[source.indices]
+        return tuple(
+            sparse.csr_array((entries, source.indices, source.indptr), shape=source.shape)
+            for entries in (values, np.ones(len(values)))
+        )
 
     def slabs(self, bytes_of_sums: int = 0, budget: int = 1 << 27) -> list[tuple[int, int]]:
         """Cut the rows into slabs, few enough that their sums fit into ``budget`` bytes."""

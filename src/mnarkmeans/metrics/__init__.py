@@ -1,0 +1,12 @@
+"""Scores: against the truth, or by themselves for data with gaps."""
+
+from ._quality import calinski_harabasz_score, davies_bouldin_score, silhouette_score
+from ._truth import center_mse, clustering_error_rate
+
+__all__ = [
+    "calinski_harabasz_score",
+    "center_mse",
+    "clustering_error_rate",
+    "davies_bouldin_score",
+    "silhouette_score",
+]
