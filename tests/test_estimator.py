@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
 
 from mnarkmeans import MissingDataWarning, MNARKMeans
 
@@ -230,6 +231,33 @@ def test_the_same_seed_gives_the_same_bits(X):
         np.testing.assert_array_equal(model.cluster_centers_, models[0].cluster_centers_)
         assert model.inertia_ == models[0].inertia_
         np.testing.assert_array_equal(model.start_losses_, models[0].start_losses_)
+
+
+@pytest.mark.parametrize("lam", [0.5, "auto"])
+def test_thread_settings_of_other_libraries_change_no_bit(X, lam, monkeypatch):
+    def run():
+        return MNARKMeans(4, lam=lam, random_state=3, n_init=4).fit(X)
+
+    base = run()
+    for threads in (1, 2):
+        monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
+        with threadpool_limits(threads):
+            model = run()
+        np.testing.assert_array_equal(model.cluster_centers_, base.cluster_centers_)
+        assert (model.lam_, model.inertia_) == (base.lam_, base.inertia_)
+
+
+def test_starts_that_meet_go_on_as_one(X):
+    """Equal starts, and the same start with its clusters renamed, end alike."""
+    first = np.nan_to_num(X[:3])
+    inits = iter([first, first, first[::-1], first + 0.3])
+    model = MNARKMeans(
+        3, lam=0.5, init=lambda *_, **__: next(inits), n_init=4, algorithm="lloyd"
+    ).fit(X)
+    assert model.start_losses_[0] == model.start_losses_[1]
+    assert model.start_losses_[2] == pytest.approx(model.start_losses_[0], rel=1e-12)
+    alone = MNARKMeans(3, lam=0.5, init=first + 0.3, algorithm="lloyd").fit(X)
+    assert model.start_losses_[3] == pytest.approx(alone.loss_path_[-1], rel=1e-12)
 
 
 # --- corners ----------------------------------------------------------------------------------
