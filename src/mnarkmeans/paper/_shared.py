@@ -34,7 +34,9 @@ LABELS = {
     "scimpute": "scImpute",
     "proposed": "proposed",
     "auto": 'lam="auto"',
-    "cv": "MNARKMeansCV",
+    "cv": "CV",
+    "cv_grid": "CV, paper's lams",
+    "oracle": "best lam by CER",
 }
 COLORS = {
     "kmeans": "black",
@@ -48,6 +50,8 @@ COLORS = {
     "proposed": "red",
     "auto": "deeppink",
     "cv": "goldenrod",
+    "cv_grid": "darkgoldenrod",
+    "oracle": "gray",
 }
 
 
@@ -115,3 +119,8 @@ def markdown(header: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
 
 def mean_sd(values: Any) -> str:
     return f"{values.mean():.3f} ({values.std(ddof=1) if len(values) > 1 else 0.0:.3f})"
+
+
+def median_lam(values: Any) -> str:
+    """The median in a cell, empty for methods without a lam."""
+    return "" if values.isna().all() else f"{values.median():.3g}"
