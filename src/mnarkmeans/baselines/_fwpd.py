@@ -82,11 +82,10 @@ class FWPDKMeans(ClusterMixin, BaseEstimator):
             )
         table = prepare(X, self.alpha)
         rng = check_random_state(self.random_state)
-        best = None
-        for _ in range(self.n_init):
-            result = _one_start(table, self.n_clusters, self.max_iter, rng)
-            if best is None or result.loss < best.loss:
-                best = result
+        starts = (
+            _one_start(table, self.n_clusters, self.max_iter, rng) for _ in range(self.n_init)
+        )
+        best = min(starts, key=lambda result: result.loss)
         self.labels_ = best.labels
         self.cluster_centers_ = best.centers
         self.inertia_, self.n_iter_ = best.loss, best.n_iter
@@ -152,15 +151,15 @@ def observed_means(table: Table, labels: np.ndarray, k: int) -> np.ndarray:
 def _one_start(table: Table, k: int, max_iter: int, rng: np.random.RandomState) -> Result:
     n = len(table.values)
     labels = rng.randint(k, size=n)
-    n_iter, new = 0, None
-    while n_iter < max_iter and not np.array_equal(new, labels):
-        labels = labels if new is None else new
-        labels = _without_empty(labels, k, table)
-        centers = observed_means(table, labels, k)
+    n_iter, repeated = 0, False
+    while n_iter < max_iter and not repeated:
+        before = _without_empty(labels, k, table)
+        centers = observed_means(table, before, k)
         cost = dissimilarity(table, centers)
-        new = cost.argmin(axis=1)
+        labels = cost.argmin(axis=1)
+        repeated = np.array_equal(before, labels)
         n_iter += 1
-    return Result(new, centers, float(cost[np.arange(n), new].sum()), n_iter)
+    return Result(labels, centers, float(cost[np.arange(n), labels].sum()), n_iter)
 
 
 def _without_empty(labels: np.ndarray, k: int, table: Table) -> np.ndarray:

@@ -54,7 +54,7 @@ def _first_fill(X: np.ndarray, gaps: np.ndarray, rng: np.random.Generator) -> np
 
 def _draw_gaps(
     table: np.ndarray,
-    j: int,
+    j: np.integer,
     seen: np.ndarray,
     lost: np.ndarray,
     others: np.ndarray,

@@ -82,9 +82,9 @@ def ampute(
             "Give either strength= or fraction=, "
             f"found strength={strength!r} and fraction={fraction!r}."
         )
-    if strength is None:
+    if strength is None and fraction is not None:
         strength = _solve_strength(mechanism, distance, np.isnan(values), fraction)
-    _check_strength(mechanism, strength)
+    strength = _check_strength(mechanism, strength)
     probability = np.nan_to_num(draw(distance, strength), nan=1.0)
     lost = np.random.default_rng(rng).random(values.shape) < probability
     if hasattr(X, "iloc"):
@@ -156,12 +156,13 @@ def _driver(distance: np.ndarray) -> np.ndarray:
     return driven
 
 
-def _check_strength(mechanism: str, strength: float) -> None:
+def _check_strength(mechanism: str, strength: Any) -> float:
     bounded = mechanism in ("mcar", "mnar2")
     top = 1.0 if bounded else np.inf
     if not (np.isfinite(strength) and 0 <= strength <= top):
         wanted = "between 0 and 1" if bounded else "a finite number >= 0"
         raise ValueError(f"strength of {mechanism!r} must be {wanted}, found {strength!r}.")
+    return float(strength)
 
 
 def _solve_strength(

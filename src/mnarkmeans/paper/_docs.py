@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from mnarkmeans._extras import require
+from mnarkmeans.paper._shared import markdown
 from mnarkmeans.paper._store import write_text
 
 
@@ -32,10 +34,26 @@ def write_docs(results: Path, folder: Path) -> list[Path]:
             f"{results} holds no comparison.md; run `mnarkmeans reproduce all -o {results}` first."
         )
     listed = "\n".join(page.stem for page in pages)
-    write_text(
-        f"{INTRODUCTION}\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n", folder / "index.md"
-    )
+    text = f"{INTRODUCTION}\n{_costs(pages)}\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+    write_text(text, folder / "index.md")
     return pages
+
+
+def _costs(pages: list[Path]) -> str:
+    """What every experiment took, from the times kept with its repetitions."""
+    from mnarkmeans.paper import EXPERIMENTS
+
+    pandas = require("pandas", "cli")
+    rows, total = [], 0.0
+    for page in pages:
+        tasks = pandas.read_csv(page.with_suffix(".csv")).drop_duplicates("task")
+        seconds = float(tasks.task_seconds.sum())
+        total += seconds
+        title = f"[{EXPERIMENTS[page.stem].title}]({page.name})"
+        rows.append([title, tasks.repetition.nunique(), len(tasks), f"{seconds / 60:.1f}"])
+    rows.append(["all", "", "", f"{total / 60:.1f}"])
+    header = ["", "repetitions", "tasks", "minutes of one core"]
+    return "## What it took\n\n" + markdown(header, rows)
 
 
 INTRODUCTION = """\

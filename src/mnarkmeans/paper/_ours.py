@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mnarkmeans._estimator import MNARKMeans
-from mnarkmeans._selection import MNARKMeansCV
 
 NAMES = ("auto", "cv")
 
@@ -27,6 +26,8 @@ def by_default(
     lams: Any = "auto",
 ) -> dict[str, Found]:
     """lam by the likelihood ("auto") and by MNARKMeansCV ("cv"), everything else left alone."""
+    from mnarkmeans._selection import MNARKMeansCV
+
     models = {
         "auto": MNARKMeans(k, lam="auto", reference=reference, random_state=seed, n_jobs=1),
         "cv": MNARKMeansCV(k, lams=lams, reference=reference, random_state=seed, n_jobs=1),

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mnarkmeans._observed import Observed
 from mnarkmeans._solvers import assign_rows, run_starts
@@ -147,15 +148,15 @@ def instability(
 def choose_lam(
     X: np.ndarray,
     k: int,
-    lams: np.ndarray,
+    lams: ArrayLike,
     rng: np.random.Generator,
     n_splits: int = SPLITS,
 ) -> Choice:
     """The candidate the authors' rule takes."""
-    lams = np.asarray(lams, dtype=float)
-    values = np.array([instability(X, k, lam, rng, n_splits) for lam in lams])
+    candidates = np.asarray(lams, dtype=float)
+    values = np.array([instability(X, k, lam, rng, n_splits) for lam in candidates])
     mean, sd = values.mean(axis=1), values.std(axis=1, ddof=1)
-    return Choice(float(lams[take(mean, sd)]), lams, mean, sd)
+    return Choice(float(candidates[take(mean, sd)]), candidates, mean, sd)
 
 
 def take(mean: np.ndarray, sd: np.ndarray) -> int:

@@ -62,14 +62,15 @@ def run(
     from mnarkmeans.paper import EXPERIMENTS
 
     wanted = _names(name, list(EXPERIMENTS))
-    report = _to_terminal if progress == "auto" else progress
+    report = progress if callable(progress) or progress is None else _to_terminal
     folders = {}
     for each in wanted:
         experiment = EXPERIMENTS[each]
         folder = Path(out) / each
         table = compute(experiment, folder, repetitions, n_jobs, quick, report)
         if experiment.details is not None:
-            _write_details(experiment, folder, quick)
+            for file, frame in experiment.details(quick).items():
+                write_table(frame, folder / file)
         experiment.draw(table, folder)
         write_text(_comparison(experiment, table), folder / "comparison.md")
         folders[each] = folder
@@ -129,11 +130,6 @@ def _one(compute: Callable, task: str, setting: Setting, repetition: int) -> tup
     seconds = round(time.perf_counter() - began, 4)
     common = {"task": task, **setting, "repetition": repetition, "task_seconds": seconds}
     return task, [{**common, **row} for row in rows]
-
-
-def _write_details(experiment: Experiment, folder: Path, quick: bool) -> None:
-    for name, frame in experiment.details(quick).items():
-        write_table(frame, folder / name)
 
 
 def _comparison(experiment: Experiment, table: Any) -> str:
