@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
+from . import _csr_lanes as csr_lanes
 from . import _panels as panels
 from ._observed import Csr, Dense
 
@@ -232,7 +233,7 @@ def assign_by_rows(block, start, stop, tables, k, nearest):
 
 @njit(nogil=True, cache=True)
 def _settle(block, start, stop, tables, k, nearest):
-    """INOUT nearest: score the rows the panels were UNSURE of as the plain assignment does."""
+    """INOUT nearest: score the rows that are UNSURE as the plain assignment does."""
     for i in range(start, stop):
         if nearest[i - start].min() == panels.UNSURE:
             assign_by_rows(block, i, i + 1, tables, k, nearest[i - start : i - start + 1])
@@ -253,33 +254,46 @@ def _prepare(block, tables, k):
             return tiles, panels.make_panel(p), trusted
 
         return dense
-    return lambda block, tables, k: None
+    if _is_csr(block):
+
+        def csr(block, tables, k):
+            trusted = np.array([True])
+            return csr_lanes.make_strips(tables.A, tables.B, tables.const), trusted
+
+        return csr
 
 
+def label_fast(block, start, stop, tables, prepared, k, nearest):
+    """OUT nearest[i - start, g] in float32 arithmetic; UNSURE where that cannot tell.
+
+    Returns how many are UNSURE.
+    """
+
+
+@overload(label_fast, jit_options={"nogil": True})
+def _label_fast(block, start, stop, tables, prepared, k, nearest):
+    if _is_dense(block):
+        return lambda block, start, stop, tables, prepared, k, nearest: panels.label_panels(
+            block.values, block.missing, start, stop, tables.shift, *prepared[:2], k, nearest
+        )
+    if _is_csr(block):
+        return lambda block, start, stop, tables, prepared, k, nearest: csr_lanes.label_csr(
+            block.data, block.indices, block.indptr, start, stop, tables.shift, prepared[0],
+            nearest.shape[1], k, nearest,
+        )  # fmt: skip
+
+
+@njit(nogil=True)
 def assign(block, start, stop, tables, prepared, k, nearest):
     """The same result as ``assign_by_rows``, by the fastest way the block's type has."""
-
-
-@overload(assign, jit_options={"nogil": True})
-def _assign(block, start, stop, tables, prepared, k, nearest):
-    if _is_dense(block):
-
-        def dense(block, start, stop, tables, prepared, k, nearest):
-            tiles, panel, trusted = prepared
-            if not trusted[0]:
-                assign_by_rows(block, start, stop, tables, k, nearest)
-                return
-            unsure = panels.label_panels(
-                block.values, block.missing, start, stop, tables.shift, tiles, panel, k, nearest
-            )
-            if unsure > 0:
-                _settle(block, start, stop, tables, k, nearest)
-            trusted[0] = unsure <= MOST_UNSURE * nearest.size
-
-        return dense
-    return lambda block, start, stop, tables, prepared, k, nearest: assign_by_rows(
-        block, start, stop, tables, k, nearest
-    )
+    trusted = prepared[-1]
+    if not trusted[0]:
+        assign_by_rows(block, start, stop, tables, k, nearest)
+        return
+    unsure = label_fast(block, start, stop, tables, prepared, k, nearest)
+    if unsure > 0:
+        _settle(block, start, stop, tables, k, nearest)
+    trusted[0] = unsure <= MOST_UNSURE * nearest.size
 
 
 @njit(nogil=True, cache=True)

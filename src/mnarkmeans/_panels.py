@@ -139,7 +139,7 @@ def _bound_rounding(A, B, const, weights):
 
 
 @njit(nogil=True, cache=True)
-def _on_cache_line(count, dtype):
+def on_cache_line(count, dtype):
     """An empty array that starts on a cache line, so that no vector straddles two."""
     spare = np.empty(count + CACHE_LINE, dtype)
     skip = (-spare.ctypes.data % CACHE_LINE) // spare.itemsize
@@ -149,12 +149,12 @@ def _on_cache_line(count, dtype):
 @njit(nogil=True, cache=True)
 def make_panel(p):
     return Panel(
-        _on_cache_line(p * LANES, np.float32),
-        _on_cache_line(p * LANES, np.float32),
-        _on_cache_line(LANES, np.float32),
-        _on_cache_line(LANES, np.float32),
-        _on_cache_line(LANES, np.float32),
-        _on_cache_line(LANES, np.int32),
+        on_cache_line(p * LANES, np.float32),
+        on_cache_line(p * LANES, np.float32),
+        on_cache_line(LANES, np.float32),
+        on_cache_line(LANES, np.float32),
+        on_cache_line(LANES, np.float32),
+        on_cache_line(LANES, np.int32),
     )
 
 

@@ -149,6 +149,26 @@ def splat(typingctx, scalar, lanes):
     return result(scalar, lanes), codegen
 
 
+@intrinsic
+def muladd(typingctx, a, b, c):
+    """a * b + c, lane by lane, fused where the processor can."""
+
+    def codegen(context, builder, signature, args):
+        return _muladd(builder, *args)
+
+    return a(a, b, c), codegen
+
+
+@intrinsic
+def add(typingctx, a, b):
+    """a + b, lane by lane."""
+
+    def codegen(context, builder, signature, args):
+        return builder.fadd(*args)
+
+    return a(a, b), codegen
+
+
 # ------------------------------------------------------------- reading rows as lanes (transposing)
 
 # Three rounds of two-input shuffles transpose 8 x 8 numbers; each round's pairs and lane orders

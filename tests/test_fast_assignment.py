@@ -1,12 +1,14 @@
-"""The panel kernel gives the labels of the plain float64 loop, exactly, on every input."""
+"""The fast kernels give the labels of the plain float64 loop, exactly, on every input."""
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+from mnarkmeans import _csr_lanes as csr_lanes
 from mnarkmeans import _kernels as kernels
 from mnarkmeans import _panels as panels
-from mnarkmeans._loss import dense_tables
-from mnarkmeans._observed import Dense
+from mnarkmeans._loss import csr_tables, dense_tables
+from mnarkmeans._observed import Csr, Dense
 
 
 def both(X, centers, lam, shift, reference=0.0, missing=np.nan):
@@ -21,6 +23,20 @@ def both(X, centers, lam, shift, reference=0.0, missing=np.nan):
     tiles = panels.make_tiles(tables.A, tables.B, tables.const, k)
     panel = panels.make_panel(p)
     panels.label_panels(X, missing, 0, len(X), shift, tiles, panel, k, raw)
+    return plain, fast, raw
+
+
+def both_csr(X, centers, lam, reference):
+    """The same for a CSR matrix; its shift is the reference."""
+    groups, k, p = centers.shape
+    shift = np.broadcast_to(np.asarray(reference, np.float64), p).copy()
+    tables = csr_tables(shift, centers - shift, np.full(groups, lam))
+    block = Csr(X.data, X.indices, X.indptr)
+    plain, fast, raw = np.full((3, X.shape[0], groups), -7, np.int32)
+    kernels.assign_by_rows(block, 0, X.shape[0], tables, k, plain)
+    kernels.assign_block(block, tables, k, fast)
+    strips = csr_lanes.make_strips(tables.A, tables.B, tables.const)
+    csr_lanes.label_csr(X.data, X.indices, X.indptr, 0, X.shape[0], shift, strips, groups, k, raw)
     return plain, fast, raw
 
 
@@ -106,3 +122,48 @@ def test_read_only_rows_are_accepted():
     X.setflags(write=False)
     plain, fast, _ = both(X, rng.normal(size=(1, 3, 10)), 0.5, 0.0)
     np.testing.assert_array_equal(fast, plain)
+
+
+# --- CSR --------------------------------------------------------------------------------------
+
+
+def csr_data(rng, n, p, share=0.5, dtype=np.float64):
+    return sparse.random_array(
+        (n, p), density=1 - share, format="csr", rng=rng, dtype=dtype, data_sampler=rng.normal
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.95])
+def test_csr_labels_equal_the_plain_ones_for_every_shape(dtype, share):
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        n, p, k, groups = rng.integers((1, 1, 1, 1), (60, 150, 40, 4))
+        X = csr_data(rng, n, p, share).astype(dtype)
+        centers = rng.normal(size=(groups, k, p))
+        plain, fast, raw = both_csr(X, centers, rng.choice([0.0, 0.5, 1.0, 8.0]), 0.3)
+        np.testing.assert_array_equal(fast, plain)
+        sure = raw != panels.UNSURE
+        np.testing.assert_array_equal(raw[sure], plain[sure])
+
+
+def test_few_csr_labels_are_unsure_on_ordinary_data():
+    rng = np.random.default_rng(1)
+    X = csr_data(rng, 1000, 2000, 0.9)
+    _, _, raw = both_csr(X, rng.normal(size=(1, 10, 2000)), 0.5, 0.0)
+    assert np.mean(raw == panels.UNSURE) < 0.005
+
+
+@pytest.mark.parametrize("lam", [0.0, 1.0, 8.0])
+@pytest.mark.parametrize("scale", [1e-160, 1e-44, 1e-30, 1e18, 1e30, 1e60])
+def test_csr_any_magnitude_and_ties(scale, lam):
+    rng = np.random.default_rng(3)
+    X = csr_data(rng, 200, 13)
+    centers = rng.normal(size=(1, 8, 13))
+    centers[0, 5] = centers[0, 2]
+    for x_scale in (1.0, scale):
+        for c_scale in (1.0, scale):
+            plain, fast, raw = both_csr(X * x_scale, centers * c_scale, lam, 0.0)
+            np.testing.assert_array_equal(fast, plain)
+            sure = raw != panels.UNSURE
+            np.testing.assert_array_equal(raw[sure], plain[sure])

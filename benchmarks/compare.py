@@ -1,0 +1,91 @@
+"""Time every contender on every job: warmed, taking turns, best of several."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+
+from .jobs import Data, Job
+from .limits import Limits
+from .rivals import ours
+
+
+@dataclass
+class Timing:
+    """The best run of one contender on one job."""
+
+    job: str
+    shape: str
+    k: int
+    rival: str
+    seconds: float
+    iterations: int
+    loss: float  # mean per row of the zero-filled table, computed by the benchmark
+    ratio: float = float("nan")  # its time divided by ours
+    limit_share: float = float("nan")  # least time the machine allows / time, ours only
+
+    def row(self) -> dict:
+        return asdict(self)
+
+
+def installed(rivals: Iterable) -> list:
+    return [rival for rival in rivals if find_spec(rival.MODULE) is not None]
+
+
+def compare(job: Job, rivals, limits: Limits, repeats: int) -> list[Timing]:
+    """All contenders on one job. They take turns, so that a busy moment hits everybody."""
+    data = job.make()
+    data.filled  # noqa: B018  filled beforehand: it costs the rivals nothing
+    contenders = [r for r in rivals if r.supports(job)]
+    iterations = None
+    if not job.starts:
+        iterations = ours.fit(data, None)[1]
+    best: dict[str, Timing] = {}
+    slow: set[str] = set()
+    for turn in range(repeats + 1):  # the first turn warms up, unless it is too slow to repeat
+        for rival in contenders:
+            if rival.NAME in slow:
+                continue
+            timing = _time(rival, data, iterations)
+            if timing.seconds > 20.0:
+                slow.add(rival.NAME)
+            elif turn == 0:
+                continue
+            known = best.get(rival.NAME)
+            if known is None or timing.seconds < known.seconds:
+                best[rival.NAME] = timing
+    mine = best[ours.NAME]
+    for timing in best.values():
+        timing.ratio = timing.seconds / mine.seconds
+    if not job.starts:
+        mine.limit_share = _least_seconds(data, limits) * mine.iterations / mine.seconds
+    return list(best.values())
+
+
+def _time(rival, data: Data, iterations: int | None) -> Timing:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # max_iter reached, on purpose
+        begin = time.perf_counter()
+        centers, done = rival.fit(data, iterations)
+        seconds = time.perf_counter() - begin
+    job = data.job
+    return Timing(job.name, job.shape, job.k, rival.NAME, seconds, int(done), data.loss(centers))
+
+
+def _least_seconds(data: Data, limits: Limits) -> float:
+    """One pass: read the table once; two multiply-adds per observed entry and centre."""
+    job = data.job
+    if job.sparse:
+        entries, n_bytes = data.X.nnz, data.X.data.nbytes + data.X.indices.nbytes
+    else:
+        entries, n_bytes = job.n * job.p * (1 - job.missing), data.X.nbytes
+    products = 1 if job.missing == 0 else 2
+    return limits.seconds(n_bytes, 2.0 * products * entries * job.k)
+
+
+def compare_all(jobs, rivals, limits: Limits, repeats: int) -> Iterator[list[Timing]]:
+    for job in jobs:
+        yield compare(job, installed(rivals), limits, repeats)

@@ -1,0 +1,68 @@
+"""Time of one iteration against n, p, k and the observed share, with fitted slopes.
+
+A slope of 1 on doubly logarithmic axes is linear growth.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .jobs import Job
+
+BASE = Job("scaling", 200_000, 32, 20)
+CSR_BASE = Job("scaling, CSR", 20_000, 1000, 10, sparse=True, missing=0.9)
+
+
+@dataclass
+class Curve:
+    """Seconds per iteration at some values of one size."""
+
+    size: str
+    values: list[float]
+    seconds: list[float]
+
+    @property
+    def slope(self) -> float:
+        return float(np.polyfit(np.log(self.values), np.log(self.seconds), 1)[0])
+
+
+def _seconds_per_iteration(job: Job, repeats: int) -> float:
+    """Difference of a long and a short run, so that fixed costs cancel."""
+    from mnarkmeans import MNARKMeans
+
+    data = job.make()
+    best = {}
+    for iterations in (2, 8):
+        model = MNARKMeans(
+            job.k, lam=0.5, init=data.start, max_iter=iterations, tol=0.0, algorithm="lloyd"
+        )
+        times = []
+        for _ in range(repeats):
+            begin = time.perf_counter()
+            model.fit(data.X)
+            times.append(time.perf_counter() - begin)
+        best[iterations] = min(times)
+        done = model.n_iter_
+    return max(best[8] - best[2], 1e-9) / max(done - 2, 1)
+
+
+def curves(factor: int = 1, repeats: int = 5) -> list[Curve]:
+    """Measure all curves; ``factor`` divides the rows."""
+    dense, csr = replace(BASE, n=BASE.n // factor), replace(CSR_BASE, n=CSR_BASE.n // factor)
+    plans = {
+        "n": [(v, replace(dense, n=v)) for v in np.multiply(dense.n, (1, 2, 4, 8)).tolist()],
+        "p": [(v, replace(dense, p=v)) for v in (16, 32, 64, 128)],
+        "k": [(v, replace(dense, k=v)) for v in (10, 20, 40, 80)],
+        "observed share (CSR)": [(v, replace(csr, missing=1 - v)) for v in (0.05, 0.1, 0.2, 0.4)],
+    }
+    return [
+        Curve(
+            size,
+            [float(value) for value, _ in plan],
+            [_seconds_per_iteration(job, repeats) for _, job in plan],
+        )
+        for size, plan in plans.items()
+    ]
