@@ -197,9 +197,16 @@ def test_few_distinct_rows():
     assert model.inertia_ == pytest.approx(0.0, abs=1e-12)
 
 
-def test_lam_auto_is_chosen(X):
-    model = MNARKMeans(3, random_state=0, n_init=2).fit(da.from_array(X, chunks=(200, 5)))
-    assert 0.0 <= model.lam_ <= 1.0
+def test_lam_auto_on_a_small_table_is_that_of_memory():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3)) + 3.0 * rng.integers(0, 3, size=(500, 1))
+    X[rng.random(X.shape) < np.exp(-(X**2))] = np.nan
+    X = X[~np.isnan(X).all(axis=1)]
+    options = dict(init="k-means++", n_init=2, random_state=0)
+    lazy = MNARKMeans(3, **options).fit(da.from_array(X, chunks=(200, 3)))
+    memory = mnarkmeans.MNARKMeans(3, algorithm="lloyd", **options).fit(X)
+    assert lazy.lam_ == pytest.approx(memory.lam_, abs=1e-6)
+    assert 0.0 < lazy.missingness_.lam < 1.0
 
 
 # --- what comes after the fit -----------------------------------------------------------------

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from .. import _estimator as in_memory
+from .._auto import likelihood_choice
 from .._extras import require
 from .._model import CentersModel
 from .._solvers import Batch, Starts
@@ -33,9 +33,7 @@ from ._blocks import is_array, is_frame, lazy_table, lazy_weights
 from ._lloyd import Checkpoint, Iteration, run
 from ._passes import assess, merge_assessed
 from ._run import ClusterLostError, Pieces, compute, gather_pieces
-from ._starts import STARTS, sample_rows
-
-ROWS_FOR_LAM = 20_000
+from ._starts import STARTS, sample_observed
 
 
 class MNARKMeans(CentersModel):
@@ -53,8 +51,7 @@ class MNARKMeans(CentersModel):
     n_clusters : int, default=8
         Number of clusters.
     lam : float or "auto", default="auto"
-        Penalty of the gaps. "auto" estimates it in memory, from at most 20,000 rows drawn at
-        random.
+        Penalty of the gaps. "auto" estimates it in memory, from a sample of at most 50,000 rows.
     reference : float, array of shape (n_features,) or "min", default=0.0
         The point near which values are likely to be missing; "min" takes the least observed value
         of each feature, over all blocks.
@@ -94,7 +91,8 @@ default="k-means||"
         Lazy; computed from X when asked for.
     inertia_ : float
         The penalised loss, by direct differences.
-    n_iter_, loss_path_, start_losses_, lam_, reference_, n_features_in_, feature_names_in_
+    n_iter_, loss_path_, start_losses_, lam_, missingness_, reference_, n_features_in_, \
+feature_names_in_
         As in :class:`mnarkmeans.MNARKMeans`.
 
     Examples
@@ -163,16 +161,19 @@ default="k-means||"
         _check_feature_names(self, X._meta if is_frame(X) else None, reset=True)
         self.n_features_in_ = table.n_features
         pieces = self._first_look(table, sample_weight)
-        starts = self._starts(pieces)
-        batch = run(
-            pieces,
-            starts,
-            missing=self._missing(pieces),
-            tol=float(self.tol),
-            checkpoint=self._checkpoint(pieces),
-            callback=self._report,
-        )
-        self._keep(X, pieces, batch, starts.lam)
+        try:
+            starts = self._starts(pieces)
+            batch = run(
+                pieces,
+                starts,
+                missing=self._missing(pieces),
+                tol=float(self.tol),
+                checkpoint=self._checkpoint(pieces),
+                callback=self._report,
+            )
+            self._keep(X, pieces, batch, starts.lam)
+        finally:
+            pieces.release()
         return self
 
     def fit_predict(self, X, y=None, sample_weight=None):
@@ -302,24 +303,21 @@ default="k-means||"
                 centers = start(pieces, self.n_init, k, rng, means, self.reference_, missing)
             else:
                 centers = check_init_centers(self.init, k, p)[None]
-            lam = self._choose_lam(pieces, rng)
+            lam = self._choose_lam(pieces, means, centers, rng)
         shift = self.reference_ if pieces.found.is_sparse else means
         return Starts(centers, np.full(len(centers), lam), shift, self.reference_, self.max_iter)
 
     def _n_starts(self) -> int:
         return self.n_init if isinstance(self.init, str) else 1
 
-    def _choose_lam(self, pieces: Pieces, rng) -> float:
+    def _choose_lam(self, pieces: Pieces, means, starts: np.ndarray, rng) -> float:
         if self.lam != "auto":
             return float(self.lam)
-        sample, weights = sample_rows(pieces, ROWS_FOR_LAM, rng)
-        model = in_memory.MNARKMeans(
-            self.n_clusters, lam="auto", reference=self.reference_, n_init=self.n_init,
-            missing_values=self._missing(pieces), random_state=rng.randint(2**31),
-        )  # fmt: skip
-        with warnings.catch_warnings():  # about the sample's rows; those of the table are reported
-            warnings.simplefilter("ignore")
-            return model.fit(sample, sample_weight=weights).lam_
+        sample = sample_observed(pieces, means, self.reference_, self._missing(pieces), rng)
+        self.missingness_ = likelihood_choice(
+            sample, starts, max_iter=self.max_iter, tol=float(self.tol), threads=self._threads()
+        )
+        return self.missingness_.lam
 
     def _checkpoint(self, pieces: Pieces) -> Checkpoint:
         found = pieces.found

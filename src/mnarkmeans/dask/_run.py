@@ -41,6 +41,10 @@ class Pieces:
     firsts: np.ndarray  # (B + 1,)
     found: Found
 
+    def release(self) -> None:
+        """Let the workers forget the pieces, even if a traceback still refers to them."""
+        _release(self.lazy)
+
     @property
     def n_rows(self) -> int:
         return self.found.n_rows
@@ -133,15 +137,25 @@ def gather_pieces(
     keep = persist is True or (persist == "auto" and table.n_bytes <= memory_for_pieces())
     if keep:
         lazy = list(dask.persist(*lazy))
-    total, *kinds = compute(
-        _tree([delayed(_found)(piece) for piece in lazy], merge_found),
-        *(delayed(_kind)(piece) for piece in lazy),
-    )
-    _check_same_kind([is_sparse for _, is_sparse in kinds])
+    try:
+        total, *kinds = compute(
+            _tree([delayed(_found)(piece) for piece in lazy], merge_found),
+            *(delayed(_kind)(piece) for piece in lazy),
+        )
+        _check_same_kind([is_sparse for _, is_sparse in kinds])
+    except BaseException:
+        _release(lazy)
+        raise
     if not keep and persist == "auto" and total.n_bytes <= memory_for_pieces():
         lazy = list(dask.persist(*lazy))
     firsts = np.concatenate([[0], np.cumsum([n_rows for n_rows, _ in kinds])])
     return Pieces(lazy, firsts, total)
+
+
+def _release(lazy: list) -> None:
+    if current_client() is not None:
+        for future in require("distributed", "dask").futures_of(lazy):
+            future.release()
 
 
 def _n_rows(block) -> int:

@@ -1,0 +1,198 @@
+"""mnarkmeans.dask on a real cluster of two worker processes, and what may befall it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import mnarkmeans
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+from mnarkmeans.dask import ClusterLostError, MNARKMeans  # noqa: E402 (needs dask)
+
+K = 6
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 8)) + rng.integers(0, 3, size=(4000, 1))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    return X[~np.isnan(X).all(axis=1)]
+
+
+@contextlib.contextmanager
+def two_workers():
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+            silence_logs=50, memory_limit="2GiB",
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):  # fmt: skip
+        yield cluster, client
+
+
+@pytest.fixture(scope="module")
+def client():
+    with two_workers() as (_, client):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def expected():
+    X = table()
+    start = np.nan_to_num(X[:K])
+    model = mnarkmeans.MNARKMeans(K, lam=0.5, init=start, algorithm="lloyd", tol=0.0)
+    return X, start, model.fit(X)
+
+
+def options(start, **more):
+    return dict(lam=0.5, init=start, tol=0.0, **more)
+
+
+def test_two_workers_give_the_result_of_memory(client, expected):
+    X, start, memory = expected
+    lazy = MNARKMeans(K, **options(start)).fit(da.from_array(X, chunks=(700, 8)))
+    assert_allclose(lazy.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-10)
+    assert lazy.inertia_ == pytest.approx(memory.inertia_, rel=1e-10)
+    assert (lazy.labels_.compute() == memory.labels_).all()
+
+
+def test_a_bad_block_is_named_from_the_worker(client, expected):
+    X = expected[0].copy()
+    X[1500, 3] = np.inf
+    with pytest.raises(ValueError, match=r"Block 2 of 6 .* infinity: inf in its row 100, column 3"):
+        MNARKMeans(K, lam=0.5).fit(da.from_array(X, chunks=(700, 8)))
+
+
+def test_ctrl_c_leaves_the_cluster_usable(client, expected):
+    X, start, _ = expected
+    lazy = da.from_array(X, chunks=(700, 8))
+    main = threading.main_thread().ident
+
+    def interrupt(iteration):
+        if iteration.number == 3:
+            threading.Timer(0.01, signal.pthread_kill, (main, signal.SIGINT)).start()
+        if iteration.number > 3:
+            time.sleep(0.05)
+
+    with pytest.raises(KeyboardInterrupt):
+        MNARKMeans(K, **options(start, callback=interrupt)).fit(lazy)
+    assert client.submit(sum, [1, 2]).result(timeout=20) == 3
+    _wait_until(lambda: not client.has_what() or not any(client.has_what().values()))
+
+
+def test_a_killed_worker_does_not_lose_the_fit(client, expected):
+    X, start, memory = expected
+    pids = client.run(os.getpid)
+
+    def kill(iteration):
+        if iteration.number == 3:
+            os.kill(next(iter(pids.values())), signal.SIGKILL)
+
+    lazy = MNARKMeans(K, **options(start, callback=kill)).fit(da.from_array(X, chunks=(700, 8)))
+    assert lazy.n_iter_ == memory.n_iter_ > 4
+    assert_allclose(lazy.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-10)
+    client.wait_for_workers(2, timeout=30)
+
+
+def test_cancelled_work_is_answered_in_plain_words(client, expected):
+    X, start, _ = expected
+
+    def restart(iteration):
+        if iteration.number == 2:
+            pieces = [key for keys in client.has_what().values() for key in keys]
+            client.cancel([distributed.Future(key, client=client) for key in pieces], force=True)
+
+    with pytest.raises(ClusterLostError, match=r"In iteration 3 .*fit again"):
+        MNARKMeans(K, **options(start, callback=restart)).fit(da.from_array(X, chunks=(700, 8)))
+    assert client.submit(sum, [1, 2]).result(timeout=20) == 3
+
+
+def test_a_lost_scheduler_is_answered_and_the_checkpoint_goes_on(expected, tmp_path):
+    X, start, memory = expected
+    path = tmp_path / "fit.npz"
+    command = [sys.executable, "-c", SCHEDULER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+
+        def kill(iteration):
+            if iteration.number == 4:
+                server.kill()
+
+        try:
+            address = server.stdout.readline().strip()
+            more = dict(callback=kill, checkpoint=path, checkpoint_every=2)
+            model = MNARKMeans(K, **options(start, **more))
+            with (
+                distributed.Client(address, timeout="5s"),
+                pytest.raises(ClusterLostError, match=r"resume=True: the centres are in .*fit.npz"),
+            ):
+                model.fit(da.from_array(X, chunks=(2000, 8)))
+        finally:
+            server.kill()
+    seen = []
+    rest = MNARKMeans(K, **options(start, checkpoint=path, resume=True, callback=seen.append))
+    rest.fit(da.from_array(X, chunks=(2000, 8)))  # on threads
+    assert seen[0].number == 5
+    assert_allclose(rest.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-10)
+
+
+SCHEDULER = """
+import distributed, time
+if __name__ == "__main__":
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False,
+                                       protocol="tcp", dashboard_address=None, silence_logs=50)
+    print(cluster.scheduler_address, flush=True)
+    time.sleep(120)
+"""
+
+KILLED = """
+import os, signal, sys
+import numpy as np, dask.array as da
+sys.path.insert(0, {tests!r})
+from test_dask_cluster import K, options, table
+from mnarkmeans.dask import MNARKMeans
+
+def die(iteration):
+    if iteration.number == 6:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+X = table()
+model = MNARKMeans(K, **options(np.nan_to_num(X[:K]), callback=die, checkpoint={path!r},
+                                checkpoint_every=2))
+model.fit(da.from_array(X, chunks=(1000, 8)))
+"""
+
+
+def test_a_fit_killed_outright_goes_on_from_its_checkpoint(expected, tmp_path):
+    X, start, memory = expected
+    path = str(tmp_path / "fit.npz")
+    program = KILLED.format(tests=os.path.dirname(__file__), path=path)
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], timeout=120)
+    assert ended.returncode == -signal.SIGKILL
+    seen = []
+    rest = MNARKMeans(K, **options(start, checkpoint=path, resume=True, callback=seen.append))
+    rest.fit(da.from_array(X, chunks=(700, 8)))
+    assert seen[0].number == 7
+    assert rest.n_iter_ == memory.n_iter_
+    assert_allclose(rest.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-10)
+
+
+def _wait_until(condition, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
