@@ -17,9 +17,9 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from .._kernels import assign_block, costs, fill_rows, row_key, step
+from .._kernels import assign_block, costs, row_key, step
 from .._loss import Stats, Tables, csr_tables, dense_tables, merge_stats, zero_stats
-from ._pieces import Piece, as_block
+from ._pieces import Piece, as_block, filled_rows
 
 
 class Job(NamedTuple):
@@ -168,9 +168,7 @@ def propose(
     running = np.flatnonzero(speed > 0.0)
     keys = -np.log(uniform(running + first, seed)) / speed[running]
     winners = np.argsort(keys, kind="stable")[:size]
-    rows = np.empty((len(winners), len(means)))
-    fill_rows(piece.block(), running[winners], means, rows)
-    return Race(keys[winners], rows)
+    return Race(keys[winners], filled_rows(piece.block(), running[winners], means))
 
 
 def merge_races(parts: list[Race], size: int) -> Race:

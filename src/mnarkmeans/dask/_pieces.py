@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
+from .._kernels import fill_row
 from .._observed import Csr, Dense
 from .._survey import survey
 from .._validation import ADVICE_ON_TEXT, _canonical_csr, check_missing_values
@@ -74,6 +75,14 @@ def as_block(source, missing: float) -> Dense | Csr:
     if sparse.issparse(source):
         return Csr(source.data, source.indices, source.indptr)
     return Dense(np.ascontiguousarray(source), missing)
+
+
+def filled_rows(block: Dense | Csr, rows: np.ndarray, fill: np.ndarray) -> np.ndarray:
+    """Some rows of a block, their gaps filled from ``fill`` (p,)."""
+    out = np.empty((len(rows), len(fill)))
+    for place, row in enumerate(rows):
+        fill_row(block, row, np.zeros_like(fill), fill, out[place])
+    return out
 
 
 def make_piece(raw, weights, number: int, n_blocks: int, n_features: int, missing_values) -> Piece:

@@ -17,11 +17,10 @@ from functools import partial
 import numpy as np
 
 from .._init import k_means_plus_plus, plus_plus_compiled, random_rows
-from .._kernels import fill_rows
 from .._observed import Observed
 from .._validation import observe
 from ._passes import followers, merge_races, propose
-from ._pieces import as_block
+from ._pieces import as_block, filled_rows
 from ._run import Pieces
 
 ROUNDS = 5
@@ -91,9 +90,7 @@ def _first(pieces: Pieces, means, missing: float, rng) -> np.ndarray:
             break
         size *= 10  # nearly all rows have no weight; in the end all rows are looked at
     row = rng.choice(len(weights), size=1, p=weights / weights.sum())
-    filled = np.empty((1, len(means)))
-    fill_rows(as_block(source, missing), row, means, filled)
-    return filled
+    return filled_rows(as_block(source, missing), row, means)
 
 
 def _add(parts: list) -> np.ndarray:
