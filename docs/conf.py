@@ -33,8 +33,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "**/README.txt", "sg_execution_times.rst", "auto_examples/*.ipynb"]
-# Pages that other parts of the project write are taken in when they are there.
-suppress_warnings = ["toc.empty_glob", "config.cache"]
+suppress_warnings = ["config.cache"]  # functions among the settings of the gallery
 nitpicky = False
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
@@ -42,10 +41,11 @@ myst_heading_anchors = 3
 
 autosummary_generate = True
 autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "inherited-members": True}
+autodoc_inherit_docstrings = True
 napoleon_numpy_docstring = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_param = False  # types are prose here, not names to link
 
 # Intersphinx fetches inventories from the network; off unless asked for.
 if os.environ.get("MNARKMEANS_DOCS_INTERSPHINX"):
@@ -59,6 +59,7 @@ if os.environ.get("MNARKMEANS_DOCS_INTERSPHINX"):
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+templates_path = ["_templates"]
 html_theme = "pydata_sphinx_theme"
 html_title = "mnarkmeans"
 html_static_path = ["_static"]
@@ -121,3 +122,23 @@ sphinx_gallery_conf = {
     "backreferences_dir": "auto_examples/used",
     "capture_repr": ("_repr_html_", "__repr__"),
 }
+
+
+def list_other_pages(app, docname, source):
+    """OTHER_PAGES in a table of contents: the pages of its folder that it does not name."""
+    if "OTHER_PAGES" in source[0]:
+        folder = (Path(app.srcdir) / docname).parent
+        elsewhere = {"index", "more", "getting_started"}
+        pages = sorted({page.stem for page in folder.glob("*.md")} - elsewhere)
+        named = set(source[0].split())
+        source[0] = source[0].replace("OTHER_PAGES", "\n".join(p for p in pages if p not in named))
+
+
+def skip_inherited_from_sklearn(app, what, name, obj, skip, options):
+    """Methods that scikit-learn documents are not repeated here."""
+    return True if str(getattr(obj, "__module__", "")).startswith("sklearn.") else skip
+
+
+def setup(app):
+    app.connect("source-read", list_other_pages)
+    app.connect("autodoc-skip-member", skip_inherited_from_sklearn)

@@ -86,8 +86,8 @@ default="k-means++"
         The penalised loss, by direct differences; ``-score(X)``.
     n_iter_ : int
         Iterations of the best start.
-    loss_path_ : ndarray of shape (n_iter_,)
-        The loss after every iteration of the best start; it never rises.
+    loss_path_ : ndarray
+        The loss after every one of the ``n_iter_`` iterations of the best start; it never rises.
     start_losses_ : ndarray of shape (n_init,)
         Final loss of every start.
     lam_ : float

@@ -48,7 +48,8 @@ class ScImputeKMeans(ClusterMixin, BaseEstimator):
 
     Attributes
     ----------
-    labels_, cluster_centers_, imputed_, groups_ (-1: outlier, not imputed), inertia_
+    labels_, cluster_centers_, imputed_, inertia_
+    groups_ : -1 is an outlier, not imputed
 
     References
     ----------

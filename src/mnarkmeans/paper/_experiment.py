@@ -36,6 +36,12 @@ class Experiment:
         What a picture shows beyond the table, computed once.
     alone : bool
         One process only, because time is what is measured.
+
+    Examples
+    --------
+    >>> from mnarkmeans.paper import EXPERIMENTS
+    >>> EXPERIMENTS["table1"].repetitions
+    30
     """
 
     name: str
