@@ -27,7 +27,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
-    "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
@@ -45,6 +44,7 @@ autodoc_inherit_docstrings = True
 napoleon_numpy_docstring = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_custom_sections = [("Attributes", "params_style")]  # keeps the trailing underscores
 napoleon_use_param = False  # types are prose here, not names to link
 
 # Intersphinx fetches inventories from the network; off unless asked for.
@@ -124,6 +124,22 @@ sphinx_gallery_conf = {
 }
 
 
+def mathml(display):
+    """Formulas as MathML, which browsers draw themselves: no script, no network."""
+    from docutils import nodes
+    from docutils.utils.math.latex2mathml import tex2mathml
+
+    def visit(translator, node):
+        markup = tex2mathml(node.astext(), as_block=display)
+        translator.body.append(f'<div class="math">{markup}</div>' if display else markup)
+        raise nodes.SkipNode
+
+    return visit, None
+
+
+html_math_renderer = "mathml"
+
+
 def list_other_pages(app, docname, source):
     """OTHER_PAGES in a table of contents: the pages of its folder that it does not name."""
     if "OTHER_PAGES" in source[0]:
@@ -140,5 +156,6 @@ def skip_inherited_from_sklearn(app, what, name, obj, skip, options):
 
 
 def setup(app):
+    app.add_html_math_renderer("mathml", mathml(display=False), mathml(display=True))
     app.connect("source-read", list_other_pages)
     app.connect("autodoc-skip-member", skip_inherited_from_sklearn)

@@ -47,7 +47,7 @@ def draw(ax, title, labels, centers):
     ax.set_aspect("equal")
 
 
-fig, axes = plt.subplots(1, 3, figsize=(10, 3.7), layout="constrained")
+fig, axes = plt.subplots(1, 3, figsize=(10, 3.9), layout="constrained")
 for ax, name, found in zip(
     axes, ["column means + k-means", "k-POD", "MNARKMeans"], [by_mean, by_kpod, ours], strict=True
 ):
