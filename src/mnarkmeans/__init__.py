@@ -1,8 +1,9 @@
 """k-means for data with holes, where values near a reference are the likeliest to be missing."""
 
 from ._estimator import MNARKMeans
+from ._minibatch import MiniBatchMNARKMeans
 from ._validation import MissingDataWarning
 
 __version__ = "0.1.0"
 
-__all__ = ["MNARKMeans", "MissingDataWarning", "__version__"]
+__all__ = ["MNARKMeans", "MiniBatchMNARKMeans", "MissingDataWarning", "__version__"]

@@ -1,0 +1,143 @@
+"""MiniBatchMNARKMeans: averages that forget nothing, exact in lam, close to the full loss."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mnarkmeans import MiniBatchMNARKMeans, MissingDataWarning, MNARKMeans
+
+
+def clusters(n=3000, p=4, k=3, seed=0, spread=5.0):
+    rng = np.random.default_rng(seed)
+    centers = np.random.default_rng(99).normal(size=(k, p)) * spread
+    X = centers[rng.integers(0, k, n)] + rng.normal(size=(n, p))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    return X[~np.isnan(X).all(axis=1)]
+
+
+# Some checks give sparse rows without any stored value.
+@pytest.mark.filterwarnings("ignore::mnarkmeans.MissingDataWarning")
+@parametrize_with_checks([MiniBatchMNARKMeans(n_clusters=3, lam=0.5, n_init=2)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.4, 5.0])
+@pytest.mark.parametrize("reference", [0.0, 2.5])
+def test_centres_are_the_exact_averages_of_all_batches(lam, reference):
+    model = MiniBatchMNARKMeans(3, lam=lam, reference=reference, random_state=0)
+    rows, labels = [], []
+    for seed in range(6):
+        X = clusters(200, seed=seed)
+        model.partial_fit(X)
+        rows.append(X)
+        labels.append(model.labels_)
+    X, z = np.vstack(rows), np.concatenate(labels)
+    for l in range(3):
+        own = X[z == l]
+        seen = ~np.isnan(own)
+        pull = lam * (~seen).sum(axis=0)
+        oracle = (np.nansum(own, axis=0) + pull * reference) / (seen.sum(axis=0) + pull)
+        assert_allclose(model.cluster_centers_[l], oracle, rtol=1e-10)
+        assert_array_equal(model.observed_weights_[l], seen.sum(axis=0))
+        assert_array_equal(model.missing_weights_[l], (~seen).sum(axis=0))
+
+
+def test_one_cluster_in_batches_is_the_fit_of_the_whole():
+    X = clusters(1000)
+    batches = MiniBatchMNARKMeans(1, lam=0.3, reference="min")
+    for part in np.array_split(X, 7):
+        batches.partial_fit(part)
+    whole = MNARKMeans(1, lam=0.3, reference="min").fit(X)
+    assert_allclose(batches.reference_, whole.reference_)
+    assert_allclose(batches.cluster_centers_, whole.cluster_centers_, rtol=1e-10)
+
+
+def test_sparse_and_dense_batches_may_alternate():
+    X = clusters(900)
+    dense = MiniBatchMNARKMeans(3, lam=0.5, random_state=0)
+    mixed = MiniBatchMNARKMeans(3, lam=0.5, random_state=0)
+    for number, part in enumerate(np.array_split(X, 6)):
+        dense.partial_fit(part)
+        mixed.partial_fit(sparse.csr_array(np.nan_to_num(part)) if number % 2 else part)
+    assert_allclose(mixed.cluster_centers_, dense.cluster_centers_, rtol=1e-9)
+
+
+def test_weight_two_is_the_row_twice():
+    X, weights = clusters(400), np.random.default_rng(0).integers(0, 3, 400)
+    weights = weights[: len(X)]
+    options = dict(lam=0.5, init=np.nan_to_num(X[:3]), random_state=0)
+    weighted = MiniBatchMNARKMeans(3, **options).partial_fit(X, sample_weight=weights)
+    repeated = MiniBatchMNARKMeans(3, **options).partial_fit(np.repeat(X, weights, axis=0))
+    assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "single"])
+def test_fit_comes_close_to_the_full_loss(kind):
+    X = clusters(20000, p=6, k=5)
+    full = MNARKMeans(5, lam=0.5, random_state=0, n_init=3, algorithm="lloyd").fit(X)
+    if kind == "sparse":
+        X = sparse.csr_array(np.nan_to_num(X))
+    elif kind == "single":
+        X = X.astype(np.float32)
+    mini = MiniBatchMNARKMeans(5, lam=0.5, batch_size=500, random_state=0).fit(X)
+    assert mini.inertia_ <= 1.02 * full.inertia_
+    assert mini.inertia_ == pytest.approx(-mini.score(X), rel=1e-6)
+    assert_array_equal(mini.predict(X), mini.labels_)
+    assert mini.cluster_centers_.dtype == X.dtype
+    assert len(mini.loss_path_) == mini.n_iter_ < 1000
+
+
+def test_same_seed_same_result_whatever_the_threads():
+    X = clusters(5000)
+    one, two = (
+        MiniBatchMNARKMeans(3, lam=0.5, batch_size=300, random_state=4, n_jobs=jobs).fit(X)
+        for jobs in (1, 2)
+    )
+    assert_array_equal(one.cluster_centers_, two.cluster_centers_)
+
+
+def test_a_starved_centre_moves_to_where_rows_are():
+    X = clusters(4000, spread=20.0)
+    start = np.nan_to_num(X[:1]) + np.array([[0.0], [1e4], [2e4]])  # two centres nobody is close to
+    options = dict(lam=0.5, batch_size=200, random_state=0, tol=0.0, max_iter=100)
+    fed = MiniBatchMNARKMeans(3, init=start, **options).fit(X)
+    assert np.bincount(fed.labels_, minlength=3).min() > 0.05 * len(X)
+    with pytest.warns(UserWarning, match="distinct clusters"):
+        left = MiniBatchMNARKMeans(3, init=start, reassignment_ratio=0.0, **options).fit(X)
+    assert fed.inertia_ < 0.5 * left.inertia_
+
+
+def test_lam_auto_and_what_it_found():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 3)) + 3.0 * rng.integers(0, 3, size=(2000, 1))
+    X[rng.random(X.shape) < np.exp(-(X**2))] = np.nan
+    X = X[~np.isnan(X).all(axis=1)]
+    model = MiniBatchMNARKMeans(3, random_state=0).fit(X)
+    assert 0.0 < model.lam_ < 1.0
+    assert model.missingness_.lam == model.lam_
+
+
+def test_later_batches_may_be_small_or_empty_of_values():
+    model = MiniBatchMNARKMeans(3, lam=0.5, random_state=0).partial_fit(clusters(300))
+    before = model.cluster_centers_.copy()
+    model.partial_fit(np.full((2, 4), np.nan))
+    assert_allclose(model.cluster_centers_, before)
+    model.partial_fit(clusters(1))
+    assert model.n_iter_ == 3
+
+
+def test_mistakes():
+    X = clusters(50)
+    with pytest.raises(ValueError, match="batch_size must be"):
+        MiniBatchMNARKMeans(batch_size=0).fit(X)
+    with pytest.raises(ValueError, match="fewer clusters"):
+        MiniBatchMNARKMeans(8, lam=1.0).partial_fit(X[:3])
+    with pytest.raises(ValueError, match="lam must be"):
+        MiniBatchMNARKMeans(2, lam=-1.0).fit(X)
+    with pytest.warns(MissingDataWarning, match="1 row"):
+        MiniBatchMNARKMeans(2, lam=1.0).fit(np.vstack([X, np.full((1, 4), np.nan)]))
