@@ -14,6 +14,7 @@ OPTIONAL = [
 def test_public_names():
     assert set(mnarkmeans.__all__) == {
         "MNARKMeans",
+        "MiniBatchMNARKMeans",
         "MissingDataWarning",
         "__version__",
     }
