@@ -229,3 +229,75 @@ def report(
     from ._report import report as work
 
     work(Console(quiet=quiet, as_json=as_json), folder, title)
+
+
+@app.command(epilog="Example: [bold]mnarkmeans compare cells.csv -k 4 --labels celltype[/bold]")
+def compare(
+    data: opt.Data,
+    clusters: opt.Clusters,
+    labels: Annotated[
+        str | None, typer.Option("--labels", metavar="COLUMN", help="Column of known classes.")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option("--methods", help="Rivals to run, such as kpod,mean (else all).")
+    ] = None,
+    output: opt.OptionalOut = None,
+    lam: opt.Lam = "auto",
+    reference: opt.Reference = None,
+    starts: opt.Starts = 20,
+    seed: opt.Seed = 0,
+    jobs: opt.Jobs = None,
+    missing_value: opt.MissingValue = None,
+    id_column: opt.IdColumn = None,
+    columns: opt.Columns = None,
+    drop: opt.Drop = None,
+    transpose: opt.Transpose = False,
+    encoding: opt.Encoding = None,
+    delimiter: opt.Delimiter = None,
+    header: opt.Header = None,
+    layer: opt.Layer = None,
+    max_missing: opt.MaxMissing = None,
+    log1p: opt.Log1p = False,
+    scale: opt.Scale = "none",
+    center: opt.Center = False,
+    force: opt.Force = False,
+    quiet: opt.Quiet = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Run the rivals beside ours; with -o, an interrupted run goes on where it stopped."""
+    from ._compare import compare as work
+
+    reading = Reading.of(
+        missing_value, columns, drop, id_column=id_column, transpose=transpose,
+        encoding=encoding, delimiter=delimiter, header=header, layer=layer,
+    )  # fmt: skip
+    work(
+        Console(quiet=quiet, as_json=as_json),
+        data,
+        output,
+        reading,
+        labels=labels,
+        methods=[m.strip() for m in methods.split(",")] if methods else [],
+        steps=_steps(log1p, scale, center, max_missing, reference),
+        params={
+            "n_clusters": clusters,
+            "lam": opt.parse_lam(lam),
+            "n_init": starts,
+            "random_state": seed,
+            "n_jobs": jobs,
+        },
+        force=force,
+    )
+
+
+@app.command()
+def demo(
+    output: opt.Out = Path("mnarkmeans-demo"),
+    force: opt.Force = False,
+    quiet: opt.Quiet = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """The whole job on built-in data, in under a minute; begin here."""
+    from ._demo import demo as work
+
+    work(Console(quiet=quiet, as_json=as_json), output, force)

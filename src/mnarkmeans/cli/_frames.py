@@ -116,7 +116,7 @@ def _set_aside(name: str, id_column: str | None, choice: ColumnChoice) -> str | 
     if name == id_column:
         return "names the rows"
     if name in choice.labels:
-        return "labels"
+        return "known classes, kept aside"
     if choice.only is not None and name not in choice.only:
         return "unknown to the model"
     if any(name == pattern or fnmatchcase(name, pattern) for pattern in choice.drop):

@@ -64,7 +64,7 @@ class Preparation:
         out.data = ((out.data - shift) / spread).astype(values.dtype, copy=False)
         return out
 
-    def reference(self, given: float) -> float | np.ndarray:
+    def reference(self, given: float | np.ndarray) -> Any:
         """Where a reference given in the table's own units lies after preparation."""
         value = np.log1p(given) if self.log1p else given
         return value if self.spread is None else value / self.spread

@@ -64,7 +64,7 @@ def _charts(page: dict[str, Any]) -> dict[str, Any]:
         "by_row": _svg.histogram(**data["by_row"], x_name="missing share", y_name="rows"),
         "curve": _svg.rate_curve(page["curve"]["magnitude"], page["curve"]["missing_share"]),
         "loss_path": _svg.loss_path(fit["loss_path"], fit["start_losses"]),
-        "centers": _svg.heatmap(page["centers"]),
+        "centers": _svg.heatmaps(page["centers"]),
     }
     if page.get("choice"):
         charts["choice"] = _svg.instability(page["choice"])

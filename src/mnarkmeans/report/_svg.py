@@ -30,6 +30,14 @@ def percent(share: float | None) -> str:
     return f"{share:.1%}" if 0 < share < 0.1 or 0.9 < share < 1 else f"{share:.0%}"
 
 
+def short(value: float) -> str:
+    """A number for an axis, where room is scarce."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= 10 * size or (size > 1e3 and abs(value) >= size):
+            return f"{value / size:.4g}{letter}"
+    return number(value)
+
+
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
     """Round numbers between low and high."""
     if not high > low:
@@ -114,7 +122,7 @@ def histogram(edges: Sequence[float], counts: Sequence[int], x_name: str, y_name
                 f"{count:,} {escape(y_name)}</title></rect>"
             )
     x_ticks = [(v, percent(v)) for v in (0, 0.25, 0.5, 0.75, 1.0)]
-    y_ticks = [(v, number(v)) for v in ticks(0, top, 4) if v == int(v)]
+    y_ticks = [(v, short(v)) for v in ticks(0, top, 4) if v == int(v)]
     described = f"Histogram: {y_name} by {x_name}. Largest bar {top:,}."
     return _svg(frame.axes(x_ticks, y_ticks, x_name, y_name) + "".join(bars), described)
 
@@ -158,7 +166,7 @@ def loss_path(path: Sequence[float], starts: Sequence[float]) -> Markup:
         x, y = frame.at(len(path) * 1.08 + 0.2, value)
         ends += f'<line class="end" x1="{x - 8}" x2="{x + 4}" y1="{y}" y2="{y}"/>'
     x_ticks = [(v, number(v)) for v in ticks(1, len(path)) if v == int(v) and v >= 1]
-    y_ticks = [(v, number(v)) for v in ticks(*frame.y, count=4)]
+    y_ticks = [(v, short(v)) for v in ticks(*frame.y, count=4)]
     body = frame.axes(x_ticks, y_ticks, "iteration", "penalised loss")
     body += f'<polyline class="line" points="{line}"/>{dots}{ends}'
     described = (
@@ -209,16 +217,23 @@ def instability(choice: dict[str, Any]) -> Markup:
     return _svg(body, described)
 
 
-def heatmap(centers: dict[str, Any]) -> Markup:
-    """Centres minus reference; the hatched part of a cell is its missing share."""
+def heatmaps(centers: dict[str, Any]) -> list[Markup]:
+    """Centres minus reference; the hatched part of a cell is its missing share.
+
+    Long lists of features are split in two panels that stand side by side where there is room.
+    """
+    reference = centers["reference"]
+    distance = [[c - r for c, r in zip(row, reference, strict=True)] for row in centers["centers"]]
+    top = max((abs(v) for row in distance for v in row), default=1.0) or 1.0
+    p = len(centers["features"])
+    half = p if p <= 24 else (p + 1) // 2
+    return [_panel(centers, distance, top, range(i, min(i + half, p))) for i in range(0, p, half)]
+
+
+def _panel(centers: dict[str, Any], distance: list, top: float, shown: range) -> Markup:
     k, names = len(centers["centers"]), centers["features"]
-    label, cell, row, head = 168, max(30, min(74, 560 // k)), 19, 40
-    distance = [
-        [c - r for c, r in zip(line, centers["reference"], strict=True)]
-        for line in centers["centers"]
-    ]
-    top = max((abs(v) for line in distance for v in line), default=1.0) or 1.0
-    width, height = label + k * cell + 8, head + row * len(names) + 8
+    label, cell, row, head = 140, max(26, min(66, 330 // k)), 19, 40
+    width, height = label + k * cell + 4, head + row * len(shown) + 4
     parts = [
         '<defs><pattern id="gap" width="5" height="5" patternUnits="userSpaceOnUse" '
         'patternTransform="rotate(45)"><rect class="gapback" width="5" height="5"/>'
@@ -227,12 +242,12 @@ def heatmap(centers: dict[str, Any]) -> Markup:
     for i, size in enumerate(centers["sizes"]):
         x = label + i * cell + cell / 2
         parts.append(f'<text class="name" x="{x}" y="16" text-anchor="middle">{i}</text>')
-        parts.append(f'<text class="tick" x="{x}" y="31" text-anchor="middle">{size:,}</text>')
-    for j, name in enumerate(names):
-        y = head + j * row
-        short = name if len(name) <= 22 else name[:21] + "…"
+        parts.append(f'<text class="tick" x="{x}" y="31" text-anchor="middle">{short(size)}</text>')
+    for position, j in enumerate(shown):
+        y, name = head + position * row, names[j]
+        brief = name if len(name) <= 19 else name[:18] + "…"
         parts.append(
-            f'<text class="tick" x="{label - 8}" y="{y + 13}" text-anchor="end">{escape(short)}'
+            f'<text class="tick" x="{label - 8}" y="{y + 13}" text-anchor="end">{escape(brief)}'
             f"<title>{escape(name)}</title></text>"
         )
         for i in range(k):
@@ -240,20 +255,21 @@ def heatmap(centers: dict[str, Any]) -> Markup:
             gap = 1.0 if gap is None else gap
             x, inner = label + i * cell, cell - 2
             seen = inner * (1 - gap)
-            shade = _shade(distance[i][j] / top)
             parts.append(
                 f"<g><title>{escape(name)}, cluster {i}: centre "
                 f"{number(centers['centers'][i][j])}, {percent(gap)} missing</title>"
-                f'<rect x="{x}" y="{y}" width="{seen:.1f}" height="{row - 2}" fill="{shade}"/>'
+                f'<rect x="{x}" y="{y}" width="{seen:.1f}" height="{row - 2}" '
+                f'fill="{_shade(distance[i][j] / top)}"/>'
                 f'<rect x="{x + seen:.1f}" y="{y}" width="{inner - seen:.1f}" height="{row - 2}" '
                 f'fill="url(#gap)"/></g>'
             )
     described = (
-        f"Heatmap of {len(names)} features by {k} clusters: centre minus reference, from "
+        f"Heatmap of {len(shown)} features by {k} clusters: centre minus reference, from "
         f"{number(-top)} to {number(top)}; the hatched part of a cell is missing."
     )
     svg = _svg("".join(parts), described, width, height)
-    return Markup(str(svg).replace("<svg ", f'<svg width="{width}" height="{height}" ', 1))
+    size = f'width="{width}" height="{height}" style="--least:{label + 26 * k}px" '
+    return Markup(str(svg).replace("<svg ", f"<svg {size}", 1))
 
 
 def _shade(level: float) -> str:
