@@ -19,6 +19,8 @@ from ._console import Console, fail
 from ._errors import UserError
 from ._job import Reading
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     name="mnarkmeans",
     add_completion=False,
@@ -38,6 +40,8 @@ def run(arguments: list[str]) -> int:
     try:
         command = typer.main.get_command(app)
         code = command.main(arguments, prog_name="mnarkmeans", standalone_mode=False)
+        if code == INTERRUPTED:  # newer typer answers Ctrl-C itself
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except UserError as error:
         fail(error, as_json)
@@ -50,7 +54,7 @@ def run(arguments: list[str]) -> int:
         return 2
     except (KeyboardInterrupt, typer.Abort):
         fail("interrupted; no file was left half-written", as_json)
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone; say nothing more to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -301,3 +305,23 @@ def demo(
     from ._demo import demo as work
 
     work(Console(quiet=quiet, as_json=as_json), output, force)
+
+
+@app.command(epilog="Example: [bold]mnarkmeans reproduce table1 --repetitions 5 -o paper/[/bold]")
+def reproduce(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME|all", help="figure1 to figure7, table1 to table3.")
+    ],
+    repetitions: Annotated[
+        int | None, typer.Option("--repetitions", min=1, help="Instead of the paper's number.")
+    ] = None,
+    output: opt.Out = Path("reproduction"),
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Number of processes.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version, for a look.")] = False,
+    quiet: opt.Quiet = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Compute the paper's figures and tables again; an interrupted run goes on where it stopped."""
+    from ._reproduce import reproduce as work
+
+    work(Console(quiet=quiet, as_json=as_json), names, repetitions, jobs, output, quick)

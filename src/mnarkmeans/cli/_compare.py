@@ -18,8 +18,8 @@ from ._console import Console
 from ._errors import UserError, one_line, unknown_name
 from ._fit import check_clusters
 from ._job import Prepared, Reading, fit_with_progress, prepare, tell_table
-from ._resume import Parts
 from ._results import RESULT_FILES, file_sum, summarise, write_results
+from ._resume import Parts
 
 OURS = "mnarkmeans"
 WORDS = {

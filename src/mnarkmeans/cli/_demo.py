@@ -21,8 +21,8 @@ from ._compare import FILES, OURS, WORDS, comparison_page, run_all, score, strip
 from ._console import Console
 from ._frames import ColumnChoice
 from ._job import Prepared, Reading, prepare, tell_table
-from ._resume import Parts
 from ._results import summarise, write_results
+from ._resume import Parts
 from ._tables import read_table
 
 KINDS, CELLS, GENES = 4, 600, 60
@@ -83,10 +83,10 @@ def _without_gaps(complete: np.ndarray, kind: np.ndarray) -> dict[str, Any]:
 
 def _write(folder, job: Prepared, estimator, summary, reading, results, kind) -> None:
     page = comparison_page(results[:-1], kind)
-    page["rows"].append(["k-means on the complete table, which nobody has",
-                         *(round(results[-1][name], 4) for name in ("cer", "ari")), ""])  # fmt: skip
+    numbers = [round(results[-1][name], 4) for name in ("cer", "ari")]
+    page["rows"].append(["k-means on the complete table, which nobody has", *numbers, ""])
     page["text"] = (
-        "600 simulated cells of four kinds. Small values are the likeliest to be missing, and every "
+        "600 simulated cells of four kinds. Small values are the likeliest to be missing, and each "
         "cell is read to its own depth. " + page["text"]
     )
     write_results(

@@ -102,6 +102,9 @@ def table_from_frame(frame: Any, choice: ColumnChoice, missing_codes: tuple[str,
                 columns[name] = values
         if reason is not None and name != id_column:
             left_out.append((name, reason))
+    if not columns and choice.only:
+        some = sorted(choice.only)[0]
+        raise UserError(f"the table has none of the model's columns, such as {some!r}")
     if not columns:
         raise UserError(_no_numbers(left_out))
     values = np.column_stack(list(columns.values()))

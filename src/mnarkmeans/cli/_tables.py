@@ -169,7 +169,8 @@ def _from_numpy(path: Path, choice: ColumnChoice, kind: str) -> Table:
 
 
 def _load_npz(path: Path) -> Any:
-    with np.load(path, allow_pickle=False) as archive:
+    # Opened here: numpy forgets to close a file that turns out to be damaged.
+    with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
         names = archive.files
         if "format" not in names:
             if len(names) != 1:

@@ -249,6 +249,7 @@ def read_text(
             na_values=list(MISSING_WORDS + missing_codes),
             skipinitialspace=True,
             low_memory=False,
+            float_precision="round_trip",  # the default parser may miss the last bit
             compression="gzip" if path.suffix.lower() == ".gz" else None,
         )
     except pd.errors.ParserError as error:

@@ -1,0 +1,57 @@
+"""`mnarkmeans reproduce`: the paper's figures and tables, resumed where they stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .._extras import require
+from . import _output
+from ._console import Console
+from ._errors import UserError, one_line, unknown_name
+
+
+def reproduce(
+    console: Console,
+    names: list[str],
+    repetitions: int | None,
+    jobs: int | None,
+    out: Path,
+    quick: bool,
+) -> None:
+    """Run experiments one after the other; finished repetitions are kept in results.csv."""
+    require("pandas", "cli")
+    require("matplotlib", "plot")
+    from ..paper import EXPERIMENTS, run
+
+    wanted = list(EXPERIMENTS) if names == ["all"] else names
+    for name in wanted:
+        if name not in EXPERIMENTS:
+            raise unknown_name("experiment", name, ["all", *EXPERIMENTS])
+    _output.check_folder(out, [], force=True)
+    folders = {}
+    for name in wanted:
+        folders[name] = _one(console, run, name, repetitions, jobs, out, quick)
+    console.result({"output": {name: str(folder) for name, folder in folders.items()}})
+
+
+def _one(console: Console, run, name, repetitions, jobs, out: Path, quick: bool) -> Path:
+    begun = []
+    steps = None
+
+    def progress(_: str, done: int, total: int, left: float) -> None:
+        nonlocal steps
+        if steps is None:
+            begun.append(console.steps(name, total, brief=total > 20))
+            steps = begun[0].__enter__()
+        steps("")
+
+    try:
+        with _output.told(out):
+            folder = run(name, repetitions, jobs, out, quick, progress)[name]
+    except (ValueError, FileNotFoundError) as error:
+        raise UserError(one_line(error)) from error
+    finally:
+        for bar in begun:
+            bar.__exit__(None, None, None)
+    console.say(f"{name}: written to {folder}; open {folder / 'comparison.md'}")
+    return folder
