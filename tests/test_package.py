@@ -14,8 +14,10 @@ OPTIONAL = [
 def test_public_names():
     assert set(mnarkmeans.__all__) == {
         "MNARKMeans",
+        "MNARKMeansCV",
         "MiniBatchMNARKMeans",
         "MissingDataWarning",
+        "SelectionWarning",
         "__version__",
     }
 

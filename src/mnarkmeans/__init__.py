@@ -2,8 +2,16 @@
 
 from ._estimator import MNARKMeans
 from ._minibatch import MiniBatchMNARKMeans
+from ._selection import MNARKMeansCV, SelectionWarning
 from ._validation import MissingDataWarning
 
 __version__ = "0.1.0"
 
-__all__ = ["MNARKMeans", "MiniBatchMNARKMeans", "MissingDataWarning", "__version__"]
+__all__ = [
+    "MNARKMeans",
+    "MNARKMeansCV",
+    "MiniBatchMNARKMeans",
+    "MissingDataWarning",
+    "SelectionWarning",
+    "__version__",
+]

@@ -271,18 +271,20 @@ def run_starts(
     tol: float,
     threads: int,
     progress: Callable[[Batch], None] | None = None,
+    slice_size: int | None = None,
 ) -> Batch:
     """Run the starts ``centers`` (R, k, p), each with its own ``lam`` (R,), to their ends.
 
     Small tables: slices of starts go to the threads, each slice in one compiled call. Larger ones:
     as many starts as memory allows run side by side, the threads share the rows. Neither cut
     depends on the number of threads. ``progress`` is called with every finished batch.
+    ``slice_size``: starts of one compiled call, where the caller has threads busy elsewhere.
     """
     n_starts, k, p = centers.shape
     solve = ALGORITHMS[algorithm]
     resident = len(observed.slabs()) == 1
     if resident:
-        size = max(4, -(-n_starts // 16))
+        size = slice_size or max(4, -(-n_starts // 16))
     else:
         size = max(1, BYTES_OF_LABELS // (4 * observed.n_rows))
 

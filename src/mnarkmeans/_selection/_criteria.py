@@ -1,0 +1,169 @@
+"""Criteria: from the evidence to one lam.
+
+paper       share of row pairs that two fits to thirds of the rows judge differently in the third
+            third; the least wins, unless it is the largest candidate: then the smallest lam whose
+            mean is below (last mean + last sd). The authors' rule.
+subsample   1 - adjusted Rand index of two fits to 80 % of the rows on the rows they share; the
+            least wins.
+consensus   1 - correlation of a candidate's partition of all rows with the frequency at which rows
+            fall together over all subsample fits of all candidates; the middle of the best plateau.
+heldout     loss of the rows that a fit has not seen, measured with one penalty for all candidates
+            (the likelihood's); halfway between its minimum and the largest lam that is not worse
+            by more than one standard deviation over the splits. Partitions that a larger lam makes
+            far more reproducible win over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ._agreement import disagreement, pairwise_adjusted_rand, spread
+from ._evidence import Evidence
+
+SHARE_OF_ROWS = 0.8
+FAR_MORE_REPRODUCIBLE = 0.2  # adjusted Rand index
+TOLERANCE_OF_PLATEAU = 1e-3
+MOST_ROWS_OF_CONSENSUS = 1500
+
+
+class Verdict(NamedTuple):
+    """What a criterion says of the candidates of one k."""
+
+    instability: np.ndarray  # (splits or pairs, G)
+    choice: int
+
+
+def instability_of_thirds(evidence: Evidence) -> np.ndarray:
+    """(n_splits, G) disagreement on the rows of the third part."""
+    n_splits = len(evidence.labels) // 2
+    out = np.empty((n_splits, len(evidence.lams)))
+    for b in range(n_splits):
+        third = ~(evidence.inside[b] | evidence.inside[n_splits + b])
+        for g in range(len(evidence.lams)):
+            first, second = evidence.labels[b, :, g], evidence.labels[n_splits + b, :, g]
+            out[b, g] = disagreement(first, second, third, evidence.k)
+    return out
+
+
+def instability_of_subsamples(evidence: Evidence) -> np.ndarray:
+    """(pairs, G)."""
+    return 1.0 - pairwise_adjusted_rand(evidence.labels, evidence.inside, evidence.k)
+
+
+def usable(evidence: Evidence) -> np.ndarray:
+    """Candidates whose fits kept k clusters; all, if none did."""
+    kept = evidence.smallest_share > 0
+    return kept if kept.any() else np.ones_like(kept)
+
+
+def _least(values: np.ndarray, allowed: np.ndarray) -> int:
+    return int(np.argmin(np.where(allowed, values, np.inf)))
+
+
+def _smallest_within_one_error(instability: np.ndarray, choice: int, allowed: np.ndarray) -> int:
+    mean = instability.mean(axis=0)
+    error = spread(instability)[choice] / np.sqrt(len(instability))
+    return int(np.flatnonzero(allowed & (mean <= mean[choice] + error))[0])
+
+
+def paper(evidence: Evidence, full_labels: np.ndarray | None, one_error: bool) -> Verdict:
+    instability = instability_of_thirds(evidence)
+    mean = instability.mean(axis=0)
+    choice = int(np.argmin(mean))
+    last = len(mean) - 1
+    if choice == last and last > 0:
+        below = mean < mean[last] + spread(instability)[last]
+        choice = int(np.argmax(below)) if below.any() else last
+    if one_error:
+        choice = _smallest_within_one_error(instability, choice, np.ones(len(mean), bool))
+    return Verdict(instability, choice)
+
+
+def subsample(evidence: Evidence, full_labels: np.ndarray | None, one_error: bool) -> Verdict:
+    instability = instability_of_subsamples(evidence)
+    allowed = usable(evidence)
+    choice = _least(instability.mean(axis=0), allowed)
+    if one_error:
+        choice = _smallest_within_one_error(instability, choice, allowed)
+    return Verdict(instability, choice)
+
+
+def consensus(evidence: Evidence, full_labels: np.ndarray, one_error: bool) -> Verdict:
+    correlation = consensus_correlation(evidence, full_labels)
+    allowed = usable(evidence)
+    correlation = np.where(allowed, correlation, -1.0)
+    best = int(np.argmax(correlation))
+    low = high = best
+    while low > 0 and correlation[low - 1] >= correlation[best] - TOLERANCE_OF_PLATEAU:
+        low -= 1
+    while (
+        high + 1 < len(correlation)
+        and correlation[high + 1] >= correlation[best] - TOLERANCE_OF_PLATEAU
+    ):
+        high += 1
+    choice = low if one_error else (low + high) // 2
+    return Verdict(np.tile(1.0 - correlation, (2, 1)), choice)
+
+
+def consensus_correlation(evidence: Evidence, full_labels: np.ndarray) -> np.ndarray:
+    """(G,) correlation of together-in-the-candidate with how often rows fall together at all."""
+    n = min(full_labels.shape[0], MOST_ROWS_OF_CONSENSUS)
+    together, seen = np.zeros((n, n)), np.zeros((n, n))
+    for labels, inside in zip(evidence.labels, evidence.inside, strict=True):
+        rows = np.flatnonzero(inside[:n])
+        block = np.zeros((len(rows), len(rows)))
+        for own in labels[rows].T:
+            block += own[:, None] == own[None, :]
+        together[np.ix_(rows, rows)] += block
+        seen[np.ix_(rows, rows)] += labels.shape[1]
+    pairs = np.triu_indices(n, 1)
+    known = seen[pairs] > 0
+    frequency = together[pairs][known] / seen[pairs][known]
+    out = np.full(full_labels.shape[1], -1.0)
+    for g, own in enumerate(full_labels[:n].T):
+        same = (own[:, None] == own[None, :])[pairs][known].astype(float)
+        if same.std() > 0 and frequency.std() > 0:
+            out[g] = np.corrcoef(same, frequency)[0, 1]
+    return out
+
+
+def heldout(evidence: Evidence, full_labels: np.ndarray | None, one_error: bool) -> Verdict:
+    instability = instability_of_subsamples(evidence)
+    allowed = usable(evidence)
+    loss = evidence.held_out
+    best = _least(loss.mean(axis=0), allowed)
+    worse = loss - loss[:, [best]]
+    margin = spread(worse)
+    if one_error:
+        margin = margin / np.sqrt(len(loss))
+    near = (worse.mean(axis=0) <= margin) & allowed & ~collapsing(evidence, best)
+    near[best] = True
+    if one_error:
+        return Verdict(instability, int(np.flatnonzero(near)[0]))
+    high = best
+    while high + 1 < len(near) and near[high + 1]:
+        high += 1
+    choice = (best + high + 1) // 2
+    stability = np.where(allowed, 1.0 - instability.mean(axis=0), -1.0)
+    steadiest = choice + int(np.argmax(stability[choice:]))
+    if stability[steadiest] > stability[choice] + FAR_MORE_REPRODUCIBLE:
+        choice = steadiest
+    return Verdict(instability, choice)
+
+
+def collapsing(evidence: Evidence, best: int) -> np.ndarray:
+    """(G,) candidates that leave a cluster next to no rows where the best one does not."""
+    n = evidence.labels.shape[1]
+    few = evidence.smallest_share < max(2.0, 0.05 * n / evidence.k)
+    return few & (not few[best])
+
+
+CRITERIA: dict[str, Callable[[Evidence, np.ndarray, bool], Verdict]] = {
+    "heldout": heldout,
+    "paper": paper,
+    "subsample": subsample,
+    "consensus": consensus,
+}

@@ -1,0 +1,382 @@
+"""MNARKMeansCV: fit parts of the data with every candidate, choose, refit.
+
+One evidence per k (`_evidence`), one verdict per criterion (`_criteria`); k itself is chosen by
+the stability of the lam chosen for it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from numbers import Integral
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.utils import check_random_state
+
+from .._auto import likelihood_choice
+from .._estimator import MNARKMeans
+from .._init import STARTS, content_order
+from .._model import CentersModel
+from .._observed import Observed
+from .._solvers import ALGORITHMS, assign_rows
+from .._validation import (
+    check_choice,
+    check_count,
+    check_enough_rows,
+    check_number,
+    observe,
+    read_table,
+)
+from ._agreement import cluster_stability, spread
+from ._criteria import CRITERIA, SHARE_OF_ROWS, Verdict, usable
+from ._evidence import Evidence, Settings, fit_part, gather, subsamples, thirds
+from ._grid import candidate_lams
+
+MOST_ROWS = 20_000  # beyond, parts of a sample say as much as parts of the whole
+SPLITS = {"paper": 10}
+SPLITS_OTHERWISE = 12
+SAME_STABILITY = 0.02  # adjusted Rand index: more clusters are taken when they are as stable
+
+
+class SelectionWarning(UserWarning):
+    """The choice of lam or k stands on weak ground."""
+
+
+class MNARKMeansCV(CentersModel):
+    """MNARKMeans that chooses lam, and the number of clusters, from the data.
+
+    Parameters
+    ----------
+    n_clusters : int or sequence of int, default=8
+        Number of clusters, or the numbers to choose from.
+    lams : "auto" or sequence of float, default="auto"
+        Candidates for lam. "auto": from 0 to 16, below and above 1, with the answer of the
+        likelihood (what ``MNARKMeans(lam="auto")`` takes) among them.
+    criterion : {"heldout", "consensus", "subsample", "paper"}, default="heldout"
+        "heldout": loss of rows left out of the fit, all candidates measured with the likelihood's
+        penalty, and reproducibility of the clusters. "subsample": reproducibility alone.
+        "consensus": agreement with what the fits of all candidates have in common. "paper": the
+        instability of the paper's authors, to the letter.
+    n_splits : int, default=None
+        Number of splits; None: 10 for "paper", otherwise 12.
+    n_init : int, default=10
+        Starts of every fit.
+    one_standard_error : bool, default=False
+        Take the smallest lam that is within one standard error of the best.
+    reference, missing_values, max_iter, tol, algorithm
+        As for MNARKMeans.
+    init : {"k-means++", "random"}, default="k-means++"
+        Starting centres.
+    random_state : int, RandomState instance or None, default=None
+        Seed of splits and starts; the same seed gives the same result for every ``n_jobs``.
+    n_jobs : int or None, default=None
+        Number of threads; None uses all cores.
+    verbose : int, default=0
+        Above 0, a line per finished split with the time left.
+
+    Attributes
+    ----------
+    lam_, n_clusters_ : float, int
+        The choice.
+    best_index_ : int
+        Its row in ``cv_results_``.
+    cv_results_ : dict of arrays, one entry per candidate
+        ``param_n_clusters``, ``param_lam``, ``mean_instability``, ``std_instability``,
+        ``rank_instability`` (1 is the most stable), ``mean_heldout_loss``, ``std_heldout_loss``
+        (NaN unless the criterion asks for them), ``smallest_cluster`` (rows of the smallest
+        cluster, in the median split), ``mean_fit_time``, ``chosen_for_k`` (the criterion's choice
+        for this number of clusters).
+    stability_ : ndarray of shape (n_clusters_,)
+        For each cluster, how much of it is found again when rows are left out (mean Jaccard
+        similarity): near 1 is solid, below about 0.5 it dissolves.
+    missingness_ : Missingness
+        The likelihood's view of the gaps, when it was asked for ("heldout", or ``lams="auto"``).
+    cluster_centers_, labels_, inertia_, n_iter_, loss_path_, start_losses_, reference_, \
+n_features_in_, feature_names_in_
+        Of the refit with the choice, as for MNARKMeans.
+
+    Notes
+    -----
+    Tables of more than 20,000 rows are judged by a sample of that size; the refit takes all rows.
+    Among several numbers of clusters the largest wins whose clusters are as reproducible as those
+    of the best.
+
+    Examples
+    --------
+    >>> from mnarkmeans import MNARKMeansCV
+    >>> from mnarkmeans.datasets import make_gaussian_clusters
+    >>> data = make_gaussian_clusters(150, 3, 3, separation=6.0, random_state=0)
+    >>> model = MNARKMeansCV([2, 3, 4], n_splits=4, n_init=3, random_state=0).fit(data.data)
+    >>> model.n_clusters_
+    3
+    >>> bool((model.stability_ > 0.8).all())
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        lams="auto",
+        criterion="heldout",
+        n_splits=None,
+        n_init=10,
+        one_standard_error=False,
+        reference=0.0,
+        missing_values=math.nan,
+        init="k-means++",
+        max_iter=300,
+        tol=1e-5,
+        algorithm="auto",
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.n_clusters = n_clusters
+        self.lams = lams
+        self.criterion = criterion
+        self.n_splits = n_splits
+        self.n_init = n_init
+        self.one_standard_error = one_standard_error
+        self.reference = reference
+        self.missing_values = missing_values
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.algorithm = algorithm
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Choose lam (and k), then fit all rows with the choice.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            As for MNARKMeans; gaps allowed.
+        y : ignored
+        sample_weight : array of shape (n_samples,), default=None
+            Weight of each row in fits and held-out loss.
+
+        Returns
+        -------
+        self : MNARKMeansCV
+        """
+        ks, lams = self._check_parameters()
+        table = read_table(self, X, reset=True)
+        observed = observe(
+            table,
+            missing_values=self.missing_values,
+            reference=self.reference,
+            sample_weight=sample_weight,
+            threads=self._threads(),
+            warn=True,
+            names=getattr(self, "feature_names_in_", None),
+        )
+        check_enough_rows(observed, max(ks))
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        judged = self._judged(observed)
+        progress = _Progress(len(ks) * self._n_parts(), bool(self.verbose))
+        trials = [self._try(judged, k, lams, seed, progress) for k in ks]
+        best = _choose_k([trial.stability for trial in trials])
+        chosen = trials[best]
+        self.n_clusters_ = chosen.evidence.k
+        self.lam_ = float(chosen.evidence.lams[chosen.verdict.choice])
+        self._keep_results(trials, best)
+        if chosen.missingness is not None:
+            self.missingness_ = chosen.missingness
+        self._refit(observed, X, seed)
+        self._keep_stability(judged, chosen)
+        self._warn(chosen, given=not isinstance(self.lams, str))
+        return self
+
+    # ------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> tuple[list[int], np.ndarray | None]:
+        many = not isinstance(self.n_clusters, (Integral, str))
+        ks = list(self.n_clusters) if many else [self.n_clusters]
+        if not ks:
+            raise ValueError("n_clusters is empty; give one number or several to choose from.")
+        ks = sorted({check_count("n_clusters", k) for k in ks})
+        if isinstance(self.lams, str):
+            check_choice("lams", self.lams, ("auto",), ", or a sequence of numbers >= 0")
+            lams = None
+        else:
+            lams = np.unique([check_number("lams", lam) for lam in np.ravel(self.lams).tolist()])
+            if len(lams) == 0:
+                raise ValueError("lams is empty; give candidates >= 0, or 'auto'.")
+        check_choice("criterion", self.criterion, tuple(CRITERIA))
+        if self.n_splits is not None:
+            check_count("n_splits", self.n_splits, least=2)
+        check_count("n_init", self.n_init)
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol)
+        check_choice("algorithm", self.algorithm, ("auto", *ALGORITHMS))
+        check_choice("init", self.init, tuple(STARTS))
+        return ks, lams
+
+    def _n_parts(self) -> int:
+        splits = self.n_splits or SPLITS.get(self.criterion, SPLITS_OTHERWISE)
+        return 2 * splits if self.criterion == "paper" else splits
+
+    def _judged(self, observed: Observed) -> Observed:
+        """The rows that are split: those that count, and not more than are needed."""
+        counting = observed.weights > 0
+        if counting.sum() > MOST_ROWS:
+            order = content_order(observed, self._threads())
+            return observed.take(np.sort(order[counting[order]][:MOST_ROWS]))
+        return observed if counting.all() else observed.take(np.flatnonzero(counting))
+
+    def _settings(self, report=None) -> Settings:
+        return Settings(
+            self.init, self.n_init, self.max_iter, float(self.tol), self._threads(), report
+        )
+
+    def _try(self, judged: Observed, k: int, lams, seed: int, progress: _Progress) -> _Trial:
+        """Evidence and verdict for one k."""
+        rng = np.random.RandomState(seed)
+        missingness = None
+        if lams is None or self.criterion == "heldout":
+            starts = STARTS[self.init](judged, self.n_init, k, rng, self._threads())
+            missingness = likelihood_choice(
+                judged, starts, max_iter=self.max_iter, tol=float(self.tol),
+                threads=self._threads(),
+            )  # fmt: skip
+        if lams is None:
+            has_gaps = missingness.share_at_random > 0 or missingness.lam_star > 0
+            lams = candidate_lams(missingness.lam, has_gaps)
+        n, n_parts = judged.n_rows, self._n_parts()
+        if self.criterion == "paper":
+            parts = thirds(n, n_parts // 2, rng)
+        else:
+            parts = subsamples(n, n_parts, SHARE_OF_ROWS, rng)
+        _check_parts(parts, k, n)
+        evidence = gather(
+            judged, k, lams, parts, rng.randint(np.iinfo(np.int32).max, size=n_parts),
+            self._settings(progress.step),
+            held_out_lam=missingness.lam if self.criterion == "heldout" else None,
+        )  # fmt: skip
+        full_labels = None
+        if self.criterion == "consensus":
+            centers = fit_part(judged, k, lams, seed, self._settings(), self._threads())
+            full_labels = assign_rows(judged, centers, lams, self._threads())
+        verdict = CRITERIA[self.criterion](evidence, full_labels, bool(self.one_standard_error))
+        return _Trial(evidence, verdict, missingness)
+
+    def _keep_results(self, trials: list[_Trial], best: int) -> None:
+        columns: dict[str, list[np.ndarray]] = {}
+        for trial in trials:
+            for name, values in trial.columns().items():
+                columns.setdefault(name, []).append(values)
+        self.cv_results_ = {name: np.concatenate(parts) for name, parts in columns.items()}
+        ranks = rankdata(self.cv_results_["mean_instability"], method="min")
+        self.cv_results_["rank_instability"] = ranks.astype(np.int64)
+        before = sum(len(trial.evidence.lams) for trial in trials[:best])
+        self.best_index_ = before + trials[best].verdict.choice
+
+    def _refit(self, observed: Observed, X, seed: int) -> None:
+        model = MNARKMeans(
+            self.n_clusters_, lam=self.lam_, init=self.init, n_init=self.n_init,
+            max_iter=self.max_iter, tol=self.tol, algorithm=self.algorithm, random_state=seed,
+            n_jobs=self.n_jobs, verbose=self.verbose,
+        )  # fmt: skip
+        starts = model._starts(observed, X)
+        model._keep(observed, model._solve(observed, starts, self.lam_), self.lam_)
+        for name in ("cluster_centers_", "labels_", "inertia_", "n_iter_", "loss_path_",
+                     "start_losses_", "reference_"):  # fmt: skip
+            setattr(self, name, getattr(model, name))
+
+    def _keep_stability(self, judged: Observed, chosen: _Trial) -> None:
+        centers = self.cluster_centers_.astype(np.float64)[None]
+        labels = assign_rows(judged, centers, np.array([self.lam_]), self._threads())[:, 0]
+        own = chosen.evidence.labels[:, :, chosen.verdict.choice]
+        self.stability_ = cluster_stability(labels, own, chosen.evidence.inside, self.n_clusters_)
+
+    def _warn(self, chosen: _Trial, given: bool) -> None:
+        lams, choice = chosen.evidence.lams, chosen.verdict.choice
+        mean = chosen.verdict.instability.mean(axis=0)
+        error = spread(chosen.verdict.instability) / np.sqrt(self._n_parts())
+        edge = choice == len(lams) - 1 or (choice == 0 and lams[0] > 0)
+        if len(lams) > 2 and self.n_clusters_ > 1 and np.ptp(mean) <= error.min():
+            warnings.warn(
+                f"All candidates for lam are equally unstable (instability {mean.min():.3f} to "
+                f"{mean.max():.3f}); reproducibility does not say which one to take.",
+                SelectionWarning, stacklevel=3,
+            )  # fmt: skip
+        elif given and len(lams) > 1 and edge:
+            warnings.warn(
+                f"lam={self.lam_:g} lies at the edge of the candidates ({lams[0]:g} to "
+                f"{lams[-1]:g}); extend lams beyond it.",
+                SelectionWarning, stacklevel=3,
+            )  # fmt: skip
+        if not usable(chosen.evidence)[choice] or chosen.evidence.smallest_share[choice] == 0:
+            warnings.warn(
+                f"With lam={self.lam_:g} clusters collapse: fits to parts of the rows do not keep "
+                f"{self.n_clusters_} clusters. Try smaller lams or fewer clusters.",
+                SelectionWarning, stacklevel=3,
+            )  # fmt: skip
+
+
+class _Trial:
+    """One k: the evidence, the verdict on it, and what the likelihood said."""
+
+    def __init__(self, evidence: Evidence, verdict: Verdict, missingness):
+        self.evidence, self.verdict, self.missingness = evidence, verdict, missingness
+
+    @property
+    def stability(self) -> float:
+        """1 - instability of the choice; one cluster is trivially stable and says nothing."""
+        if self.evidence.k == 1:
+            return -math.inf
+        return 1.0 - float(self.verdict.instability[:, self.verdict.choice].mean())
+
+    def columns(self) -> dict[str, np.ndarray]:
+        evidence, instability = self.evidence, self.verdict.instability
+        size = len(evidence.lams)
+        held_out = evidence.held_out
+        return {
+            "param_n_clusters": np.full(size, evidence.k),
+            "param_lam": evidence.lams.copy(),
+            "mean_instability": instability.mean(axis=0),
+            "std_instability": spread(instability),
+            "mean_heldout_loss": held_out.mean(axis=0),
+            "std_heldout_loss": spread(held_out),
+            "smallest_cluster": evidence.smallest_share,
+            "mean_fit_time": np.full(size, evidence.seconds.mean()),
+            "std_fit_time": np.full(size, evidence.seconds.std()),
+            "chosen_for_k": np.arange(size) == self.verdict.choice,
+        }
+
+
+class _Progress:
+    """A line per finished part, with the time left."""
+
+    def __init__(self, total: int, loud: bool):
+        self.total, self.loud, self.done, self.begin = total, loud, 0, time.perf_counter()
+
+    def step(self) -> None:
+        self.done += 1
+        if self.loud:
+            spent = time.perf_counter() - self.begin
+            left = spent / self.done * (self.total - self.done)
+            print(f"fit {self.done}/{self.total}: {spent:.1f} s spent, about {left:.1f} s left")
+
+
+def _choose_k(stability: list[float]) -> int:
+    """The last (largest k) that is as stable as the best."""
+    values = np.array(stability)
+    if not np.isfinite(values).any():
+        return 0
+    return int(np.flatnonzero(values >= values.max() - SAME_STABILITY)[-1])
+
+
+def _check_parts(parts: np.ndarray, k: int, n: int) -> None:
+    smallest = int(parts.sum(axis=1).min())
+    if smallest < k:
+        raise ValueError(
+            f"n_samples={n} usable rows are too few to choose with n_clusters={k}: a part of them "
+            f"has only {smallest} rows. Ask for fewer clusters, or use MNARKMeans."
+        )
