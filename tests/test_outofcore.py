@@ -1,0 +1,94 @@
+"""Tables on disk, read a block at a time, give the fit of the table in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+import mnarkmeans
+
+pytest.importorskip("dask.array")
+pd = pytest.importorskip("pandas")
+
+from mnarkmeans.dask import MNARKMeans, open_table  # noqa: E402 (needs dask)
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 4)) + 4.0 * rng.integers(0, 3, size=(500, 1))
+    X[rng.random(X.shape) < 0.25] = np.nan
+    return X[~np.isnan(X).all(axis=1)]
+
+
+def write(X, kind, folder):
+    if kind in ("npy", "npy by columns"):
+        np.save(folder / "t.npy", X if kind == "npy" else np.asfortranarray(X))
+        return folder / "t.npy"
+    if kind in ("parquet", "folder"):
+        frame = pd.DataFrame(X, columns=list("abcd")).assign(
+            name=[f"row {i}" for i in range(len(X))]
+        )
+        if kind == "parquet":
+            frame.to_parquet(folder / "t.parquet", row_group_size=120)
+            return folder / "t.parquet"
+        for number, rows in enumerate(np.array_split(np.arange(len(X)), 3)):
+            frame.iloc[rows].to_parquet(folder / f"part-{number}.parquet", index=False)
+        return folder
+    if kind == "zarr":
+        zarr = pytest.importorskip("zarr")
+        stored = zarr.open(
+            str(folder / "t.zarr"), mode="w", shape=X.shape, chunks=(90, 2), dtype="f8"
+        )
+        stored[:] = X
+        return folder / "t.zarr"
+    anndata = pytest.importorskip("anndata")
+    values = sparse.csr_matrix(np.nan_to_num(X)) if "sparse" in kind else X
+    table = anndata.AnnData(values, obs=pd.DataFrame(index=[f"cell {i}" for i in range(len(X))]),
+                            var=pd.DataFrame(index=list("abcd")))  # fmt: skip
+    if "layer" in kind:
+        table.layers["kept"] = values
+        table.X = np.zeros(X.shape)
+    table.write_h5ad(folder / "t.h5ad")
+    return folder / "t.h5ad"
+
+
+KINDS = ["npy", "npy by columns", "parquet", "folder", "zarr", "h5ad", "h5ad sparse",
+         "h5ad sparse layer"]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_file_gives_the_fit_of_memory(X, kind, tmp_path):
+    path = write(X, kind, tmp_path)
+    table = open_table(path, block_bytes=3000, layer="kept" if "layer" in kind else None)
+    start = np.nan_to_num(X[:3]) + np.arange(3)[:, None]
+    lazy = MNARKMeans(3, lam=0.6, init=start, persist=False).fit(table.X)
+    data = sparse.csr_array(np.nan_to_num(X)) if "sparse" in kind else X
+    memory = mnarkmeans.MNARKMeans(3, lam=0.6, init=start, algorithm="lloyd").fit(data)
+    assert table.X.numblocks[0] > 1
+    assert table.shape == X.shape
+    assert_allclose(lazy.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-10)
+    assert_array_equal(np.asarray(lazy.labels_), memory.labels_)
+
+
+def test_names_of_rows_and_features(X, tmp_path):
+    table = open_table(write(X, "folder", tmp_path), id_column="name")
+    assert table.features == list("abcd")
+    assert table.ids(165, 170) == [f"row {i}" for i in range(165, 170)]
+    assert open_table(tmp_path).left_out[0][0] == "name"
+    assert open_table(tmp_path).ids(0, 2) == ["1", "2"]
+
+
+def test_files_that_cannot_be_read(X, tmp_path):
+    with pytest.raises(ValueError, match=r"is no .npy"):
+        open_table(tmp_path / "table.xyz")
+    np.save(tmp_path / "cube.npy", np.zeros((2, 2, 2)))
+    with pytest.raises(ValueError, match="3-dimensional"):
+        open_table(tmp_path / "cube.npy")
+    path = write(X, "parquet", tmp_path)
+    with pytest.raises(ValueError, match="no column 'id'"):
+        open_table(path, id_column="id")
+    with pytest.raises(ValueError, match="layer is for"):
+        open_table(path, layer="counts")
