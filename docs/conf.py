@@ -13,7 +13,7 @@ import matplotlib  # noqa: E402
 
 matplotlib.use("Agg")
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs" / "_ext")]
 
 import mnarkmeans  # noqa: E402
 
@@ -30,6 +30,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "page_output",
 ]
 exclude_patterns = ["_build", "**/README.txt", "sg_execution_times.rst", "auto_examples/*.ipynb"]
 suppress_warnings = ["config.cache"]  # functions among the settings of the gallery

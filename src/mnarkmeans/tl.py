@@ -305,7 +305,7 @@ def _file_results(adata, key: str, model, X, used, params: dict, *, in_genes: bo
 
 def _writable(params: dict) -> dict:
     """What an h5ad file can hold: numbers, strings and arrays; None is left out."""
-    kept = {}
+    kept: dict[str, Any] = {}
     for name, value in params.items():
         if isinstance(value, bool | int | float | str | np.number):
             kept[name] = value
