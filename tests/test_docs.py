@@ -6,7 +6,7 @@ block leaves it out.
 """
 
 import doctest
-import importlib.util
+import importlib
 import inspect
 import pkgutil
 import re
@@ -47,12 +47,6 @@ def commands(text):
 
 
 def run_command(arguments, monkeypatch):
-    if arguments == ["demo"] and not importlib.util.find_spec("mnarkmeans.cli._demo"):
-        pytest.xfail("the demo is not there yet")
-    _run_command(arguments, monkeypatch)
-
-
-def _run_command(arguments, monkeypatch):
     """In this process, so that nothing is compiled twice."""
     from mnarkmeans.__main__ import main
 
