@@ -168,6 +168,66 @@ def _steps(log1p, scale, center, max_missing, reference) -> dict[str, Any]:
     }
 
 
+@app.command(epilog="Example: [bold]mnarkmeans select cells.csv -k 2:8 -o result/[/bold]")
+def select(
+    data: opt.Data,
+    clusters: opt.ClusterRange,
+    output: opt.Out,
+    lams: Annotated[
+        str, typer.Option("--lams", metavar="auto|LIST", help="Candidates, such as 0,0.1,1,10.")
+    ] = "auto",
+    criterion: Annotated[
+        str | None, typer.Option("--criterion", help="How candidates are judged.")
+    ] = None,
+    splits: Annotated[
+        int | None, typer.Option("--splits", min=2, help="Number of splits of the rows.")
+    ] = None,
+    reference: opt.Reference = None,
+    starts: opt.Starts = 10,
+    seed: opt.Seed = 0,
+    jobs: opt.Jobs = None,
+    missing_value: opt.MissingValue = None,
+    id_column: opt.IdColumn = None,
+    columns: opt.Columns = None,
+    drop: opt.Drop = None,
+    transpose: opt.Transpose = False,
+    encoding: opt.Encoding = None,
+    delimiter: opt.Delimiter = None,
+    header: opt.Header = None,
+    layer: opt.Layer = None,
+    max_missing: opt.MaxMissing = None,
+    log1p: opt.Log1p = False,
+    scale: opt.Scale = "none",
+    center: opt.Center = False,
+    embedding: opt.Picture = "pca",
+    title: opt.Title = None,
+    force: opt.Force = False,
+    quiet: opt.Quiet = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Choose lam and the number of clusters; an interrupted run goes on where it stopped."""
+    from ._select import select as work
+
+    reading = Reading.of(
+        missing_value, columns, drop, id_column=id_column, transpose=transpose,
+        encoding=encoding, delimiter=delimiter, header=header, layer=layer,
+    )  # fmt: skip
+    params = {"lams": opt.parse_lams(lams), "n_init": starts, "random_state": seed, "n_jobs": jobs}
+    given = {"criterion": criterion, "n_splits": splits}
+    work(
+        Console(quiet=quiet, as_json=as_json),
+        data,
+        output,
+        reading,
+        clusters=opt.parse_clusters(clusters),
+        steps=_steps(log1p, scale, center, max_missing, reference),
+        params=params | {name: value for name, value in given.items() if value is not None},
+        embedding=embedding,
+        title=title,
+        force=force,
+    )
+
+
 @app.command(epilog="Example: [bold]mnarkmeans predict result/ new.csv -o labels.csv[/bold]")
 def predict(
     model: opt.Model,
