@@ -10,12 +10,16 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from command_server import CommandServer
+
+from mnarkmeans import MNARKMeansCV
+from mnarkmeans._selection import SelectionWarning
 
 FILES = {"labels.csv", "centers.csv", "summary.json", "model.json", "model.npz", "report.json",
          "report.html"}  # fmt: skip
@@ -218,6 +222,31 @@ def test_compare_with_and_without_output(server, tables, tmp_path):
     assert leftovers(tmp_path) == []
 
 
+def test_select_agrees_with_the_estimator(server, tables, tmp_path, frame):
+    done = server.run(
+        "select", tables / "t.csv", "-k", "2:3", "--lams", "0,0.5,2", "--splits", 3, "--starts", 3,
+        "--json", "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert {p.name for p in (tmp_path / "out").iterdir()} == FILES | {"selection.csv"}
+    search = MNARKMeansCV([2, 3], lams=[0, 0.5, 2], n_splits=3, n_init=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SelectionWarning)
+        search.fit(frame[list("abcde")])
+    assert (told["n_clusters"], told["lam"]) == (search.n_clusters_, search.lam_)
+    assert told["selection"]["best_index"] == search.best_index_
+    assert told["inertia"] == pytest.approx(search.inertia_)
+    candidates = rows(tmp_path / "out" / "selection.csv")
+    assert len(candidates) == 7
+    assert [r[-1] for r in candidates].count("True") == 1
+    labels = [int(r[1]) for r in rows(tmp_path / "out" / "labels.csv")[1:]]
+    assert labels == search.labels_.tolist()
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Found again" in page
+    assert "Instability" in page
+
+
 def test_reproduce_writes_and_resumes(server, tmp_path):
     arguments = ["reproduce", "table2", "--quick", "--repetitions", 1, "--jobs", 1, "-o", tmp_path]
     done = server.run(*arguments)
@@ -256,7 +285,7 @@ def test_without_its_extra_the_command_says_what_to_install():
 
 def test_help_has_examples(server):
     assert server.run("--help").code == 0
-    for verb in ("fit", "predict", "impute", "compare", "reproduce", "report"):
+    for verb in ("fit", "select", "predict", "impute", "compare", "reproduce", "report"):
         done = server.run(verb, "--help")
         assert done.code == 0
         assert "Example:" in done.out
@@ -342,6 +371,10 @@ MISTAKES = [
     (["impute", "good.csv", "good.csv", "-o", "l.csv"], "not a whole model file"),
     (["report", "."], "holds no report.json"),
     (["report", "none"], "there is no folder none"),
+    (["select", "good.csv", "-k", "5:2", "-o", "out"], "a range 2:8, not '5:2'"),
+    (["select", "good.csv", "-k", "2:9", "-o", "out"], "only 3 rows"),
+    (["select", "good.csv", "-k", "2", "--lams", "0,x", "-o", "out"], "one is 'x'"),
+    (["select", "good.csv", "-k", "2", "--criterion", "luck", "-o", "out"], "'luck'"),
     (["compare", "good.csv", "-k", "2", "--labels", "kind"], "no column called 'kind'"),
     (["compare", "good.csv", "-k", "2", "--methods", "magic"], "no method called 'magic'"),
 ]  # fmt: skip
@@ -473,6 +506,26 @@ def test_ctrl_c_while_fitting(tmp_path, large):
     assert process.returncode == 130
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_select_killed_goes_on_where_it_stopped(tmp_path, tables, server):
+    arguments = [
+        "select", tables / "t.csv", "-k", "2:4", "--lams", "0,0.5,2", "--splits", 3, "-o", "out",
+    ]  # fmt: skip
+    process = start(*arguments, cwd=tmp_path)
+    parts = tmp_path / ".mnarkmeans-parts-out"
+    wait_for(process, lambda: (parts / "k2.json").exists())
+    process.kill()
+    process.communicate()
+    assert not (tmp_path / "out").exists()
+    marked = json.loads((parts / "k2.json").read_text())
+    marked["part"]["results"]["mean_fit_time"] = [12345.0] * 3
+    (parts / "k2.json").write_text(json.dumps(marked))
+    done = server.run(*arguments, cwd=tmp_path)
+    assert done.code == 0, done.err
+    text = (tmp_path / "out" / "selection.csv").read_text()
+    assert text.count("12345.0") == 3
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
 def test_compare_killed_goes_on_where_it_stopped(tmp_path, tables, server):

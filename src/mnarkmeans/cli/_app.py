@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,7 +37,8 @@ app = typer.Typer(
 def run(arguments: list[str]) -> int:
     """Run one command; returns the exit code."""
     as_json = "--json" in arguments
-    signal.signal(signal.SIGTERM, _terminated)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminated)
     try:
         command = typer.main.get_command(app)
         code = command.main(arguments, prog_name="mnarkmeans", standalone_mode=False)

@@ -102,7 +102,9 @@ def run_all(
 ) -> tuple[list[dict[str, Any]], list[str], float]:
     """Ours first (it is also what the results folder holds), then the rivals."""
     notes, seconds = fit_with_progress(console, estimator, job.X)
-    results = [{"method": OURS, "labels": estimator.labels_, "seconds": seconds, "note": ""}]
+    results: list[dict[str, Any]] = [
+        {"method": OURS, "labels": estimator.labels_, "seconds": seconds, "note": ""}
+    ]
     k, seed = estimator.n_clusters, estimator.random_state
     with console.steps("comparing", len(rivals)) as step:
         for name in rivals:

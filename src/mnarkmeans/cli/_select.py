@@ -16,14 +16,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .. import MNARKMeans, MNARKMeansCV
-from .._selection._search import _choose_k
+from .._selection._search import CRITERIA, _choose_k
 from . import _output
 from ._console import Console
-from ._errors import UserError, one_line
+from ._errors import UserError, one_line, unknown_name
 from ._fit import check_clusters, check_embedding, tell_fit
 from ._job import Prepared, Reading, fit_with_progress, prepare, tell_table
-from ._resume import Parts
 from ._results import RESULT_FILES, file_sum, summarise, write_results
+from ._resume import Parts
 
 FILES = [*RESULT_FILES, "selection.csv"]
 
@@ -43,6 +43,8 @@ def select(
 ) -> None:
     """Judge every candidate, fit with the best, write the results."""
     check_embedding(embedding)
+    if params.get("criterion", "heldout") not in CRITERIA:
+        raise unknown_name("criterion", params["criterion"], CRITERIA)
     _output.check_folder(out, FILES, force)
     job = prepare(reading.read(data), **steps)
     check_clusters(clusters[-1], job)
