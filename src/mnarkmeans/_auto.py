@@ -57,7 +57,8 @@ def first_fits(
 
 def sample_rows(observed: Observed, fewest: int, threads: int) -> Observed:
     """Rows that count, at most about ENTRIES_OF_SAMPLE entries of them (the whole, if small)."""
-    entries = observed.source.nnz if observed.is_sparse else observed.source.size
+    source = observed.source
+    entries = source.size if isinstance(source, np.ndarray) else source.nnz
     wanted = max(fewest, ENTRIES_OF_SAMPLE * observed.n_rows // max(entries, 1))
     counting = observed.weights > 0
     if counting.sum() <= wanted:

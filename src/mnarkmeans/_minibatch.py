@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -239,7 +240,7 @@ feature_names_in_
         """Starting centres and lam; sums of nothing."""
         k, p = self.n_clusters, sample.n_features
         starts = self._starts(sample, X)
-        options = dict(max_iter=300, tol=1e-4, threads=self._threads())
+        options: dict[str, Any] = {"max_iter": 300, "tol": 1e-4, "threads": self._threads()}
         if self.lam == "auto":
             self.missingness_ = likelihood_choice(sample, starts, **options)
             self.lam_ = self.missingness_.lam
@@ -256,7 +257,8 @@ feature_names_in_
         self._stats: Stats = zero_stats(1, k, p)
         self._dtype = sample.dtype
         self._proving = np.zeros(k, np.int64)  # batches since each centre was put where it is
-        self.n_iter_, self.n_rows_seen_, self._path = 0, 0.0, []
+        self.n_iter_, self.n_rows_seen_ = 0, 0.0
+        self._path: list[float] = []
 
     def _is_given(self) -> bool:
         return not isinstance(self.init, str) and not callable(self.init)

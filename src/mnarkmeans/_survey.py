@@ -26,8 +26,8 @@ def _tally_row(block, i, w, counts, sums, least, most):
             for j in range(counts.shape[0]):
                 v = np.float64(values[i, j])
                 seen = (v == v) & (v != missing)
-                seen_entries += np.int64(seen)
-                strange += np.int64(np.abs(v) == np.inf)
+                seen_entries += int(seen)
+                strange += int(np.abs(v) == np.inf)
                 counts[j] += w if seen else 0.0
                 sums[j] += w * v if seen else 0.0
                 if w > 0.0:
@@ -42,7 +42,7 @@ def _tally_row(block, i, w, counts, sums, least, most):
             strange = 0
             for e in range(block.indptr[i], block.indptr[i + 1]):
                 j, v = block.indices[e], np.float64(block.data[e])
-                strange += np.int64(np.abs(v) == np.inf)
+                strange += int(np.abs(v) == np.inf)
                 counts[j] += w
                 sums[j] += w * v
                 if w > 0.0:

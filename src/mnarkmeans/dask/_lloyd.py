@@ -50,7 +50,9 @@ def run(
     """Run the starts to their ends, from their beginning or from the checkpoint."""
     it, active = 0, np.arange(len(starts.lam))
     seen = np.zeros(len(starts.lam), np.uint64)
-    found = checkpoints.load(checkpoint.path, checkpoint.problem) if checkpoint.resume else None
+    found = None
+    if checkpoint.path is not None and checkpoint.resume:
+        found = checkpoints.load(checkpoint.path, checkpoint.problem)
     if found is not None:
         it, active, seen = checkpoints.restore(starts, found)
     while len(active) and it < starts.max_iter:

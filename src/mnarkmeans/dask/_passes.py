@@ -142,12 +142,11 @@ def look_closer(piece: Piece, candidates: np.ndarray, n_known: int, means: np.nd
     candidates from ``n_known`` on are new, if the piece remembers the others.
     """
     memo = piece.memo
-    known = memo.nearest is not None and memo.n_candidates == n_known
-    start = n_known if known else 0
+    start = n_known if memo.n_candidates == n_known else 0
     zero = np.zeros(len(means))
     new = np.ascontiguousarray(candidates[start:] - means)[None]
     labels, values = _nearest(piece, means, new, np.ones(1), zero)
-    if known:
+    if start and memo.nearest is not None and memo.closest is not None:
         closer = values < memo.nearest
         labels = np.where(closer, labels + start, memo.closest)
         values = np.where(closer, values, memo.nearest)

@@ -52,9 +52,9 @@ class Pieces:
     def reduce(self, work: Callable, merge: Callable, *common: Any) -> Any:
         """merge of [work(piece, number of its first row, *common) for every piece]."""
         delayed = require("dask", "dask").delayed
-        common = [_literal(value) for value in common]
+        literals = [_literal(value) for value in common]
         parts = [
-            delayed(work, pure=False)(piece, int(first), *common)
+            delayed(work, pure=False)(piece, int(first), *literals)
             for piece, first in zip(self.lazy, self.firsts, strict=False)
         ]
         return compute(_tree(parts, merge))[0]
