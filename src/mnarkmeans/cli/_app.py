@@ -114,6 +114,7 @@ def fit(
     max_iter: opt.MaxIter = 300,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = None,
+    scheduler: opt.Scheduler = None,
     missing_value: opt.MissingValue = None,
     id_column: opt.IdColumn = None,
     columns: opt.Columns = None,
@@ -157,6 +158,7 @@ def fit(
         embedding=embedding,
         title=title,
         force=force,
+        scheduler=scheduler,
     )
 
 

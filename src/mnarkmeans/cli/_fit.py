@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import MNARKMeans
+from .._outofcore import needs_blocks
 from . import _output
 from ._console import Console
 from ._errors import UserError
@@ -24,10 +25,20 @@ def fit(
     embedding: str,
     title: str | None,
     force: bool,
+    scheduler: str | None = None,
 ) -> None:
-    """Cluster a table and write the results."""
+    """Cluster a table and write the results; in blocks if it is too large for memory."""
     check_embedding(embedding)
     _output.check_folder(out, RESULT_FILES, force)
+    if scheduler is not None or needs_blocks(data, reading.layer):
+        from ._fit_blocks import fit_blocks
+
+        summary = fit_blocks(
+            console, data, out, reading, steps=steps, params=params, embedding=embedding,
+            title=title, force=force, scheduler=scheduler,
+        )  # fmt: skip
+        tell_fit(console, summary, out)
+        return
     table = reading.read(data)
     job = prepare(table, **steps)
     check_clusters(params["n_clusters"], job)

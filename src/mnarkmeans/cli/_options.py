@@ -22,7 +22,11 @@ _read, _prepare = _panel("Reading the table"), _panel("Preparing it")
 _model, _out = _panel("The model"), _panel("Output")
 
 Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="CSV, TSV (also .gz), .parquet, .npy, .npz, .h5ad.")
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="CSV, TSV (also .gz), .parquet (or a folder of them), .npy, .npz, .h5ad, .zarr.",
+    ),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder written by fit or select.")]
 
@@ -117,6 +121,16 @@ Starts = Annotated[int, _model("--starts", min=1, help="Number of starts; the be
 MaxIter = Annotated[int, _model("--max-iter", min=1, help="Most iterations of a start.")]
 Seed = Annotated[int, _model("--seed", min=0, help="The same seed gives the same result.")]
 Jobs = Annotated[int | None, _model("--jobs", min=1, help="Number of threads (else all cores).")]
+
+Scheduler = Annotated[
+    str | None,
+    _model(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="A running Dask cluster to fit on, such as tcp://host:8786; its workers must see the "
+        "table under the same path.",
+    ),
+]
 
 _folder = partial(_out, "-o", "--output", metavar="OUT", help="Folder to write to.")
 Out = Annotated[Path, _folder()]

@@ -91,6 +91,10 @@ default="k-means||"
         Lazy; computed from X when asked for.
     inertia_ : float
         The penalised loss, by direct differences.
+    cluster_sizes_ : ndarray of shape (n_clusters,)
+        Rows in each cluster.
+    missing_share_ : float
+        Share of the entries of X that are missing.
     n_iter_, loss_path_, start_losses_, lam_, missingness_, reference_, n_features_in_, \
 feature_names_in_
         As in :class:`mnarkmeans.MNARKMeans`.
@@ -354,6 +358,9 @@ feature_names_in_
         self.labels_ = lazy.lazy_rows(
             X, lazy.labels_of, self._centers(X), None, np.int32, np.diff(pieces.firsts).tolist()
         )
+        self.cluster_sizes_ = members
+        entries = pieces.n_rows * self.n_features_in_
+        self.missing_share_ = 1.0 - pieces.found.n_entries / entries
         found = int(np.sum(members > 0))
         if found < self.n_clusters:
             warnings.warn(

@@ -27,6 +27,7 @@ class Found(NamedTuple):
     n_rows: int
     n_usable: int  # rows with a weight and an observed value
     n_unseen: int  # rows without an observed value
+    n_entries: int  # observed entries
     counts: np.ndarray  # (p,) weight of the rows that observe the feature
     sums: np.ndarray  # (p,) weighted sum of the observed values
     least: np.ndarray  # (p,) least observed value, inf if none
@@ -111,6 +112,7 @@ def _read_piece(raw, weights, n_features: int, missing_values) -> Piece:
         n,
         int(np.sum(used > 0.0)),
         int(np.sum(seen == 0)),
+        int(np.sum(seen)),
         counts,
         sums,
         least,
@@ -181,6 +183,7 @@ def merge_found(parts: list[Found]) -> Found:
         sum(p.n_rows for p in parts),
         sum(p.n_usable for p in parts),
         sum(p.n_unseen for p in parts),
+        sum(p.n_entries for p in parts),
         np.sum([p.counts for p in parts], axis=0),
         np.sum([p.sums for p in parts], axis=0),
         np.min([p.least for p in parts], axis=0),
