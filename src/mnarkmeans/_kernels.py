@@ -21,7 +21,9 @@ from numba.extending import overload
 
 from . import _csr_lanes as csr_lanes
 from . import _panels as panels
+from . import _simd as simd
 from ._observed import Csr, Dense
+from ._simd import BLOCK
 
 # "reassoc" lets sums be vectorised; "nnan" must stay off, it would delete the tests for gaps.
 REORDER = {"contract", "reassoc"}
@@ -123,36 +125,45 @@ def _score_row(block, i, tables, x0, mask, scores):
         return csr
 
 
-def add_row(block, i, w, shift, sums, counts):
-    """INOUT sums, counts (p,): add w x' and w in the observed entries. Returns w |x'|^2."""
+def add_row(block, i, w, shift, r, cluster, sums, counts):
+    """INOUT sums, counts [r, cluster]: add w x' and w in the observed entries.
+
+    Returns w |x'|^2. The arrays come whole: cutting a view out of them costs more than the sums.
+    """
 
 
 @overload(add_row, jit_options={"nogil": True, "fastmath": REORDER})
-def _add_row(block, i, w, shift, sums, counts):
+def _add_row(block, i, w, shift, r, cluster, sums, counts):
     if _is_dense(block):
 
-        def dense(block, i, w, shift, sums, counts):
+        def dense(block, i, w, shift, r, cluster, sums, counts):
             values, missing = block.values, block.missing
-            square = 0.0
-            for j in range(shift.shape[0]):
-                v = np.float64(values[i, j])
-                seen = (v == v) & (v != missing)
-                x = v - shift[j] if seen else 0.0
-                sums[j] += w * x
-                counts[j] += w if seen else 0.0
-                square += x * x
+            p = shift.shape[0]
+            first = (r * sums.shape[1] + cluster) * p
+            whole = p - p % BLOCK
+            squares = simd.splat(0.0, BLOCK)
+            for j in range(0, whole, BLOCK):
+                squares = simd.add_entries(
+                    values, i, j, shift, missing, w, first + j, sums, counts, squares
+                )
+            rest = simd.splat(0.0, 1)  # vectors of one: as quick for gaps as for numbers
+            for j in range(whole, p):
+                rest = simd.add_entries(
+                    values, i, j, shift, missing, w, first + j, sums, counts, rest
+                )
+            square = simd.total(squares) + simd.total(rest)
             return w * square
 
         return dense
     if _is_csr(block):
 
-        def csr(block, i, w, shift, sums, counts):
+        def csr(block, i, w, shift, r, cluster, sums, counts):
             square = 0.0
             for e in range(block.indptr[i], block.indptr[i + 1]):
                 j = block.indices[e]
                 x = block.data[e] - shift[j]
-                sums[j] += w * x
-                counts[j] += w
+                sums[r, cluster, j] += w * x
+                counts[r, cluster, j] += w
                 square += x * x
             return w * square
 
@@ -316,34 +327,43 @@ def step(block, first, weights, tables, active, fresh, labels, stats):
     """
     k = stats.sizes.shape[1]
     shift = tables.shift
+    sums, counts, sizes, keys, squares = stats  # taken apart here: dear to do for every row
     prepared = prepare(block, tables, k)
     nearest = np.empty((ROWS_AT_ONCE, active.shape[0]), np.int32)
     for start in range(0, n_rows(block), ROWS_AT_ONCE):
         stop = min(start + ROWS_AT_ONCE, n_rows(block))
         assign(block, start, stop, tables, prepared, k, nearest[: stop - start])
         for i in range(start, stop):
+            w = weights[i]
             for a in range(active.shape[0]):
                 r = active[a]
                 old, new = labels[i, r], nearest[i - start, a]
                 labels[i, r] = new
-                if (new == old and not fresh) or weights[i] == 0.0:
+                if (new == old and not fresh) or w == 0.0:
                     continue
                 if old >= 0 and not fresh:
-                    transfer(block, i, first, -1, weights[i], shift, r, old, stats)
-                square = transfer(block, i, first, 1, weights[i], shift, r, new, stats)
+                    sizes[r, old] -= w
+                    keys[r, old] += signed_key(first + i, -1)
+                    add_row(block, i, -w, shift, r, old, sums, counts)
+                sizes[r, new] += w
+                keys[r, new] += signed_key(first + i, 1)
+                square = add_row(block, i, w, shift, r, new, sums, counts)
                 if old < 0 or fresh:
-                    stats.squares[r] += square
+                    squares[r] += square
 
 
 @njit(nogil=True, cache=True)
 def transfer(block, i, first, sign, w, shift, r, cluster, stats):
     """INOUT stats: add (sign 1) or take away (-1) row i of the block to a cluster of start r."""
-    key = row_key(first + i)
-    if sign < 0:
-        key = np.uint64(0) - key
     stats.sizes[r, cluster] += sign * w
-    stats.keys[r, cluster] += key
-    return add_row(block, i, sign * w, shift, stats.sums[r, cluster], stats.counts[r, cluster])
+    stats.keys[r, cluster] += signed_key(first + i, sign)
+    return add_row(block, i, sign * w, shift, r, cluster, stats.sums, stats.counts)
+
+
+@njit(nogil=True, cache=True)
+def signed_key(i, sign):
+    """The key of row i, or what takes it away again (sign -1)."""
+    return row_key(i) if sign > 0 else np.uint64(0) - row_key(i)
 
 
 @njit(nogil=True, cache=True)

@@ -172,12 +172,12 @@ def fill_panel(X, missing, row, stop, shift, tiles, panel):
         size = simd.splat(np.float32(tiles.fixed), BLOCK)
         seen = simd.splat(ONE, BLOCK)
         for j in range(0, squares, BLOCK):
-            block = simd.read_block(X, row + r, stop - 1, j, shift, missing)
+            block = simd.read_block(X, row + r, stop - 1, j, shift, missing, values)
             size, seen = simd.write_columns(
                 block, values, masks, j * LANES + r, weights, j, size, seen
             )
         for j in range(squares, p):
-            column = simd.read_column(X, row + r, stop - 1, j, shift, missing)
+            column = simd.read_column(X, row + r, stop - 1, j, shift, missing, values)
             size, seen = simd.write_columns(
                 column, values, masks, j * LANES + r, weights, j, size, seen
             )
@@ -198,7 +198,7 @@ def _compile_tile(width):
         values, masks = panel.values, panel.masks
         scores = simd.splat_each(first_scores, centre, width, LANES)
         for start in range(0, p, RUN):
-            part = simd.zeros_each(width, LANES)
+            part = simd.zeros_each(values, width, LANES)
             stop = min(start + RUN, p)
             if complete:
                 for j in range(start, stop):
@@ -289,3 +289,53 @@ def label_panels(X, missing, start, stop, shift, tiles, panel, k, nearest):
                         nearest[row + r - start, group] = UNSURE
                         unsure += 1
     return unsure
+
+
+# --- all scores of complete or filled rows, in float64 ----------------------------------------
+
+HALF = LANES // 2  # rows of a float64 panel
+MOST_ROWS = 4 * LANES  # rows that ``score_filled`` takes at once
+
+
+@njit(nogil=True)
+def _fill_values(X, missing, row, stop, shift, values):
+    """OUT values (p * HALF,): rows row, row + 1, ... minus shift, 0 in gaps."""
+    p = X.shape[1]
+    squares = p - p % BLOCK
+    for r in range(0, HALF, BLOCK):
+        for j in range(0, squares, BLOCK):
+            block = simd.read_block(X, row + r, stop - 1, j, shift, missing, values)
+            simd.write_values(block, values, j * HALF + r, HALF)
+        for j in range(squares, p):
+            column = simd.read_column(X, row + r, stop - 1, j, shift, missing, values)
+            simd.write_values(column, values, j * HALF + r, HALF)
+
+
+@njit(nogil=True, cache=True)
+def wide_table(A, const):
+    """(table, const) of T centres as ``score_filled`` reads them: padded to full wide tiles."""
+    T, p = A.shape
+    n_tiles = (T + WIDE - 1) // WIDE
+    table, padded = np.zeros(n_tiles * p * WIDE), np.zeros(n_tiles * WIDE)
+    for t in range(T):
+        padded[t] = const[t]
+        for j in range(p):
+            table[((t // WIDE) * p + j) * WIDE + t % WIDE] = A[t, j]
+    return table, padded
+
+
+@njit(nogil=True, cache=True)
+def score_filled(X, missing, start, stop, shift, table, const, values, scores):
+    """OUT scores[t * MOST_ROWS + i - start] = const_t + sum_{j observed} A_tj x'_ij, in float64.
+
+    IN  table, const: from ``wide_table``; values (p * HALF,): scratch
+    """
+    p = X.shape[1]
+    for row in range(start, stop, HALF):
+        _fill_values(X, missing, row, stop, shift, values)
+        for t in range(0, const.shape[0], WIDE):
+            sums = simd.splat_each(const, t, WIDE, HALF)
+            for j in range(p):
+                x = simd.load(values, j * HALF, HALF)
+                sums = simd.accumulate(sums, x, table, (t * p) + j * WIDE)
+            simd.store_each(sums, scores, t * MOST_ROWS + row - start, MOST_ROWS)

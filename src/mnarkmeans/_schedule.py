@@ -21,6 +21,7 @@ from numba import njit
 from numba.extending import overload
 
 from . import _kernels as kernels
+from . import _panels as panels
 from ._kernels import _is_csr, add_row, costs, n_rows, score_row, step, transfer
 from ._loss import Stats, Tables, csr_tables, dense_tables, merge_stats, zero_stats
 from ._observed import Observed
@@ -137,9 +138,9 @@ def _filled_row(data, i, shift, fill, out):
 
 @njit(nogil=True, cache=True)
 def _square_rows(block, shift, out):
-    sums, counts = np.zeros(shift.shape[0]), np.zeros(shift.shape[0])
+    sums, counts = np.zeros((1, 1, shift.shape[0])), np.zeros((1, 1, shift.shape[0]))
     for i in range(n_rows(block)):
-        out[i] = add_row(block, i, 1.0, shift, sums, counts)
+        out[i] = add_row(block, i, 1.0, shift, 0, 0, sums, counts)
 
 
 def row_squares(data, shift) -> np.ndarray:
@@ -159,24 +160,72 @@ def _row_squares(data, shift):
     return compiled
 
 
+def score_filled(block, start, stop, tables, prepared, scores):
+    """OUT scores[t * MOST_ROWS + i - start]: the seeding's scores (B = 0) of all T centres."""
+
+
+@overload(score_filled, jit_options={"nogil": True})
+def _score_filled(block, start, stop, tables, prepared, scores):
+    if _is_csr(block):
+
+        def csr(block, start, stop, tables, prepared, scores):
+            nothing = np.empty(0)
+            one = np.empty(tables.const.shape[0])
+            for i in range(start, stop):
+                score_row(block, i, tables, nothing, nothing, one)
+                for t in range(one.shape[0]):
+                    scores[t * panels.MOST_ROWS + i - start] = one[t]
+
+        return csr
+
+    def dense(block, start, stop, tables, prepared, scores):
+        table, const, values = prepared
+        panels.score_filled(
+            block.values, block.missing, start, stop, tables.shift, table, const, values, scores
+        )
+
+    return dense
+
+
+def prepare_filled(block, tables):
+    """What ``score_filled`` needs besides the tables."""
+
+
+@overload(prepare_filled, jit_options={"nogil": True})
+def _prepare_filled(block, tables):
+    if _is_csr(block):
+        return lambda block, tables: None
+
+    def dense(block, tables):
+        table, const = panels.wide_table(tables.A, tables.const)
+        return table, const, panels.on_cache_line(tables.A.shape[1] * panels.HALF, np.float64)
+
+    return dense
+
+
 @njit(nogil=True, cache=True)
 def _lower_rows(block, tables, squares, weights, keep, nearest, potentials):
-    """See ``lower``; nearest is (b, G) here, for the rows of the block."""
+    """See ``lower``; nearest is (G, b) here, for the rows of the block."""
     groups, trials = potentials.shape
-    x0, mask = np.empty(tables.shift.shape[0]), np.empty(tables.shift.shape[0])
-    scores = np.empty(tables.const.shape[0])
-    for i in range(n_rows(block)):
-        score_row(block, i, tables, x0, mask, scores)
+    prepared = prepare_filled(block, tables)
+    scores = np.empty((tables.const.shape[0] + panels.WIDE) * panels.MOST_ROWS)
+    for start in range(0, n_rows(block), panels.MOST_ROWS):
+        stop = min(start + panels.MOST_ROWS, n_rows(block))
+        score_filled(block, start, stop, tables, prepared, scores)
         for g in range(groups):
             for t in range(trials):
-                d = squares[i] + scores[g * trials + t]
-                # Rounding leaves a trace of distance between a row and itself.
-                if d < 1e-13 * squares[i]:
-                    d = 0.0
-                d = min(d, nearest[g, i])
-                potentials[g, t] += weights[i] * d
-                if keep:
-                    nearest[g, i] = d
+                first = (g * trials + t) * panels.MOST_ROWS - start
+                total = 0.0
+                for i in range(start, stop):
+                    d = squares[i] + scores[first + i]
+                    # Rounding leaves a trace of distance between a row and itself.
+                    if d < 1e-13 * squares[i]:
+                        d = 0.0
+                    d = min(d, nearest[g, i])
+                    total += weights[i] * d
+                    if keep:
+                        nearest[g, i] = d
+                potentials[g, t] += total
 
 
 def lower(data, tables, squares, weights, keep, nearest, potentials) -> None:

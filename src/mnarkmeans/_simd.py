@@ -88,7 +88,7 @@ def _convert(builder, a, scalar_type):
 
 
 def _address(context, builder, array_type, array, index):
-    """Pointer to `array[index]` of a one-dimensional contiguous array."""
+    """Pointer to the element of flat index `index` of a contiguous array."""
     data = cgutils.create_struct_proxy(array_type)(context, builder, array).data
     return builder.gep(data, [index])
 
@@ -196,13 +196,13 @@ def _transpose(builder, rows):
     return [rows[i] for i in (0, 2, 1, 3, 4, 6, 5, 7)]
 
 
-def _mark(builder, values, missing, shift):
-    """values - shift in float64, NaN where missing, rounded to float32."""
+def _mark(builder, values, missing, shift, scalar_type):
+    """values - shift in float64, NaN where missing, rounded to the scalar type."""
     values = _convert(builder, values, ir.DoubleType())
     is_code = builder.fcmp_ordered("==", values, _splat(builder, missing, values.type))
     shifted = builder.fsub(values, shift)
     marked = builder.select(is_code, _constant(values.type, float("nan")), shifted)
-    return _convert(builder, marked, ir.FloatType())
+    return _convert(builder, marked, scalar_type)
 
 
 def _row_pointers(context, builder, array_type, array, row, last, column):
@@ -219,38 +219,42 @@ def _row_pointers(context, builder, array_type, array, row, last, column):
 
 
 @intrinsic
-def read_block(typingctx, X, row, last, column, shift, missing):
+def read_block(typingctx, X, row, last, column, shift, missing, like):
     """Eight columns of eight rows, from `column` on, one vector per column.
 
-    X must hold each row contiguously. Values are shifted in float64, then rounded to float32,
-    and NaN where missing.
+    X must hold each row contiguously. Values are shifted in float64, then rounded to the number
+    type of the array `like`, and NaN where missing.
     """
     if shift.dtype != types.float64:
         return None
-    result = types.UniTuple(Vector(types.float32, BLOCK), BLOCK)
+    result = types.UniTuple(Vector(like.dtype, BLOCK), BLOCK)
 
     def codegen(context, builder, signature, args):
-        X, row, last, column, shift, missing = args
+        X, row, last, column, shift, missing, _ = args
         in_type = ir.VectorType(context.get_value_type(signature.args[0].dtype), BLOCK)
         shift_address = _address(context, builder, signature.args[4], shift, column)
         shift8 = _load(builder, shift_address, ir.VectorType(ir.DoubleType(), BLOCK))
+        out_scalar = context.get_value_type(like.dtype)
         pointers = _row_pointers(context, builder, signature.args[0], X, row, last, column)
-        rows = [_mark(builder, _load(builder, p, in_type), missing, shift8) for p in pointers]
+        rows = [
+            _mark(builder, _load(builder, p, in_type), missing, shift8, out_scalar)
+            for p in pointers
+        ]
         return context.make_tuple(builder, result, _transpose(builder, rows))
 
-    args = (X, types.intp, types.intp, types.intp, shift, types.float64)
+    args = (X, types.intp, types.intp, types.intp, shift, types.float64, like)
     return result(*args), codegen
 
 
 @intrinsic
-def read_column(typingctx, X, row, last, column, shift, missing):
+def read_column(typingctx, X, row, last, column, shift, missing, like):
     """One column of eight rows, as `read_block` but for any memory layout of X."""
     if shift.dtype != types.float64:
         return None
-    result = types.UniTuple(Vector(types.float32, BLOCK), 1)
+    result = types.UniTuple(Vector(like.dtype, BLOCK), 1)
 
     def codegen(context, builder, signature, args):
-        X, row, last, column, shift, missing = args
+        X, row, last, column, shift, missing, _ = args
         in_scalar = context.get_value_type(signature.args[0].dtype)
         values = ir.Constant(ir.VectorType(in_scalar, BLOCK), ir.Undefined)
         pointers = _row_pointers(context, builder, signature.args[0], X, row, last, column)
@@ -263,10 +267,10 @@ def read_column(typingctx, X, row, last, column, shift, missing):
             builder.load(shift_address, typ=ir.DoubleType()),
             ir.VectorType(ir.DoubleType(), BLOCK),
         )
-        marked = _mark(builder, values, missing, shift8)
+        marked = _mark(builder, values, missing, shift8, context.get_value_type(like.dtype))
         return context.make_tuple(builder, result, [marked])
 
-    args = (X, types.intp, types.intp, types.intp, shift, types.float64)
+    args = (X, types.intp, types.intp, types.intp, shift, types.float64, like)
     return result(*args), codegen
 
 
@@ -303,6 +307,97 @@ def write_columns(typingctx, columns, values, masks, index, weights, column, siz
     return result(*args), codegen
 
 
+@intrinsic(prefer_literal=True)
+def write_values(typingctx, columns, values, index, lanes):
+    """Store NaN-marked columns with 0 in the gaps; column c goes to `index + c * lanes`."""
+
+    def codegen(context, builder, signature, args):
+        columns, values, index, _ = args
+        for c, marked in enumerate(_unpack(builder, columns, len(signature.args[0]))):
+            observed = builder.fcmp_ordered("ord", marked, marked)
+            value = builder.select(observed, marked, _constant(marked.type, 0.0))
+            target = builder.add(index, index.type(c * lanes.literal_value))
+            _store(builder, value, _address(context, builder, signature.args[1], values, target))
+        return context.get_dummy_value()
+
+    return types.void(columns, values, types.intp, lanes), codegen
+
+
+@intrinsic
+def store_each(typingctx, sums, array, index, stride):
+    """Store the c-th vector of a tuple at array[index + c * stride]."""
+
+    def codegen(context, builder, signature, args):
+        sums, array, index, stride = args
+        for c, vector in enumerate(_unpack(builder, sums, len(signature.args[0]))):
+            target = builder.add(index, builder.mul(stride, stride.type(c)))
+            _store(builder, vector, _address(context, builder, signature.args[1], array, target))
+        return context.get_dummy_value()
+
+    return types.void(sums, array, types.intp, types.intp), codegen
+
+
+# ------------------------------------------------------------------------------- sums of clusters
+
+
+@intrinsic
+def add_entries(typingctx, X, row, column, shift, missing, w, place, sums, counts, square):
+    """As many entries of a row as `square` has lanes: sums += w x', counts += w where observed.
+
+    shift, sums and counts are contiguous float64 arrays; the entries' sums begin at the flat index
+    `place`. Returns square + x'^2.
+    """
+
+    def codegen(context, builder, signature, args):
+        X, row, column, shift, missing, w, place, sums, counts, square = args
+        doubles = square.type
+        source = cgutils.create_struct_proxy(signature.args[0])(context, builder, X)
+        stride_row, stride_column = cgutils.unpack_tuple(builder, source.strides, 2)
+        address = builder.ptrtoint(source.data, row.type)
+        address = builder.add(address, builder.mul(row, stride_row))
+        address = builder.add(address, builder.mul(column, stride_column))
+        in_scalar = context.get_value_type(signature.args[0].dtype)
+        in_type = ir.VectorType(in_scalar, doubles.count)
+        values = _load(builder, builder.inttoptr(address, source.data.type), in_type)
+        values = _convert(builder, values, ir.DoubleType())
+        shift8 = _load(
+            builder, _address(context, builder, signature.args[3], shift, column), doubles
+        )
+        # Ordered and different: false for NaN as well as for the code of a gap.
+        missing8 = _splat(builder, missing, doubles)
+        is_code = builder.fcmp_ordered("==", values, missing8)
+        is_number = builder.fcmp_ordered("ord", values, values)
+        seen = builder.and_(is_number, builder.not_(is_code))
+        zero = _constant(doubles, 0.0)
+        x = builder.select(seen, builder.fsub(values, shift8), zero)
+        w8 = _splat(builder, w, doubles)
+        for array_type, array, change in (
+            (signature.args[7], sums, builder.fmul(w8, x)),
+            (signature.args[8], counts, builder.select(seen, w8, zero)),
+        ):
+            pointer = _address(context, builder, array_type, array, place)
+            _store(builder, builder.fadd(_load(builder, pointer, doubles), change), pointer)
+        return _muladd(builder, x, x, square)
+
+    numbers = (types.float64, types.float64, types.intp)
+    args = (X, types.intp, types.intp, shift, *numbers, sums, counts, square)
+    return square(*args), codegen
+
+
+@intrinsic
+def total(typingctx, vector):
+    """Sum of the lanes, in their order."""
+
+    def codegen(context, builder, signature, args):
+        (vector,) = args
+        result = builder.extract_element(vector, ir.IntType(32)(0))
+        for lane in range(1, vector.type.count):
+            result = builder.fadd(result, builder.extract_element(vector, ir.IntType(32)(lane)))
+        return result
+
+    return vector.dtype(vector), codegen
+
+
 # ----------------------------------------------------------------------------- scores of one tile
 
 
@@ -329,15 +424,15 @@ def _splat_element(context, builder, array_type, array, index, offset, vector_ty
 
 
 @intrinsic(prefer_literal=True)
-def zeros_each(typingctx, width, lanes):
-    """`width` float32 vectors of zeros."""
-    result = types.UniTuple(Vector(types.float32, lanes.literal_value), width.literal_value)
+def zeros_each(typingctx, like, width, lanes):
+    """`width` vectors of zeros of the number type of the array `like`."""
+    result = types.UniTuple(Vector(like.dtype, lanes.literal_value), width.literal_value)
 
     def codegen(context, builder, signature, args):
         zero = _constant(context.get_value_type(result.dtype), 0.0)
         return context.make_tuple(builder, result, [zero] * len(result))
 
-    return result(width, lanes), codegen
+    return result(like, width, lanes), codegen
 
 
 @intrinsic
