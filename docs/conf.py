@@ -151,12 +151,39 @@ def list_other_pages(app, docname, source):
         source[0] = source[0].replace("OTHER_PAGES", "\n".join(p for p in pages if p not in named))
 
 
+def write_api_page(app, config):
+    """The API page lists what the modules declare public, so it cannot fall behind."""
+    import importlib
+    import inspect
+
+    from jinja2 import Template
+
+    from mnarkmeans.baselines import BASELINES
+
+    def names(module):
+        package = importlib.import_module(module)
+        public = [getattr(package, name) for name in package.__all__]
+        return [
+            name
+            for name, thing in zip(package.__all__, public, strict=True)
+            if inspect.isclass(thing) or inspect.isfunction(thing)
+        ]
+
+    template = Template((ROOT / "docs/_templates/api.rst").read_text("utf8"))
+    page = template.render(names=names, baselines=", ".join(f"``{b}``" for b in BASELINES))
+    target = ROOT / "docs/api/index.rst"
+    target.parent.mkdir(exist_ok=True)
+    if not target.exists() or target.read_text("utf8") != page:
+        target.write_text(page, "utf8")
+
+
 def skip_inherited_from_sklearn(app, what, name, obj, skip, options):
     """Methods that scikit-learn documents are not repeated here."""
     return True if str(getattr(obj, "__module__", "")).startswith("sklearn.") else skip
 
 
 def setup(app):
+    app.connect("config-inited", write_api_page)
     app.add_html_math_renderer("mathml", mathml(display=False), mathml(display=True))
     app.connect("source-read", list_other_pages)
     app.connect("autodoc-skip-member", skip_inherited_from_sklearn)

@@ -140,10 +140,11 @@ def test_every_public_name_has_a_docstring_with_an_example(name):
     assert ">>>" in text, f"{name} has no example"
 
 
-def test_every_public_name_is_on_the_api_page():
-    page = (ROOT / "docs" / "api" / "index.rst").read_text(encoding="utf8")
-    listed = set(re.findall(r"^   (\w+)$", page, re.MULTILINE))
-    missing = {name for name in OBJECTS if name.rpartition(".")[2] not in listed}
+def test_every_public_module_is_on_the_api_page():
+    """The page lists the names of a module by itself (see docs/conf.py), but not the modules."""
+    page = (ROOT / "docs" / "_templates" / "api.rst").read_text(encoding="utf8")
+    modules = {name.rpartition(".")[0] for name in OBJECTS}
+    missing = {module for module in modules if f'"{module}"' not in page}
     assert not missing
 
 
