@@ -28,7 +28,16 @@ BYTES_OF_BLOCK = 1 << 26
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table on disk."""
+    """A table on disk, as `open_table` gives it.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from mnarkmeans.dask import TableFile
+    >>> table = TableFile(da.ones((4, 2)), features=["a", "b"], n_bytes=64)
+    >>> table.shape, table.ids(0, 2)
+    ((4, 2), ['1', '2'])
+    """
 
     X: Any  # dask.array (n, p), blocks dense or CSR
     features: list[str]
