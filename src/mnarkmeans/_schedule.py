@@ -84,7 +84,7 @@ def sweep(data, weights, shift, c, lam, m, active, fresh, labels, stats: Stats) 
 def _sweep(data, weights, shift, c, lam, m, active, fresh, labels, stats):
     def compiled(data, weights, shift, c, lam, m, active, fresh, labels, stats):
         tables = tables_for(data, shift, m[active], lam[active], c)
-        step(data, 0, weights, tables, active, fresh, labels, stats)
+        step(data, np.int64(0), weights, tables, active, fresh, labels, stats)
 
     return compiled
 

@@ -139,7 +139,7 @@ def check_reference(reference, n_features: int, least: np.ndarray) -> np.ndarray
         )
     if not np.isfinite(numbers).all():
         raise ValueError(f"reference must be finite; got {reference!r}.")
-    return np.ascontiguousarray(np.broadcast_to(numbers, (n_features,)))
+    return np.broadcast_to(numbers, (n_features,)).copy()
 
 
 def observe(

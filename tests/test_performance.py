@@ -1,0 +1,127 @@
+"""What users notice beside the result: memory, start-up, threads, forks, worker processes."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+
+from mnarkmeans import MNARKMeans
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(code, *flags):
+    """Run a script in a fresh process and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, *flags, "-c", code], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def table(n=400, p=11, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    return X
+
+
+def fit(X):
+    return MNARKMeans(3, lam=0.5, n_init=3, random_state=0, n_jobs=2).fit(X)
+
+
+SMALL_FIT = """
+import numpy as np
+from mnarkmeans import MNARKMeans
+X = np.random.default_rng(0).normal(size=(400, 11))
+X[X < -0.5] = np.nan
+model = MNARKMeans(3, lam=0.5, n_init=3, random_state=0, n_jobs=2).fit(X)
+"""
+
+
+@pytest.mark.slow
+def test_peak_memory_of_a_million_rows_stays_below_a_quarter_of_the_input():
+    if not (ROOT / "benchmarks").exists():
+        pytest.skip("the benchmarks are not part of this copy of the sources")
+    from benchmarks import memory
+
+    if not memory.STATUS.exists():
+        pytest.skip("peak memory is read from Linux's /proc")
+    table_bytes, peak = memory.measure(1_000_000, 50, 10)
+    assert peak < 0.25 * table_bytes
+
+
+def test_a_second_process_compiles_nothing():
+    code = (
+        """
+from numba.core import event
+compiled = []
+class Note(event.Listener):
+    def on_start(self, e):
+        pass
+    def on_end(self, e):
+        compiled.append(e.data["dispatcher"].py_func.__qualname__)
+event.register("numba:compile", Note())
+"""
+        + SMALL_FIT
+        + "print(compiled)"
+    )
+    run(code)  # whatever was not on disk yet is now
+    assert run(code).strip() == "[]"
+
+
+def test_importing_costs_little_more_than_scikit_learn():
+    """Processor time, so that a busy machine does not matter."""
+    code = "import time, {0}; print(time.process_time())"
+    ours = min(float(run(code.format("mnarkmeans"))) for _ in range(3))
+    theirs = min(float(run(code.format("sklearn.cluster"))) for _ in range(3))
+    assert ours - theirs < 0.7
+
+
+def test_many_threads_may_fit_at_once():
+    X = table()
+    expected = fit(X)
+    with ThreadPoolExecutor(8) as pool:
+        for model in pool.map(fit, [X] * 16):
+            np.testing.assert_array_equal(model.labels_, expected.labels_)
+            np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+
+
+def test_threads_may_meet_in_the_first_fit_of_a_process():
+    """Loading or compiling the kernels from several threads at once."""
+    code = (
+        SMALL_FIT.replace("model = ", "fit = lambda _: ")
+        + """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(8) as pool:
+    print({model.inertia_ for model in pool.map(fit, range(8))})
+"""
+    )
+    assert run(code).count(",") == 0  # one and the same loss
+
+
+@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="this system has no fork")
+def test_a_forked_child_can_fit():
+    code = (
+        SMALL_FIT
+        + """
+import os
+child = os.fork()
+if child == 0:
+    again = MNARKMeans(3, lam=0.5, n_init=3, random_state=0, n_jobs=2).fit(X)
+    os._exit(0 if again.inertia_ == model.inertia_ else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    )
+    assert run(code, "-W", "ignore").strip() == "0"
+
+
+def test_joblib_workers_can_fit():
+    X = table()
+    expected = fit(X)
+    for model in joblib.Parallel(n_jobs=2)(joblib.delayed(fit)(X) for _ in range(2)):
+        np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
