@@ -77,15 +77,22 @@ def tell_table(console: Console, path: Path, table: Table) -> None:
     console.say(f"{path.name}: {n:,} rows, {p:,} features, {table.missing_share():.1%} missing")
     if table.id_name != "id" or not str(table.ids[0]).isdigit():
         console.note(f"rows are named by {table.id_name!r}, such as {str(table.ids[0])!r}")
-    reasons = Counter(reason for _, reason in table.left_out)
+    reasons = Counter(_in_general(reason) for _, reason in table.left_out)
     shown = table.left_out if len(table.left_out) <= 5 else []
     for name, reason in shown:
         console.note(f"left out {name!r}: {reason}")
     if not shown and table.left_out:
-        common = ", ".join(f"{times} times {reason}" for reason, times in reasons.most_common(3))
-        console.note(f"left out {len(table.left_out)} columns ({common})")
+        common = ", ".join(f"{reason}: {times}" for reason, times in reasons.most_common(3))
+        console.note(f"left out {len(table.left_out)} columns or features ({common})")
     for text in table.notes:
         console.note(text)
+
+
+def _in_general(reason: str) -> str:
+    """Reasons that differ in a number or an example only are one reason."""
+    if reason.endswith("% missing"):
+        return "more gaps than --max-missing allows"
+    return reason.split(", such as")[0]
 
 
 def prepare(

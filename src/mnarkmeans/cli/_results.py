@@ -43,12 +43,22 @@ def file_sum(path: Path) -> str:
 
 
 def lam_text(estimator: Any) -> str:
-    """How lam came about, in a sentence."""
+    """How lam came about, in words."""
     if estimator.lam != "auto":
         return f"lam = {estimator.lam_:.4g} was given."
-    return (
+    text = (
         f"lam = {estimator.lam_:.4g} was estimated from the pattern of gaps: how often values are "
-        "missing in each cluster, against how far its centre lies from the reference."
+        "missing, against how far they lie from the reference."
+    )
+    found = getattr(estimator, "missingness_", None)
+    if found is None or found.log_likelihood == found.log_likelihood_mcar:
+        return text
+    better = found.log_likelihood > found.log_likelihood_mcar
+    verdict = "explains the gaps better than" if better else "explains the gaps no better than"
+    return (
+        f"{text} Loss near the reference {verdict} chance alone (log-likelihood "
+        f"{found.log_likelihood:,.0f} against {found.log_likelihood_mcar:,.0f}); a value at the "
+        f"reference itself is missing with probability {found.share_at_reference:.2f}."
     )
 
 
@@ -73,6 +83,7 @@ def summarise(
         "preparation": job.preparation.describe(),
         "n_clusters": int(estimator.cluster_centers_.shape[0]),
         "lam": float(estimator.lam_),
+        "missingness": _fields(getattr(estimator, "missingness_", None)),
         "inertia": float(estimator.inertia_),
         "n_iter": int(estimator.n_iter_),
         "cluster_sizes": sizes,
@@ -83,6 +94,11 @@ def summarise(
         **more,
     }
     return plain(document)
+
+
+def _fields(missingness: Any) -> dict[str, Any] | None:
+    """What the likelihood said about the gaps, if it was asked."""
+    return None if missingness is None else asdict(missingness)
 
 
 def write_results(

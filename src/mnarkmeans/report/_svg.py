@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from .._palette import color
 
 WIDTH, HEIGHT = 460, 280
-LEFT, RIGHT, TOP, BOTTOM = 56, 14, 14, 46
+LEFT, RIGHT, TOP, BOTTOM = 56, 22, 14, 46
 
 
 def number(value: float | None) -> str:
