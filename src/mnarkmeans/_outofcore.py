@@ -19,8 +19,7 @@ from scipy import sparse
 from ._estimator import MNARKMeans
 from ._extras import require
 from ._parallel import slices
-from .dask import TableFile, open_table
-from .dask._files import kind_of, row_blocks
+from .dask._files import TableFile, kind_of, open_table, row_blocks
 from .dask._lazy import Centers, distances_of, labels_of
 from .dask._run import machine_memory
 
