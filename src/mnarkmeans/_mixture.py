@@ -110,6 +110,11 @@ def estimate_missingness(rows: Rows, starts: Sequence[Start]) -> Missingness:
     return _describe(rows, chosen, at_random.log_likelihood, believed=gain > 0)
 
 
+def describing_mixture(rows: Rows, starts: Sequence[Start]) -> Mixture:
+    """The mixture with P(missing | x) = c exp(-t x^2), which includes MCAR (t = 0)."""
+    return _best_run(rows, starts, MODELS["ceiling"])
+
+
 def _describe(rows: Rows, found: Mixture, at_random: float, believed: bool) -> Missingness:
     """The answer in the units of the data."""
     theory = mean_penalty(found.theta, found.M, found.gaps)

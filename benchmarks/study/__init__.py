@@ -1,0 +1,1 @@
+"""Every way to choose lam, on the same fresh data: ``python -m benchmarks.study``."""

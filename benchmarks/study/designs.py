@@ -1,0 +1,201 @@
+"""The data sets of the study: the paper's, and others that it has not seen.
+
+A design makes one complete table with its classes and then loses values; `make(seed)` returns the
+table with gaps, the classes and, where they are known, the true centres.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from sklearn import datasets as bundled
+
+from mnarkmeans.datasets import load_lymphoma, load_usoskin, make_gaussian_clusters
+from mnarkmeans.missingness import ampute
+
+STRENGTHS = {"mnar0": (50, 5, 1.5), "mnar1": (15, 1.5, 0.1), "mnar2": (0.1, 0.3, 0.5)}
+LAMS_FIGURE_2 = (0.01, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
+LAMS_FIGURE_3 = (0.1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20)
+LAMS_LYMPHOMA = (2, 4, 6, 8, 10)
+LAMS_USOSKIN = (0.001, 0.01, 0.1, 1, 10)
+
+
+class Data(NamedTuple):
+    X: np.ndarray
+    classes: np.ndarray
+    centers: np.ndarray | None
+
+
+class Design(NamedTuple):
+    group: str
+    name: str
+    k: int
+    paper_lams: tuple[float, ...]
+    make: Callable[[int], Data]
+
+
+def lose(X, classes, centers, mechanism, rng, **strength) -> Data:
+    """Ampute and drop the rows that lost everything."""
+    X = ampute(X, mechanism, rng=rng, **strength)
+    seen = ~np.isnan(X).all(axis=1)
+    return Data(X[seen], classes[seen], centers)
+
+
+def gaussian(k, n, p, side, mechanism, strength) -> Callable[[int], Data]:
+    def make(seed: int) -> Data:
+        made = make_gaussian_clusters(
+            n, p, k, separation=side, mechanism=mechanism, strength=strength, random_state=seed
+        )
+        return Data(made.data, made.target, made.centers)
+
+    return make
+
+
+def figure_2() -> Iterator[Design]:
+    for k in (2, 3, 4):
+        for side in (2, 3, 4):
+            for strength in (0.1, 0.5, 1, 2, 10):
+                name = f"k={k} side={side} mnar0={strength}"
+                make = gaussian(k, 100 * k, 2, side, "mnar0", strength)
+                yield Design("Figure 2", name, k, LAMS_FIGURE_2, make)
+
+
+def figure_2_others() -> Iterator[Design]:
+    for mechanism in ("mnar1", "mnar2"):
+        for k in (2, 3, 4):
+            for strength in STRENGTHS[mechanism]:
+                name = f"k={k} side=3 {mechanism}={strength}"
+                make = gaussian(k, 100 * k, 2, 3, mechanism, strength)
+                yield Design("Figure 2, MNAR1-2", name, k, LAMS_FIGURE_2, make)
+
+
+def at_random() -> Iterator[Design]:
+    for mechanism in ("mcar", "mar"):
+        for k, p in ((2, 2), (3, 2), (4, 2), (3, 10), (3, 50)):
+            for share in (0.1, 0.3, 0.5):
+                name = f"k={k} p={p} {mechanism} {share:.0%}"
+
+                def make(seed: int, k=k, p=p, mechanism=mechanism, share=share) -> Data:
+                    rng = np.random.default_rng(seed)
+                    made = make_gaussian_clusters(
+                        100 * k, p, k, separation=4, mechanism=None, random_state=rng
+                    )
+                    return lose(
+                        made.data, made.target, made.centers, mechanism, rng, fraction=share
+                    )
+
+                lams = LAMS_FIGURE_3 if p > 2 else LAMS_FIGURE_2
+                yield Design("MCAR and MAR", name, k, lams, make)
+
+
+def figure_3() -> Iterator[Design]:
+    for k in (3, 4):
+        for mechanism, strengths in STRENGTHS.items():
+            for strength in strengths:
+                name = f"{mechanism}={strength}"
+                make = gaussian(k, 100 * k, 50, 3, mechanism, strength)
+                yield Design(f"Figure 3 k={k}", name, k, LAMS_FIGURE_3, make)
+
+
+def lymphoma() -> Iterator[Design]:
+    bunch = load_lymphoma()
+    table, classes = np.asarray(bunch.data), np.asarray(bunch.target)
+    for mechanism, strengths in STRENGTHS.items():
+        for strength in strengths:
+
+            def make(seed: int, mechanism=mechanism, strength=strength) -> Data:
+                rng = np.random.default_rng(seed)
+                return lose(table, classes, None, mechanism, rng, strength=strength)
+
+            yield Design("Lymphoma", f"{mechanism}={strength}", 3, LAMS_LYMPHOMA, make)
+
+
+def usoskin() -> Iterator[Design]:
+    for preparation in ("paper", "log1p"):
+        bunch = load_usoskin(preparation=preparation)
+        data = Data(np.asarray(bunch.data, dtype=float), np.asarray(bunch.target), None)
+        yield Design(f"Usoskin {preparation}", preparation, 4, LAMS_USOSKIN, lambda _, d=data: d)
+
+
+def _mixture(k, n, p, spread, noise, shares=None, features=None) -> Callable:
+    """Centres at random in some features, noise by `noise(rng, size)`; rows by `shares`."""
+
+    def make(rng):
+        centers = np.zeros((k, p))
+        centers[:, : features or p] = spread * rng.normal(size=(k, features or p))
+        classes = rng.choice(k, size=n, p=shares)
+        return centers[classes] + noise(rng, (n, p)), classes, centers
+
+    return make
+
+
+def _normal(rng, size):
+    return rng.normal(size=size)
+
+
+def _correlated(rng, size):
+    return rng.normal(size=size) * np.sqrt(0.5) + np.sqrt(0.5) * rng.normal(size=(size[0], 1))
+
+
+def _unequal_noise(rng, size):
+    return rng.normal(size=size) * np.exp(0.7 * rng.normal(size=size[1]))
+
+
+OWN = {  # name -> (k, maker, missing share)
+    "unequal sizes": (3, _mixture(3, 400, 20, 1.2, _normal, (0.75, 0.15, 0.1)), 0.3),
+    "correlated": (3, _mixture(3, 300, 20, 1.2, _correlated), 0.3),
+    "heavy tails": (3, _mixture(3, 300, 20, 1.2, lambda g, s: g.standard_t(3, s)), 0.3),
+    "noise per feature": (3, _mixture(3, 300, 20, 1.2, _unequal_noise), 0.3),
+    "n < p": (3, _mixture(3, 60, 500, 1.0, _normal, features=40), 0.3),
+    "k = 8": (8, _mixture(8, 600, 10, 2.0, _normal), 0.3),
+    "90 % missing": (3, _mixture(3, 300, 60, 1.5, _normal), 0.9),
+    "sparse signal": (4, _mixture(4, 300, 200, 1.5, _normal, features=10), 0.4),
+}
+
+
+def own() -> Iterator[Design]:
+    for name, (k, maker, share) in OWN.items():
+        for mechanism in ("mnar0", "mnar1", "mnar2"):
+            wanted = min(share, 0.45) if mechanism == "mnar1" else share
+
+            def make(seed: int, maker=maker, mechanism=mechanism, wanted=wanted) -> Data:
+                rng = np.random.default_rng(seed)
+                return lose(*maker(rng), mechanism, rng, fraction=wanted)
+
+            yield Design("own designs", f"{name}, {mechanism}", k, LAMS_FIGURE_3, make)
+
+
+def with_scikit_learn() -> Iterator[Design]:
+    loaders = {
+        "iris": bundled.load_iris,
+        "wine": bundled.load_wine,
+        "breast cancer": bundled.load_breast_cancer,
+        "digits": bundled.load_digits,
+    }
+    for name, load in loaders.items():
+        table, classes = load(return_X_y=True)
+        table = table[:, table.std(axis=0) > 0]
+        table = (table - table.mean(axis=0)) / table.std(axis=0)
+        k = len(np.unique(classes))
+        for mechanism in ("mcar", "mar", "mnar0", "mnar1", "mnar2"):
+
+            def make(seed: int, table=table, classes=classes, mechanism=mechanism) -> Data:
+                rng = np.random.default_rng(seed)
+                rows = rng.permutation(len(table))[:500]
+                return lose(table[rows], classes[rows], None, mechanism, rng, fraction=0.3)
+
+            yield Design("scikit-learn's data", f"{name}, {mechanism}", k, LAMS_FIGURE_3, make)
+
+
+GROUPS = {
+    "figure2": figure_2,
+    "figure2-others": figure_2_others,
+    "random": at_random,
+    "figure3": figure_3,
+    "lymphoma": lymphoma,
+    "usoskin": usoskin,
+    "own": own,
+    "bundled": with_scikit_learn,
+}

@@ -1,0 +1,120 @@
+"""Every rule on one table: the fits are shared, so that rules differ by nothing but the rule."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.study.designs import Data, Design
+from mnarkmeans import MNARKMeans
+from mnarkmeans._auto import likelihood_choice
+from mnarkmeans._init import STARTS
+from mnarkmeans._observed import Observed
+from mnarkmeans._selection._criteria import CRITERIA, SHARE_OF_ROWS
+from mnarkmeans._selection._evidence import (
+    Evidence,
+    Settings,
+    gather,
+    subsamples,
+    thirds,
+)
+from mnarkmeans._selection._grid import candidate_lams
+from mnarkmeans._solvers import assign_rows
+from mnarkmeans._validation import observe
+from mnarkmeans.metrics import center_mse, clustering_error_rate
+
+SETTINGS = Settings(init="k-means++", n_init=10, max_iter=100, tol=1e-5, threads=2)
+FIXED = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+def evaluate(design: Design, data: Data, seed: int) -> list[dict]:
+    """One row per grid and rule."""
+    observed = observe(data.X)
+    rng = np.random.RandomState(seed)
+    k = design.k
+    begin = time.perf_counter()
+    starts = STARTS["k-means++"](observed, 10, k, rng, SETTINGS.threads)
+    likelihood = likelihood_choice(
+        observed, starts, max_iter=100, tol=1e-5, threads=SETTINGS.threads
+    )
+    auto_time = time.perf_counter() - begin
+    grids = {
+        "default": candidate_lams(likelihood.lam, bool(np.isnan(data.X).any())),
+        "paper": np.array(design.paper_lams, dtype=float),
+    }
+    lams = np.unique(np.concatenate([*grids.values(), FIXED, [likelihood.lam]]))
+    errors, distances, labels = _fits(observed, data, k, lams, seed)
+    evidence, times = _evidence(observed, k, lams, likelihood.lam, rng)
+
+    rows = []
+
+    def note(grid: str, rule: str, index: int, seconds: float) -> None:
+        rows.append(
+            {
+                "group": design.group,
+                "design": design.name,
+                "seed": seed,
+                "grid": grid,
+                "rule": rule,
+                "lam": lams[index],
+                "cer": errors[index],
+                "mse": distances[index],
+                "seconds": seconds,
+            }
+        )
+
+    for name, grid in grids.items():
+        index = np.searchsorted(lams, grid)
+        for rule, criterion in CRITERIA.items():
+            part = _only(evidence["paper" if rule == "paper" else "others"], index)
+            begin = time.perf_counter()
+            choice = criterion(part, labels[:, index], False).choice
+            share = len(grid) / len(lams)
+            spent = times["paper" if rule == "paper" else "others"] * share
+            note(name, rule, index[choice], spent + time.perf_counter() - begin)
+        note(name, "middle of the grid", index[len(index) // 2], 0.0)
+        note(name, "oracle", index[int(np.argmin(errors[index]))], 0.0)
+    note("none", "auto", int(np.searchsorted(lams, likelihood.lam)), auto_time)
+    for lam in FIXED:
+        note("none", f"lam = {lam:g}", int(np.searchsorted(lams, lam)), 0.0)
+    return rows
+
+
+def _fits(observed: Observed, data: Data, k: int, lams: np.ndarray, seed: int):
+    """CER, centre MSE and labels of the fit to all rows, for every lam, as MNARKMeans fits."""
+    models = [MNARKMeans(k, lam=lam, n_init=20, random_state=seed) for lam in lams]
+    starts = models[0]._starts(observed, data.X)
+    centers = np.stack([m._solve(observed, starts, m.lam).centers for m in models])
+    labels = assign_rows(observed, centers, lams, SETTINGS.threads)
+    errors = np.array([clustering_error_rate(data.classes, own) for own in labels.T])
+    if data.centers is None:
+        distances = np.full(len(lams), np.nan)
+    else:
+        distances = np.array([center_mse(data.centers, found) for found in centers])
+    return errors, distances, labels
+
+
+def _evidence(observed: Observed, k: int, lams: np.ndarray, held_out_lam: float, rng):
+    n = observed.n_rows
+    evidence, times = {}, {}
+    for name, parts in (
+        ("others", subsamples(n, 12, SHARE_OF_ROWS, rng)),
+        ("paper", thirds(n, 10, rng)),
+    ):
+        begin = time.perf_counter()
+        seeds = rng.randint(2**31 - 1, size=len(parts))
+        penalty = held_out_lam if name == "others" else None
+        evidence[name] = gather(observed, k, lams, parts, seeds, SETTINGS, penalty)
+        times[name] = time.perf_counter() - begin
+    return evidence, times
+
+
+def _only(evidence: Evidence, index: np.ndarray) -> Evidence:
+    return replace(
+        evidence,
+        lams=evidence.lams[index],
+        labels=np.ascontiguousarray(evidence.labels[:, :, index]),
+        held_out=evidence.held_out[:, index],
+    )

@@ -1,0 +1,45 @@
+"""Plain counts of a table with gaps, dense or sparse."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._observed import Observed
+
+
+def shares(observed: Observed) -> tuple[np.ndarray, np.ndarray]:
+    """Missing share of every row and feature."""
+    n, p = observed.source.shape
+    if observed.is_sparse:
+        per_row = np.diff(observed.source.indptr)
+        per_feature = np.bincount(observed.source.indices, minlength=p)
+    else:
+        seen = ~(np.isnan(observed.source) | (observed.source == observed.missing))
+        per_row, per_feature = seen.sum(axis=1), seen.sum(axis=0)
+    return 1.0 - per_row / p, 1.0 - per_feature / n
+
+
+def feature_summaries(observed: Observed) -> tuple[np.ndarray, ...]:
+    """Least, greatest, mean and standard deviation of the observed values of each feature."""
+    p = observed.n_features
+    if observed.is_sparse:
+        source = observed.source
+        values, column = source.data.astype(float), source.indices
+        count = np.bincount(column, minlength=p).astype(float)
+        least, most = np.full(p, np.inf), np.full(p, -np.inf)
+        np.minimum.at(least, column, values)
+        np.maximum.at(most, column, values)
+        total = np.bincount(column, values, p)
+        square = np.bincount(column, values * values, p)
+    else:
+        gaps = np.isnan(observed.source) | (observed.source == observed.missing)
+        count = (~gaps).sum(axis=0).astype(float)
+        least = np.where(gaps, np.inf, observed.source).min(axis=0)
+        most = np.where(gaps, -np.inf, observed.source).max(axis=0)
+        filled = np.where(gaps, 0.0, observed.source)
+        total, square = filled.sum(axis=0), np.square(filled).sum(axis=0)
+    known = np.where(count > 0, count, np.nan)
+    mean = total / known
+    deviation = np.sqrt(np.maximum(square / known - mean**2, 0.0))
+    least, most = (np.where(count > 0, bound, np.nan) for bound in (least, most))
+    return least, most, mean, deviation

@@ -1,0 +1,123 @@
+"""diagnose: it finds the mechanism that made the gaps, and says when the method does not fit."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mnarkmeans.datasets import make_gaussian_clusters
+from mnarkmeans.missingness import ampute, diagnose
+
+
+def table(mechanism, strength, n=400, p=5, seed=0):
+    return make_gaussian_clusters(
+        n, p, 3, separation=4.0, mechanism=mechanism, strength=strength, random_state=seed
+    ).data
+
+
+def intensities(seed=0):
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(25, 2.5, size=(4, 12))
+    return centers[rng.integers(4, size=300)] + rng.normal(size=(300, 12)), rng
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "strength"), [("mcar", 0.3), ("mnar0", 1.0), ("mnar1", 1.5), ("mnar2", 0.3)]
+)
+def test_the_mechanism_that_made_the_gaps_is_the_likeliest(mechanism, strength):
+    found = diagnose(table(mechanism, strength), n_clusters=3)
+    best = max(found.mechanisms, key=lambda fit: fit.log_likelihood)
+    assert best.mechanism == mechanism
+    assert best.strength == pytest.approx(strength, rel=0.35)
+    assert found.kind == ("flat" if mechanism == "mcar" else "decaying")
+
+
+def test_flat_gaps_get_a_penalty_near_zero():
+    found = diagnose(table("mcar", 0.3))
+    assert found.suggested_lam < 0.05
+    assert "knew nothing of the values" in found.advice[0]
+
+
+def test_detection_limit_suggests_the_minimum():
+    X, rng = intensities()
+    X[rng.random(X.shape) < 1 / (1 + np.exp(2 * (X - 23)))] = np.nan
+    found = diagnose(X)
+    assert found.suggested_reference == "min"
+    assert "detection limit" in found.advice[0]
+    again = diagnose(X, "min")
+    assert again.kind == "decaying"
+    assert again.suggested_reference == "min"
+
+
+def test_gaps_at_high_values_are_called_what_they_are():
+    X, rng = intensities()
+    lost = rng.random(X.shape) < 1 / (1 + np.exp(-2 * (X - 27)))
+    for values, kind in ((X, "rising"), ((X - X.mean(0)) / X.std(0), "one-sided")):
+        found = diagnose(np.where(lost, np.nan, values))
+        assert found.kind == kind
+        assert found.suggested_lam == 0.0
+        assert "nothing like" in found.advice[0]
+        assert "lam=0" in found.advice[1]
+
+
+def test_complete_table():
+    found = diagnose(np.random.default_rng(0).normal(size=(30, 3)))
+    assert found.kind == "complete"
+    assert found.mechanisms == []
+    assert "0.0% missing" in str(found)
+
+
+def test_words_do_not_claim_a_test():
+    for X in (table("mnar0", 1.0), table("mcar", 0.3)):
+        text = str(diagnose(X)).lower()
+        assert "cannot prove" in text
+        for claim in ("significant", "p-value", "reject", "hypothesis"):
+            assert claim not in text
+
+
+def test_tables():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(table("mnar0", 1.0), columns=list("abcde"))
+    found = diagnose(X)
+    frame = found.to_frame()
+    assert frame["feature"].tolist() == list("abcde")
+    np.testing.assert_allclose(frame["missing_share"], X.isna().mean())
+    np.testing.assert_allclose(frame["observed_min"], X.min())
+    np.testing.assert_allclose(found.to_frame("rows")["missing_share"], X.isna().mean(axis=1))
+    assert found.to_frame("mechanisms")["mechanism"].tolist() == ["mcar", "mnar0", "mnar1", "mnar2"]
+    assert len(found.to_frame("magnitude")) == len(found.magnitude)
+    with pytest.raises(ValueError, match="table must be"):
+        found.to_frame("columns")
+
+
+def test_sparse_is_read_like_dense():
+    X = table("mnar0", 1.0)
+    dense, stored = diagnose(X), diagnose(sparse.csr_array(np.nan_to_num(X)))
+    assert stored.kind == dense.kind
+    np.testing.assert_allclose(stored.feature_share, dense.feature_share)
+    np.testing.assert_allclose(stored.feature_least, dense.feature_least)
+    assert stored.trend == pytest.approx(dense.trend, abs=0.02)
+    zeros = diagnose(np.nan_to_num(X), missing_values=0)
+    assert zeros.missing_share == pytest.approx(dense.missing_share)
+
+
+def test_plot_draws_the_curve():
+    pytest.importorskip("matplotlib").use("Agg")
+    found = diagnose(table("mnar0", 1.0))
+    display = found.plot()
+    np.testing.assert_array_equal(display.line_.get_ydata(), found.magnitude_share)
+
+
+@pytest.mark.parametrize(
+    "X", [[[1.0, np.nan]], [[1.0, np.nan], [np.nan, 2.0]], [[0.0, np.nan], [0.0, 0.0]]]
+)
+def test_tiny_tables(X):
+    assert str(diagnose(X))
+
+
+def test_empty_rows_and_features_are_counted():
+    X = ampute(np.random.default_rng(0).normal(size=(60, 4)), "mcar", strength=0.2, rng=0)
+    X[0] = np.nan
+    X[:, 3] = np.nan
+    found = diagnose(X)
+    assert found.feature_share[3] == 1.0
+    assert "without a single value" in str(found)
