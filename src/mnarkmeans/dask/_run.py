@@ -204,6 +204,15 @@ def memory_for_pieces() -> float:
     return SHARE_OF_MEMORY * machine_memory()
 
 
+def _address_space() -> int:
+    """Bytes of address space in use already (libraries mostly), where the system tells."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
 def machine_memory() -> float:
     """Bytes this process may use: the machine's memory or its limits, whichever is less."""
     limits = [math.inf]
@@ -221,7 +230,7 @@ def machine_memory() -> float:
         for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
             soft, _ = resource.getrlimit(kind)
             if soft != resource.RLIM_INFINITY:
-                limits.append(soft)
+                limits.append(soft - _address_space())
     except ImportError:  # not on Windows
         pass
     return float(min(limits))
