@@ -57,6 +57,13 @@ class Diagnosis:
         What to try first.
     advice : list of str
         The same in sentences.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mnarkmeans.missingness import diagnose
+    >>> diagnose(np.arange(12.0).reshape(6, 2), n_clusters=2).kind
+    'complete'
     """
 
     n_rows: int

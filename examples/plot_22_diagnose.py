@@ -1,0 +1,42 @@
+"""
+Look at the gaps first
+======================
+
+:func:`mnarkmeans.missingness.diagnose` describes where values are missing, and says what to try. It
+describes; it does not claim to test.
+"""
+
+# %%
+# The same groups, with values lost in three ways: near zero, by chance, and above what the
+# instrument can show.
+import matplotlib.pyplot as plt
+import numpy as np
+
+from mnarkmeans.datasets import make_gaussian_clusters
+from mnarkmeans.missingness import ampute, diagnose
+
+complete = make_gaussian_clusters(600, 5, 3, separation=4, mechanism=None, random_state=0).complete
+lost = {
+    "near zero": ampute(complete, "mnar0", fraction=0.3, rng=0),
+    "by chance": ampute(complete, "mcar", fraction=0.3, rng=0),
+    "when large": np.where(np.abs(complete) > 3, np.nan, complete),
+}
+found = {name: diagnose(X) for name, X in lost.items()}
+
+# %%
+# The whole page for the first; a sentence for each.
+print(found["near zero"])
+
+# %%
+for name, diagnosis in found.items():
+    print(f"lost {name}: {diagnosis.kind}. {diagnosis.advice[0]}")
+
+# %%
+# Missing share against the distance from zero.
+fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
+for (name, diagnosis), color in zip(found.items(), ["#0072B2", "0.5", "#D55E00"], strict=True):
+    share = 100 * diagnosis.magnitude_share
+    ax.plot(diagnosis.magnitude, share, "o-", ms=4, color=color, label=f"lost {name}")
+ax.set(xlabel="distance of the centre from zero", ylabel="missing, %", ylim=(0, 100))
+ax.legend()
+plt.show()
