@@ -79,13 +79,17 @@ def compute(setting: Setting, rng: np.random.Generator) -> list[Row]:
 def draw(table: Frame, folder: Path) -> None:
     groups = list(table.groupby(["random", "censored"]))
     columns = table.censored.nunique()
-    figure, axes = new_figure(len(groups) // columns, columns, height=3, sharey=True, sharex=True)
+    figure, axes = new_figure(len(groups) // columns, columns, height=2.8, sharey=True, sharex=True)
+    places = range(len(TITLES))
     for axis, ((random, censored), panel) in zip(axes.ravel(), groups, strict=True):
-        axis.boxplot([panel[panel.method == m].cer for m in TITLES])
-        axis.set_xticks(range(1, len(TITLES) + 1), TITLES.values(), rotation=60, ha="right")
+        scores = panel.groupby("method").cer
+        mean, spread = scores.mean()[list(TITLES)], scores.std()[list(TITLES)]
+        axis.errorbar(mean, places, xerr=spread, fmt="o", color="black", capsize=2)
+        axis.set_yticks(places, TITLES.values())
         axis.set_title(f"{censored:.0%} below the limit, {random:.0%} at random", fontsize=9)
-    for axis in axes[:, 0]:
-        axis.set_ylabel("CER")
+    axes[0, 0].invert_yaxis()
+    for axis in axes[-1]:
+        axis.set_xlabel("CER")
     save(figure, folder, "beyond_proteomics")
 
 

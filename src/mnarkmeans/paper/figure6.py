@@ -66,10 +66,9 @@ def draw(table: Frame, folder: Path) -> None:
         if factor == 1:
             axes[1].plot(curve.index, curve, color="red", lw=2, label="optimal lam")
         else:
-            shade = 0.75 * place / len(others)
             axes[1].plot(
-                curve.index, curve, color=(shade, shade, 0.8), ls="--" if factor < 1 else ":",
-                label=f"{factor:g} x optimal",
+                curve.index, curve, color=f"C{place}", ls="--" if factor < 1 else ":",
+                marker=".", label=f"{factor:g} x optimal",
             )  # fmt: skip
     for axis in axes:
         axis.set_xscale("log")

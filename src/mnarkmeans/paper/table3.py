@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from mnarkmeans.baselines import BASELINES
 from mnarkmeans.datasets import load_lymphoma
@@ -52,8 +51,9 @@ def holed_lymphoma(setting: Setting, rng: np.random.Generator):
 
 def compute(setting: Setting, rng: np.random.Generator) -> list[Row]:
     X, complete, target = holed_lymphoma(setting, rng)
-    full = KMeans(3, n_init=100, max_iter=100, random_state=seed_of(rng)).fit(complete)
-    labels = {"kmeans": full.labels_}
+    # On complete data this is R's k-means by single-row moves; with 62 rows in 4026 dimensions
+    # Lloyd's loop alone often stops short of its optimum.
+    labels = {"kmeans": _procedure.fit(complete, 3, 1.0, rng).labels}
     for name in ("mean", "knn"):
         labels[name] = BASELINES[name](3, random_state=seed_of(rng)).fit_predict(X)
     labels["kpod"] = _procedure.fit(X, 3, 1e-6, rng).labels  # the authors' value for k-POD here
