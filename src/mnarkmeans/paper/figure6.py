@@ -67,7 +67,7 @@ def draw(table: Frame, folder: Path) -> None:
             axes[1].plot(curve.index, curve, color="red", lw=2, label="optimal lam")
         else:
             axes[1].plot(
-                curve.index, curve, color=f"C{place}", ls="--" if factor < 1 else ":",
+                curve.index, curve, color=f"C{place + (place > 2)}", ls="--" if factor < 1 else ":",
                 marker=".", label=f"{factor:g} x optimal",
             )  # fmt: skip
     for axis in axes:
