@@ -43,7 +43,7 @@ def test_single_row_moves_reach_the_best_kmeans(toy):
 
 def test_partitions_that_differ_in_names_only_are_one():
     labels = np.array([[0, 0, 1, 2], [2, 2, 0, 1], [0, 1, 1, 2]])
-    first, which = same_partitions(labels)
+    first, which = same_partitions(labels, 3)
     assert len(first) == 2
     assert which[0] == which[1] != which[2]
 
@@ -73,17 +73,18 @@ def test_fit_is_the_penalised_loop_from_those_starts(toy):
 
 
 def test_instability_counts_pairs_with_the_authors_denominator(toy, monkeypatch):
-    """Two constant predictions that disagree on every pair: m(m-1)/2 over (m-1)(m-2)/2."""
+    """All rows together against one row apart: m - 1 pairs differ, over (m-1)(m-2)/2."""
 
     def opposite(table, centers, lam, threads=1):
-        together = np.zeros(table.n_rows, dtype=int)
-        return np.column_stack([together, np.arange(table.n_rows)])
+        apart = np.zeros(table.n_rows, dtype=np.int32)
+        apart[0] = 1
+        return np.column_stack([np.zeros_like(apart), apart])
 
     monkeypatch.setattr(_procedure, "_three_parts", lambda X, k, rng: [X[:40], X[40:80], X[80:]])
     monkeypatch.setattr(_procedure, "assign_rows", opposite)
     m = len(toy.data) - 80
     value = _procedure.instability(toy.data, 3, 1.0, np.random.default_rng(0), n_splits=2)
-    np.testing.assert_allclose(value, m / (m - 2))
+    np.testing.assert_allclose(value, 2 / (m - 2))
 
 
 def test_the_rule_that_takes_a_candidate():

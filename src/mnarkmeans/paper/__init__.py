@@ -6,6 +6,12 @@
 """
 
 from mnarkmeans.paper import (
+    beyond_choice,
+    beyond_lymphoma,
+    beyond_proteomics,
+    beyond_random,
+    beyond_time,
+    beyond_usoskin,
     figure1,
     figure2,
     figure3,
@@ -35,5 +41,11 @@ EXPERIMENTS: dict[str, Experiment] = {
         table1,
         table2,
         table3,
+        beyond_usoskin,
+        beyond_choice,
+        beyond_lymphoma,
+        beyond_random,
+        beyond_proteomics,
+        beyond_time,
     )
 }

@@ -88,13 +88,35 @@ def _means(X, own, m):
     return sizes
 
 
-def same_partitions(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+@njit(nogil=True, cache=True)
+def same_partitions(labels, k):
     """Starts (rows of labels) that end in different partitions, and which of them each one is."""
-    named = np.array([_by_first_appearance(row) for row in labels])
-    _, first, which = np.unique(named, axis=0, return_index=True, return_inverse=True)
-    return first, which.ravel()
+    n_starts = labels.shape[0]
+    first = np.empty(n_starts, np.int64)
+    which = np.empty(n_starts, np.int64)
+    found = 0
+    for r in range(n_starts):
+        which[r] = found
+        for other in range(found):
+            if _renamed(labels[r], labels[first[other]], k):
+                which[r] = other
+                break
+        if which[r] == found:
+            first[found] = r
+            found += 1
+    return first[:found], which
 
 
-def _by_first_appearance(row: np.ndarray) -> np.ndarray:
-    _, first, inverse = np.unique(row, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse].astype(np.int32)
+@njit(nogil=True, cache=True)
+def _renamed(a, b, k):
+    """Are a and b one partition under two sets of names?"""
+    names, taken = np.full(k, -1), np.zeros(k, np.bool_)
+    for i in range(a.shape[0]):
+        if names[a[i]] < 0:
+            if taken[b[i]]:
+                return False
+            names[a[i]] = b[i]
+            taken[b[i]] = True
+        elif names[a[i]] != b[i]:
+            return False
+    return True

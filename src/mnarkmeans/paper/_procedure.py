@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mnarkmeans._observed import Observed
+from mnarkmeans._selection._agreement import disagreement
 from mnarkmeans._solvers import assign_rows, run_starts
-from mnarkmeans.metrics import clustering_error_rate
 from mnarkmeans.paper._kmeans import move_rows, same_partitions
 
 STARTS = 100
@@ -92,7 +92,7 @@ def draw_starts(X: np.ndarray, k: int, n_starts: int, rng: np.random.Generator) 
     filled = np.where(np.isnan(X), observe(X).means, X)
     centers = plus_plus(filled, k, n_starts, rng)
     labels = move_rows(filled, centers, MAX_ITER)
-    first, which = same_partitions(labels)
+    first, which = same_partitions(labels, k)
     return Starts(centers[first], which)
 
 
@@ -140,8 +140,8 @@ def instability(
         fits = [fit(part, k, lam, rng, n_starts=STARTS_OF_CHOICE) for part in (one, two)]
         centers = [found.centers for found in fits]
         labels = assign_rows(observe(test), np.array(centers), np.full(2, float(lam)))
-        m = len(test)
-        values[split] = clustering_error_rate(*labels.T) * m / (m - 2)
+        everyone = np.ones(len(test), dtype=np.bool_)
+        values[split] = disagreement(labels[:, 0].copy(), labels[:, 1].copy(), everyone, k)
     return values
 
 

@@ -41,7 +41,7 @@ def compute(setting: Setting, rng: np.random.Generator) -> list[Row]:
     best = min(path, key=lambda c: scores(data, path[c].labels, path[c].centers)["cer"])
     found["oracle"] = (path[best].labels, path[best].centers, best)
     found |= by_default(X, k, seed_of(rng))
-    found["cv_grid"] = by_default(X, k, seed_of(rng), lams=CANDIDATES_WIDE)["cv"]
+    found["cv_grid"] = by_default(X, k, seed_of(rng), lams=CANDIDATES_WIDE, names=("cv",))["cv"]
     return [
         {"method": name, **scores(data, labels, centers), "lam": used}
         for name, (labels, centers, used) in found.items()

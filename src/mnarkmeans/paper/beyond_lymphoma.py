@@ -24,7 +24,7 @@ def compute(setting: Setting, rng: np.random.Generator) -> list[Row]:
     found = {"proposed": (path[lam], lam), "oracle": (path[best], best)}
     for name, ours in by_default(X, 3, seed_of(rng)).items():
         found[name] = ours.labels, ours.lam
-    grid = by_default(X, 3, seed_of(rng), lams=table3.CANDIDATES)["cv"]
+    grid = by_default(X, 3, seed_of(rng), lams=table3.CANDIDATES, names=("cv",))["cv"]
     found["cv_grid"] = grid.labels, grid.lam
     return [
         {"method": name, "cer": clustering_error_rate(target, labels), "lam": used}

@@ -68,7 +68,7 @@ def compute(setting: Setting, rng: np.random.Generator) -> list[Row]:
     found["min"] = shifted.fit_predict(X), 1.0
     for name, ours in by_default(X, k, seed_of(rng), reference="min").items():
         found[name] = ours.labels, ours.lam
-    plain = by_default(X, k, seed_of(rng))["auto"]
+    plain = by_default(X, k, seed_of(rng), names=("auto",))["auto"]
     found["auto0"] = plain.labels, plain.lam
     return [
         {"method": name, "cer": clustering_error_rate(group, labels), "lam": lam}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mnarkmeans._estimator import MNARKMeans
+from mnarkmeans._selection import MNARKMeansCV
 from mnarkmeans.baselines import BASELINES
 from mnarkmeans.paper import _procedure
 from mnarkmeans.paper._drawing import new_figure, save
@@ -38,8 +39,6 @@ def settings(quick: bool) -> list[Setting]:
 
 def jobs(X: np.ndarray, k: int, rng: np.random.Generator) -> dict[str, Callable[[], Any]]:
     """Every method as something to call; scImpute gets counts of the same shape and gaps."""
-    from mnarkmeans._selection import MNARKMeansCV
-
     seed = seed_of(rng)
     counts = np.round(np.abs(X) * 100)
     ours = {"random_state": seed, "n_jobs": 1}
