@@ -16,6 +16,7 @@ from mnarkmeans._selection._criteria import CRITERIA, SHARE_OF_ROWS
 from mnarkmeans._selection._evidence import (
     Evidence,
     Settings,
+    centers_of_partitions,
     gather,
     subsamples,
     thirds,
@@ -45,8 +46,8 @@ def evaluate(design: Design, data: Data, seed: int) -> list[dict]:
         "paper": np.array(design.paper_lams, dtype=float),
     }
     lams = np.unique(np.concatenate([*grids.values(), FIXED, [likelihood.lam]]))
-    errors, distances, labels = _fits(observed, data, k, lams, seed)
     evidence, times = _evidence(observed, k, lams, likelihood.lam, rng)
+    errors, distances, labels = _fits(observed, data, evidence["others"], seed)
 
     rows = []
 
@@ -82,11 +83,16 @@ def evaluate(design: Design, data: Data, seed: int) -> list[dict]:
     return rows
 
 
-def _fits(observed: Observed, data: Data, k: int, lams: np.ndarray, seed: int):
-    """CER, centre MSE and labels of the fit to all rows, for every lam, as MNARKMeans fits."""
-    models = [MNARKMeans(k, lam=lam, n_init=20, random_state=seed) for lam in lams]
-    starts = models[0]._starts(observed, data.X)
-    centers = np.stack([m._solve(observed, starts, m.lam).centers for m in models])
+def _fits(observed: Observed, data: Data, evidence: Evidence, seed: int):
+    """CER, centre MSE and labels of the fit to all rows, for every lam, as MNARKMeansCV refits."""
+    k, lams = evidence.k, evidence.lams
+    models = [MNARKMeans(k, lam=lam, n_init=10, random_state=seed) for lam in lams]
+    fresh = models[0]._starts(observed, data.X)
+    found = []
+    for g, model in enumerate(models):
+        warm = centers_of_partitions(observed, evidence.labels[:, :, g], k, lams[g])
+        found.append(model._solve(observed, np.concatenate([fresh, warm]), model.lam).centers)
+    centers = np.stack(found)
     labels = assign_rows(observed, centers, lams, SETTINGS.threads)
     errors = np.array([clustering_error_rate(data.classes, own) for own in labels.T])
     if data.centers is None:

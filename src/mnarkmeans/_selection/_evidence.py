@@ -113,6 +113,22 @@ def gather(
     return Evidence(k, lams, labels, parts, held_out, seconds)
 
 
+def centers_of_partitions(observed: Observed, labels: np.ndarray, k: int, lam: float) -> np.ndarray:
+    """Centres (B, k, p) of the partitions (B, n): mu = S / (C + lam (N - C)), from the reference.
+
+    As starts of a fit to all rows they carry over what the fits to parts have found.
+    """
+    values, seen = observed.zero_filled()
+    out = np.empty((len(labels), k, observed.n_features))
+    for b, own in enumerate(labels):
+        member = np.zeros((len(own), k))
+        member[np.arange(len(own)), own] = observed.weights
+        S, C = (values.T @ member).T, (seen.T @ member).T
+        weight = C + lam * (member.sum(axis=0)[:, None] - C)
+        out[b] = observed.reference + S / np.where(weight > 0, weight, 1.0)
+    return out
+
+
 def thirds(n: int, n_splits: int, rng: np.random.RandomState) -> np.ndarray:
     """Parts (2 * n_splits, n): every split draws one of three labels per row, parts 1 and 2."""
     drawn = rng.randint(3, size=(n_splits, n))

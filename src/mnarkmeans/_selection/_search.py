@@ -31,7 +31,15 @@ from .._validation import (
 )
 from ._agreement import cluster_stability, spread
 from ._criteria import CRITERIA, SHARE_OF_ROWS, Verdict, usable
-from ._evidence import Evidence, Settings, fit_part, gather, subsamples, thirds
+from ._evidence import (
+    Evidence,
+    Settings,
+    centers_of_partitions,
+    fit_part,
+    gather,
+    subsamples,
+    thirds,
+)
 from ._grid import candidate_lams
 
 MOST_ROWS = 20_000  # beyond, parts of a sample say as much as parts of the whole
@@ -95,7 +103,8 @@ class MNARKMeansCV(CentersModel):
         The likelihood's view of the gaps, when it was asked for ("heldout", or ``lams="auto"``).
     cluster_centers_, labels_, inertia_, n_iter_, loss_path_, start_losses_, reference_, \
 n_features_in_, feature_names_in_
-        Of the refit with the choice, as for MNARKMeans.
+        Of the refit with the choice, as for MNARKMeans; its starts are ``n_init`` fresh ones and
+        the partitions that the splits led to.
 
     Notes
     -----
@@ -188,7 +197,9 @@ n_features_in_, feature_names_in_
         self._keep_results(trials, best)
         if chosen.missingness is not None:
             self.missingness_ = chosen.missingness
-        self._refit(observed, X, seed)
+        own = chosen.evidence.labels[:, :, chosen.verdict.choice]
+        warm = centers_of_partitions(judged, own, self.n_clusters_, self.lam_)
+        self._refit(observed, X, seed, warm)
         self._keep_stability(judged, chosen)
         self._warn(chosen, given=not isinstance(self.lams, str))
         return self
@@ -277,13 +288,14 @@ n_features_in_, feature_names_in_
         before = sum(len(trial.evidence.lams) for trial in trials[:best])
         self.best_index_ = before + trials[best].verdict.choice
 
-    def _refit(self, observed: Observed, X, seed: int) -> None:
+    def _refit(self, observed: Observed, X, seed: int, warm: np.ndarray) -> None:
+        """Fit all rows from fresh starts and from what the parts have found."""
         model = MNARKMeans(
             self.n_clusters_, lam=self.lam_, init=self.init, n_init=self.n_init,
             max_iter=self.max_iter, tol=self.tol, algorithm=self.algorithm, random_state=seed,
             n_jobs=self.n_jobs, verbose=self.verbose,
         )  # fmt: skip
-        starts = model._starts(observed, X)
+        starts = np.concatenate([model._starts(observed, X), warm])
         model._keep(observed, model._solve(observed, starts, self.lam_), self.lam_)
         for name in ("cluster_centers_", "labels_", "inertia_", "n_iter_", "loss_path_",
                      "start_losses_", "reference_"):  # fmt: skip
