@@ -51,7 +51,7 @@ class CommandServer:
 
 def serve() -> None:
     import mnarkmeans.__main__
-    import mnarkmeans.cli._app
+    import mnarkmeans.cli._verbs_table
     import mnarkmeans.report
 
     for line in sys.stdin:

@@ -247,6 +247,24 @@ def test_select_agrees_with_the_estimator(server, tables, tmp_path, frame):
     assert "Instability" in page
 
 
+def test_diagnose_tells_and_writes(server, tables, tmp_path):
+    done = server.run("diagnose", tables / "t.csv")
+    assert done.code == 0, done.err
+    assert "missing share against the distance" in done.out
+    out = tmp_path / "out"
+    done = server.run("diagnose", tables / "t.npz", "--json", "-o", out)
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert told["rows"] == 60
+    assert told["advice"]
+    assert {p.name for p in out.iterdir()} == {
+        "diagnosis.txt", "diagnosis.json", "diagnosis.png", "features.csv", "rows.csv",
+        "magnitude.csv", "mechanisms.csv",
+    }  # fmt: skip
+    assert rows(out / "features.csv")[1][0] == "V1"
+    assert len(rows(out / "rows.csv")) == 61
+
+
 def test_reproduce_writes_and_resumes(server, tmp_path):
     arguments = ["reproduce", "table2", "--quick", "--repetitions", 1, "--jobs", 1, "-o", tmp_path]
     done = server.run(*arguments)
@@ -285,7 +303,16 @@ def test_without_its_extra_the_command_says_what_to_install():
 
 def test_help_has_examples(server):
     assert server.run("--help").code == 0
-    for verb in ("fit", "select", "predict", "impute", "compare", "reproduce", "report"):
+    for verb in (
+        "fit",
+        "select",
+        "diagnose",
+        "predict",
+        "impute",
+        "compare",
+        "reproduce",
+        "report",
+    ):
         done = server.run(verb, "--help")
         assert done.code == 0
         assert "Example:" in done.out
@@ -375,6 +402,8 @@ MISTAKES = [
     (["select", "good.csv", "-k", "2:9", "-o", "out"], "only 3 rows"),
     (["select", "good.csv", "-k", "2", "--lams", "0,x", "-o", "out"], "one is 'x'"),
     (["select", "good.csv", "-k", "2", "--criterion", "luck", "-o", "out"], "'luck'"),
+    (["diagnose", "none.csv"], "there is no file none.csv"),
+    (["diagnose", "good.csv", "-o", "good.csv"], "is a file"),
     (["compare", "good.csv", "-k", "2", "--labels", "kind"], "no column called 'kind'"),
     (["compare", "good.csv", "-k", "2", "--methods", "magic"], "no method called 'magic'"),
 ]  # fmt: skip

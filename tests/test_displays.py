@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
-from mnarkmeans import MNARKMeans
+from mnarkmeans import MNARKMeans, MNARKMeansCV
 from mnarkmeans.displays import (
     CentersDisplay,
     ClustersDisplay,
@@ -65,6 +65,19 @@ def test_every_display_draws_on_given_axes(model, data):
         assert display.ax_ is not ax
     assert len(displays[0].line_.get_ydata()) == model.n_iter_
     assert list(displays[4].lines_[0].get_ydata()) == [0.2, 0.1, 0.3]
+
+
+@pytest.mark.filterwarnings("ignore::mnarkmeans.SelectionWarning")
+def test_the_choice_of_lam_and_k_is_drawn(data):
+    search = MNARKMeansCV([2, 3], lams=[0.0, 0.1, 4.0], n_splits=3, n_init=2, random_state=0)
+    display = InstabilityDisplay.from_estimator(search.fit(data))
+    assert [line.get_label() for line in display.lines_] == ["k = 2", "k = 3"]
+    drawn = np.concatenate([line.get_ydata() for line in display.lines_])
+    np.testing.assert_array_equal(drawn, search.cv_results_["mean_instability"])
+    ring = display.ax_.lines[-1]
+    assert ring.get_xdata()[0] == search.lam_
+    with pytest.raises(NotFittedError):
+        InstabilityDisplay.from_estimator(MNARKMeansCV())
 
 
 def test_keywords_reach_the_drawing(model):

@@ -6,5 +6,6 @@ _tables    every file format becomes a table
 _prepare   log1p, centring, scaling, dropping features; stored in the model and repeated later
 _output    files appear whole or not at all
 _console   lines for people, JSON for machines, progress on a terminal
-_app       the verbs; one module per verb beside it
+_app       runs a verb and turns whatever happens into an exit code
+_verbs_*   the verbs and their options; one module with the work beside them for each
 """

@@ -148,7 +148,7 @@ def make_page(
         "Reference": _reference_words(job, estimator),
         "Starts": estimator.n_init,
         "Algorithm": estimator.algorithm,
-        "Seed": estimator.random_state,
+        "Seed": summary.get("seed", estimator.random_state),
         "Codes for missing": ", ".join(summary["data"].get("missing_codes") or []) or "none",
         "SHA-256 of the table": (summary["data"].get("sha256") or "none")[:16],
     }

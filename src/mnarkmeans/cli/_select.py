@@ -58,6 +58,7 @@ def select(
     text = choice_text(estimator, params, len(results["param_lam"]), clusters)
     summary = summarise(
         job, data, estimator, [*trials[best]["notes"], *notes], seconds,
+        seed=params["random_state"],
         selection={"criterion": params.get("criterion", "default"), "candidates": results,
                    "best_index": best_index, "cluster_stability": trials[best]["stability"]},
     )  # fmt: skip
@@ -140,11 +141,11 @@ def refit(
 
 def choice_text(estimator: MNARKMeans, params: dict, candidates: int, clusters: list[int]) -> str:
     """What was chosen, and from what."""
-    what = f"lam = {estimator.lam_:.4g}"
+    what = f"lam = {estimator.lam_:.4g} was"
     if len(clusters) > 1:
-        what += f" and k = {estimator.n_clusters}"
+        what = f"lam = {estimator.lam_:.4g} and k = {estimator.n_clusters} were"
     rule = f' (criterion "{params["criterion"]}")' if "criterion" in params else ""
-    return f"{what} was chosen from {candidates} candidates{rule}."
+    return f"{what} chosen from {candidates} candidates{rule}."
 
 
 def choice_page(results: dict[str, list], best_index: int) -> dict[str, Any]:
