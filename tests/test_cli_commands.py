@@ -347,7 +347,8 @@ BAD_TABLES = {
 FIT = ["-k", "2", "-o", "out"]
 MISTAKES = [
     (["fit", "none.csv", *FIT], "there is no file none.csv"),
-    (["fit", ".", *FIT], "is a folder"),
+    (["fit", "folder", *FIT], "is a folder"),
+    (["predict", "MODEL", ".", "-o", "l.csv"], "is a folder"),
     (["fit", "empty.csv", *FIT], "is empty"),
     (["fit", "header.csv", *FIT], "no rows below it"),
     (["fit", "ragged.csv", *FIT], "line 3 of ragged.csv has 1 fields"),
@@ -412,6 +413,7 @@ MISTAKES = [
 @pytest.fixture(scope="module")
 def bad(tmp_path_factory, server):
     folder = tmp_path_factory.mktemp("bad")
+    (folder / "folder").mkdir()
     for name, content in BAD_TABLES.items():
         (folder / name).write_bytes(content)
     done = server.run("fit", "good.csv", "-k", 2, "--lam", 1, "-o", "model", cwd=folder)
