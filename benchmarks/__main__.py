@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import time
 from pathlib import Path
+
+import joblib
 
 from . import limits as machine_limits
 from . import memory, report, scaling
 from .compare import compare_all
 from .jobs import JOBS
 from .rivals import RIVALS, ours
+
+THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -19,6 +25,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--jobs", nargs="+", help="names of jobs (default: all)", metavar="NAME")
     parser.add_argument("--rivals", nargs="+", help="names of rivals", metavar="NAME")
     parser.add_argument("--repeats", type=int, default=5, help="best of so many (default 5)")
+    parser.add_argument(
+        "--one-thread", action="store_true",
+        help="everybody on one thread, in processor time: for machines that are busy otherwise",
+    )  # fmt: skip
     parser.add_argument("--no-scaling", action="store_true", help="leave the curves out")
     parser.add_argument("--no-memory", action="store_true", help="leave the peak memory out")
     parser.add_argument("-o", "--out", type=Path, default=Path("benchmark-results"))
@@ -27,6 +37,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
+    if options.one_thread and os.environ.get("OMP_NUM_THREADS") != "1":
+        # Libraries read these once, when they are loaded: begin again.
+        os.environ.update(dict.fromkeys(THREAD_SETTINGS, "1"))
+        os.execv(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]])
     factor = 20 if options.quick else 1
     jobs = [job for job in JOBS if not options.jobs or job.name in options.jobs]
     rivals = [r for r in RIVALS if r is ours or not options.rivals or r.NAME in options.rivals]
@@ -34,11 +48,13 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(f"No such job; there are: {', '.join(job.name for job in JOBS)}.")
     options.out.mkdir(parents=True, exist_ok=True)
 
-    limits = machine_limits.measure(megabytes=400 // factor + 20)
+    clock = time.process_time if options.one_thread else time.perf_counter
+    threads = 1 if options.one_thread else joblib.cpu_count()
+    limits = machine_limits.measure(threads, megabytes=400 // factor + 20)
     print(limits.describe())
     timings = []
     for of_job in compare_all([job.smaller(factor) for job in jobs], rivals, limits,
-                              options.repeats):  # fmt: skip
+                              options.repeats, clock):  # fmt: skip
         report.print_job(of_job)
         timings += of_job
     report.write_csv(options.out / "timings.csv", timings)

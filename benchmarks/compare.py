@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -35,7 +34,7 @@ def installed(rivals: Iterable) -> list:
     return [rival for rival in rivals if find_spec(rival.MODULE) is not None]
 
 
-def compare(job: Job, rivals, limits: Limits, repeats: int) -> list[Timing]:
+def compare(job: Job, rivals, limits: Limits, repeats: int, clock) -> list[Timing]:
     """All contenders on one job. They take turns, so that a busy moment hits everybody."""
     data = job.make()
     data.filled  # noqa: B018  filled beforehand: it costs the rivals nothing
@@ -49,7 +48,7 @@ def compare(job: Job, rivals, limits: Limits, repeats: int) -> list[Timing]:
         for rival in contenders:
             if rival.NAME in slow:
                 continue
-            timing = _time(rival, data, iterations)
+            timing = _time(rival, data, iterations, clock)
             if timing.seconds > 20.0:
                 slow.add(rival.NAME)
             elif turn == 0:
@@ -65,12 +64,12 @@ def compare(job: Job, rivals, limits: Limits, repeats: int) -> list[Timing]:
     return list(best.values())
 
 
-def _time(rival, data: Data, iterations: int | None) -> Timing:
+def _time(rival, data: Data, iterations: int | None, clock) -> Timing:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # max_iter reached, on purpose
-        begin = time.perf_counter()
+        begin = clock()
         centers, done = rival.fit(data, iterations)
-        seconds = time.perf_counter() - begin
+        seconds = clock() - begin
     job = data.job
     return Timing(job.name, job.shape, job.k, rival.NAME, seconds, int(done), data.loss(centers))
 
@@ -86,6 +85,6 @@ def _least_seconds(data: Data, limits: Limits) -> float:
     return limits.seconds(n_bytes, 2.0 * products * entries * job.k)
 
 
-def compare_all(jobs, rivals, limits: Limits, repeats: int) -> Iterator[list[Timing]]:
+def compare_all(jobs, rivals, limits: Limits, repeats: int, clock) -> Iterator[list[Timing]]:
     for job in jobs:
-        yield compare(job, installed(rivals), limits, repeats)
+        yield compare(job, installed(rivals), limits, repeats, clock)

@@ -6,7 +6,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import joblib
 import numpy as np
 from numba import njit
 from threadpoolctl import threadpool_limits
@@ -26,7 +25,7 @@ class Limits:
 
     def describe(self) -> str:
         return (
-            f"{self.threads} threads: read {self.read:.1f} GB/s, copy {self.copy:.1f} GB/s, "
+            f"{self.threads} thread(s): read {self.read:.1f} GB/s, copy {self.copy:.1f} GB/s, "
             f"multiply-add {self.double:.0f} GFlop/s float64, {self.single:.0f} float32"
         )
 
@@ -39,8 +38,7 @@ def _read(x):
     return total
 
 
-def measure(megabytes: int = 400, repeats: int = 5) -> Limits:
-    threads = joblib.cpu_count()
+def measure(threads: int, megabytes: int = 400, repeats: int = 5) -> Limits:
     pool = ThreadPoolExecutor(threads)
     source = [np.ones(megabytes * 125_000 // threads) for _ in range(threads)]
     target = [np.empty_like(s) for s in source]

@@ -43,10 +43,14 @@ def make_strips(A, q, const):
     const_strips = np.zeros(strips * STRIP, np.float32)
     table[:] = np.float32(0.0)
     squares = np.zeros(T)
-    for j in range(p):
-        for t in range(T):
-            table[((t // STRIP) * p + j) * STRIP + t % STRIP] = A[j, t]
-            squares[t] += A[j, t] * A[j, t]
+    for first in range(0, T, STRIP):
+        width = min(STRIP, T - first)
+        for j in range(p):
+            place = (first * p) + j * STRIP
+            for lane in range(width):
+                a = A[j, first + lane]
+                table[place + lane] = a
+                squares[first + lane] += a * a
     fixed, norm = 0.0, 0.0
     for t in range(T):
         q_strips[t] = q[t]

@@ -24,7 +24,7 @@ from scipy import sparse
 
 # Tables with fewer entries than this are one slab: they are solved in one compiled call.
 ENTRIES_OF_ONE_SLAB = 1 << 19
-ENTRIES_PER_SLAB = 1 << 17
+ENTRIES_PER_SLAB = 1 << 18
 MOST_SLABS = 64
 
 
@@ -70,6 +70,11 @@ class Observed:
     @property
     def is_sparse(self) -> bool:
         return not isinstance(self.source, np.ndarray)
+
+    @property
+    def _entries(self) -> int:
+        """Entries a pass has to look at: the stored ones of a sparse table."""
+        return self.source.nnz if self.is_sparse else self.n_rows * self.n_features
 
     @property
     def shift(self) -> np.ndarray:
@@ -129,7 +134,7 @@ class Observed:
 
     def slabs(self, bytes_of_sums: int = 0, budget: int = 1 << 27) -> list[tuple[int, int]]:
         """Cut the rows into slabs, few enough that their sums fit into ``budget`` bytes."""
-        n, entries = self.n_rows, self.n_rows * self.n_features
+        n, entries = self.n_rows, self._entries
         count = 1 if entries <= ENTRIES_OF_ONE_SLAB else entries // ENTRIES_PER_SLAB
         count = min(count, MOST_SLABS, n, max(1, budget // max(bytes_of_sums, 1)))
         edges = np.linspace(0, n, max(count, 1) + 1).astype(np.int64).tolist()

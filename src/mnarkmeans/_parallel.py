@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any
 
 import joblib
@@ -17,9 +18,15 @@ import joblib
 _pools = threading.local()
 
 
+@lru_cache(1)
+def _cores() -> int:
+    """Cores this process may use. Asking the system takes longer than a small fit."""
+    return joblib.cpu_count()
+
+
 def effective_threads(n_jobs: int | None) -> int:
     """None: all cores this process may use, at most OMP_NUM_THREADS; negative: as in joblib."""
-    cores = joblib.cpu_count()
+    cores = _cores()
     if n_jobs is None:
         limit = os.environ.get("OMP_NUM_THREADS", "")
         return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
