@@ -421,7 +421,9 @@ def bad(tmp_path_factory, server):
     return folder
 
 
-@pytest.mark.parametrize(("arguments", "message"), MISTAKES, ids=lambda v: " ".join(v)[:60])
+@pytest.mark.parametrize(
+    ("arguments", "message"), MISTAKES, ids=[" ".join(m[0])[:60] for m in MISTAKES]
+)
 def test_a_mistake_gets_one_sentence_and_writes_nothing(server, bad, arguments, message):
     before = sorted(bad.rglob("*"))
     arguments = ["model" if a == "MODEL" else a for a in arguments]
@@ -481,7 +483,7 @@ def test_an_edited_model_is_refused(server, fitted, tables, tmp_path):
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(20_000, 40)) + 4 * rng.integers(0, 3, size=(20_000, 1))
+    X = rng.normal(size=(12_000, 20)) + 4 * rng.integers(0, 3, size=(12_000, 1))
     X[rng.random(X.shape) < 0.3] = np.nan
     path = tmp_path_factory.mktemp("large") / "large.npy"
     np.save(path, X)
