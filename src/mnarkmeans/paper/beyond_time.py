@@ -90,7 +90,7 @@ def compare(table: Frame) -> str:
     header = [f"{n} x {p}" for n, p in means.columns]
     rows = [[title, *means.loc[name]] for name, title in TITLES.items()]
     return (
-        "Mean seconds of processor time in one thread, k = 3, 30 % missing; compilation not counted.\n\n"
+        "Mean seconds of processor time, one thread, k = 3, 30 % missing; compiled before.\n\n"
         + markdown(["method", *header], rows)
     )
 
