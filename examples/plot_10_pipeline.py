@@ -30,21 +30,31 @@ ours = make_pipeline(
     StandardScaler(),
     LogisticRegression(max_iter=1000),
 )
+least = make_pipeline(
+    SimpleImputer(strategy="constant", fill_value=0),  # on X - lowest: the least value of each
+    StandardScaler(),
+    LogisticRegression(max_iter=1000),
+)
 means = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression(max_iter=1000))
 ours  # noqa: B018
 
 # %%
 # Accuracy by five-fold cross-validation as more and more low values are lost.
 fractions = [0.1, 0.3, 0.5]
-scores = {"distances to centres": [], "column means": []}
+scores = {"distances to centres": [], "column means": [], "least values": []}
 for fraction in fractions:
-    gappy = ampute(X, "mnar2", fraction=fraction, reference=lowest, rng=0)
-    for name, model in zip(scores, [ours, means], strict=True):
+    gappy = ampute(X, "mnar2", fraction=fraction, reference=lowest, rng=0) - lowest
+    for name, model in zip(scores, [ours, means, least], strict=True):
         scores[name].append(cross_val_score(model, gappy, y, cv=5).mean())
 
 fig, ax = plt.subplots(figsize=(5.8, 3.4), layout="constrained")
-for (name, values), color in zip(scores.items(), ["#0072B2", "#D55E00"], strict=True):
+for (name, values), color in zip(scores.items(), ["#0072B2", "#D55E00", "#009E73"], strict=True):
     ax.plot(np.array(fractions) * 100, values, "o-", color=color, label=name)
 ax.set(xlabel="missing, %", ylabel="accuracy", ylim=(0, 1.02), title="wine, three kinds")
 ax.legend()
 plt.show()
+
+# %%
+# If all you want is to classify, filling with the least value does better here: it keeps all
+# thirteen features, where the distances keep twelve numbers made without looking at the kinds.
+# Use distances when you want the clusters as well, or few features out of many.
