@@ -144,20 +144,30 @@ def _lazy_blocks(read, n: int, rows: int, *args) -> tuple[list, list[int]]:
 
 
 def _from_npy(path: Path, block_bytes: int) -> TableFile:
-    values = np.load(path, mmap_mode="r", allow_pickle=False)
-    if values.ndim != 2 or values.dtype.kind not in "fiu":
+    shape, by_columns, dtype, offset = _npy_header(path)
+    if len(shape) != 2 or dtype.kind not in "fiu":
         raise ValueError(
-            f"{path} holds a {values.ndim}-dimensional array of {values.dtype}; a table needs two "
+            f"{path} holds a {len(shape)}-dimensional array of {dtype}; a table needs two "
             "dimensions and numbers."
         )
-    (n, p), width = values.shape, values.dtype.itemsize
-    by_columns = not values.flags.c_contiguous
+    (n, p), width = shape, dtype.itemsize
     blocks, lengths = _lazy_blocks(
-        _npy_rows, n, block_bytes // max(1, p * width), str(path), values.dtype.str, p,
-        -1 if by_columns else values.offset,
+        _npy_rows, n, block_bytes // max(1, p * width), str(path), dtype.str, p,
+        -1 if by_columns else offset,
     )  # fmt: skip
-    X = _array_of(blocks, lengths, p, np.empty((0, 0), values.dtype))
+    X = _array_of(blocks, lengths, p, np.empty((0, 0), dtype))
     return TableFile(X, _numbered(p), n * p * width)
+
+
+def _npy_header(path: Path):
+    """Shape, whether stored by columns, type, and where the numbers begin; nothing is mapped."""
+    with open(path, "rb") as file:
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            header = np.lib.format.read_array_header_1_0(file)
+        else:
+            header = np.lib.format.read_array_header_2_0(file)
+        return *header, file.tell()
 
 
 def _npy_rows(path: str, dtype: str, p: int, offset: int, start: int, stop: int) -> np.ndarray:
