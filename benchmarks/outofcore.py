@@ -20,6 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
+from .memory import _status
+
 P, K, ROWS = 50, 10, 100_000
 
 
@@ -102,7 +104,7 @@ def fit(path: str, limit: float, iterations: int) -> None:
     with dask.config.set(scheduler="threads", num_workers=2):
         model = MNARKMeans(K, lam=0.5, init="k-means++", n_init=1, max_iter=iterations,
                            random_state=0, callback=tell).fit(table.X)  # fmt: skip
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = _status("VmHWM")  # (ru_maxrss would include the process that started this one)
     print(
         f"  {table.shape[0]:,} x {table.shape[1]}, {table.n_bytes / 1e9:.1f} GB in "
         f"{table.X.numblocks[0]} blocks: loss {model.inertia_:.6g} after {model.n_iter_} "

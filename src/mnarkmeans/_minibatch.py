@@ -61,7 +61,7 @@ class MiniBatchMNARKMeans(CentersModel):
 default="k-means++"
         Starting centres. Those made by name are led to their optimum on a sample of three batches,
         and the best goes on.
-    n_init : int, default=3
+    n_init : int, default=10
         Number of starts tried on the sample.
     batch_size : int, default=4096
         Rows of a batch in ``fit``. A table that is not larger is one batch.
@@ -121,7 +121,7 @@ feature_names_in_
         reference=0.0,
         missing_values=math.nan,
         init="k-means++",
-        n_init=3,
+        n_init=10,
         batch_size=4096,
         max_iter=1000,
         tol=1e-5,
