@@ -47,7 +47,7 @@ class Csr(NamedTuple):
 class Observed:
     """A table with gaps, its row weights and what one pass over it told."""
 
-    source: np.ndarray | sparse.csr_array
+    source: Any  # (n, p): an ndarray with gaps, or a CSR array of the observed entries
     missing: float
     weights: np.ndarray  # (n,) float64; 0 for rows that take no part in the centres
     means: np.ndarray  # (p,) weighted mean of the observed values; the reference where none is

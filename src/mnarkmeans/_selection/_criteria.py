@@ -161,7 +161,7 @@ def collapsing(evidence: Evidence, best: int) -> np.ndarray:
     return few & (not few[best])
 
 
-CRITERIA: dict[str, Callable[[Evidence, np.ndarray, bool], Verdict]] = {
+CRITERIA: dict[str, Callable[..., Verdict]] = {
     "heldout": heldout,
     "paper": paper,
     "subsample": subsample,

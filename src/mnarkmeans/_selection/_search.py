@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from .._auto import likelihood_choice
 from .._estimator import MNARKMeans
 from .._init import STARTS, content_order
+from .._likelihood import Missingness
 from .._model import CentersModel
 from .._observed import Observed
 from .._solvers import ALGORITHMS, assign_rows
@@ -249,7 +250,7 @@ n_features_in_, feature_names_in_
     def _try(self, judged: Observed, k: int, lams, seed: int, progress: _Progress) -> _Trial:
         """Evidence and verdict for one k."""
         rng = np.random.RandomState(seed)
-        missingness = None
+        missingness: Missingness | None = None
         if lams is None or self.criterion == "heldout":
             starts = STARTS[self.init](judged, self.n_init, k, rng, self._threads())
             missingness = likelihood_choice(
@@ -257,6 +258,7 @@ n_features_in_, feature_names_in_
                 threads=self._threads(),
             )  # fmt: skip
         if lams is None:
+            assert missingness is not None  # estimated just above
             has_gaps = missingness.share_at_random > 0 or missingness.lam_star > 0
             lams = candidate_lams(missingness.lam, has_gaps)
         n, n_parts = judged.n_rows, self._n_parts()
@@ -268,7 +270,7 @@ n_features_in_, feature_names_in_
         evidence = gather(
             judged, k, lams, parts, rng.randint(np.iinfo(np.int32).max, size=n_parts),
             self._settings(progress.step),
-            held_out_lam=missingness.lam if self.criterion == "heldout" else None,
+            held_out_lam=missingness.lam if missingness and self.criterion == "heldout" else None,
         )  # fmt: skip
         full_labels = None
         if self.criterion == "consensus":

@@ -135,7 +135,7 @@ class Diagnosis:
             columns = {"distance": self.magnitude, "missing_share": self.magnitude_share}
         elif table == "mechanisms":
             columns = {
-                name: [getattr(fit, name) for fit in self.mechanisms]
+                name: np.array([getattr(fit, name) for fit in self.mechanisms])
                 for name in ("mechanism", "strength", "log_likelihood")
             }
         else:
@@ -225,7 +225,7 @@ class _Look:
         p = self.observed.n_features
         row_share, feature_share = shares(self.observed)
         least, most, mean, deviation = feature_summaries(self.observed)
-        common = dict(
+        common: dict[str, Any] = dict(
             n_rows=self.observed.n_rows,
             n_features=p,
             missing_share=float(row_share.mean()),
@@ -240,7 +240,7 @@ class _Look:
         missingness = likelihood_choice(self.sample, self.starts, max_iter=100, tol=1e-5, threads=1)
         kind = "complete" if row_share.max() == 0 else "unvarying"
         if kind == "complete" or missingness.sigma2 <= 0:
-            advice = {
+            reasons = {
                 "complete": "Nothing is missing: every lam gives ordinary k-means.",
                 "unvarying": "The observed values do not vary around the reference: there is "
                 "nothing to learn from the gaps.",
@@ -248,7 +248,7 @@ class _Look:
             return Diagnosis(
                 **common, magnitude=np.zeros(0), magnitude_share=np.zeros(0), trend=0.0,
                 signed_trend=0.0, mechanisms=[], missingness=missingness, kind=kind,
-                suggested_lam=0.0, suggested_reference=self.given, advice=[advice[kind]],
+                suggested_lam=0.0, suggested_reference=self.given, advice=[reasons[kind]],
                 _cells=(np.zeros(0), np.zeros(0)),
             )  # fmt: skip
         centers, means, counts, pattern = self._groups()
