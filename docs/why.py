@@ -1,4 +1,4 @@
-"""Draw docs/_static/why.png: the same points seen by three methods, and how many each gets wrong.
+"""Draw docs/_static/why.png: the same points seen by four methods, and how far each is off.
 
 Three Gaussian clusters on a triangle; the closer a coordinate lies to zero, the likelier it is
 missing (the setting of Figure 1 of the paper). Run: python docs/why.py
@@ -13,6 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import confusion_matrix
 
 from mnarkmeans import MNARKMeans
+from mnarkmeans.metrics import center_mse
 from mnarkmeans.missingness import ampute
 
 COLORS = np.array(["#0072B2", "#E69F00", "#009E73"])
@@ -37,12 +38,14 @@ def main():
     keep = ~np.isnan(X).all(axis=1)
     X, complete, target = X[keep], complete[keep], target[keep]
     mean_filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+    zero_filled = np.nan_to_num(X)
     methods = {
-        "Gaps filled with column means": KMeans(3, n_init=100, random_state=0).fit(mean_filled),
-        "Gaps ignored (k-POD)": MNARKMeans(3, lam=0.0, n_init=100, random_state=0).fit(X),
+        "k-means, gaps filled with means": KMeans(3, n_init=100, random_state=0).fit(mean_filled),
+        "k-POD: gaps ignored": MNARKMeans(3, lam=0.0, n_init=100, random_state=0).fit(X),
+        "k-means, gaps filled with 0": KMeans(3, n_init=100, random_state=0).fit(zero_filled),
         "mnarkmeans": MNARKMeans(3, n_init=100, random_state=0).fit(X),
     }
-    figure, axes = plt.subplots(1, 3, figsize=(11, 4.2), sharex=True, sharey=True)
+    figure, axes = plt.subplots(1, 4, figsize=(14, 4.4), sharex=True, sharey=True)
     for ax, (name, model) in zip(axes, methods.items(), strict=True):
         labels = matched(target, model.labels_)
         wrong = labels != target
@@ -52,13 +55,18 @@ def main():
         ax.scatter(*complete[wrong].T, c="black", s=14, marker="x", lw=0.9)
         ax.scatter(*TRIANGLE.T, marker="o", s=120, fc="none", ec="black", lw=1.2)
         ax.scatter(*model.cluster_centers_.T, marker="P", s=110, c="white", ec="black", lw=1.2)
-        ax.set_title(f"{name}\n{wrong.sum()} of {len(target)} points wrong", fontsize=11)
+        error = center_mse(TRIANGLE, model.cluster_centers_)
+        ax.set_title(
+            f"{name}\n{wrong.sum()} of {len(target)} points wrong, centres off by {error:.2f}",
+            fontsize=10,
+        )
         ax.set_aspect("equal")
-        print(f"{name}: {wrong.sum()} of {len(target)} wrong, lam {getattr(model, 'lam_', '-')}")
+        print(f"{name}: {wrong.sum()} of {len(target)} wrong, centre error {error:.3f}")
     share = np.isnan(X).mean()
     figure.supxlabel(
         f"{share:.0%} of the values are missing, the likelier the closer they lie to zero; drawn "
-        "where they truly are.\n○ true centre   ✚ centre found   × wrong cluster",
+        "where they truly are.\n○ true centre   ✚ centre found   × wrong cluster   "
+        "(centre error: sum of squared distances)",
         fontsize=9.5, fontfamily="DejaVu Sans",
     )  # fmt: skip
     figure.tight_layout()
