@@ -12,7 +12,7 @@ from mnarkmeans import MNARKMeans
 from mnarkmeans._auto import likelihood_choice
 from mnarkmeans._init import STARTS
 from mnarkmeans._observed import Observed
-from mnarkmeans._selection._criteria import CRITERIA, SHARE_OF_ROWS
+from mnarkmeans._selection._criteria import CRITERIA, SHARE_OF_ROWS, held_out_penalty
 from mnarkmeans._selection._evidence import (
     Evidence,
     Settings,
@@ -46,7 +46,7 @@ def evaluate(design: Design, data: Data, seed: int) -> list[dict]:
         "paper": np.array(design.paper_lams, dtype=float),
     }
     lams = np.unique(np.concatenate([*grids.values(), FIXED, [likelihood.lam]]))
-    evidence, times = _evidence(observed, k, lams, likelihood.lam, rng)
+    evidence, times = _evidence(observed, k, lams, held_out_penalty(likelihood), rng)
     errors, distances, labels = _fits(observed, data, evidence["others"], seed)
 
     rows = []

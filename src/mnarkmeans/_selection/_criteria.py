@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._likelihood import Missingness
 from ._agreement import disagreement, pairwise_adjusted_rand, spread
 from ._evidence import Evidence
 
@@ -128,6 +129,11 @@ def consensus_correlation(evidence: Evidence, full_labels: np.ndarray) -> np.nda
         if same.std() > 0 and frequency.std() > 0:
             out[g] = np.corrcoef(same, frequency)[0, 1]
     return out
+
+
+def held_out_penalty(missingness: Missingness) -> float:
+    """The one penalty by which held-out rows are measured; near the theory's, as in the study."""
+    return missingness.lam_theory ** (2.0 / 3.0) if missingness.lam > 0 else 0.0
 
 
 def heldout(evidence: Evidence, full_labels: np.ndarray | None, one_error: bool) -> Verdict:

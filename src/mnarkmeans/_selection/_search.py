@@ -31,7 +31,7 @@ from .._validation import (
     read_table,
 )
 from ._agreement import cluster_stability, spread
-from ._criteria import CRITERIA, SHARE_OF_ROWS, Verdict, usable
+from ._criteria import CRITERIA, SHARE_OF_ROWS, Verdict, held_out_penalty, usable
 from ._evidence import (
     Evidence,
     Settings,
@@ -270,7 +270,10 @@ n_features_in_, feature_names_in_
         evidence = gather(
             judged, k, lams, parts, rng.randint(np.iinfo(np.int32).max, size=n_parts),
             self._settings(progress.step),
-            held_out_lam=missingness.lam if missingness and self.criterion == "heldout" else None,
+            held_out_lam=(
+                held_out_penalty(missingness)
+                if missingness and self.criterion == "heldout" else None
+            ),
         )  # fmt: skip
         full_labels = None
         if self.criterion == "consensus":
