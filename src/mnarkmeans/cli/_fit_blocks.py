@@ -115,6 +115,7 @@ def _refuse_unsupported(reading: Reading, steps: dict[str, Any]) -> None:
         "--scale": steps["scale"] != "none", "--center": steps["center"],
         "--max-missing": steps["max_missing"] is not None,
         "--encoding": reading.encoding, "--delimiter": reading.delimiter,
+        "--header": reading.header is not None,
     }  # fmt: skip
     for option, given in asked.items():
         if given:
