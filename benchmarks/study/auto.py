@@ -22,17 +22,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.study.auto", description=__doc__)
     parser.add_argument("--groups", nargs="*", default=["figure2", "figure2-others"])
     parser.add_argument("--repetitions", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=0, help="first seed")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     for group in options.groups:
         excess, zero = [], []
         for number, design in enumerate(GROUPS[group]()):
             errors = np.zeros((options.repetitions, len(LAMS)))
-            for seed in range(options.repetitions):
+            for repetition in range(options.repetitions):
+                seed = options.seed + repetition
                 data = design.make(1000 * seed + number)
                 for column, lam in enumerate(LAMS):
                     model = MNARKMeans(design.k, lam=lam, random_state=seed, algorithm="lloyd")
-                    errors[seed, column] = clustering_error_rate(
+                    errors[repetition, column] = clustering_error_rate(
                         data.classes, model.fit_predict(data.X)
                     )
             mean = errors.mean(axis=0)
