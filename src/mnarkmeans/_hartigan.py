@@ -6,45 +6,57 @@ weight, or the reference with lam times it. If the cluster has weight D and cent
     joining costs   sum_j  w D / (D + w) (y - m)^2
     leaving gains   sum_j  w D / (D - w) (y - m)^2
 
+The factors and all that a gap costs are the same for every row of one weight: they are kept per
+cluster (``Prices``) and made anew when a row joins or leaves, so that looking at a row takes no
+division.
+
 A partition that no such move improves is also a fixed point of Lloyd's loop, but not the other
 way round: these optima are never worse.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from ._kernels import REORDER, load_row, n_rows
+from ._kernels import load_row, n_rows
+from ._loss import VECTORISED
 
 FEATURES_AT_ONCE = 256  # after so many features a hopeless candidate is given up
 LEAST_SHARE = 1e-10  # a move must gain this share of the row's cost, or rounding could cycle
 
 
-@njit(nogil=True, cache=True, fastmath=REORDER)
-def _joining(x0, mask, w, lam, c, weight, m, start, stop):
+class Prices(NamedTuple):
+    """What a row of one weight pays per feature: a factor of (x - m)^2, or a sum for a gap."""
+
+    factor: np.ndarray  # (k, p)
+    gap: np.ndarray  # (k, p)
+
+
+@njit(**VECTORISED)
+def _set_prices(sign, w, lam, c, weight, m, l, prices):
+    """OUT prices of cluster l for rows of weight w that join (sign 1) or leave (-1)."""
+    factor, gap = prices
+    for j in range(c.shape[0]):
+        D, away = weight[l, j], c[j] - m[l, j]
+        # Nobody else in this feature: the centre is the value itself, nothing to pay or gain.
+        seen = w * D / (D + sign * w)
+        factor[l, j] = seen if D + sign * w > 1e-9 * w else 0.0
+        unseen = lam * w * D / (D + sign * lam * w)
+        gap[l, j] = unseen * away * away if D + sign * lam * w > 1e-9 * lam * w else 0.0
+
+
+@njit(**VECTORISED)
+def _price(x0, mask, m, prices, l, start, stop):
+    """What a row pays in features start..stop of cluster l."""
+    factor, gap = prices
     total = 0.0
     for j in range(start, stop):
-        seen = mask[j] > 0.0
-        own = w if seen else w * lam
-        d = (x0[j] if seen else c[j]) - m[j]
-        joint = weight[j] + own
-        total += own * weight[j] / (joint if joint > 0.0 else 1.0) * d * d
-    return total
-
-
-@njit(nogil=True, cache=True, fastmath=REORDER)
-def _leaving(x0, mask, w, lam, c, weight, m):
-    total = 0.0
-    for j in range(x0.shape[0]):
-        seen = mask[j] > 0.0
-        own = w if seen else w * lam
-        d = (x0[j] if seen else c[j]) - m[j]
-        rest = weight[j] - own
-        # Alone in this feature: the centre is the value itself, nothing to gain.
-        factor = own * weight[j] / rest if rest > 1e-9 * own else 0.0
-        total += factor * d * d
+        d = x0[j] - m[l, j]
+        total += factor[l, j] * d * d if mask[j] > 0.0 else gap[l, j]
     return total
 
 
@@ -68,13 +80,21 @@ def pass_over_block(block, weights, shift, c, lam, labels, members, weight, m):
     """INOUT labels (b,), members (k,), weight and m (k, p). Returns (moves, fall of the loss)."""
     k, p = m.shape
     x0, mask = np.empty(p), np.empty(p)
+    joining = Prices(np.empty((k, p)), np.empty((k, p)))
+    leaving = Prices(np.empty((k, p)), np.empty((k, p)))
+    priced = 0.0  # the weight of a row for which the prices hold
     moves, fall = 0, 0.0
     for i in range(n_rows(block)):
-        w, own = weights[i], labels[i]
+        w, own = weights[i], np.int64(labels[i])
         if w == 0.0 or members[own] <= 1:
             continue
+        if w != priced:
+            for l in range(k):
+                _set_prices(1.0, w, lam, c, weight, m, l, joining)
+                _set_prices(-1.0, w, lam, c, weight, m, l, leaving)
+            priced = w
         load_row(block, i, shift, x0, mask)
-        gain = _leaving(x0, mask, w, lam, c, weight[own], m[own])
+        gain = _price(x0, mask, m, leaving, own, 0, p)
         best, least = own, gain * (1.0 - LEAST_SHARE)
         for l in range(k):
             if l == own:
@@ -82,13 +102,16 @@ def pass_over_block(block, weights, shift, c, lam, labels, members, weight, m):
             cost, start = 0.0, 0
             while start < p and cost < least:
                 stop = min(start + FEATURES_AT_ONCE, p)
-                cost += _joining(x0, mask, w, lam, c, weight[l], m[l], start, stop)
+                cost += _price(x0, mask, m, joining, l, start, stop)
                 start = stop
             if cost < least:
                 best, least = l, cost
         if best != own:
             _shift_cluster(x0, mask, w, lam, c, -1.0, weight[own], m[own])
             _shift_cluster(x0, mask, w, lam, c, 1.0, weight[best], m[best])
+            for l in (own, best):
+                _set_prices(1.0, w, lam, c, weight, m, l, joining)
+                _set_prices(-1.0, w, lam, c, weight, m, l, leaving)
             members[own] -= 1
             members[best] += 1
             labels[i] = best

@@ -104,7 +104,7 @@ def k_means_plus_plus(
     centers = np.empty((n_starts, k, observed.n_features))
     resident = len(observed.slabs()) == 1
     if resident:
-        size = max(4, -(-n_starts // 8))
+        size = max(4, -(-n_starts // 4))
     else:
         size = max(1, BYTES_OF_DISTANCES // (8 * observed.n_rows))
 

@@ -19,7 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ._kernels import row_key
+from ._kernels import REORDER, row_key
+
+# A division may be by nothing where its result is not used: "numpy" does not stop to look.
+VECTORISED = {"nogil": True, "cache": True, "fastmath": REORDER, "error_model": "numpy"}
 
 
 class Stats(NamedTuple):
@@ -61,7 +64,7 @@ class Tables(NamedTuple):
     const: np.ndarray  # (T,)
 
 
-@njit(nogil=True, cache=True)
+@njit(**VECTORISED)
 def dense_tables(shift, centers, lam, c):
     """Tables of the centres (G, k, p) of G starts with penalties lam (G,)."""
     groups, k, p = centers.shape
@@ -100,32 +103,38 @@ def csr_tables(shift, centers, lam):
     return Tables(shift, A, q, const)
 
 
-@njit(nogil=True, cache=True)
+@njit(**VECTORISED)
 def update_centers(stats, r, lam, c, m):
     """INOUT m (k, p): the centres that minimise the loss of start r's partition.
 
     Where lam = 0 and nobody in the cluster observes the feature the loss is flat: m stays.
     An empty cluster stays where it is.
     """
+    sums, counts, sizes = stats.sums, stats.counts, stats.sizes
     for l in range(m.shape[0]):
+        size = sizes[r, l]
         for j in range(m.shape[1]):
-            pull = lam * max(stats.sizes[r, l] - stats.counts[r, l, j], 0.0)
-            weight = stats.counts[r, l, j] + pull
-            if weight > 0.0:
-                m[l, j] = (stats.sums[r, l, j] + pull * c[j]) / weight
+            count = counts[r, l, j]
+            gaps = size - count
+            pull = lam * gaps if gaps > 0.0 else 0.0
+            weight = count + pull
+            mean = (sums[r, l, j] + pull * c[j]) / weight
+            m[l, j] = mean if weight > 0.0 else m[l, j]
 
 
-@njit(nogil=True, cache=True)
+@njit(**VECTORISED)
 def partition_loss(stats, r, lam, c, m):
     """The loss of start r's partition with the centres m."""
+    sums, counts, sizes = stats.sums, stats.counts, stats.sizes
     total = 0.0
     for l in range(m.shape[0]):
+        size = sizes[r, l]
         for j in range(m.shape[1]):
-            count = stats.counts[r, l, j]
-            pull = lam * max(stats.sizes[r, l] - count, 0.0)
-            value = m[l, j]
-            total += value * (count * value - 2.0 * stats.sums[r, l, j])
-            total += pull * (value - c[j]) ** 2
+            count, value = counts[r, l, j], m[l, j]
+            gaps = size - count
+            pull = lam * gaps if gaps > 0.0 else 0.0
+            away = value - c[j]
+            total += value * (count * value - 2.0 * sums[r, l, j]) + pull * away * away
     return max(stats.squares[r] + total, 0.0)
 
 

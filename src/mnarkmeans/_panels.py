@@ -44,23 +44,12 @@ class Tiles(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A few rows, one per lane, and how their comparison stands."""
+    """A few rows, one per lane."""
 
     values: np.ndarray  # (p * LANES,) x', 0 in gaps
     masks: np.ndarray  # (p * LANES,) 1 observed, 0 gap
     bounds: np.ndarray  # (LANES,) closer scores than this are not told apart
-    best: np.ndarray  # (LANES,) smallest score so far
-    second: np.ndarray  # (LANES,) second smallest
-    winner: np.ndarray  # (LANES,) int32, the centre of the smallest
-
-
-class Ahead(NamedTuple):
-    """What the next panel will read, to be fetched while there is arithmetic to do."""
-
-    X: np.ndarray
-    row: int
-    offset: int  # bytes from the start of the row
-    stride: int  # bytes further for every feature
+    names: np.ndarray  # (LANES,) int32, the centre of the smallest score
 
 
 # --- preparing the tables ---------------------------------------------------------------------
@@ -109,7 +98,7 @@ def make_tiles(A, B, const, k):
     return Tiles(table, with_gaps, without_gaps, weights, fixed)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, fastmath={"reassoc"})
 def _bound_rounding(A, B, const, weights):
     """OUT weights; returns fixed (see ``Tiles``).
 
@@ -121,17 +110,17 @@ def _bound_rounding(A, B, const, weights):
     T, p = A.shape
     gamma = 1.01 * 2.0 * SINGLE_UNIT * (2 * min(p, RUN) + p // RUN + 8)
     heaviest, largest_sum = 0.0, 0.0
+    weights[:] = 0.0
     for t in range(T):
         size = abs(const[t])
         for j in range(p):
             size += abs(B[t, j])
+            larger = np.float32(abs(A[t, j]))
+            weights[j] = larger if larger > weights[j] else weights[j]
         heaviest = max(heaviest, size)
     for j in range(p):
-        largest = 0.0
-        for t in range(T):
-            largest = max(largest, abs(A[t, j]))
-        largest_sum += largest
-        weights[j] = gamma * largest + SINGLE_TINY
+        largest_sum += weights[j]
+        weights[j] = gamma * weights[j] + SINGLE_TINY
     return gamma * heaviest + 8.0 * SINGLE_TINY * (2 * p + 2 + largest_sum)
 
 
@@ -151,8 +140,6 @@ def make_panel(p):
     return Panel(
         on_cache_line(p * LANES, np.float32),
         on_cache_line(p * LANES, np.float32),
-        on_cache_line(LANES, np.float32),
-        on_cache_line(LANES, np.float32),
         on_cache_line(LANES, np.float32),
         on_cache_line(LANES, np.int32),
     )
@@ -188,41 +175,45 @@ def fill_panel(X, missing, row, stop, shift, tiles, panel):
 
 # --- tiles ------------------------------------------------------------------------------------
 
+# Everything in here comes as plain arrays and numbers: to take a named tuple apart for every tile
+# costs as much as the tile's arithmetic. ``ahead`` and ``pace`` are the memory address of what the
+# next panel will read, fetched while there is arithmetic to do, and the bytes per feature.
+
 
 def _compile_tile(width):
     """The comparison of `width` centres for all rows of a panel."""
 
     @njit(nogil=True)
-    def compare_tile(panel, p, complete, first_scores, centre, label, table, place, ahead):
-        """INOUT panel: best, second, winner. `place`: where the tile's part of `table` begins."""
-        values, masks = panel.values, panel.masks
+    def compare_tile(
+        values, masks, p, complete, first_scores, table, centre, label, ahead, pace, best, second,
+        winner,
+    ):  # fmt: skip
+        """Returns (best, second, winner) with the tile's centres, from number `centre` on."""
+        place = 2 * p * centre
         scores = simd.splat_each(first_scores, centre, width, LANES)
         for start in range(0, p, RUN):
             part = simd.zeros_each(values, width, LANES)
+            gaps = simd.zeros_each(values, width, LANES)
             stop = min(start + RUN, p)
             if complete:
                 for j in range(start, stop):
-                    simd.prefetch(ahead.X, ahead.row, ahead.offset + j * ahead.stride)
+                    simd.prefetch(ahead + j * pace)
                     x = simd.load(values, j * LANES, LANES)
                     part = simd.accumulate(part, x, table, place + 2 * width * j)
             else:
                 for j in range(start, stop):
-                    simd.prefetch(ahead.X, ahead.row, ahead.offset + j * ahead.stride)
+                    simd.prefetch(ahead + j * pace)
                     x = simd.load(values, j * LANES, LANES)
                     mask = simd.load(masks, j * LANES, LANES)
                     part = simd.accumulate(part, x, table, place + 2 * width * j)
-                    part = simd.accumulate(part, mask, table, place + 2 * width * j + width)
+                    if width == NARROW:  # sums of their own: there are too few to hide latency
+                        gaps = simd.accumulate(gaps, mask, table, place + 2 * width * j + width)
+                    else:
+                        part = simd.accumulate(part, mask, table, place + 2 * width * j + width)
+                if width == NARROW:
+                    part = simd.add_each(part, gaps)
             scores = simd.add_each(scores, part)
-        best, second, winner = simd.keep_two_smallest(
-            scores,
-            label,
-            simd.load(panel.best, 0, LANES),
-            simd.load(panel.second, 0, LANES),
-            simd.load(panel.winner, 0, LANES),
-        )
-        simd.store(panel.best, 0, best)
-        simd.store(panel.second, 0, second)
-        simd.store(panel.winner, 0, winner)
+        return simd.keep_two_smallest(scores, label, best, second, winner)
 
     return compare_tile
 
@@ -231,27 +222,27 @@ _wide_tile, _narrow_tile = _compile_tile(WIDE), _compile_tile(NARROW)
 
 
 @njit(nogil=True)
-def compare_start(panel, p, complete, tiles, group, k, ahead):
-    """OUT panel: best, second, winner among the k centres of one start, tile by tile."""
-    for r in range(LANES):
-        panel.best[r] = panel.second[r] = INFINITY
-        panel.winner[r] = 0
-    first_scores = tiles.without_gaps if complete else tiles.with_gaps
+def compare_start(values, masks, p, complete, first_scores, table, group, k, ahead, pace):
+    """(best, second, winner) of each lane among the k centres of one start, tile by tile."""
+    best = second = simd.splat(INFINITY, LANES)
+    winner = simd.splat(np.int32(0), LANES)
     wide, narrow = count_tiles(k)
     label, centre = 0, group * (WIDE * wide + NARROW * narrow)
-    for tile in range(wide + narrow):
-        place = 2 * p * (centre + label)
-        if tile < wide:
-            _wide_tile(
-                panel, p, complete, first_scores, centre + label, label, tiles.table, place, ahead
-            )
-            label += WIDE
-        else:
-            _narrow_tile(
-                panel, p, complete, first_scores, centre + label, label, tiles.table, place, ahead
-            )
-            label += NARROW
-        ahead = Ahead(ahead.X, ahead.row, ahead.offset + p * ahead.stride, ahead.stride)
+    for _ in range(wide):
+        best, second, winner = _wide_tile(
+            values, masks, p, complete, first_scores, table, centre + label, label, ahead, pace,
+            best, second, winner,
+        )  # fmt: skip
+        label += WIDE
+        ahead += p * pace
+    for _ in range(narrow):
+        best, second, winner = _narrow_tile(
+            values, masks, p, complete, first_scores, table, centre + label, label, ahead, pace,
+            best, second, winner,
+        )  # fmt: skip
+        label += NARROW
+        ahead += p * pace
+    return best, second, winner
 
 
 @njit(nogil=True, cache=True)
@@ -262,6 +253,8 @@ def label_panels(X, missing, start, stop, shift, tiles, panel, k, nearest):
         panel: scratch. Returns how many labels are UNSURE.
     """
     p = X.shape[1]
+    values, masks, bounds, names = panel
+    table = tiles.table
     wide, narrow = count_tiles(k)
     groups = tiles.with_gaps.shape[0] // (WIDE * wide + NARROW * narrow)
     features_per_start = p * (wide + narrow)
@@ -270,19 +263,20 @@ def label_panels(X, missing, start, stop, shift, tiles, panel, k, nearest):
     unsure = 0
     for row in range(start, stop, LANES):
         complete = fill_panel(X, missing, row, stop, shift, tiles, panel)
+        first_scores = tiles.without_gaps if complete else tiles.with_gaps
         rows = min(LANES, stop - row)
+        here = X.ctypes.data + row * X.strides[0]
         for group in range(groups):
             offset = group * features_per_start * stride
             useful = row + 2 * LANES <= X.shape[0] and offset < panel_bytes
-            ahead = Ahead(X, row + LANES, offset, stride) if useful else Ahead(X, row, 0, 0)
-            compare_start(panel, p, complete, tiles, group, k, ahead)
-            for r in range(rows):
-                nearest[row + r - start, group] = panel.winner[r]
-            close = simd.lanes_not_above(
-                simd.load(panel.second, 0, LANES),
-                simd.load(panel.best, 0, LANES),
-                simd.load(panel.bounds, 0, LANES),
+            ahead, pace = (here + panel_bytes + offset, stride) if useful else (here, 0)
+            best, second, winner = compare_start(
+                values, masks, p, complete, first_scores, table, group, k, ahead, pace
             )
+            simd.store(names, 0, winner)
+            for r in range(rows):
+                nearest[row + r - start, group] = names[r]
+            close = simd.lanes_not_above(second, best, simd.load(bounds, 0, LANES))
             if close != 0 and k > 1:
                 for r in range(rows):
                     if (close >> np.uint64(r)) & np.uint64(1):

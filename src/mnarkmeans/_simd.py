@@ -517,15 +517,11 @@ def all_lanes_one(typingctx, vector):
 
 
 @intrinsic
-def prefetch(typingctx, X, row, offset):
-    """Ask for two cache lines, `offset` bytes after the start of X[row]; never faults."""
+def prefetch(typingctx, address):
+    """Ask for two cache lines, from a memory address on; never faults."""
 
     def codegen(context, builder, signature, args):
-        array, row, offset = args
-        X = cgutils.create_struct_proxy(signature.args[0])(context, builder, array)
-        stride = builder.extract_value(X.strides, 0)
-        address = builder.add(builder.ptrtoint(X.data, row.type), builder.mul(row, stride))
-        pointer = builder.inttoptr(builder.add(address, offset), ir.IntType(8).as_pointer())
+        pointer = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
         i32 = ir.IntType(32)
         signature_ir = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
         function = cgutils.get_or_insert_function(builder.module, signature_ir, "llvm.prefetch.p0")
@@ -534,4 +530,4 @@ def prefetch(typingctx, X, row, offset):
         builder.call(function, (next_line, i32(0), i32(2), i32(1)))
         return context.get_dummy_value()
 
-    return types.void(X, types.intp, types.intp), codegen
+    return types.void(types.intp), codegen

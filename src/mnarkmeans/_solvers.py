@@ -284,7 +284,7 @@ def run_starts(
     solve = ALGORITHMS[algorithm]
     resident = len(observed.slabs()) == 1
     if resident:
-        size = slice_size or max(4, -(-n_starts // 8))
+        size = slice_size or max(4, -(-n_starts // 4))
     else:
         size = max(1, BYTES_OF_LABELS // (4 * observed.n_rows))
 
