@@ -375,14 +375,34 @@ def _square_distance(a, b):
 
 
 @njit(nogil=True, cache=True)
-def costs(block, labels, centers, lam, reference, out):
-    """OUT out (b,): loss of each row at its own centre, by direct differences."""
+def _pulls(centers, reference):
     pulls = np.empty(centers.shape[0])
     for t in range(centers.shape[0]):
         pulls[t] = _square_distance(centers[t], reference)
+    return pulls
+
+
+@njit(nogil=True, cache=True)
+def costs(block, labels, centers, lam, reference, out):
+    """OUT out (b,): loss of each row at its own centre, by direct differences."""
+    pulls = _pulls(centers, reference)
     for i in range(n_rows(block)):
         t = labels[i]
         out[i] = row_cost(block, i, centers[t], lam, reference, pulls[t])
+
+
+@njit(nogil=True, cache=True)
+def assign_and_cost(block, tables, centers, lam, reference, labels, out):
+    """OUT labels (b, 1) as ``assign_block``, out (b,) as ``costs``: the rows are read once."""
+    k = centers.shape[0]
+    pulls = _pulls(centers, reference)
+    prepared = prepare(block, tables, k)
+    for start in range(0, n_rows(block), ROWS_AT_ONCE):
+        stop = min(start + ROWS_AT_ONCE, n_rows(block))
+        assign(block, start, stop, tables, prepared, k, labels[start:stop])
+        for i in range(start, stop):
+            t = labels[i, 0]
+            out[i] = row_cost(block, i, centers[t], lam, reference, pulls[t])
 
 
 @njit(nogil=True, cache=True)

@@ -146,17 +146,16 @@ def make_panel(p):
 
 
 @njit(nogil=True)
-def fill_panel(X, missing, row, stop, shift, tiles, panel):
-    """OUT panel: rows row, row + 1, ... of X, the last before `stop` repeated as needed.
+def fill_panel(X, missing, row, stop, shift, weights, fixed, values, masks, bounds):
+    """OUT values, masks, bounds: rows row, row + 1, ... of X, the last before `stop` repeated.
 
-    Returns whether nothing was missing.
+    IN  weights, fixed: of the tiles. Returns whether nothing was missing.
     """
     p = X.shape[1]
-    values, masks, weights = panel.values, panel.masks, tiles.weights
     squares = p - p % BLOCK
     complete = True
     for r in range(0, LANES, BLOCK):
-        size = simd.splat(np.float32(tiles.fixed), BLOCK)
+        size = simd.splat(np.float32(fixed), BLOCK)
         seen = simd.splat(ONE, BLOCK)
         for j in range(0, squares, BLOCK):
             block = simd.read_block(X, row + r, stop - 1, j, shift, missing, values)
@@ -168,15 +167,15 @@ def fill_panel(X, missing, row, stop, shift, tiles, panel):
             size, seen = simd.write_columns(
                 column, values, masks, j * LANES + r, weights, j, size, seen
             )
-        simd.store(panel.bounds, r, size)
+        simd.store(bounds, r, size)
         complete = simd.all_lanes_one(seen) and complete
     return complete
 
 
 # --- tiles ------------------------------------------------------------------------------------
 
-# Everything in here comes as plain arrays and numbers: to take a named tuple apart for every tile
-# costs as much as the tile's arithmetic. ``ahead`` and ``pace`` are the memory address of what the
+# Panels and tiles get plain arrays and numbers: to take a named tuple apart for every one costs as
+# much as the arithmetic. ``ahead`` and ``pace`` are the memory address of what the
 # next panel will read, fetched while there is arithmetic to do, and the bytes per feature.
 
 
@@ -254,7 +253,7 @@ def label_panels(X, missing, start, stop, shift, tiles, panel, k, nearest):
     """
     p = X.shape[1]
     values, masks, bounds, names = panel
-    table = tiles.table
+    table, weights, fixed = tiles.table, tiles.weights, tiles.fixed
     wide, narrow = count_tiles(k)
     groups = tiles.with_gaps.shape[0] // (WIDE * wide + NARROW * narrow)
     features_per_start = p * (wide + narrow)
@@ -262,7 +261,7 @@ def label_panels(X, missing, start, stop, shift, tiles, panel, k, nearest):
     stride = max(CACHE_LINE, panel_bytes // (features_per_start * groups))
     unsure = 0
     for row in range(start, stop, LANES):
-        complete = fill_panel(X, missing, row, stop, shift, tiles, panel)
+        complete = fill_panel(X, missing, row, stop, shift, weights, fixed, values, masks, bounds)
         first_scores = tiles.without_gaps if complete else tiles.with_gaps
         rows = min(LANES, stop - row)
         here = X.ctypes.data + row * X.strides[0]

@@ -352,9 +352,16 @@ def finish(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Labels (n,) that the centres (k, p) give, and each row's loss by direct differences."""
     exact = centers.astype(np.float64)
-    labels = assign_rows(observed, exact[None], np.array([lam]), threads)[:, 0]
+    shift, reference = observed.shift, observed.reference
     data = Slabs(observed, observed.slabs(), threads)
-    return labels, row_costs(data, labels, exact, lam, observed.reference)
+    tables = tables_for(data, shift, (exact - shift)[None], np.array([lam]), reference - shift)
+    labels, costs = np.empty((observed.n_rows, 1), np.int32), np.empty(observed.n_rows)
+    data.map(
+        lambda block, start, stop: kernels.assign_and_cost(
+            block, tables, exact, lam, reference, labels[start:stop], costs[start:stop]
+        )
+    )
+    return labels[:, 0], costs
 
 
 def row_distances(

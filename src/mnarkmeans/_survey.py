@@ -9,46 +9,58 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-from ._kernels import _is_csr, _is_dense, n_rows, row_key
+from ._kernels import REORDER, _is_csr, _is_dense, n_rows, row_key
 
 
-def tally_row(block, i, w, counts, sums, least, most):
-    """INOUT per feature: weight, weighted sum, extremes. Returns (observed entries, all finite)."""
+def survey_block(block, weights, counts, sums, least, most, seen):
+    """See ``survey``."""
 
 
-@overload(tally_row, jit_options={"nogil": True})
-def _tally_row(block, i, w, counts, sums, least, most):
+@overload(survey_block, jit_options={"nogil": True, "fastmath": REORDER})
+def _survey_block(block, weights, counts, sums, least, most, seen):
     if _is_dense(block):
 
-        def dense(block, i, w, counts, sums, least, most):
+        def dense(block, weights, counts, sums, least, most, seen):
             values, missing = block.values, block.missing
-            seen_entries, strange = 0, 0
-            for j in range(counts.shape[0]):
-                v = np.float64(values[i, j])
-                seen = (v == v) & (v != missing)
-                seen_entries += int(seen)
-                strange += int(np.abs(v) == np.inf)
-                counts[j] += w if seen else 0.0
-                sums[j] += w * v if seen else 0.0
-                if w > 0.0:
-                    least[j] = min(least[j], v if seen else np.inf)
-                    most[j] = max(most[j], v if seen else -np.inf)
-            return seen_entries, strange == 0
+            infinite = -1
+            for i in range(values.shape[0]):
+                w = weights[i]
+                entries, strange = 0.0, 0.0
+                for j in range(values.shape[1]):  # choices instead of branches: vectors
+                    v = np.float64(values[i, j])
+                    known = (v == v) & (v != missing)
+                    entries += 1.0 if known else 0.0
+                    strange += 1.0 if np.abs(v) == np.inf else 0.0
+                    counts[j] += w if known else 0.0
+                    sums[j] += w * v if known else 0.0
+                    low = v if known & (w > 0.0) else np.inf
+                    high = v if known & (w > 0.0) else -np.inf
+                    least[j] = low if low < least[j] else least[j]
+                    most[j] = high if high > most[j] else most[j]
+                seen[i] = np.int64(entries)
+                if strange > 0.0 and infinite < 0:
+                    infinite = i
+            return infinite
 
         return dense
     if _is_csr(block):
 
-        def csr(block, i, w, counts, sums, least, most):
-            strange = 0
-            for e in range(block.indptr[i], block.indptr[i + 1]):
-                j, v = block.indices[e], np.float64(block.data[e])
-                strange += int(np.abs(v) == np.inf)
-                counts[j] += w
-                sums[j] += w * v
-                if w > 0.0:
-                    least[j] = min(least[j], v)
-                    most[j] = max(most[j], v)
-            return np.int64(block.indptr[i + 1] - block.indptr[i]), strange == 0
+        def csr(block, weights, counts, sums, least, most, seen):
+            data, indices, indptr = block
+            infinite = -1
+            for i in range(indptr.shape[0] - 1):
+                w = weights[i]
+                seen[i] = indptr[i + 1] - indptr[i]
+                for e in range(indptr[i], indptr[i + 1]):
+                    j, v = indices[e], np.float64(data[e])
+                    if np.abs(v) == np.inf and infinite < 0:
+                        infinite = i
+                    counts[j] += w
+                    sums[j] += w * v
+                    if w > 0.0:
+                        least[j] = min(least[j], v)
+                        most[j] = max(most[j], v)
+            return infinite
 
         return csr
 
@@ -61,12 +73,7 @@ def survey(block, weights, counts, sums, least, most, seen):
     not count. OUT seen (b,): number of observed entries of each row.
     Returns the first row with an infinite value, or -1.
     """
-    infinite = -1
-    for i in range(n_rows(block)):
-        seen[i], finite = tally_row(block, i, weights[i], counts, sums, least, most)
-        if not finite and infinite < 0:
-            infinite = i
-    return infinite
+    return survey_block(block, weights, counts, sums, least, most, seen)
 
 
 def content_key(block, i):
