@@ -10,8 +10,8 @@ from pathlib import Path
 
 import joblib
 
+from . import choice, memory, report, scaling
 from . import limits as machine_limits
-from . import memory, report, scaling
 from .compare import compare_all
 from .jobs import JOBS
 from .rivals import RIVALS, ours
@@ -30,6 +30,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         help="everybody on one thread, in processor time: for machines that are busy otherwise",
     )  # fmt: skip
     parser.add_argument("--no-scaling", action="store_true", help="leave the curves out")
+    parser.add_argument("--no-choice", action="store_true", help="leave the choice of lam out")
     parser.add_argument("--no-memory", action="store_true", help="leave the peak memory out")
     parser.add_argument("-o", "--out", type=Path, default=Path("benchmark-results"))
     return parser.parse_args(arguments)
@@ -60,6 +61,8 @@ def main(arguments: list[str] | None = None) -> None:
     report.write_csv(options.out / "timings.csv", timings)
     report.plot_ratios(options.out / "ratios.png", timings)
 
+    if not options.no_choice:
+        print("\n" + "\n".join(choice.describe(options.repeats, clock)))
     peak = None
     if not options.no_memory:
         peak = memory.measure(1_000_000 // factor, 50, 10)

@@ -250,7 +250,7 @@ default="k-means++"
         self.start_losses_ = solution.start_losses
         self.lam_ = lam
         self.reference_ = observed.reference
-        found = len(np.unique(solution.labels))
+        found = np.count_nonzero(np.bincount(solution.labels))
         if found < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({found}) found smaller than n_clusters "

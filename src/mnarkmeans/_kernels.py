@@ -28,6 +28,7 @@ from ._simd import BLOCK
 # "reassoc" lets sums be vectorised; "nnan" must stay off, it would delete the tests for gaps.
 REORDER = {"contract", "reassoc"}
 MOST_UNSURE = 0.1  # above this share of unsure labels the plain assignment is the faster one
+HALF_BLOCK = BLOCK // 2
 ROWS_AT_ONCE = 256  # rows that stay in cache between being scored and being added to the sums
 
 
@@ -146,13 +147,20 @@ def _add_row(block, i, w, shift, r, cluster, sums, counts):
                 squares = simd.add_entries(
                     values, i, j, shift, missing, w, first + j, sums, counts, squares
                 )
+            square = simd.total(squares) if whole > 0 else 0.0
+            if whole + HALF_BLOCK <= p:
+                half = simd.add_entries(
+                    values, i, whole, shift, missing, w, first + whole, sums, counts,
+                    simd.splat(0.0, HALF_BLOCK),
+                )  # fmt: skip
+                square += simd.total(half)
+                whole += HALF_BLOCK
             rest = simd.splat(0.0, 1)  # vectors of one: as quick for gaps as for numbers
             for j in range(whole, p):
                 rest = simd.add_entries(
                     values, i, j, shift, missing, w, first + j, sums, counts, rest
                 )
-            square = simd.total(squares) + simd.total(rest)
-            return w * square
+            return w * (square + simd.total(rest))
 
         return dense
     if _is_csr(block):
