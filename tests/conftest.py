@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share oracle.py
+sys.path.insert(1, str(Path(__file__).parents[1]))  # and look at the benchmarks, where these are
 
 
 @pytest.fixture(scope="session")

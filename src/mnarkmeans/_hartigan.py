@@ -85,7 +85,7 @@ def pass_over_block(block, weights, shift, c, lam, labels, members, weight, m):
     priced = 0.0  # the weight of a row for which the prices hold
     moves, fall = 0, 0.0
     for i in range(n_rows(block)):
-        w, own = weights[i], np.int64(labels[i])
+        w, own = weights[i], int(labels[i])
         if w == 0.0 or members[own] <= 1:
             continue
         if w != priced:
@@ -109,9 +109,9 @@ def pass_over_block(block, weights, shift, c, lam, labels, members, weight, m):
         if best != own:
             _shift_cluster(x0, mask, w, lam, c, -1.0, weight[own], m[own])
             _shift_cluster(x0, mask, w, lam, c, 1.0, weight[best], m[best])
-            for l in (own, best):
-                _set_prices(1.0, w, lam, c, weight, m, l, joining)
-                _set_prices(-1.0, w, lam, c, weight, m, l, leaving)
+            for changed in (own, best):
+                _set_prices(1.0, w, lam, c, weight, m, changed, joining)
+                _set_prices(-1.0, w, lam, c, weight, m, changed, leaving)
             members[own] -= 1
             members[best] += 1
             labels[i] = best

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from .. import MNARKMeans, MNARKMeansCV
 from .._selection._search import CRITERIA, _choose_k
@@ -26,6 +25,7 @@ from ._results import RESULT_FILES, file_sum, summarise, write_results
 from ._resume import Parts
 
 FILES = [*RESULT_FILES, "selection.csv"]
+FITTED = ("cluster_centers_", "n_iter_", "loss_path_", "start_losses_")
 
 
 def select(
@@ -107,6 +107,7 @@ def judge_one(console: Console, job: Prepared, k: int, params: dict[str, Any]) -
         "results": search.cv_results_,
         "choice": int(search.best_index_),
         "stability": search.stability_,
+        "fitted": {name: getattr(search, name) for name in FITTED},
         "notes": notes,
     }
 
@@ -128,14 +129,22 @@ def joined(trials: list[dict[str, Any]], best: int) -> tuple[dict[str, list], in
 def refit(
     console: Console, job: Prepared, trial: dict[str, Any], params: dict[str, Any]
 ) -> tuple[MNARKMeans, list[str], float]:
-    """The fit of all rows with the choice, from the same seed as MNARKMeansCV takes."""
-    seed = int(check_random_state(params["random_state"]).randint(np.iinfo(np.int32).max))
+    """The fit that the search ended with, as a model of its own.
+
+    It is fitted again from its own centres, where it stays, and keeps the search's account of how
+    it got there.
+    """
     lam = trial["results"]["param_lam"][trial["choice"]]
-    shared = {name: params[name] for name in ("n_init", "n_jobs") if name in params}
+    found = {name: np.asarray(value) for name, value in trial["fitted"].items()}
+    shared = {name: params[name] for name in ("random_state", "n_jobs") if name in params}
     estimator = MNARKMeans(
-        trial["k"], lam=lam, reference=job.reference, random_state=seed, **shared
-    )
+        trial["k"], lam=lam, reference=job.reference, init=found["cluster_centers_"], n_init=1,
+        **shared,
+    )  # fmt: skip
     notes, seconds = fit_with_progress(console, estimator, job.X)
+    estimator.set_params(init="k-means++", n_init=len(found["start_losses_"]))
+    estimator.n_iter_ = int(found["n_iter_"])
+    estimator.loss_path_, estimator.start_losses_ = found["loss_path_"], found["start_losses_"]
     return estimator, notes, seconds
 
 
