@@ -85,7 +85,7 @@ def pass_over_block(block, weights, shift, c, lam, labels, members, weight, m):
     priced = 0.0  # the weight of a row for which the prices hold
     moves, fall = 0, 0.0
     for i in range(n_rows(block)):
-        w, own = weights[i], int(labels[i])
+        w, own = weights[i], np.int64(labels[i])
         if w == 0.0 or members[own] <= 1:
             continue
         if w != priced:
@@ -105,7 +105,7 @@ def pass_over_block(block, weights, shift, c, lam, labels, members, weight, m):
                 cost += _price(x0, mask, m, joining, l, start, stop)
                 start = stop
             if cost < least:
-                best, least = l, cost
+                best, least = np.int64(l), cost
         if best != own:
             _shift_cluster(x0, mask, w, lam, c, -1.0, weight[own], m[own])
             _shift_cluster(x0, mask, w, lam, c, 1.0, weight[best], m[best])
