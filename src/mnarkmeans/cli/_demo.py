@@ -4,7 +4,8 @@
 cell was read too shallowly: P(observed) = depth_i (1 - exp(-0.3 x^2)). Filling the gaps with zero
 sorts cells by depth, filling with means blurs the kinds, and k-POD takes what is left for all there
 is. The design and its numbers were chosen to show this effect; how often it occurs elsewhere is
-what the study and the reproduction in the docs are for. The table is written with the results, so that every step can be repeated with `fit`.
+what the study and the reproduction in the docs are for. The table is written with the results, so
+that every step can be repeated with `fit`.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ with a row for every repetition.
 - **Figure 2, k = 4.** The paper's list repeats the centre (a, 0); we use the square.
 - **Figure 4.** p = 10 as in the text (a caption says 100), noise of variance 1 in every feature.
 - **Figure 7.** The text speaks of 452 genes; the authors' code keeps the 389 with at most 600 gaps,
-  and so do we. They draw the choice of lam once and repeat only the fit, and do not say what it was.
+  and so do we. They draw the choice of lam once, repeat only the fit, and do not say what it was.
   lam = 0.1 was picked here because it alone of the candidates gives the published CER; the page
   shows it, a choice drawn anew in every repetition, and our default.
 - **Baselines.** k-means on imputed data is scikit-learn's (Lloyd, 100 starts), not R's
