@@ -51,19 +51,16 @@ def step_piece(piece: Piece, first: int, job: Job) -> Stats:
 
     A piece that has been here before only moves the rows that changed clusters.
     """
-    memo, n_starts = piece.memo, len(job.lam)
-    # Taken away while it is being changed: a second run of the task finds nothing half done.
-    labels, stats = memo.labels, memo.stats
-    known = labels is not None
-    memo.labels = memo.stats = None
-    if not known:
-        labels = np.full((piece.n_rows, n_starts), -1, np.int32)
-        stats = zero_stats(n_starts, *job.m.shape[1:])
+    known, n_starts = piece.memo.take_partition(), len(job.lam)
+    labels, stats = known or (
+        np.full((piece.n_rows, n_starts), -1, np.int32),
+        zero_stats(n_starts, *job.m.shape[1:]),
+    )
     tables = tables_of(_is_sparse(piece), job.shift, job.m, job.lam[job.active], job.c)
-    step(piece.block(), first, piece.weights, tables, job.active, not known, labels, stats)
+    step(piece.block(), first, piece.weights, tables, job.active, known is None, labels, stats)
     part = Stats(*(values[job.active] for values in stats))
     if job.whole_weights:  # otherwise sums of changes would drift
-        memo.labels, memo.stats = labels, stats
+        piece.memo.partition = labels, stats
     return part
 
 

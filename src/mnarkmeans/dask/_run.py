@@ -1,9 +1,10 @@
 """Run passes over all pieces on whatever scheduler Dask uses, and add the results in a tree.
 
-    pass(piece_0) ... pass(piece_B)  ->  merge 8 at a time  ->  one result comes back
+    pass(piece_0) ... pass(piece_B)  ->  merge 8 at a time  ->  one result
 
-A pass is a Dask graph of its own. Pieces are kept where they are (``persist``) when they fit into
-memory; otherwise every pass reads the blocks anew.
+A pass is a Dask graph of its own, or, if it is short and on a cluster, a message to each worker
+(``_messages``). Pieces are kept where they are (``persist``) when they fit into memory; otherwise
+every pass reads the blocks anew.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from scipy import sparse
 from .._extras import require
 from .._parallel import slices
 from ._blocks import LazyTable, lazy_weights
+from ._messages import Messenger, messenger_for
 from ._passes import take_rows
 from ._pieces import Found, make_piece, merge_found
 
@@ -40,6 +42,7 @@ class Pieces:
     lazy: list  # of Delayed, each a Piece
     firsts: np.ndarray  # (B + 1,)
     found: Found
+    messenger: Messenger | None = None  # where the pieces are kept on a cluster
 
     def release(self) -> None:
         """Let the workers forget the pieces, even if a traceback still refers to them."""
@@ -51,13 +54,22 @@ class Pieces:
 
     def reduce(self, work: Callable, merge: Callable, *common: Any) -> Any:
         """merge of [work(piece, number of its first row, *common) for every piece]."""
+        if self.messenger is None:
+            return self._by_graph(work, merge, common)
+        with self.messenger.timed():
+            parts = self.messenger.parts(work, self.firsts[:-1].tolist(), common)
+            if parts is None:
+                return self._by_graph(work, merge, common)
+            return _tree(parts, merge)
+
+    def _by_graph(self, work: Callable, merge: Callable, common: tuple) -> Any:
         delayed = require("dask", "dask").delayed
         literals = [_literal(value) for value in common]
         parts = [
             delayed(work, pure=False)(piece, int(first), *literals)
             for piece, first in zip(self.lazy, self.firsts, strict=False)
         ]
-        return compute(_tree(parts, merge))[0]
+        return compute(_tree(parts, delayed(merge, pure=False)))[0]
 
     def take(self, rows: np.ndarray):
         """The rows with these (ascending) numbers and their weights."""
@@ -79,9 +91,8 @@ def _literal(value: Any):
     return delayed(value, name=f"mnarkmeans-{uuid.uuid4().hex}", traverse=False)
 
 
-def _tree(parts: list, merge: Callable):
-    delayed = require("dask", "dask").delayed
-    merge = delayed(merge, pure=False)
+def _tree(parts: list, merge: Callable) -> Any:
+    """The sum of all parts, lazy or not, always added in the same order."""
     while True:
         parts = [merge(parts[start:stop]) for start, stop in slices(len(parts), FAN_IN)]
         if len(parts) == 1:
@@ -139,7 +150,7 @@ def gather_pieces(
         lazy = list(dask.persist(*lazy))
     try:
         total, *kinds = compute(
-            _tree([delayed(_found)(piece) for piece in lazy], merge_found),
+            _tree([delayed(_found)(piece) for piece in lazy], delayed(merge_found, pure=False)),
             *(delayed(_kind)(piece) for piece in lazy),
         )
         _check_same_kind([is_sparse for _, is_sparse in kinds])
@@ -147,9 +158,10 @@ def gather_pieces(
         _release(lazy)
         raise
     if not keep and persist == "auto" and total.n_bytes <= memory_for_pieces():
-        lazy = list(dask.persist(*lazy))
+        keep, lazy = True, list(dask.persist(*lazy))
     firsts = np.concatenate([[0], np.cumsum([n_rows for n_rows, _ in kinds])])
-    return Pieces(lazy, firsts, total)
+    messenger = messenger_for(current_client(), lazy) if keep else None
+    return Pieces(lazy, firsts, total, messenger)
 
 
 def _release(lazy: list) -> None:
