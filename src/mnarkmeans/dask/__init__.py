@@ -3,7 +3,7 @@
     S, C, N of all rows  =  sum over blocks of S, C, N of the block
 
 so every iteration sends the centres out, runs the in-memory step on each block where the block
-is, and brings k x p sums back through a tree of additions.
+is, and brings k x p sums back, which are added up in a tree of fixed shape.
 
 >>> import dask.array as da, numpy as np
 >>> from mnarkmeans.dask import MNARKMeans
