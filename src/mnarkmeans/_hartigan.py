@@ -22,8 +22,8 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from ._kernels import load_row, n_rows
 from ._loss import VECTORISED
+from ._rows import load_row, n_rows
 
 FEATURES_AT_ONCE = 256  # after so many features a hopeless candidate is given up
 LEAST_SHARE = 1e-10  # a move must gain this share of the row's cost, or rounding could cycle

@@ -19,6 +19,7 @@ from numba import njit
 from numba.extending import register_jitable
 
 from . import _kernels as kernels
+from ._bounds import Bounds
 from ._hartigan import polish, polish_compiled
 from ._loss import (
     bytes_of_stats,
@@ -84,12 +85,12 @@ def rescue_empty(data, weights, shift, c, lam, m, r, labels, stats):
     """Move the costliest rows of start r into its empty clusters. INOUT labels, stats."""
     k = m.shape[0]
     members = np.zeros(k, np.int64)
-    for i in range(labels.shape[0]):
+    for i in range(labels.shape[1]):
         if weights[i] > 0.0:
-            members[labels[i, r]] += 1
+            members[labels[r, i]] += 1
     if members.min() > 0:
         return
-    own = labels[:, r].copy()
+    own = labels[r].copy()
     costs = row_costs(data, own, m + shift, lam, c + shift)
     for l in range(k):
         if members[l] > 0:
@@ -101,7 +102,7 @@ def rescue_empty(data, weights, shift, c, lam, m, r, labels, stats):
         members[own[i]] -= 1
         members[l] += 1
         own[i] = l
-        labels[i, r] = l
+        labels[r, i] = l
         costs[i] = 0.0
 
 
@@ -148,7 +149,7 @@ def lloyd(
 ):  # fmt: skip
     """Lloyd's loop for R starts side by side.
 
-    IN  shift, c (p,), lam (R,); INOUT m (R, k, p), labels (n, R) = -1, stats = 0
+    IN  shift, c (p,), lam (R,); INOUT m (R, k, p), labels (R, n) = -1, stats = 0
     OUT paths (R, max_iter), n_iter (R,), settled (R,): stopped by itself
         twins (R,): an earlier start whose partition this one reached; it goes the same way from
         there, so it is followed no further
@@ -221,7 +222,7 @@ class _Run(Starts):
     def __init__(self, observed: Observed, centers, lam, max_iter: int):
         super().__init__(centers, lam, observed.shift, observed.reference, max_iter)
         self.observed = observed
-        self.labels = np.full((observed.n_rows, len(centers)), -1, np.int32)
+        self.labels = np.full((len(centers), observed.n_rows), -1, np.int32)
 
     def lloyd(self, data, tol: float) -> None:
         loop = lloyd if isinstance(data, Slabs) else lloyd_compiled
@@ -235,7 +236,7 @@ class _Run(Starts):
         loop = polish if isinstance(data, Slabs) else polish_compiled
 
         def work(r):
-            labels = self.labels[:, r].copy()
+            labels = self.labels[r]
             self.n_iter[r] = loop(
                 data, self.observed.weights, self.shift, self.c, self.lam[r], self.max_iter,
                 tol, labels, self.stats, r, self.m[r], self.paths[r], self.n_iter[r],
@@ -295,7 +296,8 @@ def run_starts(
             solve(run, observed.block(), tol, 1)
         else:
             edges = observed.slabs(bytes_of_stats(piece[1] - piece[0], k, p))
-            solve(run, Slabs(observed, edges, threads), tol, threads)
+            bounds = Bounds(observed.n_rows, k) if k > 1 else None
+            solve(run, Slabs(observed, edges, threads, bounds), tol, threads)
         batch = run.batch()
         if progress is not None:
             progress(batch)
@@ -323,9 +325,9 @@ def assign_rows(
         data, shift, np.ascontiguousarray(centers - shift, dtype=np.float64), lam,
         observed.reference - shift,
     )  # fmt: skip
-    labels = np.empty((observed.n_rows, n_models), np.int32)
-    data.map(lambda block, start, stop: kernels.assign_block(block, tables, k, labels[start:stop]))
-    return labels
+    labels = np.empty((n_models, observed.n_rows), np.int32)
+    data.map(lambda block, start, stop: kernels.assign_block(block, start, tables, k, labels))
+    return labels.T
 
 
 def best_of(observed: Observed, batch: Batch, lam: np.ndarray, threads: int = 1) -> Solution:
@@ -355,13 +357,13 @@ def finish(
     shift, reference = observed.shift, observed.reference
     data = Slabs(observed, observed.slabs(), threads)
     tables = tables_for(data, shift, (exact - shift)[None], np.array([lam]), reference - shift)
-    labels, costs = np.empty((observed.n_rows, 1), np.int32), np.empty(observed.n_rows)
+    labels, costs = np.empty(observed.n_rows, np.int32), np.empty(observed.n_rows)
     data.map(
         lambda block, start, stop: kernels.assign_and_cost(
             block, tables, exact, lam, reference, labels[start:stop], costs[start:stop]
         )
     )
-    return labels[:, 0], costs
+    return labels, costs
 
 
 def row_distances(

@@ -105,9 +105,9 @@ def _read_piece(raw, weights, n_features: int, missing_values) -> Piece:
     missing = float(source.dtype.type(missing))
     n, p = source.shape
     weights = _read_weights(weights, n)
-    counts, sums, least, most = np.zeros(p), np.zeros(p), np.full(p, np.inf), np.full(p, -np.inf)
+    counts, sums, least = np.zeros(p), np.zeros(p), np.full(p, np.inf)
     seen = np.empty(n, np.int64)
-    infinite = survey(as_block(source, missing), weights, counts, sums, least, most, seen)
+    infinite = survey(as_block(source, missing), weights, counts, sums, least, seen)
     if infinite >= 0:
         _refuse_infinite(source, infinite)
     used = np.where(seen == 0, 0.0, weights)
