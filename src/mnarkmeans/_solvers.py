@@ -11,6 +11,7 @@ Both steps are exact minimisations, so the loss never rises.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -232,7 +233,8 @@ class _Run(Starts):
             self.n_iter, self.twins, self.settled,
         )  # fmt: skip
 
-    def hartigan(self, data, tol: float, threads: int) -> None:
+    def hartigan(self, data, tol: float, threads: int, most: int) -> None:
+        """Move single rows, in the best ``most`` starts."""
         loop = polish if isinstance(data, Slabs) else polish_compiled
 
         def work(r):
@@ -243,23 +245,13 @@ class _Run(Starts):
             )  # fmt: skip
             self.settled[r] = self.n_iter[r] < self.max_iter
 
-        ordered_map(work, np.flatnonzero(self.twins == NO_TWIN), threads)
+        losses = self.paths[np.arange(len(self.lam)), self.n_iter - 1]
+        order = np.argsort(losses, kind="stable")
+        chosen = np.sort(order[self.twins[order] == NO_TWIN][:most])
+        ordered_map(work, chosen, threads)
 
 
-def _run_lloyd(run: _Run, data, tol: float, threads: int) -> None:
-    run.lloyd(data, tol)
-
-
-def _run_hartigan(run: _Run, data, tol: float, threads: int) -> None:
-    """Lloyd's loop first: it comes close in few passes, the moves do the rest."""
-    run.lloyd(data, tol)
-    run.hartigan(data, tol, threads)
-
-
-ALGORITHMS: dict[str, Callable[[_Run, object, float, int], None]] = {
-    "lloyd": _run_lloyd,
-    "hartigan": _run_hartigan,
-}
+ALGORITHMS = ("lloyd", "hartigan")
 
 
 def run_starts(
@@ -273,6 +265,7 @@ def run_starts(
     threads: int,
     progress: Callable[[Batch], None] | None = None,
     slice_size: int | None = None,
+    polished: int | None = None,
 ) -> Batch:
     """Run the starts ``centers`` (R, k, p), each with its own ``lam`` (R,), to their ends.
 
@@ -280,9 +273,12 @@ def run_starts(
     as many starts as memory allows run side by side, the threads share the rows. Neither cut
     depends on the number of threads. ``progress`` is called with every finished batch.
     ``slice_size``: starts of one compiled call, where the caller has threads busy elsewhere.
+
+    "hartigan" begins with Lloyd's loop, which comes close in few passes; moves of single rows do
+    the rest, in about ``polished`` of the starts, those with the smallest losses (None: in all).
     """
     n_starts, k, p = centers.shape
-    solve = ALGORITHMS[algorithm]
+    share = 1.0 if polished is None else min(1.0, polished / n_starts)
     resident = len(observed.slabs()) == 1
     if resident:
         size = slice_size or max(4, -(-n_starts // 4))
@@ -293,11 +289,14 @@ def run_starts(
         starts = slice(*piece)
         run = _Run(observed, centers[starts], np.ascontiguousarray(lam[starts]), max_iter)
         if resident:
-            solve(run, observed.block(), tol, 1)
+            data, inner = observed.block(), 1
         else:
             edges = observed.slabs(bytes_of_stats(piece[1] - piece[0], k, p))
             bounds = Bounds(observed.n_rows, k) if k > 1 else None
-            solve(run, Slabs(observed, edges, threads, bounds), tol, threads)
+            data, inner = Slabs(observed, edges, threads, bounds), threads
+        run.lloyd(data, tol)
+        if algorithm == "hartigan":
+            run.hartigan(data, tol, inner, math.ceil(share * (piece[1] - piece[0])))
         batch = run.batch()
         if progress is not None:
             progress(batch)
