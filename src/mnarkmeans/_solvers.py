@@ -30,7 +30,7 @@ from ._loss import (
     update_centers,
     zero_stats,
 )
-from ._observed import Observed
+from ._observed import Csr, Dense, Observed
 from ._parallel import ordered_map, slices
 from ._schedule import Slabs, move_row, row_costs, sweep, tables_for
 
@@ -288,15 +288,17 @@ def run_starts(
     def work(piece: tuple[int, int]) -> Batch:
         starts = slice(*piece)
         run = _Run(observed, centers[starts], np.ascontiguousarray(lam[starts]), max_iter)
+        data: Dense | Csr | Slabs
         if resident:
-            data, inner = observed.block(), 1
+            data = observed.block()
         else:
             edges = observed.slabs(bytes_of_stats(piece[1] - piece[0], k, p))
             bounds = Bounds(observed.n_rows, k) if k > 1 else None
-            data, inner = Slabs(observed, edges, threads, bounds), threads
+            data = Slabs(observed, edges, threads, bounds)
         run.lloyd(data, tol)
         if algorithm == "hartigan":
-            run.hartigan(data, tol, inner, math.ceil(share * (piece[1] - piece[0])))
+            most = math.ceil(share * (piece[1] - piece[0]))
+            run.hartigan(data, tol, 1 if resident else threads, most)
         batch = run.batch()
         if progress is not None:
             progress(batch)

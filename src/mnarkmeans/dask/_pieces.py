@@ -41,7 +41,7 @@ class Found(NamedTuple):
 class Memo:
     """Where the passes left a piece; valid on its own, whichever iteration it is from."""
 
-    partition: tuple[np.ndarray, Any] | None = None  # labels (b, R), and their Stats
+    partition: tuple[np.ndarray, Any] | None = None  # labels (R, b), and their Stats
     nearest: np.ndarray | None = None  # (b,) squared distance to the closest candidate
     closest: np.ndarray | None = None  # (b,) its number
     n_candidates: int = 0
