@@ -14,11 +14,13 @@ Vectors exist only inside compiled functions; they cannot be passed to or from P
 
 import llvmlite.binding as llvm
 from llvmlite import ir
-from numba import types
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
-_HAS_512_BITS = bool(llvm.get_host_cpu_features().get("avx512f"))
+# Another processor than this one can be asked for with NUMBA_CPU_NAME; common ones have 256 bits.
+_FOR_THIS_PROCESSOR = config.CPU_NAME in (None, "", "host")
+_HAS_512_BITS = _FOR_THIS_PROCESSOR and bool(llvm.get_host_cpu_features().get("avx512f"))
 
 #: Rows of a panel, float32. Two registers per centre keep enough independent sums in flight to
 #: hide the latency of a multiply-add, and five centres of them fill 16 registers.
