@@ -3,9 +3,18 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.integrate import quad
+from scipy.stats import norm
 
 from mnarkmeans import MNARKMeans
 from mnarkmeans import _likelihood as likelihood
+from mnarkmeans._auto import first_fits
+from mnarkmeans._elsewhere import gain_of_complete_features
+from mnarkmeans._gaps import estimate_missingness
+from mnarkmeans._init import k_means_plus_plus
+from mnarkmeans._mixture import Rows, begin_mixture, finish_mixture
+from mnarkmeans._threshold import Threshold
+from mnarkmeans._validation import observe
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import clustering_error_rate
 
@@ -56,6 +65,142 @@ def test_extreme_parameters_do_not_overflow():
     magnitudes = likelihood.Magnitudes.of(np.array([0.0, 1e-200, 1e150, 1.0]), np.ones(4))
     theta = likelihood.fit_theta(magnitudes, np.array([[0.0, 30.0]]), np.ones((1, 2)), 4.0)
     assert np.isfinite(theta.vector).all()
+
+
+def by_quadrature(probability, mu, sd, power):
+    """Integral of P(missing | x) (x - mu)^power over the cluster, beyond which nothing is left."""
+    reach = 9 * sd
+
+    def integrand(x):
+        return probability(x) * norm.pdf(x, mu, sd) * (x - mu) ** power
+
+    return quad(integrand, mu - reach, mu + reach, points=[-0.7, 0.0, 0.7], limit=200)[0]
+
+
+MECHANISMS = {
+    "decay": (
+        likelihood.Theta(np.array([np.log(1.3), np.log(0.8), 0.5, -1.0])),
+        lambda x: 1 / (1 + np.exp(-0.5)) * (1 + np.exp(1.0 - 1.3 * x**2)) / (1 + np.exp(1.0)),
+    ),
+    "threshold": (Threshold(np.array([0.7]), 0.8), lambda x: float(abs(x) < 0.7)),
+}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("mu", [0.01, -0.6, 2.5])
+def test_the_penalty_of_a_mechanism_is_the_one_that_recovers_the_centre(name, mu):
+    mechanism, probability = MECHANISMS[name]
+    sd = np.sqrt(mechanism.s)
+    log_p, lam = mechanism.log_missing(np.array([[mu]]))
+    p = by_quadrature(probability, mu, sd, 0)
+    missing_mean = mu + by_quadrature(probability, mu, sd, 1) / p
+    assert log_p[0, 0] == pytest.approx(np.log(p), rel=1e-5)
+    assert lam[0, 0] == pytest.approx(1 - missing_mean / mu, abs=1e-4)
+
+
+def test_the_spread_below_a_threshold_is_the_one_of_the_missing_values():
+    mechanism, probability = MECHANISMS["threshold"]
+    mu, sd = 1.2, np.sqrt(mechanism.s)
+    p = by_quadrature(probability, mu, sd, 0)
+    spread = by_quadrature(probability, mu, sd, 2) / p
+    updated = mechanism.with_spread(np.array([[mu]]), np.array([[5.0]]), 3.0, 7.0)
+    assert updated.s == pytest.approx((3.0 + 5.0 * spread) / 12.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("tau", [1e-5, 1.0, 1e3])
+@pytest.mark.parametrize("s", [1e-10, 1.0, 1e6])
+def test_extreme_thresholds_stay_finite(tau, s):
+    centers = np.array([[0.0, 1e-8, 1.0, -50.0]])
+    mechanism = Threshold(np.full(4, tau), s)
+    log_p, lam = mechanism.log_missing(centers)
+    assert (log_p <= 0).all()
+    assert ((lam >= 0) & (lam <= 1)).all()
+    assert np.isfinite(mechanism.with_spread(centers, np.ones((1, 4)), 1.0, 1.0).s)
+
+
+def rows_and_starts(X, k):
+    observed = observe(X)
+    observed = observed.take(np.flatnonzero(observed.weights > 0))
+    starts = k_means_plus_plus(observed, 5, k, np.random.RandomState(0), 1)
+    fits = first_fits(observed, starts, max_iter=100, tol=1e-5, threads=1)
+    return Rows(*observed.zero_filled(), observed.weights), fits
+
+
+@pytest.mark.parametrize("family", ["mcar", "mnar0", "mnar1", "ceiling", "mnar2"])
+@pytest.mark.parametrize("equal_sizes", [False, True])
+def test_no_round_lowers_the_likelihood(family, equal_sizes, monkeypatch):
+    rows, fits = rows_and_starts(gaussian("mnar0", 0.3, n=150, p=2).data, 3)
+    state = begin_mixture(rows, fits, family, equal_sizes)
+    monkeypatch.setattr("mnarkmeans._mixture.MOST_ROUNDS", 1)
+    for _ in range(15):
+        following = finish_mixture(rows, state, family, equal_sizes)
+        assert following.log_likelihood >= state.log_likelihood - 1e-6 * abs(state.log_likelihood)
+        state = following
+
+
+def test_rows_that_lost_everything_are_counted():
+    made = make_gaussian_clusters(2000, 2, 2, separation=3.0, mechanism=None, random_state=0)
+    X = np.where(np.random.default_rng(0).random(made.data.shape) < 0.6, np.nan, made.data)
+    rows, fits = rows_and_starts(X, 2)
+    mixture = finish_mixture(rows, begin_mixture(rows, fits, "mcar"), "mcar")
+    # Two entries, each lost with probability q: a row that is left has one gap with 2q / (1 + q).
+    one_gap = (rows.gaps_per_row == 1).mean()
+    q = one_gap / (2 - one_gap)
+    assert mixture.hidden.sum() == pytest.approx(rows.n_rows * q**2 / (1 - q**2), rel=0.02)
+    with_complete, fits = rows_and_starts(np.column_stack([X, np.arange(2000.0)]), 2)
+    assert begin_mixture(with_complete, fits, "mcar").hidden.sum() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "strength", "share"),
+    [("mnar0", 2.0, 1.0), ("mnar1", 1.0, 0.5), ("mnar2", 0.4, 1)],
+)
+def test_the_shape_of_the_mechanism_is_recognised(mechanism, strength, share):
+    rows, fits = rows_and_starts(gaussian(mechanism, strength, n=1500, p=4).data, 3)
+    assert estimate_missingness(rows, fits).share_at_reference == pytest.approx(share, abs=0.12)
+
+
+def lost_by_the_first_column(n=400, seed=0):
+    """Values of all other columns go missing where the first, complete one is small: MAR."""
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(3, size=n)
+    X = np.array([[0, 0, 1], [3, 0, 3], [0, 3, 2.0]])[classes] + rng.normal(size=(n, 3))
+    gone = rng.random((n, 2)) < 1 / (1 + np.exp(2 * X[:, :1] - 1))
+    X[:, 1:][gone] = np.nan
+    return X
+
+
+def test_gaps_that_follow_a_complete_feature_need_no_penalty():
+    assert [auto(lost_by_the_first_column(seed=seed)).lam_ for seed in range(3)] == [0.0] * 3
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_complete_feature_beside_others_that_lose_small_values_changes_nothing(tied):
+    made = gaussian("mnar0", 1.0, n=600, p=4)
+    extra = np.random.default_rng(0).normal(size=len(made.data)) + 2.0 * tied * made.target
+    lam = auto(np.column_stack([extra, made.data])).lam_
+    assert lam == pytest.approx(auto(made.data).lam_, abs=0.06)
+
+
+def test_the_gain_of_complete_features_knows_no_order_and_no_repetition():
+    X = lost_by_the_first_column()
+    gaps, mixed = np.isnan(X), np.random.default_rng(1).permutation(len(X))
+
+    def gain(rows, weights):
+        return gain_of_complete_features(X[rows], gaps.any(axis=0), gaps[rows].sum(axis=1), weights)
+
+    every = np.arange(len(X))
+    whole = gain(every, np.ones(len(X)))
+    assert whole > 20
+    assert gain(mixed, np.ones(len(X))) == pytest.approx(whole)
+    twice = gain(np.tile(every, 2), np.ones(2 * len(X)))
+    assert gain(every, np.full(len(X), 2.0)) == pytest.approx(twice)
+    stored = sparse.csr_array(np.nan_to_num(X))
+    as_sparse = gain_of_complete_features(
+        stored, gaps.any(axis=0), gaps.sum(axis=1), np.ones(len(X))
+    )
+    assert as_sparse == pytest.approx(whole)
+    assert gain_of_complete_features(X[:, 1:], gaps[:, 1:].any(axis=0), gaps.sum(axis=1), 1.0) == 0
 
 
 @pytest.mark.parametrize(("strength", "theory"), [(0.5, 0.5), (1.0, 2 / 3), (2.0, 0.8)])
@@ -132,7 +277,7 @@ def test_row_order_does_not_matter_even_when_rows_are_sampled(monkeypatch):
 )
 def test_tiny_and_degenerate_data_settle(X):
     model = MNARKMeans(1, random_state=0).fit(X)
-    assert 0.0 <= model.lam_ <= 1.0
+    assert 0.0 <= model.lam_ <= 2.0
     assert np.isfinite(model.cluster_centers_).all()
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ._gaps import Missingness, estimate_missingness
 from ._init import content_order
-from ._likelihood import Missingness
-from ._mixture import Rows, Start, estimate_missingness
+from ._mixture import Rows, Start
 from ._observed import Observed
 from ._solvers import run_starts
 

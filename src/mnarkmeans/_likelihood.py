@@ -14,11 +14,11 @@ and for given memberships and centres the log-likelihood is closed:
 
     sum_lj m_lj log P_lj  +  sum_obs [ log(1 - P(missing | x)) + log N(x; mu, s) ]
 
-(m_lj: weight of the missing entries). Theorem 3.2 of the paper gives the penalty that undoes
-the bias of the missing values for c = 1 and r = 0, `1 - 1/D`; the same algebra with c and r
-gives it times `w_lj = (1 - r) q_lj / (r + (1 - r) q_lj)`, the share of the gaps that is not
-missing at random. One number for all entries is the mean weighted by m_lj mu_lj^2, the weight
-each has in the loss.
+(m_lj: weight of the missing entries). The penalty that undoes the bias of the missing values is
+`lam_lj = 1 - E[x | missing] / mu_lj = -2 s d log P_lj / d(mu_lj^2)`, whatever the mechanism. For
+c = 1 and r = 0 (the paper's MNAR0) that is Theorem 3.2, `1 - 1/D`, and here it is that times
+`w_lj = (1 - r) q_lj / (r + (1 - r) q_lj)`, the share of the gaps that is not missing at random.
+The logistic curve of MNAR1, 1 / (1 + exp(a x^2)), is close to c = 1/2 with r = 0.
 
 The data enter through two short histograms: observed x^2, and mu_lj^2 weighted by m_lj. The
 first sum is nearly linear in log x^2 and the second in mu^2, so a few hundred bins, each at the
@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -38,53 +39,24 @@ from numba import njit
 _MAGNITUDE_BINS = 192
 _CENTER_BINS = 256
 _SMALLEST_MAGNITUDE = 1e-12  # share of the mean square below which x counts as x = reference
+_LEAST_PROBABILITY = 1e-300
 _LOGIT_BOUND = 14.0  # c and r stay 1e-6 away from 0 and 1: no logarithm of zero can arise
-MODELS = {  # which of (t, s, c, r) are estimated; otherwise c = 1 and r = 0
-    "pure": np.array([True, True, False, False]),
-    "ceiling": np.array([True, True, True, False]),
-    "mixed": np.array([True, True, True, True]),
-}
 _BOUNDS = np.array([math.log(1e6), math.log(1e12), _LOGIT_BOUND, _LOGIT_BOUND])
 
 
-@dataclass(frozen=True)
-class Missingness:
-    """What the missing pattern says about the mechanism, and the penalty that follows.
+class Model(NamedTuple):
+    """Which of (t, s, c, r) are estimated; otherwise logit c as given, and r = 0."""
 
-    Attributes
-    ----------
-    lam : float
-        The penalty chosen, between 0 (missing at random) and 1.
-    lam_theory : float
-        The penalty of Theorem 3.2 for the estimated mechanism, from which `lam` is made.
-    lam_star : float
-        Strength t of the mechanism: P(missing | x) = c exp(-t x^2).
-    sigma2 : float
-        Variance of a feature within a cluster.
-    share_at_reference : float
-        The c above: the probability of being missing at the reference itself.
-    share_at_random : float
-        Probability of being missing far from the reference, when that is estimated as well
-        (a description: it does not enter lam).
-    log_likelihood, log_likelihood_mcar : float
-        Of this model, and of gaps that know nothing of the value (pure MCAR). Their difference
-        says how strongly the data prefer the one to the other.
-    """
+    free: np.ndarray
+    logit_c: float = _LOGIT_BOUND
 
-    lam: float
-    lam_theory: float
-    lam_star: float
-    sigma2: float
-    share_at_reference: float
-    share_at_random: float
-    log_likelihood: float
-    log_likelihood_mcar: float
 
-    @classmethod
-    def nothing_to_estimate(cls, missing: float, observed: float) -> Missingness:
-        """No gaps, or no value away from the reference: every lam is as good, so 0."""
-        share = missing / (missing + observed) if missing > 0 else 0.0
-        return cls(0.0, 0.0, 0.0, 0.0, share, share, 0.0, 0.0)
+MODELS = {
+    "pure": Model(np.array([True, True, False, False])),
+    "half": Model(np.array([True, True, False, False]), logit_c=0.0),
+    "ceiling": Model(np.array([True, True, True, False])),
+    "mixed": Model(np.array([True, True, True, True])),
+}
 
 
 @dataclass(frozen=True)
@@ -96,16 +68,25 @@ class Magnitudes:
 
     square: np.ndarray
     weight: np.ndarray
-    mean_square: float
+    mean_square: float  # of all observed values
+    total: float  # their weight; a part of it may not have been at risk of being lost
 
     @classmethod
-    def of(cls, values: np.ndarray, weights: np.ndarray) -> Magnitudes:
-        """Collect observed values, already measured from the reference."""
+    def of(
+        cls, values: np.ndarray, weights: np.ndarray, at_risk: np.ndarray | None = None
+    ) -> Magnitudes:
+        """Collect observed values, already measured from the reference.
+
+        Only those `at_risk` enter the histogram: a feature without gaps says nothing about how
+        values get lost.
+        """
         square = np.square(np.asarray(values, dtype=np.float64))
-        total = weights.sum()
+        total = float(weights.sum())
         mean_square = float(square @ weights / total) if total > 0 else 0.0
-        if mean_square <= 0:
-            return cls(np.zeros(0), np.zeros(0), 0.0)
+        if at_risk is not None:
+            square, weights = square[at_risk], weights[at_risk]
+        if mean_square <= 0 or len(square) == 0:
+            return cls(np.zeros(0), np.zeros(0), 0.0, total)
         logs = np.log(np.maximum(square / mean_square, _SMALLEST_MAGNITUDE))
         low = logs.min()
         width = max(logs.max() - low, 1e-12) / _MAGNITUDE_BINS
@@ -113,7 +94,7 @@ class Magnitudes:
         weight = np.bincount(bins, weights, _MAGNITUDE_BINS)
         mean_log = np.bincount(bins, weights * logs, _MAGNITUDE_BINS)
         used = weight > 0
-        return cls(np.exp(mean_log[used] / weight[used]), weight[used], mean_square)
+        return cls(np.exp(mean_log[used] / weight[used]), weight[used], mean_square, total)
 
 
 @dataclass(frozen=True)
@@ -145,33 +126,24 @@ class Theta:
     def r(self) -> float:
         return 1.0 / (1.0 + math.exp(-self.vector[3]))
 
+    @property
+    def share_at_reference(self) -> float:
+        """P(missing | x = 0)."""
+        return self.c
 
-def lam_of_theory(lam_star: float, sigma2: float) -> float:
-    """Theorem 3.2: the penalty that recovers the centres when P(missing | x) = exp(-t x^2)."""
-    return 1.0 - 1.0 / (2.0 * sigma2 * lam_star + 1.0)
+    def log_missing(self, M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """log P_lj, and the penalty lam_lj that belongs to it."""
+        t, r = self.t, self.r
+        d = 2.0 * self.s * t + 1.0
+        q = (1.0 - r) * np.exp(-0.5 * math.log(d) - (t / d) * np.square(M))
+        p = np.maximum(r + q, _LEAST_PROBABILITY)
+        return math.log(self.c) + np.log(p), q / p * (1.0 - 1.0 / d)
 
-
-def missing_probability(theta: Theta, M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """P_lj, and the penalty lam_lj = w_lj (1 - 1/D) that belongs to it."""
-    t, s, r = theta.t, theta.s, theta.r
-    d = 2.0 * s * t + 1.0
-    q = (1.0 - r) * np.exp(-0.5 * math.log(d) - (t / d) * np.square(M))
-    return theta.c * (r + q), q / (r + q) * lam_of_theory(t, s)
-
-
-def log_observed(theta: Theta, magnitudes: Magnitudes) -> float:
-    """Sum over observed entries of log(1 - P(missing | x))."""
-    far = -np.expm1(-theta.t * magnitudes.square)
-    not_c = 1.0 / (1.0 + math.exp(theta.vector[2]))
-    return float(magnitudes.weight @ np.log(not_c + theta.c * (1.0 - theta.r) * far))
-
-
-def mean_penalty(theta: Theta, M: np.ndarray, missing_weight: np.ndarray) -> float:
-    """One penalty for all gaps: the mean of lam_lj weighted by their part of the loss."""
-    lam = missing_probability(theta, M)[1]
-    importance = np.square(M) * missing_weight
-    total = importance.sum()
-    return float((importance * lam).sum() / total) if total > 0 else float(lam.mean())
+    def log_observed(self, magnitudes: Magnitudes) -> float:
+        """Sum over observed entries of log(1 - P(missing | x))."""
+        far = -np.expm1(-self.t * magnitudes.square)
+        not_c = 1.0 / (1.0 + math.exp(self.vector[2]))
+        return float(magnitudes.weight @ np.log(not_c + self.c * (1.0 - self.r) * far))
 
 
 def fit_theta(
@@ -180,7 +152,7 @@ def fit_theta(
     missing_weight: np.ndarray,
     residual_square: float,
     start: Theta | None = None,
-    free: np.ndarray = MODELS["mixed"],
+    model: Model = MODELS["mixed"],
     max_steps: int = 60,
 ) -> Theta:
     """Maximise the likelihood over (t, s, c, r), centres and memberships given.
@@ -197,22 +169,22 @@ def fit_theta(
         Weighted sum of squared distances of observed entries to their centres, same units.
     start : Theta, optional
         Begin there; otherwise at the best point of a grid that covers all strengths.
-    free : array (4,) of bool
-        Parameters to estimate; the others stay at c = 1 and r = 0.
+    model : Model
+        The parameters to estimate.
     max_steps : int
         Newton steps at most.
     """
-    observed = float(magnitudes.weight.sum())
+    observed, at_risk = magnitudes.total, float(magnitudes.weight.sum())
     missing = float(missing_weight.sum())
     residual = max(residual_square, 1e-9 * observed)
     gaps = _center_histogram(M, missing_weight)
     data = (magnitudes.square, magnitudes.weight, gaps, observed, residual)
     if start is None:
-        grid = _grid(math.log(residual / observed), missing / (missing + observed), free)
+        grid = _grid(math.log(residual / observed), missing / (missing + at_risk), model)
         first = grid[np.argmax(_log_likelihoods(grid, *data))]
     else:
         first = np.clip(start.vector, -_BOUNDS, _BOUNDS)
-    return Theta(_climb(first, free, max_steps, data)[0])
+    return Theta(_climb(first, model.free, max_steps, data)[0])
 
 
 def _center_histogram(M: np.ndarray, missing_weight: np.ndarray) -> np.ndarray:
@@ -286,13 +258,13 @@ def _log_likelihoods(thetas, square, weight, gaps, observed, residual):
     return values
 
 
-def _grid(log_s: float, missing_share: float, free: np.ndarray) -> np.ndarray:
+def _grid(log_s: float, missing_share: float, model: Model) -> np.ndarray:
     """Starting points (m, 4): every strength, with a few ceilings c and floors r."""
     log_t = np.linspace(-4.0, 8.0, 9)
     ceilings = missing_share + (1.0 - missing_share) * np.array([0.3, 0.7, 0.99])
     floors = np.array([0.02, 0.5, 0.9])
-    logit_c = np.log(ceilings / (1.0 - ceilings)) if free[2] else np.array([_LOGIT_BOUND])
-    logit_r = np.log(floors / (1.0 - floors)) if free[3] else np.array([-_LOGIT_BOUND])
+    logit_c = np.log(ceilings / (1.0 - ceilings)) if model.free[2] else [model.logit_c]
+    logit_r = np.log(floors / (1.0 - floors)) if model.free[3] else [-_LOGIT_BOUND]
     axes = np.meshgrid(log_t, [log_s], logit_c, logit_r, indexing="ij")
     return np.stack([axis.ravel() for axis in axes], axis=1)
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._likelihood import Missingness
+from .._gaps import Missingness
 from ._agreement import disagreement, pairwise_adjusted_rand, spread
 from ._evidence import Evidence
 

@@ -17,8 +17,8 @@ from sklearn.utils import check_random_state
 
 from .._auto import likelihood_choice
 from .._estimator import MNARKMeans
+from .._gaps import Missingness
 from .._init import STARTS, content_order
-from .._likelihood import Missingness
 from .._model import CentersModel
 from .._observed import Observed
 from .._solvers import ALGORITHMS, assign_rows

@@ -53,8 +53,9 @@ def lam_text(estimator: Any) -> str:
     found = getattr(estimator, "missingness_", None)
     if found is None or found.log_likelihood == found.log_likelihood_mcar:
         return text
-    better = found.log_likelihood > found.log_likelihood_mcar
-    verdict = "explains the gaps better than" if better else "explains the gaps no better than"
+    verdict = (
+        "explains the gaps better than" if found.lam > 0 else "explains the gaps no better than"
+    )
     return (
         f"{text} Loss near the reference {verdict} chance alone (log-likelihood "
         f"{found.log_likelihood:,.0f} against {found.log_likelihood_mcar:,.0f}); a value at the "

@@ -18,9 +18,9 @@ from threadpoolctl import threadpool_limits
 from .._auto import first_fits, likelihood_choice, sample_rows
 from .._describe import CellCounts, missing_against_magnitude
 from .._extras import require
+from .._gaps import Missingness, describing_mixture
 from .._init import k_means_plus_plus
-from .._likelihood import Missingness
-from .._mixture import Rows, describing_mixture
+from .._mixture import Rows
 from .._observed import Observed
 from .._validation import check_count, observe
 from ._reading import advice_for, far_minus_near, shape_of
@@ -281,7 +281,7 @@ class _Look:
             squares=np.square(self._stored()),
             centers=centers,
             gaps=mixture.gaps,
-            sigma2=mixture.theta.s * rows.scale,
+            sigma2=mixture.mechanism.s * rows.scale,
             least=self._least_distance(self.observed.n_features),
         )
         counts = CellCounts(sizes, sizes[:, None] - mixture.gaps)
