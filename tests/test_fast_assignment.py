@@ -17,13 +17,17 @@ def both(X, centers, lam, shift, reference=0.0, missing=np.nan):
     shift = np.broadcast_to(np.asarray(shift, np.float64), p).copy()
     tables = dense_tables(shift, centers - shift, np.full(groups, lam), reference - shift)
     block = Dense(X, missing)
-    plain, fast, raw = np.full((3, len(X), groups), -7, np.int32)
-    kernels.assign_by_rows(block, 0, len(X), tables, k, plain)
-    kernels.assign_block(block, tables, k, fast)
+    plain, fast, raw = np.full((3, groups, len(X)), -7, np.int32)
+    rows = np.arange(len(X))
+    kernels.assign_by_rows(block, rows, len(X), tables, k, plain)
+    kernels.assign_block(block, 0, tables, k, fast)
     tiles = panels.make_tiles(tables.A, tables.B, tables.const, k)
     panel = panels.make_panel(p)
-    panels.label_panels(X, missing, 0, len(X), shift, tiles, panel, k, raw)
-    return plain, fast, raw
+    nearest, gaps = np.empty((groups, panels.MOST_ROWS), np.int32), np.empty(0, np.float32)
+    for part in np.split(rows, rows[:: panels.MOST_ROWS])[1:]:
+        panels.label_panels(X, missing, part, len(part), shift, tiles, panel, k, nearest, gaps)
+        raw[:, part] = nearest[:, : len(part)]
+    return plain.T, fast.T, raw.T
 
 
 def both_csr(X, centers, lam, reference):
@@ -32,12 +36,13 @@ def both_csr(X, centers, lam, reference):
     shift = np.broadcast_to(np.asarray(reference, np.float64), p).copy()
     tables = csr_tables(shift, centers - shift, np.full(groups, lam))
     block = Csr(X.data, X.indices, X.indptr)
-    plain, fast, raw = np.full((3, X.shape[0], groups), -7, np.int32)
-    kernels.assign_by_rows(block, 0, X.shape[0], tables, k, plain)
-    kernels.assign_block(block, tables, k, fast)
+    plain, fast, raw = np.full((3, groups, X.shape[0]), -7, np.int32)
+    n, rows, gaps = X.shape[0], np.arange(X.shape[0]), np.empty(0, np.float32)
+    kernels.assign_by_rows(block, rows, n, tables, k, plain)
+    kernels.assign_block(block, 0, tables, k, fast)
     strips = csr_lanes.make_strips(tables.A, tables.B, tables.const)
-    csr_lanes.label_csr(X.data, X.indices, X.indptr, 0, X.shape[0], shift, strips, groups, k, raw)
-    return plain, fast, raw
+    csr_lanes.label_csr(X.data, X.indices, X.indptr, rows, n, shift, strips, k, raw, gaps)
+    return plain.T, fast.T, raw.T
 
 
 def data(rng, n, p, share=0.3):

@@ -109,20 +109,22 @@ def _score(data, indices, begin, end, shift, strips):
 
 
 @njit(nogil=True, cache=True)
-def label_csr(data, indices, indptr, start, stop, shift, strips, n_groups, k, nearest):
-    """OUT nearest[i - start, g]: best of the k centres of start g for row i, or UNSURE.
+def label_csr(data, indices, indptr, rows, count, shift, strips, k, nearest, gaps):
+    """OUT nearest[g, e]: best of the k centres of start g for row rows[e], e < count, or UNSURE.
 
-    Returns how many labels are UNSURE.
+    OUT gaps[e]: how much further the second centre is, at least; for the last start, and only if
+        there is room for it. Returns how many labels are UNSURE.
     """
     unsure = 0
     scores = strips.scores
-    for i in range(start, stop):
-        begin, end = indptr[i], indptr[i + 1]
-        size = np.sqrt(_score(data, indices, begin, end, shift, strips))
+    for e in range(count):
+        begin, end = indptr[rows[e]], indptr[rows[e] + 1]
+        square = _score(data, indices, begin, end, shift, strips)
+        size = np.sqrt(square)
         largest = max(strips.fixed + strips.norm * size, strips.norm, size)
         bound = _gamma(end - begin) * largest if largest < SAFE else np.inf
         bound += SINGLE_TINY * (end - begin + 1) * (1.0 + strips.norm + size)
-        for g in range(n_groups):
+        for g in range(nearest.shape[0]):
             best, second, winner = np.inf, np.inf, 0
             for t in range(k):
                 score = np.float64(scores[g * k + t])
@@ -130,8 +132,13 @@ def label_csr(data, indices, indptr, start, stop, shift, strips, n_groups, k, ne
                     best, second, winner = score, best, t
                 elif score < second:
                     second = score
-            nearest[i - start, g] = winner
+            nearest[g, e] = winner
+            if gaps.shape[0] > 0:
+                far = square + bound
+                distances = np.sqrt(max(best + far, 0.0)) + np.sqrt(max(second + far, 0.0))
+                gap = second - best - 2.0 * bound
+                gaps[e] = gap / distances if distances > 0.0 else 0.0
             if not (second - best > 2.0 * bound) and k > 1:
-                nearest[i - start, g] = UNSURE
+                nearest[g, e] = UNSURE
                 unsure += 1
     return unsure

@@ -33,6 +33,7 @@ from ._validation import (
 # thirty of Lloyd's in less time; beyond, the gain is below a millionth of the loss and not worth it
 # (``python -m benchmarks.algorithms``).
 LARGEST_FOR_HARTIGAN = 5_000_000
+POLISHED = 10  # starts that "auto" follows up by Hartigan's moves, the best ones
 
 
 class MNARKMeans(CentersModel):
@@ -68,7 +69,7 @@ default="k-means++"
         A start ends when an iteration lowers the loss by no more than this share of it.
     algorithm : {"auto", "lloyd", "hartigan"}, default="auto"
         "hartigan" follows Lloyd's loop by moves of single rows, which leads to optima that are
-        never worse; "auto" does so unless the table is large.
+        never worse; "auto" does so unless the table is large, for about the ten best starts.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. The same seed gives the same result, bit for bit, for every ``n_jobs``.
     n_jobs : int or None, default=None
@@ -234,6 +235,7 @@ default="k-means++"
                 starts,
                 lams,
                 algorithm=self._algorithm(observed),
+                polished=POLISHED if self.algorithm == "auto" else None,
                 max_iter=self.max_iter,
                 tol=float(self.tol),
                 threads=self._threads(),

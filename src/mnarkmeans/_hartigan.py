@@ -22,8 +22,9 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from ._kernels import load_row, n_rows
 from ._loss import VECTORISED
+from ._rows import REORDER, load_row, n_rows
+from ._simd_rows import pointer
 
 FEATURES_AT_ONCE = 256  # after so many features a hopeless candidate is given up
 LEAST_SHARE = 1e-10  # a move must gain this share of the row's cost, or rounding could cycle
@@ -49,14 +50,13 @@ def _set_prices(sign, w, lam, c, weight, m, l, prices):
         gap[l, j] = unseen * away * away if D + sign * lam * w > 1e-9 * lam * w else 0.0
 
 
-@njit(**VECTORISED)
-def _price(x0, mask, m, prices, l, start, stop):
-    """What a row pays in features start..stop of cluster l."""
-    factor, gap = prices
+@njit(nogil=True, fastmath=REORDER)
+def _price(x0, mask, m, factor, gap, start, stop):
+    """What a row pays in features start..stop of a cluster. All arrays come as pointers."""
     total = 0.0
     for j in range(start, stop):
-        d = x0[j] - m[l, j]
-        total += factor[l, j] * d * d if mask[j] > 0.0 else gap[l, j]
+        d = x0[j] - m[j]
+        total += factor[j] * d * d if mask[j] > 0.0 else gap[j]
     return total
 
 
@@ -82,6 +82,8 @@ def pass_over_block(block, weights, shift, c, lam, labels, members, weight, m):
     x0, mask = np.empty(p), np.empty(p)
     joining = Prices(np.empty((k, p)), np.empty((k, p)))
     leaving = Prices(np.empty((k, p)), np.empty((k, p)))
+    (joined, joined_gap), (left, left_gap) = joining, leaving
+    row, gaps = pointer(x0, 0), pointer(mask, 0)
     priced = 0.0  # the weight of a row for which the prices hold
     moves, fall = 0, 0.0
     for i in range(n_rows(block)):
@@ -94,15 +96,21 @@ def pass_over_block(block, weights, shift, c, lam, labels, members, weight, m):
                 _set_prices(-1.0, w, lam, c, weight, m, l, leaving)
             priced = w
         load_row(block, i, shift, x0, mask)
-        gain = _price(x0, mask, m, leaving, own, 0, p)
+        place = own * p
+        gain = _price(
+            row, gaps, pointer(m, place), pointer(left, place), pointer(left_gap, place), 0, p
+        )
         best, least = own, gain * (1.0 - LEAST_SHARE)
         for l in range(k):
             if l == own:
                 continue
-            cost, start = 0.0, 0
+            cost, start, place = 0.0, 0, l * p
             while start < p and cost < least:
                 stop = min(start + FEATURES_AT_ONCE, p)
-                cost += _price(x0, mask, m, joining, l, start, stop)
+                cost += _price(
+                    row, gaps, pointer(m, place), pointer(joined, place),
+                    pointer(joined_gap, place), start, stop,
+                )  # fmt: skip
                 start = stop
             if cost < least:
                 best, least = np.int64(l), cost

@@ -27,24 +27,34 @@ BYTES_OF_DISTANCES = 1 << 25
 
 
 @njit(nogil=True, cache=True)
-def pick(mass, weights, order, u):
-    """The row at share u (in [0, 1)) of the total of weights * mass, counted along ``order``."""
+def cumulate(mass, weights, order, reached):
+    """OUT reached[e]: total of weights * mass of the rows order[0] .. order[e].
+
+    Where all of it is 0 (fewer distinct rows than centres), the weights alone count.
+    """
     total = 0.0
-    for i in order:
+    for e in range(order.shape[0]):
+        i = order[e]
         total += weights[i] * mass[i]
-    if total <= 0.0:  # fewer distinct rows than centres
-        for i in order:
-            total += weights[i]
-        mass = np.ones(mass.shape[0])
-    target, reached, last = u * total, 0.0, order[0]
-    for i in order:
-        share = weights[i] * mass[i]
-        if share > 0.0:
-            reached += share
-            last = i
-            if reached > target:
-                return i
-    return last
+        reached[e] = total
+    if total <= 0.0:
+        for e in range(order.shape[0]):
+            total += weights[order[e]]
+            reached[e] = total
+
+
+@njit(nogil=True, cache=True)
+def pick(order, reached, u):
+    """The row at share u (in [0, 1)) of what was cumulated along ``order``."""
+    low, high = 0, order.shape[0] - 1
+    total = reached[high]
+    while low < high:  # the first that goes beyond the share, or completes the total
+        middle = (low + high) // 2
+        if reached[middle] > u * total or reached[middle] == total:
+            high = middle
+        else:
+            low = middle + 1
+    return order[low]
 
 
 def plus_plus(data, weights, order, means, draws, centers):
@@ -59,11 +69,13 @@ def plus_plus(data, weights, order, means, draws, centers):
     candidates = np.empty((groups, trials, means.shape[0]))
     chosen = np.empty((groups, 1, means.shape[0]))
     potentials, kept = np.empty((groups, trials)), np.empty((groups, 1))
+    reached = np.empty(order.shape[0])
     for l in range(k):
         n_trials = 1 if l == 0 else trials
         for g in range(groups):
+            cumulate(nearest[g], weights, order, reached)
             for t in range(n_trials):
-                row = pick(nearest[g], weights, order, draws[g, l, t])
+                row = pick(order, reached, draws[g, l, t])
                 filled_row(data, row, means, zero, candidates[g, t])
         if n_trials > 1:
             tables = tables_for(data, means, candidates, lam, zero)
@@ -126,10 +138,12 @@ def random_rows(
     order = content_order(observed, threads)
     data = Slabs(observed, observed.slabs(), threads)
     centers = np.empty((n_starts, k, observed.n_features))
+    reached = np.empty(observed.n_rows)
     for r in range(n_starts):
         free = np.ones(observed.n_rows)
         for l in range(k):
-            row = pick(free, observed.weights, order, draws[r, l])
+            cumulate(free, observed.weights, order, reached)
+            row = pick(order, reached, draws[r, l])
             free[row] = 0.0
             filled_row(data, row, np.zeros_like(observed.means), observed.means, centers[r, l])
     return centers

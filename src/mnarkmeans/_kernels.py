@@ -1,16 +1,8 @@
 """The compiled steps over the rows of one block. Arrays in, arrays out; no threads in here.
 
-With x' = x - shift, m = centre - shift, c' = reference - shift, the score of row i and centre t,
-up to a constant of the row, needs only the observed entries:
-
-    score_it = const_t + sum_{j observed} [ A_tj x'_ij + B_tj ]
-    A = -2 m,   B = m^2 - lam (m - c')^2,   const = lam |m - c'|^2
-
-Dense blocks take A and B of shape (T, p). CSR blocks have shift = reference, so c' = 0 and
-B = q A^2 with q = (1 - lam) / 4: one table of shape (p, T) serves, and B holds q (T,).
-
-A handful of row primitives differ between dense and CSR blocks (``@overload``: numba picks by
-the block's type); everything else is written once.
+A step labels a stretch of rows for all its centres (``assign``) and adds those that changed to the
+sums of their clusters. The labels come from float32 vectors (``_panels``, ``_csr_lanes``), which
+say where they cannot tell; there the plain float64 loop decides.
 """
 
 from __future__ import annotations
@@ -21,201 +13,12 @@ from numba.extending import overload
 
 from . import _csr_lanes as csr_lanes
 from . import _panels as panels
-from . import _simd as simd
-from ._observed import Csr, Dense
-from ._simd import BLOCK
+from ._panels import MOST_ROWS
+from ._rows import add_row, is_csr, is_dense, load_row, n_rows, row_cost, score_row
 
-# "reassoc" lets sums be vectorised; "nnan" must stay off, it would delete the tests for gaps.
-REORDER = {"contract", "reassoc"}
 MOST_UNSURE = 0.1  # above this share of unsure labels the plain assignment is the faster one
-HALF_BLOCK = BLOCK // 2
-ROWS_AT_ONCE = 256  # rows that stay in cache between being scored and being added to the sums
-
-
-def _is_dense(block) -> bool:
-    return getattr(block, "instance_class", None) is Dense
-
-
-def _is_csr(block) -> bool:
-    return getattr(block, "instance_class", None) is Csr
-
-
-# --- row primitives ---------------------------------------------------------------------------
-
-
-def n_rows(block):
-    """Number of rows of a block."""
-
-
-@overload(n_rows)
-def _n_rows(block):
-    if _is_dense(block):
-        return lambda block: block.values.shape[0]
-    if _is_csr(block):
-        return lambda block: block.indptr.shape[0] - 1
-
-
-def load_row(block, i, shift, x0, mask):
-    """OUT x0: the row minus shift, 0 in the gaps. OUT mask: 1 where observed, 0 in the gaps."""
-
-
-@overload(load_row, jit_options={"nogil": True})
-def _load_row(block, i, shift, x0, mask):
-    if _is_dense(block):
-
-        def dense(block, i, shift, x0, mask):
-            values, missing = block.values, block.missing
-            for j in range(shift.shape[0]):
-                v = np.float64(values[i, j])
-                seen = (v == v) & (v != missing)
-                x0[j] = v - shift[j] if seen else 0.0
-                mask[j] = 1.0 if seen else 0.0
-
-        return dense
-    if _is_csr(block):
-
-        def csr(block, i, shift, x0, mask):
-            x0[:] = 0.0
-            mask[:] = 0.0
-            for e in range(block.indptr[i], block.indptr[i + 1]):
-                j = block.indices[e]
-                x0[j] = block.data[e] - shift[j]
-                mask[j] = 1.0
-
-        return csr
-
-
-@njit(nogil=True, cache=True, fastmath=REORDER)
-def _affine_dots(x0, mask, A, B, const, scores):
-    """OUT scores[t] = const[t] + A[t] . x0 + B[t] . mask."""
-    for t in range(const.shape[0]):
-        total = 0.0
-        for j in range(x0.shape[0]):
-            total += A[t, j] * x0[j] + B[t, j] * mask[j]
-        scores[t] = const[t] + total
-
-
-@njit(nogil=True, cache=True, fastmath=REORDER)
-def _add_entry(x, a, q, scores):
-    """INOUT scores += a (x + q a): one stored entry of a CSR row, all centres at once."""
-    for t in range(scores.shape[0]):
-        scores[t] += a[t] * (x + q[t] * a[t])
-
-
-def score_row(block, i, tables, x0, mask, scores):
-    """OUT scores[t] of one row for all centres; x0 and mask are scratch."""
-
-
-@overload(score_row, jit_options={"nogil": True})
-def _score_row(block, i, tables, x0, mask, scores):
-    if _is_dense(block):
-
-        def dense(block, i, tables, x0, mask, scores):
-            load_row(block, i, tables.shift, x0, mask)
-            _affine_dots(x0, mask, tables.A, tables.B, tables.const, scores)
-
-        return dense
-    if _is_csr(block):
-
-        def csr(block, i, tables, x0, mask, scores):
-            scores[:] = tables.const
-            for e in range(block.indptr[i], block.indptr[i + 1]):
-                j = block.indices[e]
-                _add_entry(block.data[e] - tables.shift[j], tables.A[j], tables.B, scores)
-
-        return csr
-
-
-def add_row(block, i, w, shift, r, cluster, sums, counts):
-    """INOUT sums, counts [r, cluster]: add w x' and w in the observed entries.
-
-    Returns w |x'|^2. The arrays come whole: cutting a view out of them costs more than the sums.
-    """
-
-
-@overload(add_row, jit_options={"nogil": True, "fastmath": REORDER})
-def _add_row(block, i, w, shift, r, cluster, sums, counts):
-    if _is_dense(block):
-
-        def dense(block, i, w, shift, r, cluster, sums, counts):
-            values, missing = block.values, block.missing
-            p = shift.shape[0]
-            first = (r * sums.shape[1] + cluster) * p
-            whole = p - p % BLOCK
-            squares = simd.splat(0.0, BLOCK)
-            for j in range(0, whole, BLOCK):
-                squares = simd.add_entries(
-                    values, i, j, shift, missing, w, first + j, sums, counts, squares
-                )
-            square = simd.total(squares) if whole > 0 else 0.0
-            if whole + HALF_BLOCK <= p:
-                half = simd.add_entries(
-                    values, i, whole, shift, missing, w, first + whole, sums, counts,
-                    simd.splat(0.0, HALF_BLOCK),
-                )  # fmt: skip
-                square += simd.total(half)
-                whole += HALF_BLOCK
-            rest = simd.splat(0.0, 1)  # vectors of one: as quick for gaps as for numbers
-            for j in range(whole, p):
-                rest = simd.add_entries(
-                    values, i, j, shift, missing, w, first + j, sums, counts, rest
-                )
-            return w * (square + simd.total(rest))
-
-        return dense
-    if _is_csr(block):
-
-        def csr(block, i, w, shift, r, cluster, sums, counts):
-            square = 0.0
-            for e in range(block.indptr[i], block.indptr[i + 1]):
-                j = block.indices[e]
-                x = block.data[e] - shift[j]
-                sums[r, cluster, j] += w * x
-                counts[r, cluster, j] += w
-                square += x * x
-            return w * square
-
-        return csr
-
-
-def row_cost(block, i, center, lam, reference, pull):
-    """The loss of a row at a centre by direct differences; pull = |center - reference|^2."""
-
-
-@overload(row_cost, jit_options={"nogil": True, "fastmath": REORDER})
-def _row_cost(block, i, center, lam, reference, pull):
-    if _is_dense(block):
-
-        def dense(block, i, center, lam, reference, pull):
-            values, missing = block.values, block.missing
-            near, gaps = 0.0, 0.0
-            for j in range(center.shape[0]):
-                v = np.float64(values[i, j])
-                seen = (v == v) & (v != missing)
-                d = v - center[j] if seen else 0.0
-                g = 0.0 if seen else center[j] - reference[j]
-                near += d * d
-                gaps += g * g
-            return near + lam * gaps
-
-        return dense
-    if _is_csr(block):
-
-        def csr(block, i, center, lam, reference, pull):
-            near, seen_pull = 0.0, 0.0
-            for e in range(block.indptr[i], block.indptr[i + 1]):
-                j = block.indices[e]
-                d = block.data[e] - center[j]
-                g = center[j] - reference[j]
-                near += d * d
-                seen_pull += g * g
-            # Only rounding can make the difference negative.
-            return near + lam * max(pull - seen_pull, 0.0)
-
-        return csr
-
-
-# --- steps over a block -----------------------------------------------------------------------
+MOSTLY = 0.75  # when more rows than this share of a stretch are wanted, all are taken
+CAUTIOUS = 1.0 - 1e-6  # covers the rounding of a gap
 
 
 @njit(nogil=True, cache=True)
@@ -237,25 +40,26 @@ def _argmin(scores, start, stop):
 
 
 @njit(nogil=True, cache=True)
-def assign_by_rows(block, start, stop, tables, k, nearest):
+def assign_by_rows(block, rows, count, tables, k, nearest):
     """The plain assignment: one row at a time, float64. Twin and fallback of the fast ones.
 
-    OUT nearest[i - start, g]: the best of the k centres of group g for rows start..stop.
+    OUT nearest[g, e]: the best of the k centres of group g for row rows[e], e < count.
     """
     scores = np.empty(tables.const.shape[0])
     x0, mask = np.empty(tables.shift.shape[0]), np.empty(tables.shift.shape[0])
-    for i in range(start, stop):
-        score_row(block, i, tables, x0, mask, scores)
-        for g in range(scores.shape[0] // k):
-            nearest[i - start, g] = _argmin(scores, g * k, (g + 1) * k)
+    for e in range(count):
+        score_row(block, rows[e], tables, x0, mask, scores)
+        for g in range(nearest.shape[0]):
+            nearest[g, e] = _argmin(scores, g * k, (g + 1) * k)
 
 
 @njit(nogil=True, cache=True)
-def _settle(block, start, stop, tables, k, nearest):
+def _settle(block, rows, count, tables, k, nearest):
     """INOUT nearest: score the rows that are UNSURE as the plain assignment does."""
-    for i in range(start, stop):
-        if nearest[i - start].min() == panels.UNSURE:
-            assign_by_rows(block, i, i + 1, tables, k, nearest[i - start : i - start + 1])
+    for e in range(count):
+        for g in range(nearest.shape[0]):
+            if nearest[g, e] == panels.UNSURE:
+                assign_by_rows(block, rows[e : e + 1], 1, tables, k, nearest[:, e : e + 1])
 
 
 def prepare(block, tables, k):
@@ -264,7 +68,7 @@ def prepare(block, tables, k):
 
 @overload(prepare, jit_options={"nogil": True})
 def _prepare(block, tables, k):
-    if _is_dense(block):
+    if is_dense(block):
 
         def dense(block, tables, k):
             p = tables.shift.shape[0]
@@ -273,7 +77,7 @@ def _prepare(block, tables, k):
             return tiles, panels.make_panel(p), trusted
 
         return dense
-    if _is_csr(block):
+    if is_csr(block):
 
         def csr(block, tables, k):
             trusted = np.array([True])
@@ -282,72 +86,120 @@ def _prepare(block, tables, k):
         return csr
 
 
-def label_fast(block, start, stop, tables, prepared, k, nearest):
-    """OUT nearest[i - start, g] in float32 arithmetic; UNSURE where that cannot tell.
+def label_fast(block, rows, count, tables, prepared, k, nearest, gaps):
+    """OUT nearest[g, e] in float32 arithmetic, UNSURE where that cannot tell; gaps[e], if wanted.
 
     Returns how many are UNSURE.
     """
 
 
 @overload(label_fast, jit_options={"nogil": True})
-def _label_fast(block, start, stop, tables, prepared, k, nearest):
-    if _is_dense(block):
-        return lambda block, start, stop, tables, prepared, k, nearest: panels.label_panels(
-            block.values, block.missing, start, stop, tables.shift, *prepared[:2], k, nearest
+def _label_fast(block, rows, count, tables, prepared, k, nearest, gaps):
+    if is_dense(block):
+        return lambda block, rows, count, tables, prepared, k, nearest, gaps: panels.label_panels(
+            block.values, block.missing, rows, count, tables.shift, *prepared[:2], k, nearest, gaps
         )
-    if _is_csr(block):
-        return lambda block, start, stop, tables, prepared, k, nearest: csr_lanes.label_csr(
-            block.data, block.indices, block.indptr, start, stop, tables.shift, prepared[0],
-            nearest.shape[1], k, nearest,
+    if is_csr(block):
+        return lambda block, rows, count, tables, prepared, k, nearest, gaps: csr_lanes.label_csr(
+            block.data, block.indices, block.indptr, rows, count, tables.shift, prepared[0], k,
+            nearest, gaps,
         )  # fmt: skip
 
 
 @njit(nogil=True)
-def assign(block, start, stop, tables, prepared, k, nearest):
-    """The same result as ``assign_by_rows``, by the fastest way the block's type has."""
+def assign(block, rows, count, tables, prepared, k, nearest, gaps):
+    """The same result as ``assign_by_rows``, by the fastest way the block's type has.
+
+    OUT gaps[e]: a lower bound for how much further the second centre of rows[e] is; 0 or less
+        where nothing is known. May be empty: not wanted.
+    """
     trusted = prepared[-1]
     if not trusted[0]:
-        assign_by_rows(block, start, stop, tables, k, nearest)
+        assign_by_rows(block, rows, count, tables, k, nearest)
+        gaps[:] = np.float32(0.0)
         return
-    unsure = label_fast(block, start, stop, tables, prepared, k, nearest)
+    unsure = label_fast(block, rows, count, tables, prepared, k, nearest, gaps)
     if unsure > 0:
-        _settle(block, start, stop, tables, k, nearest)
-    trusted[0] = unsure <= MOST_UNSURE * nearest.size
+        _settle(block, rows, count, tables, k, nearest)
+    trusted[0] = unsure <= MOST_UNSURE * count * nearest.shape[0]
 
 
 @njit(nogil=True, cache=True)
-def assign_block(block, tables, k, labels):
-    """OUT labels (b, G): the best centre of each group for every row of the block."""
+def _consecutive(start, stop, rows):
+    """OUT rows: start, start + 1, ... Returns how many there are before ``stop``."""
+    for i in range(start, stop):
+        rows[i - start] = i
+    return stop - start
+
+
+@njit(nogil=True, cache=True)
+def assign_block(block, first, tables, k, labels):
+    """OUT labels[g, first + i]: the best centre of each group for row i of the block."""
     prepared = prepare(block, tables, k)
-    for start in range(0, n_rows(block), ROWS_AT_ONCE):
-        stop = min(start + ROWS_AT_ONCE, n_rows(block))
-        assign(block, start, stop, tables, prepared, k, labels[start:stop])
+    rows, gaps = np.empty(MOST_ROWS, np.int64), np.empty(0, np.float32)
+    nearest = np.empty((labels.shape[0], MOST_ROWS), np.int32)
+    for start in range(0, n_rows(block), MOST_ROWS):
+        count = _consecutive(start, min(start + MOST_ROWS, n_rows(block)), rows)
+        assign(block, rows, count, tables, prepared, k, nearest, gaps)
+        for g in range(labels.shape[0]):
+            for e in range(count):
+                labels[g, first + start + e] = nearest[g, e]
 
 
 @njit(nogil=True, cache=True)
-def step(block, first, weights, tables, active, fresh, labels, stats):
+def _wakeful(start, stop, labels, expiry, drop, rows):
+    """OUT rows: those of start..stop that may change cluster (see ``_bounds``); returns how many.
+
+    All of them where most would be: consecutive rows are read faster.
+    """
+    count = 0
+    for i in range(start, stop):
+        rows[count] = i
+        count += 0 if expiry[i] > drop[labels[i]] else 1
+    return count if count < MOSTLY * (stop - start) else _consecutive(start, stop, rows)
+
+
+@njit(nogil=True, cache=True)
+def step(block, first, base, weights, tables, active, fresh, labels, stats, expiry, drop):
     """One pass: give every row its best centre and keep the sums of the clusters up to date.
 
     IN  block, weights (b,), tables of len(active) * k centres, active: the starts they belong to,
         first: number of the block's first row in the table, fresh: stats are 0, add every row
-    INOUT labels (b, R), -1 before the first pass; stats: sums over the rows of the block (what
-        changed, unless fresh)
+        drop (k,): see ``_bounds``
+    INOUT labels[r, base + i], -1 before the first pass; stats: sums over the rows of the block
+        (what changed, unless fresh); expiry (b,) if bounds are kept (for one start), else empty
+    Returns how many labels changed.
     """
     k = stats.sizes.shape[1]
     shift = tables.shift
+    bounded = expiry.shape[0] > 0
     sums, counts, sizes, keys, squares = stats  # taken apart here: dear to do for every row
     prepared = prepare(block, tables, k)
-    nearest = np.empty((ROWS_AT_ONCE, active.shape[0]), np.int32)
-    for start in range(0, n_rows(block), ROWS_AT_ONCE):
-        stop = min(start + ROWS_AT_ONCE, n_rows(block))
-        assign(block, start, stop, tables, prepared, k, nearest[: stop - start])
-        for i in range(start, stop):
-            w = weights[i]
-            for a in range(active.shape[0]):
-                r = active[a]
-                old, new = labels[i, r], nearest[i - start, a]
-                labels[i, r] = new
-                if (new == old and not fresh) or w == 0.0:
+    rows = np.empty(MOST_ROWS, np.int64)
+    nearest = np.empty((active.shape[0], MOST_ROWS), np.int32)
+    gaps = np.empty(MOST_ROWS if bounded else 0, np.float32)
+    changed = 0
+    for start in range(0, n_rows(block), MOST_ROWS):
+        stop = min(start + MOST_ROWS, n_rows(block))
+        if bounded and not fresh:
+            own = labels[active[0], base : base + stop]
+            count = _wakeful(start, stop, own, expiry, drop, rows)
+        else:
+            count = _consecutive(start, stop, rows)
+        if count == 0:
+            continue
+        assign(block, rows, count, tables, prepared, k, nearest, gaps)
+        for a in range(active.shape[0]):
+            r = active[a]
+            for e in range(count):
+                i, new = rows[e], nearest[a, e]
+                old = labels[r, base + i]
+                if new == old and not fresh:
+                    continue
+                labels[r, base + i] = new
+                changed += new != old
+                w = weights[i]
+                if w == 0.0:
                     continue
                 if old >= 0 and not fresh:
                     sizes[r, old] -= w
@@ -358,6 +210,10 @@ def step(block, first, weights, tables, active, fresh, labels, stats):
                 square = add_row(block, i, w, shift, r, new, sums, counts)
                 if old < 0 or fresh:
                     squares[r] += square
+        if bounded:
+            for e in range(count):
+                expiry[rows[e]] = CAUTIOUS * (gaps[e] + drop[nearest[0, e]])
+    return changed
 
 
 @njit(nogil=True, cache=True)
@@ -396,21 +252,23 @@ def costs(block, labels, centers, lam, reference, out):
     pulls = _pulls(centers, reference)
     for i in range(n_rows(block)):
         t = labels[i]
-        out[i] = row_cost(block, i, centers[t], lam, reference, pulls[t])
+        out[i] = row_cost(block, i, centers, t, lam, reference, pulls[t])
 
 
 @njit(nogil=True, cache=True)
 def assign_and_cost(block, tables, centers, lam, reference, labels, out):
-    """OUT labels (b, 1) as ``assign_block``, out (b,) as ``costs``: the rows are read once."""
+    """OUT labels (b,) as ``assign_block``, out (b,) as ``costs``: the rows are read once."""
     k = centers.shape[0]
     pulls = _pulls(centers, reference)
     prepared = prepare(block, tables, k)
-    for start in range(0, n_rows(block), ROWS_AT_ONCE):
-        stop = min(start + ROWS_AT_ONCE, n_rows(block))
-        assign(block, start, stop, tables, prepared, k, labels[start:stop])
-        for i in range(start, stop):
-            t = labels[i, 0]
-            out[i] = row_cost(block, i, centers[t], lam, reference, pulls[t])
+    rows, gaps = np.empty(MOST_ROWS, np.int64), np.empty(0, np.float32)
+    nearest = np.empty((1, MOST_ROWS), np.int32)
+    for start in range(0, n_rows(block), MOST_ROWS):
+        count = _consecutive(start, min(start + MOST_ROWS, n_rows(block)), rows)
+        assign(block, rows, count, tables, prepared, k, nearest, gaps)
+        for i in range(start, start + count):
+            t = labels[i] = nearest[0, i - start]
+            out[i] = row_cost(block, i, centers, t, lam, reference, pulls[t])
 
 
 @njit(nogil=True, cache=True)
@@ -419,7 +277,7 @@ def distances(block, centers, lam, reference, out):
     for t in range(centers.shape[0]):
         pull = _square_distance(centers[t], reference)
         for i in range(n_rows(block)):
-            out[i, t] = row_cost(block, i, centers[t], lam, reference, pull)
+            out[i, t] = row_cost(block, i, centers, t, lam, reference, pull)
 
 
 @njit(nogil=True, cache=True)

@@ -293,11 +293,11 @@ feature_names_in_
             self._move_origin(batch.reference)
         lam, c = np.array([self.lam_]), batch.reference - self._shift
         data = Slabs(batch, batch.slabs(), self._threads())
-        labels = np.full((batch.n_rows, 1), -1, np.int32)
+        labels = np.full((1, batch.n_rows), -1, np.int32)
         before, sizes = self._m.copy(), self._stats.sizes[0].copy()
         one = np.zeros(1, np.int64)
         sweep(data, batch.weights, self._shift, c, lam, self._m, one, True, labels, self._stats)
-        self._labels = labels[:, 0].copy()
+        self._labels = labels[0]
         self._costs = row_costs(
             data, self._labels, self._m[0] + self._shift, self.lam_, batch.reference
         )

@@ -20,7 +20,8 @@ import numpy as np
 from numba import njit
 
 from . import _simd as simd
-from ._simd import BLOCK, LANES
+from ._simd import LANES
+from ._simd_rows import read_columns, write_columns, write_values
 
 UNSURE = -1
 WIDE, NARROW = 5, 3  # centres of the two kinds of tiles
@@ -30,26 +31,27 @@ CACHE_LINE = 64
 SINGLE_UNIT = 2.0**-24  # largest relative error of rounding to float32
 SINGLE_TINY = 2.0**-126  # below this float32 rounds by an absolute amount
 INFINITY = np.float32(np.inf)
-ONE = np.float32(1)
+ZERO, ONE = np.float32(0), np.float32(1)
+FILLED = 16  # rows of a panel that are filled together
+MOST_ROWS = 256  # rows that are labelled by one call: they stay in cache until they are summed up
 
 
 class Tiles(NamedTuple):
     """The centres' tables as the tiles read them, and what their rounding may cost."""
 
     table: np.ndarray  # for every tile and feature: the A's of the tile's centres, then their B's
-    with_gaps: np.ndarray  # per centre in the same order, where a score starts: const
-    without_gaps: np.ndarray  # the same for complete rows: const + sum_j B
-    weights: np.ndarray  # (p,) the two scores of a row are apart for certain when further than
-    fixed: float  # sum_j |x'_j| weights_j + fixed
+    first_scores: np.ndarray  # per centre in the same order: const, then const + sum_j B
+    norm: float  # the two scores of a row are apart for certain when further than
+    fixed: float  # norm |x'| + fixed
 
 
 class Panel(NamedTuple):
     """A few rows, one per lane."""
 
+    places: np.ndarray  # memory addresses of the rows to come
     values: np.ndarray  # (p * LANES,) x', 0 in gaps
     masks: np.ndarray  # (p * LANES,) 1 observed, 0 gap
-    bounds: np.ndarray  # (LANES,) closer scores than this are not told apart
-    names: np.ndarray  # (LANES,) int32, the centre of the smallest score
+    squares: np.ndarray  # (LANES,) |x'|^2
 
 
 # --- preparing the tables ---------------------------------------------------------------------
@@ -75,8 +77,8 @@ def make_tiles(A, B, const, k):
     wide, narrow = count_tiles(k)
     padded = WIDE * wide + NARROW * narrow
     table = np.zeros(2 * (T // k) * padded * p, np.float32)
-    with_gaps = np.full((T // k) * padded, INFINITY)
-    without_gaps = with_gaps.copy()
+    n_scores = (T // k) * padded
+    first_scores = np.full(2 * n_scores, INFINITY)
     place = 0
     for group in range(T // k):
         label = 0
@@ -85,43 +87,42 @@ def make_tiles(A, B, const, k):
             for c in range(min(width, k - label)):
                 t = group * k + label + c
                 total = const[t]
-                with_gaps[group * padded + label + c] = total
+                first_scores[group * padded + label + c] = total
                 for j in range(p):
                     table[place + 2 * width * j + c] = A[t, j]
                     table[place + 2 * width * j + width + c] = B[t, j]
                     total += B[t, j]
-                without_gaps[group * padded + label + c] = total
+                first_scores[n_scores + group * padded + label + c] = total
             label += width
             place += 2 * width * p
-    weights = np.empty(p, np.float32)
-    fixed = _bound_rounding(A, B, const, weights)
-    return Tiles(table, with_gaps, without_gaps, weights, fixed)
+    norm, fixed = _bound_rounding(A, B, const)
+    return Tiles(table, first_scores, norm, fixed)
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc"})
-def _bound_rounding(A, B, const, weights):
-    """OUT weights; returns fixed (see ``Tiles``).
+def _bound_rounding(A, B, const):
+    """(norm, fixed) of ``Tiles``.
 
     No term of a score passes through more than 2 RUN + p / RUN additions, one product and three
     conversions, so its rounding costs at most ``gamma / 2`` of its size, plus SINGLE_TINY where
-    numbers are too small to be rounded relatively; both scores of a pair may be wrong. One per
-    cent covers the rounding of the bound itself.
+    numbers are too small to be rounded relatively; both scores of a pair may be wrong. The sizes
+    of the terms with x' add up to no more than |A_t| |x'|. One per cent covers the rounding of the
+    bound itself.
     """
     T, p = A.shape
     gamma = 1.01 * 2.0 * SINGLE_UNIT * (2 * min(p, RUN) + p // RUN + 8)
-    heaviest, largest_sum = 0.0, 0.0
-    weights[:] = 0.0
+    heaviest, largest = 0.0, 0.0
     for t in range(T):
-        size = abs(const[t])
+        size, square = abs(const[t]), 0.0
         for j in range(p):
             size += abs(B[t, j])
-            larger = np.float32(abs(A[t, j]))
-            weights[j] = larger if larger > weights[j] else weights[j]
+            square += A[t, j] * A[t, j]
         heaviest = max(heaviest, size)
-    for j in range(p):
-        largest_sum += weights[j]
-        weights[j] = gamma * weights[j] + SINGLE_TINY
-    return gamma * heaviest + 8.0 * SINGLE_TINY * (2 * p + 2 + largest_sum)
+        largest = max(largest, square)
+    norm = np.sqrt(largest)
+    tiny = 8.0 * SINGLE_TINY * (2 * p + 2 + np.sqrt(p) * norm)
+    lost = gamma * norm * np.sqrt(p) * 2.0**-60  # |x'| of entries whose squares round to 0
+    return gamma * norm + np.sqrt(p) * SINGLE_TINY, gamma * heaviest + tiny + lost
 
 
 # --- panels -----------------------------------------------------------------------------------
@@ -138,70 +139,132 @@ def on_cache_line(count, dtype):
 @njit(nogil=True, cache=True)
 def make_panel(p):
     return Panel(
+        np.empty(MOST_ROWS + 2 * LANES, np.int64),
         on_cache_line(p * LANES, np.float32),
         on_cache_line(p * LANES, np.float32),
         on_cache_line(LANES, np.float32),
-        on_cache_line(LANES, np.int32),
     )
 
 
 @njit(nogil=True)
-def fill_panel(X, missing, row, stop, shift, weights, fixed, values, masks, bounds):
-    """OUT values, masks, bounds: rows row, row + 1, ... of X, the last before `stop` repeated.
+def locate(X, rows, count, places):
+    """OUT places: addresses of the rows; then those that follow the last one, as far as there are.
 
-    IN  weights, fixed: of the tiles. Returns whether nothing was missing.
+    The rows that follow fill up the last panel, and are likely to be wanted next.
     """
-    p = X.shape[1]
-    squares = p - p % BLOCK
-    complete = True
-    for r in range(0, LANES, BLOCK):
-        size = simd.splat(np.float32(fixed), BLOCK)
-        seen = simd.splat(ONE, BLOCK)
-        for j in range(0, squares, BLOCK):
-            block = simd.read_block(X, row + r, stop - 1, j, shift, missing, values)
-            size, seen = simd.write_columns(
-                block, values, masks, j * LANES + r, weights, j, size, seen
-            )
-        for j in range(squares, p):
-            column = simd.read_column(X, row + r, stop - 1, j, shift, missing, values)
-            size, seen = simd.write_columns(
-                column, values, masks, j * LANES + r, weights, j, size, seen
-            )
-        simd.store(bounds, r, size)
-        complete = simd.all_lanes_one(seen) and complete
-    return complete
+    base, stride = X.ctypes.data, X.strides[0]
+    for e in range(count):
+        places[e] = base + rows[e] * stride
+    last = X.shape[0] - 1
+    for e in range(count, count + 2 * LANES - count % LANES):
+        places[e] = base + min(rows[count - 1] + 1 + e - count, last) * stride
+
+
+def _compile_fill(coded):
+    """The filling of a panel, for tables with a code for gaps beside NaN or without."""
+
+    @njit(nogil=True)
+    def fill(X, missing, places, first, shift, values, masks, squares):
+        p = X.shape[1]
+        complete = True
+        for r in range(0, LANES, FILLED):
+            square, seen = simd.splat(ZERO, FILLED), simd.splat(ONE, FILLED)
+            j = 0
+            while p - j >= 8:
+                columns = read_columns(
+                    X, places, first + r, j, 8, shift, missing, coded, FILLED, values
+                )
+                square, seen = write_columns(columns, values, masks, j * LANES + r, 0, square, seen)
+                j += 8
+            # What is left: blocks of four, the last one over columns done before if need be.
+            while p > j and p >= 4:
+                place = min(j, p - 4)
+                columns = read_columns(
+                    X, places, first + r, place, 4, shift, missing, coded, FILLED, values
+                )
+                square, seen = write_columns(
+                    columns, values, masks, place * LANES + r, j - place, square, seen
+                )
+                j = place + 4
+            while p > j:
+                columns = read_columns(
+                    X, places, first + r, j, 1, shift, missing, coded, FILLED, values
+                )
+                square, seen = write_columns(columns, values, masks, j * LANES + r, 0, square, seen)
+                j += 1
+            simd.store(squares, r, square)
+            complete = simd.all_lanes_one(seen) and complete
+        return complete
+
+    return fill
+
+
+_fill_coded, _fill_plain = _compile_fill(True), _compile_fill(False)
+
+
+@njit(nogil=True)
+def fill_panel(X, missing, places, first, shift, values, masks, squares):
+    """OUT values, masks, squares of the rows at places[first], places[first + 1], ...
+
+    Returns whether nothing was missing.
+    """
+    if missing == missing:
+        return _fill_coded(X, missing, places, first, shift, values, masks, squares)
+    return _fill_plain(X, missing, places, first, shift, values, masks, squares)
 
 
 # --- tiles ------------------------------------------------------------------------------------
 
-# Panels and tiles get plain arrays and numbers: to take a named tuple apart for every one costs as
-# much as the arithmetic. ``ahead`` and ``pace`` are the memory address of what the
-# next panel will read, fetched while there is arithmetic to do, and the bytes per feature.
+
+class Ahead(NamedTuple):
+    """What the next panel will read, asked for while there is arithmetic to do."""
+
+    requests: int  # one per feature and tile until there are none left
+    span: int  # bytes of a request
+
+
+@njit(nogil=True)
+def plan_ahead(row_bytes, features):
+    """Requests that cover LANES rows in so many features."""
+    span = 2 * CACHE_LINE
+    if row_bytes < span:  # short rows lie close together: the processor sees them coming
+        return Ahead(0, span)
+    while span < row_bytes and LANES * -(-row_bytes // span) > features:
+        span *= 2
+    return Ahead(LANES * -(-row_bytes // span), span)
+
+
+@njit(nogil=True)
+def _ask(ahead, places, first, number):
+    """Request ``number`` for the rows from places[first] on: one row after the other, by spans."""
+    if number < ahead.requests:
+        address = places[first + number % LANES] + (number // LANES) * ahead.span
+        for line in range(0, ahead.span, CACHE_LINE):
+            simd.prefetch(address + line)
 
 
 def _compile_tile(width):
     """The comparison of `width` centres for all rows of a panel."""
 
-    @njit(nogil=True)
+    @njit(nogil=True, inline="always")
     def compare_tile(
-        values, masks, p, complete, first_scores, table, centre, label, ahead, pace, best, second,
-        winner,
+        values, masks, p, complete, first_scores, start_score, table, place, label, ahead, places,
+        following, asked, best, second, winner,
     ):  # fmt: skip
-        """Returns (best, second, winner) with the tile's centres, from number `centre` on."""
-        place = 2 * p * centre
-        scores = simd.splat_each(first_scores, centre, width, LANES)
+        """Returns (best, second, winner) with the tile's centres, whose table is at `place`."""
+        scores = simd.splat_each(first_scores, start_score, width, LANES)
         for start in range(0, p, RUN):
             part = simd.zeros_each(values, width, LANES)
             gaps = simd.zeros_each(values, width, LANES)
             stop = min(start + RUN, p)
             if complete:
                 for j in range(start, stop):
-                    simd.prefetch(ahead + j * pace)
+                    _ask(ahead, places, following, asked + j)
                     x = simd.load(values, j * LANES, LANES)
                     part = simd.accumulate(part, x, table, place + 2 * width * j)
             else:
                 for j in range(start, stop):
-                    simd.prefetch(ahead + j * pace)
+                    _ask(ahead, places, following, asked + j)
                     x = simd.load(values, j * LANES, LANES)
                     mask = simd.load(masks, j * LANES, LANES)
                     part = simd.accumulate(part, x, table, place + 2 * width * j)
@@ -220,66 +283,64 @@ def _compile_tile(width):
 _wide_tile, _narrow_tile = _compile_tile(WIDE), _compile_tile(NARROW)
 
 
-@njit(nogil=True)
-def compare_start(values, masks, p, complete, first_scores, table, group, k, ahead, pace):
-    """(best, second, winner) of each lane among the k centres of one start, tile by tile."""
-    best = second = simd.splat(INFINITY, LANES)
-    winner = simd.splat(np.int32(0), LANES)
-    wide, narrow = count_tiles(k)
-    label, centre = 0, group * (WIDE * wide + NARROW * narrow)
-    for _ in range(wide):
-        best, second, winner = _wide_tile(
-            values, masks, p, complete, first_scores, table, centre + label, label, ahead, pace,
-            best, second, winner,
-        )  # fmt: skip
-        label += WIDE
-        ahead += p * pace
-    for _ in range(narrow):
-        best, second, winner = _narrow_tile(
-            values, masks, p, complete, first_scores, table, centre + label, label, ahead, pace,
-            best, second, winner,
-        )  # fmt: skip
-        label += NARROW
-        ahead += p * pace
-    return best, second, winner
-
-
 @njit(nogil=True, cache=True)
-def label_panels(X, missing, start, stop, shift, tiles, panel, k, nearest):
-    """OUT nearest[i - start, g]: best of the k centres of start g for row i, or UNSURE.
+def label_panels(X, missing, rows, count, shift, tiles, panel, k, nearest, gaps):
+    """OUT nearest[g, e]: best of the k centres of start g for row rows[e], e < count, or UNSURE.
 
     IN  X (n, p) float32 or float64, C-contiguous; missing: the code of a gap beside NaN
-        panel: scratch. Returns how many labels are UNSURE.
+        panel: scratch; nearest has room for whole panels
+    OUT gaps[e]: how much further the second centre is, at least; for the last start, and only if
+        there is room for it
+    Returns how many labels are UNSURE.
     """
     p = X.shape[1]
-    values, masks, bounds, names = panel
-    table, weights, fixed = tiles.table, tiles.weights, tiles.fixed
+    places, values, masks, squares = panel
+    table, first_scores = tiles.table, tiles.first_scores
+    locate(X, rows, count, places)
     wide, narrow = count_tiles(k)
-    groups = tiles.with_gaps.shape[0] // (WIDE * wide + NARROW * narrow)
-    features_per_start = p * (wide + narrow)
-    panel_bytes = LANES * p * X.itemsize
-    stride = max(CACHE_LINE, panel_bytes // (features_per_start * groups))
+    padded = WIDE * wide + NARROW * narrow
+    n_scores = first_scores.shape[0] // 2
+    groups = n_scores // padded
+    ahead = plan_ahead(p * X.itemsize, p * (wide + narrow) * groups)
+    slack = np.float32(4 * SINGLE_UNIT * (p + 8))
+    room = nearest.shape[1]
     unsure = 0
-    for row in range(start, stop, LANES):
-        complete = fill_panel(X, missing, row, stop, shift, weights, fixed, values, masks, bounds)
-        first_scores = tiles.without_gaps if complete else tiles.with_gaps
-        rows = min(LANES, stop - row)
-        here = X.ctypes.data + row * X.strides[0]
+    for e in range(0, count, LANES):
+        complete = fill_panel(X, missing, places, e, shift, values, masks, squares)
+        start_score = n_scores if complete else 0
+        place, asked = 0, 0
+        square = simd.load(squares, 0, LANES)
+        bound = simd.rounding(square, np.float32(tiles.norm), np.float32(tiles.fixed))
         for group in range(groups):
-            offset = group * features_per_start * stride
-            useful = row + 2 * LANES <= X.shape[0] and offset < panel_bytes
-            ahead, pace = (here + panel_bytes + offset, stride) if useful else (here, 0)
-            best, second, winner = compare_start(
-                values, masks, p, complete, first_scores, table, group, k, ahead, pace
-            )
-            simd.store(names, 0, winner)
-            for r in range(rows):
-                nearest[row + r - start, group] = names[r]
-            close = simd.lanes_not_above(second, best, simd.load(bounds, 0, LANES))
+            best = second = simd.splat(INFINITY, LANES)
+            winner = simd.splat(np.int32(0), LANES)
+            label = 0
+            for _ in range(wide):
+                best, second, winner = _wide_tile(
+                    values, masks, p, complete, first_scores, start_score, table, place, label,
+                    ahead, places, e + LANES, asked, best, second, winner,
+                )  # fmt: skip
+                place += 2 * WIDE * p
+                start_score += WIDE
+                label += WIDE
+                asked += p
+            for _ in range(narrow):
+                best, second, winner = _narrow_tile(
+                    values, masks, p, complete, first_scores, start_score, table, place, label,
+                    ahead, places, e + LANES, asked, best, second, winner,
+                )  # fmt: skip
+                place += 2 * NARROW * p
+                start_score += NARROW
+                label += NARROW
+                asked += p
+            simd.store(nearest, group * room + e, winner)
+            if gaps.shape[0] > 0:
+                simd.store(gaps, e, simd.gap_between(best, second, bound, square, slack))
+            close = simd.lanes_not_above(second, best, bound)
             if close != 0 and k > 1:
-                for r in range(rows):
+                for r in range(min(LANES, count - e)):
                     if (close >> np.uint64(r)) & np.uint64(1):
-                        nearest[row + r - start, group] = UNSURE
+                        nearest[group, e + r] = UNSURE
                         unsure += 1
     return unsure
 
@@ -287,21 +348,23 @@ def label_panels(X, missing, start, stop, shift, tiles, panel, k, nearest):
 # --- all scores of complete or filled rows, in float64 ----------------------------------------
 
 HALF = LANES // 2  # rows of a float64 panel
-MOST_ROWS = 4 * LANES  # rows that ``score_filled`` takes at once
+SCORED = 4 * LANES  # rows that ``score_filled`` takes at once
 
 
 @njit(nogil=True)
-def _fill_values(X, missing, row, stop, shift, values):
-    """OUT values (p * HALF,): rows row, row + 1, ... minus shift, 0 in gaps."""
+def _fill_values(X, missing, places, first, shift, values):
+    """OUT values (p * HALF,): rows at places[first], ... minus shift, 0 in gaps."""
     p = X.shape[1]
-    squares = p - p % BLOCK
-    for r in range(0, HALF, BLOCK):
-        for j in range(0, squares, BLOCK):
-            block = simd.read_block(X, row + r, stop - 1, j, shift, missing, values)
-            simd.write_values(block, values, j * HALF + r, HALF)
-        for j in range(squares, p):
-            column = simd.read_column(X, row + r, stop - 1, j, shift, missing, values)
-            simd.write_values(column, values, j * HALF + r, HALF)
+    for r in range(0, HALF, 8):
+        j = 0
+        while p - j >= 8:
+            columns = read_columns(X, places, first + r, j, 8, shift, missing, True, 8, values)
+            write_values(columns, values, j * HALF + r, HALF)
+            j += 8
+        while p > j:
+            columns = read_columns(X, places, first + r, j, 1, shift, missing, True, 8, values)
+            write_values(columns, values, j * HALF + r, HALF)
+            j += 1
 
 
 @njit(nogil=True, cache=True)
@@ -318,17 +381,19 @@ def wide_table(A, const):
 
 
 @njit(nogil=True, cache=True)
-def score_filled(X, missing, start, stop, shift, table, const, values, scores):
-    """OUT scores[t * MOST_ROWS + i - start] = const_t + sum_{j observed} A_tj x'_ij, in float64.
+def score_filled(X, missing, start, stop, shift, table, const, places, values, scores):
+    """OUT scores[t * SCORED + i - start] = const_t + sum_{j observed} A_tj x'_ij, in float64.
 
-    IN  table, const: from ``wide_table``; values (p * HALF,): scratch
+    IN  table, const: from ``wide_table``; places (HALF,), values (p * HALF,): scratch
     """
     p = X.shape[1]
     for row in range(start, stop, HALF):
-        _fill_values(X, missing, row, stop, shift, values)
+        for e in range(HALF):
+            places[e] = X.ctypes.data + min(row + e, stop - 1) * X.strides[0]
+        _fill_values(X, missing, places, 0, shift, values)
         for t in range(0, const.shape[0], WIDE):
             sums = simd.splat_each(const, t, WIDE, HALF)
             for j in range(p):
                 x = simd.load(values, j * HALF, HALF)
                 sums = simd.accumulate(sums, x, table, (t * p) + j * WIDE)
-            simd.store_each(sums, scores, t * MOST_ROWS + row - start, MOST_ROWS)
+            simd.store_each(sums, scores, t * SCORED + row - start, SCORED)

@@ -22,10 +22,12 @@ from numba.extending import overload
 
 from . import _kernels as kernels
 from . import _panels as panels
-from ._kernels import _is_csr, add_row, costs, n_rows, score_row, step, transfer
+from ._bounds import Bounds
+from ._kernels import costs, step, transfer
 from ._loss import Stats, Tables, csr_tables, dense_tables, merge_stats, zero_stats
 from ._observed import Observed
 from ._parallel import ordered_map
+from ._rows import add_row, is_csr, n_rows, score_row
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Slabs:
     observed: Observed
     edges: list[tuple[int, int]]
     threads: int
+    bounds: Bounds | None = None  # to pass over rows that cannot change cluster
 
     def map(self, work):
         """[work(block, start, stop) for every slab], in slab order."""
@@ -61,30 +64,43 @@ def tables_for(data, shift, centers, lam, c) -> Tables:
 
 @overload(tables_for)
 def _tables_for(data, shift, centers, lam, c):
-    if _is_csr(data):
+    if is_csr(data):
         return lambda data, shift, centers, lam, c: csr_tables(shift, centers, lam)
     return lambda data, shift, centers, lam, c: dense_tables(shift, centers, lam, c)
 
 
 def sweep(data, weights, shift, c, lam, m, active, fresh, labels, stats: Stats) -> None:
-    """One assignment pass for the active starts; INOUT labels (n, R) and stats."""
+    """One assignment pass for the active starts; INOUT labels (R, n) and stats."""
     tables = tables_for(data, shift, m[active], lam[active], c)
+    expiry, drop = np.empty(0, np.float32), np.empty(0)
+    bounds = data.bounds if len(active) == 1 else None
+    if bounds is not None and bounds.pay():
+        bounds.follow(active[0], m[active[0]], lam[active[0]])
+        expiry, drop = bounds.expiry, bounds.drop
 
     def work(block, start, stop):
         part = zero_stats(*m.shape)
         rows = slice(start, stop)
-        step(block, start, weights[rows], tables, active, fresh, labels[rows], part)
-        return part
+        changed = step(
+            block, start, start, weights[rows], tables, active, fresh, labels, part, expiry[rows],
+            drop,
+        )  # fmt: skip
+        return part, changed
 
-    for part in data.map(work):
+    changed = 0
+    for part, more in data.map(work):
         merge_stats(stats, part)
+        changed += more
+    if bounds is not None:
+        bounds.changed = changed
 
 
 @overload(sweep)
 def _sweep(data, weights, shift, c, lam, m, active, fresh, labels, stats):
     def compiled(data, weights, shift, c, lam, m, active, fresh, labels, stats):
         tables = tables_for(data, shift, m[active], lam[active], c)
-        step(data, np.int64(0), weights, tables, active, fresh, labels, stats)
+        expiry, drop = np.empty(0, np.float32), np.empty(0)
+        step(data, 0, 0, weights, tables, active, fresh, labels, stats, expiry, drop)
 
     return compiled
 
@@ -115,6 +131,8 @@ def move_row(data, i, w, shift, r, old, new, stats: Stats) -> None:
     row = data.observed.block(i, i + 1)
     transfer(row, 0, i, -1, w, shift, r, old, stats)
     transfer(row, 0, i, 1, w, shift, r, new, stats)
+    if data.bounds is not None:
+        data.bounds.forget(i)
 
 
 @overload(move_row)
@@ -161,12 +179,12 @@ def _row_squares(data, shift):
 
 
 def score_filled(block, start, stop, tables, prepared, scores):
-    """OUT scores[t * MOST_ROWS + i - start]: the seeding's scores (B = 0) of all T centres."""
+    """OUT scores[t * SCORED + i - start]: the seeding's scores (B = 0) of all T centres."""
 
 
 @overload(score_filled, jit_options={"nogil": True})
 def _score_filled(block, start, stop, tables, prepared, scores):
-    if _is_csr(block):
+    if is_csr(block):
 
         def csr(block, start, stop, tables, prepared, scores):
             nothing = np.empty(0)
@@ -174,14 +192,13 @@ def _score_filled(block, start, stop, tables, prepared, scores):
             for i in range(start, stop):
                 score_row(block, i, tables, nothing, nothing, one)
                 for t in range(one.shape[0]):
-                    scores[t * panels.MOST_ROWS + i - start] = one[t]
+                    scores[t * panels.SCORED + i - start] = one[t]
 
         return csr
 
     def dense(block, start, stop, tables, prepared, scores):
-        table, const, values = prepared
         panels.score_filled(
-            block.values, block.missing, start, stop, tables.shift, table, const, values, scores
+            block.values, block.missing, start, stop, tables.shift, *prepared, scores
         )
 
     return dense
@@ -193,12 +210,13 @@ def prepare_filled(block, tables):
 
 @overload(prepare_filled, jit_options={"nogil": True})
 def _prepare_filled(block, tables):
-    if _is_csr(block):
+    if is_csr(block):
         return lambda block, tables: None
 
     def dense(block, tables):
         table, const = panels.wide_table(tables.A, tables.const)
-        return table, const, panels.on_cache_line(tables.A.shape[1] * panels.HALF, np.float64)
+        values = panels.on_cache_line(tables.A.shape[1] * panels.HALF, np.float64)
+        return table, const, np.empty(panels.HALF, np.int64), values
 
     return dense
 
@@ -208,13 +226,13 @@ def _lower_rows(block, tables, squares, weights, keep, nearest, potentials):
     """See ``lower``; nearest is (G, b) here, for the rows of the block."""
     groups, trials = potentials.shape
     prepared = prepare_filled(block, tables)
-    scores = np.empty((tables.const.shape[0] + panels.WIDE) * panels.MOST_ROWS)
-    for start in range(0, n_rows(block), panels.MOST_ROWS):
-        stop = min(start + panels.MOST_ROWS, n_rows(block))
+    scores = np.empty((tables.const.shape[0] + panels.WIDE) * panels.SCORED)
+    for start in range(0, n_rows(block), panels.SCORED):
+        stop = min(start + panels.SCORED, n_rows(block))
         score_filled(block, start, stop, tables, prepared, scores)
         for g in range(groups):
             for t in range(trials):
-                first = (g * trials + t) * panels.MOST_ROWS - start
+                first = (g * trials + t) * panels.SCORED - start
                 total = 0.0
                 for i in range(start, stop):
                     d = squares[i] + scores[first + i]

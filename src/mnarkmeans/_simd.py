@@ -14,18 +14,17 @@ Vectors exist only inside compiled functions; they cannot be passed to or from P
 
 import llvmlite.binding as llvm
 from llvmlite import ir
-from numba import types
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
-_HAS_512_BITS = bool(llvm.get_host_cpu_features().get("avx512f"))
+# Another processor than this one can be asked for with NUMBA_CPU_NAME; common ones have 256 bits.
+_FOR_THIS_PROCESSOR = config.CPU_NAME in (None, "", "host")
+_HAS_512_BITS = _FOR_THIS_PROCESSOR and bool(llvm.get_host_cpu_features().get("avx512f"))
 
 #: Rows of a panel, float32. Two registers per centre keep enough independent sums in flight to
 #: hide the latency of a multiply-add, and five centres of them fill 16 registers.
 LANES = 32 if _HAS_512_BITS else 16
-
-#: Rows and columns of the square blocks in which data is read and transposed.
-BLOCK = 8
 
 
 class Vector(types.Type):
@@ -72,12 +71,6 @@ def _muladd(builder, a, b, c):
     return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), (a, b, c))
 
 
-def _abs(builder, a):
-    name = f"llvm.fabs.{_mangled(a.type)}"
-    signature = ir.FunctionType(a.type, [a.type])
-    return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), (a,))
-
-
 def _convert(builder, a, scalar_type):
     """Change float width lane by lane; a no-op when the width is already right."""
     target = ir.VectorType(scalar_type, a.type.count)
@@ -88,7 +81,9 @@ def _convert(builder, a, scalar_type):
 
 
 def _address(context, builder, array_type, array, index):
-    """Pointer to the element of flat index `index` of a contiguous array."""
+    """Pointer to the element of flat index `index` of a contiguous array, or of a pointer."""
+    if isinstance(array_type, types.CPointer):
+        return builder.gep(array, [index])
     data = cgutils.create_struct_proxy(array_type)(context, builder, array).data
     return builder.gep(data, [index])
 
@@ -169,160 +164,6 @@ def add(typingctx, a, b):
     return a(a, b), codegen
 
 
-# ------------------------------------------------------------- reading rows as lanes (transposing)
-
-# Three rounds of two-input shuffles transpose 8 x 8 numbers; each round's pairs and lane orders
-# map to one instruction on common processors (numbers 8..15 name lanes of the second vector).
-_ROUNDS = (
-    (1, (0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)),
-    (2, (0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)),
-    (4, (0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)),
-)
-
-
-def _transpose(builder, rows):
-    """Turn eight vectors (rows) into the eight vectors of their columns."""
-    index = ir.VectorType(ir.IntType(32), BLOCK)
-    for distance, low, high in _ROUNDS:
-        mixed = list(rows)
-        for i in range(BLOCK):
-            if i & distance:
-                continue
-            a, b = rows[i], rows[i + distance]
-            mixed[i] = builder.shuffle_vector(a, b, ir.Constant(index, list(low)))
-            mixed[i + distance] = builder.shuffle_vector(a, b, ir.Constant(index, list(high)))
-        rows = mixed
-    # After the rounds, vector i holds column (bits 0 and 1 of i swapped).
-    return [rows[i] for i in (0, 2, 1, 3, 4, 6, 5, 7)]
-
-
-def _mark(builder, values, missing, shift, scalar_type):
-    """values - shift in float64, NaN where missing, rounded to the scalar type."""
-    values = _convert(builder, values, ir.DoubleType())
-    is_code = builder.fcmp_ordered("==", values, _splat(builder, missing, values.type))
-    shifted = builder.fsub(values, shift)
-    marked = builder.select(is_code, _constant(values.type, float("nan")), shifted)
-    return _convert(builder, marked, scalar_type)
-
-
-def _row_pointers(context, builder, array_type, array, row, last, column):
-    """Pointers to X[row + t, column]; rows past `last` repeat the last one."""
-    X = cgutils.create_struct_proxy(array_type)(context, builder, array)
-    stride_row, stride_column = cgutils.unpack_tuple(builder, X.strides, 2)
-    base = builder.ptrtoint(X.data, row.type)
-    base = builder.add(base, builder.mul(column, stride_column))
-    for t in range(BLOCK):
-        wanted = builder.add(row, row.type(t))
-        inside = builder.icmp_signed("<", wanted, last)
-        address = builder.add(base, builder.mul(builder.select(inside, wanted, last), stride_row))
-        yield builder.inttoptr(address, X.data.type)
-
-
-@intrinsic
-def read_block(typingctx, X, row, last, column, shift, missing, like):
-    """Eight columns of eight rows, from `column` on, one vector per column.
-
-    X must hold each row contiguously. Values are shifted in float64, then rounded to the number
-    type of the array `like`, and NaN where missing.
-    """
-    if shift.dtype != types.float64:
-        return None
-    result = types.UniTuple(Vector(like.dtype, BLOCK), BLOCK)
-
-    def codegen(context, builder, signature, args):
-        X, row, last, column, shift, missing, _ = args
-        in_type = ir.VectorType(context.get_value_type(signature.args[0].dtype), BLOCK)
-        shift_address = _address(context, builder, signature.args[4], shift, column)
-        shift8 = _load(builder, shift_address, ir.VectorType(ir.DoubleType(), BLOCK))
-        out_scalar = context.get_value_type(like.dtype)
-        pointers = _row_pointers(context, builder, signature.args[0], X, row, last, column)
-        rows = [
-            _mark(builder, _load(builder, p, in_type), missing, shift8, out_scalar)
-            for p in pointers
-        ]
-        return context.make_tuple(builder, result, _transpose(builder, rows))
-
-    args = (X, types.intp, types.intp, types.intp, shift, types.float64, like)
-    return result(*args), codegen
-
-
-@intrinsic
-def read_column(typingctx, X, row, last, column, shift, missing, like):
-    """One column of eight rows, as `read_block` but for any memory layout of X."""
-    if shift.dtype != types.float64:
-        return None
-    result = types.UniTuple(Vector(like.dtype, BLOCK), 1)
-
-    def codegen(context, builder, signature, args):
-        X, row, last, column, shift, missing, _ = args
-        in_scalar = context.get_value_type(signature.args[0].dtype)
-        values = ir.Constant(ir.VectorType(in_scalar, BLOCK), ir.Undefined)
-        pointers = _row_pointers(context, builder, signature.args[0], X, row, last, column)
-        for t, pointer in enumerate(pointers):
-            number = builder.load(pointer, typ=in_scalar)
-            values = builder.insert_element(values, number, ir.IntType(32)(t))
-        shift_address = _address(context, builder, signature.args[4], shift, column)
-        shift8 = _splat(
-            builder,
-            builder.load(shift_address, typ=ir.DoubleType()),
-            ir.VectorType(ir.DoubleType(), BLOCK),
-        )
-        marked = _mark(builder, values, missing, shift8, context.get_value_type(like.dtype))
-        return context.make_tuple(builder, result, [marked])
-
-    args = (X, types.intp, types.intp, types.intp, shift, types.float64, like)
-    return result(*args), codegen
-
-
-@intrinsic
-def write_columns(typingctx, columns, values, masks, index, weights, column, size, seen):
-    """Store NaN-marked columns as values (0 in gaps) and masks (1 observed, 0 gap).
-
-    Column c goes to `index + c * LANES`. Returns `size + sum_c |value| * weights[column + c]`
-    and `seen * prod_c mask`, lane by lane.
-    """
-    result = types.UniTuple(size, 2)
-
-    def codegen(context, builder, signature, args):
-        columns, values, masks, index, weights, column, size, seen = args
-        zero, one = _constant(size.type, 0.0), _constant(size.type, 1.0)
-        for c, marked in enumerate(_unpack(builder, columns, len(signature.args[0]))):
-            observed = builder.fcmp_ordered("ord", marked, marked)
-            value = builder.select(observed, marked, zero)
-            mask = builder.select(observed, one, zero)
-            target = builder.add(index, index.type(c * LANES))
-            _store(builder, value, _address(context, builder, signature.args[1], values, target))
-            _store(builder, mask, _address(context, builder, signature.args[2], masks, target))
-            place = builder.add(column, column.type(c))
-            weight = builder.load(
-                _address(context, builder, signature.args[4], weights, place),
-                typ=size.type.element,
-            )
-            weight = _splat(builder, weight, size.type)
-            size = _muladd(builder, _abs(builder, value), weight, size)
-            seen = builder.fmul(seen, mask)
-        return context.make_tuple(builder, result, [size, seen])
-
-    args = (columns, values, masks, types.intp, weights, types.intp, size, seen)
-    return result(*args), codegen
-
-
-@intrinsic(prefer_literal=True)
-def write_values(typingctx, columns, values, index, lanes):
-    """Store NaN-marked columns with 0 in the gaps; column c goes to `index + c * lanes`."""
-
-    def codegen(context, builder, signature, args):
-        columns, values, index, _ = args
-        for c, marked in enumerate(_unpack(builder, columns, len(signature.args[0]))):
-            observed = builder.fcmp_ordered("ord", marked, marked)
-            value = builder.select(observed, marked, _constant(marked.type, 0.0))
-            target = builder.add(index, index.type(c * lanes.literal_value))
-            _store(builder, value, _address(context, builder, signature.args[1], values, target))
-        return context.get_dummy_value()
-
-    return types.void(columns, values, types.intp, lanes), codegen
-
-
 @intrinsic
 def store_each(typingctx, sums, array, index, stride):
     """Store the c-th vector of a tuple at array[index + c * stride]."""
@@ -337,63 +178,54 @@ def store_each(typingctx, sums, array, index, stride):
     return types.void(sums, array, types.intp, types.intp), codegen
 
 
-# ------------------------------------------------------------------------------- sums of clusters
+@intrinsic
+def sub(typingctx, a, b):
+    """a - b, lane by lane."""
+
+    def codegen(context, builder, signature, args):
+        return builder.fsub(*args)
+
+    return a(a, b), codegen
 
 
 @intrinsic
-def add_entries(typingctx, X, row, column, shift, missing, w, place, sums, counts, square):
-    """As many entries of a row as `square` has lanes: sums += w x', counts += w where observed.
-
-    shift, sums and counts are contiguous float64 arrays; the entries' sums begin at the flat index
-    `place`. Returns square + x'^2.
-    """
+def mul(typingctx, a, b):
+    """a * b, lane by lane."""
 
     def codegen(context, builder, signature, args):
-        X, row, column, shift, missing, w, place, sums, counts, square = args
-        doubles = square.type
-        source = cgutils.create_struct_proxy(signature.args[0])(context, builder, X)
-        stride_row, stride_column = cgutils.unpack_tuple(builder, source.strides, 2)
-        address = builder.ptrtoint(source.data, row.type)
-        address = builder.add(address, builder.mul(row, stride_row))
-        address = builder.add(address, builder.mul(column, stride_column))
-        in_scalar = context.get_value_type(signature.args[0].dtype)
-        in_type = ir.VectorType(in_scalar, doubles.count)
-        values = _load(builder, builder.inttoptr(address, source.data.type), in_type)
-        values = _convert(builder, values, ir.DoubleType())
-        shift8 = _load(
-            builder, _address(context, builder, signature.args[3], shift, column), doubles
-        )
-        # Ordered and different: false for NaN as well as for the code of a gap.
-        missing8 = _splat(builder, missing, doubles)
-        is_code = builder.fcmp_ordered("==", values, missing8)
-        is_number = builder.fcmp_ordered("ord", values, values)
-        seen = builder.and_(is_number, builder.not_(is_code))
-        zero = _constant(doubles, 0.0)
-        x = builder.select(seen, builder.fsub(values, shift8), zero)
-        w8 = _splat(builder, w, doubles)
-        for array_type, array, change in (
-            (signature.args[7], sums, builder.fmul(w8, x)),
-            (signature.args[8], counts, builder.select(seen, w8, zero)),
-        ):
-            pointer = _address(context, builder, array_type, array, place)
-            _store(builder, builder.fadd(_load(builder, pointer, doubles), change), pointer)
-        return _muladd(builder, x, x, square)
+        return builder.fmul(*args)
 
-    numbers = (types.float64, types.float64, types.intp)
-    args = (X, types.intp, types.intp, shift, *numbers, sums, counts, square)
-    return square(*args), codegen
+    return a(a, b), codegen
+
+
+@intrinsic
+def lower(typingctx, least, a, mask):
+    """The smaller of least and a where the mask is not 0, least elsewhere."""
+
+    def codegen(context, builder, signature, args):
+        least, a, mask = args
+        counts = builder.fcmp_ordered("!=", mask, _constant(mask.type, 0.0))
+        less = builder.and_(builder.fcmp_ordered("<", a, least), counts)
+        return builder.select(less, a, least)
+
+    return least(least, a, mask), codegen
 
 
 @intrinsic
 def total(typingctx, vector):
-    """Sum of the lanes, in their order."""
+    """Sum of the lanes (a power of two), halves added until one is left."""
 
     def codegen(context, builder, signature, args):
-        (vector,) = args
-        result = builder.extract_element(vector, ir.IntType(32)(0))
-        for lane in range(1, vector.type.count):
-            result = builder.fadd(result, builder.extract_element(vector, ir.IntType(32)(lane)))
-        return result
+        (rest,) = args
+        while rest.type.count > 1:
+            half = rest.type.count // 2
+            order = ir.VectorType(ir.IntType(32), half)
+            low, high = (
+                builder.shuffle_vector(rest, rest, ir.Constant(order, list(range(b, b + half))))
+                for b in (0, half)
+            )
+            rest = builder.fadd(low, high)
+        return builder.extract_element(rest, ir.IntType(32)(0))
 
     return vector.dtype(vector), codegen
 
@@ -503,6 +335,50 @@ def lanes_not_above(typingctx, second, best, bound):
     return types.uint64(second, best, bound), codegen
 
 
+def _sqrt(builder, a):
+    name = f"llvm.sqrt.{_mangled(a.type)}"
+    signature = ir.FunctionType(a.type, [a.type])
+    return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), (a,))
+
+
+@intrinsic
+def rounding(typingctx, square, norm, fixed):
+    """norm * sqrt(square) + fixed, lane by lane."""
+
+    def codegen(context, builder, signature, args):
+        square, norm, fixed = args
+        norm, fixed = (_splat(builder, number, square.type) for number in (norm, fixed))
+        return _muladd(builder, _sqrt(builder, square), norm, fixed)
+
+    return square(square, types.float32, types.float32), codegen
+
+
+@intrinsic
+def gap_between(typingctx, best, second, bound, square, slack):
+    """How much further the second centre is than the best one, at least, lane by lane.
+
+    best, second: scores that together err by no more than `bound`; squared distances are score +
+    `square`, which errs by no more than the share `slack`. From a difference of squares,
+    (second - best - bound) / (sum of both distances, each as large as it may be).
+    """
+
+    def codegen(context, builder, signature, args):
+        best, second, bound, square, slack = args
+        vector = best.type
+        zero = _constant(vector, 0.0)
+        largest = _muladd(builder, square, _splat(builder, slack, vector), bound)
+        largest = builder.fadd(largest, square)
+        distances = zero
+        for score in (best, second):
+            squared = builder.fadd(score, largest)
+            positive = builder.select(builder.fcmp_ordered(">", squared, zero), squared, zero)
+            distances = builder.fadd(distances, _sqrt(builder, positive))
+        gap = builder.fsub(builder.fsub(second, best), bound)
+        return builder.fdiv(gap, distances)
+
+    return best(best, second, bound, square, types.float32), codegen
+
+
 @intrinsic
 def all_lanes_one(typingctx, vector):
     """Whether every lane equals one."""
@@ -518,7 +394,7 @@ def all_lanes_one(typingctx, vector):
 
 @intrinsic
 def prefetch(typingctx, address):
-    """Ask for two cache lines, from a memory address on; never faults."""
+    """Ask for the cache line at a memory address; never faults."""
 
     def codegen(context, builder, signature, args):
         pointer = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
@@ -526,8 +402,6 @@ def prefetch(typingctx, address):
         signature_ir = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
         function = cgutils.get_or_insert_function(builder.module, signature_ir, "llvm.prefetch.p0")
         builder.call(function, (pointer, i32(0), i32(2), i32(1)))
-        next_line = builder.gep(pointer, [ir.IntType(64)(64)])
-        builder.call(function, (next_line, i32(0), i32(2), i32(1)))
         return context.get_dummy_value()
 
     return types.void(types.intp), codegen

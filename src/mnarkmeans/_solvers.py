@@ -11,6 +11,7 @@ Both steps are exact minimisations, so the loss never rises.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from numba import njit
 from numba.extending import register_jitable
 
 from . import _kernels as kernels
+from ._bounds import Bounds
 from ._hartigan import polish, polish_compiled
 from ._loss import (
     bytes_of_stats,
@@ -28,7 +30,7 @@ from ._loss import (
     update_centers,
     zero_stats,
 )
-from ._observed import Observed
+from ._observed import Csr, Dense, Observed
 from ._parallel import ordered_map, slices
 from ._schedule import Slabs, move_row, row_costs, sweep, tables_for
 
@@ -84,12 +86,12 @@ def rescue_empty(data, weights, shift, c, lam, m, r, labels, stats):
     """Move the costliest rows of start r into its empty clusters. INOUT labels, stats."""
     k = m.shape[0]
     members = np.zeros(k, np.int64)
-    for i in range(labels.shape[0]):
+    for i in range(labels.shape[1]):
         if weights[i] > 0.0:
-            members[labels[i, r]] += 1
+            members[labels[r, i]] += 1
     if members.min() > 0:
         return
-    own = labels[:, r].copy()
+    own = labels[r].copy()
     costs = row_costs(data, own, m + shift, lam, c + shift)
     for l in range(k):
         if members[l] > 0:
@@ -101,7 +103,7 @@ def rescue_empty(data, weights, shift, c, lam, m, r, labels, stats):
         members[own[i]] -= 1
         members[l] += 1
         own[i] = l
-        labels[i, r] = l
+        labels[r, i] = l
         costs[i] = 0.0
 
 
@@ -148,7 +150,7 @@ def lloyd(
 ):  # fmt: skip
     """Lloyd's loop for R starts side by side.
 
-    IN  shift, c (p,), lam (R,); INOUT m (R, k, p), labels (n, R) = -1, stats = 0
+    IN  shift, c (p,), lam (R,); INOUT m (R, k, p), labels (R, n) = -1, stats = 0
     OUT paths (R, max_iter), n_iter (R,), settled (R,): stopped by itself
         twins (R,): an earlier start whose partition this one reached; it goes the same way from
         there, so it is followed no further
@@ -221,7 +223,7 @@ class _Run(Starts):
     def __init__(self, observed: Observed, centers, lam, max_iter: int):
         super().__init__(centers, lam, observed.shift, observed.reference, max_iter)
         self.observed = observed
-        self.labels = np.full((observed.n_rows, len(centers)), -1, np.int32)
+        self.labels = np.full((len(centers), observed.n_rows), -1, np.int32)
 
     def lloyd(self, data, tol: float) -> None:
         loop = lloyd if isinstance(data, Slabs) else lloyd_compiled
@@ -231,34 +233,25 @@ class _Run(Starts):
             self.n_iter, self.twins, self.settled,
         )  # fmt: skip
 
-    def hartigan(self, data, tol: float, threads: int) -> None:
+    def hartigan(self, data, tol: float, threads: int, most: int) -> None:
+        """Move single rows, in the best ``most`` starts."""
         loop = polish if isinstance(data, Slabs) else polish_compiled
 
         def work(r):
-            labels = self.labels[:, r].copy()
+            labels = self.labels[r]
             self.n_iter[r] = loop(
                 data, self.observed.weights, self.shift, self.c, self.lam[r], self.max_iter,
                 tol, labels, self.stats, r, self.m[r], self.paths[r], self.n_iter[r],
             )  # fmt: skip
             self.settled[r] = self.n_iter[r] < self.max_iter
 
-        ordered_map(work, np.flatnonzero(self.twins == NO_TWIN), threads)
+        losses = self.paths[np.arange(len(self.lam)), self.n_iter - 1]
+        order = np.argsort(losses, kind="stable")
+        chosen = np.sort(order[self.twins[order] == NO_TWIN][:most])
+        ordered_map(work, chosen, threads)
 
 
-def _run_lloyd(run: _Run, data, tol: float, threads: int) -> None:
-    run.lloyd(data, tol)
-
-
-def _run_hartigan(run: _Run, data, tol: float, threads: int) -> None:
-    """Lloyd's loop first: it comes close in few passes, the moves do the rest."""
-    run.lloyd(data, tol)
-    run.hartigan(data, tol, threads)
-
-
-ALGORITHMS: dict[str, Callable[[_Run, object, float, int], None]] = {
-    "lloyd": _run_lloyd,
-    "hartigan": _run_hartigan,
-}
+ALGORITHMS = ("lloyd", "hartigan")
 
 
 def run_starts(
@@ -272,6 +265,7 @@ def run_starts(
     threads: int,
     progress: Callable[[Batch], None] | None = None,
     slice_size: int | None = None,
+    polished: int | None = None,
 ) -> Batch:
     """Run the starts ``centers`` (R, k, p), each with its own ``lam`` (R,), to their ends.
 
@@ -279,9 +273,12 @@ def run_starts(
     as many starts as memory allows run side by side, the threads share the rows. Neither cut
     depends on the number of threads. ``progress`` is called with every finished batch.
     ``slice_size``: starts of one compiled call, where the caller has threads busy elsewhere.
+
+    "hartigan" begins with Lloyd's loop, which comes close in few passes; moves of single rows do
+    the rest, in about ``polished`` of the starts, those with the smallest losses (None: in all).
     """
     n_starts, k, p = centers.shape
-    solve = ALGORITHMS[algorithm]
+    share = 1.0 if polished is None else min(1.0, polished / n_starts)
     resident = len(observed.slabs()) == 1
     if resident:
         size = slice_size or max(4, -(-n_starts // 4))
@@ -291,11 +288,17 @@ def run_starts(
     def work(piece: tuple[int, int]) -> Batch:
         starts = slice(*piece)
         run = _Run(observed, centers[starts], np.ascontiguousarray(lam[starts]), max_iter)
+        data: Dense | Csr | Slabs
         if resident:
-            solve(run, observed.block(), tol, 1)
+            data = observed.block()
         else:
             edges = observed.slabs(bytes_of_stats(piece[1] - piece[0], k, p))
-            solve(run, Slabs(observed, edges, threads), tol, threads)
+            bounds = Bounds(observed.n_rows, k) if k > 1 else None
+            data = Slabs(observed, edges, threads, bounds)
+        run.lloyd(data, tol)
+        if algorithm == "hartigan":
+            most = math.ceil(share * (piece[1] - piece[0]))
+            run.hartigan(data, tol, 1 if resident else threads, most)
         batch = run.batch()
         if progress is not None:
             progress(batch)
@@ -323,9 +326,9 @@ def assign_rows(
         data, shift, np.ascontiguousarray(centers - shift, dtype=np.float64), lam,
         observed.reference - shift,
     )  # fmt: skip
-    labels = np.empty((observed.n_rows, n_models), np.int32)
-    data.map(lambda block, start, stop: kernels.assign_block(block, tables, k, labels[start:stop]))
-    return labels
+    labels = np.empty((n_models, observed.n_rows), np.int32)
+    data.map(lambda block, start, stop: kernels.assign_block(block, start, tables, k, labels))
+    return labels.T
 
 
 def best_of(observed: Observed, batch: Batch, lam: np.ndarray, threads: int = 1) -> Solution:
@@ -355,13 +358,13 @@ def finish(
     shift, reference = observed.shift, observed.reference
     data = Slabs(observed, observed.slabs(), threads)
     tables = tables_for(data, shift, (exact - shift)[None], np.array([lam]), reference - shift)
-    labels, costs = np.empty((observed.n_rows, 1), np.int32), np.empty(observed.n_rows)
+    labels, costs = np.empty(observed.n_rows, np.int32), np.empty(observed.n_rows)
     data.map(
         lambda block, start, stop: kernels.assign_and_cost(
             block, tables, exact, lam, reference, labels[start:stop], costs[start:stop]
         )
     )
-    return labels[:, 0], costs
+    return labels, costs
 
 
 def row_distances(

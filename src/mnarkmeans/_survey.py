@@ -9,43 +9,70 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-from ._kernels import REORDER, _is_csr, _is_dense, n_rows, row_key
+from . import _simd as simd
+from ._kernels import row_key
+from ._rows import is_csr, is_dense, n_rows
+from ._simd_rows import pointer, pointers, read_entries
 
 
-def survey_block(block, weights, counts, sums, least, most, seen):
+def _compile_look(lanes):
+    """Surveys the entries j, j + 1, ... of a row, as long as there are so many left."""
+
+    @njit(nogil=True)
+    def look(values, missing, j, p, w, counts, sums, least):
+        weight, seen = simd.splat(w, lanes), simd.splat(0.0, lanes)
+        zero = finite = simd.splat(0.0, lanes)
+        while p - j >= lanes:
+            x, mask = read_entries(values, j, missing, lanes)
+            seen = simd.add(seen, mask)
+            finite = simd.muladd(x, zero, finite)  # an infinite value leaves NaN
+            simd.store(sums, j, simd.muladd(weight, x, simd.load(sums, j, lanes)))
+            simd.store(counts, j, simd.muladd(weight, mask, simd.load(counts, j, lanes)))
+            if w > 0.0:
+                simd.store(least, j, simd.lower(simd.load(least, j, lanes), x, mask))
+            j += lanes
+        return j, simd.total(seen), simd.total(finite)
+
+    return look
+
+
+_look8, _look4, _look1 = _compile_look(8), _compile_look(4), _compile_look(1)
+
+
+@njit(nogil=True)
+def _look(values, missing, p, w, counts, sums, least):
+    """(observed entries of a row, 0 or NaN if one is infinite)."""
+    j, seen8, finite8 = _look8(values, missing, 0, p, w, counts, sums, least)
+    j, seen4, finite4 = _look4(values, missing, j, p, w, counts, sums, least)
+    j, seen1, finite1 = _look1(values, missing, j, p, w, counts, sums, least)
+    return seen8 + seen4 + seen1, finite8 + finite4 + finite1
+
+
+def survey_block(block, weights, counts, sums, least, seen):
     """See ``survey``."""
 
 
-@overload(survey_block, jit_options={"nogil": True, "fastmath": REORDER})
-def _survey_block(block, weights, counts, sums, least, most, seen):
-    if _is_dense(block):
+@overload(survey_block, jit_options={"nogil": True})
+def _survey_block(block, weights, counts, sums, least, seen):
+    if is_dense(block):
 
-        def dense(block, weights, counts, sums, least, most, seen):
-            values, missing = block.values, block.missing
+        def dense(block, weights, counts, sums, least, seen):
+            (values,), missing, p = pointers(block), block.missing, counts.shape[0]
             infinite = -1
-            for i in range(values.shape[0]):
-                w = weights[i]
-                entries, strange = 0.0, 0.0
-                for j in range(values.shape[1]):  # choices instead of branches: vectors
-                    v = np.float64(values[i, j])
-                    known = (v == v) & (v != missing)
-                    entries += 1.0 if known else 0.0
-                    strange += 1.0 if np.abs(v) == np.inf else 0.0
-                    counts[j] += w if known else 0.0
-                    sums[j] += w * v if known else 0.0
-                    low = v if known & (w > 0.0) else np.inf
-                    high = v if known & (w > 0.0) else -np.inf
-                    least[j] = low if low < least[j] else least[j]
-                    most[j] = high if high > most[j] else most[j]
+            for i in range(seen.shape[0]):
+                entries, finite = _look(
+                    pointer(values, i * p), missing, p, weights[i], pointer(counts, 0),
+                    pointer(sums, 0), pointer(least, 0),
+                )  # fmt: skip
                 seen[i] = np.int64(entries)
-                if strange > 0.0 and infinite < 0:
+                if finite != finite and infinite < 0:
                     infinite = i
             return infinite
 
         return dense
-    if _is_csr(block):
+    if is_csr(block):
 
-        def csr(block, weights, counts, sums, least, most, seen):
+        def csr(block, weights, counts, sums, least, seen):
             data, indices, indptr = block
             infinite = -1
             for i in range(indptr.shape[0] - 1):
@@ -59,21 +86,20 @@ def _survey_block(block, weights, counts, sums, least, most, seen):
                     sums[j] += w * v
                     if w > 0.0:
                         least[j] = min(least[j], v)
-                        most[j] = max(most[j], v)
             return infinite
 
         return csr
 
 
 @njit(nogil=True, cache=True)
-def survey(block, weights, counts, sums, least, most, seen):
+def survey(block, weights, counts, sums, least, seen):
     """One look at a block: what is observed, how large it is, whether it is finite.
 
-    INOUT per feature: counts (weight of observing rows), sums, least, most; rows of weight 0 do
+    INOUT per feature: counts (weight of observing rows), sums, least; rows of weight 0 do
     not count. OUT seen (b,): number of observed entries of each row.
     Returns the first row with an infinite value, or -1.
     """
-    return survey_block(block, weights, counts, sums, least, most, seen)
+    return survey_block(block, weights, counts, sums, least, seen)
 
 
 def content_key(block, i):
@@ -82,7 +108,7 @@ def content_key(block, i):
 
 @overload(content_key, jit_options={"nogil": True})
 def _content_key(block, i):
-    if _is_dense(block):
+    if is_dense(block):
 
         def dense(block, i):
             key = np.uint64(0)
@@ -93,7 +119,7 @@ def _content_key(block, i):
             return key
 
         return dense
-    if _is_csr(block):
+    if is_csr(block):
 
         def csr(block, i):
             key = np.uint64(0)

@@ -183,7 +183,7 @@ def _survey(table: Observed, threads: int):
 
     def work(edge):
         start, stop = edge
-        part = np.zeros(p), np.zeros(p), np.full(p, np.inf), np.full(p, -np.inf)
+        part = np.zeros(p), np.zeros(p), np.full(p, np.inf)
         row = survey(table.block(start, stop), table.weights[start:stop], *part, seen[start:stop])
         return part, start + row if row >= 0 else -1
 

@@ -53,11 +53,14 @@ def step_piece(piece: Piece, first: int, job: Job) -> Stats:
     """
     known, n_starts = piece.memo.take_partition(), len(job.lam)
     labels, stats = known or (
-        np.full((piece.n_rows, n_starts), -1, np.int32),
+        np.full((n_starts, piece.n_rows), -1, np.int32),
         zero_stats(n_starts, *job.m.shape[1:]),
     )
     tables = tables_of(_is_sparse(piece), job.shift, job.m, job.lam[job.active], job.c)
-    step(piece.block(), first, piece.weights, tables, job.active, known is None, labels, stats)
+    step(
+        piece.block(), first, 0, piece.weights, tables, job.active, known is None, labels, stats,
+        np.empty(0, np.float32), np.empty(0),
+    )  # fmt: skip
     part = Stats(*(values[job.active] for values in stats))
     if job.whole_weights:  # otherwise sums of changes would drift
         piece.memo.partition = labels, stats
@@ -113,11 +116,11 @@ def merge_costly(parts: list[Costly], most: int) -> Costly:
 
 def _nearest(piece: Piece, shift, m, lam, c) -> tuple[np.ndarray, np.ndarray]:
     """Label and loss of every row for one set of centres m (1, k, p)."""
-    labels = np.empty((piece.n_rows, 1), np.int32)
+    labels = np.empty((1, piece.n_rows), np.int32)
     block = piece.block()
-    assign_block(block, tables_of(_is_sparse(piece), shift, m, lam, c), m.shape[1], labels)
+    assign_block(block, 0, tables_of(_is_sparse(piece), shift, m, lam, c), m.shape[1], labels)
     values = np.empty(piece.n_rows)
-    own = labels[:, 0].copy()
+    own = labels[0]
     costs(block, own, m[0] + shift, lam[0], c + shift, values)
     return own, values
 

@@ -41,7 +41,7 @@ class Found(NamedTuple):
 class Memo:
     """Where the passes left a piece; valid on its own, whichever iteration it is from."""
 
-    partition: tuple[np.ndarray, Any] | None = None  # labels (b, R), and their Stats
+    partition: tuple[np.ndarray, Any] | None = None  # labels (R, b), and their Stats
     nearest: np.ndarray | None = None  # (b,) squared distance to the closest candidate
     closest: np.ndarray | None = None  # (b,) its number
     n_candidates: int = 0
@@ -105,9 +105,9 @@ def _read_piece(raw, weights, n_features: int, missing_values) -> Piece:
     missing = float(source.dtype.type(missing))
     n, p = source.shape
     weights = _read_weights(weights, n)
-    counts, sums, least, most = np.zeros(p), np.zeros(p), np.full(p, np.inf), np.full(p, -np.inf)
+    counts, sums, least = np.zeros(p), np.zeros(p), np.full(p, np.inf)
     seen = np.empty(n, np.int64)
-    infinite = survey(as_block(source, missing), weights, counts, sums, least, most, seen)
+    infinite = survey(as_block(source, missing), weights, counts, sums, least, seen)
     if infinite >= 0:
         _refuse_infinite(source, infinite)
     used = np.where(seen == 0, 0.0, weights)

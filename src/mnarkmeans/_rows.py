@@ -1,0 +1,253 @@
+"""What can be done with one row of a block, dense or CSR. Arrays in, arrays out.
+
+With x' = x - shift, m = centre - shift, c' = reference - shift, the score of row i and centre t,
+up to a constant of the row, needs only the observed entries:
+
+    score_it = const_t + sum_{j observed} [ A_tj x'_ij + B_tj ]
+    A = -2 m,   B = m^2 - lam (m - c')^2,   const = lam |m - c'|^2
+
+Dense blocks take A and B of shape (T, p). CSR blocks have shift = reference, so c' = 0 and
+B = q A^2 with q = (1 - lam) / 4: one table of shape (p, T) serves, and B holds q (T,).
+
+Each function is written for both kinds of blocks; ``@overload`` lets numba pick by the type.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numba.extending import overload
+
+from . import _simd as simd
+from ._observed import Csr, Dense
+from ._simd_rows import pointer, pointers, read_entries
+
+# "reassoc" lets sums be vectorised; "nnan" must stay off, it would delete the tests for gaps.
+REORDER = {"contract", "reassoc"}
+
+
+def is_dense(block) -> bool:
+    return getattr(block, "instance_class", None) is Dense
+
+
+def is_csr(block) -> bool:
+    return getattr(block, "instance_class", None) is Csr
+
+
+def n_rows(block):
+    """Number of rows of a block."""
+
+
+@overload(n_rows)
+def _n_rows(block):
+    if is_dense(block):
+        return lambda block: block.values.shape[0]
+    if is_csr(block):
+        return lambda block: block.indptr.shape[0] - 1
+
+
+def load_row(block, i, shift, x0, mask):
+    """OUT x0: the row minus shift, 0 in the gaps. OUT mask: 1 where observed, 0 in the gaps."""
+
+
+@overload(load_row, jit_options={"nogil": True})
+def _load_row(block, i, shift, x0, mask):
+    if is_dense(block):
+
+        def dense(block, i, shift, x0, mask):
+            (values,), missing = pointers(block), block.missing
+            row = i * shift.shape[0]
+            for j in range(shift.shape[0]):
+                v = np.float64(values[row + j])
+                seen = (v == v) & (v != missing)
+                x0[j] = v - shift[j] if seen else 0.0
+                mask[j] = 1.0 if seen else 0.0
+
+        return dense
+    if is_csr(block):
+
+        def csr(block, i, shift, x0, mask):
+            data, indices, indptr = pointers(block)
+            x0[:] = 0.0
+            mask[:] = 0.0
+            for e in range(indptr[i], indptr[i + 1]):
+                j = indices[e]
+                x0[j] = data[e] - shift[j]
+                mask[j] = 1.0
+
+        return csr
+
+
+@njit(nogil=True, cache=True, fastmath=REORDER)
+def _affine_dots(x0, mask, A, B, const, scores):
+    """OUT scores[t] = const[t] + A[t] . x0 + B[t] . mask."""
+    for t in range(const.shape[0]):
+        total = 0.0
+        for j in range(x0.shape[0]):
+            total += A[t, j] * x0[j] + B[t, j] * mask[j]
+        scores[t] = const[t] + total
+
+
+@njit(nogil=True, cache=True, fastmath=REORDER)
+def _add_entry(x, a, q, scores):
+    """INOUT scores += a (x + q a): one stored entry of a CSR row, all centres at once."""
+    for t in range(scores.shape[0]):
+        scores[t] += a[t] * (x + q[t] * a[t])
+
+
+def score_row(block, i, tables, x0, mask, scores):
+    """OUT scores[t] of one row for all centres; x0 and mask are scratch."""
+
+
+@overload(score_row, jit_options={"nogil": True})
+def _score_row(block, i, tables, x0, mask, scores):
+    if is_dense(block):
+
+        def dense(block, i, tables, x0, mask, scores):
+            load_row(block, i, tables.shift, x0, mask)
+            _affine_dots(x0, mask, tables.A, tables.B, tables.const, scores)
+
+        return dense
+    if is_csr(block):
+
+        def csr(block, i, tables, x0, mask, scores):
+            data, indices, indptr = pointers(block)
+            scores[:] = tables.const
+            for e in range(indptr[i], indptr[i + 1]):
+                j = indices[e]
+                _add_entry(data[e] - tables.shift[j], tables.A[j], tables.B, scores)
+
+        return csr
+
+
+# Rows are taken in vectors of eight entries, then four, then one. These functions get pointers:
+# to hand over an array costs as much as a short row does.
+
+
+def _compile_add(lanes):
+    """Adds the entries j, j + 1, ... of a row to sums, as long as there are so many left."""
+
+    @njit(nogil=True)
+    def add(values, missing, j, p, w, shift, sums, counts):
+        weight, square = simd.splat(w, lanes), simd.splat(0.0, lanes)
+        while p - j >= lanes:
+            x, mask = read_entries(values, j, missing, lanes)
+            x = simd.sub(x, simd.mul(mask, simd.load(shift, j, lanes)))
+            simd.store(sums, j, simd.muladd(weight, x, simd.load(sums, j, lanes)))
+            simd.store(counts, j, simd.muladd(weight, mask, simd.load(counts, j, lanes)))
+            square = simd.muladd(x, x, square)
+            j += lanes
+        return j, simd.total(square)
+
+    return add
+
+
+_add8, _add4, _add1 = _compile_add(8), _compile_add(4), _compile_add(1)
+
+
+@njit(nogil=True)
+def _add(values, missing, p, w, shift, sums, counts):
+    j, eights = _add8(values, missing, 0, p, w, shift, sums, counts)
+    j, fours = _add4(values, missing, j, p, w, shift, sums, counts)
+    j, ones = _add1(values, missing, j, p, w, shift, sums, counts)
+    return w * (eights + fours + ones)
+
+
+def add_row(block, i, w, shift, r, cluster, sums, counts):
+    """INOUT sums, counts [r, cluster]: add w x' and w in the observed entries.
+
+    Returns w |x'|^2. The arrays come whole: cutting a view out of them costs more than the sums.
+    """
+
+
+@overload(add_row, jit_options={"nogil": True, "fastmath": REORDER})
+def _add_row(block, i, w, shift, r, cluster, sums, counts):
+    if is_dense(block):
+
+        def dense(block, i, w, shift, r, cluster, sums, counts):
+            p = shift.shape[0]
+            place = (r * sums.shape[1] + cluster) * p
+            return _add(
+                pointer(pointers(block)[0], i * p), block.missing, p, w, pointer(shift, 0),
+                pointer(sums, place), pointer(counts, place),
+            )  # fmt: skip
+
+        return dense
+    if is_csr(block):
+
+        def csr(block, i, w, shift, r, cluster, sums, counts):
+            data, indices, indptr = pointers(block)
+            square = 0.0
+            for e in range(indptr[i], indptr[i + 1]):
+                j = indices[e]
+                x = data[e] - shift[j]
+                sums[r, cluster, j] += w * x
+                counts[r, cluster, j] += w
+                square += x * x
+            return w * square
+
+        return csr
+
+
+def _compile_cost(lanes):
+    """(next j, observed part, missing part) of the loss of the entries j, j + 1, ... of a row."""
+
+    @njit(nogil=True)
+    def cost(values, missing, j, p, center, reference):
+        near, gaps = simd.splat(0.0, lanes), simd.splat(0.0, lanes)
+        while p - j >= lanes:
+            x, mask = read_entries(values, j, missing, lanes)
+            m = simd.load(center, j, lanes)
+            difference = simd.sub(x, simd.mul(mask, m))
+            pull = simd.sub(m, simd.load(reference, j, lanes))
+            pull = simd.sub(pull, simd.mul(mask, pull))
+            near = simd.muladd(difference, difference, near)
+            gaps = simd.muladd(pull, pull, gaps)
+            j += lanes
+        return j, simd.total(near), simd.total(gaps)
+
+    return cost
+
+
+_cost8, _cost4, _cost1 = _compile_cost(8), _compile_cost(4), _compile_cost(1)
+
+
+@njit(nogil=True)
+def _cost(values, missing, p, center, lam, reference):
+    j, near8, gaps8 = _cost8(values, missing, 0, p, center, reference)
+    j, near4, gaps4 = _cost4(values, missing, j, p, center, reference)
+    j, near1, gaps1 = _cost1(values, missing, j, p, center, reference)
+    return near8 + near4 + near1 + lam * (gaps8 + gaps4 + gaps1)
+
+
+def row_cost(block, i, centers, t, lam, reference, pull):
+    """The loss of a row at centre t by direct differences; pull = |centre - reference|^2."""
+
+
+@overload(row_cost, jit_options={"nogil": True, "fastmath": REORDER})
+def _row_cost(block, i, centers, t, lam, reference, pull):
+    if is_dense(block):
+
+        def dense(block, i, centers, t, lam, reference, pull):
+            p = reference.shape[0]
+            return _cost(
+                pointer(pointers(block)[0], i * p), block.missing, p, pointer(centers, t * p), lam,
+                pointer(reference, 0),
+            )  # fmt: skip
+
+        return dense
+    if is_csr(block):
+
+        def csr(block, i, centers, t, lam, reference, pull):
+            data, indices, indptr = pointers(block)
+            near, seen_pull = 0.0, 0.0
+            for e in range(indptr[i], indptr[i + 1]):
+                j = indices[e]
+                d = data[e] - centers[t, j]
+                g = centers[t, j] - reference[j]
+                near += d * d
+                seen_pull += g * g
+            # Only rounding can make the difference negative.
+            return near + lam * max(pull - seen_pull, 0.0)
+
+        return csr
