@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
+from .._bounds import Bounds
 from .._kernels import assign_block, costs, row_key, step
 from .._loss import Stats, Tables, csr_tables, dense_tables, merge_stats, zero_stats
 from ._pieces import Piece, as_block, filled_rows
@@ -49,21 +50,31 @@ def _is_sparse(piece: Piece) -> bool:
 def step_piece(piece: Piece, first: int, job: Job) -> Stats:
     """The sums of the active starts over the piece, whose first row has number ``first``.
 
-    A piece that has been here before only moves the rows that changed clusters.
+    A piece that has been here before only looks at rows that may change clusters (``_bounds``), and
+    moves those that do.
     """
-    known, n_starts = piece.memo.take_partition(), len(job.lam)
-    labels, stats = known or (
+    known = piece.memo.take_partition()
+    n_starts, (_, k, p) = len(job.lam), job.m.shape
+    labels, stats, bounds = known or (
         np.full((n_starts, piece.n_rows), -1, np.int32),
-        zero_stats(n_starts, *job.m.shape[1:]),
+        zero_stats(n_starts, k, p),
+        Bounds(piece.n_rows, k),
     )
+    expiry, drop = np.empty(0, np.float32), np.empty(0)
+    alone = len(job.active) == 1 and k > 1
+    if alone and bounds.pay():
+        bounds.follow(job.active[0], job.m[0], job.lam[job.active[0]])
+        expiry, drop = bounds.expiry, bounds.drop
     tables = tables_of(_is_sparse(piece), job.shift, job.m, job.lam[job.active], job.c)
-    step(
+    changed = step(
         piece.block(), first, 0, piece.weights, tables, job.active, known is None, labels, stats,
-        np.empty(0, np.float32), np.empty(0),
+        expiry, drop,
     )  # fmt: skip
+    if alone:
+        bounds.changed = changed
     part = Stats(*(values[job.active] for values in stats))
     if job.whole_weights:  # otherwise sums of changes would drift
-        piece.memo.partition = labels, stats
+        piece.memo.partition = labels, stats, bounds
     return part
 
 

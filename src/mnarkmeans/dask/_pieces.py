@@ -41,12 +41,12 @@ class Found(NamedTuple):
 class Memo:
     """Where the passes left a piece; valid on its own, whichever iteration it is from."""
 
-    partition: tuple[np.ndarray, Any] | None = None  # labels (R, b), and their Stats
+    partition: tuple[np.ndarray, Any, Any] | None = None  # labels (R, b), their Stats, Bounds
     nearest: np.ndarray | None = None  # (b,) squared distance to the closest candidate
     closest: np.ndarray | None = None  # (b,) its number
     n_candidates: int = 0
 
-    def take_partition(self) -> tuple[np.ndarray, Any] | None:
+    def take_partition(self) -> tuple[np.ndarray, Any, Any] | None:
         """Taken away, in one stroke, to be changed: no other pass may find it half done."""
         return self.__dict__.pop("partition", None)
 
