@@ -221,6 +221,7 @@ class Ahead(NamedTuple):
 
     requests: int  # one per feature and tile until there are none left
     span: int  # bytes of a request
+    row_bytes: int
 
 
 @njit(nogil=True)
@@ -228,19 +229,19 @@ def plan_ahead(row_bytes, features):
     """Requests that cover LANES rows in so many features."""
     span = 2 * CACHE_LINE
     if row_bytes < span:  # short rows lie close together: the processor sees them coming
-        return Ahead(0, span)
+        return Ahead(0, span, row_bytes)
     while span < row_bytes and LANES * -(-row_bytes // span) > features:
-        span *= 2
-    return Ahead(LANES * -(-row_bytes // span), span)
+        span += CACHE_LINE
+    return Ahead(LANES * -(-row_bytes // span), span, row_bytes)
 
 
 @njit(nogil=True)
 def _ask(ahead, places, first, number):
     """Request ``number`` for the rows from places[first] on: one row after the other, by spans."""
     if number < ahead.requests:
-        address = places[first + number % LANES] + (number // LANES) * ahead.span
-        for line in range(0, ahead.span, CACHE_LINE):
-            simd.prefetch(address + line)
+        row, begin = places[first + number % LANES], (number // LANES) * ahead.span
+        for line in range(begin, min(begin + ahead.span, ahead.row_bytes), CACHE_LINE):
+            simd.prefetch(row + line)
 
 
 def _compile_tile(width):
