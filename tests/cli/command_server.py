@@ -15,6 +15,8 @@ import traceback
 from pathlib import Path
 from typing import NamedTuple
 
+COMMAND = [sys.executable, "-m", "mnarkmeans"]  # the real thing, started anew
+
 
 class Done(NamedTuple):
     """What a command left behind."""

@@ -1,0 +1,54 @@
+"""One table in every format, a fit of it, and a server that runs commands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from command_server import CommandServer
+
+
+@pytest.fixture(scope="session")
+def server():
+    server = CommandServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def frame():
+    rng = np.random.default_rng(3)
+    centers = np.array([[4.0, 0.3, 4.0, 0.3, 2.0], [0.3, 4.0, 0.3, 4.0, 2.0]])
+    X = np.abs(centers[np.arange(60) % 2] + rng.normal(size=(60, 5)) * 0.6)
+    X[rng.random(X.shape) < 0.9 * np.exp(-(X**2))] = np.nan
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d", "e"])
+    frame.insert(0, "sample", [f"s{i}" for i in range(60)])
+    return frame.assign(kind=np.where(np.arange(60) % 2, "odd", "even"))
+
+
+@pytest.fixture(scope="session")
+def tables(tmp_path_factory, frame):
+    """The same table in every format."""
+    folder = tmp_path_factory.mktemp("tables")
+    numbers = frame[["a", "b", "c", "d", "e"]].to_numpy()
+    frame.to_csv(folder / "t.csv", index=False)
+    frame.to_csv(folder / "t.csv.gz", index=False)
+    frame.to_csv(folder / "t.tsv", index=False, sep="\t", na_rep="Filtered")
+    frame.to_parquet(folder / "t.parquet")
+    np.save(folder / "t.npy", numbers)
+    stored = sp.csr_matrix(np.nan_to_num(numbers))
+    sp.save_npz(folder / "t.npz", stored)
+    anndata = pytest.importorskip("anndata")
+    obs = frame[["kind"]].set_index(frame["sample"].rename(None))
+    var = pd.DataFrame(index=list("abcde"))
+    anndata.AnnData(stored, obs, var).write_h5ad(folder / "t.h5ad")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def fitted(server, tables, tmp_path_factory):
+    out = tmp_path_factory.mktemp("fitted") / "out"
+    done = server.run("fit", tables / "t.csv", "-k", 2, "--lam", 0.5, "-o", out)
+    assert done.code == 0, done.err
+    return out

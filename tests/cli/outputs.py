@@ -1,0 +1,17 @@
+"""What the command writes, as the tests look at it."""
+
+from __future__ import annotations
+
+import csv
+
+FILES = {"labels.csv", "centers.csv", "summary.json", "model.json", "model.npz", "report.json",
+         "report.html"}  # fmt: skip
+
+
+def rows(path):
+    with open(path, newline="", encoding="utf-8") as stream:
+        return list(csv.reader(stream))
+
+
+def leftovers(folder):
+    return sorted(p.name for p in folder.iterdir() if p.name.startswith(".mnarkmeans"))

@@ -1,0 +1,164 @@
+"""The real command, in processes of its own: every kind of mistake."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+
+import pytest
+
+BAD_TABLES = {
+    "empty.csv": b"",
+    "header.csv": b"a,b\n",
+    "ragged.csv": b"a,b\n1,2\n3\n",
+    "twice.csv": b"a,a\n1,2\n3,4\n",
+    "text.csv": b"a,b\nx,y\nu,v\n",
+    "gaps.csv": b"a,b\nNA,\n,NaN\n",
+    "latin.csv": "a,b\n1,é\n".encode("latin-1"),
+    "binary.csv": b"\x00\x01\x02",
+    "workbook.csv": b"PK\x03\x04....",
+    "infinite.csv": b"a,b\n1,2\ninf,3\n4,5\n",
+    "mixed.csv": b"a,b\n1,2\n3,n.d.\n5,6\n",
+    "good.csv": b"id,a,b\nr,1,2\ns,3,4\nt,5,7\n",
+    "negative.csv": b"a,b\n-5,2\n3,4\n",
+    "broken.csv.gz": gzip.compress(b"a,b\n1,2\n")[:-9],
+    "broken.parquet": b"PAR1",
+    "broken.npy": b"\x93NUMPY\x01",
+    "broken.npz": b"PK\x03\x04",
+    "broken.h5ad": b"\x89HDF",
+    "unknown.dat": b"1 2",
+    "sheet.xlsx": b"PK",
+    "other.csv": b"x,y\n1,2\n3,4\n",
+}
+FIT = ["-k", "2", "-o", "out"]
+MISTAKES = [
+    (["fit", "none.csv", *FIT], "there is no file none.csv"),
+    (["fit", "folder", *FIT], "is a folder"),
+    (["predict", "MODEL", ".", "-o", "l.csv"], "is a folder"),
+    (["fit", "empty.csv", *FIT], "is empty"),
+    (["fit", "header.csv", *FIT], "no rows below it"),
+    (["fit", "ragged.csv", *FIT], "line 3 of ragged.csv has 1 fields"),
+    (["fit", "twice.csv", *FIT], "more than one column called 'a'"),
+    (["fit", "text.csv", *FIT], "no numeric column"),
+    (["fit", "gaps.csv", *FIT], "no numeric column"),
+    (["fit", "latin.csv", *FIT], "not UTF-8"),
+    (["fit", "binary.csv", *FIT], "not a text file"),
+    (["fit", "workbook.csv", *FIT], "Excel workbook"),
+    (["fit", "infinite.csv", *FIT], "infinite value in row '2'"),
+    (["fit", "mixed.csv", *FIT], '--missing-value "n.d."'),
+    (["fit", "broken.csv.gz", *FIT], "damaged gzip"),
+    (["fit", "broken.parquet", *FIT], "not a readable Parquet"),
+    (["fit", "broken.npy", *FIT], "not a readable .npy"),
+    (["fit", "broken.npz", *FIT], "not a readable .npz"),
+    (["fit", "broken.h5ad", *FIT], "not a readable .h5ad"),
+    (["fit", "unknown.dat", *FIT], "known format"),
+    (["fit", "sheet.xlsx", *FIT], "spreadsheet"),
+    (["fit", "good.csv", "-k", "9", "-o", "out"], "only 3 rows"),
+    (["fit", "good.csv", "-k", "0", "-o", "out"], "at least 1"),
+    (["fit", "good.csv", "-k", "two", "-o", "out"], "valid integer"),
+    (["fit", "good.csv", "-o", "out"], "'-k'"),
+    (["fit", "good.csv", *FIT, "--lam", "-1"], "at least 0"),
+    (["fit", "good.csv", *FIT, "--lam", "much"], "not 'much'"),
+    (["fit", "good.csv", *FIT, "--delimiter", ";"], "looks comma-separated"),
+    (["fit", "good.csv", *FIT, "--id-column", "ids"], "did you mean 'id'"),
+    (["fit", "good.csv", *FIT, "--drop", "z"], "no column called 'z'"),
+    (["fit", "good.csv", *FIT, "--encoding", "klingon"], "not an encoding"),
+    (["fit", "good.csv", *FIT, "--scale", "log"], "none, std, maxabs"),
+    (["fit", "good.csv", *FIT, "--center", "--reference", "1"], "choose one"),
+    (["fit", "good.csv", *FIT, "--reference", "max"], "a number, min, or a CSV file"),
+    (["fit", "good.csv", *FIT, "--max-missing", "7"], "between 0 and 1"),
+    (["fit", "good.csv", *FIT, "--embedding", "tsne"], "pca or umap"),
+    (["fit", "good.csv", *FIT, "--missing-value", "1", "--missing-value", "3",
+      "--missing-value", "5", "--missing-value", "2", "--missing-value", "4",
+      "--missing-value", "7"], "no numeric column"),
+    (["fit", "negative.csv", *FIT, "--log1p"], "above -1"),
+    (["fit", "good.csv", *FIT, "--colour"], "colour"),
+    (["fit", "good.csv", "-k", "2", "-o", "good.csv"], "is a file"),
+    (["fit", "good.csv", "-k", "2", "-o", "good.csv/out"], "is a file, not a folder"),
+    (["fit", "good.csv", "-k", "2", "-o", "/proc/out"], "could not be written"),
+    (["cluster", "good.csv"], "No such command 'cluster'"),
+    (["predict", "none", "good.csv", "-o", "l.csv"], "there is no model at none"),
+    (["predict", "MODEL", "other.csv", "-o", "l.csv"], "none of the model's columns, such as 'a'"),
+    (["predict", "MODEL", "good.csv", "-o", "l.xyz"], "must end in one of"),
+    (["predict", "MODEL", "good.csv", "-o", "good.csv"], "exists; add --force"),
+    (["impute", "MODEL", "none.csv", "-o", "l.csv"], "no file none.csv"),
+    (["impute", "good.csv", "good.csv", "-o", "l.csv"], "not a whole model file"),
+    (["report", "."], "holds no report.json"),
+    (["report", "none"], "there is no folder none"),
+    (["select", "good.csv", "-k", "5:2", "-o", "out"], "a range 2:8, not '5:2'"),
+    (["select", "good.csv", "-k", "2:9", "-o", "out"], "only 3 rows"),
+    (["select", "good.csv", "-k", "2", "--lams", "0,x", "-o", "out"], "one is 'x'"),
+    (["select", "good.csv", "-k", "2", "--criterion", "luck", "-o", "out"], "'luck'"),
+    (["diagnose", "none.csv"], "there is no file none.csv"),
+    (["diagnose", "good.csv", "-o", "good.csv"], "is a file"),
+    (["compare", "good.csv", "-k", "2", "--labels", "kind"], "no column called 'kind'"),
+    (["compare", "good.csv", "-k", "2", "--methods", "magic"], "no method called 'magic'"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bad(tmp_path_factory, server):
+    folder = tmp_path_factory.mktemp("bad")
+    (folder / "folder").mkdir()
+    for name, content in BAD_TABLES.items():
+        (folder / name).write_bytes(content)
+    done = server.run("fit", "good.csv", "-k", 2, "--lam", 1, "-o", "model", cwd=folder)
+    assert done.code == 0, done.err
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), MISTAKES, ids=[" ".join(m[0])[:60] for m in MISTAKES]
+)
+def test_a_mistake_gets_one_sentence_and_writes_nothing(server, bad, arguments, message):
+    before = sorted(bad.rglob("*"))
+    arguments = ["model" if a == "MODEL" else a for a in arguments]
+    done = server.run(*arguments, cwd=bad)
+    assert done.code == 2, (done.out, done.err)
+    assert message in done.err
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert "Traceback" not in done.err
+    assert done.out == ""
+    assert sorted(bad.rglob("*")) == before
+
+
+def test_a_mistake_in_json(server, bad):
+    done = server.run("fit", "none.csv", *FIT, "--json", cwd=bad)
+    assert done.code == 2
+    assert json.loads(done.out) == {"error": "there is no file none.csv"}
+
+
+def test_a_full_disk_leaves_nothing(server, tables, fitted, tmp_path):
+    """A real limit on the size of files: the report does not fit."""
+    done = server.run("fit", tables / "t.csv", "-k", 2, "-q", "-o", "out", cwd=tmp_path,
+                      file_limit=6000)  # fmt: skip
+    assert done.code == 2
+    assert "no space left" in done.err
+    assert done.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+    done = server.run("impute", fitted, tables / "t.csv", "-q", "-o", "new/f.csv", cwd=tmp_path,
+                      file_limit=500)  # fmt: skip
+    assert done.code == 2
+    assert "no space left" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_unwritable_folder_is_told(server, tables, tmp_path):
+    tmp_path.chmod(0o500)
+    done = server.run("fit", tables / "t.csv", "-k", 2, "-o", tmp_path / "out")
+    tmp_path.chmod(0o700)
+    assert done.code == 2
+    assert "may not be written to" in done.err
+
+
+def test_an_edited_model_is_refused(server, fitted, tables, tmp_path):
+    for name in ("model.json", "model.npz"):
+        (tmp_path / name).write_bytes((fitted / name).read_bytes())
+    text = (tmp_path / "model.json").read_text()
+    (tmp_path / "model.json").write_text(text.replace('"lam_": 0.5', '"lam_": 5'))
+    done = server.run("predict", tmp_path, tables / "t.csv", "-o", tmp_path / "l.csv")
+    assert (done.code, "changed after it was written" in done.err) == (2, True)
+    assert not (tmp_path / "l.csv").exists()

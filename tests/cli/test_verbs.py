@@ -1,0 +1,253 @@
+"""The real command, in processes of its own: every verb, every format."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_server import COMMAND
+from outputs import FILES, leftovers, rows
+
+from mnarkmeans import MNARKMeansCV
+from mnarkmeans._selection import SelectionWarning
+
+
+@pytest.mark.parametrize(
+    "name", ["t.csv", "t.csv.gz", "t.tsv", "t.parquet", "t.npy", "t.npz", "t.h5ad"]
+)
+def test_fit_predict_impute_in_every_format(server, tables, fitted, tmp_path, name):
+    out = tmp_path / "out"
+    done = server.run("fit", tables / name, "-k", 2, "--lam", 0.5, "-o", out)
+    assert done.code == 0, done.err
+    assert {p.name for p in out.iterdir()} == FILES
+    got, expected = rows(out / "labels.csv"), rows(fitted / "labels.csv")
+    assert got[0] == ["id", "cluster", "distance"]
+    # Sparse sums round in another order, so clusters may change names, nothing else.
+    assert len({(a[1], b[1]) for a, b in zip(got[1:], expected[1:], strict=True)}) == 2
+    np.testing.assert_allclose(
+        [float(r[2]) for r in got[1:]], [float(r[2]) for r in expected[1:]], rtol=1e-9
+    )
+    done = server.run("predict", out, tables / name, "-o", tmp_path / "labels.csv")
+    assert done.code == 0, done.err
+    assert rows(tmp_path / "labels.csv") == got
+    done = server.run(
+        "impute", out / "model.json", tables / name, "-o", tmp_path / "filled.parquet"
+    )
+    assert done.code == 0, done.err
+    filled = pd.read_parquet(tmp_path / "filled.parquet")
+    original = pd.read_csv(tables / "t.csv")[["a", "b", "c", "d", "e"]].to_numpy()
+    values = filled.iloc[:, 1:].to_numpy(float)
+    assert np.isfinite(values).all()
+    seen = ~np.isnan(original)
+    np.testing.assert_allclose(values[seen], original[seen], rtol=1e-12)
+    assert leftovers(tmp_path) == []
+
+
+def test_files_of_a_fit(fitted, frame):
+    summary = json.loads((fitted / "summary.json").read_text())
+    assert summary["n_clusters"] == 2
+    assert summary["lam"] == 0.5
+    assert summary["data"]["rows"] == 60
+    assert summary["data"]["left_out"] == [{"column": "kind", "reason": "text, such as 'even'"}]
+    assert sum(summary["cluster_sizes"]) == 60
+    assert summary["command"].startswith("mnarkmeans fit ")
+    labels = rows(fitted / "labels.csv")
+    assert [r[0] for r in labels[1:]] == list(frame["sample"])
+    truth = np.arange(60) % 2
+    found = np.array([int(r[1]) for r in labels[1:]])
+    assert max((found == truth).mean(), (found != truth).mean()) > 0.95
+    centers = rows(fitted / "centers.csv")
+    assert centers[0] == ["cluster", "a", "b", "c", "d", "e"]
+    assert "<!doctype html>" in (fitted / "report.html").read_text()[:20]
+
+
+def test_preparation_is_repeated_on_new_tables(server, tables, tmp_path, frame):
+    out = tmp_path / "out"
+    done = server.run(
+        "fit", tables / "t.csv", "-k", 2, "--lam", 0.5, "--log1p", "--scale", "std",
+        "--max-missing", 0.9, "--seed", 4, "--starts", 3, "-o", out,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    # Other order, one column more, one wholly missing row: found by name, prepared the same way.
+    shuffled = frame[["e", "d", "kind", "c", "b", "a", "sample"]].assign(extra=1.0)
+    shuffled.to_csv(tmp_path / "new.csv", index=False)
+    done = server.run("predict", out, tmp_path / "new.csv", "-o", tmp_path / "p.csv")
+    assert done.code == 0, done.err
+    assert rows(tmp_path / "p.csv") == rows(out / "labels.csv")
+    done = server.run("impute", out, tmp_path / "new.csv", "-o", tmp_path / "f.csv")
+    assert done.code == 0, done.err
+    filled = pd.read_csv(tmp_path / "f.csv")
+    assert list(filled.columns) == ["sample", "a", "b", "c", "d", "e"]
+    assert (filled[list("abcde")] > -1).all(axis=None)
+    centers = pd.read_csv(out / "centers.csv")
+    gap = frame["a"].isna().to_numpy()
+    label = pd.read_csv(out / "labels.csv")["cluster"].to_numpy()
+    np.testing.assert_allclose(filled["a"][gap], centers["a"].to_numpy()[label[gap]])
+
+
+def test_reference_min_and_file_and_transpose(server, tables, tmp_path, frame):
+    turned = frame.drop(columns="kind").set_index("sample").T + 20
+    turned.to_csv(tmp_path / "t.csv", index_label="Protein IDs")
+    out = tmp_path / "min"
+    done = server.run(
+        "fit", tmp_path / "t.csv", "-k", 2, "--transpose", "--reference", "min", "-o", out
+    )
+    assert done.code == 0, done.err
+    assert rows(out / "labels.csv")[1][0] == "s0"
+    assert rows(out / "centers.csv")[0][1:] == list("abcde")
+    (tmp_path / "ref.csv").write_text("feature,value\na,20\nb,20\nc,20\nd,20\ne,20\n")
+    out = tmp_path / "file"
+    done = server.run(
+        "fit", tmp_path / "t.csv", "-k", 2, "--transpose", "--reference", tmp_path / "ref.csv",
+        "--lam", 0.5, "--json", "-o", out,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert told["output"] == str(out)
+    assert done.err == ""
+    done = server.run("predict", out, tmp_path / "t.csv", "-o", tmp_path / "p.csv")
+    assert done.code == 0, done.err
+    assert rows(tmp_path / "p.csv") == rows(out / "labels.csv")
+
+
+def test_quiet_says_nothing_and_nothing_is_overwritten_without_force(server, tables, tmp_path):
+    arguments = ["fit", tables / "t.csv", "-k", 2, "--lam", 1, "-q", "-o", "out"]
+    assert server.run(*arguments, cwd=tmp_path) == (0, "", "")
+    before = (tmp_path / "out" / "labels.csv").read_bytes()
+    done = server.run("fit", tables / "t.csv", "-k", 3, "-o", "out", cwd=tmp_path)
+    assert done.code == 2
+    assert "exists; add --force" in done.err
+    assert (tmp_path / "out" / "labels.csv").read_bytes() == before
+    (tmp_path / "out" / "mine.txt").write_text("keep me")
+    done = server.run(*arguments, "--force", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert (tmp_path / "out" / "mine.txt").read_text() == "keep me"
+    assert {p.name for p in (tmp_path / "out").iterdir()} == FILES | {"mine.txt"}
+    assert leftovers(tmp_path) == []
+
+
+def test_report_is_drawn_again(server, fitted, tmp_path):
+    done = server.run("report", fitted, "--title", "Plasma & <b>co</b>")
+    assert done.code == 0, done.err
+    page = (fitted / "report.html").read_text()
+    assert "<title>Plasma &amp; &lt;b&gt;co&lt;/b&gt;</title>" in page
+
+
+def test_compare_with_and_without_output(server, tables, tmp_path):
+    arguments = ["compare", tables / "t.csv", "-k", 2, "--labels", "kind", "--methods", "kpod,zero"]
+    done = server.run(*arguments, "--json")
+    assert done.code == 0, done.err
+    told = {m["method"]: m for m in json.loads(done.out)["methods"]}
+    assert set(told) == {"mnarkmeans", "kpod", "zero"}
+    assert told["mnarkmeans"]["cer"] < 0.1
+    done = server.run(*arguments, "-o", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert {p.name for p in (tmp_path / "out").iterdir()} == FILES | {
+        "comparison.csv",
+        "comparison_labels.csv",
+    }
+    assert rows(tmp_path / "out" / "comparison.csv")[0][:2] == ["method", "cer"]
+    assert "Methods compared" in (tmp_path / "out" / "report.html").read_text()
+    assert leftovers(tmp_path) == []
+
+
+def test_select_agrees_with_the_estimator(server, tables, tmp_path, frame):
+    done = server.run(
+        "select", tables / "t.csv", "-k", "2:3", "--lams", "0,0.5,2", "--splits", 3, "--starts", 3,
+        "--json", "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert {p.name for p in (tmp_path / "out").iterdir()} == FILES | {"selection.csv"}
+    search = MNARKMeansCV([2, 3], lams=[0, 0.5, 2], n_splits=3, n_init=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SelectionWarning)
+        search.fit(frame[list("abcde")])
+    assert (told["n_clusters"], told["lam"]) == (search.n_clusters_, search.lam_)
+    assert told["selection"]["best_index"] == search.best_index_
+    assert told["inertia"] == pytest.approx(search.inertia_)
+    candidates = rows(tmp_path / "out" / "selection.csv")
+    assert len(candidates) == 7
+    assert [r[-1] for r in candidates].count("True") == 1
+    labels = [int(r[1]) for r in rows(tmp_path / "out" / "labels.csv")[1:]]
+    assert labels == search.labels_.tolist()
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Found again" in page
+    assert "Instability" in page
+
+
+def test_diagnose_tells_and_writes(server, tables, tmp_path):
+    done = server.run("diagnose", tables / "t.csv")
+    assert done.code == 0, done.err
+    assert "missing share against the distance" in done.out
+    out = tmp_path / "out"
+    done = server.run("diagnose", tables / "t.npz", "--json", "-o", out)
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert told["rows"] == 60
+    assert told["advice"]
+    assert {p.name for p in out.iterdir()} == {
+        "diagnosis.txt", "diagnosis.json", "diagnosis.png", "features.csv", "rows.csv",
+        "magnitude.csv", "mechanisms.csv",
+    }  # fmt: skip
+    assert rows(out / "features.csv")[1][0] == "V1"
+    assert len(rows(out / "rows.csv")) == 61
+
+
+def test_reproduce_writes_and_resumes(server, tmp_path):
+    arguments = ["reproduce", "table2", "--quick", "--repetitions", 1, "--jobs", 1, "-o", tmp_path]
+    done = server.run(*arguments)
+    assert done.code == 0, done.err
+    before = (tmp_path / "table2" / "results.csv").read_bytes()
+    done = server.run(*arguments)
+    assert done.code == 0, done.err
+    assert (tmp_path / "table2" / "results.csv").read_bytes() == before
+    done = server.run("reproduce", "tabel2", "-o", tmp_path)
+    assert done.code == 2
+    assert "did you mean 'table2'" in done.err
+
+
+def test_the_command_as_installed(tmp_path, tables):
+    """Without the fork server: a fresh interpreter, a pipe, plain lines."""
+    done = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("mnarkmeans 0")
+    done = subprocess.run(
+        [*COMMAND, "fit", str(tables / "t.csv"), "-k", "2", "-o", "out"],
+        capture_output=True, text=True, cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "fitting ..." in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "rows are named by 'sample'" in done.stderr
+    assert "left out 'kind'" in done.stderr
+
+
+def test_without_its_extra_the_command_says_what_to_install():
+    code = "import sys; sys.modules['typer'] = None; from mnarkmeans.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert 'pip install "mnarkmeans[cli]"' in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_help_has_examples(server):
+    assert server.run("--help").code == 0
+    for verb in (
+        "fit",
+        "select",
+        "diagnose",
+        "predict",
+        "impute",
+        "compare",
+        "reproduce",
+        "report",
+    ):
+        done = server.run(verb, "--help")
+        assert done.code == 0
+        assert "Example:" in done.out
+    assert server.run().code == 2
