@@ -93,6 +93,7 @@ def plot_ratios(path: Path, timings: list[Timing]) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator
 
     others = [t for t in timings if t.rival != ours.NAME]
     jobs = list(dict.fromkeys(t.job for t in timings))
@@ -104,6 +105,7 @@ def plot_ratios(path: Path, timings: list[Timing]) -> None:
         axes.plot(*zip(*points, strict=True), markers[rival], label=rival, alpha=0.8)
     axes.axvline(1.0, color="0.5", lw=1)
     axes.set(xscale="log", xlabel="time of the rival / time of mnarkmeans")
+    _label_plainly(axes.xaxis, LogLocator(subs=(1, 2, 5)))
     axes.set_yticks(range(len(jobs)), jobs)
     axes.invert_yaxis()
     axes.grid(axis="x", alpha=0.3, which="both")
@@ -117,13 +119,39 @@ def plot_curves(path: Path, curves: list[Curve]) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
+    times = [t for curve in curves for t in curve.seconds]
+    few_decades = max(times) < 1000 * min(times)
     figure, panels = plt.subplots(1, len(curves), figsize=(3 * len(curves), 3), sharey=True,
                                   layout="constrained")  # fmt: skip
     for axes, curve in zip(panels, curves, strict=True):
         axes.loglog(curve.values, np.multiply(curve.seconds, 1e3), "o-")
         axes.set(xlabel=curve.size, title=f"slope {curve.slope:.2f}")
+        _label_plainly(axes.xaxis, FixedLocator(curve.values))
+        axes.xaxis.set_minor_locator(NullLocator())
+        _label_plainly(axes.yaxis, LogLocator(subs=(1, 2, 5) if few_decades else (1,)))
         axes.grid(alpha=0.3, which="both")
     panels[0].set_ylabel("ms per iteration")
     figure.savefig(path, dpi=150)
     plt.close(figure)
+
+
+def _label_plainly(axis, ticks) -> None:
+    """Labels such as 0.05, 20 and 1.6M at ``ticks`` only: those of minor ticks would overlap."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axis.set_major_locator(ticks)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def short_number(value: float) -> str:
+    """
+    >>> [short_number(x) for x in (0.05, 20, 200_000, 1_600_000)]
+    ['0.05', '20', '200k', '1.6M']
+    """
+    for unit, letter in ((1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:.3g}{letter}"
+    return f"{value:.3g}"
