@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mnarkmeans._extras import require
+
+HEADER_LENGTH = 24  # characters of a line in the header of a table
 
 
 def new_figure(rows: int, columns: int, *, width: float = 3.2, height: float = 2.6, **options: Any):
@@ -34,12 +39,30 @@ def draw_table(
     cells: list[list[str]], columns: list[str], rows: list[str], folder: Path, name: str
 ):
     """A table as a picture, in the paper's form."""
-    figure, axes = new_figure(1, 1, width=1.6 * (len(columns) + 1), height=0.34 * (len(rows) + 2))
+    save(table_figure(cells, columns, rows), folder, name)
+
+
+def table_figure(cells: list[list[str]], columns: list[str], rows: list[str]):
+    """A figure as large as the texts of the table need, long headers broken into lines."""
+    headers = [textwrap.fill(c, HEADER_LENGTH, break_long_words=False) for c in columns]
+    texts = [["", *headers], *([row, *line] for row, line in zip(rows, cells, strict=True))]
+    figure, axes = new_figure(1, 1)
     axes[0, 0].axis("off")
-    table = axes[0, 0].table(
-        cells, colLabels=columns, rowLabels=rows, loc="center", cellLoc="center"
-    )
+    table = axes[0, 0].table(texts, bbox=(0, 0, 1, 1), cellLoc="center")
     table.auto_set_font_size(False)
     table.set_fontsize(8)
-    table.scale(1, 1.3)
-    save(figure, folder, name)
+    widths, heights = np.zeros(len(texts[0])), np.zeros(len(texts))
+    for (i, j), cell in table.get_celld().items():
+        width, height = _inches(figure, cell.get_text())
+        widths[j], heights[i] = max(widths[j], width), max(heights[i], height)
+    for (i, j), cell in table.get_celld().items():
+        cell.set(width=widths[j], height=heights[i])  # the box scales them to the axes
+    table[0, 0].set_visible(False)
+    figure.set_size_inches(sum(widths), sum(heights))
+    return figure
+
+
+def _inches(figure: Any, text: Any) -> tuple[float, float]:
+    """Width and height that a cell needs for its text and some room around it."""
+    box = text.get_window_extent(figure.canvas.get_renderer())
+    return 1.1 * box.width / figure.dpi + 0.25, box.height / figure.dpi + 0.15
