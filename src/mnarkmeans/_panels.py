@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 
 from . import _simd as simd
+from . import _simd_tiles as tiled
 from ._simd import LANES
 from ._simd_rows import read_columns, write_columns, write_values
 
@@ -253,30 +254,30 @@ def _compile_tile(width):
         following, asked, best, second, winner,
     ):  # fmt: skip
         """Returns (best, second, winner) with the tile's centres, whose table is at `place`."""
-        scores = simd.splat_each(first_scores, start_score, width, LANES)
+        scores = tiled.splat_each(first_scores, start_score, width, LANES)
         for start in range(0, p, RUN):
-            part = simd.zeros_each(values, width, LANES)
-            gaps = simd.zeros_each(values, width, LANES)
+            part = tiled.zeros_each(values, width, LANES)
+            gaps = tiled.zeros_each(values, width, LANES)
             stop = min(start + RUN, p)
             if complete:
                 for j in range(start, stop):
                     _ask(ahead, places, following, asked + j)
                     x = simd.load(values, j * LANES, LANES)
-                    part = simd.accumulate(part, x, table, place + 2 * width * j)
+                    part = tiled.accumulate(part, x, table, place + 2 * width * j)
             else:
                 for j in range(start, stop):
                     _ask(ahead, places, following, asked + j)
                     x = simd.load(values, j * LANES, LANES)
                     mask = simd.load(masks, j * LANES, LANES)
-                    part = simd.accumulate(part, x, table, place + 2 * width * j)
+                    part = tiled.accumulate(part, x, table, place + 2 * width * j)
                     if width == NARROW:  # sums of their own: there are too few to hide latency
-                        gaps = simd.accumulate(gaps, mask, table, place + 2 * width * j + width)
+                        gaps = tiled.accumulate(gaps, mask, table, place + 2 * width * j + width)
                     else:
-                        part = simd.accumulate(part, mask, table, place + 2 * width * j + width)
+                        part = tiled.accumulate(part, mask, table, place + 2 * width * j + width)
                 if width == NARROW:
-                    part = simd.add_each(part, gaps)
-            scores = simd.add_each(scores, part)
-        return simd.keep_two_smallest(scores, label, best, second, winner)
+                    part = tiled.add_each(part, gaps)
+            scores = tiled.add_each(scores, part)
+        return tiled.keep_two_smallest(scores, label, best, second, winner)
 
     return compare_tile
 
@@ -311,7 +312,7 @@ def label_panels(X, missing, rows, count, shift, tiles, panel, k, nearest, gaps)
         start_score = n_scores if complete else 0
         place, asked = 0, 0
         square = simd.load(squares, 0, LANES)
-        bound = simd.rounding(square, np.float32(tiles.norm), np.float32(tiles.fixed))
+        bound = tiled.rounding(square, np.float32(tiles.norm), np.float32(tiles.fixed))
         for group in range(groups):
             best = second = simd.splat(INFINITY, LANES)
             winner = simd.splat(np.int32(0), LANES)
@@ -336,8 +337,8 @@ def label_panels(X, missing, rows, count, shift, tiles, panel, k, nearest, gaps)
                 asked += p
             simd.store(nearest, group * room + e, winner)
             if gaps.shape[0] > 0:
-                simd.store(gaps, e, simd.gap_between(best, second, bound, square, slack))
-            close = simd.lanes_not_above(second, best, bound)
+                simd.store(gaps, e, tiled.gap_between(best, second, bound, square, slack))
+            close = tiled.lanes_not_above(second, best, bound)
             if close != 0 and k > 1:
                 for r in range(min(LANES, count - e)):
                     if (close >> np.uint64(r)) & np.uint64(1):
@@ -393,8 +394,8 @@ def score_filled(X, missing, start, stop, shift, table, const, places, values, s
             places[e] = X.ctypes.data + min(row + e, stop - 1) * X.strides[0]
         _fill_values(X, missing, places, 0, shift, values)
         for t in range(0, const.shape[0], WIDE):
-            sums = simd.splat_each(const, t, WIDE, HALF)
+            sums = tiled.splat_each(const, t, WIDE, HALF)
             for j in range(p):
                 x = simd.load(values, j * HALF, HALF)
-                sums = simd.accumulate(sums, x, table, (t * p) + j * WIDE)
-            simd.store_each(sums, scores, t * SCORED + row - start, SCORED)
+                sums = tiled.accumulate(sums, x, table, (t * p) + j * WIDE)
+            tiled.store_each(sums, scores, t * SCORED + row - start, SCORED)
