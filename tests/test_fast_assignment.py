@@ -21,7 +21,7 @@ def both(X, centers, lam, shift, reference=0.0, missing=np.nan):
     rows = np.arange(len(X))
     kernels.assign_by_rows(block, rows, len(X), tables, k, plain)
     kernels.assign_block(block, 0, tables, k, fast)
-    tiles = panels.make_tiles(tables.A, tables.B, tables.const, k)
+    tiles = panels.make_tiles(tables, k)
     panel = panels.make_panel(p)
     nearest, gaps = np.empty((groups, panels.MOST_ROWS), np.int32), np.empty(0, np.float32)
     for part in np.split(rows, rows[:: panels.MOST_ROWS])[1:]:

@@ -72,7 +72,7 @@ def _prepare(block, tables, k):
 
         def dense(block, tables, k):
             p = tables.shift.shape[0]
-            tiles = panels.make_tiles(tables.A, tables.B, tables.const, k)
+            tiles = panels.make_tiles(tables, k)
             trusted = np.array([p <= panels.MOST_FEATURES])
             return tiles, panels.make_panel(p), trusted
 

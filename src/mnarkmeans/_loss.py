@@ -63,6 +63,7 @@ class Tables(NamedTuple):
     A: np.ndarray  # (T, p), or (p, T) for CSR
     B: np.ndarray  # (T, p), or q (T,) for CSR
     const: np.ndarray  # (T,)
+    filling: np.ndarray  # (p,) c where every lam is 1: gaps then count as c observed; else empty
 
 
 @njit(**VECTORISED)
@@ -82,7 +83,8 @@ def dense_tables(shift, centers, lam, c):
                 B[t, j] = m * m - pull
                 total += pull
             const[t] = total
-    return Tables(shift, A, B, const)
+    filling = c if np.all(lam == 1.0) else np.empty(0)
+    return Tables(shift, A, B, const, filling)
 
 
 @njit(nogil=True, cache=True)
@@ -101,7 +103,7 @@ def csr_tables(shift, centers, lam):
                 total += m * m
             q[t] = (1.0 - lam[g]) / 4.0
             const[t] = lam[g] * total
-    return Tables(shift, A, q, const)
+    return Tables(shift, A, q, const, np.empty(0))
 
 
 @njit(**VECTORISED)

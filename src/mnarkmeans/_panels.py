@@ -6,6 +6,8 @@ A *panel* holds a few rows transposed, in float32: ``values[j]`` (0 in gaps) and
 0) with one row per lane. A *tile* of five or three centres then costs two multiply-adds per centre
 and feature for all rows of the panel together, and the smallest and second smallest score are found
 lane by lane. Where k is no sum of fives and threes, a centre of infinite score fills the last tile.
+Rows without gaps need no masks, which is half the work; nor do any where lam is 1: there a gap
+counts as the reference observed, and is filled with it.
 
 Rounding to float32 moves a score by no more than a bound that is computed along with it. A row
 whose two smallest scores lie closer than the bounds allow is labelled UNSURE, and the caller
@@ -22,7 +24,7 @@ from numba import njit
 from . import _simd as simd
 from . import _simd_tiles as tiled
 from ._simd import LANES
-from ._simd_rows import read_columns, write_columns, write_values
+from ._simd_rows import read_columns, write_columns, write_filled, write_values
 
 UNSURE = -1
 WIDE, NARROW = 5, 3  # centres of the two kinds of tiles
@@ -42,6 +44,7 @@ class Tiles(NamedTuple):
 
     table: np.ndarray  # for every tile and feature: the A's of the tile's centres, then their B's
     first_scores: np.ndarray  # per centre in the same order: const, then const + sum_j B
+    filling: np.ndarray  # (p,) what gaps are filled with instead of being masked; or empty
     norm: float  # the two scores of a row are apart for certain when further than
     fixed: float  # norm |x'| + fixed
 
@@ -72,8 +75,9 @@ def count_tiles(k):
 
 
 @njit(nogil=True, cache=True)
-def make_tiles(A, B, const, k):
+def make_tiles(tables, k):
     """Tiles of T = R k centres: R starts of k consecutive centres each."""
+    A, B, const = tables.A, tables.B, tables.const
     T, p = A.shape
     wide, narrow = count_tiles(k)
     padded = WIDE * wide + NARROW * narrow
@@ -97,7 +101,7 @@ def make_tiles(A, B, const, k):
             label += width
             place += 2 * width * p
     norm, fixed = _bound_rounding(A, B, const)
-    return Tiles(table, first_scores, norm, fixed)
+    return Tiles(table, first_scores, tables.filling, norm, fixed)
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc"})
@@ -161,11 +165,14 @@ def locate(X, rows, count, places):
         places[e] = base + min(rows[count - 1] + 1 + e - count, last) * stride
 
 
-def _compile_fill(coded):
-    """The filling of a panel, for tables with a code for gaps beside NaN or without."""
+def _compile_fill(coded, filled):
+    """The filling of a panel, for tables with a code for gaps beside NaN or without.
+
+    `filled`: gaps take the numbers of ``filling``, and there are no masks.
+    """
 
     @njit(nogil=True)
-    def fill(X, missing, places, first, shift, values, masks, squares):
+    def fill(X, missing, places, first, shift, filling, values, masks, squares):
         p = X.shape[1]
         complete = True
         for r in range(0, LANES, FILLED):
@@ -175,7 +182,12 @@ def _compile_fill(coded):
                 columns = read_columns(
                     X, places, first + r, j, 8, shift, missing, coded, FILLED, values
                 )
-                square, seen = write_columns(columns, values, masks, j * LANES + r, 0, square, seen)
+                if filled:
+                    square = write_filled(columns, values, j * LANES + r, 0, square, filling, j)
+                else:
+                    square, seen = write_columns(
+                        columns, values, masks, j * LANES + r, 0, square, seen
+                    )
                 j += 8
             # What is left: blocks of four, the last one over columns done before if need be.
             while p > j and p >= 4:
@@ -183,15 +195,25 @@ def _compile_fill(coded):
                 columns = read_columns(
                     X, places, first + r, place, 4, shift, missing, coded, FILLED, values
                 )
-                square, seen = write_columns(
-                    columns, values, masks, place * LANES + r, j - place, square, seen
-                )
+                if filled:
+                    square = write_filled(
+                        columns, values, place * LANES + r, j - place, square, filling, place
+                    )
+                else:
+                    square, seen = write_columns(
+                        columns, values, masks, place * LANES + r, j - place, square, seen
+                    )
                 j = place + 4
             while p > j:
                 columns = read_columns(
                     X, places, first + r, j, 1, shift, missing, coded, FILLED, values
                 )
-                square, seen = write_columns(columns, values, masks, j * LANES + r, 0, square, seen)
+                if filled:
+                    square = write_filled(columns, values, j * LANES + r, 0, square, filling, j)
+                else:
+                    square, seen = write_columns(
+                        columns, values, masks, j * LANES + r, 0, square, seen
+                    )
                 j += 1
             simd.store(squares, r, square)
             complete = simd.all_lanes_one(seen) and complete
@@ -200,18 +222,26 @@ def _compile_fill(coded):
     return fill
 
 
-_fill_coded, _fill_plain = _compile_fill(True), _compile_fill(False)
+_mask_coded, _mask_plain = _compile_fill(True, False), _compile_fill(False, False)
+_fill_coded, _fill_plain = _compile_fill(True, True), _compile_fill(False, True)
 
 
 @njit(nogil=True)
-def fill_panel(X, missing, places, first, shift, values, masks, squares):
+def fill_panel(X, missing, places, first, shift, filling, values, masks, squares):
     """OUT values, masks, squares of the rows at places[first], places[first + 1], ...
 
-    Returns whether nothing was missing.
+    Returns whether the rows have no gaps, or none that were not filled.
     """
-    if missing == missing:
-        return _fill_coded(X, missing, places, first, shift, values, masks, squares)
-    return _fill_plain(X, missing, places, first, shift, values, masks, squares)
+    coded, filled = missing == missing, filling.shape[0] > 0
+    rows = (X, missing, places, first, shift)
+    panel = (values, masks, squares)
+    if coded and filled:
+        return _fill_coded(*rows, filling, *panel)
+    if coded:
+        return _mask_coded(*rows, filling, *panel)
+    if filled:
+        return _fill_plain(*rows, filling, *panel)
+    return _mask_plain(*rows, filling, *panel)
 
 
 # --- tiles ------------------------------------------------------------------------------------
@@ -308,7 +338,7 @@ def label_panels(X, missing, rows, count, shift, tiles, panel, k, nearest, gaps)
     room = nearest.shape[1]
     unsure = 0
     for e in range(0, count, LANES):
-        complete = fill_panel(X, missing, places, e, shift, values, masks, squares)
+        complete = fill_panel(X, missing, places, e, shift, tiles.filling, values, masks, squares)
         start_score = n_scores if complete else 0
         place, asked = 0, 0
         square = simd.load(squares, 0, LANES)

@@ -170,6 +170,32 @@ def write_columns(typingctx, columns, values, masks, index, skip, square, seen):
     return result(*args), codegen
 
 
+@intrinsic
+def write_filled(typingctx, columns, values, index, skip, square, filling, column):
+    """As ``write_columns``, with `filling[column + c]` in the gaps instead of masks.
+
+    Returns only the squares.
+    """
+
+    def codegen(context, builder, signature, args):
+        columns, values, index, skip, square, filling, column = args
+        zero = _constant(square.type, 0.0)
+        for c, marked in enumerate(_unpack(builder, columns, len(signature.args[0]))):
+            place = builder.add(column, column.type(c))
+            place = _address(context, builder, signature.args[5], filling, place)
+            number = builder.fptrunc(builder.load(place), square.type.element)
+            observed = builder.fcmp_ordered("ord", marked, marked)
+            value = builder.select(observed, marked, _splat(builder, number, square.type))
+            target = builder.add(index, index.type(c * LANES))
+            _store(builder, value, _address(context, builder, signature.args[1], values, target))
+            fresh = builder.icmp_signed("<=", skip, skip.type(c))
+            value = builder.select(fresh, value, zero)
+            square = _muladd(builder, value, value, square)
+        return square
+
+    return square(columns, values, types.intp, types.intp, square, filling, types.intp), codegen
+
+
 @intrinsic(prefer_literal=True)
 def write_values(typingctx, columns, values, index, lanes):
     """Store NaN-marked columns with 0 in the gaps; column c goes to `index + c * lanes`."""
