@@ -120,37 +120,41 @@ def _score_row(block, i, tables, x0, mask, scores):
         return csr
 
 
-# Rows are taken in vectors of eight entries, then four, then one. These functions get pointers:
+# Rows are taken in vectors of eight entries and one with the rest. These functions get pointers:
 # to hand over an array costs as much as a short row does.
+ENTRIES = 8
 
 
-def _compile_add(lanes):
-    """Adds the entries j, j + 1, ... of a row to sums, as long as there are so many left."""
+def _compile_add(part):
+    """Adds ENTRIES entries of a row from j on to sums, or if `part` the `count` that are left."""
 
     @njit(nogil=True)
-    def add(values, missing, j, p, w, shift, sums, counts):
-        weight, square = simd.splat(w, lanes), simd.splat(0.0, lanes)
-        while p - j >= lanes:
-            x, mask = read_entries(values, j, missing, lanes)
-            x = simd.sub(x, simd.mul(mask, simd.load(shift, j, lanes)))
-            simd.store(sums, j, simd.muladd(weight, x, simd.load(sums, j, lanes)))
-            simd.store(counts, j, simd.muladd(weight, mask, simd.load(counts, j, lanes)))
-            square = simd.muladd(x, x, square)
-            j += lanes
-        return j, simd.total(square)
+    def add(values, missing, j, count, weight, shift, sums, counts, square):
+        x, seen = read_entries(values, j, count, part, missing, ENTRIES)
+        x = simd.sub(x, simd.load_first(shift, j, count, part, ENTRIES))
+        x = simd.where(seen, x, simd.splat(0.0, ENTRIES))
+        total = simd.load_first(sums, j, count, part, ENTRIES)
+        simd.store_first(sums, j, count, part, simd.muladd(weight, x, total))
+        total = simd.load_first(counts, j, count, part, ENTRIES)
+        total = simd.where(seen, simd.add(total, weight), total)
+        simd.store_first(counts, j, count, part, total)
+        return simd.muladd(x, x, square)
 
     return add
 
 
-_add8, _add4, _add1 = _compile_add(8), _compile_add(4), _compile_add(1)
+_add_whole, _add_part = _compile_add(False), _compile_add(True)
 
 
 @njit(nogil=True)
 def _add(values, missing, p, w, shift, sums, counts):
-    j, eights = _add8(values, missing, 0, p, w, shift, sums, counts)
-    j, fours = _add4(values, missing, j, p, w, shift, sums, counts)
-    j, ones = _add1(values, missing, j, p, w, shift, sums, counts)
-    return w * (eights + fours + ones)
+    weight, square = simd.splat(w, ENTRIES), simd.splat(0.0, ENTRIES)
+    rest = p % ENTRIES
+    for j in range(0, p - rest, ENTRIES):
+        square = _add_whole(values, missing, j, ENTRIES, weight, shift, sums, counts, square)
+    if rest > 0:
+        square = _add_part(values, missing, p - rest, rest, weight, shift, sums, counts, square)
+    return w * simd.total(square)
 
 
 def add_row(block, i, w, shift, r, cluster, sums, counts):
@@ -189,35 +193,33 @@ def _add_row(block, i, w, shift, r, cluster, sums, counts):
         return csr
 
 
-def _compile_cost(lanes):
-    """(next j, observed part, missing part) of the loss of the entries j, j + 1, ... of a row."""
+def _compile_cost(part):
+    """Adds (observed part, missing part) of the loss of ENTRIES entries of a row, as ``_add``."""
 
     @njit(nogil=True)
-    def cost(values, missing, j, p, center, reference):
-        near, gaps = simd.splat(0.0, lanes), simd.splat(0.0, lanes)
-        while p - j >= lanes:
-            x, mask = read_entries(values, j, missing, lanes)
-            m = simd.load(center, j, lanes)
-            difference = simd.sub(x, simd.mul(mask, m))
-            pull = simd.sub(m, simd.load(reference, j, lanes))
-            pull = simd.sub(pull, simd.mul(mask, pull))
-            near = simd.muladd(difference, difference, near)
-            gaps = simd.muladd(pull, pull, gaps)
-            j += lanes
-        return j, simd.total(near), simd.total(gaps)
+    def cost(values, missing, j, count, center, reference, near, gaps):
+        x, seen = read_entries(values, j, count, part, missing, ENTRIES)
+        m, zero = simd.load_first(center, j, count, part, ENTRIES), simd.splat(0.0, ENTRIES)
+        difference = simd.where(seen, simd.sub(x, m), zero)
+        pull = simd.sub(m, simd.load_first(reference, j, count, part, ENTRIES))
+        pull = simd.where(seen, zero, pull)
+        return simd.muladd(difference, difference, near), simd.muladd(pull, pull, gaps)
 
     return cost
 
 
-_cost8, _cost4, _cost1 = _compile_cost(8), _compile_cost(4), _compile_cost(1)
+_cost_whole, _cost_part = _compile_cost(False), _compile_cost(True)
 
 
 @njit(nogil=True)
 def _cost(values, missing, p, center, lam, reference):
-    j, near8, gaps8 = _cost8(values, missing, 0, p, center, reference)
-    j, near4, gaps4 = _cost4(values, missing, j, p, center, reference)
-    j, near1, gaps1 = _cost1(values, missing, j, p, center, reference)
-    return near8 + near4 + near1 + lam * (gaps8 + gaps4 + gaps1)
+    near, gaps = simd.splat(0.0, ENTRIES), simd.splat(0.0, ENTRIES)
+    rest = p % ENTRIES
+    for j in range(0, p - rest, ENTRIES):
+        near, gaps = _cost_whole(values, missing, j, ENTRIES, center, reference, near, gaps)
+    if rest > 0:
+        near, gaps = _cost_part(values, missing, p - rest, rest, center, reference, near, gaps)
+    return simd.total(simd.muladd(simd.splat(lam, ENTRIES), gaps, near))
 
 
 def row_cost(block, i, centers, t, lam, reference, pull):

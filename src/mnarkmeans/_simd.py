@@ -132,6 +132,59 @@ def store(typingctx, array, index, vector):
     return types.void(array, types.intp, vector), codegen
 
 
+def _first(builder, count, lanes):
+    """The mask of a vector's first `count` lanes."""
+    numbers = ir.VectorType(ir.IntType(64), lanes)
+    places = ir.Constant(numbers, list(range(lanes)))
+    return builder.icmp_signed("<", places, _splat(builder, count, numbers))
+
+
+def _load_first(builder, pointer, count, rest):
+    """`count` numbers from the pointer on, then the lanes of `rest`: nothing beyond is touched."""
+    vector, mask = rest.type, _first(builder, count, rest.type.count)
+    pointer, align = builder.bitcast(pointer, vector.as_pointer()), ir.IntType(32)
+    signature = ir.FunctionType(vector, [pointer.type, align, mask.type, vector])
+    name = f"llvm.masked.load.{_mangled(vector)}.p0"
+    function = cgutils.get_or_insert_function(builder.module, signature, name)
+    return builder.call(function, (pointer, align(_bytes(vector.element)), mask, rest))
+
+
+@intrinsic(prefer_literal=True)
+def load_first(typingctx, array, index, count, part, lanes):
+    """Lanes array[index : index + count], then zeros; all lanes unless `part`."""
+    result = Vector(array.dtype, lanes.literal_value)
+
+    def codegen(context, builder, signature, args):
+        pointer = _address(context, builder, signature.args[0], args[0], args[1])
+        vector = context.get_value_type(result)
+        if not part.literal_value:
+            return _load(builder, pointer, vector)
+        return _load_first(builder, pointer, args[2], _constant(vector, 0.0))
+
+    return result(array, types.intp, types.intp, part, lanes), codegen
+
+
+@intrinsic(prefer_literal=True)
+def store_first(typingctx, array, index, count, part, vector):
+    """array[index : index + count] = the first lanes of a vector; all lanes unless `part`."""
+
+    def codegen(context, builder, signature, args):
+        array, index, count, _, vector = args
+        pointer = _address(context, builder, signature.args[0], array, index)
+        if not part.literal_value:
+            _store(builder, vector, pointer)
+            return context.get_dummy_value()
+        pointer, align = builder.bitcast(pointer, vector.type.as_pointer()), ir.IntType(32)
+        mask = _first(builder, count, vector.type.count)
+        parts = (vector, pointer, align(_bytes(vector.type.element)), mask)
+        kind = ir.FunctionType(ir.VoidType(), [value.type for value in parts])
+        name = f"llvm.masked.store.{_mangled(vector.type)}.p0"
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, name), parts)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp, part, vector), codegen
+
+
 @intrinsic(prefer_literal=True)
 def splat(typingctx, scalar, lanes):
     """The same number in every lane."""
@@ -185,16 +238,45 @@ def mul(typingctx, a, b):
 
 
 @intrinsic
-def lower(typingctx, least, a, mask):
-    """The smaller of least and a where the mask is not 0, least elsewhere."""
+def below(typingctx, a, b):
+    """Whether a < b, lane by lane."""
+    result = Vector(types.boolean, a.lanes)
 
     def codegen(context, builder, signature, args):
-        least, a, mask = args
-        counts = builder.fcmp_ordered("!=", mask, _constant(mask.type, 0.0))
-        less = builder.and_(builder.fcmp_ordered("<", a, least), counts)
-        return builder.select(less, a, least)
+        return builder.fcmp_ordered("<", *args)
 
-    return least(least, a, mask), codegen
+    return result(a, b), codegen
+
+
+@intrinsic
+def both(typingctx, a, b):
+    """Whether a and b, lane by lane."""
+
+    def codegen(context, builder, signature, args):
+        return builder.and_(*args)
+
+    return a(a, b), codegen
+
+
+@intrinsic
+def where(typingctx, condition, a, b):
+    """a where the condition holds, b elsewhere."""
+
+    def codegen(context, builder, signature, args):
+        return builder.select(*args)
+
+    return a(condition, a, b), codegen
+
+
+@intrinsic
+def count(typingctx, condition):
+    """The number of lanes in which a condition holds."""
+
+    def codegen(context, builder, signature, args):
+        bits = builder.bitcast(args[0], ir.IntType(args[0].type.count))
+        return builder.ctpop(builder.zext(bits, ir.IntType(64)))
+
+    return types.int64(condition), codegen
 
 
 @intrinsic

@@ -19,6 +19,7 @@ from ._simd import (
     _constant,
     _convert,
     _load,
+    _load_first,
     _muladd,
     _splat,
     _store,
@@ -245,26 +246,28 @@ def pointer(typingctx, array, index):
 
 
 @intrinsic(prefer_literal=True)
-def read_entries(typingctx, values, index, missing, lanes):
-    """(values, mask) of the entries values[index], values[index + 1], ... in float64.
+def read_entries(typingctx, values, index, count, part, missing, lanes):
+    """(values, seen) of the entries values[index], values[index + 1], ... in float64.
 
-    Values are 0 in the gaps, the mask is 1 where observed and 0 in the gaps.
+    Values are anything where not seen. If `part`, only `count` entries are read and the others are
+    gaps.
     """
     vector = Vector(types.float64, lanes.literal_value)
-    result = types.UniTuple(vector, 2)
+    result = types.Tuple((vector, Vector(types.boolean, lanes.literal_value)))
 
     def codegen(context, builder, signature, args):
-        values, index, missing, _ = args
+        values, index, count, _, missing, _ = args
         doubles = context.get_value_type(vector)
         read = ir.VectorType(context.get_value_type(signature.args[0].dtype), doubles.count)
-        numbers = _load(builder, builder.gep(values, [index]), read)
+        place = builder.gep(values, [index])
+        if part.literal_value:
+            numbers = _load_first(builder, place, count, _constant(read, float("nan")))
+        else:
+            numbers = _load(builder, place, read)
         numbers = _convert(builder, numbers, ir.DoubleType())
         is_number = builder.fcmp_ordered("ord", numbers, numbers)
-        is_code = builder.fcmp_ordered("==", numbers, _splat(builder, missing, doubles))
-        seen = builder.and_(is_number, builder.not_(is_code))
-        zero = _constant(doubles, 0.0)
-        numbers = builder.select(seen, numbers, zero)
-        mask = builder.select(seen, _constant(doubles, 1.0), zero)
-        return context.make_tuple(builder, result, [numbers, mask])
+        no_code = builder.fcmp_unordered("!=", numbers, _splat(builder, missing, doubles))
+        return context.make_tuple(builder, result, [numbers, builder.and_(is_number, no_code)])
 
-    return result(values, types.intp, types.float64, lanes), codegen
+    args = (values, types.intp, types.intp, part, types.float64, lanes)
+    return result(*args), codegen

@@ -12,43 +12,49 @@ from numba.extending import intrinsic, overload
 from . import _simd as simd
 from ._kernels import row_key
 from ._panels import CACHE_LINE
-from ._rows import is_csr, is_dense, n_rows
+from ._rows import ENTRIES, is_csr, is_dense, n_rows
 from ._simd_rows import pointer, pointers, read_entries
 
 ROWS_AHEAD = 16  # asked for before they are needed: a third less time than without
 
 
-def _compile_look(lanes):
-    """Surveys the entries j, j + 1, ... of a row, as long as there are so many left."""
+def _compile_look(part):
+    """Surveys ENTRIES entries of a row from j on; `part`: only the `count` that are left."""
 
     @njit(nogil=True)
-    def look(values, missing, j, p, w, counts, sums, least):
-        weight, seen = simd.splat(w, lanes), simd.splat(0.0, lanes)
-        zero = finite = simd.splat(0.0, lanes)
-        while p - j >= lanes:
-            x, mask = read_entries(values, j, missing, lanes)
-            seen = simd.add(seen, mask)
-            finite = simd.muladd(x, zero, finite)  # an infinite value leaves NaN
-            simd.store(sums, j, simd.muladd(weight, x, simd.load(sums, j, lanes)))
-            simd.store(counts, j, simd.muladd(weight, mask, simd.load(counts, j, lanes)))
-            if w > 0.0:
-                simd.store(least, j, simd.lower(simd.load(least, j, lanes), x, mask))
-            j += lanes
-        return j, simd.total(seen), simd.total(finite)
+    def look(values, missing, j, count, w, counts, sums, least, finite):
+        x, seen = read_entries(values, j, count, part, missing, ENTRIES)
+        weight, zero = simd.splat(w, ENTRIES), simd.splat(0.0, ENTRIES)
+        x = simd.where(seen, x, zero)
+        total = simd.load_first(sums, j, count, part, ENTRIES)
+        simd.store_first(sums, j, count, part, simd.muladd(weight, x, total))
+        total = simd.load_first(counts, j, count, part, ENTRIES)
+        total = simd.where(seen, simd.add(total, weight), total)
+        simd.store_first(counts, j, count, part, total)
+        if w > 0.0:
+            smallest = simd.load_first(least, j, count, part, ENTRIES)
+            lower = simd.both(seen, simd.below(x, smallest))
+            simd.store_first(least, j, count, part, simd.where(lower, x, smallest))
+        return simd.count(seen), simd.muladd(x, zero, finite)  # an infinite value leaves NaN
 
     return look
 
 
-_look8, _look4, _look1 = _compile_look(8), _compile_look(4), _compile_look(1)
+_look_whole, _look_part = _compile_look(False), _compile_look(True)
 
 
 @njit(nogil=True)
 def _look(values, missing, p, w, counts, sums, least):
     """(observed entries of a row, 0 or NaN if one is infinite)."""
-    j, seen8, finite8 = _look8(values, missing, 0, p, w, counts, sums, least)
-    j, seen4, finite4 = _look4(values, missing, j, p, w, counts, sums, least)
-    j, seen1, finite1 = _look1(values, missing, j, p, w, counts, sums, least)
-    return seen8 + seen4 + seen1, finite8 + finite4 + finite1
+    entries, finite = 0, simd.splat(0.0, ENTRIES)
+    rest = p % ENTRIES
+    for j in range(0, p - rest, ENTRIES):
+        seen, finite = _look_whole(values, missing, j, ENTRIES, w, counts, sums, least, finite)
+        entries += seen
+    if rest > 0:
+        seen, finite = _look_part(values, missing, p - rest, rest, w, counts, sums, least, finite)
+        entries += seen
+    return entries, simd.total(finite)
 
 
 def survey_block(block, weights, counts, sums, least, seen):
@@ -71,7 +77,7 @@ def _survey_block(block, weights, counts, sums, least, seen):
                     pointer(values, i * p), missing, p, weights[i], pointer(counts, 0),
                     pointer(sums, 0), pointer(least, 0),
                 )  # fmt: skip
-                seen[i] = np.int64(entries)
+                seen[i] = entries
                 if finite != finite and infinite < 0:
                     infinite = i
             return infinite
