@@ -14,7 +14,7 @@ from numba.extending import overload
 from . import _csr_lanes as csr_lanes
 from . import _panels as panels
 from ._panels import MOST_ROWS
-from ._rows import add_row, is_csr, is_dense, load_row, n_rows, row_cost, score_row
+from ._rows import add_row, ask_ahead, is_csr, is_dense, load_row, n_rows, row_cost, score_row
 
 MOST_UNSURE = 0.1  # above this share of unsure labels the plain assignment is the faster one
 MOSTLY = 0.75  # when more rows than this share of a stretch are wanted, all are taken
@@ -256,18 +256,29 @@ def costs(block, labels, centers, lam, reference, out):
 
 
 @njit(nogil=True, cache=True)
-def assign_and_cost(block, tables, centers, lam, reference, labels, out):
-    """OUT labels (b,) as ``assign_block``, out (b,) as ``costs``: the rows are read once."""
+def assign_and_cost(block, tables, centers, lam, reference, labels, out, expiry, drop):
+    """OUT labels (b,) as ``assign_block``, out (b,) as ``costs``: the rows are read once.
+
+    IN  labels, expiry (b,), drop (k,): what is known before (see ``_bounds``); expiry may be empty
+    """
     k = centers.shape[0]
     pulls = _pulls(centers, reference)
     prepared = prepare(block, tables, k)
     rows, gaps = np.empty(MOST_ROWS, np.int64), np.empty(0, np.float32)
     nearest = np.empty((1, MOST_ROWS), np.int32)
     for start in range(0, n_rows(block), MOST_ROWS):
-        count = _consecutive(start, min(start + MOST_ROWS, n_rows(block)), rows)
-        assign(block, rows, count, tables, prepared, k, nearest, gaps)
-        for i in range(start, start + count):
-            t = labels[i] = nearest[0, i - start]
+        stop = min(start + MOST_ROWS, n_rows(block))
+        if expiry.shape[0] > 0:
+            count = _wakeful(start, stop, labels, expiry, drop, rows)
+        else:
+            count = _consecutive(start, stop, rows)
+        if count > 0:
+            assign(block, rows, count, tables, prepared, k, nearest, gaps)
+        for e in range(count):
+            labels[rows[e]] = nearest[0, e]
+        for i in range(start, stop):
+            ask_ahead(block, i)
+            t = labels[i]
             out[i] = row_cost(block, i, centers, t, lam, reference, pulls[t])
 
 

@@ -23,14 +23,13 @@ from numba import njit
 
 from . import _simd as simd
 from . import _simd_tiles as tiled
-from ._simd import LANES
+from ._simd import CACHE_LINE, LANES
 from ._simd_rows import read_columns, write_columns, write_filled, write_values
 
 UNSURE = -1
 WIDE, NARROW = 5, 3  # centres of the two kinds of tiles
 MOST_FEATURES = 1 << 16  # beyond, rounding of the bound itself would have to be bounded
 RUN = 64  # features summed up before they are added to the score: keeps the bound small
-CACHE_LINE = 64
 SINGLE_UNIT = 2.0**-24  # largest relative error of rounding to float32
 SINGLE_TINY = 2.0**-126  # below this float32 rounds by an absolute amount
 INFINITY = np.float32(np.inf)
@@ -44,7 +43,7 @@ class Tiles(NamedTuple):
 
     table: np.ndarray  # for every tile and feature: the A's of the tile's centres, then their B's
     first_scores: np.ndarray  # per centre in the same order: const, then const + sum_j B
-    filling: np.ndarray  # (p,) what gaps are filled with instead of being masked; or empty
+    filling: np.ndarray  # what gaps are filled with instead of being masked, in blocks; or empty
     norm: float  # the two scores of a row are apart for certain when further than
     fixed: float  # norm |x'| + fixed
 
@@ -53,8 +52,8 @@ class Panel(NamedTuple):
     """A few rows, one per lane."""
 
     places: np.ndarray  # memory addresses of the rows to come
-    values: np.ndarray  # (p * LANES,) x', 0 in gaps
-    masks: np.ndarray  # (p * LANES,) 1 observed, 0 gap
+    values: np.ndarray  # (p * LANES,) x', 0 in gaps; and room for the rest of a block
+    masks: np.ndarray  # the same, 1 observed, 0 gap
     squares: np.ndarray  # (LANES,) |x'|^2
 
 
@@ -100,8 +99,11 @@ def make_tiles(tables, k):
                 first_scores[n_scores + group * padded + label + c] = total
             label += width
             place += 2 * width * p
+    filling = np.zeros(whole_blocks(tables.filling.shape[0]), np.float32)
+    for j in range(tables.filling.shape[0]):
+        filling[j] = tables.filling[j]
     norm, fixed = _bound_rounding(A, B, const)
-    return Tiles(table, first_scores, tables.filling, norm, fixed)
+    return Tiles(table, first_scores, filling, norm, fixed)
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc"})
@@ -142,11 +144,17 @@ def on_cache_line(count, dtype):
 
 
 @njit(nogil=True, cache=True)
+def whole_blocks(p):
+    """p rounded up to blocks of eight columns, which is how rows are taken into a panel."""
+    return -(-p // 8) * 8
+
+
+@njit(nogil=True, cache=True)
 def make_panel(p):
     return Panel(
         np.empty(MOST_ROWS + 2 * LANES, np.int64),
-        on_cache_line(p * LANES, np.float32),
-        on_cache_line(p * LANES, np.float32),
+        on_cache_line(whole_blocks(p) * LANES, np.float32),
+        on_cache_line(whole_blocks(p) * LANES, np.float32),
         on_cache_line(LANES, np.float32),
     )
 
@@ -165,56 +173,99 @@ def locate(X, rows, count, places):
         places[e] = base + min(rows[count - 1] + 1 + e - count, last) * stride
 
 
-def _compile_fill(coded, filled):
-    """The filling of a panel, for tables with a code for gaps beside NaN or without.
+# What the next panel will read is asked for bit by bit, while this one is filled and compared.
 
-    `filled`: gaps take the numbers of ``filling``, and there are no masks.
+
+class Ahead(NamedTuple):
+    """Requests for the rows of the next panel, one per step of the work until all are made."""
+
+    requests: int
+    span: int  # bytes of a request
+    start: int  # address of the first row if one follows the other, 0 if they are scattered
+
+
+@njit(nogil=True)
+def plan_ahead(places, first, row_bytes, steps):
+    """Requests that cover the LANES rows from places[first] on in so many steps."""
+    start, span = places[first], CACHE_LINE
+    if places[first + LANES - 1] - start == (LANES - 1) * row_bytes:
+        size = LANES * row_bytes
+        while size > steps * span:
+            span += CACHE_LINE
+        return Ahead(-(-size // span), span, start)
+    while span < row_bytes and LANES * -(-row_bytes // span) > steps:
+        span += CACHE_LINE
+    return Ahead(LANES * -(-row_bytes // span), span, 0)
+
+
+@njit(nogil=True)
+def _ask(ahead, places, first, number):
+    """Request ``number`` for the rows from places[first] on; scattered rows take turns."""
+    if number < ahead.requests:
+        if ahead.start != 0:
+            begin = ahead.start + number * ahead.span
+        else:
+            begin = places[first + number % LANES] + (number // LANES) * ahead.span
+        for line in range(0, ahead.span, CACHE_LINE):
+            simd.prefetch(begin + line)
+
+
+def _compile_take(width, part, coded, filled):
+    """Takes `width` columns of FILLED rows into a panel, or if `part` the `count` that are left.
+
+    `coded`: there is a code for gaps beside NaN. `filled`: gaps take the numbers of ``filling``,
+    and there are no masks.
     """
 
+    @njit(nogil=True, inline="always")
+    def take(
+        X, missing, places, row, j, count, shift, filling, ahead, following, asked, values, masks,
+        place, square, seen,
+    ):  # fmt: skip
+        for number in range(asked, asked + width):
+            _ask(ahead, places, following, number)
+        columns = read_columns(
+            X, places, row, j, width, count, part, shift, missing, coded, FILLED, values
+        )
+        if filled:
+            return write_filled(columns, values, place, square, filling, j), seen
+        return write_columns(columns, values, masks, place, square, seen)
+
+    return take
+
+
+def _compile_fill(coded, filled):
+    """The filling of a panel, eight columns at a time; see ``_compile_take``."""
+    take8 = _compile_take(8, False, coded, filled)
+    take_part8 = _compile_take(8, True, coded, filled)
+    take_part4 = _compile_take(4, True, coded, filled)
+
     @njit(nogil=True)
-    def fill(X, missing, places, first, shift, filling, values, masks, squares):
+    def fill(X, missing, places, first, shift, filling, ahead, values, masks, squares):
         p = X.shape[1]
+        rest = p % 8
+        following, asked = first + LANES, 0
         complete = True
         for r in range(0, LANES, FILLED):
             square, seen = simd.splat(ZERO, FILLED), simd.splat(ONE, FILLED)
-            j = 0
-            while p - j >= 8:
-                columns = read_columns(
-                    X, places, first + r, j, 8, shift, missing, coded, FILLED, values
-                )
-                if filled:
-                    square = write_filled(columns, values, j * LANES + r, 0, square, filling, j)
-                else:
-                    square, seen = write_columns(
-                        columns, values, masks, j * LANES + r, 0, square, seen
-                    )
-                j += 8
-            # What is left: blocks of four, the last one over columns done before if need be.
-            while p > j and p >= 4:
-                place = min(j, p - 4)
-                columns = read_columns(
-                    X, places, first + r, place, 4, shift, missing, coded, FILLED, values
-                )
-                if filled:
-                    square = write_filled(
-                        columns, values, place * LANES + r, j - place, square, filling, place
-                    )
-                else:
-                    square, seen = write_columns(
-                        columns, values, masks, place * LANES + r, j - place, square, seen
-                    )
-                j = place + 4
-            while p > j:
-                columns = read_columns(
-                    X, places, first + r, j, 1, shift, missing, coded, FILLED, values
-                )
-                if filled:
-                    square = write_filled(columns, values, j * LANES + r, 0, square, filling, j)
-                else:
-                    square, seen = write_columns(
-                        columns, values, masks, j * LANES + r, 0, square, seen
-                    )
-                j += 1
+            for j in range(0, p - rest, 8):
+                square, seen = take8(
+                    X, missing, places, first + r, j, 8, shift, filling, ahead, following, asked,
+                    values, masks, j * LANES + r, square, seen,
+                )  # fmt: skip
+                asked += 8
+            j = p - rest
+            if rest > 4:
+                square, seen = take_part8(
+                    X, missing, places, first + r, j, rest, shift, filling, ahead, following,
+                    asked, values, masks, j * LANES + r, square, seen,
+                )  # fmt: skip
+            elif rest > 0:
+                square, seen = take_part4(
+                    X, missing, places, first + r, j, rest, shift, filling, ahead, following,
+                    asked, values, masks, j * LANES + r, square, seen,
+                )  # fmt: skip
+            asked += rest
             simd.store(squares, r, square)
             complete = simd.all_lanes_one(seen) and complete
         return complete
@@ -227,52 +278,24 @@ _fill_coded, _fill_plain = _compile_fill(True, True), _compile_fill(False, True)
 
 
 @njit(nogil=True)
-def fill_panel(X, missing, places, first, shift, filling, values, masks, squares):
+def fill_panel(X, missing, places, first, shift, filling, ahead, values, masks, squares):
     """OUT values, masks, squares of the rows at places[first], places[first + 1], ...
 
     Returns whether the rows have no gaps, or none that were not filled.
     """
     coded, filled = missing == missing, filling.shape[0] > 0
-    rows = (X, missing, places, first, shift)
+    rows = (X, missing, places, first, shift, filling, ahead)
     panel = (values, masks, squares)
     if coded and filled:
-        return _fill_coded(*rows, filling, *panel)
+        return _fill_coded(*rows, *panel)
     if coded:
-        return _mask_coded(*rows, filling, *panel)
+        return _mask_coded(*rows, *panel)
     if filled:
-        return _fill_plain(*rows, filling, *panel)
-    return _mask_plain(*rows, filling, *panel)
+        return _fill_plain(*rows, *panel)
+    return _mask_plain(*rows, *panel)
 
 
 # --- tiles ------------------------------------------------------------------------------------
-
-
-class Ahead(NamedTuple):
-    """What the next panel will read, asked for while there is arithmetic to do."""
-
-    requests: int  # one per feature and tile until there are none left
-    span: int  # bytes of a request
-    row_bytes: int
-
-
-@njit(nogil=True)
-def plan_ahead(row_bytes, features):
-    """Requests that cover LANES rows in so many features."""
-    span = 2 * CACHE_LINE
-    if row_bytes < span:  # short rows lie close together: the processor sees them coming
-        return Ahead(0, span, row_bytes)
-    while span < row_bytes and LANES * -(-row_bytes // span) > features:
-        span += CACHE_LINE
-    return Ahead(LANES * -(-row_bytes // span), span, row_bytes)
-
-
-@njit(nogil=True)
-def _ask(ahead, places, first, number):
-    """Request ``number`` for the rows from places[first] on: one row after the other, by spans."""
-    if number < ahead.requests:
-        row, begin = places[first + number % LANES], (number // LANES) * ahead.span
-        for line in range(begin, min(begin + ahead.span, ahead.row_bytes), CACHE_LINE):
-            simd.prefetch(row + line)
 
 
 def _compile_tile(width):
@@ -333,14 +356,17 @@ def label_panels(X, missing, rows, count, shift, tiles, panel, k, nearest, gaps)
     padded = WIDE * wide + NARROW * narrow
     n_scores = first_scores.shape[0] // 2
     groups = n_scores // padded
-    ahead = plan_ahead(p * X.itemsize, p * (wide + narrow) * groups)
+    steps = p * (LANES // FILLED + (wide + narrow) * groups)
     slack = np.float32(4 * SINGLE_UNIT * (p + 8))
     room = nearest.shape[1]
     unsure = 0
     for e in range(0, count, LANES):
-        complete = fill_panel(X, missing, places, e, shift, tiles.filling, values, masks, squares)
+        ahead = plan_ahead(places, e + LANES, p * X.itemsize, steps)
+        complete = fill_panel(
+            X, missing, places, e, shift, tiles.filling, ahead, values, masks, squares
+        )
         start_score = n_scores if complete else 0
-        place, asked = 0, 0
+        place, asked = 0, p * (LANES // FILLED)
         square = simd.load(squares, 0, LANES)
         bound = tiled.rounding(square, np.float32(tiles.norm), np.float32(tiles.fixed))
         for group in range(groups):
@@ -387,16 +413,18 @@ SCORED = 4 * LANES  # rows that ``score_filled`` takes at once
 def _fill_values(X, missing, places, first, shift, values):
     """OUT values (p * HALF,): rows at places[first], ... minus shift, 0 in gaps."""
     p = X.shape[1]
+    rest = p % 8
     for r in range(0, HALF, 8):
-        j = 0
-        while p - j >= 8:
-            columns = read_columns(X, places, first + r, j, 8, shift, missing, True, 8, values)
+        for j in range(0, p - rest, 8):
+            columns = read_columns(
+                X, places, first + r, j, 8, 8, False, shift, missing, True, 8, values
+            )
             write_values(columns, values, j * HALF + r, HALF)
-            j += 8
-        while p > j:
-            columns = read_columns(X, places, first + r, j, 1, shift, missing, True, 8, values)
-            write_values(columns, values, j * HALF + r, HALF)
-            j += 1
+        if rest > 0:
+            columns = read_columns(
+                X, places, first + r, p - rest, 8, rest, True, shift, missing, True, 8, values
+            )
+            write_values(columns, values, (p - rest) * HALF + r, HALF)
 
 
 @njit(nogil=True, cache=True)

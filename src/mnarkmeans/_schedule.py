@@ -215,7 +215,8 @@ def _prepare_filled(block, tables):
 
     def dense(block, tables):
         table, const = panels.wide_table(tables.A, tables.const)
-        values = panels.on_cache_line(tables.A.shape[1] * panels.HALF, np.float64)
+        room = panels.whole_blocks(tables.A.shape[1]) * panels.HALF
+        values = panels.on_cache_line(room, np.float64)
         return table, const, np.empty(panels.HALF, np.int64), values
 
     return dense

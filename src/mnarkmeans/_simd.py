@@ -27,6 +27,9 @@ _HAS_512_BITS = _FOR_THIS_PROCESSOR and bool(llvm.get_host_cpu_features().get("a
 LANES = 32 if _HAS_512_BITS else 16
 
 
+CACHE_LINE = 64  # bytes
+
+
 class Vector(types.Type):
     """`lanes` numbers of type `dtype`, held in registers."""
 

@@ -3,7 +3,7 @@
     values[j, t] = x'_tj   (0 in gaps),   masks[j, t] = 1 observed, 0 gap,   t = a row's lane
 
 Rows are named by their memory addresses, so consecutive rows and rows picked here and there are
-read by the same code. Sixteen rows are read together, eight, four or one columns at a time, and
+read by the same code. Sixteen rows are read together, eight or four columns at a time, and
 transposed in registers. See ``_simd`` for the vectors.
 """
 
@@ -88,12 +88,15 @@ def _mark(builder, values, code, shift, scalar_type):
 
 
 @intrinsic(prefer_literal=True)
-def read_columns(typingctx, X, rows, first, column, width, shift, missing, coded, lanes, like):
-    """`width` columns (8, 4 or 1) of `lanes` rows, from `column` on, one vector per column.
+def read_columns(
+    typingctx, X, rows, first, column, width, count, part, shift, missing, coded, lanes, like
+):
+    """`width` columns (8 or 4) of `lanes` rows, from `column` on, one vector per column.
 
     X only tells the number type; `rows[first + t]` is the memory address of the row of lane t.
     Values are shifted, rounded to the number type of the array `like`, and NaN where missing.
-    `coded`: whether values equal to `missing` are gaps, beside NaN.
+    `coded`: whether values equal to `missing` are gaps, beside NaN. If `part`, only `count`
+    columns are read, and the others are 0.
     """
     if shift.dtype != types.float64:
         return None
@@ -101,16 +104,17 @@ def read_columns(typingctx, X, rows, first, column, width, shift, missing, coded
     result = types.UniTuple(Vector(like.dtype, n_lanes), n_columns)
 
     def codegen(context, builder, signature, args):
-        _, rows, first, column, _, shift, missing, _, _, _ = args
+        _, rows, first, column, _, count, _, shift, missing, _, _, _ = args
         scalar = context.get_value_type(signature.args[0].dtype)
         out_scalar = context.get_value_type(like.dtype)
         code = missing if coded.literal_value else None
         offset = builder.mul(column, column.type(4 if scalar == ir.FloatType() else 8))
-        shifts = _load(
-            builder,
-            _address(context, builder, signature.args[5], shift, column),
-            ir.VectorType(ir.DoubleType(), n_columns),
-        )
+
+        def read(place, number_type):
+            vector = ir.VectorType(number_type, n_columns)
+            if part.literal_value:
+                return _load_first(builder, place, count, _constant(vector, 0.0))
+            return _load(builder, place, vector)
 
         def address(t):
             place = _address(
@@ -119,40 +123,32 @@ def read_columns(typingctx, X, rows, first, column, width, shift, missing, coded
             number = builder.add(builder.load(place, typ=ir.IntType(64)), offset)
             return builder.inttoptr(number, scalar.as_pointer())
 
-        pointers = [address(t) for t in range(n_lanes)]
-        if n_columns == 1:
-            column = ir.Constant(ir.VectorType(scalar, n_lanes), ir.Undefined)
-            for t, place in enumerate(pointers):
-                number = builder.load(place, typ=scalar)
-                column = builder.insert_element(column, number, ir.IntType(32)(t))
-            shift = builder.extract_element(shifts, ir.IntType(32)(0))
-            shifts = _splat(builder, shift, ir.VectorType(ir.DoubleType(), n_lanes))
-            columns = [_mark(builder, column, code, shifts, out_scalar)]
-        else:
-            read = ir.VectorType(scalar, n_columns)
-            marked = [
-                _mark(builder, _load(builder, place, read), code, shifts, out_scalar)
-                for place in pointers
-            ]
-            columns = _transpose(builder, marked)
-        return context.make_tuple(builder, result, columns)
+        place = _address(context, builder, signature.args[7], shift, column)
+        shifts = read(place, ir.DoubleType())
+        marked = [
+            _mark(builder, read(address(t), scalar), code, shifts, out_scalar)
+            for t in range(n_lanes)
+        ]
+        return context.make_tuple(builder, result, _transpose(builder, marked))
 
     numbers = (types.intp, types.intp)
-    args = (X, rows, *numbers, width, shift, types.float64, coded, lanes, like)
+    args = (
+        X, rows, *numbers, width, types.intp, part, shift, types.float64, coded, lanes, like,
+    )  # fmt: skip
     return result(*args), codegen
 
 
 @intrinsic
-def write_columns(typingctx, columns, values, masks, index, skip, square, seen):
+def write_columns(typingctx, columns, values, masks, index, square, seen):
     """Store NaN-marked columns as values (0 in gaps) and masks (1 observed, 0 gap).
 
-    Column c goes to `index + c * LANES`. Returns, lane by lane, `square + sum_c value^2` without
-    the first `skip` columns, which were counted before, and `seen * prod_c mask`.
+    Column c goes to `index + c * LANES`. Returns, lane by lane, `square + sum_c value^2` and
+    `seen * prod_c mask`.
     """
     result = types.UniTuple(square, 2)
 
     def codegen(context, builder, signature, args):
-        columns, values, masks, index, skip, square, seen = args
+        columns, values, masks, index, square, seen = args
         zero, one = _constant(square.type, 0.0), _constant(square.type, 1.0)
         for c, marked in enumerate(_unpack(builder, columns, len(signature.args[0]))):
             observed = builder.fcmp_ordered("ord", marked, marked)
@@ -162,39 +158,33 @@ def write_columns(typingctx, columns, values, masks, index, skip, square, seen):
             _store(builder, value, _address(context, builder, signature.args[1], values, target))
             _store(builder, mask, _address(context, builder, signature.args[2], masks, target))
             seen = builder.fmul(seen, mask)
-            fresh = builder.icmp_signed("<=", skip, skip.type(c))
-            value = builder.select(fresh, value, zero)
             square = _muladd(builder, value, value, square)
         return context.make_tuple(builder, result, [square, seen])
 
-    args = (columns, values, masks, types.intp, types.intp, square, seen)
-    return result(*args), codegen
+    return result(columns, values, masks, types.intp, square, seen), codegen
 
 
 @intrinsic
-def write_filled(typingctx, columns, values, index, skip, square, filling, column):
+def write_filled(typingctx, columns, values, index, square, filling, column):
     """As ``write_columns``, with `filling[column + c]` in the gaps instead of masks.
 
     Returns only the squares.
     """
 
     def codegen(context, builder, signature, args):
-        columns, values, index, skip, square, filling, column = args
-        zero = _constant(square.type, 0.0)
+        columns, values, index, square, filling, column = args
         for c, marked in enumerate(_unpack(builder, columns, len(signature.args[0]))):
             place = builder.add(column, column.type(c))
-            place = _address(context, builder, signature.args[5], filling, place)
-            number = builder.fptrunc(builder.load(place), square.type.element)
+            place = _address(context, builder, signature.args[4], filling, place)
+            number = builder.load(place, typ=square.type.element)
             observed = builder.fcmp_ordered("ord", marked, marked)
             value = builder.select(observed, marked, _splat(builder, number, square.type))
             target = builder.add(index, index.type(c * LANES))
             _store(builder, value, _address(context, builder, signature.args[1], values, target))
-            fresh = builder.icmp_signed("<=", skip, skip.type(c))
-            value = builder.select(fresh, value, zero)
             square = _muladd(builder, value, value, square)
         return square
 
-    return square(columns, values, types.intp, types.intp, square, filling, types.intp), codegen
+    return square(columns, values, types.intp, square, filling, types.intp), codegen
 
 
 @intrinsic(prefer_literal=True)
@@ -243,6 +233,16 @@ def pointer(typingctx, array, index):
         return _address(context, builder, signature.args[0], *args)
 
     return types.CPointer(array.dtype)(array, types.intp), codegen
+
+
+@intrinsic
+def address(typingctx, pointer):
+    """The memory address of a plain pointer."""
+
+    def codegen(context, builder, signature, args):
+        return builder.ptrtoint(args[0], ir.IntType(64))
+
+    return types.intp(pointer), codegen
 
 
 @intrinsic(prefer_literal=True)

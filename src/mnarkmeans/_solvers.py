@@ -38,6 +38,13 @@ BYTES_OF_LABELS = 1 << 25  # starts that run side by side: as many as keep their
 NO_TWIN = -1
 
 
+class Known(NamedTuple):
+    """What the last pass of a start left behind, to label the rows once more with less work."""
+
+    labels: np.ndarray  # (n,)
+    bounds: Bounds
+
+
 class Batch(NamedTuple):
     """What became of R starts."""
 
@@ -47,6 +54,7 @@ class Batch(NamedTuple):
     paths: list[np.ndarray]  # the loss after every iteration
     converged: np.ndarray  # (R,) stopped before max_iter
     empty: np.ndarray  # (R,) number of clusters that could not be filled
+    known: Known | None = None  # if there was one start only, on a large table
 
 
 class Solution(NamedTuple):
@@ -300,6 +308,8 @@ def run_starts(
             most = math.ceil(share * (piece[1] - piece[0]))
             run.hartigan(data, tol, 1 if resident else threads, most)
         batch = run.batch()
+        if n_starts == 1 and isinstance(data, Slabs) and data.bounds and algorithm == "lloyd":
+            batch = batch._replace(known=Known(run.labels[0], data.bounds))
         if progress is not None:
             progress(batch)
         return batch
@@ -312,6 +322,7 @@ def run_starts(
         [path for b in pieces for path in b.paths],
         np.concatenate([b.converged for b in pieces]),
         np.concatenate([b.empty for b in pieces]),
+        pieces[0].known,
     )
 
 
@@ -336,7 +347,7 @@ def best_of(observed: Observed, batch: Batch, lam: np.ndarray, threads: int = 1)
     best = int(np.argmax(batch.losses <= batch.losses.min() * (1.0 + 1e-10)))
     # What is reported belongs to the centres the user sees, in the precision they are kept in.
     centers = batch.centers[best].astype(observed.dtype)
-    labels, costs = finish(observed, centers, float(lam[best]), threads)
+    labels, costs = finish(observed, centers, float(lam[best]), threads, batch.known)
     return Solution(
         centers,
         labels,
@@ -351,19 +362,33 @@ def best_of(observed: Observed, batch: Batch, lam: np.ndarray, threads: int = 1)
 
 
 def finish(
-    observed: Observed, centers: np.ndarray, lam: float, threads: int = 1
+    observed: Observed,
+    centers: np.ndarray,
+    lam: float,
+    threads: int = 1,
+    known: Known | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Labels (n,) that the centres (k, p) give, and each row's loss by direct differences."""
     exact = centers.astype(np.float64)
     shift, reference = observed.shift, observed.reference
     data = Slabs(observed, observed.slabs(), threads)
     tables = tables_for(data, shift, (exact - shift)[None], np.array([lam]), reference - shift)
-    labels, costs = np.empty(observed.n_rows, np.int32), np.empty(observed.n_rows)
-    data.map(
-        lambda block, start, stop: kernels.assign_and_cost(
-            block, tables, exact, lam, reference, labels[start:stop], costs[start:stop]
+    costs = np.empty(observed.n_rows)
+    if known is None:
+        labels, expiry = np.empty(observed.n_rows, np.int32), np.empty(0, np.float32)
+        drop = np.empty(0)
+    else:
+        labels, bounds = known
+        bounds.follow(0, exact - shift, lam)
+        expiry, drop = bounds.expiry, bounds.drop
+
+    def work(block, start, stop):
+        rows = slice(start, stop)
+        kernels.assign_and_cost(
+            block, tables, exact, lam, reference, labels[rows], costs[rows], expiry[rows], drop
         )
-    )
+
+    data.map(work)
     return labels, costs
 
 

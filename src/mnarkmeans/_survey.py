@@ -11,11 +11,8 @@ from numba.extending import intrinsic, overload
 
 from . import _simd as simd
 from ._kernels import row_key
-from ._panels import CACHE_LINE
-from ._rows import ENTRIES, is_csr, is_dense, n_rows
+from ._rows import ENTRIES, ask_ahead, is_csr, is_dense, n_rows
 from ._simd_rows import pointer, pointers, read_entries
-
-ROWS_AHEAD = 16  # asked for before they are needed: a third less time than without
 
 
 def _compile_look(part):
@@ -67,12 +64,9 @@ def _survey_block(block, weights, counts, sums, least, seen):
 
         def dense(block, weights, counts, sums, least, seen):
             (values,), missing, p = pointers(block), block.missing, counts.shape[0]
-            row_bytes = block.values.strides[0]
-            ahead = block.values.ctypes.data + ROWS_AHEAD * row_bytes
             infinite = -1
             for i in range(seen.shape[0]):
-                for line in range(0, row_bytes, CACHE_LINE):
-                    simd.prefetch(ahead + i * row_bytes + line)
+                ask_ahead(block, i)
                 entries, finite = _look(
                     pointer(values, i * p), missing, p, weights[i], pointer(counts, 0),
                     pointer(sums, 0), pointer(least, 0),
