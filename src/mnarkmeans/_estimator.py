@@ -252,7 +252,7 @@ default="k-means++"
         self.start_losses_ = solution.start_losses
         self.lam_ = lam
         self.reference_ = observed.reference
-        found = np.count_nonzero(np.bincount(solution.labels))
+        found = np.count_nonzero(solution.members)
         if found < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({found}) found smaller than n_clusters "

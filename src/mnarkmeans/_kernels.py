@@ -256,16 +256,18 @@ def costs(block, labels, centers, lam, reference, out):
 
 
 @njit(nogil=True, cache=True)
-def assign_and_cost(block, tables, centers, lam, reference, labels, out, expiry, drop):
-    """OUT labels (b,) as ``assign_block``, out (b,) as ``costs``: the rows are read once.
+def assign_and_cost(block, weights, tables, centers, lam, reference, labels, members, expiry, drop):
+    """OUT labels (b,) as ``assign_block``, members (k,): rows of each label in the block.
 
     IN  labels, expiry (b,), drop (k,): what is known before (see ``_bounds``); expiry may be empty
+    Returns the loss of the block's rows, by direct differences.
     """
     k = centers.shape[0]
     pulls = _pulls(centers, reference)
     prepared = prepare(block, tables, k)
     rows, gaps = np.empty(MOST_ROWS, np.int64), np.empty(0, np.float32)
     nearest = np.empty((1, MOST_ROWS), np.int32)
+    loss = 0.0
     for start in range(0, n_rows(block), MOST_ROWS):
         stop = min(start + MOST_ROWS, n_rows(block))
         if expiry.shape[0] > 0:
@@ -279,7 +281,9 @@ def assign_and_cost(block, tables, centers, lam, reference, labels, out, expiry,
         for i in range(start, stop):
             ask_ahead(block, i)
             t = labels[i]
-            out[i] = row_cost(block, i, centers, t, lam, reference, pulls[t])
+            members[t] += 1
+            loss += weights[i] * row_cost(block, i, centers, t, lam, reference, pulls[t])
+    return loss
 
 
 @njit(nogil=True, cache=True)

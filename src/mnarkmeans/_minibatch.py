@@ -168,8 +168,9 @@ feature_names_in_
             change = self._learn(self._draw(observed, self.batch_size))
             quiet = quiet + 1 if change <= self.tol else 0
         self._publish(observed)
-        self.labels_, costs = finish(observed, self.cluster_centers_, self.lam_, self._threads())
-        self.inertia_ = float(np.sum(costs * observed.weights))
+        self.labels_, self.inertia_, _ = finish(
+            observed, self.cluster_centers_, self.lam_, self._threads()
+        )
         self._warn_if_few()
         return self
 

@@ -74,8 +74,7 @@ class CentersModel(
 
         Rows without an observed value count for nothing.
         """
-        observed, _, costs = self._assess(X, sample_weight)
-        return -float(np.sum(costs * observed.weights))
+        return -self._assess(X, sample_weight)[2]
 
     def impute(self, X):
         """Fill the gaps of each row from its centre; observed values stay as they are.
@@ -106,8 +105,8 @@ class CentersModel(
 
     def _assess(self, X, sample_weight=None):
         observed = self._observe(X, sample_weight)
-        labels, costs = finish(observed, self.cluster_centers_, self.lam_, self._threads())
-        return observed, labels, costs
+        labels, loss, _ = finish(observed, self.cluster_centers_, self.lam_, self._threads())
+        return observed, labels, loss
 
     @property
     def _n_features_out(self) -> int:

@@ -63,7 +63,7 @@ class Solution(NamedTuple):
     centers: np.ndarray  # (k, p)
     labels: np.ndarray  # (n,) int32
     loss: float  # by direct differences
-    costs: np.ndarray  # (n,) the loss of each row
+    members: np.ndarray  # (k,) number of rows of each label
     n_iter: int
     path: np.ndarray
     start_losses: np.ndarray
@@ -347,12 +347,12 @@ def best_of(observed: Observed, batch: Batch, lam: np.ndarray, threads: int = 1)
     best = int(np.argmax(batch.losses <= batch.losses.min() * (1.0 + 1e-10)))
     # What is reported belongs to the centres the user sees, in the precision they are kept in.
     centers = batch.centers[best].astype(observed.dtype)
-    labels, costs = finish(observed, centers, float(lam[best]), threads, batch.known)
+    labels, loss, members = finish(observed, centers, float(lam[best]), threads, batch.known)
     return Solution(
         centers,
         labels,
-        float(np.sum(costs * observed.weights)),
-        costs,
+        loss,
+        members,
         int(batch.n_iter[best]),
         batch.paths[best].copy(),
         batch.losses,
@@ -367,13 +367,12 @@ def finish(
     lam: float,
     threads: int = 1,
     known: Known | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Labels (n,) that the centres (k, p) give, and each row's loss by direct differences."""
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Labels (n,) that the centres (k, p) give, the loss by direct differences, rows per label."""
     exact = centers.astype(np.float64)
     shift, reference = observed.shift, observed.reference
     data = Slabs(observed, observed.slabs(), threads)
     tables = tables_for(data, shift, (exact - shift)[None], np.array([lam]), reference - shift)
-    costs = np.empty(observed.n_rows)
     if known is None:
         labels, expiry = np.empty(observed.n_rows, np.int32), np.empty(0, np.float32)
         drop = np.empty(0)
@@ -383,13 +382,15 @@ def finish(
         expiry, drop = bounds.expiry, bounds.drop
 
     def work(block, start, stop):
-        rows = slice(start, stop)
-        kernels.assign_and_cost(
-            block, tables, exact, lam, reference, labels[rows], costs[rows], expiry[rows], drop
-        )
+        rows, members = slice(start, stop), np.zeros(len(exact), np.int64)
+        loss = kernels.assign_and_cost(
+            block, observed.weights[rows], tables, exact, lam, reference, labels[rows], members,
+            expiry[rows], drop,
+        )  # fmt: skip
+        return loss, members
 
-    data.map(work)
-    return labels, costs
+    losses, members = zip(*data.map(work), strict=True)
+    return labels, math.fsum(losses), np.sum(members, axis=0)
 
 
 def row_distances(

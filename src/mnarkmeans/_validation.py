@@ -114,6 +114,8 @@ def _canonical_csr(X, missing: float):
 
 def check_weights(sample_weight, X) -> np.ndarray:
     """(n,) float64, finite, not negative, not all 0."""
+    if sample_weight is None:
+        return np.ones(X.shape[0])
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():
         raise ValueError("sample_weight is 0 for every row; at least one row must count.")
@@ -157,7 +159,7 @@ def observe(
     missing = float(X.dtype.type(missing))  # the code as it reads in the table's own precision
     weights = check_weights(sample_weight, X)
     n, p = X.shape
-    whole = bool(np.all(weights == np.floor(weights)))
+    whole = sample_weight is None or bool(np.all(weights == np.floor(weights)))
     nothing = np.zeros(p)  # the first look does not need what it is going to find out
     table = Observed(X, missing, weights, nothing, nothing, nothing, whole)
     counts, sums, least, seen = _survey(table, threads)
@@ -166,7 +168,7 @@ def observe(
             f"All {n} x {p} values are missing; there is nothing to cluster. "
             "Check missing_values and how the table was read."
         )
-    unseen_rows = int(np.sum(seen == 0))
+    unseen_rows = len(seen) - int(np.count_nonzero(seen))
     if unseen_rows:
         weights = np.where(seen == 0, 0.0, weights)
     center = check_reference(reference, p, least)
@@ -179,7 +181,7 @@ def observe(
 def _survey(table: Observed, threads: int):
     """Weight, weighted sum and least value of each feature; observed entries of each row."""
     p = table.n_features
-    seen = np.empty(table.n_rows, np.int64)
+    seen = np.empty(table.n_rows, np.int32)
 
     def work(edge):
         start, stop = edge
@@ -232,7 +234,7 @@ def _warn_unseen(n_rows: int, features: np.ndarray, names) -> None:
 
 
 def check_enough_rows(observed: Observed, n_clusters: int) -> None:
-    usable = int(np.sum(observed.weights > 0.0))
+    usable = int(np.count_nonzero(observed.weights))
     if usable < n_clusters:
         raise ValueError(
             f"n_samples={usable} usable rows (with a weight and an observed value, of "

@@ -5,7 +5,7 @@ Nothing is computed here; what comes back is a Dask collection cut as the input 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,9 +61,10 @@ def loss_of(raw, weights, model: Centers) -> float:
     if not raw.shape[0]:
         return 0.0
     observed = model.observe(raw)
-    costs = finish(observed, model.centers, model.lam)[1]
-    weights = np.ones(len(costs)) if weights is None else np.asarray(weights, np.float64)
-    return float(np.sum(costs * np.where(observed.weights > 0.0, weights, 0.0)))
+    if weights is not None:
+        usable = np.where(observed.weights > 0.0, np.asarray(weights, np.float64), 0.0)
+        observed = replace(observed, weights=usable)
+    return finish(observed, model.centers, model.lam)[1]
 
 
 def filled_frame(frame, model: Centers):

@@ -106,7 +106,7 @@ def _read_piece(raw, weights, n_features: int, missing_values) -> Piece:
     n, p = source.shape
     weights = _read_weights(weights, n)
     counts, sums, least = np.zeros(p), np.zeros(p), np.full(p, np.inf)
-    seen = np.empty(n, np.int64)
+    seen = np.empty(n, np.int32)
     infinite = survey(as_block(source, missing), weights, counts, sums, least, seen)
     if infinite >= 0:
         _refuse_infinite(source, infinite)
