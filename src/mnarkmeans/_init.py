@@ -84,6 +84,8 @@ def plus_plus(data, weights, order, means, draws, centers):
             best = np.argmin(potentials[g]) if n_trials > 1 else 0
             for j in range(means.shape[0]):  # plain loops compile far faster than slices
                 chosen[g, 0, j] = centers[g, l, j] = candidates[g, best, j]
+        if l == k - 1:
+            break
         if l == 0:
             nearest.fill(np.inf)
         tables = tables_for(data, means, chosen, lam, zero)

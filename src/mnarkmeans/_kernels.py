@@ -15,6 +15,7 @@ from . import _csr_lanes as csr_lanes
 from . import _panels as panels
 from ._panels import MOST_ROWS
 from ._rows import add_row, ask_ahead, is_csr, is_dense, load_row, n_rows, row_cost, score_row
+from ._simd_rows import pointer
 
 MOST_UNSURE = 0.1  # above this share of unsure labels the plain assignment is the faster one
 MOSTLY = 0.75  # when more rows than this share of a stretch are wanted, all are taken
@@ -159,6 +160,19 @@ def _wakeful(start, stop, labels, expiry, drop, rows):
     return count if count < MOSTLY * (stop - start) else _consecutive(start, stop, rows)
 
 
+@njit(nogil=True)
+def _changing(rows, count, nearest, own, every, places):
+    """OUT places: where e < count the label own[rows[e]] is not nearest[e], or every e.
+
+    IN  rows, nearest, own, places: pointers. Returns how many there are.
+    """
+    found = 0
+    for e in range(count):
+        places[found] = e
+        found += 1 if every or nearest[e] != own[rows[e]] else 0
+    return found
+
+
 @njit(nogil=True, cache=True)
 def step(block, first, base, weights, tables, active, fresh, labels, stats, expiry, drop):
     """One pass: give every row its best centre and keep the sums of the clusters up to date.
@@ -175,7 +189,7 @@ def step(block, first, base, weights, tables, active, fresh, labels, stats, expi
     bounded = expiry.shape[0] > 0
     sums, counts, sizes, keys, squares = stats  # taken apart here: dear to do for every row
     prepared = prepare(block, tables, k)
-    rows = np.empty(MOST_ROWS, np.int64)
+    rows, places = np.empty(MOST_ROWS, np.int64), np.empty(MOST_ROWS, np.int64)
     nearest = np.empty((active.shape[0], MOST_ROWS), np.int32)
     gaps = np.empty(MOST_ROWS if bounded else 0, np.float32)
     changed = 0
@@ -191,11 +205,13 @@ def step(block, first, base, weights, tables, active, fresh, labels, stats, expi
         assign(block, rows, count, tables, prepared, k, nearest, gaps)
         for a in range(active.shape[0]):
             r = active[a]
-            for e in range(count):
+            found = _changing(
+                pointer(rows, 0), count, pointer(nearest, a * MOST_ROWS),
+                pointer(labels, r * labels.shape[1] + base), fresh, pointer(places, 0),
+            )  # fmt: skip
+            for e in places[:found]:
                 i, new = rows[e], nearest[a, e]
                 old = labels[r, base + i]
-                if new == old and not fresh:
-                    continue
                 labels[r, base + i] = new
                 changed += new != old
                 w = weights[i]

@@ -90,13 +90,14 @@ def make_tiles(tables, k):
             width = WIDE if tile < wide else NARROW
             for c in range(min(width, k - label)):
                 t = group * k + label + c
+                score = group * padded + label + c
                 total = const[t]
-                first_scores[group * padded + label + c] = total
+                first_scores[score] = total
                 for j in range(p):
                     table[place + 2 * width * j + c] = A[t, j]
                     table[place + 2 * width * j + width + c] = B[t, j]
                     total += B[t, j]
-                first_scores[n_scores + group * padded + label + c] = total
+                first_scores[n_scores + score] = total
             label += width
             place += 2 * width * p
     filling = np.zeros(whole_blocks(tables.filling.shape[0]), np.float32)

@@ -27,7 +27,7 @@ from ._kernels import costs, step, transfer
 from ._loss import Stats, Tables, csr_tables, dense_tables, merge_stats, zero_stats
 from ._observed import Observed
 from ._parallel import ordered_map
-from ._rows import add_row, is_csr, n_rows, score_row
+from ._rows import REORDER, add_row, is_csr, n_rows, score_row
 
 
 @dataclass(frozen=True)
@@ -222,6 +222,21 @@ def _prepare_filled(block, tables):
     return dense
 
 
+@njit(nogil=True, fastmath=REORDER)
+def _lower_some(scores, squares, weights, keep, nearest):
+    """Sum of weights * min(nearest, squares + scores); INOUT nearest, if ``keep``."""
+    total = 0.0
+    for i in range(squares.shape[0]):
+        d = squares[i] + scores[i]
+        # Rounding leaves a trace of distance between a row and itself.
+        d = 0.0 if d < 1e-13 * squares[i] else d
+        d = min(d, nearest[i])
+        total += weights[i] * d
+        if keep:
+            nearest[i] = d
+    return total
+
+
 @njit(nogil=True, cache=True)
 def _lower_rows(block, tables, squares, weights, keep, nearest, potentials):
     """See ``lower``; nearest is (G, b) here, for the rows of the block."""
@@ -233,18 +248,11 @@ def _lower_rows(block, tables, squares, weights, keep, nearest, potentials):
         score_filled(block, start, stop, tables, prepared, scores)
         for g in range(groups):
             for t in range(trials):
-                first = (g * trials + t) * panels.SCORED - start
-                total = 0.0
-                for i in range(start, stop):
-                    d = squares[i] + scores[first + i]
-                    # Rounding leaves a trace of distance between a row and itself.
-                    if d < 1e-13 * squares[i]:
-                        d = 0.0
-                    d = min(d, nearest[g, i])
-                    total += weights[i] * d
-                    if keep:
-                        nearest[g, i] = d
-                potentials[g, t] += total
+                first = (g * trials + t) * panels.SCORED
+                potentials[g, t] += _lower_some(
+                    scores[first : first + stop - start], squares[start:stop],
+                    weights[start:stop], keep, nearest[g, start:stop],
+                )  # fmt: skip
 
 
 def lower(data, tables, squares, weights, keep, nearest, potentials) -> None:
