@@ -6,6 +6,7 @@ from scipy import sparse
 
 from mnarkmeans import _csr_lanes as csr_lanes
 from mnarkmeans import _kernels as kernels
+from mnarkmeans import _panel_rows as panel_rows
 from mnarkmeans import _panels as panels
 from mnarkmeans._loss import csr_tables, dense_tables
 from mnarkmeans._observed import Csr, Dense
@@ -22,11 +23,15 @@ def both(X, centers, lam, shift, reference=0.0, missing=np.nan):
     kernels.assign_by_rows(block, rows, len(X), tables, k, plain)
     kernels.assign_block(block, 0, tables, k, fast)
     tiles = panels.make_tiles(tables, k)
-    panel = panels.make_panel(p)
-    nearest, gaps = np.empty((groups, panels.MOST_ROWS), np.int32), np.empty(0, np.float32)
-    for part in np.split(rows, rows[:: panels.MOST_ROWS])[1:]:
+    panel = panel_rows.make_panel(p)
+    nearest, gaps = np.empty((groups, panel_rows.MOST_ROWS), np.int32), np.empty(0, np.float32)
+    for part in np.split(rows, rows[:: panel_rows.MOST_ROWS])[1:]:
         panels.label_panels(X, missing, part, len(part), shift, tiles, panel, k, nearest, gaps)
         raw[:, part] = nearest[:, : len(part)]
+    kept = np.full_like(fast, -7)
+    packed = panel_rows.pack(X, missing, shift, tables.filling)
+    kernels.assign_block(packed, 0, tables, k, kept)
+    np.testing.assert_array_equal(kept, fast)  # panels that are kept give the same
     return plain.T, fast.T, raw.T
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from numba import njit
 
 from . import _simd as simd
-from ._panels import RUN, SINGLE_TINY, SINGLE_UNIT, UNSURE, on_cache_line
+from ._panel_rows import on_cache_line
+from ._panels import RUN, SINGLE_TINY, SINGLE_UNIT, UNSURE
 
 STRIP = 16  # centres side by side: one cache line of float32
 SAFE = 1e37  # nothing that stays below this overflows float32

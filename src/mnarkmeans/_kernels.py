@@ -12,9 +12,20 @@ from numba import njit
 from numba.extending import overload
 
 from . import _csr_lanes as csr_lanes
+from . import _panel_rows as panel_rows
 from . import _panels as panels
-from ._panels import MOST_ROWS
-from ._rows import add_row, ask_ahead, is_csr, is_dense, load_row, n_rows, row_cost, score_row
+from ._panel_rows import MOST_ROWS
+from ._rows import (
+    add_row,
+    ask_ahead,
+    is_csr,
+    is_dense,
+    is_packed,
+    load_row,
+    n_rows,
+    row_cost,
+    score_row,
+)
 from ._simd_rows import pointer
 
 MOST_UNSURE = 0.1  # above this share of unsure labels the plain assignment is the faster one
@@ -69,13 +80,20 @@ def prepare(block, tables, k):
 
 @overload(prepare, jit_options={"nogil": True})
 def _prepare(block, tables, k):
+    if is_packed(block):
+
+        def packed(block, tables, k):
+            trusted = np.array([tables.shift.shape[0] <= panels.MOST_FEATURES])
+            return panels.make_tiles(tables, k), trusted
+
+        return packed
     if is_dense(block):
 
         def dense(block, tables, k):
             p = tables.shift.shape[0]
             tiles = panels.make_tiles(tables, k)
             trusted = np.array([p <= panels.MOST_FEATURES])
-            return tiles, panels.make_panel(p), trusted
+            return tiles, panel_rows.make_panel(p), trusted
 
         return dense
     if is_csr(block):
@@ -96,6 +114,10 @@ def label_fast(block, rows, count, tables, prepared, k, nearest, gaps):
 
 @overload(label_fast, jit_options={"nogil": True})
 def _label_fast(block, rows, count, tables, prepared, k, nearest, gaps):
+    if is_packed(block):
+        return lambda block, rows, count, tables, prepared, k, nearest, gaps: panels.label_packed(
+            block, rows[0], count, prepared[0], k, nearest, gaps
+        )
     if is_dense(block):
         return lambda block, rows, count, tables, prepared, k, nearest, gaps: panels.label_panels(
             block.values, block.missing, rows, count, tables.shift, *prepared[:2], k, nearest, gaps

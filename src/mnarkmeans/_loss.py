@@ -66,6 +66,12 @@ class Tables(NamedTuple):
     filling: np.ndarray  # (p,) c where every lam is 1: gaps then count as c observed; else empty
 
 
+@njit(nogil=True, cache=True)
+def gaps_as(c, lam):
+    """What gaps can be filled with for penalties lam (G,); empty if they have to be told apart."""
+    return c if np.all(lam == 1.0) else np.empty(0)
+
+
 @njit(**VECTORISED)
 def dense_tables(shift, centers, lam, c):
     """Tables of the centres (G, k, p) of G starts with penalties lam (G,)."""
@@ -83,8 +89,7 @@ def dense_tables(shift, centers, lam, c):
                 B[t, j] = m * m - pull
                 total += pull
             const[t] = total
-    filling = c if np.all(lam == 1.0) else np.empty(0)
-    return Tables(shift, A, B, const, filling)
+    return Tables(shift, A, B, const, gaps_as(c, lam))
 
 
 @njit(nogil=True, cache=True)

@@ -35,6 +35,17 @@ class Dense(NamedTuple):
     missing: float
 
 
+class Packed(NamedTuple):
+    """Dense rows together with their panels (``_panel_rows.pack``)."""
+
+    values: np.ndarray
+    missing: float
+    panels: np.ndarray  # float32, the values of one panel after the other
+    masks: np.ndarray  # float32, the same; empty where gaps are filled
+    squares: np.ndarray  # float32, |x'|^2 of the rows
+    complete: np.ndarray  # bool, panels that have no gaps
+
+
 class Csr(NamedTuple):
     """Rows of a CSR matrix; what is not stored is a gap."""
 

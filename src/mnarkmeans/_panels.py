@@ -2,12 +2,12 @@
 
     score_it = const_t + sum_{j observed} [ A_tj x'_ij + B_tj ]          (as in ``_kernels``)
 
-A *panel* holds a few rows transposed, in float32: ``values[j]`` (0 in gaps) and ``masks[j]`` (1 or
-0) with one row per lane. A *tile* of five or three centres then costs two multiply-adds per centre
-and feature for all rows of the panel together, and the smallest and second smallest score are found
-lane by lane. Where k is no sum of fives and threes, a centre of infinite score fills the last tile.
-Rows without gaps need no masks, which is half the work; nor do any where lam is 1: there a gap
-counts as the reference observed, and is filled with it.
+A *panel* holds a few rows transposed, in float32 (``_panel_rows``): ``values[j]`` (0 in gaps) and
+``masks[j]`` (1 or 0) with one row per lane. A *tile* of five or three centres then costs two
+multiply-adds per centre and feature for all rows of the panel together, and the smallest and second
+smallest score are found lane by lane. Where k is no sum of fives and threes, a centre of infinite
+score fills the last tile. Rows without gaps need no masks, which is half the work; nor do any where
+lam is 1: there a gap counts as the reference observed, and is filled with it.
 
 Rounding to float32 moves a score by no more than a bound that is computed along with it. A row
 whose two smallest scores lie closer than the bounds allow is labelled UNSURE, and the caller
@@ -23,8 +23,18 @@ from numba import njit
 
 from . import _simd as simd
 from . import _simd_tiles as tiled
-from ._simd import CACHE_LINE, LANES
-from ._simd_rows import read_columns, write_columns, write_filled, write_values
+from ._panel_rows import (
+    FILLED,
+    HALF,
+    NOTHING_AHEAD,
+    ask,
+    fill_panel,
+    fill_values,
+    locate,
+    plan_ahead,
+    whole_blocks,
+)
+from ._simd import LANES
 
 UNSURE = -1
 WIDE, NARROW = 5, 3  # centres of the two kinds of tiles
@@ -33,9 +43,6 @@ RUN = 64  # features summed up before they are added to the score: keeps the bou
 SINGLE_UNIT = 2.0**-24  # largest relative error of rounding to float32
 SINGLE_TINY = 2.0**-126  # below this float32 rounds by an absolute amount
 INFINITY = np.float32(np.inf)
-ZERO, ONE = np.float32(0), np.float32(1)
-FILLED = 16  # rows of a panel that are filled together
-MOST_ROWS = 256  # rows that are labelled by one call: they stay in cache until they are summed up
 
 
 class Tiles(NamedTuple):
@@ -46,15 +53,6 @@ class Tiles(NamedTuple):
     filling: np.ndarray  # what gaps are filled with instead of being masked, in blocks; or empty
     norm: float  # the two scores of a row are apart for certain when further than
     fixed: float  # norm |x'| + fixed
-
-
-class Panel(NamedTuple):
-    """A few rows, one per lane."""
-
-    places: np.ndarray  # memory addresses of the rows to come
-    values: np.ndarray  # (p * LANES,) x', 0 in gaps; and room for the rest of a block
-    masks: np.ndarray  # the same, 1 observed, 0 gap
-    squares: np.ndarray  # (LANES,) |x'|^2
 
 
 # --- preparing the tables ---------------------------------------------------------------------
@@ -133,169 +131,6 @@ def _bound_rounding(A, B, const):
     return gamma * norm + np.sqrt(p) * SINGLE_TINY, gamma * heaviest + tiny + lost
 
 
-# --- panels -----------------------------------------------------------------------------------
-
-
-@njit(nogil=True, cache=True)
-def on_cache_line(count, dtype):
-    """An empty array that starts on a cache line, so that no vector straddles two."""
-    spare = np.empty(count + CACHE_LINE, dtype)
-    skip = (-spare.ctypes.data % CACHE_LINE) // spare.itemsize
-    return spare[skip : skip + count]
-
-
-@njit(nogil=True, cache=True)
-def whole_blocks(p):
-    """p rounded up to blocks of eight columns, which is how rows are taken into a panel."""
-    return -(-p // 8) * 8
-
-
-@njit(nogil=True, cache=True)
-def make_panel(p):
-    return Panel(
-        np.empty(MOST_ROWS + 2 * LANES, np.int64),
-        on_cache_line(whole_blocks(p) * LANES, np.float32),
-        on_cache_line(whole_blocks(p) * LANES, np.float32),
-        on_cache_line(LANES, np.float32),
-    )
-
-
-@njit(nogil=True)
-def locate(X, rows, count, places):
-    """OUT places: addresses of the rows; then those that follow the last one, as far as there are.
-
-    The rows that follow fill up the last panel, and are likely to be wanted next.
-    """
-    base, stride = X.ctypes.data, X.strides[0]
-    for e in range(count):
-        places[e] = base + rows[e] * stride
-    last = X.shape[0] - 1
-    for e in range(count, count + 2 * LANES - count % LANES):
-        places[e] = base + min(rows[count - 1] + 1 + e - count, last) * stride
-
-
-# What the next panel will read is asked for bit by bit, while this one is filled and compared.
-
-
-class Ahead(NamedTuple):
-    """Requests for the rows of the next panel, one per step of the work until all are made."""
-
-    requests: int
-    span: int  # bytes of a request
-    start: int  # address of the first row if one follows the other, 0 if they are scattered
-
-
-@njit(nogil=True)
-def plan_ahead(places, first, row_bytes, steps):
-    """Requests that cover the LANES rows from places[first] on in so many steps."""
-    start, span = places[first], CACHE_LINE
-    if places[first + LANES - 1] - start == (LANES - 1) * row_bytes:
-        size = LANES * row_bytes
-        while size > steps * span:
-            span += CACHE_LINE
-        return Ahead(-(-size // span), span, start)
-    while span < row_bytes and LANES * -(-row_bytes // span) > steps:
-        span += CACHE_LINE
-    return Ahead(LANES * -(-row_bytes // span), span, 0)
-
-
-@njit(nogil=True)
-def _ask(ahead, places, first, number):
-    """Request ``number`` for the rows from places[first] on; scattered rows take turns."""
-    if number < ahead.requests:
-        if ahead.start != 0:
-            begin = ahead.start + number * ahead.span
-        else:
-            begin = places[first + number % LANES] + (number // LANES) * ahead.span
-        for line in range(0, ahead.span, CACHE_LINE):
-            simd.prefetch(begin + line)
-
-
-def _compile_take(width, part, coded, filled):
-    """Takes `width` columns of FILLED rows into a panel, or if `part` the `count` that are left.
-
-    `coded`: there is a code for gaps beside NaN. `filled`: gaps take the numbers of ``filling``,
-    and there are no masks.
-    """
-
-    @njit(nogil=True, inline="always")
-    def take(
-        X, missing, places, row, j, count, shift, filling, ahead, following, asked, values, masks,
-        place, square, seen,
-    ):  # fmt: skip
-        for number in range(asked, asked + width):
-            _ask(ahead, places, following, number)
-        columns = read_columns(
-            X, places, row, j, width, count, part, shift, missing, coded, FILLED, values
-        )
-        if filled:
-            return write_filled(columns, values, place, square, filling, j), seen
-        return write_columns(columns, values, masks, place, square, seen)
-
-    return take
-
-
-def _compile_fill(coded, filled):
-    """The filling of a panel, eight columns at a time; see ``_compile_take``."""
-    take8 = _compile_take(8, False, coded, filled)
-    take_part8 = _compile_take(8, True, coded, filled)
-    take_part4 = _compile_take(4, True, coded, filled)
-
-    @njit(nogil=True)
-    def fill(X, missing, places, first, shift, filling, ahead, values, masks, squares):
-        p = X.shape[1]
-        rest = p % 8
-        following, asked = first + LANES, 0
-        complete = True
-        for r in range(0, LANES, FILLED):
-            square, seen = simd.splat(ZERO, FILLED), simd.splat(ONE, FILLED)
-            for j in range(0, p - rest, 8):
-                square, seen = take8(
-                    X, missing, places, first + r, j, 8, shift, filling, ahead, following, asked,
-                    values, masks, j * LANES + r, square, seen,
-                )  # fmt: skip
-                asked += 8
-            j = p - rest
-            if rest > 4:
-                square, seen = take_part8(
-                    X, missing, places, first + r, j, rest, shift, filling, ahead, following,
-                    asked, values, masks, j * LANES + r, square, seen,
-                )  # fmt: skip
-            elif rest > 0:
-                square, seen = take_part4(
-                    X, missing, places, first + r, j, rest, shift, filling, ahead, following,
-                    asked, values, masks, j * LANES + r, square, seen,
-                )  # fmt: skip
-            asked += rest
-            simd.store(squares, r, square)
-            complete = simd.all_lanes_one(seen) and complete
-        return complete
-
-    return fill
-
-
-_mask_coded, _mask_plain = _compile_fill(True, False), _compile_fill(False, False)
-_fill_coded, _fill_plain = _compile_fill(True, True), _compile_fill(False, True)
-
-
-@njit(nogil=True)
-def fill_panel(X, missing, places, first, shift, filling, ahead, values, masks, squares):
-    """OUT values, masks, squares of the rows at places[first], places[first + 1], ...
-
-    Returns whether the rows have no gaps, or none that were not filled.
-    """
-    coded, filled = missing == missing, filling.shape[0] > 0
-    rows = (X, missing, places, first, shift, filling, ahead)
-    panel = (values, masks, squares)
-    if coded and filled:
-        return _fill_coded(*rows, *panel)
-    if coded:
-        return _mask_coded(*rows, *panel)
-    if filled:
-        return _fill_plain(*rows, *panel)
-    return _mask_plain(*rows, *panel)
-
-
 # --- tiles ------------------------------------------------------------------------------------
 
 
@@ -304,8 +139,8 @@ def _compile_tile(width):
 
     @njit(nogil=True, inline="always")
     def compare_tile(
-        values, masks, p, complete, first_scores, start_score, table, place, label, ahead, places,
-        following, asked, best, second, winner,
+        values, masks, base, p, complete, first_scores, start_score, table, place, label, ahead,
+        places, following, asked, best, second, winner,
     ):  # fmt: skip
         """Returns (best, second, winner) with the tile's centres, whose table is at `place`."""
         scores = tiled.splat_each(first_scores, start_score, width, LANES)
@@ -315,14 +150,14 @@ def _compile_tile(width):
             stop = min(start + RUN, p)
             if complete:
                 for j in range(start, stop):
-                    _ask(ahead, places, following, asked + j)
-                    x = simd.load(values, j * LANES, LANES)
+                    ask(ahead, places, following, asked + j)
+                    x = simd.load(values, base + j * LANES, LANES)
                     part = tiled.accumulate(part, x, table, place + 2 * width * j)
             else:
                 for j in range(start, stop):
-                    _ask(ahead, places, following, asked + j)
-                    x = simd.load(values, j * LANES, LANES)
-                    mask = simd.load(masks, j * LANES, LANES)
+                    ask(ahead, places, following, asked + j)
+                    x = simd.load(values, base + j * LANES, LANES)
+                    mask = simd.load(masks, base + j * LANES, LANES)
                     part = tiled.accumulate(part, x, table, place + 2 * width * j)
                     if width == NARROW:  # sums of their own: there are too few to hide latency
                         gaps = tiled.accumulate(gaps, mask, table, place + 2 * width * j + width)
@@ -339,6 +174,54 @@ def _compile_tile(width):
 _wide_tile, _narrow_tile = _compile_tile(WIDE), _compile_tile(NARROW)
 
 
+@njit(nogil=True)
+def _label_panel(
+    values, masks, base, square, complete, p, tiles, k, ahead, places, following, asked, e, count,
+    nearest, gaps,
+):  # fmt: skip
+    """OUT nearest[g, e], nearest[g, e + 1], ... of the rows of one panel; see ``label_panels``."""
+    table, first_scores = tiles.table, tiles.first_scores
+    wide, narrow = count_tiles(k)
+    n_scores = first_scores.shape[0] // 2
+    start_score = n_scores if complete else 0
+    slack = np.float32(4 * SINGLE_UNIT * (p + 8))
+    room = nearest.shape[1]
+    bound = tiled.rounding(square, np.float32(tiles.norm), np.float32(tiles.fixed))
+    place, unsure = 0, 0
+    for group in range(n_scores // (WIDE * wide + NARROW * narrow)):
+        best = second = simd.splat(INFINITY, LANES)
+        winner = simd.splat(np.int32(0), LANES)
+        label = 0
+        for _ in range(wide):
+            best, second, winner = _wide_tile(
+                values, masks, base, p, complete, first_scores, start_score, table, place, label,
+                ahead, places, following, asked, best, second, winner,
+            )  # fmt: skip
+            place += 2 * WIDE * p
+            start_score += WIDE
+            label += WIDE
+            asked += p
+        for _ in range(narrow):
+            best, second, winner = _narrow_tile(
+                values, masks, base, p, complete, first_scores, start_score, table, place, label,
+                ahead, places, following, asked, best, second, winner,
+            )  # fmt: skip
+            place += 2 * NARROW * p
+            start_score += NARROW
+            label += NARROW
+            asked += p
+        simd.store(nearest, group * room + e, winner)
+        if gaps.shape[0] > 0:
+            simd.store(gaps, e, tiled.gap_between(best, second, bound, square, slack))
+        close = tiled.lanes_not_above(second, best, bound)
+        if close != 0 and k > 1:
+            for r in range(min(LANES, count - e)):
+                if (close >> np.uint64(r)) & np.uint64(1):
+                    nearest[group, e + r] = UNSURE
+                    unsure += 1
+    return unsure
+
+
 @njit(nogil=True, cache=True)
 def label_panels(X, missing, rows, count, shift, tiles, panel, k, nearest, gaps):
     """OUT nearest[g, e]: best of the k centres of start g for row rows[e], e < count, or UNSURE.
@@ -351,81 +234,48 @@ def label_panels(X, missing, rows, count, shift, tiles, panel, k, nearest, gaps)
     """
     p = X.shape[1]
     places, values, masks, squares = panel
-    table, first_scores = tiles.table, tiles.first_scores
     locate(X, rows, count, places)
+    while_filled = p * (LANES // FILLED)
     wide, narrow = count_tiles(k)
-    padded = WIDE * wide + NARROW * narrow
-    n_scores = first_scores.shape[0] // 2
-    groups = n_scores // padded
-    steps = p * (LANES // FILLED + (wide + narrow) * groups)
-    slack = np.float32(4 * SINGLE_UNIT * (p + 8))
-    room = nearest.shape[1]
+    tiles_of_start = wide + narrow
+    groups = tiles.first_scores.shape[0] // 2 // (WIDE * wide + NARROW * narrow)
+    steps = while_filled + p * tiles_of_start * groups
     unsure = 0
     for e in range(0, count, LANES):
         ahead = plan_ahead(places, e + LANES, p * X.itemsize, steps)
         complete = fill_panel(
-            X, missing, places, e, shift, tiles.filling, ahead, values, masks, squares
+            X, missing, places, e, shift, tiles.filling, ahead, values, masks, squares, 0, 0
         )
-        start_score = n_scores if complete else 0
-        place, asked = 0, p * (LANES // FILLED)
-        square = simd.load(squares, 0, LANES)
-        bound = tiled.rounding(square, np.float32(tiles.norm), np.float32(tiles.fixed))
-        for group in range(groups):
-            best = second = simd.splat(INFINITY, LANES)
-            winner = simd.splat(np.int32(0), LANES)
-            label = 0
-            for _ in range(wide):
-                best, second, winner = _wide_tile(
-                    values, masks, p, complete, first_scores, start_score, table, place, label,
-                    ahead, places, e + LANES, asked, best, second, winner,
-                )  # fmt: skip
-                place += 2 * WIDE * p
-                start_score += WIDE
-                label += WIDE
-                asked += p
-            for _ in range(narrow):
-                best, second, winner = _narrow_tile(
-                    values, masks, p, complete, first_scores, start_score, table, place, label,
-                    ahead, places, e + LANES, asked, best, second, winner,
-                )  # fmt: skip
-                place += 2 * NARROW * p
-                start_score += NARROW
-                label += NARROW
-                asked += p
-            simd.store(nearest, group * room + e, winner)
-            if gaps.shape[0] > 0:
-                simd.store(gaps, e, tiled.gap_between(best, second, bound, square, slack))
-            close = tiled.lanes_not_above(second, best, bound)
-            if close != 0 and k > 1:
-                for r in range(min(LANES, count - e)):
-                    if (close >> np.uint64(r)) & np.uint64(1):
-                        nearest[group, e + r] = UNSURE
-                        unsure += 1
+        unsure += _label_panel(
+            values, masks, 0, simd.load(squares, 0, LANES), complete, p, tiles, k, ahead, places,
+            e + LANES, while_filled, e, count, nearest, gaps,
+        )  # fmt: skip
+    return unsure
+
+
+@njit(nogil=True, cache=True)
+def label_packed(packed, start, count, tiles, k, nearest, gaps):
+    """As ``label_panels`` for rows start, start + 1, ... of a table whose panels are kept.
+
+    IN  packed: a ``Packed``; start: a multiple of LANES
+    """
+    p = packed.values.shape[1]
+    panels, masks, squares, complete = packed.panels, packed.masks, packed.squares, packed.complete
+    size, nowhere = whole_blocks(p) * LANES, np.empty(0, np.int64)
+    unsure = 0
+    for e in range(0, count, LANES):
+        number = (start + e) // LANES
+        square = simd.load(squares, number * LANES, LANES)
+        unsure += _label_panel(
+            panels, masks, number * size, square, complete[number], p, tiles, k, NOTHING_AHEAD,
+            nowhere, 0, 0, e, count, nearest, gaps,
+        )  # fmt: skip
     return unsure
 
 
 # --- all scores of complete or filled rows, in float64 ----------------------------------------
 
-HALF = LANES // 2  # rows of a float64 panel
 SCORED = 4 * LANES  # rows that ``score_filled`` takes at once
-
-
-@njit(nogil=True)
-def _fill_values(X, missing, places, first, shift, values):
-    """OUT values (p * HALF,): rows at places[first], ... minus shift, 0 in gaps."""
-    p = X.shape[1]
-    rest = p % 8
-    for r in range(0, HALF, 8):
-        for j in range(0, p - rest, 8):
-            columns = read_columns(
-                X, places, first + r, j, 8, 8, False, shift, missing, True, 8, values
-            )
-            write_values(columns, values, j * HALF + r, HALF)
-        if rest > 0:
-            columns = read_columns(
-                X, places, first + r, p - rest, 8, rest, True, shift, missing, True, 8, values
-            )
-            write_values(columns, values, (p - rest) * HALF + r, HALF)
 
 
 @njit(nogil=True, cache=True)
@@ -451,7 +301,7 @@ def score_filled(X, missing, start, stop, shift, table, const, places, values, s
     for row in range(start, stop, HALF):
         for e in range(HALF):
             places[e] = X.ctypes.data + min(row + e, stop - 1) * X.strides[0]
-        _fill_values(X, missing, places, 0, shift, values)
+        fill_values(X, missing, places, 0, shift, values)
         for t in range(0, const.shape[0], WIDE):
             sums = tiled.splat_each(const, t, WIDE, HALF)
             for j in range(p):

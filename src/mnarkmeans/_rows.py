@@ -19,7 +19,7 @@ from numba import njit
 from numba.extending import overload
 
 from . import _simd as simd
-from ._observed import Csr, Dense
+from ._observed import Csr, Dense, Packed
 from ._simd import CACHE_LINE
 from ._simd_rows import address, pointer, pointers, read_entries
 
@@ -30,7 +30,11 @@ REORDER = {"contract", "reassoc"}
 
 
 def is_dense(block) -> bool:
-    return getattr(block, "instance_class", None) is Dense
+    return getattr(block, "instance_class", None) in (Dense, Packed)
+
+
+def is_packed(block) -> bool:
+    return getattr(block, "instance_class", None) is Packed
 
 
 def is_csr(block) -> bool:
@@ -77,7 +81,7 @@ def _load_row(block, i, shift, x0, mask):
     if is_dense(block):
 
         def dense(block, i, shift, x0, mask):
-            (values,), missing = pointers(block), block.missing
+            values, missing = pointers(block)[0], block.missing
             row = i * shift.shape[0]
             for j in range(shift.shape[0]):
                 v = np.float64(values[row + j])

@@ -26,6 +26,7 @@ from ._bounds import Bounds
 from ._kernels import costs, step, transfer
 from ._loss import Stats, Tables, csr_tables, dense_tables, merge_stats, zero_stats
 from ._observed import Observed
+from ._panel_rows import HALF, on_cache_line, whole_blocks
 from ._parallel import ordered_map
 from ._rows import REORDER, add_row, is_csr, n_rows, score_row
 
@@ -215,9 +216,9 @@ def _prepare_filled(block, tables):
 
     def dense(block, tables):
         table, const = panels.wide_table(tables.A, tables.const)
-        room = panels.whole_blocks(tables.A.shape[1]) * panels.HALF
-        values = panels.on_cache_line(room, np.float64)
-        return table, const, np.empty(panels.HALF, np.int64), values
+        room = whole_blocks(tables.A.shape[1]) * HALF
+        values = on_cache_line(room, np.float64)
+        return table, const, np.empty(HALF, np.int64), values
 
     return dense
 

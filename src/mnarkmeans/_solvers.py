@@ -24,13 +24,15 @@ from ._bounds import Bounds
 from ._hartigan import polish, polish_compiled
 from ._loss import (
     bytes_of_stats,
+    gaps_as,
     is_determined,
     partition_loss,
     signature,
     update_centers,
     zero_stats,
 )
-from ._observed import Csr, Dense, Observed
+from ._observed import Csr, Observed, Packed
+from ._panel_rows import pack
 from ._parallel import ordered_map, slices
 from ._schedule import Slabs, move_row, row_costs, sweep, tables_for
 
@@ -259,6 +261,16 @@ class _Run(Starts):
         ordered_map(work, chosen, threads)
 
 
+def _resident_block(observed: Observed, lam: np.ndarray) -> Packed | Csr:
+    """The whole table, dense rows with their panels: they serve every pass of every start."""
+    block = observed.block()
+    if isinstance(block, Csr):
+        return block
+    shift = observed.shift
+    filling = gaps_as(observed.reference - shift, lam)
+    return pack(block.values, block.missing, shift, filling)
+
+
 ALGORITHMS = ("lloyd", "hartigan")
 
 
@@ -293,12 +305,14 @@ def run_starts(
     else:
         size = max(1, BYTES_OF_LABELS // (4 * observed.n_rows))
 
+    block = _resident_block(observed, lam) if resident else None
+
     def work(piece: tuple[int, int]) -> Batch:
         starts = slice(*piece)
         run = _Run(observed, centers[starts], np.ascontiguousarray(lam[starts]), max_iter)
-        data: Dense | Csr | Slabs
+        data: Packed | Csr | Slabs
         if resident:
-            data = observed.block()
+            data = block
         else:
             edges = observed.slabs(bytes_of_stats(piece[1] - piece[0], k, p))
             bounds = Bounds(observed.n_rows, k) if k > 1 else None

@@ -63,7 +63,7 @@ def _survey_block(block, weights, counts, sums, least, seen):
     if is_dense(block):
 
         def dense(block, weights, counts, sums, least, seen):
-            (values,), missing, p = pointers(block), block.missing, counts.shape[0]
+            values, missing, p = pointers(block)[0], block.missing, counts.shape[0]
             infinite = -1
             for i in range(seen.shape[0]):
                 ask_ahead(block, i)
