@@ -16,7 +16,7 @@ from numba import njit
 from . import _simd as simd
 from ._observed import Packed
 from ._simd import CACHE_LINE, LANES
-from ._simd_rows import read_columns, write_columns, write_filled, write_values
+from ._simd_rows import pointer, read_columns, write_columns, write_filled, write_values
 
 FILLED = 16  # rows of a panel that are filled together
 HALF = LANES // 2  # rows of a float64 panel
@@ -86,10 +86,10 @@ NOTHING_AHEAD = Ahead(0, CACHE_LINE, 0)
 
 
 @njit(nogil=True)
-def plan_ahead(places, first, row_bytes, steps):
-    """Requests that cover the LANES rows from places[first] on in so many steps."""
-    start, span = places[first], CACHE_LINE
-    if places[first + LANES - 1] - start == (LANES - 1) * row_bytes:
+def plan_ahead(places, row_bytes, steps):
+    """Requests that cover the LANES rows at ``places`` in so many steps."""
+    start, span = places[0], CACHE_LINE
+    if places[LANES - 1] - start == (LANES - 1) * row_bytes:
         size = LANES * row_bytes
         while size > steps * span:
             span += CACHE_LINE
@@ -100,15 +100,18 @@ def plan_ahead(places, first, row_bytes, steps):
 
 
 @njit(nogil=True)
-def ask(ahead, places, first, number):
-    """Request ``number`` for the rows from places[first] on; scattered rows take turns."""
+def ask(ahead, places, number):
+    """Request ``number`` for the rows at ``places``; scattered rows take turns."""
     if number < ahead.requests:
         if ahead.start != 0:
             begin = ahead.start + number * ahead.span
         else:
-            begin = places[first + number % LANES] + (number // LANES) * ahead.span
+            begin = places[number % LANES] + (number // LANES) * ahead.span
         for line in range(0, ahead.span, CACHE_LINE):
             simd.prefetch(begin + line)
+
+
+# Arrays come as pointers from here on: to hand over an array for every few columns is dear.
 
 
 def _compile_take(width, part, coded, filled):
@@ -120,17 +123,17 @@ def _compile_take(width, part, coded, filled):
 
     @njit(nogil=True, inline="always")
     def take(
-        X, missing, places, row, j, count, shift, filling, ahead, following, asked, values, masks,
-        place, square, seen,
+        X, missing, places, r, j, count, shift, filling, ahead, following, asked, values, masks,
+        square, seen,
     ):  # fmt: skip
         for number in range(asked, asked + width):
-            ask(ahead, places, following, number)
+            ask(ahead, following, number)
         columns = read_columns(
-            X, places, row, j, width, count, part, shift, missing, coded, FILLED, values
+            X, places, r, j, width, count, part, shift, missing, coded, FILLED, values
         )
         if filled:
-            return write_filled(columns, values, place, square, filling, j), seen
-        return write_columns(columns, values, masks, place, square, seen)
+            return write_filled(columns, values, j * LANES + r, square, filling, j), seen
+        return write_columns(columns, values, masks, j * LANES + r, square, seen)
 
     return take
 
@@ -142,34 +145,29 @@ def _compile_fill(coded, filled):
     take_part4 = _compile_take(4, True, coded, filled)
 
     @njit(nogil=True)
-    def fill(
-        X, missing, places, first, shift, filling, ahead, values, masks, squares, base, at
-    ):  # fmt: skip
-        p = X.shape[1]
-        rest = p % 8
-        following, asked = first + LANES, 0
+    def fill(X, p, missing, places, shift, filling, ahead, following, values, masks, squares):
+        rest, asked = p % 8, 0
         complete = True
         for r in range(0, LANES, FILLED):
             square, seen = simd.splat(ZERO, FILLED), simd.splat(ONE, FILLED)
             for j in range(0, p - rest, 8):
                 square, seen = take8(
-                    X, missing, places, first + r, j, 8, shift, filling, ahead, following, asked,
-                    values, masks, base + j * LANES + r, square, seen,
+                    X, missing, places, r, j, 8, shift, filling, ahead, following, asked, values,
+                    masks, square, seen,
                 )  # fmt: skip
                 asked += 8
-            j = p - rest
             if rest > 4:
                 square, seen = take_part8(
-                    X, missing, places, first + r, j, rest, shift, filling, ahead, following,
-                    asked, values, masks, base + j * LANES + r, square, seen,
+                    X, missing, places, r, p - rest, rest, shift, filling, ahead, following, asked,
+                    values, masks, square, seen,
                 )  # fmt: skip
             elif rest > 0:
                 square, seen = take_part4(
-                    X, missing, places, first + r, j, rest, shift, filling, ahead, following,
-                    asked, values, masks, base + j * LANES + r, square, seen,
+                    X, missing, places, r, p - rest, rest, shift, filling, ahead, following, asked,
+                    values, masks, square, seen,
                 )  # fmt: skip
             asked += rest
-            simd.store(squares, at + r, square)
+            simd.store(squares, r, square)
             complete = simd.all_lanes_one(seen) and complete
         return complete
 
@@ -182,34 +180,46 @@ _fill_coded, _fill_plain = _compile_fill(True, True), _compile_fill(False, True)
 
 @njit(nogil=True)
 def fill_panel(
-    X, missing, places, first, shift, filling, ahead, values, masks, squares, base, at
-):  # fmt: skip
-    """OUT values and masks from ``base`` on, squares from ``at`` on, of rows from places[first] on.
+    X, p, missing, places, shift, filled, filling, ahead, following, values, masks, squares
+):
+    """OUT values, masks, squares of the rows at ``places``, asking for those at ``following``.
 
     Returns whether the rows have no gaps, or none that were not filled.
     """
-    coded, filled = missing == missing, filling.shape[0] > 0
-    rows = (X, missing, places, first, shift, filling, ahead)
-    panel = (values, masks, squares, base, at)
-    if coded and filled:
-        return _fill_coded(*rows, *panel)
-    if coded:
-        return _mask_coded(*rows, *panel)
+    if missing == missing:
+        if filled:
+            return _fill_coded(
+                X, p, missing, places, shift, filling, ahead, following, values, masks, squares
+            )
+        return _mask_coded(
+            X, p, missing, places, shift, filling, ahead, following, values, masks, squares
+        )
     if filled:
-        return _fill_plain(*rows, *panel)
-    return _mask_plain(*rows, *panel)
+        return _fill_plain(
+            X, p, missing, places, shift, filling, ahead, following, values, masks, squares
+        )
+    return _mask_plain(
+        X, p, missing, places, shift, filling, ahead, following, values, masks, squares
+    )
+
+
+@njit(nogil=True, cache=True)
+def in_blocks(filling):
+    """The numbers gaps are filled with (p,), rounded, with room for the rest of a block."""
+    out = np.zeros(whole_blocks(filling.shape[0]), np.float32)
+    for j in range(filling.shape[0]):
+        out[j] = filling[j]
+    return out
 
 
 @njit(nogil=True, cache=True)
 def pack(X, missing, shift, filling):
-    """The panels of a whole table; filling (p,): see ``_loss.Tables``."""
+    """The panels of a whole table; filling (p,) or empty: see ``_loss.gaps_as``."""
     n, p = X.shape
     count, size = -(-n // LANES), whole_blocks(p) * LANES
-    in_blocks = np.zeros(whole_blocks(filling.shape[0]), np.float32)
-    for j in range(filling.shape[0]):
-        in_blocks[j] = filling[j]
+    filled, filling = filling.shape[0] > 0, in_blocks(filling)
     panels = on_cache_line(count * size, np.float32)
-    masks = on_cache_line(count * size if filling.shape[0] == 0 else 0, np.float32)
+    masks = on_cache_line(0 if filled else count * size, np.float32)
     squares = on_cache_line(count * LANES, np.float32)
     complete = np.empty(count, np.bool_)
     places = np.empty(LANES, np.int64)
@@ -217,8 +227,9 @@ def pack(X, missing, shift, filling):
         for r in range(LANES):
             places[r] = X.ctypes.data + min(number * LANES + r, n - 1) * X.strides[0]
         complete[number] = fill_panel(
-            X, missing, places, 0, shift, in_blocks, NOTHING_AHEAD, panels, masks, squares,
-            number * size, number * LANES,
+            pointer(X, 0), p, missing, pointer(places, 0), pointer(shift, 0), filled,
+            pointer(filling, 0), NOTHING_AHEAD, pointer(places, 0), pointer(panels, number * size),
+            pointer(masks, 0 if filled else number * size), pointer(squares, number * LANES),
         )  # fmt: skip
     return Packed(X, missing, panels, masks, squares, complete)
 

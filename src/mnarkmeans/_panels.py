@@ -30,11 +30,13 @@ from ._panel_rows import (
     ask,
     fill_panel,
     fill_values,
+    in_blocks,
     locate,
     plan_ahead,
     whole_blocks,
 )
 from ._simd import LANES
+from ._simd_rows import pointer
 
 UNSURE = -1
 WIDE, NARROW = 5, 3  # centres of the two kinds of tiles
@@ -98,11 +100,8 @@ def make_tiles(tables, k):
                 first_scores[n_scores + score] = total
             label += width
             place += 2 * width * p
-    filling = np.zeros(whole_blocks(tables.filling.shape[0]), np.float32)
-    for j in range(tables.filling.shape[0]):
-        filling[j] = tables.filling[j]
     norm, fixed = _bound_rounding(A, B, const)
-    return Tiles(table, first_scores, filling, norm, fixed)
+    return Tiles(table, first_scores, in_blocks(tables.filling), norm, fixed)
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc"})
@@ -134,35 +133,38 @@ def _bound_rounding(A, B, const):
 # --- tiles ------------------------------------------------------------------------------------
 
 
+# Arrays come as pointers: to hand over an array for every panel and tile is dear.
+
+
 def _compile_tile(width):
     """The comparison of `width` centres for all rows of a panel."""
 
     @njit(nogil=True, inline="always")
     def compare_tile(
-        values, masks, base, p, complete, first_scores, start_score, table, place, label, ahead,
-        places, following, asked, best, second, winner,
+        values, masks, p, complete, first_scores, table, label, ahead, following, asked, best,
+        second, winner,
     ):  # fmt: skip
-        """Returns (best, second, winner) with the tile's centres, whose table is at `place`."""
-        scores = tiled.splat_each(first_scores, start_score, width, LANES)
+        """Returns (best, second, winner) with the tile's centres, the first of which is `label`."""
+        scores = tiled.splat_each(first_scores, 0, width, LANES)
         for start in range(0, p, RUN):
             part = tiled.zeros_each(values, width, LANES)
             gaps = tiled.zeros_each(values, width, LANES)
             stop = min(start + RUN, p)
             if complete:
                 for j in range(start, stop):
-                    ask(ahead, places, following, asked + j)
-                    x = simd.load(values, base + j * LANES, LANES)
-                    part = tiled.accumulate(part, x, table, place + 2 * width * j)
+                    ask(ahead, following, asked + j)
+                    x = simd.load(values, j * LANES, LANES)
+                    part = tiled.accumulate(part, x, table, 2 * width * j)
             else:
                 for j in range(start, stop):
-                    ask(ahead, places, following, asked + j)
-                    x = simd.load(values, base + j * LANES, LANES)
-                    mask = simd.load(masks, base + j * LANES, LANES)
-                    part = tiled.accumulate(part, x, table, place + 2 * width * j)
+                    ask(ahead, following, asked + j)
+                    x = simd.load(values, j * LANES, LANES)
+                    mask = simd.load(masks, j * LANES, LANES)
+                    part = tiled.accumulate(part, x, table, 2 * width * j)
                     if width == NARROW:  # sums of their own: there are too few to hide latency
-                        gaps = tiled.accumulate(gaps, mask, table, place + 2 * width * j + width)
+                        gaps = tiled.accumulate(gaps, mask, table, 2 * width * j + width)
                     else:
-                        part = tiled.accumulate(part, mask, table, place + 2 * width * j + width)
+                        part = tiled.accumulate(part, mask, table, 2 * width * j + width)
                 if width == NARROW:
                     part = tiled.add_each(part, gaps)
             scores = tiled.add_each(scores, part)
@@ -174,19 +176,17 @@ def _compile_tile(width):
 _wide_tile, _narrow_tile = _compile_tile(WIDE), _compile_tile(NARROW)
 
 
-@njit(nogil=True)
+@njit(nogil=True, inline="always")
 def _label_panel(
-    values, masks, base, square, complete, p, tiles, k, ahead, places, following, asked, e, count,
-    nearest, gaps,
+    values, masks, squares, complete, p, n_scores, first_scores, table, norm, fixed, k, ahead,
+    following, asked, used, room, nearest, wants_gaps, gaps,
 ):  # fmt: skip
-    """OUT nearest[g, e], nearest[g, e + 1], ... of the rows of one panel; see ``label_panels``."""
-    table, first_scores = tiles.table, tiles.first_scores
+    """OUT nearest[g * room + r] of the rows r < used of one panel; see ``label_panels``."""
     wide, narrow = count_tiles(k)
-    n_scores = first_scores.shape[0] // 2
-    start_score = n_scores if complete else 0
+    score = n_scores if complete else 0
     slack = np.float32(4 * SINGLE_UNIT * (p + 8))
-    room = nearest.shape[1]
-    bound = tiled.rounding(square, np.float32(tiles.norm), np.float32(tiles.fixed))
+    square = simd.load(squares, 0, LANES)
+    bound = tiled.rounding(square, np.float32(norm), np.float32(fixed))
     place, unsure = 0, 0
     for group in range(n_scores // (WIDE * wide + NARROW * narrow)):
         best = second = simd.splat(INFINITY, LANES)
@@ -194,30 +194,30 @@ def _label_panel(
         label = 0
         for _ in range(wide):
             best, second, winner = _wide_tile(
-                values, masks, base, p, complete, first_scores, start_score, table, place, label,
-                ahead, places, following, asked, best, second, winner,
+                values, masks, p, complete, pointer(first_scores, score), pointer(table, place),
+                label, ahead, following, asked, best, second, winner,
             )  # fmt: skip
             place += 2 * WIDE * p
-            start_score += WIDE
+            score += WIDE
             label += WIDE
             asked += p
         for _ in range(narrow):
             best, second, winner = _narrow_tile(
-                values, masks, base, p, complete, first_scores, start_score, table, place, label,
-                ahead, places, following, asked, best, second, winner,
+                values, masks, p, complete, pointer(first_scores, score), pointer(table, place),
+                label, ahead, following, asked, best, second, winner,
             )  # fmt: skip
             place += 2 * NARROW * p
-            start_score += NARROW
+            score += NARROW
             label += NARROW
             asked += p
-        simd.store(nearest, group * room + e, winner)
-        if gaps.shape[0] > 0:
-            simd.store(gaps, e, tiled.gap_between(best, second, bound, square, slack))
+        simd.store(nearest, group * room, winner)
+        if wants_gaps:
+            simd.store(gaps, 0, tiled.gap_between(best, second, bound, square, slack))
         close = tiled.lanes_not_above(second, best, bound)
         if close != 0 and k > 1:
-            for r in range(min(LANES, count - e)):
+            for r in range(used):
                 if (close >> np.uint64(r)) & np.uint64(1):
-                    nearest[group, e + r] = UNSURE
+                    nearest[group * room + r] = np.int32(UNSURE)
                     unsure += 1
     return unsure
 
@@ -232,23 +232,30 @@ def label_panels(X, missing, rows, count, shift, tiles, panel, k, nearest, gaps)
         there is room for it
     Returns how many labels are UNSURE.
     """
-    p = X.shape[1]
+    p, room = X.shape[1], nearest.shape[1]
     places, values, masks, squares = panel
+    table, first_scores, filling, norm, fixed = tiles
     locate(X, rows, count, places)
-    while_filled = p * (LANES // FILLED)
+    n_scores = first_scores.shape[0] // 2
     wide, narrow = count_tiles(k)
-    tiles_of_start = wide + narrow
-    groups = tiles.first_scores.shape[0] // 2 // (WIDE * wide + NARROW * narrow)
-    steps = while_filled + p * tiles_of_start * groups
+    groups = n_scores // (WIDE * wide + NARROW * narrow)
+    while_filled = p * (LANES // FILLED)
+    steps = while_filled + p * (wide + narrow) * groups
+    wants_gaps, filled = gaps.shape[0] > 0, filling.shape[0] > 0
     unsure = 0
     for e in range(0, count, LANES):
-        ahead = plan_ahead(places, e + LANES, p * X.itemsize, steps)
+        following = pointer(places, e + LANES)
+        ahead = plan_ahead(following, p * X.itemsize, steps)
         complete = fill_panel(
-            X, missing, places, e, shift, tiles.filling, ahead, values, masks, squares, 0, 0
-        )
+            pointer(X, 0), p, missing, pointer(places, e), pointer(shift, 0), filled,
+            pointer(filling, 0), ahead, following, pointer(values, 0), pointer(masks, 0),
+            pointer(squares, 0),
+        )  # fmt: skip
         unsure += _label_panel(
-            values, masks, 0, simd.load(squares, 0, LANES), complete, p, tiles, k, ahead, places,
-            e + LANES, while_filled, e, count, nearest, gaps,
+            pointer(values, 0), pointer(masks, 0), pointer(squares, 0), complete, p, n_scores,
+            pointer(first_scores, 0), pointer(table, 0), norm, fixed, k, ahead, following,
+            while_filled, min(LANES, count - e), room, pointer(nearest, e), wants_gaps,
+            pointer(gaps, e if wants_gaps else 0),
         )  # fmt: skip
     return unsure
 
@@ -259,16 +266,20 @@ def label_packed(packed, start, count, tiles, k, nearest, gaps):
 
     IN  packed: a ``Packed``; start: a multiple of LANES
     """
-    p = packed.values.shape[1]
-    panels, masks, squares, complete = packed.panels, packed.masks, packed.squares, packed.complete
-    size, nowhere = whole_blocks(p) * LANES, np.empty(0, np.int64)
+    X, _, panels, masks, squares, complete = packed
+    table, first_scores, _, norm, fixed = tiles
+    p, room, n_scores = X.shape[1], nearest.shape[1], first_scores.shape[0] // 2
+    size, masked = whole_blocks(p) * LANES, masks.shape[0] > 0
+    wants_gaps, nowhere = gaps.shape[0] > 0, np.empty(0, np.int64)
     unsure = 0
     for e in range(0, count, LANES):
         number = (start + e) // LANES
-        square = simd.load(squares, number * LANES, LANES)
         unsure += _label_panel(
-            panels, masks, number * size, square, complete[number], p, tiles, k, NOTHING_AHEAD,
-            nowhere, 0, 0, e, count, nearest, gaps,
+            pointer(panels, number * size), pointer(masks, number * size if masked else 0),
+            pointer(squares, number * LANES), complete[number], p, n_scores,
+            pointer(first_scores, 0), pointer(table, 0), norm, fixed, k, NOTHING_AHEAD,
+            pointer(nowhere, 0), 0, min(LANES, count - e), room, pointer(nearest, e), wants_gaps,
+            pointer(gaps, e if wants_gaps else 0),
         )  # fmt: skip
     return unsure
 
