@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -10,6 +11,9 @@ from importlib.util import find_spec
 from .jobs import Data, Job
 from .limits import Limits
 from .rivals import ours
+
+
+PAUSE = 0.3  # seconds: threads of the one before spin for up to 0.2 s in wait of more work
 
 
 @dataclass
@@ -65,6 +69,7 @@ def compare(job: Job, rivals, limits: Limits, repeats: int, clock) -> list[Timin
 
 
 def _time(rival, data: Data, iterations: int | None, clock) -> Timing:
+    time.sleep(PAUSE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # max_iter reached, on purpose
         begin = clock()

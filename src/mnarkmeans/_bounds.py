@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 MARGIN = 1.0 + 1e-6  # covers the rounding of the moves
+FEWEST_FEATURES = 8  # shorter rows are compared as fast as their bounds are looked up
 RESTLESS = 1 / 3  # while more rows than this share change cluster, centres move too far to prune
 
 

@@ -16,6 +16,7 @@ from . import _panel_rows as panel_rows
 from . import _panels as panels
 from ._panel_rows import MOST_ROWS
 from ._rows import (
+    ROWS_AHEAD,
     add_row,
     ask_ahead,
     is_csr,
@@ -23,6 +24,7 @@ from ._rows import (
     is_packed,
     load_row,
     n_rows,
+    row_bytes,
     row_cost,
     score_row,
 )
@@ -305,7 +307,7 @@ def assign_and_cost(block, weights, tables, centers, lam, reference, labels, mem
     prepared = prepare(block, tables, k)
     rows, gaps = np.empty(MOST_ROWS, np.int64), np.empty(0, np.float32)
     nearest = np.empty((1, MOST_ROWS), np.int32)
-    loss = 0.0
+    loss, size = 0.0, row_bytes(block)
     for start in range(0, n_rows(block), MOST_ROWS):
         stop = min(start + MOST_ROWS, n_rows(block))
         if expiry.shape[0] > 0:
@@ -317,7 +319,7 @@ def assign_and_cost(block, weights, tables, centers, lam, reference, labels, mem
         for e in range(count):
             labels[rows[e]] = nearest[0, e]
         for i in range(start, stop):
-            ask_ahead(block, i)
+            ask_ahead(block, i + ROWS_AHEAD, size)
             t = labels[i]
             members[t] += 1
             loss += weights[i] * row_cost(block, i, centers, t, lam, reference, pulls[t])

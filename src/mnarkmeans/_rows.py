@@ -53,23 +53,36 @@ def _n_rows(block):
         return lambda block: block.indptr.shape[0] - 1
 
 
-def ask_ahead(block, i):
-    """Ask for a row that comes a few rows after i: where little is done with a row, memory lags."""
+def row_bytes(block):
+    """Bytes of a row that are worth asking for ahead: short rows come by themselves, CSR too."""
+
+
+@overload(row_bytes)
+def _row_bytes(block):
+    if is_dense(block):
+        return lambda block: (
+            block.values.strides[0] if block.values.strides[0] >= 2 * CACHE_LINE else 0
+        )
+    if is_csr(block):
+        return lambda block: 0
+
+
+def ask_ahead(block, i, size):
+    """Ask for row i of ``size`` bytes: where little is done with a row, memory lags behind."""
 
 
 @overload(ask_ahead, jit_options={"nogil": True})
-def _ask_ahead(block, i):
+def _ask_ahead(block, i, size):
     if is_dense(block):
 
-        def dense(block, i):
-            row_bytes = block.values.strides[0]
-            place = address(pointers(block)[0]) + (i + ROWS_AHEAD) * row_bytes
-            for line in range(0, row_bytes, CACHE_LINE):
+        def dense(block, i, size):
+            place = address(pointers(block)[0]) + i * size
+            for line in range(0, size, CACHE_LINE):
                 simd.prefetch(place + line)
 
         return dense
     if is_csr(block):
-        return lambda block, i: None
+        return lambda block, i, size: None
 
 
 def load_row(block, i, shift, x0, mask):

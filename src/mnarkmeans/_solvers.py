@@ -20,7 +20,7 @@ from numba import njit
 from numba.extending import register_jitable
 
 from . import _kernels as kernels
-from ._bounds import Bounds
+from ._bounds import FEWEST_FEATURES, Bounds
 from ._hartigan import polish, polish_compiled
 from ._loss import (
     bytes_of_stats,
@@ -315,7 +315,7 @@ def run_starts(
             data = block
         else:
             edges = observed.slabs(bytes_of_stats(piece[1] - piece[0], k, p))
-            bounds = Bounds(observed.n_rows, k) if k > 1 else None
+            bounds = Bounds(observed.n_rows, k) if k > 1 and p >= FEWEST_FEATURES else None
             data = Slabs(observed, edges, threads, bounds)
         run.lloyd(data, tol)
         if algorithm == "hartigan":

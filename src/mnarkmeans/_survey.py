@@ -11,28 +11,36 @@ from numba.extending import intrinsic, overload
 
 from . import _simd as simd
 from ._kernels import row_key
-from ._rows import ENTRIES, ask_ahead, is_csr, is_dense, n_rows
-from ._simd_rows import pointer, pointers, read_entries
+from ._rows import ENTRIES, is_csr, is_dense, n_rows
+from ._simd_rows import address, pointer, pointers, read_entries
+
+ROWS = 32  # surveyed together: their sums stay in registers
 
 
 def _compile_look(part):
-    """Surveys ENTRIES entries of a row from j on; `part`: only the `count` that are left."""
+    """Surveys ENTRIES columns of some rows from j on; `part`: only the `width` that are left."""
 
     @njit(nogil=True)
-    def look(values, missing, j, count, w, counts, sums, least, finite):
-        x, seen = read_entries(values, j, count, part, missing, ENTRIES)
-        weight, zero = simd.splat(w, ENTRIES), simd.splat(0.0, ENTRIES)
-        x = simd.where(seen, x, zero)
-        total = simd.load_first(sums, j, count, part, ENTRIES)
-        simd.store_first(sums, j, count, part, simd.muladd(weight, x, total))
-        total = simd.load_first(counts, j, count, part, ENTRIES)
-        total = simd.where(seen, simd.add(total, weight), total)
-        simd.store_first(counts, j, count, part, total)
-        if w > 0.0:
-            smallest = simd.load_first(least, j, count, part, ENTRIES)
-            lower = simd.both(seen, simd.below(x, smallest))
-            simd.store_first(least, j, count, part, simd.where(lower, x, smallest))
-        return simd.count(seen), simd.muladd(x, zero, finite)  # an infinite value leaves NaN
+    def look(values, missing, p, n_rows, j, width, weights, counts, sums, least, seen):
+        zero = finite = simd.splat(0.0, ENTRIES)
+        count = simd.load_first(counts, j, width, part, ENTRIES)
+        total = simd.load_first(sums, j, width, part, ENTRIES)
+        smallest = simd.load_first(least, j, width, part, ENTRIES)
+        for i in range(n_rows):
+            simd.prefetch(address(pointer(values, (i + ROWS) * p + j)))  # the same of the next rows
+            x, here = read_entries(values, i * p + j, width, part, missing, ENTRIES)
+            weight = simd.splat(weights[i], ENTRIES)
+            x = simd.where(here, x, zero)
+            finite = simd.muladd(x, zero, finite)  # an infinite value leaves NaN
+            total = simd.muladd(weight, x, total)
+            count = simd.where(here, simd.add(count, weight), count)
+            lower = simd.both(simd.both(here, simd.below(zero, weight)), simd.below(x, smallest))
+            smallest = simd.where(lower, x, smallest)
+            seen[i] += np.int32(simd.count(here))
+        simd.store_first(counts, j, width, part, count)
+        simd.store_first(sums, j, width, part, total)
+        simd.store_first(least, j, width, part, smallest)
+        return simd.total(finite)
 
     return look
 
@@ -41,17 +49,28 @@ _look_whole, _look_part = _compile_look(False), _compile_look(True)
 
 
 @njit(nogil=True)
-def _look(values, missing, p, w, counts, sums, least):
-    """(observed entries of a row, 0 or NaN if one is infinite)."""
-    entries, finite = 0, simd.splat(0.0, ENTRIES)
-    rest = p % ENTRIES
+def _look(values, missing, p, n_rows, weights, counts, sums, least, seen):
+    """INOUT what is known of the features, seen (0 before). NaN if there is an infinite value."""
+    finite, rest = 0.0, p % ENTRIES
     for j in range(0, p - rest, ENTRIES):
-        seen, finite = _look_whole(values, missing, j, ENTRIES, w, counts, sums, least, finite)
-        entries += seen
+        finite += _look_whole(
+            values, missing, p, n_rows, j, ENTRIES, weights, counts, sums, least, seen
+        )
     if rest > 0:
-        seen, finite = _look_part(values, missing, p - rest, rest, w, counts, sums, least, finite)
-        entries += seen
-    return entries, simd.total(finite)
+        finite += _look_part(
+            values, missing, p, n_rows, p - rest, rest, weights, counts, sums, least, seen
+        )
+    return finite
+
+
+@njit(nogil=True)
+def _first_infinite(values, missing, p, n_rows):
+    for i in range(n_rows):
+        for j in range(p):
+            v = np.float64(values[i * p + j])
+            if np.abs(v) == np.inf and v != missing:
+                return i
+    return -1
 
 
 def survey_block(block, weights, counts, sums, least, seen):
@@ -65,15 +84,15 @@ def _survey_block(block, weights, counts, sums, least, seen):
         def dense(block, weights, counts, sums, least, seen):
             values, missing, p = pointers(block)[0], block.missing, counts.shape[0]
             infinite = -1
-            for i in range(seen.shape[0]):
-                ask_ahead(block, i)
-                entries, finite = _look(
-                    pointer(values, i * p), missing, p, weights[i], pointer(counts, 0),
-                    pointer(sums, 0), pointer(least, 0),
+            seen[:] = 0
+            for start in range(0, seen.shape[0], ROWS):
+                n_rows, place = min(ROWS, seen.shape[0] - start), pointer(values, start * p)
+                finite = _look(
+                    place, missing, p, n_rows, pointer(weights, start), pointer(counts, 0),
+                    pointer(sums, 0), pointer(least, 0), pointer(seen, start),
                 )  # fmt: skip
-                seen[i] = entries
                 if finite != finite and infinite < 0:
-                    infinite = i
+                    infinite = start + _first_infinite(place, missing, p, n_rows)
             return infinite
 
         return dense
