@@ -12,7 +12,6 @@ from .jobs import Data, Job
 from .limits import Limits
 from .rivals import ours
 
-
 PAUSE = 0.3  # seconds: threads of the one before spin for up to 0.2 s in wait of more work
 
 

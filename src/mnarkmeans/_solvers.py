@@ -311,7 +311,7 @@ def run_starts(
         starts = slice(*piece)
         run = _Run(observed, centers[starts], np.ascontiguousarray(lam[starts]), max_iter)
         data: Packed | Csr | Slabs
-        if resident:
+        if block is not None:
             data = block
         else:
             edges = observed.slabs(bytes_of_stats(piece[1] - piece[0], k, p))
