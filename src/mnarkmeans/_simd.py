@@ -241,6 +241,28 @@ def mul(typingctx, a, b):
 
 
 @intrinsic
+def differing(typingctx, a, b):
+    """Bit t is set where the integers a[t] and b[t] differ."""
+
+    def codegen(context, builder, signature, args):
+        differ = builder.icmp_unsigned("!=", *args)
+        bits = builder.bitcast(differ, ir.IntType(differ.type.count))
+        return builder.zext(bits, ir.IntType(64))
+
+    return types.uint64(a, b), codegen
+
+
+@intrinsic
+def lowest_bit(typingctx, bits):
+    """The place of the lowest bit that is set; there must be one."""
+
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], ir.IntType(1)(1))
+
+    return types.int64(types.uint64), codegen
+
+
+@intrinsic
 def below(typingctx, a, b):
     """Whether a < b, lane by lane."""
     result = Vector(types.boolean, a.lanes)
