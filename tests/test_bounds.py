@@ -78,7 +78,7 @@ def test_bounds_do_put_rows_to_sleep():
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])
-@pytest.mark.parametrize("lam", [0.0, 0.5, 3.0])
+@pytest.mark.parametrize("lam", [0.0, 0.5, 1.0, 3.0])
 def test_gaps_never_exceed_the_true_ones(kind, lam):
     rng = np.random.default_rng(7)
     X, start = table(rng, n=1500, p=13, k=5)

@@ -116,14 +116,15 @@ def test_one_huge_value_does_not_mislead_its_neighbours():
     np.testing.assert_array_equal(fast, plain)
 
 
-def test_a_number_may_mark_the_gaps():
+@pytest.mark.parametrize("lam", [0.7, 1.0])
+def test_a_number_may_mark_the_gaps(lam):
     rng = np.random.default_rng(5)
     X = data(rng, 150, 21)
     centers = rng.normal(size=(3, 4, 21))
-    _, expected, _ = both(X, centers, 0.7, 0.3)
+    _, expected, _ = both(X, centers, lam, 0.3)
     for code in (0.0, -999.0):
         coded = np.where(np.isnan(X), code, X)
-        np.testing.assert_array_equal(both(coded, centers, 0.7, 0.3, missing=code)[1], expected)
+        np.testing.assert_array_equal(both(coded, centers, lam, 0.3, missing=code)[1], expected)
 
 
 def test_read_only_rows_are_accepted():

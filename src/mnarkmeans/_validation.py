@@ -104,7 +104,9 @@ def _canonical_csr(X, missing: float):
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    dropped = np.isnan(X.data) | (X.data == missing)
+    dropped = np.isnan(X.data)
+    if not math.isnan(missing):
+        dropped |= X.data == missing
     if dropped.any():
         keep = ~dropped
         counts = np.concatenate([[0], np.cumsum(keep)])
