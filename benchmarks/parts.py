@@ -42,10 +42,12 @@ class Clock:
         self.now.clear()
 
 
-def parts(data: Data, threads: int, repeats: int, bounds: bool) -> dict[str, np.ndarray]:
+def parts(
+    data: Data, threads: int, repeats: int, bounds: bool, lam: float
+) -> dict[str, np.ndarray]:
     clock, job = Clock(), data.job
     options = {"init": data.start} if not job.starts else {"n_init": job.starts}
-    model = MNARKMeans(job.k, lam=1.0, algorithm="lloyd", random_state=0, n_jobs=threads, **options)
+    model = MNARKMeans(job.k, lam=lam, algorithm="lloyd", random_state=0, n_jobs=threads, **options)
     patches = [
         mock.patch.object(_estimator, "observe", clock.watch("first look", _estimator.observe)),
         mock.patch.object(MNARKMeans, "_starts", clock.watch("starts", MNARKMeans._starts)),
@@ -73,13 +75,17 @@ def main() -> None:
     parser.add_argument("jobs", nargs="*", default=["dense", "100 starts"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--lam", type=float, default=1.0)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     for job in (job for job in JOBS if job.name in args.jobs):
         data = job.make()
         for bounds in (True, False) if not job.starts else (True,):
-            print(f"{job.name}, {args.threads} thread(s){'' if bounds else ', without bounds'}: ms")
-            for name, seconds in parts(data, args.threads, args.repeats, bounds).items():
+            how = (
+                f"{args.threads} thread(s), lam={args.lam:g}{'' if bounds else ', without bounds'}"
+            )
+            print(f"{job.name}, {how}: ms")
+            for name, seconds in parts(data, args.threads, args.repeats, bounds, args.lam).items():
                 print(f"  {name:12s}", *(f"{1e3 * s:.1f}" for s in seconds))
 
 
