@@ -1,0 +1,154 @@
+// The library as Python's ctypes sees it: C functions over plain pointers. No C++ run time and no
+// Python headers: one build serves every Python, free-threaded ones too.
+#include <string.h>
+
+#ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#else
+#include <pthread.h>
+#endif
+
+#include "core.h"
+#include "cpu.h"
+
+namespace mnar {
+
+// ---- the kernels: which levels there are, and the one in use
+
+namespace baseline { extern const Kernels kernels; }
+#ifdef __x86_64__
+namespace avx2 { extern const Kernels kernels; }
+namespace avx512 { extern const Kernels kernels; }
+#endif
+
+namespace {
+
+struct Levels {  // those this machine can run, the best one last
+    const Kernels* tables[3];
+    int count = 0;
+    char names[32] = "";
+
+    Levels() {
+        add(baseline::kernels);
+#ifdef __x86_64__
+        const Processor processor;
+        if (processor.avx2) add(avx2::kernels);
+        if (processor.avx512) add(avx512::kernels);
+#endif
+    }
+
+    const Kernels* find(const char* name) const {
+        for (int i = 0; i < count; ++i)
+            if (strcmp(tables[i]->name, name) == 0) return tables[i];
+        return nullptr;
+    }
+
+  private:
+    void add(const Kernels& table) {
+        if (count > 0) strcat(names, " ");
+        strcat(names, table.name);
+        tables[count++] = &table;
+    }
+};
+
+const Levels levels;
+const Kernels* kernels = levels.tables[levels.count - 1];
+
+// ---- threads
+
+struct Jobs {
+    Index next, count;
+    void (*work)(void*, Index);
+    void* context;
+
+    void take() {
+        for (Index job; (job = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED)) < count;)
+            work(context, job);
+    }
+};
+
+constexpr int MOST_THREADS = 256;
+constexpr size_t STACK = 2 << 20;  // musl and macOS give new threads little
+
+#ifdef _WIN32
+using Thread = HANDLE;
+DWORD WINAPI run_thread(void* jobs) {
+    static_cast<Jobs*>(jobs)->take();
+    return 0;
+}
+bool start(Thread& thread, Jobs& jobs) {
+    thread = CreateThread(nullptr, STACK, run_thread, &jobs, 0, nullptr);
+    return thread != nullptr;
+}
+void wait_for(Thread thread) {
+    WaitForSingleObject(thread, INFINITE);
+    CloseHandle(thread);
+}
+#else
+using Thread = pthread_t;
+void* run_thread(void* jobs) {
+    static_cast<Jobs*>(jobs)->take();
+    return nullptr;
+}
+bool start(Thread& thread, Jobs& jobs) {
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0) return false;
+    pthread_attr_setstacksize(&attributes, STACK);
+    const bool started = pthread_create(&thread, &attributes, run_thread, &jobs) == 0;
+    pthread_attr_destroy(&attributes);
+    return started;
+}
+void wait_for(Thread thread) { pthread_join(thread, nullptr); }
+#endif
+
+}  // namespace
+
+void run_jobs(Index count, int threads, void (*work)(void*, Index), void* context) {
+    Jobs jobs{0, count, work, context};
+    Thread others[MOST_THREADS];
+    int started = 0;
+    while (started < MOST_THREADS && started + 1 < threads && started + 1 < count &&
+           start(others[started], jobs))
+        ++started;
+    jobs.take();
+    while (started > 0) wait_for(others[--started]);
+}
+
+}  // namespace mnar
+
+// ---- what Python calls
+
+#ifdef _WIN32
+#define EXPORT extern "C" __declspec(dllexport)
+#else
+#define EXPORT extern "C" __attribute__((visibility("default")))
+#endif
+
+using namespace mnar;
+
+EXPORT int32_t mnarkmeans_abi() { return MNARKMEANS_ABI; }
+
+// The level in use; those this machine can run, with spaces between; another one (1, or 0 if it cannot).
+EXPORT const char* mnarkmeans_level() { return kernels->name; }
+EXPORT const char* mnarkmeans_levels() { return levels.names; }
+EXPORT int32_t mnarkmeans_set_level(const char* name) {
+    const Kernels* found = levels.find(name);
+    if (found) kernels = found;
+    return found != nullptr;
+}
+
+// The sizes of the structs in core.h, in the order of _core.py's STRUCTS; returns how many there are.
+EXPORT int32_t mnarkmeans_struct_sizes(int64_t* sizes, int32_t room) {
+    const int64_t all[] = {sizeof(Control)};
+    const int32_t count = sizeof all / sizeof *all;
+    for (int32_t i = 0; i < count && i < room; ++i) sizes[i] = all[i];
+    return count;
+}
+
+EXPORT double mnarkmeans_multiply_add(double a, double b, double c) {
+    return kernels->multiply_add(a, b, c);
+}
+EXPORT float mnarkmeans_multiply_add_certified(float a, float b, float c) {
+    return kernels->multiply_add_certified(a, b, c);
+}
