@@ -1,7 +1,7 @@
 """Where the time of a fit goes: ``python -m benchmarks.parts [JOB ...]``.
 
 Prints milliseconds of the first look at the data, the starts, every pass over the rows (also
-without bounds, ``_bounds``) and the last look; the best of several fits for each part.
+without bounds, ``_solver/bounds.py``) and the last look; the best of several fits for each part.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from unittest import mock
 
 import numpy as np
 
-from mnarkmeans import MNARKMeans, _estimator, _solvers
+from mnarkmeans import MNARKMeans
+from mnarkmeans._estimators import kmeans
+from mnarkmeans._solver import solvers
 
 from .jobs import JOBS, Data
 
@@ -49,14 +51,14 @@ def parts(
     options = {"init": data.start} if not job.starts else {"n_init": job.starts}
     model = MNARKMeans(job.k, lam=lam, algorithm="lloyd", random_state=0, n_jobs=threads, **options)
     patches = [
-        mock.patch.object(_estimator, "observe", clock.watch("first look", _estimator.observe)),
+        mock.patch.object(kmeans, "observe", clock.watch("first look", kmeans.observe)),
         mock.patch.object(MNARKMeans, "_starts", clock.watch("starts", MNARKMeans._starts)),
-        mock.patch.object(_estimator, "run_starts", clock.watch("solver", _estimator.run_starts)),
-        mock.patch.object(_solvers, "sweep", clock.watch("passes", _solvers.sweep)),
-        mock.patch.object(_estimator, "best_of", clock.watch("last look", _estimator.best_of)),
+        mock.patch.object(kmeans, "run_starts", clock.watch("solver", kmeans.run_starts)),
+        mock.patch.object(solvers, "sweep", clock.watch("passes", solvers.sweep)),
+        mock.patch.object(kmeans, "best_of", clock.watch("last look", kmeans.best_of)),
     ]
     if not bounds:
-        patches.append(mock.patch.object(_solvers, "Bounds", return_value=None))
+        patches.append(mock.patch.object(solvers, "Bounds", return_value=None))
     fit = clock.watch("whole fit", model.fit)
     model.fit(data.X)  # compiles what is to be compiled, before anything is replaced
     for patch in patches:

@@ -7,14 +7,14 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from mnarkmeans import MNARKMeans
-from mnarkmeans import _likelihood as likelihood
-from mnarkmeans._auto import first_fits
-from mnarkmeans._elsewhere import gain_of_complete_features
-from mnarkmeans._gaps import estimate_missingness
-from mnarkmeans._init import k_means_plus_plus
-from mnarkmeans._mixture import Rows, begin_mixture, finish_mixture
-from mnarkmeans._threshold import Threshold
-from mnarkmeans._validation import observe
+from mnarkmeans._data.validation import observe
+from mnarkmeans._penalty import decay as likelihood
+from mnarkmeans._penalty.choice import first_fits
+from mnarkmeans._penalty.evidence import estimate_missingness
+from mnarkmeans._penalty.mar import gain_of_complete_features
+from mnarkmeans._penalty.mixture import Rows, begin_mixture, finish_mixture
+from mnarkmeans._penalty.threshold import Threshold
+from mnarkmeans._solver.starts import k_means_plus_plus
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import clustering_error_rate
 
@@ -131,7 +131,7 @@ def rows_and_starts(X, k):
 def test_no_round_lowers_the_likelihood(family, equal_sizes, monkeypatch):
     rows, fits = rows_and_starts(gaussian("mnar0", 0.3, n=150, p=2).data, 3)
     state = begin_mixture(rows, fits, family, equal_sizes)
-    monkeypatch.setattr("mnarkmeans._mixture.MOST_ROUNDS", 1)
+    monkeypatch.setattr("mnarkmeans._penalty.mixture.MOST_ROUNDS", 1)
     for _ in range(15):
         following = finish_mixture(rows, state, family, equal_sizes)
         assert following.log_likelihood >= state.log_likelihood - 1e-6 * abs(state.log_likelihood)
@@ -259,7 +259,7 @@ def test_sparse_equals_dense_and_weight_two_is_the_row_twice():
 
 
 def test_row_order_does_not_matter_even_when_rows_are_sampled(monkeypatch):
-    monkeypatch.setattr("mnarkmeans._auto.ENTRIES_OF_SAMPLE", 1000)
+    monkeypatch.setattr("mnarkmeans._penalty.choice.ENTRIES_OF_SAMPLE", 1000)
     X = gaussian("mnar0", 1.0, n=800, p=4).data
     mixed = np.random.default_rng(1).permutation(len(X))
     assert auto(X).lam_ == pytest.approx(auto(X[mixed]).lam_, abs=1e-6)

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mnarkmeans import MNARKMeans, _kernels, _solvers
-from mnarkmeans._bounds import Bounds
-from mnarkmeans._loss import csr_tables, dense_tables, zero_stats
-from mnarkmeans._observed import Csr, Dense
+from mnarkmeans import MNARKMeans, _kernels
+from mnarkmeans._data.observed import Csr, Dense
+from mnarkmeans._solver import solvers
+from mnarkmeans._solver.bounds import Bounds
+from mnarkmeans._solver.loss import csr_tables, dense_tables, zero_stats
 
 
 def table(rng, n=30_000, p=20, k=6, spread=1.0, share=0.3):
@@ -27,7 +28,7 @@ def fit(X, start, lam, **options):
 def test_fits_are_the_same_without_bounds(monkeypatch, lam, spread):
     X, start = table(np.random.default_rng(int(10 * lam + spread)), spread=spread)
     pruned = fit(X, start, lam)
-    monkeypatch.setattr(_solvers, "Bounds", lambda n, k: None)
+    monkeypatch.setattr(solvers, "Bounds", lambda n, k: None)
     plain = fit(X, start, lam)
     assert pruned.n_iter_ == plain.n_iter_
     np.testing.assert_array_equal(pruned.labels_, plain.labels_)
@@ -40,7 +41,7 @@ def test_sparse_fits_are_the_same_without_bounds(monkeypatch):
     stored = ~np.isnan(X)
     X = sparse.csr_array((X[stored], np.nonzero(stored)), shape=X.shape)
     pruned = fit(X, start, 0.5)
-    monkeypatch.setattr(_solvers, "Bounds", lambda n, k: None)
+    monkeypatch.setattr(solvers, "Bounds", lambda n, k: None)
     plain = fit(X, start, 0.5)
     np.testing.assert_array_equal(pruned.labels_, plain.labels_)
     np.testing.assert_array_equal(pruned.cluster_centers_, plain.cluster_centers_)
@@ -50,7 +51,7 @@ def test_empty_clusters_are_filled_alike(monkeypatch):
     X, start = table(np.random.default_rng(5), n=30_000)
     start[-1] = 1e6  # nobody's centre
     pruned = fit(X, start, 0.5)
-    monkeypatch.setattr(_solvers, "Bounds", lambda n, k: None)
+    monkeypatch.setattr(solvers, "Bounds", lambda n, k: None)
     np.testing.assert_array_equal(pruned.labels_, fit(X, start, 0.5).labels_)
     assert len(np.unique(pruned.labels_)) == len(start)
 

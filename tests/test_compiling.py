@@ -20,7 +20,7 @@ PACKAGE = Path(mnarkmeans.__file__).parent
 WORK = """
 import resource, sys
 import numpy as np
-from mnarkmeans._selection._agreement import adjusted_rand
+from mnarkmeans._selection.agreement import adjusted_rand
 if limit := int(sys.argv[1]):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 a = np.array([0, 0, 1, 1])

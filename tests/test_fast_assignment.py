@@ -8,8 +8,8 @@ from mnarkmeans import _csr_lanes as csr_lanes
 from mnarkmeans import _kernels as kernels
 from mnarkmeans import _panel_rows as panel_rows
 from mnarkmeans import _panels as panels
-from mnarkmeans._loss import csr_tables, dense_tables
-from mnarkmeans._observed import Csr, Dense
+from mnarkmeans._data.observed import Csr, Dense
+from mnarkmeans._solver.loss import csr_tables, dense_tables
 
 
 def both(X, centers, lam, shift, reference=0.0, missing=np.nan):

@@ -1,8 +1,10 @@
 """What the package promises as a package: its public names, and what importing it costs."""
 
+import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import mnarkmeans
@@ -51,3 +53,14 @@ def test_whoever_waits_for_a_compilation_is_told_once(monkeypatch, capsys):
         watch.on_end(event)
     assert capsys.readouterr().err.count("compiling for this machine") == 1
     assert 0.1 <= watch.seconds < 10
+
+
+def test_the_map_of_the_code_shows_every_folder_and_module_and_no_other():
+    guide = Path(__file__).parent.parent / "CONTRIBUTING.md"
+    table = guide.read_text().split("<!-- map -->")[1].split("<!-- end of map -->")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    shown = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    package = Path(mnarkmeans.__file__).parent
+    there = {p.name for p in package.glob("*.py")} - {"__init__.py"}
+    there |= {f"{p.parent.name}/" for p in package.glob("*/__init__.py")}
+    assert shown == there

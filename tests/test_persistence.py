@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from mnarkmeans import MNARKMeans
-from mnarkmeans._persistence import ModelFileError, _document_sum, _sha256, load_model, save_model
+from mnarkmeans._io.model_files import (
+    ModelFileError,
+    _document_sum,
+    _sha256,
+    load_model,
+    save_model,
+)
 
 X = np.array([[0.0, 1.0, np.nan], [0.2, np.nan, 5.0], [5.0, 6.0, 1.0], [5.1, 6.2, np.nan]])
 

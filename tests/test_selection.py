@@ -9,10 +9,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, SelectionWarning
-from mnarkmeans._selection import _agreement as agreement
-from mnarkmeans._selection import _criteria as criteria
-from mnarkmeans._selection._evidence import Evidence, subsamples, thirds
-from mnarkmeans._selection._grid import candidate_lams
+from mnarkmeans._selection import agreement, criteria
+from mnarkmeans._selection.evidence import Evidence, subsamples, thirds
+from mnarkmeans._selection.grid import candidate_lams
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import clustering_error_rate
 
@@ -183,7 +182,7 @@ def test_same_seed_same_result_for_every_number_of_threads():
 
 
 def test_sparse_and_large_tables(monkeypatch):
-    monkeypatch.setattr("mnarkmeans._selection._search.MOST_ROWS", 100)
+    monkeypatch.setattr("mnarkmeans._selection.search.MOST_ROWS", 100)
     bunch = gaussian(n=300)
     stored = sparse.csr_array(np.nan_to_num(bunch.data))
     model = quick(lams="auto").fit(stored)

@@ -9,11 +9,11 @@ import numpy as np
 
 from benchmarks.study.designs import Data, Design
 from mnarkmeans import MNARKMeans
-from mnarkmeans._auto import likelihood_choice
-from mnarkmeans._init import STARTS
-from mnarkmeans._observed import Observed
-from mnarkmeans._selection._criteria import CRITERIA, SHARE_OF_ROWS, held_out_penalty
-from mnarkmeans._selection._evidence import (
+from mnarkmeans._data.observed import Observed
+from mnarkmeans._data.validation import observe
+from mnarkmeans._penalty.choice import likelihood_choice
+from mnarkmeans._selection.criteria import CRITERIA, SHARE_OF_ROWS, held_out_penalty
+from mnarkmeans._selection.evidence import (
     Evidence,
     Settings,
     centers_of_partitions,
@@ -21,9 +21,9 @@ from mnarkmeans._selection._evidence import (
     subsamples,
     thirds,
 )
-from mnarkmeans._selection._grid import candidate_lams
-from mnarkmeans._solvers import assign_rows
-from mnarkmeans._validation import observe
+from mnarkmeans._selection.grid import candidate_lams
+from mnarkmeans._solver.solvers import assign_rows
+from mnarkmeans._solver.starts import STARTS
 from mnarkmeans.metrics import center_mse, clustering_error_rate
 
 SETTINGS = Settings(init="k-means++", n_init=10, max_iter=100, tol=1e-5, threads=2)

@@ -1,10 +1,10 @@
 """k-means for data with holes, where values near a reference are the likeliest to be missing."""
 
 from . import _compiling as _compiling  # watches from the first kernel on
-from ._estimator import MNARKMeans
-from ._minibatch import MiniBatchMNARKMeans
+from ._data.validation import MissingDataWarning
+from ._estimators.kmeans import MNARKMeans
+from ._estimators.minibatch import MiniBatchMNARKMeans
 from ._selection import MNARKMeansCV, SelectionWarning
-from ._validation import MissingDataWarning
 
 __version__ = "0.1.0"
 

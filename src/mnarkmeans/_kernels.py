@@ -175,7 +175,7 @@ def assign_block(block, first, tables, k, labels):
 
 @njit(nogil=True, cache=True)
 def _wakeful(start, stop, labels, expiry, drop, rows):
-    """OUT rows: those of start..stop that may change cluster (see ``_bounds``); returns how many.
+    """OUT rows: those of start..stop that may change cluster (``_solver.bounds``); their number.
 
     All of them where most would be: consecutive rows are read faster.
     """
@@ -215,7 +215,7 @@ def step(block, first, base, weights, tables, active, fresh, labels, stats, expi
 
     IN  block, weights (b,), tables of len(active) * k centres, active: the starts they belong to,
         first: number of the block's first row in the table, fresh: stats are 0, add every row
-        drop (k,): see ``_bounds``
+        drop (k,): see ``_solver.bounds``
     INOUT labels[r, base + i], -1 before the first pass; stats: sums over the rows of the block
         (what changed, unless fresh); expiry (b,) if bounds are kept (for one start), else empty
     Returns how many labels changed.
@@ -311,7 +311,7 @@ def costs(block, labels, centers, lam, reference, out):
 def assign_and_cost(block, weights, tables, centers, lam, reference, labels, members, expiry, drop):
     """OUT labels (b,) as ``assign_block``, members (k,): rows of each label in the block.
 
-    IN  labels, expiry (b,), drop (k,): what is known before (see ``_bounds``); expiry may be empty
+    IN  labels, expiry (b,), drop (k,): known before (``_solver.bounds``); expiry may be empty
     Returns the loss of the block's rows, by direct differences.
     """
     k = centers.shape[0]

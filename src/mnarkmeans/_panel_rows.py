@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from . import _simd as simd
-from ._observed import Packed
+from ._data.observed import Packed
 from ._simd import CACHE_LINE, LANES
 from ._simd_rows import pointer, read_columns, write_columns, write_filled, write_values
 
@@ -214,7 +214,7 @@ def in_blocks(filling):
 
 @njit(nogil=True, cache=True)
 def pack(X, missing, shift, filling):
-    """The panels of a whole table; filling (p,) or empty: see ``_loss.gaps_as``."""
+    """The panels of a whole table; filling (p,) or empty: see ``_solver.loss.gaps_as``."""
     n, p = X.shape
     count, size = -(-n // LANES), whole_blocks(p) * LANES
     filled, filling = filling.shape[0] > 0, in_blocks(filling)

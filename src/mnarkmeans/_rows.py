@@ -19,7 +19,7 @@ from numba import njit
 from numba.extending import overload
 
 from . import _simd as simd
-from ._observed import Csr, Dense, Packed
+from ._data.observed import Csr, Dense, Packed
 from ._simd import CACHE_LINE
 from ._simd_rows import address, pointer, pointers, read_entries
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ._estimator import MNARKMeans
-from ._extras import require
-from ._validation import MissingDataWarning
+from ._data.validation import MissingDataWarning
+from ._estimators.kmeans import MNARKMeans
+from ._io.optional import require
 
 __all__ = ["mnar_kmeans"]
 

@@ -14,8 +14,8 @@ pytest.importorskip("dask.array")
 pytest.importorskip("typer")
 pd = pytest.importorskip("pandas")
 
-from mnarkmeans import _outofcore as outofcore  # noqa: E402
 from mnarkmeans.cli._app import run  # noqa: E402
+from mnarkmeans.dask import _out_of_core as outofcore  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 

@@ -1,5 +1,5 @@
 """MNARKMeansCV: choose lam, and k, from how fits to parts of the data agree and predict."""
 
-from ._search import MNARKMeansCV, SelectionWarning
+from .search import MNARKMeansCV, SelectionWarning
 
 __all__ = ["MNARKMeansCV", "SelectionWarning"]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from mnarkmeans._estimator import MNARKMeans
+from mnarkmeans._estimators.kmeans import MNARKMeans
 from mnarkmeans.baselines._fwpd import FWPDKMeans
 from mnarkmeans.baselines._imputed import ImputedKMeans
 from mnarkmeans.baselines._scimpute import ScImputeKMeans

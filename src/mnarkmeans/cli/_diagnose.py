@@ -8,7 +8,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from .._extras import require
+from .._io.optional import require
 from ..missingness import diagnose as look
 from . import _output
 from ._console import Console, plain

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import MNARKMeans
-from .._outofcore import needs_blocks
+from ..dask._out_of_core import needs_blocks
 from . import _output
 from ._console import Console
 from ._errors import UserError
@@ -79,6 +79,6 @@ def check_embedding(embedding: str) -> None:
     if embedding not in ("pca", "umap"):
         raise UserError(f"--embedding must be pca or umap, not {embedding!r}")
     if embedding == "umap":
-        from .._extras import require
+        from .._io.optional import require
 
         require("umap", "umap")

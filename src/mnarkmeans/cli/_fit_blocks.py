@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from .. import _outofcore as outofcore
-from .._persistence import save_model
+from .._io.model_files import save_model
+from ..dask import _out_of_core as outofcore
 from . import _output
 from ._console import Console, plain
 from ._errors import UserError, one_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .._extras import require
+from .._io.optional import require
 from . import _output
 from ._console import Console
 from ._errors import UserError, one_line, unknown_name

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from .._persistence import save_model
+from .._io.model_files import save_model
 from ._console import plain
 from ._frames import Table
 from ._job import Prepared, Reading

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import MNARKMeans, MNARKMeansCV
-from .._selection._search import CRITERIA, _choose_k
+from .._selection.search import CRITERIA, _choose_k
 from . import _output
 from ._console import Console
 from ._errors import UserError, one_line, unknown_name

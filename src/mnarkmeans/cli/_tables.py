@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._extras import require
+from .._io.optional import require
 from ._errors import UserError, unknown_name
 from ._frames import ColumnChoice, Table, _check_finite, table_from_frame, transposed
 from ._text import DELIMITERS, read_text

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._extras import require
-from .._persistence import ModelFileError, SavedModel, load_model
+from .._io.model_files import ModelFileError, SavedModel, load_model
+from .._io.optional import require
 from . import _output
 from ._console import Console
 from ._errors import UserError

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._extras import require
+from .._io.optional import require
 
 WANTED = (
     "a Dask array or a Dask dataframe. For data in memory use mnarkmeans.MNARKMeans, or wrap them "

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._solvers import Starts
+from .._solver.solvers import Starts
 
 KEPT = ("m", "lam", "paths", "n_iter", "twins", "settled")
 FORMAT = 1

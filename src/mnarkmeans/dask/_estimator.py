@@ -14,11 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from .._auto import likelihood_choice
-from .._extras import require
-from .._model import CentersModel
-from .._solvers import Batch, Starts
-from .._validation import (
+from .._data.validation import (
     _warn_unseen,
     check_choice,
     check_count,
@@ -28,6 +24,10 @@ from .._validation import (
     check_number,
     check_reference,
 )
+from .._estimators.base import CentersModel
+from .._io.optional import require
+from .._penalty.choice import likelihood_choice
+from .._solver.solvers import Batch, Starts
 from . import _lazy as lazy
 from ._blocks import is_array, is_frame, lazy_table, lazy_weights
 from ._lloyd import Checkpoint, Iteration, run

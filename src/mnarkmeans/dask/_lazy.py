@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .._extras import require
-from .._solvers import finish, row_distances
-from .._validation import observe
+from .._data.validation import observe
+from .._io.optional import require
+from .._solver.solvers import finish, row_distances
 from ._blocks import is_array, lazy_table, whole_rows
 from ._pieces import read_rows
 

@@ -1,7 +1,7 @@
 """Lloyd's loop with the rows elsewhere: centres go out, sums come back.
 
 pass:   Stats of the active starts = sum over pieces of ``step_piece``
-here:   empty clusters, new centres, losses, stopping: ``_solvers.advance``, as in memory
+here:   empty clusters, new centres, losses, stopping: ``_solver.solvers.advance``, as in memory
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels import transfer
-from .._loss import Stats
-from .._solvers import Batch, Starts, _costliest, advance
+from .._solver.loss import Stats
+from .._solver.solvers import Batch, Starts, _costliest, advance
 from . import _checkpoint as checkpoints
 from ._passes import Job, costly_rows, merge_costly, merge_parts, step_piece
 from ._pieces import as_block

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from .._extras import require
+from .._io.optional import require
 
 # Longer passes are graphs: they lose little by it, and the scheduler sees that the cluster is busy
 # (one that looks idle may be shut down or made smaller).

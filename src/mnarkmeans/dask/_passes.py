@@ -17,9 +17,9 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from .._bounds import Bounds
 from .._kernels import assign_block, costs, row_key, step
-from .._loss import Stats, Tables, csr_tables, dense_tables, merge_stats, zero_stats
+from .._solver.bounds import Bounds
+from .._solver.loss import Stats, Tables, csr_tables, dense_tables, merge_stats, zero_stats
 from ._pieces import Piece, as_block, filled_rows
 
 
@@ -50,8 +50,8 @@ def _is_sparse(piece: Piece) -> bool:
 def step_piece(piece: Piece, first: int, job: Job) -> Stats:
     """The sums of the active starts over the piece, whose first row has number ``first``.
 
-    A piece that has been here before only looks at rows that may change clusters (``_bounds``), and
-    moves those that do.
+    A piece that has been here before only looks at rows that may change clusters
+    (``_solver.bounds``), and moves those that do.
     """
     known = piece.memo.take_partition()
     n_starts, (_, k, p) = len(job.lam), job.m.shape

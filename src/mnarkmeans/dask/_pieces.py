@@ -15,10 +15,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
+from .._data.first_pass import survey
+from .._data.observed import Csr, Dense
+from .._data.validation import ADVICE_ON_TEXT, _canonical_csr, check_missing_values
 from .._kernels import fill_row
-from .._observed import Csr, Dense
-from .._survey import survey
-from .._validation import ADVICE_ON_TEXT, _canonical_csr, check_missing_values
 
 
 class Found(NamedTuple):

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._extras import require
-from .._parallel import slices
+from .._io.optional import require
+from .._solver.threads import slices
 from ._blocks import LazyTable, lazy_weights
 from ._messages import Messenger, messenger_for
 from ._passes import take_rows

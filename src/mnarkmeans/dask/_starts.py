@@ -16,9 +16,9 @@ from functools import partial
 
 import numpy as np
 
-from .._init import k_means_plus_plus, plus_plus_compiled, random_rows
-from .._observed import Observed
-from .._validation import observe
+from .._data.observed import Observed
+from .._data.validation import observe
+from .._solver.starts import k_means_plus_plus, plus_plus_compiled, random_rows
 from ._passes import followers, merge_races, propose
 from ._pieces import as_block, filled_rows
 from ._run import Pieces

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._describe import cell_counts
-from .._palette import GAP, INK, MUTED
+from ..missingness._cells import cell_counts
+from ._palette import GAP, INK, MUTED
 from ._style import axes, diverging, title
 
 

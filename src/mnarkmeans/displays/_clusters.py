@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._describe import embed
-from .._palette import INK, color, marker
 from ._centers import observed_means
+from ._embedding import embed
 from ._missingness import _values
+from ._palette import INK, color, marker
 from ._style import axes, title
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._palette import ACCENT, INK, MUTED
+from ._palette import ACCENT, INK, MUTED
 from ._style import axes, title
 
 

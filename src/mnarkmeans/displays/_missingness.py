@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._describe import cell_counts, missing_against_magnitude
-from .._palette import ACCENT, INK, MUTED, WARM
+from ..missingness._cells import cell_counts, missing_against_magnitude
+from ._palette import ACCENT, INK, MUTED, WARM
 from ._style import axes, title
 
 

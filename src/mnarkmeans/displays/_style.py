@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._extras import require
-from .._palette import DIVERGING, GAP, INK, MUTED
+from .._io.optional import require
+from ._palette import DIVERGING, GAP, INK, MUTED
 
 
 def axes(ax: Any = None, size: tuple[float, float] = (6.4, 4.2)) -> tuple[Any, Any]:

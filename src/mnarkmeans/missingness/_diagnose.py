@@ -7,7 +7,6 @@ group in its feature. What comes out describes the table; it tests nothing.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,14 +14,14 @@ import numpy as np
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
-from .._auto import first_fits, likelihood_choice, sample_rows
-from .._describe import CellCounts, missing_against_magnitude
-from .._extras import require
-from .._gaps import Missingness, describing_mixture
-from .._init import k_means_plus_plus
-from .._mixture import Rows
-from .._observed import Observed
-from .._validation import check_count, observe
+from .._data.observed import Observed
+from .._data.validation import check_count, observe
+from .._io.optional import require
+from .._penalty.choice import first_fits, likelihood_choice, sample_rows
+from .._penalty.evidence import Missingness, describing_mixture
+from .._penalty.mixture import Rows
+from .._solver.starts import k_means_plus_plus
+from ._cells import CellCounts, missing_against_magnitude
 from ._reading import advice_for, far_minus_near, shape_of
 from ._strength import Fit, Pattern, fit_mechanisms
 from ._summaries import feature_summaries, shares
@@ -151,9 +150,10 @@ class Diagnosis:
         -------
         display : MissingnessDisplay
         """
-        # By name: drawing lies above this module, and is only needed when asked for.
-        displays = importlib.import_module("mnarkmeans.displays")
-        display = displays.MissingnessDisplay(
+        # On use: drawing lies above this module, and is only needed when asked for.
+        from ..displays import MissingnessDisplay
+
+        display = MissingnessDisplay(
             magnitude=self.magnitude,
             missing_share=self.magnitude_share,
             cell_magnitude=self._cells[0],

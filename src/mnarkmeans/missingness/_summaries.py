@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._observed import Observed
+from .._data.observed import Observed
 
 
 def shares(observed: Observed) -> tuple[np.ndarray, np.ndarray]:

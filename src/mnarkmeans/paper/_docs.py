@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from mnarkmeans._extras import require
+from mnarkmeans._io.optional import require
 from mnarkmeans.paper._shared import markdown
 from mnarkmeans.paper._store import write_text
 

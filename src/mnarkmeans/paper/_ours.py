@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mnarkmeans._estimator import MNARKMeans
+from mnarkmeans._estimators.kmeans import MNARKMeans
 from mnarkmeans._selection import MNARKMeansCV, SelectionWarning
 
 NAMES = ("auto", "cv")

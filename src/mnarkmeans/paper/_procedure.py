@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mnarkmeans._observed import Observed
-from mnarkmeans._selection._agreement import disagreement
-from mnarkmeans._solvers import assign_rows, run_starts
+from mnarkmeans._data.observed import Observed
+from mnarkmeans._selection.agreement import disagreement
+from mnarkmeans._solver.solvers import assign_rows, run_starts
 from mnarkmeans.paper._kmeans import move_rows, same_partitions
 
 STARTS = 100

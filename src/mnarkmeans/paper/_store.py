@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mnarkmeans._extras import require
+from mnarkmeans._io.optional import require
 
 SECONDS_BETWEEN_SAVES = 2.0
 

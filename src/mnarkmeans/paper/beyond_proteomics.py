@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.cluster import KMeans
 
-from mnarkmeans._estimator import MNARKMeans
+from mnarkmeans._estimators.kmeans import MNARKMeans
 from mnarkmeans.baselines import BASELINES
 from mnarkmeans.metrics import clustering_error_rate
 from mnarkmeans.paper._drawing import new_figure, save

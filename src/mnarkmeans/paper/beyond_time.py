@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mnarkmeans._estimator import MNARKMeans
+from mnarkmeans._estimators.kmeans import MNARKMeans
 from mnarkmeans._selection import MNARKMeansCV
 from mnarkmeans.baselines import BASELINES
 from mnarkmeans.paper import _procedure

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.cluster import KMeans
 
-from mnarkmeans._extras import require
+from mnarkmeans._io.optional import require
 from mnarkmeans.baselines import BASELINES
 from mnarkmeans.baselines._scimpute import scimpute
 from mnarkmeans.datasets import load_usoskin

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mnarkmeans._extras import require
+from mnarkmeans._io.optional import require
 from mnarkmeans.paper import _procedure
 from mnarkmeans.paper._drawing import new_figure, save
 from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting, task_rng

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.cluster import KMeans
 
-from mnarkmeans._extras import require
+from mnarkmeans._io.optional import require
 from mnarkmeans.baselines._scimpute import scimpute
 from mnarkmeans.datasets import load_usoskin
 from mnarkmeans.metrics import clustering_error_rate

@@ -14,7 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import __version__
-from .._describe import cell_counts, embed, missing_against_magnitude
+from ..displays._embedding import embed
+from ..missingness._cells import cell_counts, missing_against_magnitude
 
 PAGE_VERSION = 1
 MAX_POINTS = 50_000

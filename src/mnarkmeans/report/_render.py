@@ -13,8 +13,8 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from .._extras import require
-from .._palette import CLUSTERS
+from .._io.optional import require
+from ..displays._palette import CLUSTERS
 from . import _svg
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from contextlib import contextmanager
 
-from ._solvers import Batch
+from .solvers import Batch
 
 try:  # scikit-learn >= 1.9
     from sklearn.callback import with_callbacks

@@ -1,10 +1,10 @@
 """Solvers of the penalised loss: many starts at once, each with its own lam.
 
 ``run_starts`` takes clean numbers only: the data are an ``Observed``, the centres are finite.
-Judging the input is the business of ``_validation``.
+Judging the input is the business of ``_data.validation``.
 
-    assign:  z_i = argmin_l of the row's loss       (``_schedule.sweep``)
-    centre:  from the three sums of each cluster    (``_loss.update_centers``)
+    assign:  z_i = argmin_l of the row's loss       (``schedule.sweep``)
+    centre:  from the three sums of each cluster    (``loss.update_centers``)
 
 Both steps are exact minimisations, so the loss never rises.
 """
@@ -19,10 +19,12 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from . import _kernels as kernels
-from ._bounds import FEWEST_FEATURES, Bounds
-from ._hartigan import polish, polish_compiled
-from ._loss import (
+from .. import _kernels as kernels
+from .._data.observed import Csr, Observed, Packed
+from .._panel_rows import pack
+from .bounds import FEWEST_FEATURES, Bounds
+from .hartigan import polish, polish_compiled
+from .loss import (
     bytes_of_stats,
     gaps_as,
     is_determined,
@@ -31,10 +33,8 @@ from ._loss import (
     update_centers,
     zero_stats,
 )
-from ._observed import Csr, Observed, Packed
-from ._panel_rows import pack
-from ._parallel import ordered_map, slices
-from ._schedule import Slabs, move_row, row_costs, sweep, tables_for
+from .schedule import Slabs, move_row, row_costs, sweep, tables_for
+from .threads import ordered_map, slices
 
 BYTES_OF_LABELS = 1 << 25  # starts that run side by side: as many as keep their labels below this
 NO_TWIN = -1

@@ -12,13 +12,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ._auto import likelihood_choice
-from ._init import STARTS
-from ._model import CentersModel
-from ._observed import Observed
-from ._progress import starts_progress, with_callbacks
-from ._solvers import ALGORITHMS, Solution, best_of, run_starts
-from ._validation import (
+from .._data.observed import Observed
+from .._data.validation import (
     check_choice,
     check_count,
     check_enough_rows,
@@ -28,6 +23,11 @@ from ._validation import (
     observe,
     read_table,
 )
+from .._penalty.choice import likelihood_choice
+from .._solver.progress import starts_progress, with_callbacks
+from .._solver.solvers import ALGORITHMS, Solution, best_of, run_starts
+from .._solver.starts import STARTS
+from .base import CentersModel
 
 # Up to so many rows x features x clusters, ten starts with Hartigan's moves reach lower losses than
 # thirty of Lloyd's in less time; beyond, the gain is below a millionth of the loss and not worth it

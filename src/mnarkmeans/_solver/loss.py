@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ._kernels import row_key
-from ._rows import REORDER
+from .._kernels import row_key
+from .._rows import REORDER
 
 # A division may be by nothing where its result is not used: "numpy" does not stop to look.
 VECTORISED = {"nogil": True, "cache": True, "fastmath": REORDER, "error_model": "numpy"}

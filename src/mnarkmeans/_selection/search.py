@@ -1,6 +1,6 @@
 """MNARKMeansCV: fit parts of the data with every candidate, choose, refit.
 
-One evidence per k (`_evidence`), one verdict per criterion (`_criteria`); k itself is chosen by
+One evidence per k (`evidence`), one verdict per criterion (`criteria`); k itself is chosen by
 the stability of the lam chosen for it.
 """
 
@@ -15,14 +15,8 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
-from .._auto import likelihood_choice
-from .._estimator import MNARKMeans
-from .._gaps import Missingness
-from .._init import STARTS, content_order
-from .._model import CentersModel
-from .._observed import Observed
-from .._solvers import ALGORITHMS, assign_rows
-from .._validation import (
+from .._data.observed import Observed
+from .._data.validation import (
     check_choice,
     check_count,
     check_enough_rows,
@@ -30,9 +24,15 @@ from .._validation import (
     observe,
     read_table,
 )
-from ._agreement import cluster_stability, spread
-from ._criteria import CRITERIA, SHARE_OF_ROWS, Verdict, held_out_penalty, usable
-from ._evidence import (
+from .._estimators.base import CentersModel
+from .._estimators.kmeans import MNARKMeans
+from .._penalty.choice import likelihood_choice
+from .._penalty.evidence import Missingness
+from .._solver.solvers import ALGORITHMS, assign_rows
+from .._solver.starts import STARTS, content_order
+from .agreement import cluster_stability, spread
+from .criteria import CRITERIA, SHARE_OF_ROWS, Verdict, held_out_penalty, usable
+from .evidence import (
     Evidence,
     Settings,
     centers_of_partitions,
@@ -41,7 +41,7 @@ from ._evidence import (
     subsamples,
     thirds,
 )
-from ._grid import candidate_lams
+from .grid import candidate_lams
 
 MOST_ROWS = 20_000  # beyond, parts of a sample say as much as parts of the whole
 SPLITS = {"paper": 10}

@@ -9,10 +9,10 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-from . import _simd as simd
-from ._kernels import row_key
-from ._rows import ENTRIES, is_csr, is_dense, n_rows
-from ._simd_rows import address, pointer, pointers, read_entries
+from .. import _simd as simd
+from .._kernels import row_key
+from .._rows import ENTRIES, is_csr, is_dense, n_rows
+from .._simd_rows import address, pointer, pointers, read_entries
 
 ROWS = 32  # surveyed together: their sums stay in registers
 

@@ -1,6 +1,6 @@
 """What the gaps say: the likeliest mechanism, and the penalty that follows from it.
 
-Mixtures (`_mixture`) are fitted for gaps that know nothing of the value and for every way of
+Mixtures (`mixture`) are fitted for gaps that know nothing of the value and for every way of
 depending on it:
 
     mnar0    exp(-t x^2)
@@ -30,9 +30,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._elsewhere import gain_of_complete_features
-from ._likelihood import fit_theta
-from ._mixture import Mixture, Rows, Start, begin_mixture, continue_mixture, finish_mixture
+from .decay import fit_theta
+from .mar import gain_of_complete_features
+from .mixture import Mixture, Rows, Start, begin_mixture, continue_mixture, finish_mixture
 
 # With half of the entries missing, chance and the weakest mnar1 are the same; half a unit of
 # log-likelihood in doubt goes to chance (lam < .05 in 97 % of MCAR data sets, 91 % without).

@@ -14,11 +14,11 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from ._frames import like_input
-from ._observed import Observed
-from ._parallel import effective_threads
-from ._solvers import finish, row_distances
-from ._validation import observe, read_table
+from .._data.frames import like_input
+from .._data.observed import Observed
+from .._data.validation import observe, read_table
+from .._solver.solvers import finish, row_distances
+from .._solver.threads import effective_threads
 
 try:  # progress bars and the like, from scikit-learn 1.9
     from sklearn.callback import CallbackSupportMixin

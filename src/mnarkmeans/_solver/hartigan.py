@@ -22,9 +22,9 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from ._loss import VECTORISED
-from ._rows import REORDER, load_row, n_rows
-from ._simd_rows import pointer
+from .._rows import REORDER, load_row, n_rows
+from .._simd_rows import pointer
+from .loss import VECTORISED
 
 FEATURES_AT_ONCE = 256  # after so many features a hopeless candidate is given up
 LEAST_SHARE = 1e-10  # a move must gain this share of the row's cost, or rounding could cycle

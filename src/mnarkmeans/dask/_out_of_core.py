@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ._estimator import MNARKMeans
-from ._extras import require
-from ._parallel import slices
-from .dask._files import TableFile, kind_of, open_table, row_blocks
-from .dask._lazy import Centers, distances_of, labels_of
-from .dask._run import machine_memory
+from .._estimators.kmeans import MNARKMeans
+from .._io.optional import require
+from .._solver.threads import slices
+from ._files import TableFile, kind_of, open_table, row_blocks
+from ._lazy import Centers, distances_of, labels_of
+from ._run import machine_memory
 
 SHARE_OF_MEMORY = 0.4  # a table beyond this share is read in blocks: fitting needs room too
 SMALL_FILE = 0.02  # files below this share of memory are not looked into

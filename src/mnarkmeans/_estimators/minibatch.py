@@ -20,14 +20,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ._auto import likelihood_choice
-from ._init import STARTS
-from ._loss import Stats, update_centers, zero_stats
-from ._model import CentersModel
-from ._observed import Observed
-from ._schedule import Slabs, filled_row, row_costs, sweep
-from ._solvers import finish, run_starts
-from ._validation import (
+from .._data.observed import Observed
+from .._data.validation import (
     check_choice,
     check_count,
     check_enough_rows,
@@ -37,6 +31,12 @@ from ._validation import (
     observe,
     read_table,
 )
+from .._penalty.choice import likelihood_choice
+from .._solver.loss import Stats, update_centers, zero_stats
+from .._solver.schedule import Slabs, filled_row, row_costs, sweep
+from .._solver.solvers import finish, run_starts
+from .._solver.starts import STARTS
+from .base import CentersModel
 
 SAMPLE = 3  # the starts are tried on a sample of this many batches
 QUIET_BATCHES = 3  # in a row, before the fit ends

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from . import __version__
+from .. import __version__
 
 FORMAT = "mnarkmeans-model"
 FORMAT_VERSION = 1
@@ -134,7 +134,7 @@ def load_model(path: str | Path) -> SavedModel:
     >>> load_model("no/such/folder")
     Traceback (most recent call last):
     ...
-    mnarkmeans._persistence.ModelFileError: there is no model at no/such/folder
+    mnarkmeans._io.model_files.ModelFileError: there is no model at no/such/folder
     """
     path = Path(path)
     file = path / JSON_NAME if path.is_dir() else path
@@ -191,7 +191,7 @@ def _read_arrays(file: Path, document: dict[str, Any]) -> dict[str, np.ndarray]:
 
 
 def _assemble(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedModel:
-    from ._estimator import MNARKMeans
+    from .._estimators.kmeans import MNARKMeans
 
     params = {k: _join(v, arrays) for k, v in document["params"].items()}
     known = MNARKMeans().get_params(deep=False)

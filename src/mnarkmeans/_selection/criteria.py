@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._gaps import Missingness
-from ._agreement import disagreement, pairwise_adjusted_rand, spread
-from ._evidence import Evidence
+from .._penalty.evidence import Missingness
+from .agreement import disagreement, pairwise_adjusted_rand, spread
+from .evidence import Evidence
 
 SHARE_OF_ROWS = 0.8
 FAR_MORE_REPRODUCIBLE = 0.2  # adjusted Rand index

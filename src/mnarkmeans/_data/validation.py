@@ -17,10 +17,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ._frames import native
-from ._observed import Observed
-from ._parallel import ordered_map
-from ._survey import survey
+from .._solver.threads import ordered_map
+from .first_pass import survey
+from .frames import native
+from .observed import Observed
 
 ADVICE_ON_TEXT = (
     "Encode text columns as numbers or leave them out; write gaps as NaN (or None), "

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._init import STARTS
-from .._observed import Observed
-from .._parallel import ordered_map
-from .._solvers import assign_rows, row_distances, run_starts
+from .._data.observed import Observed
+from .._solver.solvers import assign_rows, row_distances, run_starts
+from .._solver.starts import STARTS
+from .._solver.threads import ordered_map
 
 
 @dataclass(frozen=True)

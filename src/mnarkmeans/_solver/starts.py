@@ -18,10 +18,10 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from ._observed import Observed
-from ._parallel import ordered_map, slices
-from ._schedule import Slabs, count_rows, filled_row, lower, row_squares, tables_for
-from ._survey import content_keys
+from .._data.first_pass import content_keys
+from .._data.observed import Observed
+from .schedule import Slabs, count_rows, filled_row, lower, row_squares, tables_for
+from .threads import ordered_map, slices
 
 BYTES_OF_DISTANCES = 1 << 25
 

@@ -20,15 +20,15 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from . import _kernels as kernels
-from . import _panels as panels
-from ._bounds import Bounds
-from ._kernels import costs, step, transfer
-from ._loss import Stats, Tables, csr_tables, dense_tables, merge_stats, zero_stats
-from ._observed import Observed
-from ._panel_rows import HALF, on_cache_line, whole_blocks
-from ._parallel import ordered_map
-from ._rows import REORDER, add_row, is_csr, n_rows, score_row
+from .. import _kernels as kernels
+from .. import _panels as panels
+from .._data.observed import Observed
+from .._kernels import costs, step, transfer
+from .._panel_rows import HALF, on_cache_line, whole_blocks
+from .._rows import REORDER, add_row, is_csr, n_rows, score_row
+from .bounds import Bounds
+from .loss import Stats, Tables, csr_tables, dense_tables, merge_stats, zero_stats
+from .threads import ordered_map
 
 
 @dataclass(frozen=True)

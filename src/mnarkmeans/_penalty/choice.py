@@ -1,7 +1,7 @@
 """lam="auto": a few fits to begin with, then the likelihood of the missing pattern.
 
 Fits with lam = 0, 1/2 and 1 from the same starting centres, side by side, are the places from
-which the mixture of `_mixture` is followed. Large tables are judged by a sample of their rows,
+which the mixture of `mixture` is followed. Large tables are judged by a sample of their rows,
 drawn by content so that the order of the rows does not matter.
 """
 
@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ._gaps import Missingness, estimate_missingness
-from ._init import content_order
-from ._mixture import Rows, Start
-from ._observed import Observed
-from ._solvers import run_starts
+from .._data.observed import Observed
+from .._solver.solvers import run_starts
+from .._solver.starts import content_order
+from .evidence import Missingness, estimate_missingness
+from .mixture import Rows, Start
 
 FIRST_LAMS = np.array([0.0, 0.5, 1.0])
 MOST_STARTS = 10  # per lam: the likelihood needs good places to begin, not the very best

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ._likelihood import MODELS, Magnitudes, Model, Theta, fit_theta
-from ._threshold import Threshold
+from .decay import MODELS, Magnitudes, Model, Theta, fit_theta
+from .threshold import Threshold
 
 SHORT_ROUNDS = 4  # from every start, before only the best goes on
 MOST_ROUNDS = 40

@@ -1,0 +1,3 @@
+"""The estimators a user meets: `kmeans` (all rows at once), `minibatch` (rows in batches), and in
+`base` what any model can do with its fitted centres: predict, transform, impute.
+"""

@@ -1,0 +1,4 @@
+"""`lam="auto"`: how strongly gaps lean towards the reference is read off the data. `mixture` fits
+clusters and mechanism together, `decay` and `threshold` are the mechanisms, `mar` asks whether
+other features explain the gaps instead, `evidence` weighs them, and `choice` gives the penalty.
+"""
