@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from scikit_build_core import build as _build
-from scikit_build_core.build import *  # noqa: F403
+from scikit_build_core.build import build_sdist, get_requires_for_build_sdist  # noqa: F401
 
 ZIG = "ziglang==0.15.2"
 OLDEST_GLIBC = (2, 28)  # what a library made by zig asks for: manylinux_2_28
@@ -63,19 +63,36 @@ def builds_a_library(name: str) -> bool:
         return ran.returncode == 0
 
 
-def zig_command() -> str:
-    """zig's C compiler, for the plainest processor of this kind and an old enough libc."""
+def zig() -> Path | None:
+    """The program in the ``ziglang`` package, if that is installed."""
     spec = importlib.util.find_spec("ziglang")
     if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent / ("zig.exe" if sys.platform == "win32" else "zig")
+
+
+def check_tools() -> None:
+    """One clear end where something is missing (without build isolation nothing is fetched)."""
+    missing, packages = [], []
+    if not compiler() and not zig():
+        missing.append(f"no working C++ compiler (tried {', '.join(COMPILERS)})")
+        packages.append(ZIG)
+    if not shutil.which("cmake") and not importlib.util.find_spec("cmake"):
+        missing.append("no cmake")
+        packages += ["cmake", "ninja"]
+    if missing:
         raise SystemExit(
-            f"mnarkmeans: no working C++ compiler was found (tried {', '.join(COMPILERS)}), and "
-            "ziglang is not installed. Install a compiler (Debian: apt install g++; macOS: "
-            "xcode-select --install; Windows: LLVM with clang-cl), or name one in CC, or run: "
-            f"pip install {ZIG}"
+            f"mnarkmeans cannot be built: {' and '.join(missing)} was found.\n"
+            f"Without build isolation they have to be there: pip install {' '.join(packages)}\n"
+            "A compiler of your own comes with: apt install g++ (Debian), xcode-select --install "
+            "(macOS), LLVM's clang-cl (Windows); CC names one that is not in PATH."
         )
-    program = Path(spec.origin).parent / ("zig.exe" if sys.platform == "win32" else "zig")
+
+
+def zig_command() -> str:
+    """zig's C compiler, for the plainest processor of this kind and an old enough libc."""
     # Without -mcpu it compiles for the processor it runs on; it knows no -march=x86-64.
-    return " ".join([f'"{program}"', "cc", "-mcpu=baseline", *zig_target()])
+    return " ".join([f'"{zig()}"', "cc", "-mcpu=baseline", *zig_target()])
 
 
 def zig_target() -> list[str]:
@@ -95,6 +112,7 @@ def zig_target() -> list[str]:
 @contextmanager
 def a_compiler():
     """The environment in which CMake finds the compiler that was chosen."""
+    check_tools()
     before = dict(os.environ)
     try:
         with tempfile.TemporaryDirectory() as cache_folder:
@@ -129,6 +147,16 @@ def get_requires_for_build_wheel(config_settings=None):
 
 def get_requires_for_build_editable(config_settings=None):
     return _requires(_build.get_requires_for_build_editable, config_settings)
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    check_tools()
+    return _build.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+
+
+def prepare_metadata_for_build_editable(metadata_directory, config_settings=None):
+    check_tools()
+    return _build.prepare_metadata_for_build_editable(metadata_directory, config_settings)
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):

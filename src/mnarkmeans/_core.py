@@ -31,11 +31,13 @@ _unpacked = ExitStack()  # keeps a library that came out of a zip file until the
 
 
 def find_library() -> Path:
-    """The library's file: in a folder of the package (editable installs have two), or unpacked."""
+    """The library's file: in a folder of the package, or unpacked.
+
+    Editable installs have two folders, and perhaps a build in place: the last one built is meant.
+    """
     folders = [Path(folder) for folder in sys.modules[__package__].__path__]
-    for folder in folders:
-        if (folder / NAME).is_file():
-            return folder / NAME
+    if built := [folder / NAME for folder in folders if (folder / NAME).is_file()]:
+        return max(built, key=lambda file: file.stat().st_mtime)
     from importlib.resources import as_file, files
 
     inside = files(__package__) / NAME
