@@ -1,0 +1,139 @@
+"""The compiled library as a file: found, recognised, run at the instruction set asked for."""
+
+import ctypes
+import ctypes.util
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import mnarkmeans
+from mnarkmeans import _core
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = Path(_core.__file__).parent
+
+
+@pytest.fixture(params=_core.available_levels())
+def level(request):
+    """Each instruction set of this machine in turn."""
+    before = _core.level()
+    _core.set_level(request.param)
+    yield request.param
+    _core.set_level(before)
+
+
+def import_core(path=PACKAGE.parent, **environment):
+    """What a fresh process says that imports the door, perhaps from another place."""
+    code = "import sys; sys.path.insert(0, sys.argv[1])\n"
+    code += "import mnarkmeans._core as core; print(core.level())"
+    return subprocess.run(
+        [sys.executable, "-c", code, path],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+    )
+
+
+@pytest.mark.parametrize("name", _core.ALL_LEVELS)
+def test_the_environment_forces_an_instruction_set_or_hears_why_not(name):
+    ran = import_core(MNARKMEANS_CPU=name)
+    if name in _core.available_levels():
+        assert ran.stdout.split() == [name], ran.stderr
+    else:
+        assert ran.returncode != 0
+        assert f"MNARKMEANS_CPU: this machine cannot run {name}" in ran.stderr
+
+
+def test_an_unknown_instruction_set_is_named_with_those_that_exist():
+    ran = import_core(MNARKMEANS_CPU="sse9")
+    assert ran.returncode != 0
+    assert "MNARKMEANS_CPU: the instruction set is one of baseline, avx2, avx512" in ran.stderr
+    assert "'sse9'" in ran.stderr
+
+
+def test_the_best_instruction_set_is_used_unless_told():
+    assert import_core(MNARKMEANS_CPU="").stdout.split() == [_core.available_levels()[-1]]
+
+
+def test_what_decides_rounds_twice_at_every_level(level):
+    tiny = 2.0**-52  # (1 + tiny)^2 = 1 + 2 tiny + tiny^2, and only a fused multiply-add sees tiny^2
+    assert _core._library.mnarkmeans_multiply_add(1 + tiny, 1 + tiny, -1 - 2 * tiny) == 0
+
+
+def test_a_library_of_another_interface_is_refused_with_the_way_out(monkeypatch):
+    monkeypatch.setattr(_core, "ABI", _core.ABI + 1)
+    with pytest.raises(ImportError, match="belongs to another version of mnarkmeans") as error:
+        _core.load(_core.find_library())
+    assert "pip install" in str(error.value)
+    assert "cmake --build" in str(error.value)
+
+
+def test_a_library_with_other_structs_is_refused(monkeypatch):
+    class Control(ctypes.Structure):
+        _fields_ = [*_core.Control._fields_, ("more", ctypes.c_double)]
+
+    others = tuple(Control if struct is _core.Control else struct for struct in _core.STRUCTS)
+    for structs in (others, (*_core.STRUCTS, Control), _core.STRUCTS[:-1]):
+        monkeypatch.setattr(_core, "STRUCTS", structs)
+        with pytest.raises(ImportError, match="belongs to another version"):
+            _core.load(_core.find_library())
+
+
+def test_somebody_elses_library_is_refused(tmp_path):
+    with pytest.raises(ImportError, match="cannot be loaded"):
+        _core.load(Path(__file__))
+    other = ctypes.util.find_library("c")
+    if other is None:
+        pytest.skip("no other library at hand")
+    with pytest.raises(ImportError, match="is not the library of mnarkmeans"):
+        _core.load(Path(other))
+
+
+def test_a_package_that_was_not_built_says_so(tmp_path):
+    package = tmp_path / "mnarkmeans"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "_core.py").write_bytes((PACKAGE / "_core.py").read_bytes())
+    ran = import_core(tmp_path)
+    assert ran.returncode != 0
+    assert f"mnarkmeans is not built: no {_core.NAME} in {package}" in ran.stderr
+    assert "cmake --build" in ran.stderr
+
+
+def test_the_library_is_found_in_a_zip_file(tmp_path):
+    archive = tmp_path / "package.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("mnarkmeans/__init__.py", "")
+        file.write(PACKAGE / "_core.py", "mnarkmeans/_core.py")
+        file.write(_core.find_library(), f"mnarkmeans/{_core.NAME}")
+    ran = import_core(archive)
+    assert ran.stdout.split() == [_core.level()], ran.stderr
+
+
+def test_the_library_shadows_no_module():
+    stem = _core.find_library().name.partition(".")[0]
+    modules = {path.stem for path in PACKAGE.glob("*.py")}
+    modules |= {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert stem not in modules
+
+
+def test_the_interface_has_one_number_on_both_sides():
+    header = ROOT / "src" / "core" / "core.h"
+    assert re.search(r"#define MNARKMEANS_ABI (\d+)", header.read_text())[1] == str(_core.ABI)
+
+
+def test_the_version_is_written_once():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))
+    assert "version" not in settings["project"]
+    assert settings["project"]["dynamic"] == ["version"]
+    (source,) = settings["tool"]["dynamic-metadata"]
+    init = (ROOT / source["input"]).read_text()
+    assert f'__version__ = "{mnarkmeans.__version__}"' in init
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf8")  # a copy, for people and indexes
+    assert f"version: {mnarkmeans.__version__}\n" in citation
