@@ -1,0 +1,282 @@
+// The first look at a table: what is observed, how large it is, whether it is finite. And rows with
+// their gaps filled.
+//
+// Sums run over the rows in their order, slab by slab, with the slabs cut by the shape of the table
+// alone: dense and CSR tables with the same entries give the same bits.
+#pragma once
+#include "rows.h"
+
+namespace mnar { namespace LEVEL { namespace {
+
+INLINE Slabs slabs_by_shape(Table table, Index bytes_of_sums = 0) {
+    table.is_sparse = 0;
+    return Slabs(table, bytes_of_sums);
+}
+
+struct Looked {  // at one slab; room for whole strips of features
+    Array<double> numbers;
+    Array<Index> observed;
+    double *counts, *sums, *least, *most;
+    Index infinite;
+
+    explicit Looked(Index p, Index room = 0)
+        : numbers(4 * (room = (p + EIGHT - 1) / EIGHT * EIGHT)), observed(room), counts(numbers),
+          sums(counts + room), least(sums + room), most(least + room), infinite(-1) {
+        if (!ok()) return;
+        for (Index j = 0; j < room; ++j) {
+            counts[j] = sums[j] = 0;
+            least[j] = __builtin_inf(), most[j] = -__builtin_inf();
+            observed[j] = 0;
+        }
+    }
+    bool ok() const { return all_ok(numbers, observed); }
+};
+
+// --- dense ------------------------------------------------------------------------------------
+
+constexpr Index ROWS_AT_ONCE = 32;  // the sums of a strip of features over them stay in registers
+
+// The entries of some rows in EIGHT features from j on, and whether to ask for those of the next rows.
+template <class T> struct Strip {
+    const T* at;
+    Index stride, rows, j;
+    bool asks;
+};
+
+// INOUT what is known of the features; seen: (ROWS_AT_ONCE, HALF) entries observed, lane by lane.
+// EQUAL: every row has weight 1. CODED: gaps have a code beside NaN.
+template <bool EQUAL, bool CODED, class T>
+INLINE void look_at(const Strip<T>& strip, double missing, const double* weights, Looked& known,
+                    Longs* seen) {
+    constexpr int PARTS = EIGHT / HALF;
+    Doubles sums[PARTS], counts[PARTS], least[PARTS], most[PARTS];
+    Longs observed[PARTS];
+    UNROLL for (int i = 0; i < PARTS; ++i) {
+        Index j = strip.j + i * HALF;
+        sums[i] = load<Doubles>(known.sums + j);
+        counts[i] = load<Doubles>(known.counts + j);
+        least[i] = load<Doubles>(known.least + j);
+        most[i] = load<Doubles>(known.most + j);
+        observed[i] = load<Longs>(known.observed + j);
+    }
+    const Longs none{};
+    for (Index r = 0; r < strip.rows; ++r) {
+        const T* row = strip.at + r * strip.stride;
+        if (strip.asks) __builtin_prefetch(row + ROWS_AT_ONCE * strip.stride);
+        const Doubles weight = splat(EQUAL ? 1.0 : weights[r]);
+        const Longs counted = EQUAL ? ~none : (Longs)(weight > 0.0);
+        UNROLL for (int i = 0; i < PARTS; ++i) {
+            Doubles x = load_doubles(row + i * HALF);
+            Longs is = x == x;
+            if (CODED) is &= x != missing;
+            Longs judged = EQUAL && !CODED ? is : is & counted;
+            Doubles value = keep(is, x);
+            sums[i] += EQUAL ? value : weight * value;
+            if (!EQUAL) counts[i] += keep(is, weight);
+            // Comparisons with NaN are false: where every gap is one, there is nothing to mask.
+            Longs lower = x < least[i], higher = x > most[i];
+            if (!EQUAL || CODED) lower &= judged, higher &= judged;
+            least[i] = lower ? x : least[i];
+            most[i] = higher ? x : most[i];
+            observed[i] -= is;
+            seen[r] -= is;
+        }
+    }
+    UNROLL for (int i = 0; i < PARTS; ++i) {
+        Index j = strip.j + i * HALF;
+        if (EQUAL) counts[i] += __builtin_convertvector(observed[i] - load<Longs>(known.observed + j), Doubles);
+        store(known.sums + j, sums[i]);
+        store(known.counts + j, counts[i]);
+        store(known.least + j, least[i]);
+        store(known.most + j, most[i]);
+        store(known.observed + j, observed[i]);
+    }
+}
+
+template <class T>
+INLINE void look_at(const Strip<T>& strip, double missing, bool equal, const double* weights,
+                    Looked& known, Longs* seen) {
+    bool coded = missing == missing;
+    if (equal && !coded) look_at<true, false>(strip, missing, weights, known, seen);
+    else if (equal) look_at<true, true>(strip, missing, weights, known, seen);
+    else if (!coded) look_at<false, false>(strip, missing, weights, known, seen);
+    else look_at<false, true>(strip, missing, weights, known, seen);
+}
+
+// OUT seen (n,): observed entries of the rows begin .. end. INOUT known.
+template <class T>
+void look_at_rows(const Dense<T>& rows, Index begin, Index end, const double* weights, Looked& known,
+                  int32_t* seen) {
+    const T gap = T(__builtin_nan(""));
+    T copy[ROWS_AT_ONCE * EIGHT];  // of a strip that does not lie in one piece, or is not a whole one
+    for (Index start = begin; start < end; start += ROWS_AT_ONCE) {
+        Index count = least(ROWS_AT_ONCE, end - start);
+        const T* at = rows.values + start * rows.row_stride;
+        Longs lanes[ROWS_AT_ONCE] = {};
+        bool equal = true;
+        for (Index r = 0; r < count; ++r) equal = equal && weights[start + r] == 1.0;
+        for (Index j = 0; j < rows.p; j += EIGHT) {
+            Strip<T> strip{at + j, rows.row_stride, count, j, start + 2 * ROWS_AT_ONCE <= end};
+            Index width = least(EIGHT, rows.p - j);
+            if (!rows.is_contiguous() || width < EIGHT) {
+                for (Index e = 0; e < count * EIGHT; ++e) copy[e] = gap;
+                for (Index c = 0; c < width; ++c)
+                    for (Index r = 0; r < count; ++r)
+                        copy[r * EIGHT + c] = at[r * rows.row_stride + (j + c) * rows.column_stride];
+                strip.at = copy, strip.stride = EIGHT, strip.asks = false;
+            }
+            look_at(strip, rows.missing, equal, weights + start, known, lanes);
+        }
+        for (Index r = 0; r < count; ++r) {
+            int64_t total = 0;
+            for (int i = 0; i < HALF; ++i) total += lanes[r][i];
+            seen[start + r] = int32_t(total);
+        }
+    }
+}
+
+INLINE bool is_infinite(double x) { return __builtin_fabs(x) == __builtin_inf(); }
+
+template <class T> bool has_infinite(const Dense<T>& rows, Index i) {
+    const T* at = rows.values + i * rows.row_stride;
+    for (Index j = 0; j < rows.p; ++j) {
+        double x = at[j * rows.column_stride];
+        if (is_infinite(x) && !rows.is_gap(x)) return true;
+    }
+    return false;
+}
+
+// --- CSR --------------------------------------------------------------------------------------
+
+template <class T>
+void look_at_rows(const Sparse<T>& rows, Index begin, Index end, const double* weights, Looked& known,
+                  int32_t* seen) {
+    for (Index i = begin; i < end; ++i) {
+        double w = weights[i];
+        seen[i] = int32_t(rows.stored(i));
+        for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) {
+            Index j = rows.indices[e];
+            double x = rows.values[e];
+            known.sums[j] += w * x;
+            known.counts[j] += w;
+            known.observed[j] += 1;
+            if (w > 0 && x < known.least[j]) known.least[j] = x;
+            if (w > 0 && x > known.most[j]) known.most[j] = x;
+        }
+    }
+}
+
+template <class T> bool has_infinite(const Sparse<T>& rows, Index i) {
+    for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e)
+        if (is_infinite(rows.values[e])) return true;
+    return false;
+}
+
+// --- both -------------------------------------------------------------------------------------
+
+// An infinite value has left its trace in a sum; so have finite ones whose sum overflows.
+template <class Rows>
+Index first_infinite(const Rows& rows, Index begin, Index end, const Looked& known) {
+    bool finite = true;
+    for (Index j = 0; j < rows.p; ++j) finite = finite && known.sums[j] - known.sums[j] == 0;
+    if (finite) return -1;
+    for (Index i = begin; i < end; ++i)
+        if (has_infinite(rows, i)) return i;
+    return -1;
+}
+
+// INOUT out: what was found in a later slab.
+INLINE void merge_look(const Looked& part, Index p, FirstPass& out) {
+    for (Index j = 0; j < p; ++j) {
+        out.counts[j] += part.counts[j];
+        out.sums[j] += part.sums[j];
+        out.least[j] = part.least[j] < out.least[j] ? part.least[j] : out.least[j];
+        out.most[j] = part.most[j] > out.most[j] ? part.most[j] : out.most[j];
+        out.observed[j] += part.observed[j];
+    }
+    if (out.infinite < 0) out.infinite = part.infinite;
+}
+
+int32_t first_pass(const Table& table, FirstPass& out, Control& control) {
+    Slabs slabs = slabs_by_shape(table, 5 * sizeof(double) * (table.p + EIGHT));
+    Array<Looked*> parts(slabs.count, nullptr);
+    if (!parts.ok()) return OUT_OF_MEMORY;
+    int32_t status = in_parallel(slabs.count, control, [&](Index s) -> int32_t {
+        parts[s] = make<Looked>(table.p);
+        if (!parts[s]) return OUT_OF_MEMORY;
+        with_rows(table, [&](const auto& rows) {
+            look_at_rows(rows, slabs.begin(s), slabs.end(s), table.weights, *parts[s], out.seen);
+            parts[s]->infinite = first_infinite(rows, slabs.begin(s), slabs.end(s), *parts[s]);
+            return 0;
+        });
+        count_done(control, 1);
+        return DONE;
+    });
+    out.infinite = -1;
+    for (Index j = 0; j < table.p; ++j) {
+        out.counts[j] = out.sums[j] = 0;
+        out.least[j] = __builtin_inf(), out.most[j] = -__builtin_inf();
+        out.observed[j] = 0;
+    }
+    for (Index s = 0; s < slabs.count; ++s) {
+        if (status == DONE) merge_look(*parts[s], table.p, out);
+        unmake(parts[s]);
+    }
+    return status;
+}
+
+// --- filled rows ------------------------------------------------------------------------------
+
+// OUT out (p,), `step` apart: row i, its gaps filled from fill (p,). In place only the gaps are written.
+template <class T, class To>
+INLINE void fill_row(const Dense<T>& rows, Index i, const To* fill, To* out, Index step = 1) {
+    const T* at = rows.values + i * rows.row_stride;
+    for (Index j = 0; j < rows.p; ++j) {
+        T x = at[j * rows.column_stride];
+        out[j * step] = rows.is_gap(x) ? fill[j] : To(x);
+    }
+}
+
+template <class T, class To>
+INLINE void fill_row(const Sparse<T>& rows, Index i, const To* fill, To* out, Index = 1) {
+    memcpy(out, fill, sizeof(To) * rows.p);
+    for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) out[rows.indices[e]] = rows.values[e];
+}
+
+int32_t fill_rows(const Table& table, const Index* rows, Index m, const double* fill, double* out) {
+    return with_rows(table, [&](const auto& all) -> int32_t {
+        for (Index e = 0; e < m; ++e) fill_row(all, rows[e], fill, out + e * table.p);
+        return DONE;
+    });
+}
+
+// OUT out (n, p) of the table's own type: gaps filled from the centres mu (k, p) by label. `out` may
+// be the table itself.
+template <class Rows>
+int32_t impute_as(const Rows& rows, const Table& table, const double* mu, const Label* labels,
+                  void* out, Index out_row_stride, Control& control) {
+    using T = typename Rows::Value;
+    Index p = table.p, k = 0;
+    for (Index i = 0; i < table.n; ++i) k = labels[i] >= k ? labels[i] + 1 : k;
+    Array<T> centers(k * p);
+    if (!centers.ok()) return OUT_OF_MEMORY;
+    for (Index e = 0; e < k * p; ++e) centers[e] = T(mu[e]);
+    bool in_place = out == table.values && out_row_stride == table.row_stride && !table.is_sparse;
+    Index step = in_place ? table.column_stride : 1;
+    Slabs slabs = slabs_by_shape(table);
+    return in_parallel(slabs.count, control, [&](Index s) -> int32_t {
+        for (Index i = slabs.begin(s); i < slabs.end(s); ++i)
+            fill_row(rows, i, centers + labels[i] * p, static_cast<T*>(out) + i * out_row_stride, step);
+        count_done(control, 1);
+        return DONE;
+    });
+}
+
+int32_t impute(const Table& table, const double* mu, const Label* labels, void* out,
+               Index out_row_stride, Control& control) {
+    return with_rows(table, [&](const auto& rows) {
+        return impute_as(rows, table, mu, labels, out, out_row_stride, control);
+    });
+}
+
+}}}  // namespace mnar::LEVEL

@@ -1,0 +1,457 @@
+// Where starts come from: greedy k-means++ on mean-filled rows, for many starts together.
+//
+// Filled with the means and taken relative to them, a gap is 0, so that only observed entries count:
+//
+//     x' = x - mean where observed, 0 in gaps        |x'_i - x'_c|^2 = |x'_i|^2 + |x'_c|^2 - 2 x'_i . x'_c
+//
+// Every lane of a vector is a candidate centre, and every sum runs in the order of the features or of
+// the rows: dense and CSR tables, float32 and float64 with the same values, all instruction sets and
+// any number of threads draw the same starts. A row and its equals are 0 apart, since |x'|^2 and
+// x' . x' are then the same bits; where rows are so close that the difference has lost its digits it
+// is taken directly.
+#pragma once
+#include "first_look.h"
+
+namespace mnar { namespace LEVEL { namespace {
+
+constexpr double CLOSE = 1e-6;                   // of |x'_i|^2 + |x'_c|^2: closer, six digits are left
+constexpr Index BYTES_OF_DISTANCES = 1 << 25;    // of the starts that are seeded side by side
+constexpr Index BYTES_OF_CANDIDATES = 1 << 20;   // so that they stay in the cache
+constexpr Index FEWEST_PIECES = 4, MOST_STARTS = 8;  // of a small table, cut for the threads
+constexpr Index ROWS_OF_TILE = 4;
+constexpr int WIDEST_TILE = 3;  // registers of candidates: with four rows, all sums stay in registers
+
+// --- a number of each row, from its content ---------------------------------------------------
+
+typedef uint64_t Words __attribute__((vector_size(4 * WIDTH)));
+
+INLINE Words mixed(Words i) {
+    Words z = (i + 1) * 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+INLINE uint64_t key_of(double x) {
+    x += 0.0;  // the two zeros are one value
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return mixed(bits);
+}
+
+template <class T> uint64_t content_key(const Dense<T>& rows, Index i, T* scratch) {
+    const T* row = rows.row(i, scratch);
+    Words lanes{};
+    Index j = 0;
+    for (; j + HALF <= rows.p; j += HALF) {
+        Doubles x = load_doubles(row + j) + 0.0;
+        Longs is = (x == x) & (x != rows.missing);
+        lanes += mixed((Words)x) & (Words)is;
+    }
+    uint64_t key = 0;
+    for (int lane = 0; lane < HALF; ++lane) key += lanes[lane];
+    for (; j < rows.p; ++j)
+        if (!rows.is_gap(row[j])) key += key_of(row[j]);
+    return key;
+}
+
+template <class T> uint64_t content_key(const Sparse<T>& rows, Index i, T*) {
+    uint64_t key = 0;
+    for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) key += key_of(rows.values[e]);
+    return key;
+}
+
+// OUT keys (n,): a number of the observed values of each row, whatever the order of the columns.
+int32_t content_keys(const Table& table, uint64_t* keys, Control& control) {
+    Slabs slabs(table);
+    return in_parallel(slabs.count, control, [&](Index s) -> int32_t {
+        Array<double> row(table.p);
+        if (!row.ok()) return OUT_OF_MEMORY;
+        with_rows(table, [&](const auto& rows) {
+            for (Index i = slabs.begin(s); i < slabs.end(s); ++i)
+                keys[i] = content_key(rows, i, rows.scratch(row));
+            return 0;
+        });
+        count_done(control, 1);
+        return DONE;
+    });
+}
+
+// --- rows relative to the means ---------------------------------------------------------------
+
+// OUT out (p,): x' of row i.
+template <class T> INLINE void center_row(const Dense<T>& rows, Index i, const double* means, double* out) {
+    const T* at = rows.values + i * rows.row_stride;
+    Index j = 0;
+    for (; rows.is_contiguous() && j + HALF <= rows.p; j += HALF) {
+        Doubles x = load_doubles(at + j);
+        Longs is = (x == x) & (x != rows.missing);
+        store(out + j, keep(is, x - load<Doubles>(means + j)));
+    }
+    for (; j < rows.p; ++j) {
+        double x = at[j * rows.column_stride];
+        out[j] = rows.is_gap(x) ? 0.0 : x - means[j];
+    }
+}
+
+template <class T> INLINE void center_row(const Sparse<T>& rows, Index i, const double* means, double* out) {
+    memset(out, 0, sizeof(double) * rows.p);
+    for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e)
+        out[rows.indices[e]] = rows.values[e] - means[rows.indices[e]];
+}
+
+// The rows of a small table, x' of all of them.
+struct Centered {
+    Index n, p;
+    const double* values;
+};
+
+INLINE const double* centered(const Centered& rows, Index i, const double*, double*) {
+    return rows.values + i * rows.p;
+}
+template <class Rows>
+INLINE const double* centered(const Rows& rows, Index i, const double* means, double* scratch) {
+    center_row(rows, i, means, scratch);
+    return scratch;
+}
+
+INLINE double distance_between(const double* x, const double* y, Index p) {
+    double sum = 0;
+    for (Index j = 0; j < p; ++j) sum += (x[j] - y[j]) * (x[j] - y[j]);
+    return sum;
+}
+
+// --- candidates -------------------------------------------------------------------------------
+
+// Candidate centres of G starts, each in its own lane.
+struct Candidates {
+    Index groups, tried, p, lanes, room;  // tried per start; room: whole registers
+    Array<double> rows, table, squares;   // x' (lanes, p) and (p, room); |x'|^2 (room,)
+
+    Candidates(Index groups, Index most_tried, Index p)
+        : groups(groups), tried(most_tried), p(p), lanes(groups * tried), room(whole(lanes)),
+          rows(lanes * p), table(p * room), squares(room) {}
+    bool ok() const { return all_ok(rows, table, squares); }
+    static Index whole(Index lanes) { return (lanes + HALF - 1) / HALF * HALF; }
+
+    // From now on each start has `few` of them.
+    void resize(Index few) {
+        tried = few;
+        lanes = groups * tried;
+        room = whole(lanes);
+        for (Index lane = lanes; lane < room; ++lane) {
+            squares[lane] = 0;
+            for (Index j = 0; j < p; ++j) table[j * room + lane] = 0;
+        }
+    }
+    void set(Index lane, const double* x, double square) {
+        if (x != rows + lane * p) memcpy(rows + lane * p, x, sizeof(double) * p);
+        for (Index j = 0; j < p; ++j) table[j * room + lane] = x[j];
+        squares[lane] = square;
+    }
+};
+
+// OUT dots (ROWS_OF_TILE, room): x' of some rows times a tile of C registers of candidates.
+template <int C>
+INLINE void multiply(const double* const* x, const Candidates& with, Index lane, double* dots) {
+    Doubles sums[ROWS_OF_TILE][C] = {};
+    const double* table = with.table + lane;
+    for (Index j = 0; j < with.p; ++j, table += with.room)
+        UNROLL for (int c = 0; c < C; ++c) {
+            Doubles y = load<Doubles>(table + c * HALF);
+            UNROLL for (int r = 0; r < ROWS_OF_TILE; ++r) sums[r][c] += x[r][j] * y;
+        }
+    UNROLL for (int r = 0; r < ROWS_OF_TILE; ++r)
+        UNROLL for (int c = 0; c < C; ++c) store(dots + r * with.room + lane + c * HALF, sums[r][c]);
+}
+
+// Tiles of near-equal width: calls one<C>(lane) for each.
+template <class One> INLINE void in_tiles(const Candidates& with, const One& one) {
+    Index registers = with.room / HALF, count = (registers + WIDEST_TILE - 1) / WIDEST_TILE;
+    for (Index tile = 0; tile < count; ++tile) {
+        Index begin = tile * registers / count, width = (tile + 1) * registers / count - begin;
+        one(width, begin * HALF);
+    }
+}
+
+struct SeedScratch {
+    Array<double> rows, dots, near;
+    const double* x[ROWS_OF_TILE];
+
+    explicit SeedScratch(const Candidates& with)
+        : rows(ROWS_OF_TILE * with.p), dots(ROWS_OF_TILE * with.room), near(with.room) {}
+    bool ok() const { return all_ok(rows, dots, near); }
+};
+
+// OUT scratch.dots of the rows i .. i + count.
+template <class Rows>
+INLINE void multiply_rows(const Rows& rows, Index i, Index count, const double* means,
+                          const Candidates& with, SeedScratch& scratch) {
+    for (Index r = 0; r < ROWS_OF_TILE; ++r)
+        scratch.x[r] = r < count ? centered(rows, i + r, means, scratch.rows + r * rows.p) : scratch.x[0];
+    in_tiles(with, [&](Index width, Index lane) INLINE_LAMBDA {
+        if (width == 1) multiply<1>(scratch.x, with, lane, scratch.dots);
+        else if (width == 2) multiply<2>(scratch.x, with, lane, scratch.dots);
+        else multiply<3>(scratch.x, with, lane, scratch.dots);
+    });
+}
+
+template <int C, class T>
+INLINE void multiply(const Sparse<T>& rows, Index i, const double* x, const Candidates& with, Index lane,
+                     double* dots) {
+    Doubles sums[C] = {};
+    const int32_t* features = rows.indices + rows.starts[i];
+    for (Index e = 0; e < rows.stored(i); ++e) {
+        const double* table = with.table + features[e] * with.room + lane;
+        UNROLL for (int c = 0; c < C; ++c) sums[c] += x[e] * load<Doubles>(table + c * HALF);
+    }
+    UNROLL for (int c = 0; c < C; ++c) store(dots + lane + c * HALF, sums[c]);
+}
+
+// The same over what is stored: gaps are 0 and add nothing.
+template <class T>
+INLINE void multiply_rows(const Sparse<T>& rows, Index i, Index count, const double* means,
+                          const Candidates& with, SeedScratch& scratch) {
+    for (Index r = 0; r < count; ++r) {
+        double *x = scratch.rows + r * rows.p, *dots = scratch.dots + r * with.room;
+        const Index begin = rows.starts[i + r];
+        for (Index e = 0; e < rows.stored(i + r); ++e)
+            x[e] = rows.values[begin + e] - means[rows.indices[begin + e]];
+        in_tiles(with, [&](Index width, Index lane) INLINE_LAMBDA {
+            if (width == 1) multiply<1>(rows, i + r, x, with, lane, dots);
+            else if (width == 2) multiply<2>(rows, i + r, x, with, lane, dots);
+            else multiply<3>(rows, i + r, x, with, lane, dots);
+        });
+    }
+}
+
+// --- how much a candidate would gain ----------------------------------------------------------
+
+struct Seeding {  // what all threads share
+    const Table& table;
+    const double* means;
+    const Index* order;
+    Slabs slabs;
+    Array<double> squares;  // (n,) |x'|^2
+
+    Seeding(const Table& table, const double* means, const Index* order)
+        : table(table), means(means), order(order), slabs(slabs_by_shape(table)), squares(table.n) {}
+};
+
+// INOUT near (room,): lowered to the distances of row i to the candidates, of which dots are the
+// products.
+template <class Rows>
+INLINE void lower(const Rows& rows, Index i, const Seeding& of, const Candidates& with, double* dots,
+                  double* near, double* scratch) {
+    const Doubles square = splat(of.squares[i]);
+    Longs any{};
+    for (Index lane = 0; lane < with.room; lane += HALF) {
+        Doubles both = square + load<Doubles>(with.squares + lane), dot = load<Doubles>(dots + lane);
+        Doubles d = both - (dot + dot);
+        any |= d < CLOSE * both;
+        store(dots + lane, d);
+    }
+    bool close = false;
+    for (int lane = 0; lane < HALF; ++lane) close = close || any[lane];
+    if (close) {
+        const double* x = centered(rows, i, of.means, scratch);
+        for (Index lane = 0; lane < with.lanes; ++lane)
+            if (dots[lane] < CLOSE * (of.squares[i] + with.squares[lane]))
+                dots[lane] = distance_between(x, with.rows + lane * with.p, with.p);
+    }
+    for (Index lane = 0; lane < with.room; lane += HALF) {
+        Doubles d = load<Doubles>(dots + lane), before = load<Doubles>(near + lane);
+        store(near + lane, d < before ? d : before);
+    }
+}
+
+enum Passing { TRY, KEEP, KEEP_FIRST };  // KEEP: one candidate per start, which becomes a centre
+
+// INOUT nearest (n, G) unless TRY. OUT potentials (room,): sum of weights * distance to the nearest
+// centre, were the candidate one of them. The rows begin .. end.
+template <class Rows>
+int32_t lower_rows(const Rows& rows, Index begin, Index end, const Seeding& of, const Candidates& with,
+                   Passing passing, double* nearest, double* potentials) {
+    SeedScratch scratch(with);
+    Array<double> row(with.p);
+    if (!all_ok(scratch, row)) return OUT_OF_MEMORY;
+    double* near = scratch.near;
+    for (Index lane = 0; lane < with.room; ++lane) potentials[lane] = near[lane] = 0;
+    for (Index i = begin; i < end; i += ROWS_OF_TILE) {
+        Index count = least(ROWS_OF_TILE, end - i);
+        multiply_rows(rows, i, count, of.means, with, scratch);
+        for (Index r = 0; r < count; ++r) {
+            double* own = nearest + (i + r) * with.groups;
+            for (Index g = 0, lane = 0; g < with.groups; ++g)
+                for (Index t = 0; t < with.tried; ++t, ++lane)
+                    near[lane] = passing == KEEP_FIRST ? __builtin_inf() : own[g];
+            lower(rows, i + r, of, with, scratch.dots + r * with.room, near, row);
+            if (passing != TRY) memcpy(own, near, sizeof(double) * with.groups);
+            const Doubles weight = splat(of.table.weights[i + r]);
+            for (Index lane = 0; lane < with.room; lane += HALF)
+                store(potentials + lane, load<Doubles>(potentials + lane) + weight * load<Doubles>(near + lane));
+        }
+    }
+    return DONE;
+}
+
+// --- drawing ----------------------------------------------------------------------------------
+
+constexpr Index BLOCK = 64;  // rows along the order of which only the sum is kept
+
+// A row drawn by share u in [0, 1) of the mass along `order`: the first beyond the share, or that
+// completes the total. ends: what is reached at the end of each block, `stride` apart.
+template <class Mass>
+Index draw(const Index* order, Index n, const double* ends, Index stride, double u, const Mass& mass) {
+    Index low = 0, high = (n + BLOCK - 1) / BLOCK - 1;
+    const double total = ends[high * stride], share = u * total;
+    auto is_beyond = [&](double reached) { return reached > share || reached == total; };
+    while (low < high) {
+        Index middle = (low + high) / 2;
+        if (is_beyond(ends[middle * stride])) high = middle;
+        else low = middle + 1;
+    }
+    double before = low > 0 ? ends[(low - 1) * stride] : 0, within = 0;
+    Index e = low * BLOCK, last = least(e + BLOCK, n) - 1;
+    for (; e < last; ++e) {
+        within += mass(order[e]);
+        if (is_beyond(before + within)) break;
+    }
+    return order[e];
+}
+
+// OUT ends (blocks, G): weights * mass (n, G) summed up along the order; mass null: the weights alone.
+int32_t cumulate(const Seeding& of, const double* mass, Index groups, double* ends, Control& control) {
+    constexpr Index AHEAD = 16;
+    const Index n = of.table.n, blocks = (n + BLOCK - 1) / BLOCK, jobs = least(of.slabs.count, blocks);
+    const Index* order = of.order;
+    int32_t status = in_parallel(jobs, control, [&](Index job) -> int32_t {
+        for (Index b = blocks * job / jobs; b < blocks * (job + 1) / jobs; ++b) {
+            double* sums = ends + b * groups;
+            for (Index g = 0; g < groups; ++g) sums[g] = 0;
+            for (Index e = b * BLOCK; e < least((b + 1) * BLOCK, n); ++e) {
+                const double w = of.table.weights[order[e]];
+                if (mass && e + AHEAD < n) __builtin_prefetch(mass + order[e + AHEAD] * groups);
+                const double* own = mass ? mass + order[e] * groups : nullptr;
+                for (Index g = 0; g < groups; ++g) sums[g] += own ? w * own[g] : w;
+            }
+        }
+        return DONE;
+    });
+    for (Index e = groups; e < blocks * groups; ++e) ends[e] += ends[e - groups];
+    return status;
+}
+
+// --- the starts -------------------------------------------------------------------------------
+
+// OUT centers (G, k, p) of G starts. IN draws (G, k, trials); weights: the weights along the order.
+template <class Rows>
+int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, Index groups, Index k,
+                  Index trials, const double* draws, double* centers, Control& control) {
+    const Table& table = of.table;
+    const Index n = table.n, p = table.p, blocks = (n + BLOCK - 1) / BLOCK, n_slabs = of.slabs.count;
+    Candidates tried(groups, trials, p), kept(groups, 1, p);
+    Array<double> nearest(n * groups), ends(blocks * groups), row(p);
+    Array<double> parts(n_slabs * tried.room);
+    Array<Index> chosen(tried.lanes);
+    if (!all_ok(tried, kept, nearest, ends, row, parts, chosen)) return OUT_OF_MEMORY;
+    auto pass = [&](const Candidates& with, Passing passing) {
+        return in_parallel(n_slabs, control, [&](Index s) -> int32_t {
+            return lower_rows(rows, of.slabs.begin(s), of.slabs.end(s), of, with, passing, nearest,
+                              parts + s * with.room);
+        });
+    };
+    kept.resize(1);
+    for (Index l = 0; l < k; ++l) {
+        int32_t status = l > 0 ? cumulate(of, nearest, groups, ends, control) : int32_t(DONE);
+        tried.resize(l == 0 ? 1 : trials);
+        for (Index lane = 0; lane < tried.lanes; ++lane) {
+            Index g = lane / tried.tried;
+            double u = draws[(g * k + l) * trials + lane % tried.tried];
+            bool flat = l == 0 || !(ends[(blocks - 1) * groups + g] > 0);
+            Index i = flat ? draw(of.order, n, weights, 1, u, [&](Index i) { return table.weights[i]; })
+                           : draw(of.order, n, ends + g, groups, u, [&](Index i) {
+                                 return table.weights[i] * nearest[i * groups + g];
+                             });
+            tried.set(lane, centered(rows, i, of.means, row), of.squares[i]);
+            chosen[lane] = i;
+        }
+        if (status == DONE && tried.tried > 1) status = pass(tried, TRY);
+        if (status != DONE) return status;
+        for (Index g = 0; g < groups; ++g) {
+            Index best = 0;
+            double least_potential = 0;
+            for (Index t = 0; tried.tried > 1 && t < trials; ++t) {
+                double potential = 0;
+                for (Index s = 0; s < n_slabs; ++s) potential += parts[s * tried.room + g * trials + t];
+                if (t == 0 || potential < least_potential) best = t, least_potential = potential;
+            }
+            Index lane = g * tried.tried + best;
+            kept.set(g, tried.rows + lane * p, tried.squares[lane]);
+            fill_rows(table, chosen + lane, 1, of.means, centers + (g * k + l) * p);
+        }
+        if (l < k - 1) status = pass(kept, l == 0 ? KEEP_FIRST : KEEP);
+        if (status != DONE) return status;
+        count_done(control, groups);
+    }
+    return DONE;
+}
+
+// OUT squares of all rows.
+template <class Rows> int32_t square_rows(const Rows& rows, const Seeding& of, Control& control) {
+    return in_parallel(of.slabs.count, control, [&](Index s) -> int32_t {
+        Array<double> row(rows.p);
+        if (!row.ok()) return OUT_OF_MEMORY;
+        for (Index i = of.slabs.begin(s); i < of.slabs.end(s); ++i) {
+            const double* x = centered(rows, i, of.means, row);
+            double sum = 0;
+            for (Index j = 0; j < rows.p; ++j) sum += x[j] * x[j];
+            of.squares[i] = sum;
+        }
+        return DONE;
+    });
+}
+
+template <class Rows>
+int32_t seed_rows(const Rows& rows, const Seeding& of, Index count, Index k, Index trials,
+                  const double* draws, double* centers, Control& control) {
+    const Index n = rows.n, p = rows.p;
+    Array<double> weights((n + BLOCK - 1) / BLOCK);
+    if (!weights.ok()) return OUT_OF_MEMORY;
+    int32_t status = square_rows(rows, of, control);
+    if (status == DONE) status = cumulate(of, nullptr, 1, weights, control);
+    if (status != DONE) return status;
+    auto some = [&](Index first, Index groups) {
+        return seed_some(rows, of, weights, groups, k, trials, draws + first * k * trials,
+                         centers + first * k * p, control);
+    };
+    if (of.slabs.count == 1) {  // small: the threads share the starts
+        Index size = least((count + FEWEST_PIECES - 1) / FEWEST_PIECES, MOST_STARTS);
+        return in_parallel((count + size - 1) / size, control, [&](Index piece) -> int32_t {
+            return some(piece * size, least(size, count - piece * size));
+        });
+    }
+    Index size = least(BYTES_OF_DISTANCES / (8 * n), BYTES_OF_CANDIDATES / (8 * p * trials));
+    if (size < 1) size = 1;
+    for (Index first = 0; first < count && status == DONE; first += size)
+        status = some(first, least(size, count - first));
+    return status;
+}
+
+// Greedy k-means++ of `count` starts. IN draws (count, k, trials) in [0, 1); order (n,): of the rows,
+// by their content; means (p,). OUT centers (count, k, p). Counts the centres that are found.
+int32_t seed(const Table& table, const double* means, const Index* order, Index count, Index k,
+             Index trials, const double* draws, double* centers, Control& control) {
+    Seeding of(table, means, order);
+    if (!of.squares.ok()) return OUT_OF_MEMORY;
+    if (count < 1) return DONE;
+    return with_rows(table, [&](const auto& rows) -> int32_t {
+        if (of.slabs.count > 1) return seed_rows(rows, of, count, k, trials, draws, centers, control);
+        Array<double> all(table.n * table.p);
+        if (!all.ok()) return OUT_OF_MEMORY;
+        for (Index i = 0; i < table.n; ++i) center_row(rows, i, means, all + i * table.p);
+        return seed_rows(Centered{table.n, table.p, all}, of, count, k, trials, draws, centers, control);
+    });
+}
+
+}}}  // namespace mnar::LEVEL
