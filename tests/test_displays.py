@@ -5,9 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.decomposition import PCA
@@ -22,6 +20,7 @@ from mnarkmeans.displays import (
     MissingnessDisplay,
 )
 
+plt = pytest.importorskip("matplotlib.pyplot")
 plt.switch_backend("Agg")
 
 
@@ -129,6 +128,7 @@ def test_gaps_are_drawn_as_gaps(model, data):
 
 
 def test_names_come_from_the_frame_and_are_not_read_as_mathematics(data):
+    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(data, columns=["a", "$\\bad", "c", "d" * 80])
     model = MNARKMeans(2, lam=0.5, random_state=0).fit(frame)
     display = CentersDisplay.from_estimator(model, frame)
