@@ -1,11 +1,120 @@
-// float32 scores whose rounding is bounded, for one instruction set (LEVEL): fused multiply-adds
-// are welcome, since where the bound cannot tell, exact.cpp decides.
-#include "core.h"
+// The kernels of ``certified.h`` for one instruction set (LEVEL). Fused multiply-adds are welcome
+// here, since where the bound on their rounding cannot tell, exact.cpp decides.
+#include "certified.h"
 
-namespace mnar {
-namespace LEVEL {
+#include "dense.h"
+#include "sparse.h"
 
-float multiply_add_certified(float a, float b, float c) { return a * b + c; }
+namespace mnar { namespace LEVEL { namespace {
 
-}  // namespace LEVEL
-}  // namespace mnar
+constexpr Index MOST_FEATURES = 1 << 17;  // beyond, the rounding of a bound would have to be bounded
+constexpr double MOST_UNSURE = 0.1;  // above this share the next better arithmetic is the faster one
+
+// ``certified.h`` knows these by names that are the same at every level, and has no code for them.
+struct Tables {
+    Table table;
+    Centers centers;
+    Tiles* tiles;           // of a dense table
+    Strips<float>* strips;  // of a CSR table
+
+    Tables(const Table& table, const Centers& centers)
+        : table(table), centers(centers),
+          tiles(table.is_sparse ? nullptr : make<Tiles>(table, centers)),
+          strips(table.is_sparse ? make<Strips<float>>(table, centers) : nullptr) {}
+    ~Tables() { unmake(tiles), unmake(strips); }
+    bool ok() const { return tiles || strips; }
+};
+
+enum Trust { SINGLE, DOUBLE, NOTHING };
+
+struct Room {
+    Trust trust;
+    DenseScratch* dense;
+    Array<double> scores;
+    Strips<double>* fine;  // made when float32 proves too coarse
+
+    Room(const Table& table, const Centers& centers)
+        : trust(table.p > MOST_FEATURES ? NOTHING : SINGLE),
+          dense(table.is_sparse ? nullptr : make<DenseScratch>(table)),
+          scores(table.is_sparse ? centers.groups * centers.k + CACHE_LINE : 0), fine(nullptr) {}
+    ~Room() { unmake(dense), unmake(fine); }
+    bool ok() const { return scores.ok(); }
+};
+
+Prepared* prepare(const Table& table, const Centers& centers) {
+    return reinterpret_cast<Prepared*>(make<Tables>(table, centers));
+}
+void forget(Prepared* it) { unmake(reinterpret_cast<Tables*>(it)); }
+
+Scratch* make_scratch(const Table& table, const Centers& centers) {
+    Room* room = make<Room>(table, centers);
+    if (room && !table.is_sparse && !room->dense) unmake(room), room = nullptr;
+    return reinterpret_cast<Scratch*>(room);
+}
+void drop(Scratch* it) { unmake(reinterpret_cast<Room*>(it)); }
+
+Packed* pack(const Table& table, const Centers& centers) {
+    bool fills = true;
+    for (Index j = 0; j < centers.groups * table.p; ++j) fills = fills && centers.lam[j] == 1.0;
+    Panels* panels = make<Panels>(table, fills);
+    if (!panels) return nullptr;
+    Array<float> rounded(whole_quads(table.p) * LANES);
+    Array<double> copies(LANES * table.p);
+    if (!all_ok(rounded, copies)) {
+        unmake(panels);
+        return nullptr;
+    }
+    double* room = copies;
+    if (table.is_double)
+        panels->fill(Dense<double>(table), centers, rounded, room);
+    else
+        panels->fill(Dense<float>(table), centers, rounded, reinterpret_cast<float*>(room));
+    return reinterpret_cast<Packed*>(panels);
+}
+void unpack(Packed* it) { unmake(reinterpret_cast<Panels*>(it)); }
+
+template <class T>
+Index label_rows(const Sparse<T>& rows, const Tables& tables, Room& room, const Index* chosen,
+                 Index count, Label* nearest, Index stride, float* margins) {
+    if (room.trust == SINGLE)
+        return label_sparse(rows, *tables.strips, reinterpret_cast<float*>(room.scores.get()),
+                            chosen, count, nearest, stride, margins);
+    return label_sparse(rows, *room.fine, room.scores.get(), chosen, count, nearest, stride,
+                        margins);
+}
+
+Index label(const Table& table, const Prepared& prepared, const Packed* packed, Scratch& scratch,
+            const Index* chosen, Index count, Label* nearest, Index stride, float* margins) {
+    const Tables& tables = reinterpret_cast<const Tables&>(prepared);
+    const Panels* panels = reinterpret_cast<const Panels*>(packed);
+    Room& room = reinterpret_cast<Room&>(scratch);
+    Index groups = tables.centers.groups, unsure = groups * count;
+    if (room.trust == NOTHING) {
+        for (Index g = 0; g < groups; ++g)
+            for (Index e = 0; e < count; ++e) nearest[g * stride + e] = UNSURE;
+        for (Index e = 0; margins && e < count; ++e) margins[e] = 0;
+        return unsure;
+    }
+    if (table.is_sparse && table.is_double)
+        unsure = label_rows(Sparse<double>(table), tables, room, chosen, count, nearest, stride, margins);
+    else if (table.is_sparse)
+        unsure = label_rows(Sparse<float>(table), tables, room, chosen, count, nearest, stride, margins);
+    else if (table.is_double)
+        unsure = label_dense(Dense<double>(table), *tables.tiles, panels, *room.dense, chosen, count,
+                             nearest, stride, margins);
+    else
+        unsure = label_dense(Dense<float>(table), *tables.tiles, panels, *room.dense, chosen, count,
+                             nearest, stride, margins);
+    if (unsure > MOST_UNSURE * groups * count) {
+        if (room.trust == SINGLE && table.is_sparse)
+            room.fine = make<Strips<double>>(table, tables.centers);
+        room.trust = room.trust == SINGLE && room.fine ? DOUBLE : NOTHING;
+    }
+    return unsure;
+}
+
+}  // namespace
+
+extern const Certified certified = {prepare, pack, make_scratch, forget, unpack, drop, label};
+
+}}  // namespace mnar::LEVEL

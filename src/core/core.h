@@ -1,5 +1,12 @@
-// The C interface: every struct and function Python may call. Plain data only: nothing here may
-// become code that is compiled for more than one instruction set.
+// The C interface: every struct and function that Python may call (``mnarkmeans/_core.py``).
+//
+// Plain data only. This header is seen by files that are compiled for different instruction sets,
+// so no code in it may be compiled for more than one of them.
+//
+//     L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + sum_{j missing} lam_j (mu_lj - c_j)^2 ]
+//
+// Centres, references and values are in the units of the data throughout. ``shift`` is what sums
+// subtract from every value so that they do not cancel; it never decides anything.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -10,21 +17,124 @@
 namespace mnar {
 
 using Index = int64_t;
+using Label = int32_t;
 
-// One flag and one counter for a call that may take long. Python sets `cancel` and reads `done`
-// from another thread; kernels look at it between pieces of work.
-struct Control {
-    volatile int32_t cancel;
-    int64_t done, total;
+enum Status : int32_t { DONE = 0, OUT_OF_MEMORY = 1, CANCELLED = 2 };
+
+struct Control {       // shared with the thread that waits for the call
+    int32_t cancel;    // set from outside: the call ends at the next stretch of rows
+    int32_t threads;   // how many threads may work on this call
+    Index done;        // counts up while the call runs, in units of its own (starts, slabs)
 };
 
-// What the kernels of one instruction set offer. Each level defines `mnar::LEVEL::kernels` in exact.cpp.
-struct Kernels {
+struct Table {                // rows with gaps, and their weights
+    int32_t is_sparse;        // CSR: what is not stored is a gap
+    int32_t is_double;        // values are float64, otherwise float32
+    Index n, p;
+    const void* values;       // dense: entry (i, j) at i row_stride + j column_stride; CSR: stored
+    Index row_stride, column_stride;
+    const int32_t* indices;   // CSR: features of the stored entries, rising within a row
+    const Index* starts;      // CSR (n + 1,): where the rows begin among the stored entries
+    double missing;           // dense: the code of a gap beside NaN; NaN if there is none
+    const double* weights;    // (n,)
+    const uint8_t* has_gaps;  // (p,) features of which some row may have a gap; null: all
+    Index first;              // number of the first row in the whole table
+};
+
+struct Centers {              // of G starts with k centres each
+    Index groups, k;
+    const double* mu;         // (G, k, p)
+    const double* lam;        // (G, p) penalty of a gap in each feature
+    const double* reference;  // (p,)
+    const double* shift;      // (p,)
+};
+
+struct Stats {        // sums over rows, for G starts of k clusters; they add up over any split
+    double* sums;     // (G, k, p) of w (x - shift) over observed entries
+    double* counts;   // (G, k, p) weight of the rows that observe the feature
+    double* sizes;    // (G, k) weight of the rows
+    uint64_t* keys;   // (G, k) sum of the rows' keys: tells partitions apart
+    double* squares;  // (G,) sum of w (x - shift)^2 over all observed entries
+};
+
+struct Bounds {           // which rows cannot change cluster (bounds.h); for one start
+    float* expiry;        // (n,); null: none are kept
+    const double* drop;   // (k,)
+};
+
+struct Pass {               // one assignment pass
+    const Index* active;    // (G,) which start each group of centres is: labels, stats [active[g]]
+    int32_t fresh;          // the stats are 0 and every row is added; otherwise changes only
+    Label* labels;          // (R, n), -1 before the first pass
+    Index label_stride;     // entries between the labels of two starts
+    Bounds bounds;
+    Index changed;          // OUT: labels that changed
+    double largest_move;    // OUT: largest |x - shift|^2 of a row taken out of a cluster
+};
+
+struct FirstPass {       // what one look at a table tells
+    double* counts;      // (p,) weight of the rows that observe the feature
+    double* sums;        // (p,) weighted sum of its values
+    double* least;       // (p,) of the rows with a weight; +inf where none observes it
+    double* most;        // (p,) likewise, -inf
+    Index* observed;     // (p,) rows that observe the feature, whatever their weight
+    int32_t* seen;       // (n,) observed entries of each row
+    Index infinite;      // OUT: the first row with an infinite value, or -1
+};
+
+struct Starts {            // R starts of Lloyd's loop on a table, side by side
+    Index count, k;
+    double* mu;            // (R, k, p) INOUT
+    const double* lam;     // (R, p)
+    const double* reference;
+    const double* shift;
+    Stats stats;           // (R, ...) scratch, OUT: of the partition each start ended with
+    Label* labels;         // (R, n) scratch, OUT
+    double* paths;         // (R, max_iter) OUT: the loss after every iteration
+    Index* n_iter;         // (R,) OUT
+    Index* twins;          // (R,) OUT: an earlier start that this one fell together with, or -1
+    uint8_t* settled;      // (R,) OUT: stopped before max_iter
+    uint64_t* seen;        // (R,) the partition each start had last
+    Index max_iter;
+    double tol;
+    int32_t whole_weights; // sums of weights are exact: changes may be added
+    double total_weight;   // of all rows
+};
+
+struct Kernels {  // what every instruction set offers
     const char* name;
-    // a * b + c as that level computes it: with two roundings in what decides, with one or two in
-    // the certified scores. Tests ask.
-    double (*multiply_add)(double a, double b, double c);
-    float (*multiply_add_certified)(float a, float b, float c);
+    int32_t (*first_pass)(const Table&, FirstPass&, Control&);
+    int32_t (*content_keys)(const Table&, uint64_t* keys, Control&);
+    // Rows `rows` (m,) with their gaps filled from fill (p,): out (m, p).
+    int32_t (*fill_rows)(const Table&, const Index* rows, Index m, const double* fill, double* out);
+    // Gaps filled from the centres mu (k, p) by label: out (n, p) of the table's own type.
+    int32_t (*impute)(const Table&, const double* mu, const Label* labels, void* out,
+                      Index out_row_stride, Control&);
+    int32_t (*pass)(const Table&, const Centers&, Pass&, const Stats&, Control&);
+    // Labels (G, n) by the plain loop of direct differences: the twin of every fast way.
+    int32_t (*assign_plain)(const Table&, const Centers&, Label* labels, Control&);
+    int32_t (*assign)(const Table&, const Centers&, Label* labels, Control&);
+    // Stats of one start from the labels it has.
+    int32_t (*add_rows)(const Table&, const Centers&, const Label* labels, const Stats&, Control&);
+    // Loss (n,) of each row at its own centre.
+    int32_t (*costs)(const Table&, const Centers&, const Label* labels, double* out, Control&);
+    // Labels the centres give, rows of each label, and the loss; labels and bounds may be known.
+    int32_t (*last_look)(const Table&, const Centers&, const Bounds&, Label* labels, Index* members,
+                         double* loss, Control&);
+    // Square roots of the loss of each row at every centre: (n, k), float32 or float64.
+    int32_t (*distances)(const Table&, const Centers&, int32_t roots, int32_t is_double, void* out,
+                         Control&);
+    // Moves the costliest rows into the empty clusters of one start. INOUT labels (n,), stats.
+    int32_t (*rescue)(const Table&, const Centers&, int32_t whole_weights, Label* labels,
+                      const Stats&, Bounds, Control&);
+    // After a pass: new centres, losses, and who goes on (INOUT active; returns how many).
+    Index (*advance)(const Starts&, Index p, Index iteration, Index* active, Index n_active);
+    int32_t (*lloyd)(const Table&, const Starts&, Control&);
+    // Hartigan's moves from where Lloyd's loop ended, for the starts in chosen (C,).
+    int32_t (*hartigan)(const Table&, const Starts&, const Index* chosen, Index count, Control&);
+    // Greedy k-means++ on mean-filled rows: draws (R, k, trials), order (n,) -> centres (R, k, p).
+    int32_t (*seed)(const Table&, const double* means, const Index* order, Index count, Index k,
+                    Index trials, const double* draws, double* centers, Control&);
 };
 
 // Calls work(context, job) for job = 0 .. jobs - 1 on up to `threads` threads, this one among them;

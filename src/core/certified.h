@@ -1,0 +1,34 @@
+// Labels of many rows at once in float32, with a bound on what its rounding may cost: the interface
+// between the files that decide (``exact.cpp``, no fused products) and those that only sort out the
+// clear cases (``certified.cpp``, products fused wherever the machine can).
+//
+// A label is given only where the nearest centre is nearest by the sums of direct differences too
+// (rows.h); everything else is UNSURE, and the caller decides.
+#pragma once
+#include "core.h"
+
+namespace mnar {
+
+struct Prepared;  // the tables of the centres as the kernels read them; shared by threads
+struct Packed;    // the rows of a whole small table as the kernels read them, kept for all passes
+struct Scratch;   // what one thread needs
+
+struct Certified {
+    // Any of these may be null: out of memory.
+    Prepared* (*prepare)(const Table&, const Centers&);
+    Packed* (*pack)(const Table&, const Centers&);  // centres: for lam, reference and shift only
+    Scratch* (*make_scratch)(const Table&, const Centers&);
+    void (*forget)(Prepared*);
+    void (*unpack)(Packed*);
+    void (*drop)(Scratch*);
+    // OUT nearest[g * room + e]: the best centre of start g for row rows[e], e < count <= STRETCH, or
+    // UNSURE; margins[e]: how much further away the second one is, at least (the last start's), unless
+    // null. With `packed` the rows are consecutive and the first is a multiple of STRETCH. Returns how
+    // many are UNSURE.
+    Index (*label)(const Table&, const Prepared&, const Packed*, Scratch&, const Index* rows,
+                   Index count, Label* nearest, Index room, float* margins);
+};
+
+constexpr Index STRETCH = 256;  // rows labelled before they are summed up: they stay in cache
+
+}  // namespace mnar

@@ -1,0 +1,383 @@
+// Dense rows on panels: many rows at once, each in its own lane of a vector.
+//
+//     d_il - |x'_i|^2 = |m_l|^2 + sum_{j observed} -2 m_lj x'_ij + sum_{j missing} G_lj
+//     x' = x - shift,   m = mu - shift,   G = lam (mu - c)^2 - m^2
+//
+// A *panel* holds LANES rows transposed, in float32: values[j] (0 in gaps) and gaps[j] (1 in gaps).
+// A *tile* of up to WIDEST centres then costs two multiply-adds per centre and feature for all rows
+// of the panel together, and the two smallest scores are found lane by lane. Rows without gaps need
+// only the first product; so do all where lam is 1: there a gap counts as the reference observed,
+// and is filled with it. A feature of which no row has a gap has G = 0: what gaps would cost there
+// is not added to be taken away again.
+//
+// Rounding to float32 moves a score by no more than a bound computed along with it. A row whose two
+// smallest scores lie closer is UNSURE.
+#pragma once
+#include "certified.h"
+#include "rounding.h"
+#include "rows.h"
+
+namespace mnar { namespace LEVEL { namespace {
+
+constexpr int LANES = 2 * WIDTH;  // rows of a panel: two registers per centre hide the latency
+constexpr int WIDEST = 6;         // centres of a tile: two sums each, which 16 registers just hold
+constexpr Index QUAD = 4;
+
+typedef float Floats4 __attribute__((vector_size(16)));
+typedef double Doubles4 __attribute__((vector_size(32)));
+
+INLINE Index whole_quads(Index p) { return (p + QUAD - 1) / QUAD * QUAD; }
+INLINE Index panel_size(Index p) { return (2 * whole_quads(p) + 1) * LANES; }
+
+struct Panel {                      // a view
+    float *values, *gaps, *squares;  // (p, LANES) twice, (LANES,): |x'|^2
+    bool complete;                  // nothing is missing, or what was has been filled
+    Panel(float* at, Index p)
+        : values(at), gaps(at + whole_quads(p) * LANES), squares(at + 2 * whole_quads(p) * LANES),
+          complete(false) {}
+};
+
+// --- rows into panels -------------------------------------------------------------------------
+
+#if defined(__clang__) || __GNUC__ >= 12
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, Ints{__VA_ARGS__})
+#endif
+#if defined(__AVX512F__)
+#define EACH_QUAD(w, x, y, z) w, x, y, z, w + 4, x + 4, y + 4, z + 4, w + 8, x + 8, y + 8, z + 8, \
+                              w + 12, x + 12, y + 12, z + 12
+#elif defined(__AVX2__)
+#define EACH_QUAD(w, x, y, z) w, x, y, z, w + 4, x + 4, y + 4, z + 4
+#else
+#define EACH_QUAD(w, x, y, z) w, x, y, z
+#endif
+
+// The 4 x 4 matrices in the quads of four vectors, each transposed.
+INLINE void transpose_quads(Floats (&v)[4]) {
+    constexpr int W = WIDTH;
+    Floats ab = SHUFFLE(v[0], v[1], EACH_QUAD(0, W, 1, W + 1));
+    Floats ab2 = SHUFFLE(v[0], v[1], EACH_QUAD(2, W + 2, 3, W + 3));
+    Floats cd = SHUFFLE(v[2], v[3], EACH_QUAD(0, W, 1, W + 1));
+    Floats cd2 = SHUFFLE(v[2], v[3], EACH_QUAD(2, W + 2, 3, W + 3));
+    v[0] = SHUFFLE(ab, cd, EACH_QUAD(0, 1, W, W + 1));
+    v[1] = SHUFFLE(ab, cd, EACH_QUAD(2, 3, W + 2, W + 3));
+    v[2] = SHUFFLE(ab2, cd2, EACH_QUAD(0, 1, W, W + 1));
+    v[3] = SHUFFLE(ab2, cd2, EACH_QUAD(2, 3, W + 2, W + 3));
+}
+
+INLINE Doubles4 quad_of(const double* x) { return load<Doubles4>(x); }
+INLINE Doubles4 quad_of(const float* x) { return __builtin_convertvector(load<Floats4>(x), Doubles4); }
+
+// How rows are brought into panels: the shift, and what gaps are filled with where lam is 1.
+struct Reading {
+    const double* shift;
+    const double* filling;  // (p,) or null: gaps are masked
+    double missing;
+    bool is_coded() const { return missing == missing; }
+};
+
+// OUT rounded: row r as float32, NaN in gaps (or filled), in the order in which ``transpose`` takes
+// it: quads of columns one after the other, those of rows 0, 4, 8, ... of a register together.
+template <class T> INLINE void round_row(const T* row, Index p, const Reading& how, Index r, float* rounded) {
+    const double gap = __builtin_nan("");
+    const bool coded = how.is_coded();
+    Index within = r % WIDTH, place = r - within + within % QUAD * (WIDTH / QUAD) + within / QUAD;
+    float* out = rounded + QUAD * place;
+    Index whole = p / QUAD * QUAD;
+    for (Index j = 0; j < whole; j += QUAD, out += QUAD * LANES) {
+        Doubles4 x = quad_of(row + j);
+        if (coded) x = x == how.missing ? Doubles4{} + gap : x;
+        Doubles4 away = x - load<Doubles4>(how.shift + j);
+        if (how.filling) away = away == away ? away : load<Doubles4>(how.filling + j);
+        store(out, __builtin_convertvector(away, Floats4));
+    }
+    for (Index j = whole; j < whole_quads(p); ++j) {
+        double x = j < p ? double(row[j]) : 0.0, away = j < p ? x - how.shift[j] : 0.0;
+        if (x == how.missing && j < p) away = gap;
+        if (how.filling && away != away) away = how.filling[j];
+        out[j - whole] = float(away);
+    }
+}
+
+INLINE bool all_set(Ints v) {
+    int32_t every = -1;
+    for (int i = 0; i < WIDTH; ++i) every &= v[i];
+    return every != 0;
+}
+
+INLINE void transpose(const float* rounded, Index p, Panel& panel) {
+    Ints seen[2] = {splat_int(-1), splat_int(-1)};
+    Floats squares[2] = {};
+    for (Index j = 0; j < whole_quads(p); j += QUAD)
+        for (int half = 0; half < 2; ++half) {
+            Floats columns[4];
+            for (int i = 0; i < 4; ++i)
+                columns[i] = load<Floats>(rounded + j * LANES + (half * 4 + i) * WIDTH);
+            transpose_quads(columns);
+            for (int i = 0; i < 4; ++i) {
+                Ints is = columns[i] == columns[i];
+                Floats value = keep(is, columns[i]);
+                store(panel.values + (j + i) * LANES + half * WIDTH, value);
+                store(panel.gaps + (j + i) * LANES + half * WIDTH, keep(~is, splat(1.0f)));
+                seen[half] &= is;
+                squares[half] += value * value;
+            }
+        }
+    store(panel.squares, squares[0]);
+    store(panel.squares + WIDTH, squares[1]);
+    panel.complete = all_set(seen[0] & seen[1]);
+}
+
+template <class T>
+INLINE void fill_panel(const T* const* at, Index p, const Reading& how, float* rounded, Panel& panel) {
+    for (Index r = 0; r < LANES; ++r) round_row(at[r], p, how, r, rounded);
+    transpose(rounded, p, panel);
+}
+
+// The rows of the next panel are asked for bit by bit, while this one is compared.
+struct Ahead {
+    const char* const* at;  // (LANES,) where the rows are
+    Index bytes, row, offset;
+
+    INLINE void ask() {
+        if (row == LANES) return;
+        __builtin_prefetch(at[row] + offset);
+        offset += CACHE_LINE;
+        if (offset >= bytes) offset = 0, ++row;
+    }
+    INLINE void ask_rest() {
+        while (row < LANES) ask();
+    }
+};
+
+// --- centres into tiles -----------------------------------------------------------------------
+
+struct Tiles {
+    Index groups, k, p, count;     // tiles per start
+    const double* shift;           // (p,)
+    Array<double> filling;         // (p,) c - shift where every lam is 1; unused otherwise
+    bool fills;
+    Array<float> table;            // per tile and feature: -2 m of the tile's centres, then their G
+    Array<float> first;            // (G k,) |m|^2
+    Rounding complete, with_gaps;  // bounds for panels without and with gaps
+
+    Index begin(Index tile) const { return tile * k / count; }
+    bool ok() const { return all_ok(filling, table, first); }
+
+    Tiles(const Table& of, const Centers& centers)
+        : groups(centers.groups), k(centers.k), p(of.p), count((k + WIDEST - 1) / WIDEST),
+          shift(centers.shift), filling(p), fills(true), table(2 * groups * k * p), first(groups * k) {
+        if (!ok()) return;
+        for (Index j = 0; j < p; ++j) filling[j] = centers.reference[j] - centers.shift[j];
+        for (Index j = 0; j < groups * p; ++j) fills = fills && centers.lam[j] == 1.0;
+        double longest = 0, heaviest = 0, heaviest_gaps = 0;
+        float* to = table;
+        for (Index g = 0; g < groups; ++g)
+            for (Index tile = 0; tile < count; ++tile) {
+                Index from = begin(tile), width = begin(tile + 1) - from;
+                for (Index l = 0; l < width; ++l) {
+                    Index t = g * k + from + l;
+                    const double *mu = centers.mu + t * p, *lam = centers.lam + g * p;
+                    double square = 0, gaps = 0;
+                    for (Index j = 0; j < p; ++j) {
+                        double m = mu[j] - centers.shift[j], pull = mu[j] - centers.reference[j];
+                        bool may_miss = !of.has_gaps || of.has_gaps[j];
+                        double G = may_miss ? lam[j] * pull * pull - m * m : 0.0;
+                        to[2 * width * j + l] = float(-2 * m);
+                        to[2 * width * j + width + l] = float(G);
+                        square += m * m;
+                        // What either term may have been rounded by, not what is left of them.
+                        gaps += may_miss ? lam[j] * pull * pull + m * m : 0.0;
+                    }
+                    first[t] = float(square);
+                    longest = larger(longest, square);
+                    heaviest = larger(heaviest, square);
+                    heaviest_gaps = larger(heaviest_gaps, square + gaps);
+                }
+                to += 2 * width * p;
+            }
+        complete = Rounding(p, 2 * __builtin_sqrt(longest), heaviest);
+        with_gaps = Rounding(2 * p, 2 * __builtin_sqrt(longest), heaviest_gaps);
+    }
+};
+
+// The panels of a whole small table.
+struct Panels {
+    Index p, size;
+    Array<double> filling;
+    bool fills;
+    Array<float> panels;
+    Array<bool> complete;
+
+    Panels(const Table& of, bool fills)
+        : p(of.p), size(panel_size(p)), filling(p), fills(fills),
+          panels((of.n + LANES - 1) / LANES * size), complete((of.n + LANES - 1) / LANES) {}
+    bool ok() const { return all_ok(filling, panels, complete); }
+
+    template <class T> void fill(const Dense<T>& rows, const Centers& centers, float* rounded, T* copies) {
+        for (Index j = 0; j < p; ++j) filling[j] = centers.reference[j] - centers.shift[j];
+        Reading how{centers.shift, fills ? filling.get() : nullptr, rows.missing};
+        for (Index e = 0; e < rows.n; e += LANES) {
+            const T* at[LANES];
+            for (Index r = 0; r < LANES; ++r) at[r] = rows.row(least(e + r, rows.n - 1), copies + r * p);
+            Panel panel(panels + e / LANES * size, p);
+            fill_panel(at, p, how, rounded, panel);
+            complete[e / LANES] = panel.complete;
+        }
+    }
+    Panel panel(Index row) const {
+        Panel panel(panels + row / LANES * size, p);
+        panel.complete = complete[row / LANES];
+        return panel;
+    }
+};
+
+// --- comparing --------------------------------------------------------------------------------
+
+INLINE Floats smaller(Floats a, Floats b) { return a < b ? a : b; }
+INLINE Floats root(Floats v) {
+    for (int i = 0; i < WIDTH; ++i) v[i] = __builtin_sqrtf(v[i]);
+    return v;
+}
+
+struct TwoNearest {  // of each lane of one register
+    Floats best, second;
+    Ints label;
+
+    INLINE void compare(Floats score, int32_t l) {
+        Ints wins = score < best;
+        second = smaller(wins ? best : score, second);
+        best = wins ? score : best;
+        label = wins ? splat_int(l) : label;
+    }
+};
+
+template <int C, bool COMPLETE>
+INLINE void compare_tile(const Panel& panel, Index p, const float* table, const float* first,
+                         Index label, Ahead& ahead, TwoNearest (&nearest)[2]) {
+    constexpr bool APART = C <= 3;  // too few sums to hide the latency: the gaps get their own
+    Floats scores[C][2];
+    UNROLL for (int c = 0; c < C; ++c) scores[c][0] = scores[c][1] = splat(first[c]);
+    for (Index start = 0; start < p; start += RUN) {
+        Floats sums[C][2] = {}, gaps[C][2] = {};
+        for (Index j = start; j < least(start + RUN, p); ++j, table += 2 * C) {
+            ahead.ask();
+            const float *x = panel.values + j * LANES, *is = panel.gaps + j * LANES;
+            Floats x0 = load<Floats>(x), x1 = load<Floats>(x + WIDTH);
+            UNROLL for (int c = 0; c < C; ++c) {
+                Floats a = splat(table[c]);
+                sums[c][0] += a * x0;
+                sums[c][1] += a * x1;
+            }
+            if (COMPLETE) continue;
+            Floats is0 = load<Floats>(is), is1 = load<Floats>(is + WIDTH);
+            UNROLL for (int c = 0; c < C; ++c) {
+                Floats b = splat(table[C + c]);
+                (APART ? gaps : sums)[c][0] += b * is0;
+                (APART ? gaps : sums)[c][1] += b * is1;
+            }
+        }
+        UNROLL for (int c = 0; c < C; ++c)
+            for (int half = 0; half < 2; ++half)
+                scores[c][half] += APART ? sums[c][half] + gaps[c][half] : sums[c][half];
+    }
+    UNROLL for (int c = 0; c < C; ++c)
+        for (int half = 0; half < 2; ++half) nearest[half].compare(scores[c][half], label + c);
+}
+
+template <bool COMPLETE>
+INLINE void compare_all(const Panel& panel, const Tiles& tiles, const float* table,
+                        const float* first, Ahead& ahead, TwoNearest (&nearest)[2]) {
+    Index p = tiles.p;
+    for (Index tile = 0; tile < tiles.count; ++tile) {
+        Index label = tiles.begin(tile), width = tiles.begin(tile + 1) - label;
+        switch (width) {
+            case 1: compare_tile<1, COMPLETE>(panel, p, table, first, label, ahead, nearest); break;
+            case 2: compare_tile<2, COMPLETE>(panel, p, table, first, label, ahead, nearest); break;
+            case 3: compare_tile<3, COMPLETE>(panel, p, table, first, label, ahead, nearest); break;
+            case 4: compare_tile<4, COMPLETE>(panel, p, table, first, label, ahead, nearest); break;
+            case 5: compare_tile<5, COMPLETE>(panel, p, table, first, label, ahead, nearest); break;
+            case 6: compare_tile<6, COMPLETE>(panel, p, table, first, label, ahead, nearest); break;
+        }
+        table += 2 * width * p;
+        first += width;
+    }
+}
+
+// How much further the second centre is than the best one, at least: from a difference of squares.
+INLINE Floats margin_between(const TwoNearest& it, Floats square, Floats bound, float slack) {
+    Floats most = square + square * slack + bound, a = it.best + most, b = it.second + most;
+    a = a > 0.0f ? a : Floats{};
+    b = b > 0.0f ? b : Floats{};
+    return (it.second - it.best - bound) / (root(a) + root(b));
+}
+
+// OUT labels (LANES,): the best centre of start g, or UNSURE; margins (LANES,), unless null.
+inline void label_panel(const Panel& panel, const Tiles& tiles, Index g, Ahead& ahead, Label* labels,
+                        float* margins) {
+    const float inf = __builtin_inff(), largest = 0x1p126f;
+    TwoNearest nearest[2] = {{splat(inf), splat(inf), Ints{}}, {splat(inf), splat(inf), Ints{}}};
+    const float* table = tiles.table + g * 2 * tiles.k * tiles.p;
+    const float* first = tiles.first + g * tiles.k;
+    const Rounding& rounding = panel.complete ? tiles.complete : tiles.with_gaps;
+    if (panel.complete)
+        compare_all<true>(panel, tiles, table, first, ahead, nearest);
+    else
+        compare_all<false>(panel, tiles, table, first, ahead, nearest);
+    for (int half = 0; half < 2; ++half) {
+        TwoNearest& it = nearest[half];
+        Floats square = load<Floats>(panel.squares + half * WIDTH);
+        Floats bound = root(square) * rounding.norm + square * rounding.exact + rounding.fixed;
+        // False where there is a NaN; a score that overflowed may have been any.
+        Ints sure = (it.second - it.best > bound) & (it.second < largest) & (it.best > -largest);
+        store(labels + half * WIDTH, tiles.k > 1 ? it.label | ~sure : it.label & 0);
+        if (margins)
+            store(margins + half * WIDTH, margin_between(it, square, bound, 4 * UNIT * (tiles.p + 8)));
+    }
+}
+
+struct DenseScratch {
+    Array<float> panel, rounded, margins;
+    Array<double> copies;  // of rows that do not lie in one piece
+    Array<Label> labels;
+    explicit DenseScratch(const Table& of)
+        : panel(panel_size(of.p)), rounded(whole_quads(of.p) * LANES), margins(LANES),
+          copies(of.column_stride == 1 ? 0 : (STRETCH + 2 * LANES) * of.p), labels(LANES) {}
+    bool ok() const { return all_ok(panel, rounded, margins, copies, labels); }
+};
+
+// See ``Certified::label``.
+template <class T>
+Index label_dense(const Dense<T>& rows, const Tiles& tiles, const Panels* kept, DenseScratch& scratch,
+                  const Index* chosen, Index count, Label* nearest, Index room, float* margins) {
+    Index p = rows.p, unsure = 0;
+    Reading how{tiles.shift, tiles.fills ? tiles.filling.get() : nullptr, rows.missing};
+    const T* at[STRETCH + 2 * LANES];  // the rows that follow fill the last panel, and are next
+    T* copies = reinterpret_cast<T*>(scratch.copies.get());
+    for (Index e = 0; !kept && e < count + 2 * LANES; ++e) {
+        Index i = e < count ? chosen[e] : least(chosen[count - 1] + 1 + e - count, rows.n - 1);
+        at[e] = rows.row(i, copies + e * p);
+    }
+    for (Index e = 0; e < count; e += LANES) {
+        Panel panel = kept ? kept->panel(chosen[0] + e) : Panel(scratch.panel, p);
+        Ahead ahead{reinterpret_cast<const char* const*>(at) + e + LANES, p * Index(sizeof(T)),
+                    kept || !rows.is_contiguous() ? LANES : 0, 0};
+        if (!kept) fill_panel(at + e, p, how, scratch.rounded, panel);
+        Index used = least(LANES, count - e);
+        for (Index g = 0; g < tiles.groups; ++g) {
+            bool wanted = margins && g == tiles.groups - 1;
+            label_panel(panel, tiles, g, ahead, scratch.labels, wanted ? scratch.margins.get() : nullptr);
+            Label* to = nearest + g * room + e;
+            for (Index r = 0; r < used; ++r) {
+                to[r] = scratch.labels[r];
+                unsure += to[r] == UNSURE;
+            }
+            if (wanted) memcpy(margins + e, scratch.margins, sizeof(float) * used);
+        }
+        ahead.ask_rest();
+    }
+    return unsure;
+}
+
+}}}  // namespace mnar::LEVEL

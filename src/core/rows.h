@@ -1,0 +1,330 @@
+// One row of a table, dense or CSR: read it, what it costs at centres, add it to sums. The plain,
+// obvious way, in float64 and by direct differences: this is what decides.
+//
+//     d_il = sum_j  (x_ij - mu_lj)^2 where observed,  lam_j (mu_lj - c_j)^2 in gaps
+//
+// To find the nearest centre the sum is taken in the order of the features (``Direct``), for every
+// kind of table and on every instruction set alike: equal sums are equal bits, and go to the lowest
+// label. A row's label is a function of the row and the centres alone.
+#pragma once
+#include "vectors.h"
+
+namespace mnar { namespace LEVEL { namespace {
+
+constexpr Label UNSURE = -1;
+
+template <class T> struct Dense {
+    using Value = T;
+    Index n, p;
+    const T* values;
+    Index row_stride, column_stride;
+    double missing;
+
+    explicit Dense(const Table& table)
+        : n(table.n), p(table.p), values(static_cast<const T*>(table.values)),
+          row_stride(table.row_stride), column_stride(table.column_stride), missing(table.missing) {}
+
+    bool is_contiguous() const { return column_stride == 1; }
+    bool is_gap(double x) const { return x != x || x == missing; }
+
+    // The entries of a row one after the other: in place, or copied into scratch (p,).
+    const T* row(Index i, T* scratch) const {
+        const T* at = values + i * row_stride;
+        if (is_contiguous()) return at;
+        for (Index j = 0; j < p; ++j) scratch[j] = at[j * column_stride];
+        return scratch;
+    }
+};
+
+template <class T> struct Sparse {
+    using Value = T;
+    Index n, p;
+    const T* values;
+    const int32_t* indices;
+    const Index* starts;
+
+    explicit Sparse(const Table& table)
+        : n(table.n), p(table.p), values(static_cast<const T*>(table.values)),
+          indices(table.indices), starts(table.starts) {}
+
+    Index stored(Index i) const { return starts[i + 1] - starts[i]; }
+};
+
+// Calls work(rows) with the rows as what they are: Dense<float>, Sparse<double>, ...
+template <class Work> INLINE auto with_rows(const Table& table, const Work& work) {
+    if (table.is_sparse)
+        return table.is_double ? work(Sparse<double>(table)) : work(Sparse<float>(table));
+    return table.is_double ? work(Dense<double>(table)) : work(Dense<float>(table));
+}
+
+// Slabs of rows: the cut depends on the shape of the problem only, and sums are added in the order
+// of the slabs, so that results do not depend on the number of threads.
+struct Slabs {
+    static constexpr Index ENTRIES_OF_ONE = 1 << 19, ENTRIES = 1 << 18, MOST = 64;
+    static constexpr Index BYTES_OF_SUMS = 1 << 27;
+    Index n, count;
+
+    Slabs(const Table& table, Index bytes_of_sums = 0) : n(table.n) {
+        Index entries = table.is_sparse ? table.starts[n] - table.starts[0] : n * table.p;
+        count = entries <= ENTRIES_OF_ONE ? 1 : least(entries / ENTRIES, MOST);
+        count = least(count, n);
+        if (bytes_of_sums > 0) count = least(count, BYTES_OF_SUMS / bytes_of_sums);
+        if (count < 1) count = 1;
+    }
+    Index begin(Index slab) const { return n * slab / count; }
+    Index end(Index slab) const { return begin(slab + 1); }
+};
+
+// A number well mixed from i (the finaliser of splitmix64).
+INLINE uint64_t mixed(uint64_t i) {
+    uint64_t z = (i + 1) * 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+// --- reading ----------------------------------------------------------------------------------
+
+// OUT x (p,): the values, 0 in gaps; seen (p,): 1 where observed, 0 in gaps.
+template <class T> void read_row(const Dense<T>& rows, Index i, double* x, double* seen) {
+    const T* at = rows.values + i * rows.row_stride;
+    for (Index j = 0; j < rows.p; ++j, at += rows.column_stride) {
+        double value = *at;
+        bool is = !rows.is_gap(value);
+        x[j] = is ? value : 0.0;
+        seen[j] = is ? 1.0 : 0.0;
+    }
+}
+
+template <class T> void read_row(const Sparse<T>& rows, Index i, double* x, double* seen) {
+    memset(x, 0, sizeof(double) * rows.p);
+    memset(seen, 0, sizeof(double) * rows.p);
+    for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) {
+        x[rows.indices[e]] = rows.values[e];
+        seen[rows.indices[e]] = 1.0;
+    }
+}
+
+// --- the nearest centre -----------------------------------------------------------------------
+
+// The k centres of one start side by side, eight to a strip: one feature of a row meets all of them
+// at once, and each sum still runs in the order of the features.
+struct Direct {
+    Index k, p, room;
+    Array<double> mu, gap;  // (p, room): the centres, and what a gap costs at each
+    Label of_empty;         // of a row without observed values: the centre nearest to the reference
+
+    Direct(const Centers& centers, Index g, Index p)
+        : k(centers.k), p(p), room((k + EIGHT - 1) / EIGHT * EIGHT), mu(p * room), gap(p * room),
+          of_empty(0) {
+        if (!ok()) return;
+        const double *lam = centers.lam + g * p, *c = centers.reference;
+        bool pulls = false;
+        for (Index j = 0; j < p; ++j) pulls = pulls || lam[j] > 0;
+        double nearest = 0;
+        for (Index l = 0; l < room; ++l) {
+            const double* from = centers.mu + (g * k + least(l, k - 1)) * p;
+            double total = 0;
+            for (Index j = 0; j < p; ++j) {
+                double away = from[j] - c[j], square = away * away;
+                mu[j * room + l] = from[j];
+                gap[j * room + l] = lam[j] * square;
+                total += pulls ? lam[j] * square : square;
+            }
+            if (l == 0 || (l < k && total < nearest)) of_empty = Label(l), nearest = total;
+        }
+    }
+    bool ok() const { return all_ok(mu, gap); }
+};
+
+// INOUT sums of S strips from `strip` on; j-th feature observed as x, or a gap.
+struct Distances {
+    static constexpr int PARTS = EIGHT / HALF;
+    Doubles parts[PARTS];
+
+    Distances() {
+        for (Doubles& part : parts) part = Doubles{};
+    }
+    INLINE void observe(const double* mu, double x) {
+        UNROLL for (int i = 0; i < PARTS; ++i) {
+            Doubles away = x - load<Doubles>(mu + i * HALF);
+            parts[i] += away * away;
+        }
+    }
+    INLINE void miss(const double* gap) {
+        UNROLL for (int i = 0; i < PARTS; ++i) parts[i] += load<Doubles>(gap + i * HALF);
+    }
+    INLINE void meet(const double* mu, const double* gap, double x, bool is) {
+        Longs where = -int64_t(is) - Longs{};
+        UNROLL for (int i = 0; i < PARTS; ++i) {
+            Doubles away = x - load<Doubles>(mu + i * HALF);
+            Longs near = (Longs)(away * away) & where;
+            parts[i] += (Doubles)(near | ((Longs)load<Doubles>(gap + i * HALF) & ~where));
+        }
+    }
+    INLINE void put(double* out) const { memcpy(out, parts, sizeof parts); }
+};
+
+// OUT out (room,): the loss of row i at every centre, in the order of the features. Returns how
+// many features the row observes.
+template <class T>
+Index distances_of(const Dense<T>& rows, Index i, const Direct& direct, double* out) {
+    const T* row = rows.values + i * rows.row_stride;
+    Index seen = 0, step = rows.column_stride, room = direct.room;
+    for (Index strip = 0; strip < room; strip += EIGHT) {
+        Distances sums;
+        const double *mu = direct.mu + strip, *gap = direct.gap + strip;
+        seen = 0;
+        for (Index j = 0; j < rows.p; ++j, mu += room, gap += room) {
+            double x = row[j * step];
+            bool is = !rows.is_gap(x);
+            sums.meet(mu, gap, x, is);
+            seen += is;
+        }
+        sums.put(out + strip);
+    }
+    return seen;
+}
+
+template <class T>
+Index distances_of(const Sparse<T>& rows, Index i, const Direct& direct, double* out) {
+    Index begin = rows.starts[i], end = rows.starts[i + 1], room = direct.room;
+    for (Index strip = 0; strip < room; strip += EIGHT) {
+        Distances sums;
+        const double *mu = direct.mu + strip, *gap = direct.gap + strip;
+        Index j = 0;
+        for (Index e = begin; e < end; ++e, ++j) {
+            for (Index next = rows.indices[e]; j < next; ++j) sums.miss(gap + j * room);
+            sums.observe(mu + j * room, rows.values[e]);
+        }
+        for (; j < rows.p; ++j) sums.miss(gap + j * room);
+        sums.put(out + strip);
+    }
+    return end - begin;
+}
+
+// The label of row i; scratch (room,).
+template <class Rows>
+Label nearest_of(const Rows& rows, Index i, const Direct& direct, double* scratch) {
+    if (distances_of(rows, i, direct, scratch) == 0) return direct.of_empty;
+    Label best = 0;
+    for (Label l = 1; l < direct.k; ++l)
+        if (scratch[l] < scratch[best]) best = l;
+    return best;
+}
+
+// --- the loss at one centre -------------------------------------------------------------------
+
+// The loss of row i at the centre mu (p,), by direct differences; gaps cost gap (p,) each, pull in
+// all. scratch (p,) of the table's type.
+template <class T>
+double cost_of(const Dense<T>& rows, Index i, const double* mu, const double* gap, double,
+               T* scratch) {
+    const T* row = rows.row(i, scratch);
+    Sum8 sum;
+    Index j = 0;
+    for (; j + EIGHT <= rows.p; j += EIGHT)
+        UNROLL for (int part = 0; part < EIGHT / HALF; ++part) {
+            Index at = j + part * HALF;
+            Doubles x = load_doubles(row + at), away = x - load<Doubles>(mu + at);
+            Longs is = (x == x) & (x != rows.missing);
+            Longs near = (Longs)(away * away) & is;
+            sum.parts[part] += (Doubles)(near | ((Longs)load<Doubles>(gap + at) & ~is));
+        }
+    double rest[EIGHT] = {};
+    for (Index r = 0; j < rows.p; ++j, ++r) {
+        double x = row[j], away = x - mu[j];
+        rest[r] = rows.is_gap(x) ? gap[j] : away * away;
+    }
+    for (int part = 0; part < EIGHT / HALF; ++part)
+        sum.parts[part] += load<Doubles>(rest + part * HALF);
+    return sum.total();
+}
+
+// What the gaps of a CSR row cost is what all features would, less those stored; where that loses
+// digits the gaps are summed one by one.
+constexpr double DIGITS_LEFT = 1e-2;
+
+template <class T>
+double cost_of(const Sparse<T>& rows, Index i, const double* mu, const double* gap, double pull, T*) {
+    Index begin = rows.starts[i], end = rows.starts[i + 1];
+    double near = 0, seen = 0;
+    for (Index e = begin; e < end; ++e) {
+        Index j = rows.indices[e];
+        double away = rows.values[e] - mu[j];
+        near += away * away;
+        seen += gap[j];
+    }
+    double gaps = pull - seen;
+    if (end - begin == rows.p) return near;
+    if (!(gaps > DIGITS_LEFT * pull)) {
+        gaps = 0;
+        Index j = 0;
+        for (Index e = begin; e < end; ++e, ++j)
+            for (Index next = rows.indices[e]; j < next; ++j) gaps += gap[j];
+        for (; j < rows.p; ++j) gaps += gap[j];
+    }
+    return near + gaps;
+}
+
+// OUT gap (k, p): what a gap costs at each centre of start g; pull (k,): their sums.
+INLINE void gap_costs(const Centers& centers, Index g, Index p, double* gap, double* pull) {
+    const double *lam = centers.lam + g * p, *c = centers.reference;
+    for (Index l = 0; l < centers.k; ++l) {
+        const double* mu = centers.mu + (g * centers.k + l) * p;
+        double total = 0;
+        for (Index j = 0; j < p; ++j) {
+            double away = mu[j] - c[j];
+            total += gap[l * p + j] = lam[j] * (away * away);
+        }
+        pull[l] = total;
+    }
+}
+
+// --- sums -------------------------------------------------------------------------------------
+
+// INOUT sums, counts (p,): add w (x - shift) and w in the observed entries. Returns |x - shift|^2.
+// In vectors by hand: left to itself, GCC reads the shift by masked loads, which take twice the time.
+template <class T>
+double add_row(const Dense<T>& rows, Index i, double w, const double* shift, double* sums,
+               double* counts, T* scratch) {
+    const T* row = rows.row(i, scratch);
+    const Doubles weight = splat(w);
+    Sum8 squares;
+    Index j = 0;
+    for (; j + EIGHT <= rows.p; j += EIGHT)
+        UNROLL for (int part = 0; part < EIGHT / HALF; ++part) {
+            Index at = j + part * HALF;
+            Doubles x = load_doubles(row + at);
+            Longs is = (x == x) & (x != rows.missing);
+            Doubles value = keep(is, x - load<Doubles>(shift + at));
+            store(sums + at, load<Doubles>(sums + at) + weight * value);
+            store(counts + at, load<Doubles>(counts + at) + keep(is, weight));
+            squares.parts[part] += value * value;
+        }
+    double square = squares.total();
+    for (; j < rows.p; ++j) {
+        double x = row[j], value = x - shift[j];
+        if (rows.is_gap(x)) continue;
+        sums[j] += w * value;
+        counts[j] += w;
+        square += value * value;
+    }
+    return square;
+}
+
+template <class T>
+double add_row(const Sparse<T>& rows, Index i, double w, const double* shift, double* sums,
+               double* counts, T*) {
+    double square = 0;
+    for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) {
+        Index j = rows.indices[e];
+        double value = rows.values[e] - shift[j];
+        sums[j] += w * value;
+        counts[j] += w;
+        square += value * value;
+    }
+    return square;
+}
+
+}}}  // namespace mnar::LEVEL

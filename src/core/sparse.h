@@ -1,0 +1,171 @@
+// CSR rows, one at a time: its centres side by side in the lanes of a vector.
+//
+//     d_il - |x'_i|^2 = const_l + sum_{j stored} [ A_lj x'_ij + B_lj ]
+//     x' = x - c,  m = mu - c,   A = -2 m,  B = (1 - lam_j) m^2,  const = sum_j lam_j m_lj^2
+//
+// The centres are kept a cache line to a *strip* (16 in float32, 8 in float64). Where lam is the same
+// for all features, B = q A^2 with q = (1 - lam) / 4 and one table serves: a stored entry needs one
+// cache line and two multiply-adds for a whole strip. Otherwise B has a table of its own; a feature
+// without gaps then counts with lam = 0, so that what gaps would cost is not added to be taken away.
+//
+// Labels come from float32; where too many of those are unsure, from float64, by the same code.
+#pragma once
+#include "rounding.h"
+#include "rows.h"
+
+namespace mnar { namespace LEVEL { namespace {
+
+template <class R> struct Units;
+template <> struct Units<float> {
+    using Vector = Floats;
+    static constexpr double unit = UNIT, tiny = TINY, largest = 1e37;
+};
+template <> struct Units<double> {
+    using Vector = Doubles;
+    static constexpr double unit = UNIT64, tiny = 0x1p-1022, largest = 1e300;
+};
+
+template <class R> struct Line {  // a cache line of numbers
+    using V = typename Units<R>::Vector;
+    static constexpr Index SIZE = CACHE_LINE / sizeof(R);
+    static constexpr int PARTS = CACHE_LINE / sizeof(V);
+    V parts[PARTS];
+
+    Line() {
+        for (V& part : parts) part = V{};
+    }
+    explicit Line(const R* from) { memcpy(parts, from, CACHE_LINE); }
+    INLINE void put(R* to) const { memcpy(to, parts, CACHE_LINE); }
+    INLINE void add(const Line& more) {
+        UNROLL for (int i = 0; i < PARTS; ++i) parts[i] += more.parts[i];
+    }
+    INLINE void add_product(const Line& a, R x, const Line& q) {  // a (x + q a)
+        UNROLL for (int i = 0; i < PARTS; ++i) parts[i] += a.parts[i] * (x + q.parts[i] * a.parts[i]);
+    }
+    INLINE void add_affine(const Line& a, R x, const Line& b) {  // a x + b
+        UNROLL for (int i = 0; i < PARTS; ++i) parts[i] += a.parts[i] * x + b.parts[i];
+    }
+};
+
+template <class R> struct Strips {
+    static constexpr Index SIZE = Line<R>::SIZE;
+    Index groups, k, p, count;
+    const double* reference;
+    bool even;           // lam is the same for all features of a start, and all may have gaps
+    Array<R> A, B;       // (count, p, SIZE) each; B (count, 1, SIZE) holds q if even
+    Array<R> constant;   // (count, SIZE)
+    double heaviest, longest;
+
+    bool ok() const { return all_ok(A, B, constant); }
+    static bool is_even(const Table& of, const Centers& centers) {
+        for (Index g = 0; g < centers.groups; ++g)
+            for (Index j = 0; j < of.p; ++j)
+                if (centers.lam[g * of.p + j] != centers.lam[g * of.p] || (of.has_gaps && !of.has_gaps[j]))
+                    return false;
+        return true;
+    }
+
+    Strips(const Table& of, const Centers& centers)
+        : groups(centers.groups), k(centers.k), p(of.p), count((groups * k + SIZE - 1) / SIZE),
+          reference(centers.reference), even(is_even(of, centers)), A(count * p * SIZE, R(0)),
+          B(count * (even ? 1 : p) * SIZE, R(0)), constant(count * SIZE, R(0)), heaviest(0), longest(0) {
+        if (!ok()) return;
+        for (Index t = 0; t < groups * k; ++t) {
+            const double *mu = centers.mu + t * p, *lam = centers.lam + t / k * p;
+            Index at = t / SIZE * p * SIZE + t % SIZE;
+            double total = 0, size = 0, square = 0;
+            for (Index j = 0; j < p; ++j) {
+                double m = mu[j] - reference[j], own = of.has_gaps && !of.has_gaps[j] ? 0.0 : lam[j];
+                A[at + j * SIZE] = R(-2 * m);
+                if (!even) B[at + j * SIZE] = R((1 - own) * m * m);
+                total += own * m * m;
+                size += (own + (own > 1 ? own - 1 : 1 - own)) * m * m;
+                square += 4 * m * m;
+            }
+            if (even) B[t] = R((1 - lam[0]) / 4);
+            constant[t] = R(total);
+            heaviest = larger(heaviest, size);
+            longest = larger(longest, __builtin_sqrt(square));
+            if (even && lam[0] > Units<R>::largest) heaviest = __builtin_inf();
+        }
+    }
+};
+
+// OUT scores (count, SIZE) of row i. Returns |x'|^2.
+template <class R, bool EVEN, class T>
+INLINE double score_row(const Sparse<T>& rows, Index i, const Strips<R>& strips, R* scores) {
+    constexpr Index SIZE = Strips<R>::SIZE;
+    const Index begin = rows.starts[i], end = rows.starts[i + 1], p = rows.p;
+    double square = 0;
+    for (Index s = 0; s < strips.count; ++s) {
+        const R *A = strips.A + s * p * SIZE, *B = strips.B + s * (EVEN ? 1 : p) * SIZE;
+        Line<R> total(strips.constant + s * SIZE), q(B);
+        square = 0;
+        for (Index start = begin; start < end; start += RUN) {
+            Line<R> sums[2];  // two, so that one multiply-add need not wait for the other
+            Index stop = least(start + RUN, end), e = start;
+            auto meet = [&](Index e, Line<R>& sum) INLINE_LAMBDA {
+                Index j = rows.indices[e];
+                double x = rows.values[e] - strips.reference[j];
+                square += x * x;
+                if (EVEN)
+                    sum.add_product(Line<R>(A + j * SIZE), R(x), q);
+                else
+                    sum.add_affine(Line<R>(A + j * SIZE), R(x), Line<R>(B + j * SIZE));
+            };
+            for (; e + 1 < stop; e += 2) meet(e, sums[0]), meet(e + 1, sums[1]);
+            if (e < stop) meet(e, sums[0]);
+            sums[0].add(sums[1]);
+            total.add(sums[0]);
+        }
+        total.put(scores + s * SIZE);
+    }
+    return square;
+}
+
+// How far apart two scores of a row must be to be apart for certain; infinite: nothing is.
+template <class R> INLINE double bound_of(const Strips<R>& strips, Index stored, double square) {
+    using U = Units<R>;
+    double length = __builtin_sqrt(square), size = strips.heaviest + strips.longest * length;
+    if (!(larger(size, larger(strips.longest, length)) < U::largest)) return __builtin_inf();
+    double gamma = 2.02 * U::unit * (least(stored, RUN) + stored / RUN + 8);
+    double delta = 8.08 * UNIT64 * (strips.p + 8);  // of the sums that decide
+    return gamma * size + delta * (square + size)
+           + 2 * U::tiny * (stored + 1) * (1 + strips.longest + length);
+}
+
+// See ``Certified::label``; scores (count, SIZE) is scratch.
+template <class R, class T>
+Index label_sparse(const Sparse<T>& rows, const Strips<R>& strips, R* scores, const Index* chosen,
+                   Index count, Label* nearest, Index room, float* margins) {
+    Index unsure = 0, k = strips.k;
+    for (Index e = 0; e < count; ++e) {
+        Index i = chosen[e];
+        double square = strips.even ? score_row<R, true>(rows, i, strips, scores)
+                                    : score_row<R, false>(rows, i, strips, scores);
+        double bound = bound_of(strips, rows.stored(i), square);
+        for (Index g = 0; g < strips.groups; ++g) {
+            const R* own = scores + g * k;
+            double best = own[0], second = __builtin_inf();
+            Label label = 0;
+            for (Label l = 1; l < k; ++l) {
+                double score = own[l];
+                if (score < best)
+                    second = best, best = score, label = l;
+                else if (score < second)
+                    second = score;
+            }
+            if (margins) {
+                double far = square + bound, a = best + far, b = second + far;
+                double apart = __builtin_sqrt(larger(a, 0)) + __builtin_sqrt(larger(b, 0));
+                margins[e] = apart > 0 ? float((second - best - bound) / apart) : 0.0f;
+            }
+            bool sure = k == 1 || second - best > bound;
+            nearest[g * room + e] = sure ? label : UNSURE;
+            unsure += !sure;
+        }
+    }
+    return unsure;
+}
+
+}}}  // namespace mnar::LEVEL
