@@ -116,19 +116,27 @@ struct Kernels {  // what every instruction set offers
     int32_t (*assign)(const Table&, const Centers&, Label* labels, Control&);
     // Stats of one start from the labels it has.
     int32_t (*add_rows)(const Table&, const Centers&, const Label* labels, const Stats&, Control&);
-    // Loss (n,) of each row at its own centre.
-    int32_t (*costs)(const Table&, const Centers&, const Label* labels, double* out, Control&);
-    // Labels the centres give, rows of each label, and the loss; labels and bounds may be known.
+    // The loss of the partition, by direct differences; each (n,): of every row, unless null.
+    int32_t (*loss_of)(const Table&, const Centers&, const Label* labels, double* each, double* loss,
+                       Control&);
+    // INOUT labels (n,): those the centres give, where bounds do not know them; members (k,); loss.
     int32_t (*last_look)(const Table&, const Centers&, const Bounds&, Label* labels, Index* members,
                          double* loss, Control&);
-    // Square roots of the loss of each row at every centre: (n, k), float32 or float64.
+    // The loss of each row at every centre, or its square root: (n, k), float32 or float64.
     int32_t (*distances)(const Table&, const Centers&, int32_t roots, int32_t is_double, void* out,
                          Control&);
     // Moves the costliest rows into the empty clusters of one start. INOUT labels (n,), stats.
     int32_t (*rescue)(const Table&, const Centers&, int32_t whole_weights, Label* labels,
                       const Stats&, Bounds, Control&);
-    // After a pass: new centres, losses, and who goes on (INOUT active; returns how many).
-    Index (*advance)(const Starts&, Index p, Index iteration, Index* active, Index n_active);
+    // After a pass: new centres and losses (A,); doubtful ones are to be taken by direct differences.
+    void (*update)(const Starts&, Index p, const Index* active, Index n_active, double* losses,
+                   uint8_t* doubtful);
+    // Then: who goes on. INOUT active (2 A,); returns how many. OUT afresh: whether the next pass is to
+    // sum up all rows again.
+    Index (*decide)(const Starts&, Index p, Index iteration, const double* losses,
+                    const uint8_t* doubtful, double largest_move, Index* active, Index n_active,
+                    int32_t* afresh);
+    // Lloyd's loop to its end, on a small table.
     int32_t (*lloyd)(const Table&, const Starts&, Control&);
     // Hartigan's moves from where Lloyd's loop ended, for the starts in chosen (C,).
     int32_t (*hartigan)(const Table&, const Starts&, const Index* chosen, Index count, Control&);

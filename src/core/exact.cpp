@@ -1,30 +1,18 @@
 // All that decides and sums, for one instruction set (LEVEL): never contracted into fused
 // multiply-adds, so that labels and centres are the same at every level.
-//
-// This file and certified.cpp are compiled once per level. What headers bring to them lives in an
-// unnamed namespace: the linker would otherwise merge functions of different levels, or contracted
-// ones into what decides. For the same reason nothing of std:: is used.
-#include "core.h"
-
-namespace mnar {
-namespace LEVEL {
-
-float multiply_add_certified(float a, float b, float c);  // certified.cpp
-
-namespace {
-
-double multiply_add(double a, double b, double c) { return a * b + c; }
+#include "first_look.h"
+#include "hartigan.h"
+#include "lloyd.h"
+#include "seeding.h"
 
 #define NAME_OF(level) #level
 #define NAME(level) NAME_OF(level)
 
-}  // namespace
+namespace mnar { namespace LEVEL {
 
 extern const Kernels kernels = {
-    NAME(LEVEL),
-    multiply_add,
-    multiply_add_certified,
+    NAME(LEVEL), first_pass, content_keys, fill_rows, impute, run_pass, assign_plain, assign, add_rows,
+    loss_of, last_look, distances, rescue, update, decide, lloyd, hartigan, seed,
 };
 
-}  // namespace LEVEL
-}  // namespace mnar
+}}  // namespace mnar::LEVEL

@@ -140,15 +140,77 @@ EXPORT int32_t mnarkmeans_set_level(const char* name) {
 
 // The sizes of the structs in core.h, in the order of _core.py's STRUCTS; returns how many there are.
 EXPORT int32_t mnarkmeans_struct_sizes(int64_t* sizes, int32_t room) {
-    const int64_t all[] = {sizeof(Control)};
+    const int64_t all[] = {sizeof(Control), sizeof(Table), sizeof(Centers), sizeof(Stats), sizeof(Bounds),
+                           sizeof(Pass), sizeof(FirstPass), sizeof(Starts)};
     const int32_t count = sizeof all / sizeof *all;
     for (int32_t i = 0; i < count && i < room; ++i) sizes[i] = all[i];
     return count;
 }
 
-EXPORT double mnarkmeans_multiply_add(double a, double b, double c) {
-    return kernels->multiply_add(a, b, c);
+// ---- the kernels; see ``Kernels`` in core.h
+
+EXPORT int32_t mnarkmeans_first_pass(const Table* table, FirstPass* out, Control* control) {
+    return kernels->first_pass(*table, *out, *control);
 }
-EXPORT float mnarkmeans_multiply_add_certified(float a, float b, float c) {
-    return kernels->multiply_add_certified(a, b, c);
+EXPORT int32_t mnarkmeans_content_keys(const Table* table, uint64_t* keys, Control* control) {
+    return kernels->content_keys(*table, keys, *control);
+}
+EXPORT int32_t mnarkmeans_fill_rows(const Table* table, const Index* rows, Index count,
+                                    const double* fill, double* out) {
+    return kernels->fill_rows(*table, rows, count, fill, out);
+}
+EXPORT int32_t mnarkmeans_impute(const Table* table, const double* mu, const Label* labels, void* out,
+                                 Index out_row_stride, Control* control) {
+    return kernels->impute(*table, mu, labels, out, out_row_stride, *control);
+}
+EXPORT int32_t mnarkmeans_pass(const Table* table, const Centers* centers, Pass* pass,
+                               const Stats* stats, Control* control) {
+    return kernels->pass(*table, *centers, *pass, *stats, *control);
+}
+EXPORT int32_t mnarkmeans_assign(const Table* table, const Centers* centers, int32_t plain,
+                                 Label* labels, Control* control) {
+    return (plain ? kernels->assign_plain : kernels->assign)(*table, *centers, labels, *control);
+}
+EXPORT int32_t mnarkmeans_add_rows(const Table* table, const Centers* centers, const Label* labels,
+                                   const Stats* stats, Control* control) {
+    return kernels->add_rows(*table, *centers, labels, *stats, *control);
+}
+EXPORT int32_t mnarkmeans_loss_of(const Table* table, const Centers* centers, const Label* labels,
+                                  double* each, double* loss, Control* control) {
+    return kernels->loss_of(*table, *centers, labels, each, loss, *control);
+}
+EXPORT int32_t mnarkmeans_last_look(const Table* table, const Centers* centers, const Bounds* bounds,
+                                    Label* labels, Index* members, double* loss, Control* control) {
+    return kernels->last_look(*table, *centers, *bounds, labels, members, loss, *control);
+}
+EXPORT int32_t mnarkmeans_distances(const Table* table, const Centers* centers, int32_t roots,
+                                    int32_t is_double, void* out, Control* control) {
+    return kernels->distances(*table, *centers, roots, is_double, out, *control);
+}
+EXPORT int32_t mnarkmeans_rescue(const Table* table, const Centers* centers, int32_t whole_weights,
+                                 Label* labels, const Stats* stats, const Bounds* bounds,
+                                 Control* control) {
+    return kernels->rescue(*table, *centers, whole_weights, labels, *stats, *bounds, *control);
+}
+EXPORT void mnarkmeans_update(const Starts* starts, Index p, const Index* active, Index n_active,
+                              double* losses, uint8_t* doubtful) {
+    kernels->update(*starts, p, active, n_active, losses, doubtful);
+}
+EXPORT Index mnarkmeans_decide(const Starts* starts, Index p, Index iteration, const double* losses,
+                               const uint8_t* doubtful, double largest_move, Index* active,
+                               Index n_active, int32_t* afresh) {
+    return kernels->decide(*starts, p, iteration, losses, doubtful, largest_move, active, n_active,
+                           afresh);
+}
+EXPORT int32_t mnarkmeans_lloyd(const Table* table, const Starts* starts, Control* control) {
+    return kernels->lloyd(*table, *starts, *control);
+}
+EXPORT int32_t mnarkmeans_hartigan(const Table* table, const Starts* starts, const Index* chosen,
+                                   Index count, Control* control) {
+    return kernels->hartigan(*table, *starts, chosen, count, *control);
+}
+EXPORT int32_t mnarkmeans_seed(const Table* table, const double* means, const Index* order, Index count,
+                               Index k, Index trials, const double* draws, double* centers,
+                               Control* control) {
+    return kernels->seed(*table, means, order, count, k, trials, draws, centers, *control);
 }

@@ -24,6 +24,8 @@ template <class T> struct Dense {
         : n(table.n), p(table.p), values(static_cast<const T*>(table.values)),
           row_stride(table.row_stride), column_stride(table.column_stride), missing(table.missing) {}
 
+    // Room for a row of any type, as one of this type.
+    static T* scratch(double* room) { return reinterpret_cast<T*>(room); }
     bool is_contiguous() const { return column_stride == 1; }
     bool is_gap(double x) const { return x != x || x == missing; }
 
@@ -47,6 +49,7 @@ template <class T> struct Sparse {
         : n(table.n), p(table.p), values(static_cast<const T*>(table.values)),
           indices(table.indices), starts(table.starts) {}
 
+    static T* scratch(double* room) { return reinterpret_cast<T*>(room); }
     Index stored(Index i) const { return starts[i + 1] - starts[i]; }
 };
 

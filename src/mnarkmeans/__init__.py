@@ -1,6 +1,5 @@
 """k-means for data with holes, where values near a reference are the likeliest to be missing."""
 
-from . import _compiling as _compiling  # watches from the first kernel on
 from ._data.validation import MissingDataWarning
 from ._estimators.kmeans import MNARKMeans
 from ._estimators.minibatch import MiniBatchMNARKMeans

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import mnarkmeans
-from mnarkmeans import _core
+from mnarkmeans._core import library as _core
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = Path(_core.__file__).parent
+PACKAGE = Path(_core.__file__).parent.parent
 
 
 @pytest.fixture(params=_core.available_levels())

@@ -17,8 +17,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from .._solver.threads import ordered_map
-from .first_pass import survey
+from .._core import FirstPass, Table, first_pass
 from .frames import native
 from .observed import Observed
 
@@ -53,11 +52,24 @@ def check_number(name: str, value: Any, least: float = 0.0) -> float:
     return float(value)
 
 
-def check_lam(lam: Any) -> float | str:
-    """A number >= 0, or "auto"."""
+def check_lam(lam: Any, n_features: int | None = None) -> float | np.ndarray | str:
+    """A number >= 0, an array of one per feature (once their number is known), or "auto"."""
     if isinstance(lam, str):
-        return check_choice("lam", lam, ("auto",), " or a number >= 0")
-    return check_number("lam", lam)
+        return check_choice("lam", lam, ("auto",), ", a number >= 0 or an array of them")
+    if np.ndim(lam) == 0:
+        return check_number("lam", lam)
+    try:
+        numbers = np.array(lam, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"lam must be a number >= 0 or one per feature; got {lam!r}.") from None
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
+        raise ValueError(f"lam must be finite and >= 0 for every feature; got {lam!r}.")
+    if numbers.ndim != 1 or (n_features is not None and len(numbers) != n_features):
+        wanted = "" if n_features is None else f" (n_features={n_features})"
+        raise ValueError(
+            f"lam must be one number or one per feature{wanted}; got shape {numbers.shape}."
+        )
+    return numbers
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...], otherwise: str = "") -> str:
@@ -161,53 +173,36 @@ def observe(
     missing = float(X.dtype.type(missing))  # the code as it reads in the table's own precision
     weights = check_weights(sample_weight, X)
     n, p = X.shape
-    whole = sample_weight is None or bool(np.all(weights == np.floor(weights)))
-    nothing = np.zeros(p)  # the first look does not need what it is going to find out
-    table = Observed(X, missing, weights, nothing, nothing, nothing, whole)
-    counts, sums, least, seen = _survey(table, threads)
-    if not seen.any() and not allow_all_missing:
+    first = first_pass(Table(X, missing, weights), threads)
+    _refuse_unusable(X, first)
+    if not first.seen.any() and not allow_all_missing:
         raise ValueError(
             f"All {n} x {p} values are missing; there is nothing to cluster. "
             "Check missing_values and how the table was read."
         )
-    unseen_rows = len(seen) - int(np.count_nonzero(seen))
+    unseen_rows = n - int(np.count_nonzero(first.seen))
     if unseen_rows:
-        weights = np.where(seen == 0, 0.0, weights)
-    center = check_reference(reference, p, least)
+        weights = np.where(first.seen == 0, 0.0, weights)
+    center = check_reference(reference, p, first.least)
+    counts = first.counts
     if warn:
         _warn_unseen(unseen_rows, np.flatnonzero(counts == 0), names)
-    means = np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), center)
-    return Observed(X, missing, weights, means, center, counts, whole)
+    means = np.where(counts > 0, first.sums / np.where(counts > 0, counts, 1.0), center)
+    return Observed(X, missing, weights, means, center, counts, first.observed < n)
 
 
-def _survey(table: Observed, threads: int):
-    """Weight, weighted sum and least value of each feature; observed entries of each row."""
-    p = table.n_features
-    seen = np.empty(table.n_rows, np.int32)
-
-    def work(edge):
-        start, stop = edge
-        part = np.zeros(p), np.zeros(p), np.full(p, np.inf)
-        row = survey(table.block(start, stop), table.weights[start:stop], *part, seen[start:stop])
-        return part, start + row if row >= 0 else -1
-
-    counts, sums, least = np.zeros(p), np.zeros(p), np.full(p, np.inf)
-    for part, infinite in ordered_map(work, table.slabs(64 * p), threads):
-        if infinite >= 0:
-            _refuse_infinite(table, infinite)
-        counts += part[0]
-        sums += part[1]
-        least = np.minimum(least, part[2])
-    if not np.isfinite(sums).all():
+def _refuse_unusable(X, first: FirstPass) -> None:
+    if first.infinite >= 0:
+        _refuse_infinite(X, first.infinite)
+    if not np.isfinite(first.sums).all():
         raise ValueError(
-            f"The values of column {int(np.flatnonzero(~np.isfinite(sums))[0])} are too large: "
-            "their sum overflows. Rescale the data."
+            f"The values of column {int(np.flatnonzero(~np.isfinite(first.sums))[0])} are too "
+            "large: their sum overflows. Rescale the data."
         )
-    return counts, sums, least, seen
 
 
-def _refuse_infinite(table: Observed, row: int):
-    values = table.source[[row]]
+def _refuse_infinite(X, row: int):
+    values = X[[row]]
     values = values if isinstance(values, np.ndarray) else values.toarray()
     column = int(np.flatnonzero(np.isinf(values[0]))[0])
     raise ValueError(

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.frames import like_input
 from .._data.observed import Observed
 from .._data.validation import observe, read_table
-from .._solver.solvers import finish, row_distances
+from .._solver.solve import finish, row_distances
 from .._solver.threads import effective_threads
 
 try:  # progress bars and the like, from scikit-learn 1.9
@@ -62,8 +62,9 @@ class CentersModel(
         distances : ndarray of shape (n_samples, n_clusters)
         """
         observed = self._observe(X)
-        out = row_distances(observed, self.cluster_centers_, self.lam_, self._threads())
-        return np.sqrt(out, out=out)
+        return row_distances(
+            observed, self.cluster_centers_, self.lam_, self._threads(), roots=True
+        )
 
     def fit_transform(self, X, y=None, sample_weight=None):
         """Fit and return the distances of the rows to the centres."""

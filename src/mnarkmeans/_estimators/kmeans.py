@@ -25,7 +25,8 @@ from .._data.validation import (
 )
 from .._penalty.choice import likelihood_choice
 from .._solver.progress import starts_progress, with_callbacks
-from .._solver.solvers import ALGORITHMS, Solution, best_of, run_starts
+from .._solver.results import Solution
+from .._solver.solve import ALGORITHMS, best_of, run_starts
 from .._solver.starts import STARTS
 from .base import CentersModel
 
@@ -33,7 +34,7 @@ from .base import CentersModel
 # thirty of Lloyd's in less time; beyond, the gain is below a millionth of the loss and not worth it
 # (``python -m benchmarks.algorithms``).
 LARGEST_FOR_HARTIGAN = 5_000_000
-POLISHED = 10  # starts that "auto" follows up by Hartigan's moves, the best ones
+N_HARTIGAN = 10  # starts that "auto" follows up by Hartigan's moves, the best ones
 
 
 class MNARKMeans(CentersModel):
@@ -48,9 +49,9 @@ class MNARKMeans(CentersModel):
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    lam : float or "auto", default="auto"
-        Penalty of the gaps, >= 0. "auto" estimates it from the data by the likelihood of the
-        pattern of gaps, at the cost of a few more fits.
+    lam : float, array of shape (n_features,) or "auto", default="auto"
+        Penalty of the gaps, >= 0, for all features or for each. "auto" estimates it from the data by
+        the likelihood of the pattern of gaps, at the cost of a few more fits.
     reference : float, array of shape (n_features,) or "min", default=0.0
         The point near which values are likely to be missing. "min" takes the least observed value
         of each feature, as for data below a detection limit.
@@ -91,7 +92,7 @@ default="k-means++"
         The loss after every one of the ``n_iter_`` iterations of the best start; it never rises.
     start_losses_ : ndarray of shape (n_init,)
         Final loss of every start.
-    lam_ : float
+    lam_ : float or ndarray of shape (n_features,)
         The penalty that was used.
     missingness_ : Missingness
         With ``lam="auto"``: what the pattern of gaps says about the mechanism, its likelihood, and
@@ -213,9 +214,10 @@ default="k-means++"
             return np.stack([check_init_centers(centers, k, p) for centers in made])
         return check_init_centers(self.init, k, p)[None]
 
-    def _choose_lam(self, observed: Observed, starts: np.ndarray) -> float:
-        if self.lam != "auto":
-            return float(self.lam)
+    def _choose_lam(self, observed: Observed, starts: np.ndarray):
+        lam = check_lam(self.lam, observed.n_features)
+        if not isinstance(lam, str):
+            return lam
         self.missingness_ = likelihood_choice(
             observed, starts, max_iter=self.max_iter, tol=float(self.tol), threads=self._threads()
         )
@@ -227,23 +229,23 @@ default="k-means++"
         work = observed.n_rows * observed.n_features * self.n_clusters
         return "hartigan" if work <= LARGEST_FOR_HARTIGAN else "lloyd"
 
-    def _solve(self, observed: Observed, starts: np.ndarray, lam: float) -> Solution:
-        lams = np.full(len(starts), lam)
+    def _solve(self, observed: Observed, starts: np.ndarray, lam) -> Solution:
+        lams = np.atleast_2d(lam)
         with starts_progress(self, len(starts)) as progress:
-            batch = run_starts(
+            results = run_starts(
                 observed,
                 starts,
                 lams,
                 algorithm=self._algorithm(observed),
-                polished=POLISHED if self.algorithm == "auto" else None,
+                n_hartigan=N_HARTIGAN if self.algorithm == "auto" else None,
                 max_iter=self.max_iter,
                 tol=float(self.tol),
                 threads=self._threads(),
                 progress=progress,
             )
-        return best_of(observed, batch, lams, self._threads())
+        return best_of(observed, results, lams, self._threads())
 
-    def _keep(self, observed: Observed, solution: Solution, lam: float) -> None:
+    def _keep(self, observed: Observed, solution: Solution, lam) -> None:
         self.cluster_centers_ = solution.centers
         self.labels_ = solution.labels
         self.inertia_ = solution.loss
@@ -256,7 +258,7 @@ default="k-means++"
         if found < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({found}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly there are duplicate rows, or lam={lam:g} is so "
+                f"({self.n_clusters}). Possibly there are duplicate rows, or lam={np.max(lam):g} is so "
                 "large that centres fall together at the reference.",
                 ConvergenceWarning,
                 stacklevel=4,

@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from .._data.observed import Observed
-from .._solver.solvers import run_starts
+from .._solver.solve import run_starts
 from .._solver.starts import content_order
 from .evidence import Missingness, estimate_missingness
 from .mixture import Rows, Start

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._data.observed import Observed
-from .._solver.solvers import assign_rows, row_distances, run_starts
+from .._solver.solve import assign_rows, row_distances, run_starts
 from .._solver.starts import STARTS
 from .._solver.threads import ordered_map
 
@@ -59,7 +59,7 @@ def fit_part(
     rng = np.random.RandomState(seed)
     starts = STARTS[settings.init](observed, settings.n_init, k, rng, threads)
     n_starts, n_lams = len(starts), len(lams)
-    batch = run_starts(
+    results = run_starts(
         observed,
         np.tile(starts, (n_lams, 1, 1)),
         np.repeat(lams, n_starts),
@@ -67,10 +67,9 @@ def fit_part(
         max_iter=settings.max_iter,
         tol=settings.tol,
         threads=threads,
-        slice_size=len(lams) * n_starts if threads == 1 else None,
     )
-    best = batch.losses.reshape(n_lams, n_starts).argmin(axis=1)
-    return batch.centers[best + n_starts * np.arange(n_lams)]
+    best = results.losses.reshape(n_lams, n_starts).argmin(axis=1)
+    return results.centers[best + n_starts * np.arange(n_lams)]
 
 
 def gather(
@@ -91,7 +90,7 @@ def gather(
     labels = np.empty((n_parts, n, len(lams)), np.int32)
     held_out = np.full((n_parts, len(lams)), np.nan)
     seconds = np.empty(n_parts)
-    resident = len(observed.slabs()) == 1
+    resident = observed.table.is_one_slab
     inner = 1 if resident else settings.threads
 
     def work(b: int) -> None:

@@ -28,7 +28,7 @@ from .._estimators.base import CentersModel
 from .._estimators.kmeans import MNARKMeans
 from .._penalty.choice import likelihood_choice
 from .._penalty.evidence import Missingness
-from .._solver.solvers import ALGORITHMS, assign_rows
+from .._solver.solve import ALGORITHMS, assign_rows
 from .._solver.starts import STARTS, content_order
 from .agreement import cluster_stability, spread
 from .criteria import CRITERIA, SHARE_OF_ROWS, Verdict, held_out_penalty, usable

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from contextlib import contextmanager
 
-from .solvers import Batch
+from .results import StartResults
 
 try:  # scikit-learn >= 1.9
     from sklearn.callback import with_callbacks
@@ -32,16 +32,16 @@ def starts_progress(estimator, n_starts: int):
         context.call_on_fit_task_end(estimator=estimator)
 
 
-def _reporter(estimator, context, n_starts: int) -> Callable[[Batch], None] | None:
+def _reporter(estimator, context, n_starts: int) -> Callable[[StartResults], None] | None:
     if context is None and not estimator.verbose:
         return None
     lock = threading.Lock()  # batches finish on several threads
     done = 0
 
-    def report(batch: Batch) -> None:
+    def report(results: StartResults) -> None:
         nonlocal done
         with lock:
-            for loss, n_iter in zip(batch.losses, batch.n_iter, strict=True):
+            for loss, n_iter in zip(results.losses, results.n_iter, strict=True):
                 done += 1
                 if context is not None:
                     task = context.subcontext(task_name="start")

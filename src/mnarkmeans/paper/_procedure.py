@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from mnarkmeans._data.observed import Observed
 from mnarkmeans._selection.agreement import disagreement
-from mnarkmeans._solver.solvers import assign_rows, run_starts
+from mnarkmeans._solver.solve import assign_rows, run_starts
 from mnarkmeans.paper._kmeans import move_rows, same_partitions
 
 STARTS = 100

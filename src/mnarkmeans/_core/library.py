@@ -1,4 +1,4 @@
-"""The door to the compiled core (``src/core``): ctypes, which lets other threads run during a call.
+"""Find and load the compiled core, check that it fits, choose the instruction set.
 
 The library lies beside this file in wheels, and in ``src/mnarkmeans`` after a build in place.
 ``MNARKMEANS_CPU=baseline|avx2|avx512`` forces an instruction set; otherwise the best one is used.
@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 ABI = 1  # as in core.h
+PACKAGE = "mnarkmeans"
 ALL_LEVELS = ("baseline", "avx2", "avx512")
 NAME = "libmnarkmeans_core" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 REBUILD = (
@@ -20,13 +21,58 @@ REBUILD = (
 )
 
 
-class Control(ct.Structure):
-    """One flag and one counter: set ``cancel`` to stop a call, read ``done`` of ``total``."""
-
-    _fields_ = [("cancel", ct.c_int32), ("done", ct.c_int64), ("total", ct.c_int64)]
+P, I32, I64, F64 = ct.c_void_p, ct.c_int32, ct.c_int64, ct.c_double
 
 
-STRUCTS = (Control,)  # in the order of mnarkmeans_struct_sizes
+def _struct(name: str, **fields) -> type[ct.Structure]:
+    """A struct of core.h, which says what its fields mean."""
+    return type(name, (ct.Structure,), {"_fields_": list(fields.items())})
+
+
+Control = _struct("Control", cancel=I32, threads=I32, done=I64)
+Table = _struct(
+    "Table", is_sparse=I32, is_double=I32, n=I64, p=I64, values=P, row_stride=I64, column_stride=I64,
+    indices=P, starts=P, missing=F64, weights=P, has_gaps=P, first=I64,
+)  # fmt: skip
+Centers = _struct("Centers", groups=I64, k=I64, mu=P, lam=P, reference=P, shift=P)
+Stats = _struct("Stats", sums=P, counts=P, sizes=P, keys=P, squares=P)
+Bounds = _struct("Bounds", expiry=P, drop=P)
+Pass = _struct(
+    "Pass", active=P, fresh=I32, labels=P, label_stride=I64, bounds=Bounds, changed=I64,
+    largest_move=F64,
+)  # fmt: skip
+FirstPass = _struct(
+    "FirstPass", counts=P, sums=P, least=P, most=P, observed=P, seen=P, infinite=I64
+)
+Starts = _struct(
+    "Starts", count=I64, k=I64, mu=P, lam=P, reference=P, shift=P, stats=Stats, labels=P, paths=P,
+    n_iter=P, twins=P, settled=P, seen=P, max_iter=I64, tol=F64, whole_weights=I32,
+    total_weight=F64,
+)  # fmt: skip
+# In the order of mnarkmeans_struct_sizes.
+STRUCTS = (Control, Table, Centers, Stats, Bounds, Pass, FirstPass, Starts)
+
+# What the functions of core.h take; structs by their address. They return a status unless said.
+FUNCTIONS: dict[str, list] = {
+    "first_pass": [P, P, P],
+    "content_keys": [P, P, P],
+    "fill_rows": [P, P, I64, P, P],
+    "impute": [P, P, P, P, I64, P],
+    "pass": [P, P, P, P, P],
+    "assign": [P, P, I32, P, P],
+    "add_rows": [P, P, P, P, P],
+    "loss_of": [P, P, P, P, P, P],
+    "last_look": [P, P, P, P, P, P, P],
+    "distances": [P, P, I32, I32, P, P],
+    "rescue": [P, P, I32, P, P, P, P],
+    "update": [P, I64, P, I64, P, P],
+    "decide": [P, I64, I64, P, P, F64, P, I64, P],
+    "lloyd": [P, P, P],
+    "hartigan": [P, P, P, I64, P],
+    "seed": [P, P, P, I64, I64, I64, P, P, P],
+}
+RETURNS = {"update": None, "decide": I64}
+
 _unpacked = ExitStack()  # keeps a library that came out of a zip file until the process ends
 
 
@@ -35,12 +81,12 @@ def find_library() -> Path:
 
     Editable installs have two folders, and perhaps a build in place: the last one built is meant.
     """
-    folders = [Path(folder) for folder in sys.modules[__package__].__path__]
+    folders = [Path(folder) for folder in sys.modules[PACKAGE].__path__]
     if built := [folder / NAME for folder in folders if (folder / NAME).is_file()]:
         return max(built, key=lambda file: file.stat().st_mtime)
     from importlib.resources import as_file, files
 
-    inside = files(__package__) / NAME
+    inside = files(PACKAGE) / NAME
     if inside.is_file():
         return _unpacked.enter_context(as_file(inside))
     raise ImportError(
@@ -70,32 +116,31 @@ def load(path: Path) -> ct.CDLL:
     library.mnarkmeans_level.restype = ct.c_char_p
     library.mnarkmeans_levels.restype = ct.c_char_p
     library.mnarkmeans_set_level.argtypes = [ct.c_char_p]
-    library.mnarkmeans_multiply_add.argtypes = [ct.c_double] * 3
-    library.mnarkmeans_multiply_add.restype = ct.c_double
-    library.mnarkmeans_multiply_add_certified.argtypes = [ct.c_float] * 3
-    library.mnarkmeans_multiply_add_certified.restype = ct.c_float
+    for name, arguments in FUNCTIONS.items():
+        function = getattr(library, f"mnarkmeans_{name}")
+        function.argtypes, function.restype = arguments, RETURNS.get(name, I32)
     return library
 
 
 def level() -> str:
     """The instruction set in use."""
-    return _library.mnarkmeans_level().decode()
+    return library.mnarkmeans_level().decode()
 
 
 def available_levels() -> tuple[str, ...]:
     """The instruction sets this machine can run, the best one last."""
-    return tuple(_library.mnarkmeans_levels().decode().split())
+    return tuple(library.mnarkmeans_levels().decode().split())
 
 
 def set_level(name: str) -> None:
     """Use this instruction set from now on, in all threads."""
     if name not in ALL_LEVELS:
         raise ValueError(f"the instruction set is one of {', '.join(ALL_LEVELS)}, not {name!r}")
-    if not _library.mnarkmeans_set_level(name.encode()):
+    if not library.mnarkmeans_set_level(name.encode()):
         raise ValueError(f"this machine cannot run {name}, only {', '.join(available_levels())}")
 
 
-_library = load(find_library())
+library = load(find_library())
 if os.environ.get("MNARKMEANS_CPU"):
     try:
         set_level(os.environ["MNARKMEANS_CPU"])

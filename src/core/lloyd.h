@@ -1,0 +1,108 @@
+// Lloyd's loop on a small table: many starts side by side, from the first pass to the last.
+//
+//     assign:  z_i = argmin_l of the row's loss     (pass.h)
+//     centre:  from the three sums of each cluster  (loss.h)
+//
+// Both steps are exact minimisations, so the loss never rises. (Large tables, and rows that are
+// elsewhere, run the same steps a pass at a time: ``_solver/lloyd.py``.)
+#pragma once
+#include "pass.h"
+
+namespace mnar { namespace LEVEL { namespace {
+
+// The starts first .. first + count of `starts`.
+INLINE Starts some_of(Starts starts, Index first, Index count, Index n, Index p) {
+    Index k = starts.k;
+    starts.count = count;
+    starts.mu += first * k * p;
+    starts.lam += first * p;
+    starts.stats = stats_of(starts.stats, first, k, p);
+    starts.labels += first * n;
+    starts.paths += first * starts.max_iter;
+    starts.n_iter += first;
+    starts.twins += first;
+    starts.settled += first;
+    starts.seen += first;
+    return starts;
+}
+
+template <class Rows>
+int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, const Starts& starts,
+                   Control& control) {
+    Index count = starts.count, k = starts.k, n = table.n, p = table.p;
+    Array<Index> active(2 * count);
+    Array<double> losses(count), mu(count * k * p), lam(count * p);
+    Array<uint8_t> doubtful(count);
+    if (!all_ok(active, losses, mu, lam, doubtful)) return OUT_OF_MEMORY;
+    for (Index r = 0; r < count; ++r) {
+        active[r] = r;
+        starts.twins[r] = -1;
+        starts.settled[r] = 0;
+    }
+    Control alone{0, 1, 0};
+    Index n_active = count;
+    int32_t afresh = 1;
+    for (Index it = 0; it < starts.max_iter && n_active > 0; ++it) {
+        for (Index a = 0; a < n_active; ++a) {
+            memcpy(mu + a * k * p, starts.mu + active[a] * k * p, sizeof(double) * k * p);
+            memcpy(lam + a * p, starts.lam + active[a] * p, sizeof(double) * p);
+            if (afresh) clear_stats(stats_of(starts.stats, active[a], k, p), k, p);
+        }
+        Centers centers{n_active, k, mu, lam, starts.reference, starts.shift};
+        Prepare prepared(table, centers);
+        if (!prepared.ok()) return OUT_OF_MEMORY;
+        Labeller by(table, centers, prepared, packed);
+        if (!by.ok()) return OUT_OF_MEMORY;
+        Pass pass{active, afresh, starts.labels, n, {nullptr, nullptr}, 0, 0};
+        Moved moved{0, 0};
+        int32_t status = pass_rows(rows, by, 0, n, pass, false, starts.stats, moved, control);
+        for (Index a = 0; a < n_active && status == DONE; ++a) {
+            Index r = active[a];
+            Stats stats = stats_of(starts.stats, r, k, p);
+            bool empty = false;
+            for (Index l = 0; l < k; ++l) empty = empty || !(stats.sizes[l] > 0);
+            Centers own{1, k, mu + a * k * p, lam + a * p, starts.reference, starts.shift};
+            if (empty)
+                status = rescue(table, own, starts.whole_weights, starts.labels + r * n, stats,
+                                {nullptr, nullptr}, alone);
+        }
+        if (status != DONE) return status;
+        update(starts, p, active, n_active, losses, doubtful);
+        for (Index a = 0; a < n_active && status == DONE; ++a) {
+            Index r = active[a];
+            Centers own{1, k, starts.mu + r * k * p, starts.lam + r * p, starts.reference, starts.shift};
+            if (doubtful[a]) status = loss_of(table, own, starts.labels + r * n, nullptr, losses + a, alone);
+        }
+        if (status != DONE) return status;
+        n_active = decide(starts, p, it, losses, doubtful, moved.largest, active, n_active, &afresh);
+    }
+    count_done(control, count);
+    return DONE;
+}
+
+// All starts, in slices that do not depend on the number of threads.
+int32_t lloyd(const Table& table, const Starts& starts, Control& control) {
+    Index size = (starts.count + 3) / 4;
+    if (size < 4) size = 4;
+    Index slices = (starts.count + size - 1) / size, n = table.n, p = table.p;
+    Packed* packed = nullptr;
+    if (!table.is_sparse) {
+        Centers all{starts.count, starts.k, starts.mu, starts.lam, starts.reference, starts.shift};
+        packed = certified.pack(table, all);
+        if (!packed) return OUT_OF_MEMORY;
+    }
+    int32_t status = in_parallel(slices, control, [&](Index s) -> int32_t {
+        Index first = s * size, count = least(size, starts.count - first);
+        Starts own = some_of(starts, first, count, n, p);
+        int32_t status = with_rows(table, [&](const auto& rows) {
+            return run_starts(rows, table, packed, own, control);
+        });
+        for (Index r = 0; r < count; ++r)
+            if (own.twins[r] >= 0) own.twins[r] += first;
+        return status;
+    });
+    certified.unpack(packed);
+    return status;
+}
+
+}}}  // namespace mnar::LEVEL

@@ -1,0 +1,195 @@
+// The maths of the loss: sums of clusters, centres from them, the loss of a partition, and which
+// starts go on.
+//
+//     L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + sum_{j missing} lam_j (mu_lj - c_j)^2 ]
+//
+// Three sums per cluster hold all that the centres and the loss need, and they add up over any split
+// of the rows: S of the observed values, C the weight of the observing rows, N the weight of all rows.
+// With x, mu and c all taken relative to a shift,
+//
+//     centre  mu = (S + lam (N - C) c) / (C + lam (N - C))
+//     loss    sum x^2 + sum_lj [ C mu^2 - 2 mu S + lam (N - C) (mu - c)^2 ]
+#pragma once
+#include "rows.h"
+
+namespace mnar { namespace LEVEL { namespace {
+
+// The stats of start r.
+INLINE Stats stats_of(const Stats& all, Index r, Index k, Index p) {
+    return {all.sums + r * k * p, all.counts + r * k * p, all.sizes + r * k, all.keys + r * k,
+            all.squares + r};
+}
+
+INLINE void clear_stats(const Stats& of, Index k, Index p) {
+    memset(of.sums, 0, sizeof(double) * k * p);
+    memset(of.counts, 0, sizeof(double) * k * p);
+    memset(of.sizes, 0, sizeof(double) * k);
+    memset(of.keys, 0, sizeof(uint64_t) * k);
+    *of.squares = 0;
+}
+
+// Stats of one start after the other in one piece of memory, for the sums of a slab.
+struct OwnStats {
+    Index groups, k, p;
+    Array<double> numbers;
+    Array<uint64_t> keys;
+
+    OwnStats(Index groups, Index k, Index p)
+        : groups(groups), k(k), p(p), numbers(groups * (k * (2 * p + 1) + 1)), keys(groups * k) {}
+    bool ok() const { return all_ok(numbers, keys); }
+    static Index bytes(Index groups, Index k, Index p) { return 8 * groups * (k * (2 * p + 2) + 1); }
+
+    Stats all() const {
+        double *counts = numbers + groups * k * p, *sizes = counts + groups * k * p;
+        return {numbers, counts, sizes, keys, sizes + groups * k};
+    }
+    void clear() const {
+        for (Index g = 0; g < groups; ++g) clear_stats(stats_of(all(), g, k, p), k, p);
+    }
+};
+
+INLINE void add_numbers(const double* part, Index size, double* total) {
+    for (Index i = 0; i < size; ++i) total[i] += part[i];
+}
+
+// INOUT into += part, both of one start.
+INLINE void merge_stats(const Stats& part, Index k, Index p, const Stats& into) {
+    add_numbers(part.sums, k * p, into.sums);
+    add_numbers(part.counts, k * p, into.counts);
+    add_numbers(part.sizes, k, into.sizes);
+    for (Index l = 0; l < k; ++l) into.keys[l] += part.keys[l];
+    *into.squares += *part.squares;
+}
+
+// INOUT stats of one start: row i, of weight w, joins (sign 1) or leaves (-1) cluster l. Returns
+// |x - shift|^2.
+template <class Rows>
+INLINE double transfer(const Rows& rows, Index i, Index first, int sign, double w, const double* shift,
+                       Index l, const Stats& stats, typename Rows::Value* scratch) {
+    stats.sizes[l] += sign * w;
+    stats.keys[l] += sign > 0 ? mixed(first + i) : -mixed(first + i);
+    return add_row(rows, i, sign * w, shift, stats.sums + l * rows.p, stats.counts + l * rows.p, scratch);
+}
+
+// INOUT mu (k, p): the centres that minimise the loss of the partition. Where lam = 0 and nobody in
+// the cluster observes the feature the loss is flat: mu stays. So it does if the cluster is empty.
+// A sum over nobody is 0, whatever adding and taking away rows has left of it.
+INLINE void update_centers(const Stats& stats, Index k, Index p, const double* lam, const double* c,
+                           const double* shift, double* mu) {
+    for (Index l = 0; l < k; ++l) {
+        const double *sums = stats.sums + l * p, *counts = stats.counts + l * p;
+        const double size = stats.sizes[l];
+        double* to = mu + l * p;
+        for (Index j = 0; j < p; ++j) {
+            double count = counts[j], gaps = size - count, pull = gaps > 0 ? lam[j] * gaps : 0.0;
+            double mean = shift[j] + (sums[j] + pull * (c[j] - shift[j])) / (count + pull);
+            to[j] = count > 0 ? mean : pull > 0 ? c[j] : to[j];
+        }
+    }
+}
+
+// The loss of the partition with the centres mu. Its rounding is a share of the sum of squares, so
+// few digits are right where that is much larger: see LOSES_DIGITS.
+INLINE double partition_loss(const Stats& stats, Index k, Index p, const double* lam, const double* c,
+                             const double* shift, const double* mu) {
+    Sum8 sum;
+    for (Index l = 0; l < k; ++l) {
+        const double *sums = stats.sums + l * p, *counts = stats.counts + l * p, *at = mu + l * p;
+        const double size = stats.sizes[l];
+        double terms[EIGHT];
+        for (Index start = 0; start < p; start += EIGHT) {
+            for (Index r = 0; r < EIGHT; ++r) {
+                Index j = start + r < p ? start + r : p - 1;
+                double value = at[j] - shift[j], away = at[j] - c[j], gaps = size - counts[j];
+                double pull = gaps > 0 ? lam[j] * gaps : 0.0;
+                double term = value * (counts[j] * value - 2 * sums[j]) + pull * away * away;
+                terms[r] = start + r < p ? term : 0.0;
+            }
+            for (int part = 0; part < EIGHT / HALF; ++part)
+                sum.parts[part] += load<Doubles>(terms + part * HALF);
+        }
+    }
+    return larger(*stats.squares + sum.total(), 0);
+}
+
+// Below this share of the sum of squares, the loss from sums is taken by direct differences instead.
+constexpr double LOSES_DIGITS = 1e-5;
+
+// After a pass: new centres and losses of the active starts. OUT losses, doubtful (n_active,): the
+// loss of which has to be taken by direct differences.
+void update(const Starts& starts, Index p, const Index* active, Index n_active, double* losses,
+            uint8_t* doubtful) {
+    Index k = starts.k;
+    for (Index a = 0; a < n_active; ++a) {
+        Index r = active[a];
+        Stats stats = stats_of(starts.stats, r, k, p);
+        const double* lam = starts.lam + r * p;
+        double* mu = starts.mu + r * k * p;
+        update_centers(stats, k, p, lam, starts.reference, starts.shift, mu);
+        losses[a] = partition_loss(stats, k, p, lam, starts.reference, starts.shift, mu);
+        doubtful[a] = !(losses[a] > LOSES_DIGITS * *stats.squares);
+    }
+}
+
+// A number that two partitions share when they are the same up to the names of the clusters.
+INLINE uint64_t signature(const Stats& stats, Index k) {
+    uint64_t total = 0;
+    for (Index l = 0; l < k; ++l) total += mixed(stats.keys[l]);
+    return total;
+}
+
+// Whether the partition alone fixes the centres (not so where the loss is flat).
+INLINE bool is_determined(const Stats& stats, Index k, Index p, const double* lam) {
+    for (Index l = 0; l < k; ++l)
+        for (Index j = 0; j < p; ++j)
+            if (lam[j] <= 0 && stats.counts[l * p + j] <= 0) return false;
+    return true;
+}
+
+// A row that left a cluster leaves the rounding of its size in the sums. Beyond this multiple of the
+// mean loss of a row (in squares) that may show, and the next pass sums up afresh.
+constexpr double SHOWS = 1e10;
+
+// Records the losses of iteration `it` and says who goes on: INOUT active; returns how many. A start
+// ends when its partition is the one before, or the loss fell by no more than the share tol (where
+// rounding outweighs tol, only the partition counts); or when an earlier start has its partition.
+// OUT afresh: the next pass must not build on the sums of this one, in which rows as large as
+// largest_move (squared) changed cluster.
+Index decide(const Starts& starts, Index p, Index it, const double* losses, const uint8_t* doubtful,
+             double largest_move, Index* active, Index n_active, int32_t* afresh) {
+    Index k = starts.k, left = 0;
+    *afresh = !starts.whole_weights;
+    for (Index a = 0; a < n_active; ++a) {
+        Index r = active[a];
+        double* path = starts.paths + r * starts.max_iter;
+        Stats stats = stats_of(starts.stats, r, k, p);
+        uint64_t mark = signature(stats, k);
+        starts.n_iter[r] = it + 1;
+        path[it] = losses[a];
+        bool ends = false;
+        if (it > 0) {
+            double last = path[it - 1], rounding = doubtful[a] ? 1e-13 * last : 1e-14 * *stats.squares;
+            if (losses[a] > last) path[it] = last;
+            bool trusted = starts.tol * last > rounding;
+            ends = mark == starts.seen[r] || (trusted && last - losses[a] <= starts.tol * last);
+            ends = ends || (last == 0 && path[it] == 0);
+            if (ends) starts.settled[r] = 1;
+        }
+        starts.seen[r] = mark;
+        const double* lam = starts.lam + r * p;
+        for (Index b = 0; b < a && !ends; ++b) {
+            Index s = active[n_active + b];
+            bool same = starts.seen[r] == starts.seen[s] && starts.twins[s] < 0
+                        && memcmp(lam, starts.lam + s * p, sizeof(double) * p) == 0;
+            if (!same || !is_determined(stats, k, p, lam)) continue;
+            starts.twins[r] = s;
+            ends = true;
+        }
+        if (largest_move * starts.total_weight > SHOWS * losses[a]) *afresh = 1;
+        active[n_active + a] = r;  // the second half remembers everyone
+        if (!ends) active[left++] = r;
+    }
+    return left;
+}
+
+}}}  // namespace mnar::LEVEL

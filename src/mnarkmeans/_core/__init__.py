@@ -1,0 +1,35 @@
+"""The only door to the compiled core (``src/core``).
+
+library  find and load it, check that it fits, choose the instruction set
+arrays   what goes in: tables, centres, sums, starts
+calls    its functions, one by one
+"""
+
+from .arrays import Centers, Known, Starts, Stats, Table
+from .calls import (
+    FirstPass,
+    add_rows,
+    assign,
+    content_keys,
+    decide,
+    distances,
+    fill_rows,
+    first_pass,
+    hartigan,
+    impute,
+    last_look,
+    lloyd,
+    loss_of,
+    pass_,
+    rescue,
+    seed,
+    update,
+)
+from .library import available_levels, level, set_level
+
+__all__ = [
+    "Centers", "FirstPass", "Known", "Starts", "Stats", "Table", "add_rows", "assign",
+    "available_levels", "content_keys", "decide", "distances", "fill_rows", "first_pass",
+    "hartigan", "impute", "last_look", "level", "lloyd", "loss_of", "pass_", "rescue", "seed",
+    "set_level", "update",
+]  # fmt: skip

@@ -1,0 +1,183 @@
+"""What goes into the core: tables, centres, sums, starts. Arrays are checked before addresses are taken.
+
+Each class holds on to the arrays whose addresses it hands out; ``src/core/core.h`` documents the
+structs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import library as structs
+
+
+def at(array: np.ndarray | None, dtype, shape: tuple[int, ...]) -> int | None:
+    """The address of an array that is what the core takes it for."""
+    if array is None:
+        return None
+    if array.dtype != dtype or array.shape != shape or not array.flags.c_contiguous:
+        raise TypeError(
+            f"the core takes a contiguous {np.dtype(dtype)} array of shape {shape}; "
+            f"got {array.dtype} of shape {array.shape}"
+        )
+    return array.ctypes.data
+
+
+def check_labels(labels: np.ndarray, n: int, k: int) -> int | None:
+    """The address of labels (n,) from 0 to k - 1."""
+    if n and not (labels.min() >= 0 and labels.max() < k):
+        raise ValueError(f"labels must be from 0 to {k - 1}")
+    return at(labels, np.int32, (n,))
+
+
+
+class Table:
+    """Rows with gaps and their weights, as the core reads them. Values are not copied."""
+
+    def __init__(self, source: Any, missing: float, weights: np.ndarray, *, has_gaps=None, first=0):
+        n, p = source.shape
+        self.source, self.weights, self.has_gaps = source, weights, has_gaps
+        self.n, self.p = n, p
+        self.is_sparse = not isinstance(source, np.ndarray)
+        values = source.data if self.is_sparse else source
+        if values.dtype not in (np.float32, np.float64):
+            raise TypeError(f"the core takes float32 and float64; got {values.dtype}")
+        own = structs.Table(
+            is_sparse=self.is_sparse, is_double=values.dtype == np.float64, n=n, p=p,
+            missing=missing, weights=at(weights, np.float64, (n,)),
+            has_gaps=at(has_gaps, np.bool_, (p,)), first=first,
+        )  # fmt: skip
+        if self.is_sparse:
+            self._take_sparse(own, source)
+        else:
+            self._take_dense(own, source)
+        self.struct = own
+
+    def _take_sparse(self, own, source) -> None:
+        stored = len(source.data)
+        starts = self._starts = source.indptr.astype(np.int64)
+        indices = self._indices = source.indices.astype(np.int32, copy=False)
+        if starts[0] < 0 or starts[-1] > stored or len(indices) != stored:
+            raise ValueError("a CSR matrix points beyond its stored entries")
+        own.starts = at(starts, np.int64, (self.n + 1,))
+        own.values = at(source.data, source.data.dtype, (stored,))
+        own.indices = at(indices, np.int32, (stored,))
+        self.entries = int(starts[-1] - starts[0])
+
+    def _take_dense(self, own, source) -> None:
+        size = source.itemsize
+        if any(stride % size for stride in source.strides) or not source.flags.aligned:
+            source = self.source = np.ascontiguousarray(source)
+        own.values = source.ctypes.data
+        own.row_stride, own.column_stride = (stride // size for stride in source.strides)
+        if self.p == 1:  # the stride of a single column says nothing
+            own.column_stride = 1
+        self.entries = self.n * self.p
+
+    @property
+    def is_one_slab(self) -> bool:
+        """Small enough to be solved in one call (``Slabs`` in rows.h)."""
+        return self.entries <= 1 << 19
+
+
+class Centers:
+    """Centres (G, k, p) of G starts with their penalties (G, p), in the units of the data."""
+
+    def __init__(self, mu, lam, reference, shift):
+        groups, k, p = mu.shape
+        self.arrays = mu, lam, reference, shift
+        self.groups, self.k, self.p = mu.shape
+        self.struct = structs.Centers(
+            groups, k, at(mu, np.float64, mu.shape), at(lam, np.float64, (groups, p)),
+            at(reference, np.float64, (p,)), at(shift, np.float64, (p,)),
+        )  # fmt: skip
+
+
+class Stats(NamedTuple):
+    """Sums over rows, for R starts of k clusters each. They add up over any split of the rows."""
+
+    sums: np.ndarray  # (R, k, p) of the observed values, less the shift
+    counts: np.ndarray  # (R, k, p) weight of the rows that observe the feature
+    sizes: np.ndarray  # (R, k) weight of the rows
+    keys: np.ndarray  # (R, k) uint64, sum of the rows' keys: tells partitions apart
+    squares: np.ndarray  # (R,) of all observed values, less the shift, squared
+
+    @classmethod
+    def zeros(cls, n_starts: int, k: int, p: int) -> Stats:
+        shape = n_starts, k
+        return cls(
+            np.zeros((*shape, p)), np.zeros((*shape, p)), np.zeros(shape),
+            np.zeros(shape, np.uint64), np.zeros(n_starts),
+        )  # fmt: skip
+
+    def add(self, part: Stats) -> None:
+        for total, piece in zip(self, part, strict=True):
+            total += piece
+
+
+def stats_struct(stats: Stats):
+    shape = stats.sums.shape
+    return structs.Stats(
+        at(stats.sums, np.float64, shape), at(stats.counts, np.float64, shape),
+        at(stats.sizes, np.float64, shape[:2]), at(stats.keys, np.uint64, shape[:2]),
+        at(stats.squares, np.float64, shape[:1]),
+    )  # fmt: skip
+
+
+class Known(NamedTuple):
+    """What bounds know of the rows of one start (``pass.h``)."""
+
+    expiry: np.ndarray  # (n,) float32
+    drop: np.ndarray  # (k,)
+
+
+def bounds_struct(known: Known | None, n: int, k: int):
+    if known is None:
+        return structs.Bounds()
+    return structs.Bounds(
+        at(known.expiry, np.float32, (n,)), at(known.drop, np.float64, (k,))
+    )
+
+
+class Starts:
+    """R starts of Lloyd's loop that run side by side, wherever the rows are."""
+
+    def __init__(self, mu, lam, reference, shift, *, n_rows, max_iter, tol, weights):
+        """``n_rows``: rows whose labels are kept here; 0 if they are elsewhere."""
+        count, k, p = mu.shape
+        self.mu = np.array(mu, dtype=np.float64, order="C")
+        self.lam = np.ascontiguousarray(lam, dtype=np.float64)
+        self.reference, self.shift = reference, shift
+        self.stats = Stats.zeros(count, k, p)
+        self.labels = np.full((count, n_rows), -1, np.int32)
+        self.paths = np.zeros((count, max_iter))
+        self.n_iter = np.zeros(count, np.int64)
+        self.twins = np.full(count, -1, np.int64)
+        self.settled = np.zeros(count, np.bool_)
+        self.seen = np.zeros(count, np.uint64)
+        self.max_iter, self.tol = max_iter, tol
+        self.whole_weights, self.total_weight = weights
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.mu.shape
+
+    def centers(self, which: np.ndarray) -> Centers:
+        """The centres of some of the starts as they are now."""
+        return Centers(self.mu[which], self.lam[which], self.reference, self.shift)
+
+    @property
+    def struct(self):
+        count, k, p = self.mu.shape
+        one = (count,)
+        return structs.Starts(
+            count, k, at(self.mu, np.float64, (count, k, p)), at(self.lam, np.float64, (count, p)),
+            at(self.reference, np.float64, (p,)), at(self.shift, np.float64, (p,)),
+            stats_struct(self.stats), at(self.labels, np.int32, self.labels.shape),
+            at(self.paths, np.float64, (count, self.max_iter)), at(self.n_iter, np.int64, one),
+            at(self.twins, np.int64, one), at(self.settled, np.bool_, one),
+            at(self.seen, np.uint64, one), self.max_iter, self.tol, self.whole_weights,
+            self.total_weight,
+        )  # fmt: skip

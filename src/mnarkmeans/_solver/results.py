@@ -1,0 +1,85 @@
+"""What became of starts: StartResults of several, Solution of the best one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._core import Starts
+from .bounds import Bounds
+
+EQUAL = 1e-10  # losses that differ by less of themselves differ by rounding only
+
+
+class WarmStart(NamedTuple):
+    """What the last pass of a start left behind, to label the rows once more with less work."""
+
+    labels: np.ndarray  # (n,)
+    bounds: Bounds
+
+
+class StartResults(NamedTuple):
+    """What became of R starts."""
+
+    centers: np.ndarray  # (R, k, p)
+    losses: np.ndarray  # (R,) final loss of each start
+    n_iter: np.ndarray  # (R,)
+    paths: list[np.ndarray]  # the loss after every iteration
+    converged: np.ndarray  # (R,) stopped before max_iter
+    empty: np.ndarray  # (R,) number of clusters that could not be filled
+    warm: WarmStart | None = None  # if there was one start only, on a large table
+
+    @classmethod
+    def of(cls, starts: Starts) -> StartResults:
+        """The results of starts that have ended; a twin ended where the earlier start did."""
+        for r in np.flatnonzero(starts.twins >= 0):  # twins point backwards: one sweep does
+            twin, own = starts.twins[r], starts.n_iter[r]
+            rest = starts.paths[twin, own : starts.n_iter[twin]]
+            starts.paths[r, own : own + len(rest)] = rest
+            starts.n_iter[r] = own + len(rest)
+            starts.mu[r], starts.settled[r] = starts.mu[twin], starts.settled[twin]
+            starts.stats.sizes[r] = starts.stats.sizes[twin]
+        paths = [path[:stop] for path, stop in zip(starts.paths, starts.n_iter, strict=True)]
+        return cls(
+            starts.mu,
+            np.array([path[-1] for path in paths]),
+            starts.n_iter,
+            paths,
+            starts.settled,
+            np.sum(starts.stats.sizes <= 0.0, axis=1),
+        )
+
+    @classmethod
+    def joined(cls, pieces: list[StartResults]) -> StartResults:
+        if len(pieces) == 1:
+            return pieces[0]
+        return cls(
+            *(np.concatenate([piece[i] for piece in pieces]) for i in range(3)),
+            [path for piece in pieces for path in piece.paths],
+            *(np.concatenate([piece[i] for piece in pieces]) for i in (4, 5)),
+        )
+
+    @property
+    def best(self) -> int:
+        """The start with the smallest loss; the first of those that differ by rounding only."""
+        return best_start(self.losses)
+
+
+def best_start(losses: np.ndarray) -> int:
+    """The one rule for which start wins, in memory, in batches and on a cluster."""
+    return int(np.argmax(losses <= losses.min() * (1.0 + EQUAL)))
+
+
+class Solution(NamedTuple):
+    """The best start, finished: the labels are the ones its centres give."""
+
+    centers: np.ndarray  # (k, p)
+    labels: np.ndarray  # (n,) int32
+    loss: float  # by direct differences
+    members: np.ndarray  # (k,) number of rows of each label
+    n_iter: int
+    path: np.ndarray
+    start_losses: np.ndarray
+    converged: bool
+    empty: int

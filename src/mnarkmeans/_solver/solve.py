@@ -1,0 +1,143 @@
+"""Solve the penalised loss for a table in memory: many starts, each with its own lam.
+
+Clean numbers only: the data are an ``Observed``, the centres are finite. Judging the input is the
+business of ``_data.validation``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from .. import _core as core
+from .._data.observed import Observed
+from .lloyd import InMemory, lloyd
+from .results import Solution, StartResults, WarmStart
+
+ALGORITHMS = ("lloyd", "hartigan")
+BYTES_OF_LABELS = 1 << 25  # starts that run side by side: as many as keep their labels below this
+
+
+def penalties(lam, n_starts: int, p: int) -> np.ndarray:
+    """(R, p) from one number, one per start (R,), or one per start and feature (R, p)."""
+    lam = np.asarray(lam, dtype=np.float64)
+    if lam.ndim == 1:
+        lam = lam[:, None]
+    return np.ascontiguousarray(np.broadcast_to(lam, (n_starts, p)))
+
+
+def model_centers(observed: Observed, centers: np.ndarray, lam) -> core.Centers:
+    """The centres (G, k, p) of fitted models; lam as in ``penalties``.
+
+    The shift is the centres' own: what comes out depends on a row and the model alone.
+    """
+    mu = np.ascontiguousarray(centers, dtype=np.float64)
+    groups, _, p = mu.shape
+    return core.Centers(mu, penalties(lam, groups, p), observed.reference, mu.mean(axis=(0, 1)))
+
+
+def run_starts(
+    observed: Observed,
+    centers: np.ndarray,
+    lam: np.ndarray,
+    *,
+    algorithm: str,
+    max_iter: int,
+    tol: float,
+    threads: int,
+    progress: Callable[[StartResults], None] | None = None,
+    n_hartigan: int | None = None,
+) -> StartResults:
+    """Run the starts ``centers`` (R, k, p) to their ends; ``lam`` as in ``penalties``.
+
+    Small tables: all starts in one call of the core, which spreads them over the threads. Larger
+    ones: as many starts as memory allows run side by side, the threads share the rows. Neither cut
+    depends on the number of threads. ``progress`` is called with every finished lot of starts.
+
+    "hartigan" begins with Lloyd's loop, which comes close in few passes; moves of single rows do the
+    rest, in about ``n_hartigan`` of the starts, those with the smallest losses (None: in all).
+    """
+    n_starts, k, p = centers.shape
+    lam = penalties(lam, n_starts, p)
+    table = observed.table
+    size = n_starts if table.is_one_slab else max(1, BYTES_OF_LABELS // (4 * table.n))
+    share = 1.0 if n_hartigan is None else min(1.0, n_hartigan / n_starts)
+    pieces = []
+    for first in range(0, n_starts, size):
+        some = slice(first, first + size)
+        starts = core.Starts(
+            centers[some], lam[some], observed.reference, observed.means, n_rows=table.n,
+            max_iter=max_iter, tol=tol, weights=observed.total_weight,
+        )  # fmt: skip
+        rows = None
+        if table.is_one_slab:
+            core.lloyd(table, starts, threads)
+        else:
+            rows = InMemory(table, k, threads)
+            lloyd(rows, starts)
+        if algorithm == "hartigan":
+            most = math.ceil(share * len(starts.mu))
+            core.hartigan(table, starts, _best_of(starts, most), threads)
+        piece = StartResults.of(starts)
+        if n_starts == 1 and rows is not None and rows.bounds is not None and algorithm == "lloyd":
+            piece = piece._replace(warm=WarmStart(starts.labels[0], rows.bounds))
+        if progress is not None:
+            progress(piece)
+        pieces.append(piece)
+    return StartResults.joined(pieces)
+
+
+def _best_of(starts: core.Starts, most: int) -> np.ndarray:
+    """The ``most`` starts with the smallest losses, twins left out, in their order."""
+    losses = starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1]
+    order = np.argsort(losses, kind="stable")
+    return np.sort(order[starts.twins[order] < 0][:most])
+
+
+def best_of(observed: Observed, results: StartResults, lam, threads: int = 1) -> Solution:
+    """Finish the best start; ``lam`` as in ``penalties``."""
+    best = results.best
+    # What is reported belongs to the centres the user sees, in the precision they are kept in.
+    centers = results.centers[best].astype(observed.dtype)
+    own = penalties(lam, len(results.losses), observed.n_features)[best]
+    labels, loss, members = finish(observed, centers, own, threads, results.warm)
+    return Solution(
+        centers,
+        labels,
+        loss,
+        members,
+        int(results.n_iter[best]),
+        results.paths[best].copy(),
+        results.losses,
+        bool(results.converged[best]),
+        int(results.empty[best]),
+    )
+
+
+def finish(
+    observed: Observed, centers: np.ndarray, lam, threads: int = 1, warm: WarmStart | None = None
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Labels (n,) that the centres (k, p) give, the loss by direct differences, rows per label.
+
+    ``lam``: one number, or one per feature.
+    """
+    model = model_centers(observed, centers[None], np.atleast_2d(lam))
+    if warm is None:
+        return core.last_look(observed.table, model, threads)
+    known = warm.bounds.follow(0, model.arrays[0][0], model.arrays[1][0])
+    return core.last_look(observed.table, model, threads, warm.labels, known)
+
+
+def assign_rows(observed: Observed, centers: np.ndarray, lam, threads: int = 1) -> np.ndarray:
+    """Labels (n, G) of every row for the centres (G, k, p) of G models; lam as in ``penalties``."""
+    return core.assign(observed.table, model_centers(observed, centers, lam), threads).T
+
+
+def row_distances(
+    observed: Observed, centers: np.ndarray, lam, threads: int = 1, *, roots: bool = False
+) -> np.ndarray:
+    """Loss (n, k) of every row at every centre (k, p), or its square root."""
+    model = model_centers(observed, centers[None], np.atleast_2d(lam))
+    return core.distances(observed.table, model, observed.dtype, threads, roots=roots)
