@@ -256,7 +256,7 @@ def test_seeded_starts_do_not_depend_on_order_storage_or_repetition():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_slabs_and_threads_change_nothing(form, weighted, monkeypatch):
     """The same table in one compiled call, cut into slabs, and on any number of threads."""
-    from mnarkmeans._data import observed
+    from mnarkmeans._core import arrays
 
     rng = np.random.default_rng(5)
     X = rng.normal(size=(700, 7)) + rng.normal(scale=2, size=(4, 7))[rng.integers(4, size=700)]
@@ -270,8 +270,8 @@ def test_slabs_and_threads_change_nothing(form, weighted, monkeypatch):
         return model.fit(table, sample_weight=weights)
 
     whole = [run(n_jobs) for n_jobs in (1, 2, 3)]
-    monkeypatch.setattr(observed, "ENTRIES_OF_ONE_SLAB", 100)
-    monkeypatch.setattr(observed, "ENTRIES_PER_SLAB", 500)
+    monkeypatch.setattr(arrays, "ENTRIES_OF_ONE_SLAB", 100)
+    monkeypatch.setattr(arrays, "ENTRIES_PER_SLAB", 500)
     cut = [run(n_jobs) for n_jobs in (1, 2, 3)]
     for group in (whole, cut):
         for model in group[1:]:

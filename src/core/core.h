@@ -39,6 +39,8 @@ struct Table {                // rows with gaps, and their weights
     const double* weights;    // (n,)
     const uint8_t* has_gaps;  // (p,) features of which some row may have a gap; null: all
     Index first;              // number of the first row in the whole table
+    Index one_slab;           // up to so many entries the table is one slab of rows,
+    Index per_slab;           // otherwise they have about so many each
 };
 
 struct Centers {              // of G starts with k centres each

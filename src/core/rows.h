@@ -63,13 +63,12 @@ template <class Work> INLINE auto with_rows(const Table& table, const Work& work
 // Slabs of rows: the cut depends on the shape of the problem only, and sums are added in the order
 // of the slabs, so that results do not depend on the number of threads.
 struct Slabs {
-    static constexpr Index ENTRIES_OF_ONE = 1 << 19, ENTRIES = 1 << 18, MOST = 64;
-    static constexpr Index BYTES_OF_SUMS = 1 << 27;
+    static constexpr Index MOST = 64, BYTES_OF_SUMS = 1 << 27;
     Index n, count;
 
     Slabs(const Table& table, Index bytes_of_sums = 0) : n(table.n) {
         Index entries = table.is_sparse ? table.starts[n] - table.starts[0] : n * table.p;
-        count = entries <= ENTRIES_OF_ONE ? 1 : least(entries / ENTRIES, MOST);
+        count = entries <= table.one_slab ? 1 : least(entries / table.per_slab, MOST);
         count = least(count, n);
         if (bytes_of_sums > 0) count = least(count, BYTES_OF_SUMS / bytes_of_sums);
         if (count < 1) count = 1;

@@ -2,7 +2,6 @@
 
 from ._data.validation import MissingDataWarning
 from ._estimators.kmeans import MNARKMeans
-from ._estimators.minibatch import MiniBatchMNARKMeans
 from ._selection import MNARKMeansCV, SelectionWarning
 
 __version__ = "0.1.0"
@@ -10,7 +9,6 @@ __version__ = "0.1.0"
 __all__ = [
     "MNARKMeans",
     "MNARKMeansCV",
-    "MiniBatchMNARKMeans",
     "MissingDataWarning",
     "SelectionWarning",
     "__version__",

@@ -12,6 +12,10 @@ import numpy as np
 
 from . import library as structs
 
+# The cut into slabs depends on the shape of a problem only, so that threads change nothing.
+ENTRIES_OF_ONE_SLAB = 1 << 19
+ENTRIES_PER_SLAB = 1 << 18
+
 
 def at(array: np.ndarray | None, dtype, shape: tuple[int, ...]) -> int | None:
     """The address of an array that is what the core takes it for."""
@@ -48,6 +52,7 @@ class Table:
             is_sparse=self.is_sparse, is_double=values.dtype == np.float64, n=n, p=p,
             missing=missing, weights=at(weights, np.float64, (n,)),
             has_gaps=at(has_gaps, np.bool_, (p,)), first=first,
+            one_slab=ENTRIES_OF_ONE_SLAB, per_slab=ENTRIES_PER_SLAB,
         )  # fmt: skip
         if self.is_sparse:
             self._take_sparse(own, source)
@@ -79,7 +84,7 @@ class Table:
     @property
     def is_one_slab(self) -> bool:
         """Small enough to be solved in one call (``Slabs`` in rows.h)."""
-        return self.entries <= 1 << 19
+        return self.entries <= self.struct.one_slab
 
 
 class Centers:
