@@ -17,7 +17,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from .._core import FirstPass, Table, first_pass
+from . import first_pass
+from .first_pass import Found
 from .frames import native
 from .observed import Observed
 
@@ -172,53 +173,26 @@ def observe(
         X = _canonical_csr(X, missing)
     missing = float(X.dtype.type(missing))  # the code as it reads in the table's own precision
     weights = check_weights(sample_weight, X)
-    n, p = X.shape
-    first = first_pass(Table(X, missing, weights), threads)
-    _refuse_unusable(X, first)
-    if not first.seen.any() and not allow_all_missing:
-        raise ValueError(
-            f"All {n} x {p} values are missing; there is nothing to cluster. "
-            "Check missing_values and how the table was read."
-        )
-    unseen_rows = n - int(np.count_nonzero(first.seen))
-    if unseen_rows:
-        weights = np.where(first.seen == 0, 0.0, weights)
-    center = check_reference(reference, p, first.least)
-    counts = first.counts
+    weights, found = first_pass.look_over(X, missing, weights, threads)
+    first_pass.check_found(found, allow_all_missing=allow_all_missing)
+    center = check_reference(reference, X.shape[1], found.least)
     if warn:
-        _warn_unseen(unseen_rows, np.flatnonzero(counts == 0), names)
-    means = np.where(counts > 0, first.sums / np.where(counts > 0, counts, 1.0), center)
-    return Observed(X, missing, weights, means, center, counts, first.observed < n)
-
-
-def _refuse_unusable(X, first: FirstPass) -> None:
-    if first.infinite >= 0:
-        _refuse_infinite(X, first.infinite)
-    if not np.isfinite(first.sums).all():
-        raise ValueError(
-            f"The values of column {int(np.flatnonzero(~np.isfinite(first.sums))[0])} are too "
-            "large: their sum overflows. Rescale the data."
-        )
-
-
-def _refuse_infinite(X, row: int):
-    values = X[[row]]
-    values = values if isinstance(values, np.ndarray) else values.toarray()
-    column = int(np.flatnonzero(np.isinf(values[0]))[0])
-    raise ValueError(
-        f"Input X contains infinity: {values[0, column]} in row {row}, column {column}. "
-        "Mark values that are not known as NaN, and cap or remove the others."
+        warn_unseen(found, names)
+    return Observed(
+        X, missing, weights, found.means(center), center, found.counts, found.has_gaps
     )
 
 
-def _warn_unseen(n_rows: int, features: np.ndarray, names) -> None:
-    if n_rows:
+def warn_unseen(found: Found, names) -> None:
+    """Rows and features without a single observed value are reported to the caller of ``fit``."""
+    if found.n_unseen:
         warnings.warn(
-            f"{n_rows} row(s) have no observed value. They take no part in the centres; "
+            f"{found.n_unseen} row(s) have no observed value. They take no part in the centres; "
             "their label is that of the centre nearest to the reference.",
             MissingDataWarning,
             stacklevel=5,
         )
+    features = np.flatnonzero(found.counts == 0)
     if len(features):
         shown = ", ".join(str(f if names is None else names[f]) for f in features[:5])
         more = ", ..." if len(features) > 5 else ""
@@ -232,11 +206,7 @@ def _warn_unseen(n_rows: int, features: np.ndarray, names) -> None:
 
 def check_enough_rows(observed: Observed, n_clusters: int) -> None:
     usable = int(np.count_nonzero(observed.weights))
-    if usable < n_clusters:
-        raise ValueError(
-            f"n_samples={usable} usable rows (with a weight and an observed value, of "
-            f"{observed.n_rows}) should be >= n_clusters={n_clusters}. Ask for fewer clusters."
-        )
+    first_pass.check_enough_rows(usable, observed.n_rows, n_clusters)
 
 
 def check_init_centers(init, n_clusters: int, n_features: int) -> np.ndarray:

@@ -5,6 +5,8 @@ distance_il = sum_{j observed} (x_ij - mu_lj)^2 + lam * sum_{j missing} (mu_lj -
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from sklearn.base import (
     BaseEstimator,
@@ -12,12 +14,15 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._data.frames import like_input
 from .._data.observed import Observed
-from .._data.validation import observe, read_table
+from .._data.validation import check_init_centers, check_lam, observe, read_table
+from .._penalty.choice import likelihood_choice
 from .._solver.solve import finish, row_distances
+from .._solver.starts import STARTS
 from .._solver.threads import effective_threads
 
 try:  # progress bars and the like, from scikit-learn 1.9
@@ -92,6 +97,39 @@ class CentersModel(
 
     def _threads(self) -> int:
         return effective_threads(getattr(self, "n_jobs", None))
+
+    def _starts(self, observed: Observed, X, rng: np.random.RandomState) -> np.ndarray:
+        """Starting centres (n_init, k, p), as ``init`` wants them."""
+        k, p = self.n_clusters, observed.n_features
+        if isinstance(self.init, str):
+            return STARTS[self.init](observed, self.n_init, k, rng, self._threads())
+        if callable(self.init):
+            made = [self.init(X, k, random_state=rng) for _ in range(self.n_init)]
+            return np.stack([check_init_centers(centers, k, p) for centers in made])
+        return check_init_centers(self.init, k, p)[None]
+
+    def _choose_lam(self, observed: Observed, starts: np.ndarray, *, max_iter: int, tol: float):
+        """lam as given, or estimated from the table: one number, or one per feature."""
+        lam = check_lam(self.lam, observed.n_features)
+        if not isinstance(lam, str):
+            return lam
+        self.missingness_ = likelihood_choice(
+            observed, starts, max_iter=max_iter, tol=tol, threads=self._threads()
+        )
+        return self.missingness_.lam
+
+    def _warn_if_few(self, members: np.ndarray, stacklevel: int) -> None:
+        """``members`` (k,): rows of each cluster. ``stacklevel``: as if the caller warned."""
+        found = np.count_nonzero(members)
+        if found < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({found}) found smaller than n_clusters "
+                f"({self.n_clusters}). Possibly there are duplicate rows, or "
+                f"lam={np.max(self.lam_):g} is so large that centres fall together at the "
+                "reference.",
+                ConvergenceWarning,
+                stacklevel=stacklevel + 1,
+            )
 
     def _observe(self, X, sample_weight=None) -> Observed:
         check_is_fitted(self)

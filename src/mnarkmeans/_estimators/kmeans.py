@@ -6,10 +6,8 @@ L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + lam sum_{j missing} (m
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .._data.observed import Observed
@@ -17,13 +15,11 @@ from .._data.validation import (
     check_choice,
     check_count,
     check_enough_rows,
-    check_init_centers,
     check_lam,
     check_number,
     observe,
     read_table,
 )
-from .._penalty.choice import likelihood_choice
 from .._solver.progress import starts_progress, with_callbacks
 from .._solver.results import Solution
 from .._solver.solve import ALGORITHMS, best_of, run_starts
@@ -186,8 +182,8 @@ default="k-means++"
             names=getattr(self, "feature_names_in_", None),
         )
         check_enough_rows(observed, self.n_clusters)
-        starts = self._starts(observed, X)
-        lam = self._choose_lam(observed, starts)
+        starts = self._starts(observed, X, check_random_state(self.random_state))
+        lam = self._choose_lam(observed, starts, max_iter=self.max_iter, tol=float(self.tol))
         self._keep(observed, self._solve(observed, starts, lam), lam)
         return self
 
@@ -202,26 +198,6 @@ default="k-means++"
         check_choice("algorithm", self.algorithm, ("auto", *ALGORITHMS))
         if isinstance(self.init, str):
             check_choice("init", self.init, tuple(STARTS), ", an array or a callable")
-
-    def _starts(self, observed: Observed, X) -> np.ndarray:
-        """Starting centres (n_init, k, p)."""
-        k, p = self.n_clusters, observed.n_features
-        rng = check_random_state(self.random_state)
-        if isinstance(self.init, str):
-            return STARTS[self.init](observed, self.n_init, k, rng, self._threads())
-        if callable(self.init):
-            made = [self.init(X, k, random_state=rng) for _ in range(self.n_init)]
-            return np.stack([check_init_centers(centers, k, p) for centers in made])
-        return check_init_centers(self.init, k, p)[None]
-
-    def _choose_lam(self, observed: Observed, starts: np.ndarray):
-        lam = check_lam(self.lam, observed.n_features)
-        if not isinstance(lam, str):
-            return lam
-        self.missingness_ = likelihood_choice(
-            observed, starts, max_iter=self.max_iter, tol=float(self.tol), threads=self._threads()
-        )
-        return self.missingness_.lam
 
     def _algorithm(self, observed: Observed) -> str:
         if self.algorithm != "auto":
@@ -254,12 +230,4 @@ default="k-means++"
         self.start_losses_ = solution.start_losses
         self.lam_ = lam
         self.reference_ = observed.reference
-        found = np.count_nonzero(solution.members)
-        if found < self.n_clusters:
-            warnings.warn(
-                f"Number of distinct clusters ({found}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly there are duplicate rows, or lam={np.max(lam):g} is so "
-                "large that centres fall together at the reference.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        self._warn_if_few(solution.members, stacklevel=4)

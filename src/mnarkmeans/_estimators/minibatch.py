@@ -12,35 +12,31 @@ rows so far had been fitted at once with the labels they were given.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from .. import _core as core
 from .._data.observed import Observed
 from .._data.validation import (
     check_choice,
     check_count,
     check_enough_rows,
-    check_init_centers,
     check_lam,
     check_number,
     observe,
     read_table,
 )
-from .._penalty.choice import likelihood_choice
-from .._solver.loss import Stats, update_centers, zero_stats
-from .._solver.schedule import Slabs, filled_row, row_costs, sweep
-from .._solver.solvers import finish, run_starts
+from .._solver.solve import finish, penalties, run_starts
 from .._solver.starts import STARTS
 from .base import CentersModel
 
 SAMPLE = 3  # the starts are tried on a sample of this many batches
+TRIAL = {"max_iter": 300, "tol": 1e-4}  # how they are tried
 QUIET_BATCHES = 3  # in a row, before the fit ends
 BATCHES_TO_PROVE = 10  # a centre has this many batches to find rows before it is moved
+ONE = np.zeros(1, np.int64)  # the number of the only start
 
 
 class MiniBatchMNARKMeans(CentersModel):
@@ -50,9 +46,9 @@ class MiniBatchMNARKMeans(CentersModel):
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    lam : float or "auto", default="auto"
-        Penalty of the gaps, >= 0. "auto" estimates it from the sample the starts are tried on (the
-        first batch, for ``partial_fit``).
+    lam : float, array of shape (n_features,) or "auto", default="auto"
+        Penalty of the gaps, >= 0, for all features or for each. "auto" estimates it from the sample
+        the starts are tried on (the first batch, for ``partial_fit``).
     reference : float, array of shape (n_features,) or "min", default=0.0
         The point near which values are likely to be missing. "min" is the least value seen so far.
     missing_values : float, default=nan
@@ -158,20 +154,18 @@ feature_names_in_
         self : MiniBatchMNARKMeans
         """
         self._check_parameters()
-        table = read_table(self, X, reset=True)
-        observed = self._look(table, self.reference, sample_weight, warn=True)
-        check_enough_rows(observed, self.n_clusters)
+        observed = self._look(read_table(self, X, reset=True), sample_weight, first=True)
         self._rng = check_random_state(self.random_state)
         self._begin(self._draw(observed, SAMPLE * self.batch_size), X)
         quiet = 0
         while self.n_iter_ < self.max_iter and quiet < QUIET_BATCHES:
             change = self._learn(self._draw(observed, self.batch_size))
             quiet = quiet + 1 if change <= self.tol else 0
-        self._publish(observed)
-        self.labels_, self.inertia_, _ = finish(
+        self._publish()
+        self.labels_, self.inertia_, members = finish(
             observed, self.cluster_centers_, self.lam_, self._threads()
         )
-        self._warn_if_few()
+        self._warn_if_few(members, stacklevel=3)
         return self
 
     def partial_fit(self, X, y=None, sample_weight=None):
@@ -181,30 +175,27 @@ feature_names_in_
         -------
         self : MiniBatchMNARKMeans
         """
-        first = not hasattr(self, "_stats")
+        first = not hasattr(self, "_state")
         if first:
             self._check_parameters()
-        table = read_table(self, X, reset=first)
-        observed = self._look(table, self.reference, sample_weight, warn=first, later=not first)
+        observed = self._look(read_table(self, X, reset=first), sample_weight, first=first)
         if first:
-            check_enough_rows(observed, self.n_clusters)
             self._rng = check_random_state(self.random_state)
             self._begin(observed, X)
         elif isinstance(self.reference, str):
             observed = self._lower_reference(observed)
         self._learn(observed)
-        self._publish(observed)
-        self.labels_ = self._labels
-        self.inertia_ = float(np.sum(self._costs * observed.weights))
+        self._publish()
+        self.labels_, self.inertia_ = self._labels, self._loss
         return self
 
     @property
     def observed_weights_(self) -> np.ndarray:
-        return self._stats.counts[0].copy()
+        return self._state.stats.counts[0].copy()
 
     @property
     def missing_weights_(self) -> np.ndarray:
-        return self._stats.sizes[0][:, None] - self._stats.counts[0]
+        return self._state.stats.sizes[0][:, None] - self._state.stats.counts[0]
 
     # ------------------------------------------------------------------------------------------
 
@@ -216,19 +207,22 @@ feature_names_in_
         check_number("tol", self.tol)
         check_number("reassignment_ratio", self.reassignment_ratio)
         if isinstance(self.init, str):
-            check_choice("init", self.init, tuple(STARTS), "an array or a callable")
+            check_choice("init", self.init, tuple(STARTS), ", an array or a callable")
 
-    def _look(self, table, reference, sample_weight, *, warn: bool, later: bool = False):
-        return observe(
+    def _look(self, table, sample_weight, *, first: bool) -> Observed:
+        observed = observe(
             table,
             missing_values=self.missing_values,
-            reference=reference,
+            reference=self.reference,
             sample_weight=sample_weight,
             threads=self._threads(),
-            warn=warn,
+            warn=first,
             names=getattr(self, "feature_names_in_", None),
-            allow_all_missing=later,
+            allow_all_missing=not first,
         )
+        if first:
+            check_enough_rows(observed, self.n_clusters)
+        return observed
 
     def _draw(self, observed: Observed, size: int) -> Observed:
         """Random rows (the same one may come twice), or all if there are no more."""
@@ -239,116 +233,77 @@ feature_names_in_
 
     def _begin(self, sample: Observed, X) -> None:
         """Starting centres and lam; sums of nothing."""
-        k, p = self.n_clusters, sample.n_features
-        starts = self._starts(sample, X)
-        options: dict[str, Any] = {"max_iter": 300, "tol": 1e-4, "threads": self._threads()}
-        if self.lam == "auto":
-            self.missingness_ = likelihood_choice(sample, starts, **options)
-            self.lam_ = self.missingness_.lam
-        else:
-            self.lam_ = float(self.lam)
-        batch = run_starts(
-            sample, starts, np.full(len(starts), self.lam_), algorithm="lloyd", **options
+        starts = self._starts(sample, X, self._rng)
+        self.lam_ = self._choose_lam(sample, starts, **TRIAL)
+        lams = np.atleast_2d(self.lam_)
+        results = run_starts(
+            sample, starts, lams, algorithm="lloyd", threads=self._threads(), **TRIAL
         )
-        self.start_losses_ = batch.losses
-        best = starts[0] if self._is_given() else batch.centers[np.argmin(batch.losses)]
+        self.start_losses_ = results.losses
+        is_given = not isinstance(self.init, str) and not callable(self.init)
+        best = starts[0] if is_given else results.centers[results.best]
         self.reference_ = sample.reference
-        self._shift = sample.shift
-        self._m = np.ascontiguousarray(best - self._shift)[None]
-        self._stats: Stats = zero_stats(1, k, p)
+        # One shift for all batches: their sums are to add up.
+        self._state = core.Starts(
+            best[None], penalties(lams, 1, sample.n_features), sample.reference, sample.means,
+            n_rows=0, max_iter=1, tol=0.0, weights=(False, 0.0),
+        )  # fmt: skip
         self._dtype = sample.dtype
-        self._proving = np.zeros(k, np.int64)  # batches since each centre was put where it is
+        self._proving = np.zeros(self.n_clusters, np.int64)  # batches since a centre was placed
         self.n_iter_, self.n_rows_seen_ = 0, 0.0
         self._path: list[float] = []
-
-    def _is_given(self) -> bool:
-        return not isinstance(self.init, str) and not callable(self.init)
-
-    def _starts(self, sample: Observed, X) -> np.ndarray:
-        k, p = self.n_clusters, sample.n_features
-        if isinstance(self.init, str):
-            return STARTS[self.init](sample, self.n_init, k, self._rng, self._threads())
-        if callable(self.init):
-            made = [self.init(X, k, random_state=self._rng) for _ in range(self.n_init)]
-            return np.stack([check_init_centers(centers, k, p) for centers in made])
-        return check_init_centers(self.init, k, p)[None]
 
     def _lower_reference(self, observed: Observed) -> Observed:
         """reference="min": the least value of all batches, this one included."""
         seen = observed.observed_weight > 0.0
         lower = np.where(seen, np.minimum(self.reference_, observed.reference), self.reference_)
-        self.reference_ = lower
+        self.reference_ = self._state.reference = lower
         return replace(observed, reference=lower)
-
-    def _move_origin(self, shift: np.ndarray) -> None:
-        """The sums and centres, taken relative to another shift."""
-        if np.array_equal(shift, self._shift):
-            return
-        self._stats.sums[0] += (self._shift - shift) * self._stats.counts[0]
-        self._m += self._shift - shift
-        self._shift = shift
 
     def _learn(self, batch: Observed) -> float:
         """One batch. Returns the share of its loss by which the new centres may change it."""
-        if batch.is_sparse:  # the CSR kernel wants the reference as the shift
-            self._move_origin(batch.reference)
-        lam, c = np.array([self.lam_]), batch.reference - self._shift
-        data = Slabs(batch, batch.slabs(), self._threads())
-        labels = np.full((1, batch.n_rows), -1, np.int32)
-        before, sizes = self._m.copy(), self._stats.sizes[0].copy()
-        one = np.zeros(1, np.int64)
-        sweep(data, batch.weights, self._shift, c, lam, self._m, one, True, labels, self._stats)
-        self._labels = labels[0]
-        self._costs = row_costs(
-            data, self._labels, self._m[0] + self._shift, self.lam_, batch.reference
-        )
-        update_centers(self._stats, 0, self.lam_, c, self._m[0])
-        won = self._stats.sizes[0] - sizes
-        loss = float(np.sum(self._costs * batch.weights))
-        moved = max(1.0, self.lam_) * float(won @ np.sum((self._m - before)[0] ** 2, axis=1))
-        self._tell(loss, float(batch.weights.sum()))
-        self._feed_starved(data, batch)
-        return moved / loss if loss > 0.0 else 0.0
+        state, threads = self._state, self._threads()
+        met = core.Starts(
+            state.mu, state.lam, state.reference, state.shift,
+            n_rows=batch.n_rows, max_iter=1, tol=0.0, weights=batch.total_weight,
+        )  # fmt: skip
+        core.pass_(batch.table, met, ONE, fresh=True, known=None, threads=threads)
+        self._labels, costs = met.labels[0], np.empty(batch.n_rows)
+        self._loss = core.loss_of(batch.table, met.centers(ONE), self._labels, threads, costs)
+        state.stats.add(met.stats)
+        core.update(state, ONE)
+        self._tell(met.total_weight)
+        won, moves = met.stats.sizes[0], np.sum((state.mu - met.mu)[0] ** 2, axis=1)
+        self._feed_starved(batch, costs)
+        change = max(1.0, state.lam.max()) * float(won @ moves)
+        return change / self._loss if self._loss > 0.0 else 0.0
 
-    def _tell(self, loss: float, weight: float) -> None:
+    def _tell(self, weight: float) -> None:
         self.n_iter_ += 1
         self.n_rows_seen_ += weight
-        self._path.append(loss / weight if weight > 0.0 else 0.0)
+        self._path.append(self._loss / weight if weight > 0.0 else 0.0)
         if self.verbose:
             print(f"batch {self.n_iter_}: loss {self._path[-1]:.6g} per row")
 
-    def _feed_starved(self, data: Slabs, batch: Observed) -> None:
+    def _feed_starved(self, batch: Observed, costs: np.ndarray) -> None:
         """Move centres that win next to no rows to rows that are far from theirs."""
         self._proving += 1
-        sizes = self._stats.sizes[0]
+        state = self._state
+        sizes = state.stats.sizes[0]
         fair = sizes.sum() / self.n_clusters
         starved = np.flatnonzero(
             (sizes < self.reassignment_ratio * fair) & (self._proving >= BATCHES_TO_PROVE)
         )
-        weight = self._costs * batch.weights
+        weight = costs * batch.weights
         starved = starved[: int(np.sum(weight > 0.0))]
         if not len(starved):
             return
         rows = self._rng.choice(batch.n_rows, len(starved), replace=False, p=weight / weight.sum())
-        for l, row in zip(starved, rows, strict=True):
-            zero = np.zeros_like(self._shift)
-            filled_row(data, int(row), zero, batch.means, self._m[0, l])
-            self._m[0, l] -= self._shift
-            for values in self._stats[:4]:
-                values[0, l] = 0  # what it learnt elsewhere is of no use here
-            self._proving[l] = 0
+        state.mu[0, starved] = core.fill_rows(batch.table, rows, batch.means)
+        for values in state.stats[:4]:
+            values[0, starved] = 0  # what they learnt elsewhere is of no use here
+        self._proving[starved] = 0
 
-    def _publish(self, observed: Observed) -> None:
-        self.cluster_centers_ = (self._m[0] + self._shift).astype(self._dtype)
+    def _publish(self) -> None:
+        self.cluster_centers_ = self._state.mu[0].astype(self._dtype)
         self.loss_path_ = np.array(self._path)
-
-    def _warn_if_few(self) -> None:
-        found = len(np.unique(self.labels_))
-        if found < self.n_clusters:
-            warnings.warn(
-                f"Number of distinct clusters ({found}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly there are duplicate rows, or lam={self.lam_:g} is "
-                "so large that centres fall together at the reference.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )

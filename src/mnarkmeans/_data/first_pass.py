@@ -1,0 +1,110 @@
+"""The first pass over a table, whole or in blocks: what is found adds up over any cut of the rows.
+
+Infinite values and sums that overflow are refused here, in memory and on a cluster alike.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._core import Table, first_pass
+from .observed import LARGEST_WHOLE
+
+
+class Found(NamedTuple):
+    """What the first pass tells. Weights are those of the rows that observe anything."""
+
+    n_rows: int
+    n_usable: int  # rows with a weight and an observed value
+    n_unseen: int  # rows without an observed value
+    n_entries: int  # observed entries
+    weight: float  # of all rows
+    whole_weights: bool  # all weights are whole numbers
+    counts: np.ndarray  # (p,) weight of the rows that observe the feature
+    sums: np.ndarray  # (p,) weighted sum of its values
+    least: np.ndarray  # (p,) of the rows with a weight; inf where none observes it
+    observed: np.ndarray  # (p,) rows that observe the feature, whatever their weight
+
+    @property
+    def has_gaps(self) -> np.ndarray:
+        """(p,) bool: some row does not observe the feature."""
+        return self.observed < self.n_rows
+
+    @property
+    def total_weight(self) -> tuple[bool, float]:
+        """Whether sums of weights are exact, and the sum of all."""
+        return self.whole_weights and self.weight <= LARGEST_WHOLE, self.weight
+
+    def means(self, reference: np.ndarray) -> np.ndarray:
+        """(p,) of the observed values, by weight; the reference where there are none."""
+        seen = self.counts > 0
+        return np.where(seen, self.sums / np.where(seen, self.counts, 1.0), reference)
+
+
+def look_over(X, missing: float, weights: np.ndarray, threads: int) -> tuple[np.ndarray, Found]:
+    """The weights, 0 for rows without an observed value, and what was found."""
+    first = first_pass(Table(X, missing, weights), threads)
+    if first.infinite >= 0:
+        _refuse_infinite(X, first.infinite)
+    unseen = first.seen == 0
+    if unseen.any():
+        weights = np.where(unseen, 0.0, weights)
+    return weights, Found(
+        len(unseen),
+        int(np.count_nonzero(weights)),
+        int(np.count_nonzero(unseen)),
+        int(first.seen.sum(dtype=np.int64)),
+        float(weights.sum()),
+        bool(np.all(weights == np.floor(weights))),
+        first.counts,
+        first.sums,
+        first.least,
+        first.observed,
+    )
+
+
+def merged(parts: list[Found]) -> Found:
+    """What was found in all blocks together."""
+    columns = Found(*zip(*parts, strict=True))
+    return Found(
+        *(sum(column) for column in columns[:5]),
+        all(columns.whole_weights),
+        np.sum(columns.counts, axis=0),
+        np.sum(columns.sums, axis=0),
+        np.min(columns.least, axis=0),
+        np.sum(columns.observed, axis=0),
+    )
+
+
+def check_found(found: Found, *, allow_all_missing: bool = False) -> None:
+    """Refuse tables that have nothing to cluster, or too large values."""
+    if not found.n_entries and not allow_all_missing:
+        raise ValueError(
+            f"All {found.n_rows} x {len(found.counts)} values are missing; there is nothing to "
+            "cluster. Check missing_values and how the table was read."
+        )
+    if not np.isfinite(found.sums).all():
+        raise ValueError(
+            f"The values of column {int(np.flatnonzero(~np.isfinite(found.sums))[0])} are too "
+            "large: their sum overflows. Rescale the data."
+        )
+
+
+def check_enough_rows(n_usable: int, n_rows: int, n_clusters: int) -> None:
+    if n_usable < n_clusters:
+        raise ValueError(
+            f"n_samples={n_usable} usable rows (with a weight and an observed value, of {n_rows}) "
+            f"should be >= n_clusters={n_clusters}. Ask for fewer clusters."
+        )
+
+
+def _refuse_infinite(X, row: int):
+    values = X[[row]]
+    values = values if isinstance(values, np.ndarray) else values.toarray()
+    column = int(np.flatnonzero(np.isinf(values[0]))[0])
+    raise ValueError(
+        f"Input X contains infinity: {values[0, column]} in row {row}, column {column}. "
+        "Mark values that are not known as NaN, and cap or remove the others."
+    )
