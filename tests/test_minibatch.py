@@ -47,6 +47,34 @@ def test_centres_are_the_exact_averages_of_all_batches(lam, reference):
         assert_array_equal(model.missing_weights_[l], (~seen).sum(axis=0))
 
 
+def test_a_penalty_per_feature():
+    lam = np.array([0.0, 0.4, 5.0, 1.0])
+    X = clusters(600)
+    model = MiniBatchMNARKMeans(3, lam=lam, reference=1.5, init=np.nan_to_num(X[:3]))
+    for part in np.array_split(X, 4):
+        model.partial_fit(part)
+    observed, missing = model.observed_weights_, model.missing_weights_
+    pull = lam * missing
+    sums = model.cluster_centers_ * (observed + pull) - pull * 1.5
+    assert_allclose(sums.sum(axis=0), np.nansum(X, axis=0), rtol=1e-10)
+    assert_array_equal(model.lam_, lam)
+    options = dict(batch_size=100, random_state=0, max_iter=20)
+    number = MiniBatchMNARKMeans(3, lam=0.3, **options).fit(X)
+    array = MiniBatchMNARKMeans(3, lam=np.full(4, 0.3), **options).fit(X)
+    assert_array_equal(array.cluster_centers_, number.cluster_centers_)
+
+
+def test_sums_far_from_zero_keep_their_digits():
+    X = clusters(1000)
+    near = MiniBatchMNARKMeans(3, lam=0.5, init=np.nan_to_num(X[:3]))
+    far = MiniBatchMNARKMeans(3, lam=0.5, init=np.nan_to_num(X[:3]) + 2.0**30, reference=2.0**30)
+    for part in np.array_split(np.round(X * 1024) / 1024, 5):
+        near.partial_fit(part)
+        far.partial_fit(part + 2.0**30)
+    assert_array_equal(far.labels_, near.labels_)
+    assert_allclose(far.cluster_centers_ - 2.0**30, near.cluster_centers_, atol=1e-6)
+
+
 def test_one_cluster_in_batches_is_the_fit_of_the_whole():
     X = clusters(1000)
     batches = MiniBatchMNARKMeans(1, lam=0.3, reference="min")
@@ -139,5 +167,9 @@ def test_mistakes():
         MiniBatchMNARKMeans(8, lam=1.0).partial_fit(X[:3])
     with pytest.raises(ValueError, match="lam must be"):
         MiniBatchMNARKMeans(2, lam=-1.0).fit(X)
+    with pytest.raises(ValueError, match=r"lam must be one number or one per feature"):
+        MiniBatchMNARKMeans(2, lam=[1.0, 2.0]).fit(X)
+    with pytest.raises(ValueError, match=r"'random', an array or a callable; got 'best'"):
+        MiniBatchMNARKMeans(2, init="best").fit(X)
     with pytest.warns(MissingDataWarning, match="1 row"):
         MiniBatchMNARKMeans(2, lam=1.0).fit(np.vstack([X, np.full((1, 4), np.nan)]))

@@ -2,6 +2,7 @@
 
 from ._data.validation import MissingDataWarning
 from ._estimators.kmeans import MNARKMeans
+from ._estimators.minibatch import MiniBatchMNARKMeans
 from ._selection import MNARKMeansCV, SelectionWarning
 
 __version__ = "0.1.0"
@@ -9,6 +10,7 @@ __version__ = "0.1.0"
 __all__ = [
     "MNARKMeans",
     "MNARKMeansCV",
+    "MiniBatchMNARKMeans",
     "MissingDataWarning",
     "SelectionWarning",
     "__version__",
