@@ -3,9 +3,7 @@
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import mnarkmeans
 
@@ -33,26 +31,6 @@ def test_importing_the_package_imports_nothing_optional():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not set(out.stdout.split()) & set(OPTIONAL)
-
-
-def test_whoever_waits_for_a_compilation_is_told_once(monkeypatch, capsys):
-    from mnarkmeans import _compiling
-
-    monkeypatch.setattr(_compiling, "PATIENCE", 0.0)
-    monkeypatch.delenv("MNARKMEANS_QUIET", raising=False)
-    watch = _compiling._Watch()
-    ours, foreign = (
-        SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__module__=m))})
-        for m in ("mnarkmeans._kernels", "elsewhere")
-    )
-    for event in (foreign, ours, ours):
-        watch.on_start(event)
-        watch.on_start(event)  # compilations nest
-        time.sleep(0.05)
-        watch.on_end(event)
-        watch.on_end(event)
-    assert capsys.readouterr().err.count("compiling for this machine") == 1
-    assert 0.1 <= watch.seconds < 10
 
 
 def test_the_map_of_the_code_shows_every_folder_and_module_and_no_other():

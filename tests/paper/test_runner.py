@@ -82,7 +82,7 @@ def test_an_interruption_keeps_what_is_done(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         _runner.compute(interrupted, tmp_path, 3, n_jobs=1)
     assert len(pd.read_csv(tmp_path / "results.csv")) == 3
-    assert not list(tmp_path.glob("*.part"))
+    assert not list(tmp_path.glob(".mnarkmeans-*"))
     _runner.compute(whole, tmp_path, 3, n_jobs=1)
     assert len(calls) == 6
 

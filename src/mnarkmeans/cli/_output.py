@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .._io import atomic
 from ._errors import UserError
 
 _MARK = ".mnarkmeans-"
@@ -84,13 +85,13 @@ def write_file(target: Path, write: Callable[[Path], None], *, force: bool = Fal
         hidden = target.absolute().parent / f"{_MARK}{os.getpid()}-{target.name}"
         try:
             write(hidden)
-            _flush(hidden)
+            atomic.flush(hidden)
             os.replace(hidden, target)
         except BaseException:
             hidden.unlink(missing_ok=True)
             _remove_folders(made)
             raise
-        _flush_folder(target.absolute().parent)
+        atomic.flush_folder(target.absolute().parent)
 
 
 @contextmanager
@@ -107,16 +108,16 @@ def folder(target: Path, names: list[str], *, force: bool = False) -> Iterator[P
             yield hidden
             for path in sorted(hidden.rglob("*")):
                 if path.is_file():
-                    _flush(path)
-            _flush_folder(hidden)
+                    atomic.flush(path)
+            atomic.flush_folder(hidden)
             if not absolute.exists() or not any(absolute.iterdir()):
                 os.replace(hidden, absolute)
             else:
                 for path in sorted(hidden.iterdir()):
                     os.replace(path, absolute / path.name)
                 hidden.rmdir()
-                _flush_folder(absolute)
-            _flush_folder(absolute.parent)
+                atomic.flush_folder(absolute)
+            atomic.flush_folder(absolute.parent)
         except BaseException:
             shutil.rmtree(hidden, ignore_errors=True)
             _remove_folders(made)
@@ -163,19 +164,3 @@ def _remove_folders(made: list[Path]) -> None:
             path.rmdir()
         except OSError:
             return
-
-
-def _flush(path: Path) -> None:
-    with open(path, "rb+") as stream:
-        os.fsync(stream.fileno())
-
-
-def _flush_folder(path: Path) -> None:
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except OSError:  # Windows cannot open a folder, and need not
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+from .._io import atomic
 from ._console import plain
 from ._output import told
 
@@ -47,9 +47,8 @@ class Parts:
         if self._folder is not None and self._target is not None:
             with told(self._target):
                 self._folder.mkdir(parents=True, exist_ok=True)
-                hidden = self._folder / f".{os.getpid()}.tmp"
-                hidden.write_text(json.dumps({"key": self._key, "part": part}), encoding="utf-8")
-                os.replace(hidden, self._path(name))
+                text = json.dumps({"key": self._key, "part": part})
+                atomic.write_text(self._path(name), text)
         return part
 
     def clear(self) -> None:

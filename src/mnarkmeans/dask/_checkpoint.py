@@ -6,14 +6,13 @@ and then moved there, so a fit that is killed at any time leaves the last whole 
 
 from __future__ import annotations
 
-import contextlib
 import os
-import uuid
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
+from .._io import atomic
 from .._solver.solvers import Starts
 
 KEPT = ("m", "lam", "paths", "n_iter", "twins", "settled")
@@ -22,23 +21,14 @@ FORMAT = 1
 
 def save(path: str | os.PathLike, starts: Starts, it: int, active, seen, problem: dict) -> None:
     """Write atomically. ``problem`` (name -> number or array) tells what is being fitted."""
-    path = Path(path)
     kept = {name: getattr(starts, name) for name in KEPT}
     kept["sizes"] = starts.stats.sizes
     kept["paths"] = starts.paths[:, :it]
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        with open(draft, "wb") as file:
-            np.savez(
-                file, format=FORMAT, iteration=it, active=active, seen=seen, **kept,
-                **{f"problem_{name}": value for name, value in problem.items()},
-            )  # fmt: skip
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            draft.unlink()
+    with atomic.replacing(path) as draft, open(draft, "wb") as file:
+        np.savez(
+            file, format=FORMAT, iteration=it, active=active, seen=seen, **kept,
+            **{f"problem_{name}": value for name, value in problem.items()},
+        )  # fmt: skip
 
 
 def load(path: str | os.PathLike, problem: dict) -> dict | None:

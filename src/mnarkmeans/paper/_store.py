@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Any
 
+from mnarkmeans._io import atomic
 from mnarkmeans._io.optional import require
 
 SECONDS_BETWEEN_SAVES = 2.0
@@ -46,6 +46,4 @@ def write_table(table: Any, path: Path) -> None:
 def write_text(text: str, path: Path) -> None:
     """Write whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    atomic.write_text(path, text)
