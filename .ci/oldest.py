@@ -1,4 +1,4 @@
-"""The lowest versions pyproject.toml names, as constraints for pip: ``numpy>=1.26`` is numpy==1.26."""
+"""The lowest versions pyproject.toml names, as constraints for pip: numpy>=1.26 is numpy==1.26."""
 
 import re
 import tomllib

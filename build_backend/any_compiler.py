@@ -22,8 +22,10 @@ from scikit_build_core.build import build_sdist, get_requires_for_build_sdist  #
 
 ZIG = "ziglang==0.15.2"
 OLDEST_GLIBC = (2, 28)  # what a library made by zig asks for: manylinux_2_28
-# cl has no vector extensions, and is not tried.
-COMPILERS = ("clang-cl", "clang") if sys.platform == "win32" else ("cc", "gcc", "clang")
+COMPILERS: tuple[str, ...] = ("cc", "gcc", "clang")
+if sys.platform == "win32":
+    # cl has no vector extensions; clang-cl needs what a developer's prompt of Visual Studio sets.
+    COMPILERS = ("clang-cl",) if os.environ.get("VSCMD_VER") else ()
 TRIAL = """
 #include <math.h>
 #include <stdlib.h>
@@ -54,8 +56,8 @@ def builds_a_library(name: str) -> bool:
         if name == "clang-cl":
             command = [name, "/LD", "/clang:-std=c++17", str(source)]
         else:
-            command = [name, "-shared", "-x", "c++", "-std=c++17", str(source), "-o", "trial.out"]
-            command += [] if sys.platform == "win32" else ["-fPIC", "-lm"]
+            command = [name, "-shared", "-x", "c++", "-std=c++17", "-fPIC", str(source)]
+            command += ["-lm", "-o", "trial.out"]
         try:
             ran = subprocess.run(command, cwd=folder, capture_output=True, timeout=120)
         except (OSError, subprocess.TimeoutExpired):
@@ -75,7 +77,8 @@ def check_tools() -> None:
     """One clear end where something is missing (without build isolation nothing is fetched)."""
     missing, packages = [], []
     if not compiler() and not zig():
-        missing.append(f"no working C++ compiler (tried {', '.join(COMPILERS)})")
+        tried = ", ".join(COMPILERS) or "none: this is no developer's prompt of Visual Studio"
+        missing.append(f"no working C++ compiler (tried {tried})")
         packages.append(ZIG)
     if not shutil.which("cmake") and not importlib.util.find_spec("cmake"):
         missing.append("no cmake")
