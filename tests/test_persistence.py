@@ -5,19 +5,24 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mnarkmeans import MNARKMeans
 from mnarkmeans._io.model_files import (
+    FORMAT_VERSION,
     ModelFileError,
     _document_sum,
     _sha256,
     load_model,
     save_model,
 )
+from mnarkmeans._io.plain_values import pack
 
+DATA = Path(__file__).parent / "data"
 X = np.array([[0.0, 1.0, np.nan], [0.2, np.nan, 5.0], [5.0, 6.0, 1.0], [5.1, 6.2, np.nan]])
 
 
@@ -68,12 +73,11 @@ def test_the_same_model_gives_the_same_bytes(folder, tmp_path_factory):
         (lambda f: cut(f / "model.npz"), "does not belong to its model.json"),
         (lambda f: swap(f / "model.json", '"lam_": 0.5', '"lam_": 0.7'), "was changed after"),
         (lambda f: (f / "model.json").write_text("[]"), "not a mnarkmeans model"),
-        (lambda f: (f / "model.json").write_text("[" * 100_000), "not a whole model file"),
+        (lambda f: (f / "model.json").write_text("[" * 100_000), "brackets within brackets"),
+        (lambda f: rewrite(f, extra={"deep": nested(900)}), "brackets within brackets"),
         (lambda f: rewrite(f, format_version=99, written_by="mnarkmeans 9"), "by mnarkmeans 9;"),
-        (lambda f: rewrite(f, format_version="x"), "no valid format version"),
+        (lambda f: rewrite(f, format_version="x"), "no valid format_version"),
         (lambda f: rewrite(f, params={"evil": 1}), "unknown parameter 'evil'"),
-        (lambda f: rewrite(f, feature_names=["a"]), "shape .* for 1 columns"),
-        (lambda f: rewrite(f, fitted={}), "lacks a part"),
     ],
 )
 def test_damage_is_told_in_a_sentence(folder, damage, message):
@@ -81,6 +85,152 @@ def test_damage_is_told_in_a_sentence(folder, damage, message):
     with pytest.raises(ModelFileError, match=message) as caught:
         load_model(folder)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"arrays": None}, "arrays must name a checksum, found None"),
+        ({"arrays": {"sha256": 3}}, "arrays must name"),
+        ({"estimator": "Robot"}, "estimator must be 'MNARKMeans', found 'Robot'"),
+        ({"feature_names": ["a"]}, "has 3 numbers for 1 columns"),
+        ({"feature_names": ["a", "b", "b"]}, "feature_names has 'b' more than once"),
+        ({"feature_names": ["a", "b", "\ud800"]}, "feature_names/2 holds half a character"),
+        ({"feature_names": "abc"}, "feature_names must be a list"),
+        ({"feature_names": []}, "feature_names must be a list"),
+        ({"fitted": {}}, "fitted lacks cluster_centers_"),
+        ({"fitted": None}, "fitted must be an object"),
+        ({"params": [1]}, "params must be an object"),
+        ({"extra": 3}, "extra must be an object"),
+        ({"extra": {"when": {"$date": "today"}}}, "extra/when has the unknown tag '\\$date'"),
+        ({"extra": {"x": {"$array": "nowhere"}}}, "extra/x has the tag .* unknown value 'nowhere'"),
+        ({"extra": {"x": {"$array": "a", "b": 1}}}, "extra/x has the unknown tag"),
+        ({"extra": {"x": {"$number": "1e999"}}}, "extra/x has the tag .* unknown value '1e999'"),
+        ({"extra": {"\udfff": 1}}, "extra holds half a character"),
+        (
+            {"params/n_clusters": 10**15},
+            "params/n_clusters must be a whole number that is not huge",
+        ),
+        ({"params/n_clusters": 3}, "n_clusters is 3, but cluster_centers_ has 2 rows"),
+        ({"params/n_init": "many"}, "params/n_init must be a whole number"),
+        ({"params/max_iter": 1.5}, "params/max_iter must be a whole number"),
+        ({"params/lam": [1]}, "params/lam must be a word, a number or an array"),
+        ({"params/lam": -1}, "params: lam must be"),
+        ({"params/reference": {"$number": "inf"}}, "params/reference must be a finite number"),
+        ({"params/init": "luck"}, "params: init must be"),
+        ({"params/missing_values": "n.d."}, "params: missing_values must be"),
+        *(
+            ({"fitted/lam_": value}, "lam_ must (be a finite number|not be negative), found")
+            for value in (-1, {"$number": "nan"}, {"$number": "inf"}, "much", None, True, [0.5])
+        ),
+        ({"fitted/inertia_": -1.0}, "inertia_ must not be negative"),
+        ({"fitted/n_iter_": 10**15}, "n_iter_ must be a whole number from 0 to"),
+        (
+            {"fitted/cluster_centers_": [[1, 2, 3]]},
+            "cluster_centers_ must be a 2-dimensional array",
+        ),
+    ],
+)
+def test_a_wrong_field_is_named_though_the_checksum_is_right(folder, change, field):
+    ((place, value),) = change.items()
+    if "/" in place:
+        part, name = place.split("/")
+        own = json.loads((folder / "model.json").read_text())[part]
+        place, value = part, own | {name: value}
+    rewrite(folder, **{place: value})
+    with pytest.raises(ModelFileError, match=field) as caught:
+        load_model(folder)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("fitted/cluster_centers_", np.zeros((0, 3)), r"cluster_centers_ has the shape \(0, 3\)"),
+        ("fitted/cluster_centers_", np.zeros((2, 0)), r"cluster_centers_ has the shape \(2, 0\)"),
+        ("fitted/cluster_centers_", np.full((2, 3), np.nan), "cluster_centers_ has entries that"),
+        ("fitted/cluster_centers_", np.zeros((2, 3), int), "cluster_centers_ must be a 2-dim"),
+        ("fitted/cluster_centers_", np.array([["x"]]), "cluster_centers_ holds <U1"),
+        ("fitted/reference_", np.zeros(2), "reference_ has 2 numbers for 3 columns"),
+        ("fitted/loss_path_", np.array([np.inf]), "loss_path_ has entries that"),
+        ("params/reference", np.zeros(4), "params/reference has 4 numbers for 3 columns"),
+    ],
+)
+def test_a_wrong_array_is_named(folder, name, value, message):
+    with np.load(folder / "model.npz") as archive:
+        arrays = dict(archive) | {name: value}
+    replace_arrays(folder, pack(arrays))
+    with pytest.raises(ModelFileError, match=message):
+        load_model(folder)
+
+
+def test_an_archive_that_promises_more_than_it_holds_takes_no_memory(folder):
+    """1e15 numbers in a header of 128 bytes, and a gigabyte of zeros in a compressed kilobyte."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (10**15, 3)}
+    )
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("fitted/cluster_centers_.npy", header.getvalue() + bytes(48))
+    replace_arrays(folder, packed.getvalue())
+    with pytest.raises(ModelFileError, match=r"cluster_centers_ says it has the shape \(1000000"):
+        load_model(folder)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("fitted/cluster_centers_.npy", bytes(10**7))
+    replace_arrays(folder, packed.getvalue())
+    with pytest.raises(ModelFileError, match="cluster_centers_ is compressed"):
+        load_model(folder)
+
+
+def test_a_penalty_per_feature_is_kept(tmp_path):
+    lam = np.array([0.0, 0.5, 2.0])
+    model = MNARKMeans(2, lam=lam, random_state=0).fit(X)
+    save_model(model, tmp_path)
+    saved = load_model(tmp_path).estimator
+    np.testing.assert_array_equal(saved.lam_, lam)
+    np.testing.assert_array_equal(saved.lam, lam)
+    np.testing.assert_array_equal(saved.transform(X), model.transform(X))
+    with np.load(tmp_path / "model.npz") as archive:
+        arrays = dict(archive)
+    for wrong, message in [
+        (np.zeros(2), "lam_ has 2 numbers for 3 columns"),
+        (np.array([0.0, -1.0, 0.0]), "lam_ must not be negative"),
+        (np.array([0.0, np.nan, 0.0]), "lam_ has entries that are not finite"),
+        (np.zeros((3, 1)), "lam_ must be a 1-dimensional array"),
+    ]:
+        replace_arrays(tmp_path, pack(arrays | {"fitted/lam_": wrong}))
+        with pytest.raises(ModelFileError, match=message):
+            load_model(tmp_path)
+
+
+def test_files_of_older_versions_are_read():
+    """tests/data/model-1 was written by the code of format version 1."""
+    saved = load_model(DATA / "model-1")
+    assert saved.info["format_version"] == 1
+    assert saved.feature_names == ["a", "b", "c"]
+    assert saved.estimator.lam_ == 0.5
+    np.testing.assert_array_equal(saved.estimator.reference_, [0.0, 0.1, 0.2])
+    assert saved.estimator.predict(X).tolist() == [0, 0, 1, 1]
+    np.testing.assert_array_equal(saved.extra["preparation"]["spread"], [1.0, 2.0, 4.0])
+
+
+def test_every_version_has_a_file_in_the_repository():
+    kept = {int(path.name.removeprefix("model-")) for path in DATA.glob("model-*")}
+    assert kept == set(range(1, FORMAT_VERSION + 1))
+    for version in kept:
+        assert load_model(DATA / f"model-{version}").info["format_version"] == version
+
+
+def nested(depth):
+    return [nested(depth - 1)] if depth else []
+
+
+def replace_arrays(folder, packed):
+    (folder / "model.npz").write_bytes(packed)
+    rewrite(folder, arrays={"file": "model.npz", "sha256": _sha256(packed)})
 
 
 def cut(path):
@@ -108,7 +258,7 @@ def test_loading_executes_nothing(folder, tmp_path_factory):
     assert b"open" in packed.getvalue()
     (folder / "model.npz").write_bytes(packed.getvalue())
     rewrite(folder, arrays={"file": "model.npz", "sha256": _sha256(packed.getvalue())})
-    with pytest.raises(ModelFileError, match="something else than numbers"):
+    with pytest.raises(ModelFileError, match="cluster_centers_ holds object instead of numbers"):
         load_model(folder)
     assert not target.exists()
     (folder / "model.json").write_bytes(pickle.dumps(Evil()))
@@ -121,6 +271,6 @@ def test_what_cannot_be_stored_is_refused(tmp_path):
     model = MNARKMeans(2, lam=1.0, init=lambda X, k, random_state: np.zeros((k, 3)))
     fitted = MNARKMeans(2, lam=1.0, random_state=0).fit(X)
     fitted.init = model.init
-    with pytest.raises(ModelFileError, match="params/init is a function"):
+    with pytest.raises(ModelFileError, match="params/init is a function, which a file cannot hold"):
         save_model(fitted, tmp_path)
     assert not list(tmp_path.iterdir())

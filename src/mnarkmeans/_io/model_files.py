@@ -6,18 +6,18 @@ A model is a folder with two files:
                  the caller, the SHA-256 of model.npz, and a SHA-256 of all of this
     model.npz    the arrays, without pickles
 
-Reading runs no code from the files: JSON and plain arrays go in, an estimator is built from them
-and every shape is checked. A checksum tells damage and careless edits; it does not tell who wrote
-the model.
+Reading runs no code from the files: JSON and plain arrays go in, every field is checked
+(`model_checks`) and an estimator is built from them. A checksum tells damage and careless edits; it
+does not tell who wrote the model.
+
+Versions: 2 has all results of the fit under "fitted", and lam_ may be an array; 1 had arrays of the
+fit in the archive only.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import math
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,14 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from . import atomic
+from .model_checks import FITTED, checked_model, checked_names
+from .plain_values import ARRAY, join, pack, split, unpack
 
 FORMAT = "mnarkmeans-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 JSON_NAME, ARRAYS_NAME = "model.json", "model.npz"
-FITTED_ARRAYS = ("cluster_centers_", "reference_", "loss_path_", "start_losses_")
-FITTED_NUMBERS = ("lam_", "inertia_", "n_iter_")
+ARRAYS_OF_VERSION_1 = ("cluster_centers_", "reference_", "loss_path_", "start_losses_")
 
 
 class ModelFileError(ValueError):
@@ -85,30 +87,29 @@ def save_model(
     True
     """
     folder = Path(folder)
-    arrays = {f"fitted/{name}": np.asarray(getattr(estimator, name)) for name in FITTED_ARRAYS}
-    params = {}
-    for name, value in estimator.get_params(deep=False).items():
-        params[name] = _split(value, f"params/{name}", arrays)
+    arrays: dict[str, np.ndarray] = {}
     names = feature_names or getattr(estimator, "feature_names_in_", None)
     if names is None:
-        names = [f"V{j + 1}" for j in range(arrays["fitted/cluster_centers_"].shape[1])]
-    document: dict[str, Any] = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "written_by": f"mnarkmeans {__version__}",
-        "estimator": "MNARKMeans",
-        "params": params,
-        "fitted": {name: _split(getattr(estimator, name), name, arrays) for name in FITTED_NUMBERS},
-        "feature_names": [str(name) for name in names],
-        "extra": _split(extra or {}, "extra", arrays),
-    }
-    packed = io.BytesIO()
-    np.savez(packed, **arrays)  # type: ignore[arg-type]
-    document["arrays"] = {"file": ARRAYS_NAME, "sha256": _sha256(packed.getvalue())}
+        names = [f"V{j + 1}" for j in range(estimator.cluster_centers_.shape[1])]
+    try:
+        document: dict[str, Any] = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "written_by": f"mnarkmeans {__version__}",
+            "estimator": "MNARKMeans",
+            "params": split(estimator.get_params(deep=False), "params", arrays),
+            "fitted": split({name: getattr(estimator, name) for name in FITTED}, "fitted", arrays),
+            "feature_names": [str(name) for name in names],
+            "extra": split(extra or {}, "extra", arrays),
+        }
+    except ValueError as error:
+        raise ModelFileError(str(error)) from error
+    packed = pack(arrays)
+    document["arrays"] = {"file": ARRAYS_NAME, "sha256": _sha256(packed)}
     document["sha256"] = _document_sum(document)
-    (folder / ARRAYS_NAME).write_bytes(packed.getvalue())
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
-    (folder / JSON_NAME).write_text(text + "\n", encoding="utf-8")
+    atomic.write_bytes(folder / ARRAYS_NAME, packed)
+    atomic.write_text(folder / JSON_NAME, text + "\n")
 
 
 def load_model(path: str | Path) -> SavedModel:
@@ -127,7 +128,7 @@ def load_model(path: str | Path) -> SavedModel:
     Raises
     ------
     ModelFileError
-        With one sentence on what is wrong with the file.
+        With one sentence on what is wrong with the file, and where.
 
     Examples
     --------
@@ -141,12 +142,24 @@ def load_model(path: str | Path) -> SavedModel:
     if not file.is_file():
         inside = f" (no {JSON_NAME} inside)" if path.is_dir() else ""
         raise ModelFileError(f"there is no model at {path}{inside}")
-    document = _read_document(file)
-    arrays = _read_arrays(file.parent / ARRAYS_NAME, document)
     try:
-        return _assemble(document, arrays)
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ModelFileError(f"{file} lacks a part of the model ({error}); fit it again") from error
+        document = _read_document(file)
+        arrays = _read_arrays(file, document)
+        document = _as_written_today(document)
+        names = checked_names(join(document.get("feature_names"), "feature_names", arrays))
+        params = join(document.get("params"), "params", arrays)
+        fitted = join(document.get("fitted"), "fitted", arrays)
+        estimator = checked_model(document.get("estimator"), params, fitted, len(names))
+        extra = join(document.get("extra"), "extra", arrays)
+        if not isinstance(extra, dict):
+            raise ValueError(f"extra must be an object, found {extra!r:.40}")
+    except ModelFileError:
+        raise
+    except RecursionError:
+        raise ModelFileError(f"{file} has brackets within brackets without end") from None
+    except ValueError as error:
+        raise ModelFileError(f"{file}: {error}; fit the model again") from error
+    return SavedModel(estimator, names, extra, document)
 
 
 def _read_document(file: Path) -> dict[str, Any]:
@@ -154,15 +167,15 @@ def _read_document(file: Path) -> dict[str, Any]:
         document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ModelFileError(f"{file} may not be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ModelFileError(
             f"{file} is not a whole model file (cut short or damaged); copy it or fit it again"
         ) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f"{file} is not a mnarkmeans model")
     version = document.get("format_version")
-    if not isinstance(version, int) or version < 1:
-        raise ModelFileError(f"{file} has no valid format version (found {version!r})")
+    if type(version) is not int or version < 1:
+        raise ModelFileError(f"{file} has no valid format_version (found {version!r:.40})")
     if version > FORMAT_VERSION:
         writer = str(document.get("written_by", "a newer mnarkmeans"))[:60]
         raise ModelFileError(
@@ -175,79 +188,31 @@ def _read_document(file: Path) -> dict[str, Any]:
 
 
 def _read_arrays(file: Path, document: dict[str, Any]) -> dict[str, np.ndarray]:
+    told = document.get("arrays")
+    if not isinstance(told, dict) or not isinstance(told.get("sha256"), str):
+        raise ModelFileError(f"{file}: arrays must name a checksum, found {told!r:.40}; fit again")
+    file = file.parent / ARRAYS_NAME
     if not file.is_file():
         raise ModelFileError(f"{file}, the other half of the model, is not there; copy it as well")
     content = file.read_bytes()
-    if _sha256(content) != document["arrays"]["sha256"]:
+    if _sha256(content) != told["sha256"]:
         raise ModelFileError(
             f"{file} does not belong to its {JSON_NAME} (cut short, damaged or of another model); "
             "copy both again or fit the model again"
         )
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise ModelFileError(f"{file} holds something else than numbers; fit it again") from error
+        return unpack(content)
+    except ValueError as error:
+        raise ModelFileError(f"{file}: {error}; fit the model again") from error
 
 
-def _assemble(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedModel:
-    from .._estimators.kmeans import MNARKMeans
-
-    params = {k: _join(v, arrays) for k, v in document["params"].items()}
-    known = MNARKMeans().get_params(deep=False)
-    unknown = sorted(set(params) - set(known))
-    if unknown:
-        raise ModelFileError(f"the model has an unknown parameter {unknown[0]!r}; fit it again")
-    estimator = MNARKMeans(**params)
-    for name in FITTED_ARRAYS:
-        setattr(estimator, name, arrays[f"fitted/{name}"])
-    for name in FITTED_NUMBERS:
-        setattr(estimator, name, _join(document["fitted"][name], arrays))
-    names = [str(name) for name in document["feature_names"]]
-    centers, reference = estimator.cluster_centers_, estimator.reference_
-    p = len(names)
-    if centers.ndim != 2 or centers.shape[1] != p or np.shape(reference) not in ((), (p,)):
-        raise ModelFileError(
-            f"the model's centres have shape {centers.shape} for {p} columns; fit it again"
-        )
-    if not (np.isfinite(centers).all() and np.isfinite(reference).all()):
-        raise ModelFileError("the model's centres are not all finite numbers; fit it again")
-    estimator.n_features_in_ = p
-    return SavedModel(estimator, names, _join(document["extra"], arrays), document)
-
-
-def _split(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
-    """The JSON part of a value; arrays move to `arrays` under their path."""
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind not in "fiub":
-            value = [str(v) for v in value.ravel()]
-        else:
-            arrays[name] = value
-            return {"$array": name}
-    if isinstance(value, dict):
-        return {str(k): _split(v, f"{name}/{k}", arrays) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_split(v, f"{name}/{i}", arrays) for i, v in enumerate(value)]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"$number": repr(value)}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise ModelFileError(f"{name} is a {type(value).__name__}, which a model file cannot hold")
-
-
-def _join(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """The inverse of `_split`."""
-    if isinstance(value, dict):
-        if set(value) == {"$array"}:
-            return arrays[value["$array"]]
-        if set(value) == {"$number"}:
-            return float(value["$number"])
-        return {k: _join(v, arrays) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_join(v, arrays) for v in value]
-    return value
+def _as_written_today(document: dict[str, Any]) -> dict[str, Any]:
+    """Older versions in the form of this one."""
+    fitted = document.get("fitted")
+    if document["format_version"] == 1 and isinstance(fitted, dict):
+        arrays = {name: {ARRAY: f"fitted/{name}"} for name in ARRAYS_OF_VERSION_1}
+        return document | {"fitted": fitted | arrays}
+    return document
 
 
 def _sha256(content: bytes) -> str:
@@ -256,4 +221,6 @@ def _sha256(content: bytes) -> str:
 
 def _document_sum(document: dict[str, Any]) -> str:
     rest = {k: v for k, v in document.items() if k != "sha256"}
-    return _sha256(json.dumps(rest, sort_keys=True, ensure_ascii=False).encode())
+    # Half a character is told by its place later on; here it only needs a sum.
+    text = json.dumps(rest, sort_keys=True, ensure_ascii=False)
+    return _sha256(text.encode(errors="surrogatepass"))
