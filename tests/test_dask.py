@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import re
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
@@ -43,9 +44,9 @@ def start_of(X):
 
 
 def assert_same_fit(lazy, memory):
-    assert_allclose(lazy.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-10)
-    assert_allclose(lazy.loss_path_, memory.loss_path_, rtol=1e-10)
-    assert lazy.inertia_ == pytest.approx(memory.inertia_, rel=1e-10)
+    assert_allclose(lazy.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-12)
+    assert_allclose(lazy.loss_path_, memory.loss_path_, rtol=1e-12)
+    assert lazy.inertia_ == pytest.approx(memory.inertia_, rel=1e-12)
     assert lazy.n_iter_ == memory.n_iter_
     assert_array_equal(np.asarray(lazy.labels_), memory.labels_)
 
@@ -150,7 +151,7 @@ def test_weights(X, kind):
     data = pd.DataFrame(X, columns=list("abcde")) if kind == "series" else X
     memory = in_memory(data, start, sample_weight=weights)
     assert_same_fit(lazy, memory)
-    assert lazy.score(table, sample_weight=given) == pytest.approx(-memory.inertia_, rel=1e-10)
+    assert lazy.score(table, sample_weight=given) == pytest.approx(-memory.inertia_, rel=1e-12)
 
 
 def test_empty_clusters_are_filled_by_the_same_rows(X):
@@ -235,7 +236,7 @@ def test_results_are_lazy_and_equal(X, fitted, kind):
         assert_allclose(np.asarray(found.compute()), np.asarray(getattr(memory, method)(X)))
     if kind == "array":
         assert lazy.transform(table).chunks == ((170, 170, 170, len(X) - 510), (K,))
-    assert lazy.score(table) == pytest.approx(memory.score(X), rel=1e-10)
+    assert lazy.score(table) == pytest.approx(memory.score(X), rel=1e-12)
 
 
 def test_tables_in_memory_are_predicted_too(X, fitted):
@@ -261,7 +262,7 @@ def blocks(*parts):
 def test_a_bad_block_is_named():
     good, bad = np.ones((4, 3)), np.ones((4, 3))
     bad[2, 1] = np.inf
-    with pytest.raises(ValueError, match=r"Block 2 of 3 .* infinity: inf in its row 2, column 1"):
+    with pytest.raises(ValueError, match=r"Block 2 of 3 .* infinity: inf in row 2, column 1"):
         MNARKMeans(2, lam=1.0).fit(blocks(good, good, bad))
     with pytest.raises(ValueError, match=r"Block 1 of 2 .*expected 3 features .* got 2"):
         MNARKMeans(2, lam=1.0).fit(blocks(good, np.ones((4, 2))))
@@ -272,8 +273,8 @@ def test_a_bad_block_is_named():
 @pytest.mark.parametrize(
     ("options", "X", "message"),
     [
-        ({}, np.ones((9, 2)), "must be a Dask array or a Dask dataframe.*got ndarray"),
-        ({"init": "best"}, None, "init must be 'k-means||'"),
+        ({}, np.ones(9), "Expected 2D array, got 1D array"),
+        ({"init": "best"}, None, "'k-means||', 'k-means++', 'random' or an array; got 'best'"),
         ({"persist": "yes"}, None, "persist must be"),
         ({"resume": True}, None, "needs checkpoint"),
         ({"n_clusters": 50}, None, "Ask for fewer clusters"),
@@ -282,7 +283,7 @@ def test_a_bad_block_is_named():
 )
 def test_mistakes_are_named(options, X, message):
     table = da.ones((10, 2), chunks=5) if X is None else X
-    with pytest.raises((TypeError, ValueError), match=message.replace("||", r"\|\|")):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
         MNARKMeans(**{"n_clusters": 2, "lam": 1.0, **options}).fit(table)
 
 
@@ -320,7 +321,7 @@ def test_a_fit_goes_on_from_its_checkpoint(X, tmp_path):
     assert_same_fit(rest, _with_computed_labels(whole))
     again = MNARKMeans(K, **options, checkpoint=path, resume=True, callback=seen.append)
     n_calls = len(seen)
-    assert again.fit(table).inertia_ == pytest.approx(whole.inertia_, rel=1e-10)
+    assert again.fit(table).inertia_ == pytest.approx(whole.inertia_, rel=1e-12)
     assert len(seen) == n_calls  # it was complete: nothing is run again
     assert [file.name for file in tmp_path.iterdir()] == ["fit.npz"]
 

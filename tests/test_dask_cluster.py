@@ -73,15 +73,15 @@ def options(start, **more):
 def test_two_workers_give_the_result_of_memory(client, expected):
     X, start, memory = expected
     lazy = MNARKMeans(K, **options(start)).fit(da.from_array(X, chunks=(700, 8)))
-    assert_allclose(lazy.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-10)
-    assert lazy.inertia_ == pytest.approx(memory.inertia_, rel=1e-10)
+    assert_allclose(lazy.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-12)
+    assert lazy.inertia_ == pytest.approx(memory.inertia_, rel=1e-12)
     assert (lazy.labels_.compute() == memory.labels_).all()
 
 
 def test_a_bad_block_is_named_from_the_worker(client, expected):
     X = expected[0].copy()
     X[1500, 3] = np.inf
-    with pytest.raises(ValueError, match=r"Block 2 of 6 .* infinity: inf in its row 100, column 3"):
+    with pytest.raises(ValueError, match=r"Block 2 of 6 .* infinity: inf in row 100, column 3"):
         MNARKMeans(K, lam=0.5).fit(da.from_array(X, chunks=(700, 8)))
 
 
@@ -112,7 +112,7 @@ def test_a_killed_worker_does_not_lose_the_fit(client, expected):
 
     lazy = MNARKMeans(K, **options(start, callback=kill)).fit(da.from_array(X, chunks=(700, 8)))
     assert lazy.n_iter_ == memory.n_iter_ > 4
-    assert_allclose(lazy.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-10)
+    assert_allclose(lazy.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-12)
     client.wait_for_workers(2, timeout=30)
 
 
@@ -209,7 +209,7 @@ def test_a_fit_within_a_task_does_not_wait_for_its_own_thread(client, expected):
         return MNARKMeans(K, **options(start)).fit(da.from_array(X, chunks=(700, 8)))
 
     found = client.submit(fit, pure=False).result(timeout=60)
-    assert_allclose(found.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-10)
+    assert_allclose(found.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-12)
 
 
 # --- the end of a cluster ---------------------------------------------------------------------
@@ -253,7 +253,7 @@ def test_a_lost_scheduler_is_answered_and_the_checkpoint_goes_on(expected, tmp_p
     rest = MNARKMeans(K, **options(start, checkpoint=path, resume=True, callback=seen.append))
     rest.fit(da.from_array(X, chunks=(2000, 8)))  # on threads
     assert seen[0].number == 5
-    assert_allclose(rest.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-10)
+    assert_allclose(rest.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-12)
 
 
 SCHEDULER = """
@@ -294,7 +294,7 @@ def test_a_fit_killed_outright_goes_on_from_its_checkpoint(expected, tmp_path):
     rest.fit(da.from_array(X, chunks=(700, 8)))
     assert seen[0].number == 7
     assert rest.n_iter_ == memory.n_iter_
-    assert_allclose(rest.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-10)
+    assert_allclose(rest.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-12)
 
 
 def _wait_until(condition, seconds=20.0):

@@ -130,6 +130,10 @@ struct Kernels {  // what every instruction set offers
     // Moves the costliest rows into the empty clusters of one start. INOUT labels (n,), stats.
     int32_t (*rescue)(const Table&, const Centers&, int32_t whole_weights, Label* labels,
                       const Stats&, Bounds, Control&);
+    // Which of the rows with these costs and weights (n,) fill the empty clusters: taken (k,), or -1.
+    // INOUT costs, members (k,).
+    void (*choose_rescued)(double* costs, const double* weights, const Label* labels, Index n, Index k,
+                           Index* members, Index* taken);
     // After a pass: new centres and losses (A,); doubtful ones are to be taken by direct differences.
     void (*update)(const Starts&, Index p, const Index* active, Index n_active, double* losses,
                    uint8_t* doubtful);

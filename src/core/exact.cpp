@@ -12,7 +12,7 @@ namespace mnar { namespace LEVEL {
 
 extern const Kernels kernels = {
     NAME(LEVEL), first_pass, content_keys, fill_rows, impute, run_pass, assign_plain, assign, add_rows,
-    loss_of, last_look, distances, rescue, update, decide, lloyd, hartigan, seed,
+    loss_of, last_look, distances, rescue, choose_rescued, update, decide, lloyd, hartigan, seed,
 };
 
 }}  // namespace mnar::LEVEL

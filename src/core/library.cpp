@@ -192,6 +192,10 @@ EXPORT int32_t mnarkmeans_rescue(const Table* table, const Centers* centers, int
                                  Control* control) {
     return kernels->rescue(*table, *centers, whole_weights, labels, *stats, *bounds, *control);
 }
+EXPORT void mnarkmeans_choose_rescued(double* costs, const double* weights, const Label* labels, Index n,
+                                      Index k, Index* members, Index* taken) {
+    kernels->choose_rescued(costs, weights, labels, n, k, members, taken);
+}
 EXPORT void mnarkmeans_update(const Starts* starts, Index p, const Index* active, Index n_active,
                               double* losses, uint8_t* doubtful) {
     kernels->update(*starts, p, active, n_active, losses, doubtful);

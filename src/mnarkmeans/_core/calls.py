@@ -218,6 +218,22 @@ def rescue(table: Table, starts: Starts, r: int, known: Known | None, threads: i
     )  # fmt: skip
 
 
+def choose_rescued(costs: np.ndarray, labels: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Which of some rows fill the empty clusters: their places (k,), or -1.
+
+    ``members`` (k,): rows of each cluster in all. Earlier rows win over later ones of equal cost.
+    """
+    n, k = len(costs), len(members)
+    check_labels(labels, n, k)
+    costs, members = np.array(costs, np.float64), np.array(members, np.int64)
+    taken, weights = np.empty(k, np.int64), np.ones(n)
+    library.mnarkmeans_choose_rescued(
+        costs.ctypes.data, weights.ctypes.data, labels.ctypes.data, n, k, members.ctypes.data,
+        taken.ctypes.data,
+    )  # fmt: skip
+    return taken
+
+
 def update(starts: Starts, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """New centres of the active starts; their losses, and which of these lost too many digits."""
     losses, doubtful = np.empty(len(active)), np.empty(len(active), np.bool_)

@@ -66,13 +66,14 @@ FUNCTIONS: dict[str, list] = {
     "last_look": [P, P, P, P, P, P, P],
     "distances": [P, P, I32, I32, P, P],
     "rescue": [P, P, I32, P, P, P, P],
+    "choose_rescued": [P, P, P, I64, I64, P, P],
     "update": [P, I64, P, I64, P, P],
     "decide": [P, I64, I64, P, P, F64, P, I64, P],
     "lloyd": [P, P, P],
     "hartigan": [P, P, P, I64, P],
     "seed": [P, P, P, I64, I64, I64, P, P, P],
 }
-RETURNS = {"update": None, "decide": I64}
+RETURNS = {"choose_rescued": None, "update": None, "decide": I64}
 
 _unpacked = ExitStack()  # keeps a library that came out of a zip file until the process ends
 

@@ -178,19 +178,17 @@ def observe(
     center = check_reference(reference, X.shape[1], found.least)
     if warn:
         warn_unseen(found, names)
-    return Observed(
-        X, missing, weights, found.means(center), center, found.counts, found.has_gaps
-    )
+    return Observed(X, missing, weights, found.means(center), center, found.counts, found.has_gaps)
 
 
-def warn_unseen(found: Found, names) -> None:
+def warn_unseen(found: Found, names, stacklevel: int = 5) -> None:
     """Rows and features without a single observed value are reported to the caller of ``fit``."""
     if found.n_unseen:
         warnings.warn(
             f"{found.n_unseen} row(s) have no observed value. They take no part in the centres; "
             "their label is that of the centre nearest to the reference.",
             MissingDataWarning,
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
     features = np.flatnonzero(found.counts == 0)
     if len(features):
@@ -200,7 +198,7 @@ def warn_unseen(found: Found, names) -> None:
             f"{len(features)} feature(s) have no observed value ({shown}{more}). "
             "Their centres are the reference.",
             MissingDataWarning,
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
 
 

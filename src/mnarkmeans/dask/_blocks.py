@@ -1,4 +1,4 @@
-"""From Dask collections to lists of lazy blocks, one per run of rows.
+"""From Dask collections, and tables in memory, to lists of lazy blocks, one per run of rows.
 
 A block is a ``Delayed`` of a dense array, a SciPy sparse matrix or a pandas frame. Sizes need not
 be known: the first pass counts the rows.
@@ -6,17 +6,18 @@ be known: the first pass counts the rows.
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .._io.optional import require
+from .._solver.threads import slices
+from ._pieces import read_rows
 
-WANTED = (
-    "a Dask array or a Dask dataframe. For data in memory use mnarkmeans.MNARKMeans, or wrap them "
-    "with dask.array.from_array or dask.dataframe.from_pandas"
-)
+BYTES_OF_BLOCK = 1 << 24  # of a table in memory; not by the number of workers: the cut shows in the
+# last digits
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class LazyTable:
     n_features: int
     lengths: list[int] | None  # rows of each block, if known
     n_bytes: float  # of the blocks, nan if not known
+    dtype: Any  # of what is computed from the rows: float32 if that is what they are
 
 
 def is_array(X: Any) -> bool:
@@ -41,13 +43,27 @@ def _is_dask(X: Any) -> bool:
     return hasattr(X, "__dask_graph__") or hasattr(X, "dask")
 
 
+def is_lazy(X: Any) -> bool:
+    return is_array(X) or is_frame(X)
+
+
 def lazy_table(X: Any) -> LazyTable:
-    """The blocks of X; columns that were cut apart are put together first."""
-    if is_array(X):
-        return _from_array(X)
-    if is_frame(X):
-        return _from_frame(X)
-    raise TypeError(f"X must be {WANTED}; got {type(X).__name__}.")
+    """The blocks of a Dask collection; columns that were cut apart are put together first."""
+    return _from_array(X) if is_array(X) else _from_frame(X)
+
+
+def held_table(values: Any) -> LazyTable:
+    """The blocks of an array or CSR matrix in memory."""
+    delayed = require("dask", "dask").delayed
+    n, p = values.shape
+    n_bytes = (values if isinstance(values, np.ndarray) else values.data).nbytes
+    cuts = slices(n, max(1, BYTES_OF_BLOCK * n // max(n_bytes, 1)))
+    blocks = [
+        delayed(values[start:stop], name=f"mnarkmeans-{uuid.uuid4().hex}", traverse=False)
+        for start, stop in cuts
+    ]
+    lengths = [stop - start for start, stop in cuts]
+    return LazyTable(blocks, p, lengths, float(n_bytes), values.dtype)
 
 
 def whole_rows(X):
@@ -67,11 +83,16 @@ def _from_array(X) -> LazyTable:
         int(X.shape[1]),
         [int(size) for size in X.chunks[0]] if known else None,
         float(X.nbytes) if known else np.nan,
+        np.dtype(np.float32 if X.dtype == np.float32 else np.float64),
     )
 
 
 def _from_frame(X) -> LazyTable:
-    return LazyTable(list(X.to_delayed()), len(X.columns), None, np.nan)
+    try:
+        dtype = read_rows(X._meta_nonempty, len(X.columns)).dtype
+    except (TypeError, ValueError):  # the first block will say what is wrong
+        dtype = np.dtype(np.float64)
+    return LazyTable(list(X.to_delayed()), len(X.columns), None, np.nan, dtype)
 
 
 def lazy_weights(sample_weight: Any, table: LazyTable, count_rows) -> list:

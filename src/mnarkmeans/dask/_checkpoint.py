@@ -12,21 +12,21 @@ from pathlib import Path
 
 import numpy as np
 
+from .._core import Starts
 from .._io import atomic
-from .._solver.solvers import Starts
 
-KEPT = ("m", "lam", "paths", "n_iter", "twins", "settled")
-FORMAT = 1
+KEPT = ("mu", "lam", "n_iter", "twins", "settled", "seen")
+FORMAT = 2  # 1: centres were measured from a shift, and lam was a number
 
 
-def save(path: str | os.PathLike, starts: Starts, it: int, active, seen, problem: dict) -> None:
+def save(path: str | os.PathLike, starts: Starts, it: int, active, problem: dict) -> None:
     """Write atomically. ``problem`` (name -> number or array) tells what is being fitted."""
     kept = {name: getattr(starts, name) for name in KEPT}
     kept["sizes"] = starts.stats.sizes
     kept["paths"] = starts.paths[:, :it]
     with atomic.replacing(path) as draft, open(draft, "wb") as file:
         np.savez(
-            file, format=FORMAT, iteration=it, active=active, seen=seen, **kept,
+            file, format=FORMAT, iteration=it, active=active, **kept,
             **{f"problem_{name}": value for name, value in problem.items()},
         )  # fmt: skip
 
@@ -56,15 +56,16 @@ def load(path: str | os.PathLike, problem: dict) -> dict | None:
     return found
 
 
-def restore(starts: Starts, found: dict) -> tuple[int, np.ndarray, np.ndarray]:
-    """INOUT starts: as they stood. Returns the iterations done, the active starts, ``seen``."""
+def restore(starts: Starts, found: dict) -> tuple[int, np.ndarray]:
+    """INOUT starts: as they stood. Returns the iterations done and the active starts."""
     it = int(found["iteration"])
+    if it > starts.max_iter:  # more than are asked for now: they are what there is
+        starts.max_iter, starts.paths = it, np.zeros((len(starts.mu), it))
     for name in KEPT:
-        if name != "paths":
-            getattr(starts, name)[:] = found[name]
+        getattr(starts, name)[:] = found[name]
     starts.paths[:, :it] = found["paths"]
     starts.stats.sizes[:] = found["sizes"]
-    return it, found["active"], found["seen"]
+    return it, found["active"]
 
 
 def _agree(kept, value) -> bool:

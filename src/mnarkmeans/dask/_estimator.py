@@ -6,16 +6,17 @@ L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + lam sum_{j missing} (m
 from __future__ import annotations
 
 import math
-import warnings
+import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from .._core import Starts
+from .._data.first_pass import check_enough_rows, check_found
 from .._data.validation import (
-    _warn_unseen,
     check_choice,
     check_count,
     check_init_centers,
@@ -23,17 +24,18 @@ from .._data.validation import (
     check_missing_values,
     check_number,
     check_reference,
+    read_table,
+    warn_unseen,
 )
 from .._estimators.base import CentersModel
 from .._io.optional import require
-from .._penalty.choice import likelihood_choice
-from .._solver.solvers import Batch, Starts
+from .._solver.results import StartResults
 from . import _lazy as lazy
-from ._blocks import is_array, is_frame, lazy_table, lazy_weights
+from ._blocks import LazyTable, held_table, is_frame, is_lazy, lazy_table, lazy_weights
 from ._lloyd import Checkpoint, Iteration, run
-from ._passes import assess, merge_assessed
-from ._run import ClusterLostError, Pieces, compute, gather_pieces
-from ._starts import STARTS, sample_observed
+from ._passes import Fitted, assess, merge_assessed
+from ._run import ClusterLostError, Pieces, compute, count_rows, gather_pieces
+from ._starts import STARTS, Problem
 
 
 class MNARKMeans(CentersModel):
@@ -50,8 +52,9 @@ class MNARKMeans(CentersModel):
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    lam : float or "auto", default="auto"
-        Penalty of the gaps. "auto" estimates it in memory, from a sample of at most 50,000 rows.
+    lam : float, array of shape (n_features,) or "auto", default="auto"
+        Penalty of the gaps, for all features or for each. "auto" estimates it in memory, from a
+        sample of at most 50,000 rows.
     reference : float, array of shape (n_features,) or "min", default=0.0
         The point near which values are likely to be missing; "min" takes the least observed value
         of each feature, over all blocks.
@@ -87,8 +90,8 @@ default="k-means||"
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-    labels_ : dask.array of shape (n_samples,)
-        Lazy; computed from X when asked for.
+    labels_ : dask.array (or ndarray) of shape (n_samples,)
+        Lazy, computed from X when asked for; an array if X was in memory.
     inertia_ : float
         The penalised loss, by direct differences.
     cluster_sizes_ : ndarray of shape (n_clusters,)
@@ -152,6 +155,7 @@ feature_names_in_
         ----------
         X : dask.array or dask.dataframe of shape (n_samples, n_features)
             Dense blocks with gaps, SciPy sparse blocks, or frames. Sizes of blocks may be unknown.
+            Tables in memory (arrays, frames, sparse matrices) are cut into blocks.
         y : ignored
         sample_weight : array, dask.array or dask series of shape (n_samples,), default=None
 
@@ -161,28 +165,20 @@ feature_names_in_
         """
         require("dask", "dask")
         self._check_parameters()
-        table = lazy_table(X)
-        _check_feature_names(self, X._meta if is_frame(X) else None, reset=True)
-        self.n_features_in_ = table.n_features
-        pieces = self._first_look(table, sample_weight)
+        table = self._open(X)
+        pieces = self._gather(table, sample_weight)
         try:
-            starts = self._starts(pieces)
-            batch = run(
-                pieces,
-                starts,
-                missing=self._missing(pieces),
-                tol=float(self.tol),
-                checkpoint=self._checkpoint(pieces),
-                callback=self._report,
+            problem = self._judge(pieces)
+            starts = self._begin(problem)
+            results = run(
+                pieces, starts, checkpoint=self._checkpoint(problem), callback=self._report
             )
-            self._keep(X, pieces, batch, starts.lam)
+            self._keep(pieces, results, starts.lam)
         finally:
             pieces.release()
+        self.labels_ = self._labels(X, table, np.diff(pieces.firsts).tolist())
+        self._warn_if_few(self.cluster_sizes_, stacklevel=2)
         return self
-
-    def fit_predict(self, X, y=None, sample_weight=None):
-        """Fit and return the lazy ``labels_``."""
-        return self.fit(X, y, sample_weight=sample_weight).labels_
 
     def predict(self, X):
         """Index of the closest centre for each row; lazy, cut as X is, if X is a Dask collection.
@@ -193,7 +189,7 @@ feature_names_in_
         """
         if not self._is_lazy(X):
             return super().predict(X)
-        return lazy.lazy_rows(X, lazy.labels_of, self._centers(X), None, np.int32)
+        return lazy.lazy_rows(self._checked(X), lazy.labels_of, lazy.Model.of(self), None, np.int32)
 
     def transform(self, X):
         """Square root of the penalised distance of each row to every centre; lazy as ``predict``.
@@ -204,9 +200,8 @@ feature_names_in_
         """
         if not self._is_lazy(X):
             return super().transform(X)
-        model = self._centers(X)
-        k, dtype = len(model.centers), model.centers.dtype
-        return lazy.lazy_rows(X, lazy.distances_of, model, k, dtype)
+        k = len(self.cluster_centers_)
+        return lazy.lazy_rows(self._checked(X), lazy.distances_of, lazy.Model.of(self), k)
 
     def impute(self, X):
         """Fill the gaps of each row from its centre; lazy as ``predict``.
@@ -217,17 +212,18 @@ feature_names_in_
         """
         if not self._is_lazy(X):
             return super().impute(X)
-        return lazy.lazy_filled(X, self._centers(X))
+        self._checked(X)
+        return lazy.lazy_filled(X, lazy.Model.of(self))
 
     def score(self, X, y=None, sample_weight=None):
         """Minus the penalised loss of X at the fitted centres, computed now."""
         if not self._is_lazy(X):
             return super().score(X, y, sample_weight)
-        delayed = require("dask", "dask").delayed
-        table, model = lazy_table(X), self._centers(X)
-        weights = lazy_weights(sample_weight, table, lambda: _lengths(table))
+        delayed, table = require("dask", "dask").delayed, self._checked(X)
+        weights = lazy_weights(sample_weight, table, lambda: count_rows(table))
+        model = delayed(lazy.Model.of(self), traverse=False)
         parts = [
-            delayed(lazy.loss_of)(block, weight, delayed(model, traverse=False))
+            delayed(lazy.loss_of)(block, weight, model)
             for block, weight in zip(table.blocks, weights, strict=True)
         ]
         return -math.fsum(compute(*parts))
@@ -243,7 +239,7 @@ feature_names_in_
         check_count("checkpoint_every", self.checkpoint_every)
         check_missing_values(self.missing_values)
         if isinstance(self.init, str):
-            check_choice("init", self.init, tuple(STARTS), "or an array")
+            check_choice("init", self.init, tuple(STARTS), " or an array")
         elif callable(self.init):
             raise TypeError("init must be a name or an array here; a callable would need all rows.")
         if self.persist not in (True, False, "auto"):
@@ -251,88 +247,62 @@ feature_names_in_
         if self.resume and self.checkpoint is None:
             raise ValueError("resume=True needs checkpoint=PATH, the file to go on from.")
 
-    def _first_look(self, table, sample_weight) -> Pieces:
-        """Read and judge all blocks; the shift, the reference and the means are known after."""
+    def _open(self, X: Any) -> LazyTable:
+        """The blocks of X; names and number of its features are remembered."""
+        if not is_lazy(X):
+            return held_table(read_table(self, X, reset=True))
+        table = lazy_table(X)
+        _check_feature_names(self, X._meta if is_frame(X) else None, reset=True)
+        self.n_features_in_ = table.n_features
+        return table
+
+    def _gather(self, table: LazyTable, sample_weight) -> Pieces:
         try:
-            pieces = gather_pieces(table, sample_weight, self.missing_values, self.persist)
+            return gather_pieces(table, sample_weight, self.missing_values, self.persist)
         except ClusterLostError as error:
             raise ClusterLostError(
                 f"While the blocks were read {error}. Connect to a running cluster and fit again."
             ) from error
-        found, p = pieces.found, table.n_features
-        if not found.counts.any() and found.n_unseen == found.n_rows:
-            raise ValueError(
-                f"All {found.n_rows} x {p} values are missing; there is nothing to cluster. "
-                "Check missing_values and how the table was read."
-            )
-        if not np.isfinite(found.sums).all():
-            column = int(np.flatnonzero(~np.isfinite(found.sums))[0])
-            raise ValueError(
-                f"The values of column {column} are too large: their sum overflows. "
-                "Rescale the data."
-            )
-        if found.n_usable < self.n_clusters:
-            raise ValueError(
-                f"n_samples={found.n_usable} usable rows (with a weight and an observed value, of "
-                f"{found.n_rows}) should be >= n_clusters={self.n_clusters}. Ask for fewer "
-                "clusters."
-            )
-        _warn_unseen(
-            found.n_unseen, np.flatnonzero(found.counts == 0),
-            getattr(self, "feature_names_in_", None),
-        )  # fmt: skip
-        self.reference_ = check_reference(self.reference, p, found.least)
-        return pieces
 
-    def _missing(self, pieces: Pieces) -> float:
-        """The code of gaps as it reads in the table's own precision."""
-        kind = np.float32 if pieces.found.single else np.float64
-        return float(kind(check_missing_values(self.missing_values)))
+    def _judge(self, pieces: Pieces) -> Problem:
+        """What all blocks together tell is judged as the first pass over a table in memory is."""
+        found = pieces.found
+        check_found(found)
+        check_enough_rows(found.n_usable, found.n_rows, self.n_clusters)
+        warn_unseen(found, getattr(self, "feature_names_in_", None), stacklevel=4)
+        self.reference_ = check_reference(self.reference, self.n_features_in_, found.least)
+        return Problem(pieces, self.reference_)
 
-    def _means(self, pieces: Pieces) -> np.ndarray:
-        counts = pieces.found.counts
-        seen = counts > 0
-        return np.where(seen, pieces.found.sums / np.where(seen, counts, 1.0), self.reference_)
-
-    def _starts(self, pieces: Pieces) -> Starts:
-        k, p, means = self.n_clusters, self.n_features_in_, self._means(pieces)
+    def _begin(self, problem: Problem) -> Starts:
+        k, p = self.n_clusters, self.n_features_in_
         rng = check_random_state(self.random_state)
-        if self.resume and _exists(self.checkpoint):  # how they began is past
-            centers = np.zeros((self._n_starts(), k, p))
-            lam = 0.0
+        if self.resume and os.path.exists(self.checkpoint):  # how they began is past
+            centers, lam = np.zeros((self._n_starts(), k, p)), 0.0
         else:
             if isinstance(self.init, str):
-                missing = self._missing(pieces)
-                start = STARTS[self.init]
-                centers = start(pieces, self.n_init, k, rng, means, self.reference_, missing)
+                centers = STARTS[self.init](problem, self.n_init, k, rng)
             else:
                 centers = check_init_centers(self.init, k, p)[None]
-            lam = self._choose_lam(pieces, means, centers, rng)
-        shift = self.reference_ if pieces.found.is_sparse else means
-        return Starts(centers, np.full(len(centers), lam), shift, self.reference_, self.max_iter)
+            lam = check_lam(self.lam, p)
+            if isinstance(lam, str):
+                lam = self._choose_lam(
+                    problem.sample(rng), centers, max_iter=self.max_iter, tol=float(self.tol)
+                )
+        return problem.starts(centers, lam, max_iter=self.max_iter, tol=float(self.tol))
 
     def _n_starts(self) -> int:
         return self.n_init if isinstance(self.init, str) else 1
 
-    def _choose_lam(self, pieces: Pieces, means, starts: np.ndarray, rng) -> float:
-        if self.lam != "auto":
-            return float(self.lam)
-        sample = sample_observed(pieces, means, self.reference_, self._missing(pieces), rng)
-        self.missingness_ = likelihood_choice(
-            sample, starts, max_iter=self.max_iter, tol=float(self.tol), threads=self._threads()
-        )
-        return self.missingness_.lam
-
-    def _checkpoint(self, pieces: Pieces) -> Checkpoint:
-        found = pieces.found
-        problem = dict(
+    def _checkpoint(self, problem: Problem) -> Checkpoint:
+        found = problem.pieces.found
+        about = dict(
             n_clusters=self.n_clusters, n_starts=self._n_starts(), n_rows=found.n_rows,
             n_features=self.n_features_in_, reference=self.reference_,
             observed=found.counts, sums=found.sums,
         )  # fmt: skip
-        if self.lam != "auto":
-            problem["lam"] = float(self.lam)
-        return Checkpoint(self.checkpoint, self.checkpoint_every, self.resume, problem)
+        if not isinstance(self.lam, str):
+            about["lam"] = check_lam(self.lam, self.n_features_in_)
+        return Checkpoint(self.checkpoint, self.checkpoint_every, self.resume, about)
 
     def _report(self, done: Iteration) -> None:
         if self.verbose:
@@ -343,39 +313,32 @@ feature_names_in_
         if self.callback is not None:
             self.callback(done)
 
-    def _keep(self, X: Any, pieces: Pieces, batch: Batch, lams: np.ndarray) -> None:
-        best = int(np.argmin(batch.losses))
-        kind = np.float32 if pieces.found.single else np.float64
-        self.cluster_centers_ = batch.centers[best].astype(kind)
-        self.lam_ = float(lams[best])
-        self.n_iter_ = int(batch.n_iter[best])
-        self.loss_path_ = batch.paths[best].copy()
-        self.start_losses_ = batch.losses
-        exact = self.cluster_centers_.astype(np.float64)
-        self.inertia_, members = pieces.reduce(
-            assess, merge_assessed, exact, self.lam_, self.reference_
-        )
-        self.labels_ = lazy.lazy_rows(
-            X, lazy.labels_of, self._centers(X), None, np.int32, np.diff(pieces.firsts).tolist()
-        )
-        self.cluster_sizes_ = members
+    def _keep(self, pieces: Pieces, results: StartResults, lams: np.ndarray) -> None:
+        best = results.best
+        lam = lams[best]
+        per_feature = not isinstance(self.lam, str) and np.ndim(self.lam) == 1
+        self.cluster_centers_ = results.centers[best].astype(pieces.dtype)
+        self.lam_ = lam.copy() if per_feature else float(lam[0])
+        self.n_iter_ = int(results.n_iter[best])
+        self.loss_path_ = results.paths[best].copy()
+        self.start_losses_ = results.losses
+        fitted = Fitted(self.cluster_centers_.astype(np.float64), lam[None], self.reference_)
+        self.inertia_, self.cluster_sizes_ = pieces.reduce(assess, merge_assessed, fitted)
         entries = pieces.n_rows * self.n_features_in_
         self.missing_share_ = 1.0 - pieces.found.n_entries / entries
-        found = int(np.sum(members > 0))
-        if found < self.n_clusters:
-            warnings.warn(
-                f"Number of distinct clusters ({found}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly there are duplicate rows, or lam={self.lam_:g} is "
-                "so large that centres fall together at the reference.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+
+    def _labels(self, X: Any, table: LazyTable, lengths: list[int]):
+        if not is_lazy(X):
+            return super().predict(X)
+        table = replace(table, lengths=lengths)
+        return lazy.lazy_rows(table, lazy.labels_of, lazy.Model.of(self), None, np.int32)
 
     def _is_lazy(self, X: Any) -> bool:
         check_is_fitted(self)
-        return is_array(X) or is_frame(X)
+        return is_lazy(X)
 
-    def _centers(self, X: Any) -> lazy.Centers:
+    def _checked(self, X: Any) -> LazyTable:
+        """The blocks of a Dask collection that has the features of the fit."""
         _check_feature_names(self, X._meta if is_frame(X) else None, reset=False)
         table = lazy_table(X)
         if table.n_features != self.n_features_in_:
@@ -383,15 +346,4 @@ feature_names_in_
                 f"X has {table.n_features} features, but MNARKMeans is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        return lazy.Centers(self.cluster_centers_, self.lam_, self.reference_, self.missing_values)
-
-
-def _exists(path) -> bool:
-    import os
-
-    return os.path.exists(path)
-
-
-def _lengths(table) -> list[int]:
-    delayed = require("dask", "dask").delayed
-    return list(compute(*(delayed(len)(block) for block in table.blocks)))
+        return table

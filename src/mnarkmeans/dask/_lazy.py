@@ -1,98 +1,121 @@
 """Fitted centres on rows that come later: labels, distances and filled tables, block by block.
 
-Nothing is computed here; what comes back is a Dask collection cut as the input was.
+Nothing is computed here; what comes back is a Dask collection cut as the input was, and of its
+type of numbers. What a row gets depends on the row and the model alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from .. import _core as core
+from .._data.frames import like_input
+from .._data.observed import Observed
 from .._data.validation import observe
 from .._io.optional import require
-from .._solver.solvers import finish, row_distances
-from ._blocks import is_array, lazy_table, whole_rows
-from ._pieces import read_rows
+from .._solver.solve import assign_rows, finish, model_centers
+from ._blocks import LazyTable, is_array, lazy_table
+from ._pieces import named, read_rows, read_weights
 
 
 @dataclass(frozen=True)
-class Centers:
+class Model:
     """All that a worker needs of a fitted model."""
 
-    centers: np.ndarray
-    lam: float
-    reference: np.ndarray
+    centers: np.ndarray  # (k, p)
+    lam: np.ndarray  # (1, p) or (1, 1)
+    reference: np.ndarray  # (p,)
     missing_values: float
 
-    def observe(self, raw):
-        return observe(
+    @classmethod
+    def of(cls, estimator) -> Model:
+        return cls(
+            estimator.cluster_centers_, np.atleast_2d(estimator.lam_), estimator.reference_,
+            estimator.missing_values,
+        )  # fmt: skip
+
+    def observe(self, raw, weights=None) -> Observed:
+        observed = observe(
             read_rows(raw, self.centers.shape[1]),
             missing_values=self.missing_values,
             reference=self.reference,
             allow_all_missing=True,
         )
+        if weights is None:
+            return observed
+        weights = read_weights(weights, observed.n_rows)
+        return replace(observed, weights=np.where(observed.weights > 0.0, weights, 0.0))
 
 
-def labels_of(raw, model: Centers) -> np.ndarray:
-    return _or_empty(raw, lambda: finish(model.observe(raw), model.centers, model.lam)[0],
-                     (0,), np.int32)  # fmt: skip
+Rows = Callable[[Any, Model, Any], np.ndarray]  # (block, model, dtype) -> (b,) or (b, width)
 
 
-def distances_of(raw, model: Centers) -> np.ndarray:
-    def work():
-        return np.sqrt(row_distances(model.observe(raw), model.centers, model.lam))
-
-    return _or_empty(raw, work, (0, len(model.centers)), model.centers.dtype)
-
-
-def filled(raw, model: Centers) -> np.ndarray:
-    def work():
-        observed = model.observe(raw)
-        labels = finish(observed, model.centers, model.lam)[0]
-        values, gaps = observed.filled_and_gaps()
-        return np.where(gaps, model.centers[labels], values)
-
-    return _or_empty(raw, work, (0, model.centers.shape[1]), model.centers.dtype)
+def labels_of(raw, model: Model, dtype=np.int32) -> np.ndarray:
+    if not raw.shape[0]:
+        return np.empty(0, dtype)
+    return assign_rows(model.observe(raw), model.centers[None], model.lam)[:, 0].astype(dtype)
 
 
-def loss_of(raw, weights, model: Centers) -> float:
+def distances_of(raw, model: Model, dtype) -> np.ndarray:
+    if not raw.shape[0]:
+        return np.empty((0, len(model.centers)), dtype)
+    observed = model.observe(raw)
+    centers = model_centers(observed, model.centers[None], model.lam)
+    return core.distances(observed.table, centers, dtype, threads=1, roots=True)
+
+
+def labels_and_distances(raw, model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Labels, and distances to the own centre."""
+    if not raw.shape[0]:
+        return np.empty(0, np.int32), np.empty(0)
+    observed, costs = model.observe(raw), np.empty(raw.shape[0])
+    centers = model_centers(observed, model.centers[None], model.lam)
+    labels = core.assign(observed.table, centers, threads=1)[0]
+    core.loss_of(observed.table, centers, labels, threads=1, each=costs)
+    return labels, np.sqrt(costs)
+
+
+def filled(raw, model: Model, dtype) -> np.ndarray:
+    if not raw.shape[0]:
+        return np.empty((0, model.centers.shape[1]), dtype)
+    observed = model.observe(raw)
+    labels = assign_rows(observed, model.centers[None], model.lam)[:, 0]
+    values, gaps = observed.filled_and_gaps()
+    return np.where(gaps, model.centers[labels], values).astype(dtype, copy=False)
+
+
+def filled_frame(frame, model: Model, dtype):
+    return like_input(filled(frame, model, dtype), frame)
+
+
+def loss_of(raw, weights, model: Model) -> float:
     if not raw.shape[0]:
         return 0.0
-    observed = model.observe(raw)
-    if weights is not None:
-        usable = np.where(observed.weights > 0.0, np.asarray(weights, np.float64), 0.0)
-        observed = replace(observed, weights=usable)
-    return finish(observed, model.centers, model.lam)[1]
+    return finish(model.observe(raw, weights), model.centers, model.lam)[1]
 
 
-def filled_frame(frame, model: Centers):
-    return type(frame)(filled(frame, model), index=frame.index, columns=frame.columns)
-
-
-def _or_empty(raw, work, shape, dtype):
-    return work() if raw.shape[0] else np.empty(shape, dtype)
-
-
-def _numbered(raw, work, model: Centers, number: int, n_blocks: int):
+def _numbered(raw, work: Rows, model: Model, dtype, number: int, n_blocks: int):
     try:
-        return work(raw, model)
+        return work(raw, model, dtype)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"Block {number} of {n_blocks} (the first is 0): {error}") from error
+        raise named(error, number, n_blocks) from error
 
 
-def lazy_rows(X: Any, work, model: Centers, width: int | None, dtype, lengths=None):
+def lazy_rows(table: LazyTable, work: Rows, model: Model, width: int | None, dtype=None):
     """``work`` on every block, as a Dask array (n,) or (n, width)."""
     da, delayed = require("dask.array", "dask"), require("dask", "dask").delayed
-    table = lazy_table(X)
-    lengths = lengths or table.lengths or [np.nan] * len(table.blocks)
+    dtype = table.dtype if dtype is None else dtype
+    lengths = table.lengths or [np.nan] * len(table.blocks)
     shared = delayed(model, traverse=False)
     run = delayed(_numbered, pure=False)
     tail = () if width is None else (width,)
     arrays = [
         da.from_delayed(
-            run(block, work, shared, number, len(table.blocks)), (length, *tail),
+            run(block, work, shared, dtype, number, len(table.blocks)), (length, *tail),
             meta=np.empty((0,) * (1 + len(tail)), dtype),
         )
         for number, (block, length) in enumerate(zip(table.blocks, lengths, strict=True))
@@ -100,15 +123,10 @@ def lazy_rows(X: Any, work, model: Centers, width: int | None, dtype, lengths=No
     return da.concatenate(arrays, allow_unknown_chunksizes=True)
 
 
-def lazy_filled(X: Any, model: Centers):
+def lazy_filled(X: Any, model: Model):
     """The table without gaps, of the kind and cut of X (sparse blocks become dense)."""
-    dtype = model.centers.dtype
+    table = lazy_table(X)
     if is_array(X):
-        kind = getattr(whole_rows(X), "dtype", dtype)
-        dtype = np.result_type(kind, dtype) if np.issubdtype(kind, np.floating) else dtype
-        return lazy_rows(X, filled, model, model.centers.shape[1], dtype)
-    meta = X._meta.astype(dtype)
-    return X.map_partitions(filled_frame, model, meta=meta)
-
-
-__all__ = ["Centers", "distances_of", "labels_of", "lazy_filled", "lazy_rows", "loss_of"]
+        return lazy_rows(table, filled, model, model.centers.shape[1])
+    meta = like_input(np.empty((0, table.n_features), table.dtype), X._meta)
+    return X.map_partitions(filled_frame, model, table.dtype, meta=meta)

@@ -1,7 +1,7 @@
 """Lloyd's loop with the rows elsewhere: centres go out, sums come back.
 
-pass:   Stats of the active starts = sum over pieces of ``step_piece``
-here:   empty clusters, new centres, losses, stopping: ``_solver.solvers.advance``, as in memory
+pass:   Stats of the active starts = sum over pieces of ``step``
+here:   new centres, losses, stopping, as in memory: ``_solver.lloyd``
 """
 
 from __future__ import annotations
@@ -13,12 +13,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._kernels import transfer
-from .._solver.loss import Stats
-from .._solver.solvers import Batch, Starts, _costliest, advance
+from .. import _core as core
+from .._solver.lloyd import lloyd
+from .._solver.results import StartResults
 from . import _checkpoint as checkpoints
-from ._passes import Job, costly_rows, merge_costly, merge_parts, step_piece
-from ._pieces import as_block
+from ._passes import (
+    Job,
+    Labels,
+    add_up,
+    costly,
+    loss_at,
+    merge_costly,
+    merge_stats,
+    merge_steps,
+    step,
+)
 from ._run import ClusterLostError, Pieces
 
 
@@ -38,85 +47,79 @@ class Checkpoint(NamedTuple):
     problem: dict  # what is fitted: another fit's file is refused
 
 
+class Elsewhere:
+    """The rows of all pieces, as ``_solver.lloyd`` asks for them."""
+
+    def __init__(self, pieces: Pieces):
+        self.pieces = pieces
+        self._labels: dict[int, Labels] = {}  # of the last pass
+
+    def pass_(self, starts: core.Starts, active: np.ndarray, fresh: bool) -> float:
+        reference, shift = starts.reference, starts.shift
+        mu, lam = starts.mu[active], starts.lam[active]
+        job = Job(len(starts.mu), active, mu, lam, reference, shift, fresh)
+        stats, largest = self.pieces.reduce(step, merge_steps, job)
+        for kept, new in zip(starts.stats, stats, strict=True):
+            kept[active] = new
+        self._labels = {
+            int(r): Labels(int(r), mu[[a]], lam[[a]], reference, shift)
+            for a, r in enumerate(active)
+        }
+        return largest
+
+    def rescue(self, starts: core.Starts, r: int) -> None:
+        """Pieces keep the labels their centres gave; those that were changed travel."""
+        most = int(np.sum(starts.stats.sizes[r] <= 0.0))
+        found = self.pieces.reduce(costly, partial(merge_costly, most=most), self._labels[r], most)
+        order = np.argsort(found.rows)  # equals are taken in the order of the rows
+        taken = core.choose_rescued(found.costs[order], found.labels[order], found.members)
+        clusters = np.flatnonzero(taken >= 0).astype(np.int32)
+        rows = found.rows[order][taken[clusters]]
+        by_row = np.argsort(rows)
+        self._labels[r] = self._labels[r]._replace(rows=rows[by_row], clusters=clusters[by_row])
+        stats = self.pieces.reduce(add_up, merge_stats, self._labels[r])
+        for kept, new in zip(starts.stats, stats, strict=True):
+            kept[r] = new[0]
+
+    def loss_of(self, starts: core.Starts, r: int) -> float:
+        return self.pieces.reduce(loss_at, sum, self._labels[r], starts.mu[[r]])
+
+
 def run(
     pieces: Pieces,
-    starts: Starts,
+    starts: core.Starts,
     *,
-    missing: float,
-    tol: float,
     checkpoint: Checkpoint,
     callback: Callable[[Iteration], None] | None = None,
-) -> Batch:
+) -> StartResults:
     """Run the starts to their ends, from their beginning or from the checkpoint."""
-    it, active = 0, np.arange(len(starts.lam))
-    seen = np.zeros(len(starts.lam), np.uint64)
-    found = None
+    done, active = 0, None
     if checkpoint.path is not None and checkpoint.resume:
         found = checkpoints.load(checkpoint.path, checkpoint.problem)
-    if found is not None:
-        it, active, seen = checkpoints.restore(starts, found)
-    while len(active) and it < starts.max_iter:
-        begun = time.perf_counter()
-        try:
-            _sweep(pieces, starts, active, missing)
-        except ClusterLostError as error:
-            raise _with_advice(error, it, checkpoint) from error
-        active = advance(
-            it, active, starts.c, starts.lam, tol, starts.stats, starts.m, starts.paths,
-            starts.n_iter, seen, starts.twins, starts.settled,
-        )  # fmt: skip
-        it += 1
-        ended = not len(active) or it == starts.max_iter
-        if checkpoint.path is not None and (ended or it % checkpoint.every == 0):
-            checkpoints.save(checkpoint.path, starts, it, active, seen, checkpoint.problem)
+        if found is not None:
+            done, active = checkpoints.restore(starts, found)
+    begun = time.perf_counter()
+
+    def after(iteration: int, active: np.ndarray) -> None:
+        nonlocal done, begun
+        done = iteration
+        ended = not len(active) or iteration == starts.max_iter
+        if checkpoint.path is not None and (ended or iteration % checkpoint.every == 0):
+            checkpoints.save(checkpoint.path, starts, iteration, active, checkpoint.problem)
         if callback is not None:
-            reached = starts.paths[np.arange(len(starts.lam)), starts.n_iter - 1]
-            callback(Iteration(it, float(reached.min()), len(active), time.perf_counter() - begun))
-    return starts.batch()
+            loss = float(starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1].min())
+            callback(Iteration(iteration, loss, len(active), time.perf_counter() - begun))
+        begun = time.perf_counter()
+
+    try:
+        lloyd(Elsewhere(pieces), starts, iteration=done, active=active, after=after)
+    except ClusterLostError as error:
+        raise _with_advice(error, done, checkpoint) from error
+    return StartResults.of(starts)
 
 
-def _sweep(pieces: Pieces, starts: Starts, active: np.ndarray, missing: float) -> None:
-    """INOUT starts.stats of the active starts: their sums over all rows."""
-    job = Job(
-        starts.shift, starts.c, starts.lam, starts.m[active], active, pieces.found.whole_weights
-    )
-    total: Stats = pieces.reduce(step_piece, merge_parts, job)
-    for kept, new in zip(starts.stats, total, strict=True):
-        kept[active] = new
-    for r in active:
-        if starts.stats.sizes[r].min() <= 0.0:
-            _rescue_empty(pieces, starts, r, missing)
-
-
-def _rescue_empty(pieces: Pieces, starts: Starts, r: int, missing: float) -> None:
-    """Move the costliest rows of start r into its empty clusters, as in memory. INOUT stats."""
-    one = np.array([r])
-    job = Job(
-        starts.shift, starts.c, starts.lam[one], starts.m[one], np.zeros(1, np.int64),
-        pieces.found.whole_weights,
-    )  # fmt: skip
-    most = int(np.sum(starts.stats.sizes[r] <= 0.0))
-    costly = pieces.reduce(costly_rows, partial(merge_costly, most=most), job, most)
-    order = np.argsort(costly.rows)  # equals are taken in the order of the rows
-    costs, rows, own = costly.costs[order], costly.rows[order], costly.labels[order]
-    members, moves = costly.members.copy(), []
-    for l in np.flatnonzero(members == 0):
-        i = _costliest(costs, np.ones(len(costs)), own, members)
-        if i < 0:
-            break
-        moves.append((rows[i], own[i], l))
-        members[own[i]] -= 1
-        members[l] += 1
-        own[i], costs[i] = l, 0.0
-    for row, old, new in moves:
-        source, weights = pieces.take(np.array([row]))
-        block = as_block(source, missing)
-        transfer(block, 0, row, -1, weights[0], starts.shift, r, old, starts.stats)
-        transfer(block, 0, row, 1, weights[0], starts.shift, r, new, starts.stats)
-
-
-def _with_advice(error: ClusterLostError, it: int, checkpoint: Checkpoint) -> ClusterLostError:
-    where = f"In iteration {it + 1} {error}."
+def _with_advice(error: ClusterLostError, done: int, checkpoint: Checkpoint) -> ClusterLostError:
+    where = f"In iteration {done + 1} {error}."
     if checkpoint.path is None:
         return ClusterLostError(
             f"{where} Connect to a running cluster and fit again; with checkpoint=PATH a later fit "

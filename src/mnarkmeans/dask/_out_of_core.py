@@ -20,7 +20,7 @@ from .._estimators.kmeans import MNARKMeans
 from .._io.optional import require
 from .._solver.threads import slices
 from ._files import TableFile, kind_of, open_table, row_blocks
-from ._lazy import Centers, distances_of, labels_of
+from ._lazy import Model, labels_and_distances
 from ._run import machine_memory
 
 SHARE_OF_MEMORY = 0.4  # a table beyond this share is read in blocks: fitting needs room too
@@ -109,22 +109,14 @@ def labelled(
 ) -> Iterator[tuple[list[str], np.ndarray, np.ndarray]]:
     """(names, labels, distances to the own centre) of the rows, some blocks at a time."""
     dask = require("dask", "dask")
-    centers = dask.delayed(
-        Centers(model.cluster_centers_, model.lam_, model.reference_, model.missing_values),
-        traverse=False,
-    )
+    fitted = dask.delayed(Model.of(model), traverse=False)
     blocks, edges = list(X.to_delayed().ravel()), list(row_blocks(table))
     for start, stop in slices(len(blocks), BLOCKS_AT_ONCE):
         found = dask.compute(
-            *(dask.delayed(_label)(block, centers) for block in blocks[start:stop])
+            *(dask.delayed(labels_and_distances)(block, fitted) for block in blocks[start:stop])
         )
         for (first, last), (labels, own) in zip(edges[start:stop], found, strict=True):
             yield table.ids(first, last), labels, own
-
-
-def _label(block, centers: Centers) -> tuple[np.ndarray, np.ndarray]:
-    labels = labels_of(block, centers)
-    return labels, distances_of(block, centers)[np.arange(len(labels)), labels]
 
 
 def sample(X: Any, table: TableFile, size: int, seed: int) -> tuple[list[str], Any]:

@@ -1,8 +1,12 @@
 """The passes over the rows of one piece, and how their results add up.
 
-    step    the centres of the active starts -> S, C, N of the piece         (``_kernels.step``)
-    propose new candidates -> the rows that would be the best next ones      (k-means||)
-    assess  the final centres -> the loss of the piece, by direct differences
+    step       the centres of the active starts -> S, C, N of the piece
+    costly     what rows cost at the centres of a start -> those that could fill an empty cluster
+    add_up     the labels of a start, some changed -> S, C, N of the piece
+    loss_at    the labels of a start, other centres -> the loss, by direct differences
+    assess     the final centres -> the loss and the rows of each cluster
+    propose    new candidates -> the rows that would be the best next ones (k-means||)
+    followers  all candidates -> the weight of the rows closest to each
 
 Every function is pure as far as results go: a task that is run twice, or on another worker, gives
 the same sums. Rows are known by their number in the whole table, so the cut into blocks does not
@@ -14,78 +18,113 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
-from .._kernels import assign_block, costs, row_key, step
-from .._solver.bounds import Bounds
-from .._solver.loss import Stats, Tables, csr_tables, dense_tables, merge_stats, zero_stats
-from ._pieces import Piece, as_block, filled_rows
-
-
-class Job(NamedTuple):
-    """What goes out in an iteration. Centres and reference are relative to the shift."""
-
-    shift: np.ndarray  # (p,)
-    c: np.ndarray  # (p,)
-    lam: np.ndarray  # (R,)
-    m: np.ndarray  # (A, k, p) of the active starts
-    active: np.ndarray  # (A,)
-    whole_weights: bool
-
-
-def tables_of(is_sparse: bool, shift, m, lam, c) -> Tables:
-    if is_sparse:
-        return csr_tables(shift, m, lam)
-    return dense_tables(shift, m, lam, c)
-
-
-def _is_sparse(piece: Piece) -> bool:
-    return sparse.issparse(piece.source)
-
+from .. import _core as core
+from .._solver.lloyd import InMemory
+from .._solver.solve import penalties
+from ._pieces import Partition, Piece
 
 # --- one iteration of Lloyd's loop ------------------------------------------------------------
 
 
-def step_piece(piece: Piece, first: int, job: Job) -> Stats:
+class Job(NamedTuple):
+    """What goes out in an iteration."""
+
+    n_starts: int
+    active: np.ndarray  # (A,) the starts that go on
+    mu: np.ndarray  # (A, k, p)
+    lam: np.ndarray  # (A, p)
+    reference: np.ndarray  # (p,)
+    shift: np.ndarray  # (p,)
+    fresh: bool  # sum up all rows anew
+
+    def starts(self, n_rows: int) -> core.Starts:
+        """Room for all starts, here."""
+        _, k, p = self.mu.shape
+        return core.Starts(
+            np.zeros((self.n_starts, k, p)), np.zeros((self.n_starts, p)), self.reference,
+            self.shift, n_rows=n_rows, max_iter=1, tol=0.0, weights=(False, 0.0),
+        )  # fmt: skip
+
+
+class Part(NamedTuple):
+    """What comes back: sums of the active starts, and how large a row changed cluster."""
+
+    stats: core.Stats
+    largest: float
+
+
+def step(piece: Piece, first: int, job: Job) -> Part:
     """The sums of the active starts over the piece, whose first row has number ``first``.
 
-    A piece that has been here before only looks at rows that may change clusters
-    (``_solver.bounds``), and moves those that do.
+    A piece that has been here before only looks at rows that may change clusters, and moves those
+    that do: it does what the whole table does in memory.
     """
     known = piece.memo.take_partition()
-    n_starts, (_, k, p) = len(job.lam), job.m.shape
-    labels, stats, bounds = known or (
-        np.full((n_starts, piece.n_rows), -1, np.int32),
-        zero_stats(n_starts, k, p),
-        Bounds(piece.n_rows, k),
+    rows, starts = known or Partition(
+        InMemory(piece.table(first), job.mu.shape[1], threads=1), job.starts(piece.n_rows)
     )
-    expiry, drop = np.empty(0, np.float32), np.empty(0)
-    alone = len(job.active) == 1 and k > 1
-    if alone and bounds.pay():
-        bounds.follow(job.active[0], job.m[0], job.lam[job.active[0]])
-        expiry, drop = bounds.expiry, bounds.drop
-    tables = tables_of(_is_sparse(piece), job.shift, job.m, job.lam[job.active], job.c)
-    changed = step(
-        piece.block(), first, 0, piece.weights, tables, job.active, known is None, labels, stats,
-        expiry, drop,
-    )  # fmt: skip
-    if alone:
-        bounds.changed = changed
-    part = Stats(*(values[job.active] for values in stats))
-    if job.whole_weights:  # otherwise sums of changes would drift
-        piece.memo.partition = labels, stats, bounds
+    starts.mu[job.active], starts.lam[job.active] = job.mu, job.lam
+    largest = rows.pass_(starts, job.active, job.fresh or known is None)
+    part = Part(core.Stats(*(values[job.active] for values in starts.stats)), largest)
+    piece.memo.partition = Partition(rows, starts)
     return part
 
 
-def merge_parts(parts: list[Stats]) -> Stats:
-    total = Stats(*(np.array(values) for values in parts[0]))
+def merge_steps(parts: list[Part]) -> Part:
+    return Part(merge_stats([part.stats for part in parts]), max(part.largest for part in parts))
+
+
+def merge_stats(parts: list[core.Stats]) -> core.Stats:
+    total = core.Stats(*(np.array(values) for values in parts[0]))
     for part in parts[1:]:
-        merge_stats(total, part)
+        total.add(part)
     return total
 
 
-# --- empty clusters ---------------------------------------------------------------------------
+# --- the partition of one start ---------------------------------------------------------------
+
+
+class Labels(NamedTuple):
+    """How a start's labels are found again: by the centres of the last pass, but for some rows."""
+
+    start: int
+    mu: np.ndarray  # (1, k, p)
+    lam: np.ndarray  # (1, p)
+    reference: np.ndarray  # (p,)
+    shift: np.ndarray  # (p,)
+    rows: np.ndarray = np.empty(0, np.int64)  # rising: rows that were moved since
+    clusters: np.ndarray = np.empty(0, np.int32)  # and where to
+
+    @property
+    def centers(self) -> core.Centers:
+        return core.Centers(self.mu, self.lam, self.reference, self.shift)
+
+    def of(self, piece: Piece, first: int) -> np.ndarray:
+        """(b,) the labels of a piece, remembered or found anew."""
+        known = piece.memo.partition
+        if known is not None and np.array_equal(known.starts.mu[self.start], self.mu[0]):
+            labels = known.starts.labels[self.start].copy()
+        else:
+            labels = core.assign(piece.table(first), self.centers, threads=1)[0]
+        begin, end = np.searchsorted(self.rows, [first, first + piece.n_rows])
+        labels[self.rows[begin:end] - first] = self.clusters[begin:end]
+        return labels
+
+
+def add_up(piece: Piece, first: int, labels: Labels) -> core.Stats:
+    """The sums of one start."""
+    _, k, p = labels.mu.shape
+    stats = core.Stats.zeros(1, k, p)
+    core.add_rows(piece.table(first), labels.centers, labels.of(piece, first), stats, threads=1)
+    return stats
+
+
+def loss_at(piece: Piece, first: int, labels: Labels, mu: np.ndarray) -> float:
+    """The loss of the piece with these labels and the centres mu (1, k, p)."""
+    centers = labels._replace(mu=mu).centers
+    return core.loss_of(piece.table(first), centers, labels.of(piece, first), threads=1)
 
 
 class Costly(NamedTuple):
@@ -97,43 +136,28 @@ class Costly(NamedTuple):
     labels: np.ndarray
 
 
-def costly_rows(piece: Piece, first: int, job: Job, most: int) -> Costly:
-    """Up to ``most`` rows per cluster of the one start in the job, by direct differences."""
-    k = job.m.shape[1]
-    labels, values = _nearest(piece, job.shift, job.m, job.lam, job.c)
+def costly(piece: Piece, first: int, labels: Labels, most: int) -> Costly:
+    """Up to ``most`` rows per cluster that count and cost anything."""
+    own, costs = labels.of(piece, first), np.empty(piece.n_rows)
+    core.loss_of(piece.table(first), labels.centers, own, threads=1, each=costs)
     counted = piece.weights > 0.0
-    members = np.bincount(labels[counted], minlength=k)
-    rows = np.flatnonzero(counted & (values > 0.0))
-    return _costliest(
-        Costly(members, values[rows], rows + first, labels[rows].astype(np.int64)), most
-    )
+    members = np.bincount(own[counted], minlength=labels.mu.shape[1])
+    rows = np.flatnonzero(counted & (costs > 0.0))
+    return _costliest(Costly(members, costs[rows], rows + first, own[rows]), most)
 
 
 def _costliest(found: Costly, most: int) -> Costly:
     order = np.lexsort((found.rows, -found.costs, found.labels))
     labels = found.labels[order]
     rank = np.arange(len(order)) - np.searchsorted(labels, labels)
-    kept = order[rank < most]
+    kept = np.sort(order[rank < most])
     return Costly(found.members, found.costs[kept], found.rows[kept], found.labels[kept])
 
 
 def merge_costly(parts: list[Costly], most: int) -> Costly:
     members = np.sum([part.members for part in parts], axis=0)
-    together = [
-        np.concatenate(column) for column in zip(*(part[1:] for part in parts), strict=True)
-    ]
-    return _costliest(Costly(members, *together), most)
-
-
-def _nearest(piece: Piece, shift, m, lam, c) -> tuple[np.ndarray, np.ndarray]:
-    """Label and loss of every row for one set of centres m (1, k, p)."""
-    labels = np.empty((1, piece.n_rows), np.int32)
-    block = piece.block()
-    assign_block(block, 0, tables_of(_is_sparse(piece), shift, m, lam, c), m.shape[1], labels)
-    values = np.empty(piece.n_rows)
-    own = labels[0]
-    costs(block, own, m[0] + shift, lam[0], c + shift, values)
-    return own, values
+    columns = zip(*(part[1:] for part in parts), strict=True)
+    return _costliest(Costly(members, *(np.concatenate(column) for column in columns)), most)
 
 
 # --- starting centres -------------------------------------------------------------------------
@@ -146,39 +170,50 @@ class Race(NamedTuple):
     rows: np.ndarray  # (l, p)
 
 
-def look_closer(piece: Piece, candidates: np.ndarray, n_known: int, means: np.ndarray):
+class Pool(NamedTuple):
+    """The candidates so far; those up to ``n_known`` have been shown to the pieces before."""
+
+    candidates: np.ndarray  # (T, p)
+    n_known: int
+    means: np.ndarray  # (p,) of all rows: gaps are filled with them
+
+    def grown(self, rows: np.ndarray) -> Pool:
+        return Pool(np.vstack([self.candidates, rows]), len(self.candidates), self.means)
+
+
+def _look_closer(piece: Piece, first: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
     """OUT memo: distance to, and number of, the closest candidate.
 
     Distances are those of mean-filled rows: the loss with lam = 1 and the means as reference. Only
-    candidates from ``n_known`` on are new, if the piece remembers the others.
+    new candidates are looked at, if the piece remembers the others.
     """
-    memo = piece.memo
-    start = n_known if memo.n_candidates == n_known else 0
-    zero = np.zeros(len(means))
-    new = np.ascontiguousarray(candidates[start:] - means)[None]
-    labels, values = _nearest(piece, means, new, np.ones(1), zero)
+    memo, means = piece.memo, pool.means
+    start = pool.n_known if memo.n_candidates == pool.n_known else 0
+    mu = np.ascontiguousarray(pool.candidates[None, start:])
+    centers = core.Centers(mu, penalties(1.0, 1, len(means)), means, means)
+    table, values = piece.table(first), np.empty(piece.n_rows)
+    labels = core.assign(table, centers, threads=1)[0]
+    core.loss_of(table, centers, labels, threads=1, each=values)
     if start and memo.nearest is not None and memo.closest is not None:
         closer = values < memo.nearest
         labels = np.where(closer, labels + start, memo.closest)
         values = np.where(closer, values, memo.nearest)
-    memo.nearest, memo.closest, memo.n_candidates = values, labels, len(candidates)
+    memo.nearest, memo.closest, memo.n_candidates = values, labels, len(pool.candidates)
     return values, labels
 
 
-def propose(
-    piece: Piece, first: int, candidates, n_known: int, means, seed: int, size: int
-) -> Race:
+def propose(piece: Piece, first: int, pool: Pool, seed: int, size: int) -> Race:
     """``size`` rows drawn with probabilities proportional to weight x squared distance.
 
     Row i draws a number u_i of its own and runs for -log(u_i) / (weight x distance); the first
     ``size`` to arrive are a weighted sample without replacement, whatever the blocks are.
     """
-    values, _ = look_closer(piece, candidates, n_known, means)
+    values, _ = _look_closer(piece, first, pool)
     speed = piece.weights * values
     running = np.flatnonzero(speed > 0.0)
     keys = -np.log(uniform(running + first, seed)) / speed[running]
     winners = np.argsort(keys, kind="stable")[:size]
-    return Race(keys[winners], filled_rows(piece.block(), running[winners], means))
+    return Race(keys[winners], core.fill_rows(piece.table(first), running[winners], pool.means))
 
 
 def merge_races(parts: list[Race], size: int) -> Race:
@@ -187,48 +222,52 @@ def merge_races(parts: list[Race], size: int) -> Race:
     return Race(keys[winners], np.concatenate([part.rows for part in parts])[winners])
 
 
-def followers(piece: Piece, first: int, candidates, n_known: int, means) -> np.ndarray:
+def followers(piece: Piece, first: int, pool: Pool) -> np.ndarray:
     """(T,) weight of the rows closest to each candidate."""
-    _, labels = look_closer(piece, candidates, n_known, means)
-    return np.bincount(labels, piece.weights, len(candidates))
+    _, labels = _look_closer(piece, first, pool)
+    return np.bincount(labels, piece.weights, len(pool.candidates))
 
 
 def uniform(rows: np.ndarray, seed: int) -> np.ndarray:
     """A number in (0, 1) for each row number: the same in whichever block the row is."""
-    mixed = _mix(rows.astype(np.uint64) ^ np.uint64(seed))
+    mixed = _mixed(_mixed(rows.astype(np.uint64) ^ np.uint64(seed)))
     return ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
-@njit(nogil=True, cache=True)
-def _mix(numbers):
-    out = np.empty_like(numbers)
-    for i in range(len(numbers)):
-        out[i] = row_key(row_key(numbers[i]))
-    return out
-
-
-def take_rows(piece: Piece, rows: np.ndarray):
-    """Some rows as they are, with their weights."""
-    return piece.source[rows], piece.weights[rows]
+def _mixed(numbers: np.ndarray) -> np.ndarray:
+    """Numbers well mixed from these (the finaliser of splitmix64, as in ``src/core/rows.h``)."""
+    z = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
 
 
 # --- the end ----------------------------------------------------------------------------------
 
 
-def assess(piece: Piece, first: int, centers, lam: float, reference) -> tuple[float, np.ndarray]:
+class Fitted(NamedTuple):
+    """The centres as the user will see them."""
+
+    centers: np.ndarray  # (k, p) float64
+    lam: np.ndarray  # (1, p)
+    reference: np.ndarray  # (p,)
+
+
+def assess(piece: Piece, first: int, fitted: Fitted) -> tuple[float, np.ndarray]:
     """The loss of the piece, and the number of its rows in each cluster."""
-    shift = reference if _is_sparse(piece) else centers.mean(axis=0)
-    labels, values = _nearest(
-        piece, shift, (centers - shift)[None], np.array([lam]), reference - shift
-    )
-    return float(np.sum(values * piece.weights)), np.bincount(labels, minlength=len(centers))
+    mu, lam, reference = fitted
+    centers = core.Centers(mu[None], lam, reference, mu.mean(axis=0))
+    _, loss, members = core.last_look(piece.table(first), centers, threads=1)
+    return loss, members
 
 
 def merge_assessed(parts):
     return sum(loss for loss, _ in parts), np.sum([members for _, members in parts], axis=0)
 
 
-__all__ = [
-    "Costly", "Job", "Race", "as_block", "assess", "costly_rows", "followers", "merge_assessed",
-    "merge_costly", "merge_parts", "merge_races", "propose", "step_piece", "take_rows",
-]  # fmt: skip
+def take_rows(piece: Piece, rows: np.ndarray):
+    """Some rows with their gaps as NaN (or not stored), and their weights."""
+    source = piece.source[rows]
+    if not sparse.issparse(source) and not np.isnan(piece.missing):
+        source[source == piece.missing] = np.nan
+    return source, piece.weights[rows]

@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._data.first_pass import Found, merged
 from .._io.optional import require
 from .._solver.threads import slices
 from ._blocks import LazyTable, lazy_weights
 from ._messages import Messenger, messenger_for
 from ._passes import take_rows
-from ._pieces import Found, make_piece, merge_found
+from ._pieces import Kind, make_piece
 
 FAN_IN = 8
 SHARE_OF_MEMORY = 0.6  # pieces that need more than this share are read anew in every pass
@@ -42,6 +43,8 @@ class Pieces:
     lazy: list  # of Delayed, each a Piece
     firsts: np.ndarray  # (B + 1,)
     found: Found
+    is_sparse: bool
+    dtype: Any  # float32 if all blocks are
     messenger: Messenger | None = None  # where the pieces are kept on a cluster
 
     def release(self) -> None:
@@ -81,7 +84,7 @@ class Pieces:
         ]
         parts = compute(*asked)
         values = [part[0] for part in parts]
-        stack = sparse.vstack(values, format="csr") if self.found.is_sparse else np.vstack(values)
+        stack = sparse.vstack(values, format="csr") if self.is_sparse else np.vstack(values)
         return stack, np.concatenate([part[1] for part in parts])
 
 
@@ -135,11 +138,7 @@ def gather_pieces(
     """The first pass: every block is read, judged and counted, and kept if it is to be."""
     dask = require("dask", "dask")
     delayed, n_blocks = dask.delayed, len(table.blocks)
-
-    def count_rows() -> list[int]:
-        return list(compute(*(delayed(_n_rows)(block) for block in table.blocks)))
-
-    weights = lazy_weights(sample_weight, table, count_rows)
+    weights = lazy_weights(sample_weight, table, lambda: count_rows(table))
     make = delayed(make_piece, pure=False)
     lazy = [
         make(block, weight, number, n_blocks, table.n_features, missing_values)
@@ -150,24 +149,31 @@ def gather_pieces(
         lazy = list(dask.persist(*lazy))
     try:
         total, *kinds = compute(
-            _tree([delayed(_found)(piece) for piece in lazy], delayed(merge_found, pure=False)),
+            _tree([delayed(_found)(piece) for piece in lazy], delayed(merged, pure=False)),
             *(delayed(_kind)(piece) for piece in lazy),
         )
-        _check_same_kind([is_sparse for _, is_sparse in kinds])
+        is_sparse, dtype = _common_kind(kinds)
     except BaseException:
         _release(lazy)
         raise
-    if not keep and persist == "auto" and total.n_bytes <= memory_for_pieces():
+    n_bytes = sum(kind.n_bytes for kind in kinds)
+    if not keep and persist == "auto" and n_bytes <= memory_for_pieces():
         keep, lazy = True, list(dask.persist(*lazy))
-    firsts = np.concatenate([[0], np.cumsum([n_rows for n_rows, _ in kinds])])
+    firsts = np.concatenate([[0], np.cumsum([kind.n_rows for kind in kinds])])
     messenger = messenger_for(current_client(), lazy) if keep else None
-    return Pieces(lazy, firsts, total, messenger)
+    return Pieces(lazy, firsts, total, is_sparse, dtype, messenger)
 
 
 def _release(lazy: list) -> None:
     if current_client() is not None:
         for future in require("distributed", "dask").futures_of(lazy):
             future.release()
+
+
+def count_rows(table: LazyTable) -> list[int]:
+    """The lengths of the blocks, where they are not known."""
+    delayed = require("dask", "dask").delayed
+    return list(compute(*(delayed(_n_rows)(block) for block in table.blocks)))
 
 
 def _n_rows(block) -> int:
@@ -178,17 +184,23 @@ def _found(piece) -> Found:
     return piece.found
 
 
-def _kind(piece) -> tuple[int, bool]:
-    return piece.n_rows, piece.found.is_sparse
+def _kind(piece) -> Kind:
+    return piece.kind
 
 
-def _check_same_kind(is_sparse: list[bool]) -> None:
-    if len(set(is_sparse)) > 1:
+def _common_kind(kinds: list[Kind]) -> tuple[bool, Any]:
+    """Whether the blocks are sparse, and the type of their values; empty ones do not count."""
+    known = {
+        kind.is_sparse: number for number, kind in reversed([*enumerate(kinds)]) if kind.n_rows
+    }
+    if len(known) > 1:
         raise ValueError(
-            f"Block {is_sparse.index(True)} is sparse and block {is_sparse.index(False)} is dense; "
+            f"Block {known[True]} is sparse and block {known[False]} is dense; "
             "in a sparse block what is not stored is missing, so the two do not mix. "
             "Convert one kind."
         )
+    single = all(kind.is_single for kind in kinds if kind.n_rows)
+    return True in known, np.dtype(np.float32 if single and known else np.float64)
 
 
 def current_client():
@@ -246,9 +258,3 @@ def machine_memory() -> float:
     except ImportError:  # not on Windows
         pass
     return float(min(limits))
-
-
-__all__ = [
-    "ClusterLostError", "Pieces", "compute", "current_client", "gather_pieces", "machine_memory",
-    "memory_for_pieces",
-]  # fmt: skip

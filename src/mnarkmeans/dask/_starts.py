@@ -11,16 +11,19 @@ are the starts of the in-memory estimator, number for number.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
+from .. import _core as core
 from .._data.observed import Observed
 from .._data.validation import observe
-from .._solver.starts import k_means_plus_plus, plus_plus_compiled, random_rows
-from ._passes import followers, merge_races, propose
-from ._pieces import as_block, filled_rows
+from .._solver.solve import penalties
+from .._solver.starts import k_means_plus_plus, random_rows
+from ._passes import Pool, followers, merge_races, propose
 from ._run import Pieces
 
 ROUNDS = 5
@@ -30,42 +33,51 @@ ROWS_OF_SAMPLE = 50_000
 ROWS_FOR_FIRST = 1_000  # rows among which the first candidate is drawn
 
 
-def sample_rows(pieces: Pieces, n_rows: int, rng: np.random.RandomState):
-    """About ``n_rows`` different rows drawn at random, or all, with their weights."""
-    if n_rows >= pieces.n_rows:
-        return pieces.take(np.arange(pieces.n_rows))
-    return pieces.take(np.unique(rng.randint(0, pieces.n_rows, n_rows)))
+class Problem:
+    """The rows and the point towards which gaps pull; clean, and ready to be fitted."""
+
+    def __init__(self, pieces: Pieces, reference: np.ndarray):
+        self.pieces, self.reference = pieces, reference
+
+    @cached_property
+    def means(self) -> np.ndarray:
+        return self.pieces.found.means(self.reference)
+
+    def rows(self, size: int, rng: np.random.RandomState) -> tuple[Any, np.ndarray]:
+        """About ``size`` different rows drawn at random, or all, and their weights."""
+        n = self.pieces.n_rows
+        chosen = np.arange(n) if size >= n else np.unique(rng.randint(0, n, size))
+        return self.pieces.take(chosen)
+
+    def sample(self, rng: np.random.RandomState) -> Observed:
+        """A sample that fits into memory, with the means of all rows."""
+        found = self.pieces.found
+        size = max(1000, min(ROWS_OF_SAMPLE, BYTES_OF_SAMPLE // (8 * len(self.means))))
+        source, weights = self.rows(size, rng)
+        return Observed(
+            source, math.nan, weights, self.means, self.reference, found.counts, found.has_gaps
+        )
+
+    def starts(self, centers: np.ndarray, lam, *, max_iter: int, tol: float) -> core.Starts:
+        """Starts (R, k, p) of Lloyd's loop; ``lam``: one number, or one per feature."""
+        return core.Starts(
+            centers, penalties(np.atleast_2d(lam), len(centers), len(self.means)),
+            self.reference, self.means, n_rows=0, max_iter=max_iter, tol=tol,
+            weights=self.pieces.found.total_weight,
+        )  # fmt: skip
 
 
-def sample_observed(
-    pieces: Pieces, means, reference, missing: float, rng: np.random.RandomState
-) -> Observed:
-    """A sample as an ``Observed``, with the means of all rows."""
-    width = len(means) * 8
-    size = max(1000, min(ROWS_OF_SAMPLE, BYTES_OF_SAMPLE // width))
-    source, weights = sample_rows(pieces, size, rng)
-    return Observed(
-        source, missing, weights, means, reference, pieces.found.counts,
-        bool(np.all(weights == np.floor(weights))),
-    )  # fmt: skip
-
-
-def scalable(
-    pieces: Pieces, n_starts: int, k: int, rng: np.random.RandomState, means, reference, missing
-) -> np.ndarray:
+def scalable(problem: Problem, n_starts: int, k: int, rng: np.random.RandomState) -> np.ndarray:
     """k-means||. Centres (R, k, p)."""
-    pool, known = _first(pieces, means, missing, rng), 0
+    pool = Pool(_first(problem, rng), 0, problem.means)
     for _ in range(ROUNDS):
         size, seed = OVERSAMPLING * k, int(rng.randint(0, 2**31)) << 32
-        race = pieces.reduce(
-            propose, partial(merge_races, size=size), pool, known, means, seed, size
-        )
+        race = problem.pieces.reduce(propose, partial(merge_races, size=size), pool, seed, size)
         if not len(race.rows):  # every row is in the pool already
             break
-        known = len(pool)
-        pool = np.vstack([pool, race.rows])
-    weights = pieces.reduce(followers, _add, pool, known, means)
-    return _reduce(observe(pool, sample_weight=weights), n_starts, k, rng)
+        pool = pool.grown(race.rows)
+    weights = problem.pieces.reduce(followers, _add, pool)
+    return _reduce(observe(pool.candidates, sample_weight=weights), n_starts, k, rng)
 
 
 def _reduce(pool: Observed, n_starts: int, k: int, rng: np.random.RandomState) -> np.ndarray:
@@ -75,22 +87,19 @@ def _reduce(pool: Observed, n_starts: int, k: int, rng: np.random.RandomState) -
     the rows are cut into blocks.)
     """
     draws = rng.random_sample((n_starts, k, 2 + int(np.log(k))))
-    centers = np.empty((n_starts, k, pool.n_features))
-    order = np.arange(pool.n_rows)
-    plus_plus_compiled(pool.block(), pool.weights, order, pool.means, draws, centers)
-    return centers
+    return core.seed(pool.table, pool.means, np.arange(pool.n_rows), draws, threads=1)
 
 
-def _first(pieces: Pieces, means, missing: float, rng) -> np.ndarray:
+def _first(problem: Problem, rng: np.random.RandomState) -> np.ndarray:
     """One row, drawn by weight."""
     size = ROWS_FOR_FIRST
     while True:
-        source, weights = sample_rows(pieces, size, rng)
+        source, weights = problem.rows(size, rng)
         if weights.any():
             break
         size *= 10  # nearly all rows have no weight; in the end all rows are looked at
     row = rng.choice(len(weights), size=1, p=weights / weights.sum())
-    return filled_rows(as_block(source, missing), row, means)
+    return core.fill_rows(core.Table(source, math.nan, weights), row, problem.means)
 
 
 def _add(parts: list) -> np.ndarray:
@@ -98,9 +107,8 @@ def _add(parts: list) -> np.ndarray:
 
 
 def _on_sample(start: Callable) -> Callable:
-    def sampled(pieces, n_starts, k, rng, means, reference, missing) -> np.ndarray:
-        sample = sample_observed(pieces, means, reference, missing, rng)
-        return start(sample, n_starts, k, rng, 1)
+    def sampled(problem: Problem, n_starts: int, k: int, rng) -> np.ndarray:
+        return start(problem.sample(rng), n_starts, k, rng, 1)
 
     return sampled
 
