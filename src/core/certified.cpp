@@ -56,19 +56,16 @@ void drop(Scratch* it) { unmake(reinterpret_cast<Room*>(it)); }
 Packed* pack(const Table& table, const Centers& centers) {
     bool fills = true;
     for (Index j = 0; j < centers.groups * table.p; ++j) fills = fills && centers.lam[j] == 1.0;
-    Panels* panels = make<Panels>(table, fills);
-    if (!panels) return nullptr;
-    Array<float> rounded(whole_quads(table.p) * LANES);
+    Panels* panels = make<Panels>(table, centers, fills);
     Array<double> copies(LANES * table.p);
-    if (!all_ok(rounded, copies)) {
+    if (!panels || !copies.ok()) {
         unmake(panels);
         return nullptr;
     }
-    double* room = copies;
     if (table.is_double)
-        panels->fill(Dense<double>(table), centers, rounded, room);
+        panels->fill(Dense<double>(table), copies.get());
     else
-        panels->fill(Dense<float>(table), centers, rounded, reinterpret_cast<float*>(room));
+        panels->fill(Dense<float>(table), reinterpret_cast<float*>(copies.get()));
     return reinterpret_cast<Packed*>(panels);
 }
 void unpack(Packed* it) { unmake(reinterpret_cast<Panels*>(it)); }

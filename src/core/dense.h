@@ -21,20 +21,19 @@ namespace mnar { namespace LEVEL { namespace {
 
 constexpr int LANES = 2 * WIDTH;  // rows of a panel: two registers per centre hide the latency
 constexpr int WIDEST = 6;         // centres of a tile: two sums each, which 16 registers just hold
-constexpr Index QUAD = 4;
 
 typedef float Floats4 __attribute__((vector_size(16)));
+typedef float Floats8 __attribute__((vector_size(32)));
 typedef double Doubles4 __attribute__((vector_size(32)));
+typedef double Doubles8 __attribute__((vector_size(64)));
 
-INLINE Index whole_quads(Index p) { return (p + QUAD - 1) / QUAD * QUAD; }
-INLINE Index panel_size(Index p) { return (2 * whole_quads(p) + 1) * LANES; }
+INLINE Index panel_size(Index p) { return (2 * p + 1) * LANES; }
 
 struct Panel {                      // a view
     float *values, *gaps, *squares;  // (p, LANES) twice, (LANES,): |x'|^2
     bool complete;                  // nothing is missing, or what was has been filled
     Panel(float* at, Index p)
-        : values(at), gaps(at + whole_quads(p) * LANES), squares(at + 2 * whole_quads(p) * LANES),
-          complete(false) {}
+        : values(at), gaps(at + p * LANES), squares(at + 2 * p * LANES), complete(false) {}
 };
 
 // --- rows into panels -------------------------------------------------------------------------
@@ -53,8 +52,39 @@ struct Panel {                      // a view
 #define EACH_QUAD(w, x, y, z) w, x, y, z
 #endif
 
+// How rows are brought into panels: the shift, and what gaps are filled with where lam is 1. Both have
+// room for whole blocks of eight.
+struct Reading {
+    const double* shift;
+    const float* filling;  // or null: gaps are masked
+    double missing;
+};
+
+INLINE Index whole_eights(Index p) { return (p + EIGHT - 1) / EIGHT * EIGHT; }
+
+// Eight entries of a row less their shifts, as float32; NaN in gaps.
+template <bool CODED, class T>
+INLINE Floats8 read_eight(const T* x, const double* shift, double missing) {
+    const double gap = __builtin_nan("");
+#if defined(__AVX512F__)
+    typedef T Eight __attribute__((vector_size(8 * sizeof(T))));
+    Doubles8 all = __builtin_convertvector(load<Eight>(x), Doubles8);
+    if (CODED) all = all == missing ? Doubles8{} + gap : all;
+    return __builtin_convertvector(all - load<Doubles8>(shift), Floats8);
+#else
+    typedef T Four __attribute__((vector_size(4 * sizeof(T))));
+    Doubles4 low = __builtin_convertvector(load<Four>(x), Doubles4);
+    Doubles4 high = __builtin_convertvector(load<Four>(x + 4), Doubles4);
+    if (CODED) low = low == missing ? Doubles4{} + gap : low;
+    if (CODED) high = high == missing ? Doubles4{} + gap : high;
+    Floats4 a = __builtin_convertvector(low - load<Doubles4>(shift), Floats4);
+    Floats4 b = __builtin_convertvector(high - load<Doubles4>(shift + 4), Floats4);
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
+#endif
+}
+
 // The 4 x 4 matrices in the quads of four vectors, each transposed.
-INLINE void transpose_quads(Floats (&v)[4]) {
+INLINE void transpose_quads(Floats* v) {
     constexpr int W = WIDTH;
     Floats ab = SHUFFLE(v[0], v[1], EACH_QUAD(0, W, 1, W + 1));
     Floats ab2 = SHUFFLE(v[0], v[1], EACH_QUAD(2, W + 2, 3, W + 3));
@@ -66,38 +96,24 @@ INLINE void transpose_quads(Floats (&v)[4]) {
     v[3] = SHUFFLE(ab2, cd2, EACH_QUAD(2, 3, W + 2, W + 3));
 }
 
-INLINE Doubles4 quad_of(const double* x) { return load<Doubles4>(x); }
-INLINE Doubles4 quad_of(const float* x) { return __builtin_convertvector(load<Floats4>(x), Doubles4); }
-
-// How rows are brought into panels: the shift, and what gaps are filled with where lam is 1.
-struct Reading {
-    const double* shift;
-    const double* filling;  // (p,) or null: gaps are masked
-    double missing;
-    bool is_coded() const { return missing == missing; }
-};
-
-// OUT rounded: row r as float32, NaN in gaps (or filled), in the order in which ``transpose`` takes
-// it: quads of columns one after the other, those of rows 0, 4, 8, ... of a register together.
-template <class T> INLINE void round_row(const T* row, Index p, const Reading& how, Index r, float* rounded) {
-    const double gap = __builtin_nan("");
-    const bool coded = how.is_coded();
-    Index within = r % WIDTH, place = r - within + within % QUAD * (WIDTH / QUAD) + within / QUAD;
-    float* out = rounded + QUAD * place;
-    Index whole = p / QUAD * QUAD;
-    for (Index j = 0; j < whole; j += QUAD, out += QUAD * LANES) {
-        Doubles4 x = quad_of(row + j);
-        if (coded) x = x == how.missing ? Doubles4{} + gap : x;
-        Doubles4 away = x - load<Doubles4>(how.shift + j);
-        if (how.filling) away = away == away ? away : load<Doubles4>(how.filling + j);
-        store(out, __builtin_convertvector(away, Floats4));
+// OUT columns (8,) of one register of rows: quads of four rows next to each other, then transposed.
+INLINE void transpose_rows(const Floats8 (&rows)[WIDTH], Floats (&columns)[EIGHT]) {
+    UNROLL for (int i = 0; i < 4; ++i) {
+#if defined(__AVX512F__)
+        Floats low = SHUFFLE(rows[i], rows[i + 4], 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        Floats high = SHUFFLE(rows[i + 8], rows[i + 12], 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        columns[i] = SHUFFLE(low, high, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+        columns[i + 4] = SHUFFLE(low, high, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+#elif defined(__AVX2__)
+        columns[i] = SHUFFLE(rows[i], rows[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        columns[i + 4] = SHUFFLE(rows[i], rows[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+#else
+        columns[i] = __builtin_shufflevector(rows[i], rows[i], 0, 1, 2, 3);
+        columns[i + 4] = __builtin_shufflevector(rows[i], rows[i], 4, 5, 6, 7);
+#endif
     }
-    for (Index j = whole; j < whole_quads(p); ++j) {
-        double x = j < p ? double(row[j]) : 0.0, away = j < p ? x - how.shift[j] : 0.0;
-        if (x == how.missing && j < p) away = gap;
-        if (how.filling && away != away) away = how.filling[j];
-        out[j - whole] = float(away);
-    }
+    transpose_quads(columns);
+    transpose_quads(columns + 4);
 }
 
 INLINE bool all_set(Ints v) {
@@ -106,70 +122,130 @@ INLINE bool all_set(Ints v) {
     return every != 0;
 }
 
-INLINE void transpose(const float* rounded, Index p, Panel& panel) {
-    Ints seen[2] = {splat_int(-1), splat_int(-1)};
-    Floats squares[2] = {};
-    for (Index j = 0; j < whole_quads(p); j += QUAD)
-        for (int half = 0; half < 2; ++half) {
-            Floats columns[4];
-            for (int i = 0; i < 4; ++i)
-                columns[i] = load<Floats>(rounded + j * LANES + (half * 4 + i) * WIDTH);
-            transpose_quads(columns);
-            for (int i = 0; i < 4; ++i) {
-                Ints is = columns[i] == columns[i];
-                Floats value = keep(is, columns[i]);
-                store(panel.values + (j + i) * LANES + half * WIDTH, value);
-                store(panel.gaps + (j + i) * LANES + half * WIDTH, keep(~is, splat(1.0f)));
-                seen[half] &= is;
-                squares[half] += value * value;
-            }
-        }
-    store(panel.squares, squares[0]);
-    store(panel.squares + WIDTH, squares[1]);
-    panel.complete = all_set(seen[0] & seen[1]);
-}
-
-template <class T>
-INLINE void fill_panel(const T* const* at, Index p, const Reading& how, float* rounded, Panel& panel) {
-    for (Index r = 0; r < LANES; ++r) round_row(at[r], p, how, r, rounded);
-    transpose(rounded, p, panel);
-}
-
-// The rows of the next panel are asked for bit by bit, while this one is compared.
+// The rows of the next panel are asked for bit by bit, while this one is filled and compared: evenly,
+// since memory takes only so many requests at a time.
 struct Ahead {
-    const char* const* at;  // (LANES,) where the rows are
-    Index bytes, row, offset;
+    const char *next, *stop;  // what is left of this row, or of all where one follows the other
+    const char* const* rows;  // the rows still to come
+    Index left, bytes, burst;
+
+    // Requests for the LANES rows at `at`, of so many bytes each, spread over so many steps.
+    static Ahead over(const char* const* at, Index bytes, Index steps) {
+        Index lines = LANES * ((bytes + CACHE_LINE - 1) / CACHE_LINE);
+        bool together = at[LANES - 1] - at[0] == (LANES - 1) * bytes;
+        return {at[0], at[0] + (together ? LANES * bytes : bytes), at + 1, together ? 0 : LANES - 1, bytes,
+                (lines + steps - 1) / steps};
+    }
+    static Ahead nothing() { return {nullptr, nullptr, nullptr, 0, 0, 1}; }
 
     INLINE void ask() {
-        if (row == LANES) return;
-        __builtin_prefetch(at[row] + offset);
-        offset += CACHE_LINE;
-        if (offset >= bytes) offset = 0, ++row;
-    }
-    INLINE void ask_rest() {
-        while (row < LANES) ask();
+        for (Index request = 0; request < burst; ++request) {
+            if (next >= stop) {
+                if (left == 0) return;
+                --left;
+                next = *rows++;
+                stop = next + bytes;
+            }
+            __builtin_prefetch(next, 0, 2);  // into the second cache: the panel needs the first
+            next += CACHE_LINE;
+        }
     }
 };
 
+// OUT the panel of the rows at `at`. A row may be read up to `end`, beyond its own.
+template <bool CODED, bool FILLS, class T>
+inline void fill_as(const T* const* at, const T* end, Index p, const Reading& how, Ahead& requests,
+                    Panel& panel) {
+    Ahead ahead = requests;  // a copy of its own can stay in registers
+    Ints seen = splat_int(-1);
+    for (int half = 0; half < LANES; half += WIDTH) {
+        Floats squares = {};
+        for (Index j = 0; j < p; j += EIGHT) {
+            const Index count = least(EIGHT, p - j);
+            Floats8 rows[WIDTH];
+            for (Index c = 0; c < count; ++c) ahead.ask();
+            if (count == EIGHT) {
+                UNROLL for (int r = 0; r < WIDTH; ++r)
+                    rows[r] = read_eight<CODED>(at[half + r] + j, how.shift + j, how.missing);
+            } else {
+                for (int r = 0; r < WIDTH; ++r) {
+                    const T* from = at[half + r] + j;
+                    T copy[EIGHT] = {};
+                    if (end - from < EIGHT) {
+                        for (Index c = 0; c < count; ++c) copy[c] = from[c];
+                        from = copy;
+                    }
+                    rows[r] = read_eight<CODED>(from, how.shift + j, how.missing);
+                }
+            }
+            Floats columns[EIGHT];
+            transpose_rows(rows, columns);
+            auto put = [&](Index c) INLINE_LAMBDA {
+                Ints is = columns[c] == columns[c];
+                Floats value = keep(is, columns[c]);
+                if (FILLS) value = is ? columns[c] : splat(how.filling[j + c]);
+                store(panel.values + (j + c) * LANES + half, value);
+                if (!FILLS) store(panel.gaps + (j + c) * LANES + half, keep(~is, splat(1.0f)));
+                if (!FILLS) seen &= is;
+                squares += value * value;
+            };
+            if (count == EIGHT) {
+                UNROLL for (Index c = 0; c < EIGHT; ++c) put(c);
+            } else {
+                for (Index c = 0; c < count; ++c) put(c);
+            }
+        }
+        store(panel.squares + half, squares);
+    }
+    panel.complete = all_set(seen);
+    requests = ahead;
+}
+
+template <class T>
+INLINE void fill_panel(const T* const* at, const T* end, Index p, const Reading& how, Ahead& ahead,
+                       Panel& panel) {
+    bool coded = how.missing == how.missing;
+    if (how.filling)
+        coded ? fill_as<true, true>(at, end, p, how, ahead, panel)
+              : fill_as<false, true>(at, end, p, how, ahead, panel);
+    else
+        coded ? fill_as<true, false>(at, end, p, how, ahead, panel)
+              : fill_as<false, false>(at, end, p, how, ahead, panel);
+}
+
 // --- centres into tiles -----------------------------------------------------------------------
+
+// What rows are measured from, and the reference measured from there, in whole blocks of eight.
+struct Origin {
+    Array<double> shift;
+    Array<float> reference;
+    Origin(const Centers& centers, Index p) : shift(whole_eights(p), 0.0), reference(whole_eights(p), 0.0f) {
+        for (Index j = 0; ok() && j < p; ++j) {
+            shift[j] = centers.shift[j];
+            reference[j] = float(centers.reference[j] - centers.shift[j]);
+        }
+    }
+    bool ok() const { return all_ok(shift, reference); }
+    Reading reading(bool fills, double missing) const {
+        return {shift, fills ? reference.get() : nullptr, missing};
+    }
+};
 
 struct Tiles {
     Index groups, k, p, count;     // tiles per start
-    const double* shift;           // (p,)
-    Array<double> filling;         // (p,) c - shift where every lam is 1; unused otherwise
-    bool fills;
+    Origin origin;
+    bool fills;                    // every lam is 1
     Array<float> table;            // per tile and feature: -2 m of the tile's centres, then their G
     Array<float> first;            // (G k,) |m|^2
     Rounding complete, with_gaps;  // bounds for panels without and with gaps
 
     Index begin(Index tile) const { return tile * k / count; }
-    bool ok() const { return all_ok(filling, table, first); }
+    bool ok() const { return all_ok(origin, table, first); }
 
     Tiles(const Table& of, const Centers& centers)
         : groups(centers.groups), k(centers.k), p(of.p), count((k + WIDEST - 1) / WIDEST),
-          shift(centers.shift), filling(p), fills(true), table(2 * groups * k * p), first(groups * k) {
+          origin(centers, p), fills(true), table(2 * groups * k * p), first(groups * k) {
         if (!ok()) return;
-        for (Index j = 0; j < p; ++j) filling[j] = centers.reference[j] - centers.shift[j];
         for (Index j = 0; j < groups * p; ++j) fills = fills && centers.lam[j] == 1.0;
         double longest = 0, heaviest = 0, heaviest_gaps = 0;
         float* to = table;
@@ -205,24 +281,25 @@ struct Tiles {
 // The panels of a whole small table.
 struct Panels {
     Index p, size;
-    Array<double> filling;
+    Origin origin;
     bool fills;
     Array<float> panels;
     Array<bool> complete;
 
-    Panels(const Table& of, bool fills)
-        : p(of.p), size(panel_size(p)), filling(p), fills(fills),
+    Panels(const Table& of, const Centers& centers, bool fills)
+        : p(of.p), size(panel_size(p)), origin(centers, p), fills(fills),
           panels((of.n + LANES - 1) / LANES * size), complete((of.n + LANES - 1) / LANES) {}
-    bool ok() const { return all_ok(filling, panels, complete); }
+    bool ok() const { return all_ok(origin, panels, complete); }
 
-    template <class T> void fill(const Dense<T>& rows, const Centers& centers, float* rounded, T* copies) {
-        for (Index j = 0; j < p; ++j) filling[j] = centers.reference[j] - centers.shift[j];
-        Reading how{centers.shift, fills ? filling.get() : nullptr, rows.missing};
+    // copies (LANES, p): scratch.
+    template <class T> void fill(const Dense<T>& rows, T* copies) {
+        Ahead ahead = Ahead::nothing();
         for (Index e = 0; e < rows.n; e += LANES) {
             const T* at[LANES];
             for (Index r = 0; r < LANES; ++r) at[r] = rows.row(least(e + r, rows.n - 1), copies + r * p);
             Panel panel(panels + e / LANES * size, p);
-            fill_panel(at, p, how, rounded, panel);
+            const T* end = rows.is_contiguous() ? rows.end() : copies + LANES * p;
+            fill_panel(at, end, p, origin.reading(fills, rows.missing), ahead, panel);
             complete[e / LANES] = panel.complete;
         }
     }
@@ -314,8 +391,9 @@ INLINE Floats margin_between(const TwoNearest& it, Floats square, Floats bound, 
 }
 
 // OUT labels (LANES,): the best centre of start g, or UNSURE; margins (LANES,), unless null.
-inline void label_panel(const Panel& panel, const Tiles& tiles, Index g, Ahead& ahead, Label* labels,
+inline void label_panel(const Panel& panel, const Tiles& tiles, Index g, Ahead& requests, Label* labels,
                         float* margins) {
+    Ahead ahead = requests;  // a copy of its own can stay in registers
     const float inf = __builtin_inff(), largest = 0x1p126f;
     TwoNearest nearest[2] = {{splat(inf), splat(inf), Ints{}}, {splat(inf), splat(inf), Ints{}}};
     const float* table = tiles.table + g * 2 * tiles.k * tiles.p;
@@ -325,6 +403,7 @@ inline void label_panel(const Panel& panel, const Tiles& tiles, Index g, Ahead& 
         compare_all<true>(panel, tiles, table, first, ahead, nearest);
     else
         compare_all<false>(panel, tiles, table, first, ahead, nearest);
+    requests = ahead;
     for (int half = 0; half < 2; ++half) {
         TwoNearest& it = nearest[half];
         Floats square = load<Floats>(panel.squares + half * WIDTH);
@@ -338,13 +417,13 @@ inline void label_panel(const Panel& panel, const Tiles& tiles, Index g, Ahead& 
 }
 
 struct DenseScratch {
-    Array<float> panel, rounded, margins;
+    Array<float> panel, margins;
     Array<double> copies;  // of rows that do not lie in one piece
     Array<Label> labels;
     explicit DenseScratch(const Table& of)
-        : panel(panel_size(of.p)), rounded(whole_quads(of.p) * LANES), margins(LANES),
+        : panel(panel_size(of.p)), margins(LANES),
           copies(of.column_stride == 1 ? 0 : (STRETCH + 2 * LANES) * of.p), labels(LANES) {}
-    bool ok() const { return all_ok(panel, rounded, margins, copies, labels); }
+    bool ok() const { return all_ok(panel, margins, copies, labels); }
 };
 
 // See ``Certified::label``.
@@ -352,18 +431,21 @@ template <class T>
 Index label_dense(const Dense<T>& rows, const Tiles& tiles, const Panels* kept, DenseScratch& scratch,
                   const Index* chosen, Index count, Label* nearest, Index room, float* margins) {
     Index p = rows.p, unsure = 0;
-    Reading how{tiles.shift, tiles.fills ? tiles.filling.get() : nullptr, rows.missing};
+    const Reading how = tiles.origin.reading(tiles.fills, rows.missing);
     const T* at[STRETCH + 2 * LANES];  // the rows that follow fill the last panel, and are next
     T* copies = reinterpret_cast<T*>(scratch.copies.get());
+    const T* end = rows.is_contiguous() ? rows.end() : copies + (STRETCH + 2 * LANES) * p;
     for (Index e = 0; !kept && e < count + 2 * LANES; ++e) {
         Index i = e < count ? chosen[e] : least(chosen[count - 1] + 1 + e - count, rows.n - 1);
         at[e] = rows.row(i, copies + e * p);
     }
     for (Index e = 0; e < count; e += LANES) {
         Panel panel = kept ? kept->panel(chosen[0] + e) : Panel(scratch.panel, p);
-        Ahead ahead{reinterpret_cast<const char* const*>(at) + e + LANES, p * Index(sizeof(T)),
-                    kept || !rows.is_contiguous() ? LANES : 0, 0};
-        if (!kept) fill_panel(at + e, p, how, scratch.rounded, panel);
+        Ahead ahead = kept || !rows.is_contiguous()
+                          ? Ahead::nothing()
+                          : Ahead::over(reinterpret_cast<const char* const*>(at) + e + LANES,
+                                        p * Index(sizeof(T)), p * (2 + tiles.count * tiles.groups));
+        if (!kept) fill_panel(at + e, end, p, how, ahead, panel);
         Index used = least(LANES, count - e);
         for (Index g = 0; g < tiles.groups; ++g) {
             bool wanted = margins && g == tiles.groups - 1;
@@ -375,7 +457,6 @@ Index label_dense(const Dense<T>& rows, const Tiles& tiles, const Panels* kept, 
             }
             if (wanted) memcpy(margins + e, scratch.margins, sizeof(float) * used);
         }
-        ahead.ask_rest();
     }
     return unsure;
 }

@@ -27,6 +27,8 @@ template <class T> struct Dense {
     // Room for a row of any type, as one of this type.
     static T* scratch(double* room) { return reinterpret_cast<T*>(room); }
     bool is_contiguous() const { return column_stride == 1; }
+    // Up to here the memory of the table may be read; rows of a reversed one end where they end.
+    const T* end() const { return row_stride < 0 ? values : values + (n - 1) * row_stride + p; }
     bool is_gap(double x) const { return x != x || x == missing; }
 
     // The entries of a row one after the other: in place, or copied into scratch (p,).
