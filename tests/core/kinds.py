@@ -1,0 +1,48 @@
+"""The same table in every form the core takes."""
+
+import numpy as np
+from scipy import sparse
+
+from mnarkmeans import _core
+
+CODE = -77.0
+
+
+def with_gaps(n, p, share=0.3, seed=0, scale=1.0):
+    """float32 values as float64, NaN in gaps: what survives every form below."""
+    rng = np.random.default_rng(seed)
+    X = (scale * rng.normal(size=(n, p))).astype(np.float32).astype(np.float64)
+    X[rng.random((n, p)) < share] = np.nan
+    return X
+
+
+def as_csr(X, dtype=np.float64):
+    seen = ~np.isnan(X)
+    starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
+    return sparse.csr_array((X[seen].astype(dtype), np.nonzero(seen)[1], starts), shape=X.shape)
+
+
+def kinds(X):
+    """(source, code of gaps) by name."""
+    n, p = X.shape
+    wide = np.full((n, 2 * p + 3), 9.0)
+    wide[:, 1 : 2 * p + 1 : 2] = X
+    apart = np.full((2 * n, p + 5), 8.0)
+    apart[::2, :p] = X
+    return {
+        "rows": (X, np.nan),
+        "columns": (np.asfortranarray(X), np.nan),
+        "float32": (X.astype(np.float32), np.nan),
+        "float32 columns": (np.asfortranarray(X.astype(np.float32)), np.nan),
+        "every other": (wide[:, 1 : 2 * p + 1 : 2], np.nan),
+        "apart": (apart[::2, :p], np.nan),
+        "backwards": (np.ascontiguousarray(X[::-1])[::-1], np.nan),
+        "coded": (np.where(np.isnan(X), CODE, X), CODE),
+        "csr": (as_csr(X), np.nan),
+        "csr float32": (as_csr(X, np.float32), np.nan),
+    }
+
+
+def tables(X, weights=None):
+    weights = np.ones(len(X)) if weights is None else weights
+    return {name: _core.Table(source, code, weights) for name, (source, code) in kinds(X).items()}

@@ -1,0 +1,182 @@
+"""Hartigan's moves in the core, against brute force over partitions."""
+
+import numpy as np
+import pytest
+from kinds import tables, with_gaps
+
+from mnarkmeans import _core
+
+
+def centers_of(X, labels, weights, lam, reference, mu):
+    """The centres of a partition; where nobody pulls, mu stays."""
+    gaps, shown = np.isnan(X), np.where(np.isnan(X), 0.0, X - reference)
+    mu = mu.copy()
+    for l in range(len(mu)):
+        w = weights * (labels == l)
+        pull = w @ ~gaps + lam * (w @ gaps)
+        mu[l] = np.where(pull > 0, reference + (w @ shown) / np.where(pull > 0, pull, 1), mu[l])
+    return mu
+
+
+def loss_of(X, labels, weights, lam, reference, mu):
+    own = mu[labels]
+    each = np.where(np.isnan(X), lam * (own - reference) ** 2, (X - own) ** 2)
+    return weights @ each.sum(axis=1)
+
+
+def best_loss(X, labels, weights, lam, reference, mu):
+    return loss_of(X, labels, weights, lam, reference,
+                   centers_of(X, labels, weights, lam, reference, mu))  # fmt: skip
+
+
+def move_slowly(X, labels, weights, lam, reference, mu, max_passes, tol):
+    """Every move judged by the loss of the whole partition before and after."""
+    labels, k, path = labels.copy(), len(mu), []
+    now = best_loss(X, labels, weights, lam, reference, mu)
+    for _ in range(max_passes):
+        before, moved = now, False
+        for i in range(len(X)):
+            own = labels[i]
+            if weights[i] == 0 or np.sum((labels == own) & (weights > 0)) <= 1:
+                continue
+            losses = np.full(k, np.inf)
+            for l in set(range(k)) - {own}:
+                labels[i] = l
+                losses[l] = best_loss(X, labels, weights, lam, reference, mu)
+            labels[i] = own
+            if losses.min() < now - 1e-9 * now:
+                labels[i], now, moved = losses.argmin(), losses.min(), True
+        if not moved:
+            break
+        path.append(now)
+        if before - now <= tol * now:
+            break
+    return labels, path
+
+
+def starts_on(X, table, k, lam, weights, *, reference=None, seed=0, max_iter=100, tol=0.0, count=1):
+    """Starts as Lloyd's loop would leave them: any partition, its stats and centres."""
+    n, p = X.shape
+    rng = np.random.default_rng(seed)
+    reference = np.zeros(p) if reference is None else reference
+    starts = _core.Starts(
+        np.zeros((count, k, p)), np.broadcast_to(lam, (count, p)).copy(), reference,
+        rng.normal(size=p), n_rows=n, max_iter=max_iter, tol=tol, weights=(False, weights.sum()),
+    )  # fmt: skip
+    for r in range(count):
+        labels = rng.integers(0, k, n).astype(np.int32)
+        labels[:k] = np.arange(k)
+        own = centers_of(X, labels, weights, starts.lam[r], reference, rng.normal(size=(k, p)))
+        starts.labels[r], starts.mu[r] = labels, own
+        stats = _core.Stats.zeros(1, k, p)
+        _core.add_rows(table, starts.centers(np.array([r])), labels, stats, 1)
+        for total, part in zip(starts.stats, stats, strict=True):
+            total[r] = part[0]
+        starts.paths[r, 0] = loss_of(X, labels, weights, starts.lam[r], reference, own)
+        starts.n_iter[r] = 1
+    return starts
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.3, 1.0, 7.0, "each"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moves_are_those_of_brute_force(lam, weighted, each_level):
+    X = with_gaps(40, 9, seed=1)
+    X[:20] = (X[:20] + 3.0).astype(np.float32)
+    rng = np.random.default_rng(2)
+    weights = rng.choice([0.0, 0.1, 0.7, 1.0, 2.5], 40) if weighted else np.ones(40)
+    weights[:3] = 1.0
+    lam = rng.choice([0.0, 0.2, 3.0], 9) if isinstance(lam, str) else np.full(9, lam)
+    reference = rng.normal(size=9)
+    for name, table in tables(X, weights).items():
+        starts = starts_on(X, table, 3, lam, weights, reference=reference)
+        before, mu = starts.labels[0].copy(), starts.mu[0].copy()
+        expected, path = move_slowly(X, before, weights, lam, reference, mu, 99, 0.0)
+        _core.hartigan(table, starts, np.array([0]), 1)
+        assert np.array_equal(starts.labels[0], expected), name
+        assert starts.n_iter[0] == 1 + len(path) and starts.settled[0]
+        np.testing.assert_allclose(starts.paths[0, 1 : 1 + len(path)], path, rtol=1e-9)
+        wanted = centers_of(X, expected, weights, lam, reference, starts.mu[0])
+        np.testing.assert_allclose(starts.mu[0], wanted, rtol=1e-12, atol=1e-12, err_msg=name)
+        assert np.allclose(
+            starts.stats.sizes[0], np.bincount(expected, weights, minlength=3), rtol=1e-14
+        )
+
+
+@pytest.mark.parametrize("p", [1, 7, 8, 255, 256, 300, 600])
+def test_every_width_ends_where_no_move_helps(p, each_level):
+    X = with_gaps(60, p, seed=p)
+    weights, lam, reference = np.ones(60), np.full(p, 0.5), np.zeros(p)
+    table = _core.Table(X, np.nan, weights)
+    starts = starts_on(X, table, 4, lam, weights)
+    _core.hartigan(table, starts, np.array([0]), 1)
+    labels, mu = starts.labels[0], starts.mu[0]
+    now = best_loss(X, labels, weights, lam, reference, mu)
+    assert starts.paths[0, starts.n_iter[0] - 1] == pytest.approx(now, rel=1e-10)
+    again, path = move_slowly(X, labels, weights, lam, reference, mu, 1, 0.0)
+    assert not path and np.array_equal(again, labels)
+
+
+def test_threads_and_levels_and_forms_give_the_same_bits():
+    X = with_gaps(500, 20, seed=9)
+    weights = np.random.default_rng(1).random(500)
+    before, found = _core.level(), []
+    for level in _core.available_levels():
+        _core.set_level(level)
+        for table in tables(X, weights).values():
+            for threads in (1, 2):
+                starts = starts_on(X, table, 5, 0.4, weights, count=4)
+                chosen = np.array([3, 0, 2])
+                _core.hartigan(table, starts, chosen, threads)
+                assert starts.n_iter[1] == 1
+                found.append((starts.labels, starts.mu, starts.paths))
+    _core.set_level(before)
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            assert np.array_equal(one, two)
+
+
+def test_it_stops_at_max_iter_and_by_tol():
+    X = with_gaps(300, 6, seed=4)
+    weights = np.ones(300)
+    table = _core.Table(X, np.nan, weights)
+    starts = starts_on(X, table, 6, 0.5, weights, max_iter=3)
+    _core.hartigan(table, starts, np.array([0]), 1)
+    assert starts.n_iter[0] == 3 and not starts.settled[0]
+    loose, exact = (starts_on(X, table, 6, 0.5, weights, tol=tol) for tol in (0.05, 0.0))
+    for run in (loose, exact):
+        _core.hartigan(table, run, np.array([0]), 1)
+    assert loose.n_iter[0] < exact.n_iter[0] and loose.settled[0] and exact.settled[0]
+    passes = loose.n_iter[0]
+    assert np.array_equal(loose.paths[0, :passes], exact.paths[0, :passes])
+
+
+def test_a_loss_that_all_but_vanishes_keeps_its_digits():
+    """Tight clusters mixed up: the loss falls by 18 orders of magnitude."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(np.array([[0.0, 0.0], [1e3, 0.0], [0.0, 1e3]]), 30, axis=0)
+    X = X + 1e-6 * rng.normal(size=X.shape)
+    weights, reference = np.ones(90), np.zeros(2)
+    table = _core.Table(X, np.nan, weights)
+    for seed in range(10):
+        starts = starts_on(X, table, 3, 0.5, weights, seed=seed)
+        _core.hartigan(table, starts, np.array([0]), 1)
+        true = best_loss(X, starts.labels[0], weights, 0.5, reference, starts.mu[0])
+        if true < 1e-6:
+            break
+    assert true < 1e-6
+    assert starts.paths[0, starts.n_iter[0] - 1] == pytest.approx(true, rel=1e-6)
+
+
+def test_without_a_move_nothing_is_touched():
+    X = np.array([[0.0], [0.1], [5.0], [5.1]])
+    weights = np.ones(4)
+    table = _core.Table(X, np.nan, weights)
+    starts = starts_on(X, table, 2, 0.5, weights)
+    starts.labels[0] = [0, 0, 1, 1]
+    starts.mu[0] = centers_of(X, starts.labels[0], weights, np.full(1, 0.5), np.zeros(1), starts.mu[0])
+    stats = _core.Stats.zeros(1, 2, 1)
+    _core.add_rows(table, starts.centers(np.array([0])), starts.labels[0], stats, 1)
+    starts.stats = stats
+    mu = starts.mu.copy()
+    _core.hartigan(table, starts, np.array([0]), 1)
+    assert np.array_equal(starts.mu, mu) and starts.n_iter[0] == 1 and starts.settled[0]

@@ -1,0 +1,105 @@
+"""Greedy k-means++ in the core, against a plain loop over filled rows."""
+
+import numpy as np
+import pytest
+from kinds import as_csr, tables, with_gaps
+
+from mnarkmeans import _core
+
+
+def order_of(X):
+    keys = _core.content_keys(_core.Table(X, np.nan, np.ones(len(X))), 1)
+    return np.argsort(keys, kind="stable")
+
+
+def means_of(X, weights):
+    seen = _core.first_pass(_core.Table(X, np.nan, weights), 1)
+    return seen.sums / np.where(seen.counts > 0, seen.counts, 1.0)
+
+
+def draw(order, mass, u):
+    reached = np.cumsum(mass[order])
+    beyond = (reached > u * reached[-1]) | (reached == reached[-1])
+    return order[np.argmax(beyond)]
+
+
+def seed(X, weights, means, order, draws):
+    """The rule, one start at a time."""
+    filled = np.where(np.isnan(X), means, X)
+    centers = np.empty((*draws.shape[:2], X.shape[1]))
+    for r, own in enumerate(draws):
+        nearest = np.ones(len(X))
+        for l, shares in enumerate(own):
+            mass = weights * nearest
+            mass = mass if mass.sum() > 0 else weights
+            rows = [draw(order, mass, u) for u in (shares[:1] if l == 0 else shares)]
+            before = np.inf if l == 0 else nearest
+            lowered = [np.minimum(before, ((filled - filled[i]) ** 2).sum(axis=1)) for i in rows]
+            best = np.argmin([weights @ low for low in lowered])
+            nearest = lowered[best]
+            centers[r, l] = filled[rows[best]]
+    return centers
+
+
+def problem(n, p, k, n_starts, trials, weighted=False, seed=0, share=0.3):
+    X = with_gaps(n, p, share, seed)
+    rng = np.random.default_rng(seed + 1)
+    weights = rng.choice([0.0, 0.5, 1.0, 2.0], n) if weighted else np.ones(n)
+    weights[0] = 1.0
+    draws = rng.random((n_starts, k, trials))
+    return X, weights, means_of(X, weights), order_of(X), draws
+
+
+CASES = [
+    (1, 1, 1, 1, 2), (5, 3, 5, 3, 3), (300, 50, 3, 10, 3), (300, 50, 3, 37, 3), (129, 7, 10, 5, 4),
+    (64, 130, 4, 9, 3), (65, 9, 1, 3, 2), (20_000, 30, 6, 3, 3), (40_000, 15, 3, 17, 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_seeding_follows_the_rule(case, weighted, each_level):
+    X, weights, means, order, draws = problem(*case, weighted=weighted)
+    expected = seed(X, weights, means, order, draws)
+    for name, table in tables(X, weights).items():
+        for threads in (1, 2) if name in ("rows", "csr") else (2,):
+            found = _core.seed(table, means, order, draws, threads)
+            assert np.array_equal(found, expected), (name, threads)
+
+
+def test_where_all_rows_are_taken_the_weights_alone_count(each_level):
+    X = np.repeat([[0.0, 1.0], [np.nan, 5.0]], 4, axis=0)
+    weights, order = np.array([1.0, 0, 2, 3, 1, 1, 0.5, 4]), np.arange(8)
+    draws = np.random.default_rng(0).random((20, 5, 3))
+    means = means_of(X, weights)
+    expected = seed(X, weights, means, order, draws)
+    for name, table in tables(X, weights).items():
+        assert np.array_equal(_core.seed(table, means, order, draws, 1), expected), name
+
+
+def test_rows_that_nearly_agree_are_told_apart(each_level):
+    """Two tight pairs far apart: what separates a pair is not rounding."""
+    X = np.array([[1e8], [1e8 + 1e-4], [-1e8], [-1e8 - 1e-4], [1e8], [-1e8]])
+    weights, order, draws = np.ones(6), np.arange(6), np.random.default_rng(0).random((50, 4, 3))
+    means = np.zeros(1)
+    expected = seed(X, weights, means, order, draws)
+    assert len(np.unique(expected[0])) == 4
+    for kind in (X, as_csr(X)):
+        assert np.array_equal(
+            _core.seed(_core.Table(kind, np.nan, weights), means, order, draws, 1), expected
+        )
+
+
+def test_seeding_gives_the_same_bits_at_every_level():
+    """On numbers that do not sum exactly, small and large."""
+    for case in [(500, 33, 8, 20, 4), (60_000, 20, 5, 6, 3)]:
+        X, weights, means, order, draws = problem(*case, weighted=True, seed=3)
+        before, found = _core.level(), []
+        for level in _core.available_levels():
+            _core.set_level(level)
+            for kind in (X, as_csr(X)):
+                table = _core.Table(kind, np.nan, weights)
+                found += [_core.seed(table, means, order, draws, threads) for threads in (1, 2)]
+        _core.set_level(before)
+        for other in found[1:]:
+            assert np.array_equal(found[0], other)
