@@ -62,7 +62,7 @@ INLINE void look_at(const Strip<T>& strip, double missing, const double* weights
     const Longs none{};
     for (Index r = 0; r < strip.rows; ++r) {
         const T* row = strip.at + r * strip.stride;
-        if (strip.asks) __builtin_prefetch(row + ROWS_AT_ONCE * strip.stride);
+        if (strip.asks) __builtin_prefetch(row + ROWS_AT_ONCE * strip.stride, 0, 2);
         const Doubles weight = splat(EQUAL ? 1.0 : weights[r]);
         const Longs counted = EQUAL ? ~none : (Longs)(weight > 0.0);
         UNROLL for (int i = 0; i < PARTS; ++i) {
@@ -116,9 +116,12 @@ void look_at_rows(const Dense<T>& rows, Index begin, Index end, const double* we
         bool equal = true;
         for (Index r = 0; r < count; ++r) equal = equal && weights[start + r] == 1.0;
         for (Index j = 0; j < rows.p; j += EIGHT) {
-            Strip<T> strip{at + j, rows.row_stride, count, j, start + 2 * ROWS_AT_ONCE <= end};
+            bool asks = rows.is_contiguous() && start + 2 * ROWS_AT_ONCE <= end;
+            Strip<T> strip{at + j, rows.row_stride, count, j, asks};
             Index width = least(EIGHT, rows.p - j);
             if (!rows.is_contiguous() || width < EIGHT) {
+                for (Index r = 0; strip.asks && r < count; ++r)
+                    __builtin_prefetch(strip.at + (r + ROWS_AT_ONCE) * rows.row_stride, 0, 2);
                 for (Index e = 0; e < count * EIGHT; ++e) copy[e] = gap;
                 for (Index c = 0; c < width; ++c)
                     for (Index r = 0; r < count; ++r)

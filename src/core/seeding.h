@@ -17,7 +17,8 @@ namespace mnar { namespace LEVEL { namespace {
 constexpr double CLOSE = 1e-6;                   // of |x'_i|^2 + |x'_c|^2: closer, six digits are left
 constexpr Index BYTES_OF_DISTANCES = 1 << 25;    // of the starts that are seeded side by side
 constexpr Index BYTES_OF_CANDIDATES = 1 << 20;   // so that they stay in the cache
-constexpr Index FEWEST_PIECES = 4, MOST_STARTS = 8;  // of a small table, cut for the threads
+constexpr Index MOST_STARTS = 8;                 // that a thread seeds side by side on a small table
+constexpr Index BYTES_TO_REMEMBER = 1 << 22;     // of distances to candidates, one of which is kept
 constexpr Index ROWS_OF_TILE = 4;
 constexpr int WIDEST_TILE = 3;  // registers of candidates: with four rows, all sums stay in registers
 
@@ -79,6 +80,14 @@ int32_t content_keys(const Table& table, uint64_t* keys, Control& control) {
 
 // --- rows relative to the means ---------------------------------------------------------------
 
+INLINE double keep(bool is, double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits &= -uint64_t(is);
+    memcpy(&x, &bits, sizeof bits);
+    return x;
+}
+
 // OUT out (p,): x' of row i.
 template <class T> INLINE void center_row(const Dense<T>& rows, Index i, const double* means, double* out) {
     const T* at = rows.values + i * rows.row_stride;
@@ -88,9 +97,9 @@ template <class T> INLINE void center_row(const Dense<T>& rows, Index i, const d
         Longs is = (x == x) & (x != rows.missing);
         store(out + j, keep(is, x - load<Doubles>(means + j)));
     }
-    for (; j < rows.p; ++j) {
+    for (; j < rows.p; ++j) {  // without branches: where gaps are is not to be foreseen
         double x = at[j * rows.column_stride];
-        out[j] = rows.is_gap(x) ? 0.0 : x - means[j];
+        out[j] = keep((x == x) & (x != rows.missing), x - means[j]);
     }
 }
 
@@ -126,11 +135,14 @@ INLINE double distance_between(const double* x, const double* y, Index p) {
 // Candidate centres of G starts, each in its own lane.
 struct Candidates {
     Index groups, tried, p, lanes, room;  // tried per start; room: whole registers
+    Index tiles, width, wider;            // registers of a tile; so many tiles have one more
     Array<double> rows, table, squares;   // x' (lanes, p) and (p, room); |x'|^2 (room,)
 
     Candidates(Index groups, Index most_tried, Index p)
         : groups(groups), tried(most_tried), p(p), lanes(groups * tried), room(whole(lanes)),
-          rows(lanes * p), table(p * room), squares(room) {}
+          rows(lanes * p), table(p * room), squares(room) {
+        if (ok()) resize(tried);
+    }
     bool ok() const { return all_ok(rows, table, squares); }
     static Index whole(Index lanes) { return (lanes + HALF - 1) / HALF * HALF; }
 
@@ -139,6 +151,10 @@ struct Candidates {
         tried = few;
         lanes = groups * tried;
         room = whole(lanes);
+        const Index registers = room / HALF;
+        tiles = (registers + WIDEST_TILE - 1) / WIDEST_TILE;
+        width = registers / tiles;
+        wider = registers % tiles;
         for (Index lane = lanes; lane < room; ++lane) {
             squares[lane] = 0;
             for (Index j = 0; j < p; ++j) table[j * room + lane] = 0;
@@ -165,12 +181,12 @@ INLINE void multiply(const double* const* x, const Candidates& with, Index lane,
         UNROLL for (int c = 0; c < C; ++c) store(dots + r * with.room + lane + c * HALF, sums[r][c]);
 }
 
-// Tiles of near-equal width: calls one<C>(lane) for each.
+// Calls one(width, lane) for tiles of near-equal width.
 template <class One> INLINE void in_tiles(const Candidates& with, const One& one) {
-    Index registers = with.room / HALF, count = (registers + WIDEST_TILE - 1) / WIDEST_TILE;
-    for (Index tile = 0; tile < count; ++tile) {
-        Index begin = tile * registers / count, width = (tile + 1) * registers / count - begin;
-        one(width, begin * HALF);
+    for (Index tile = 0, lane = 0; tile < with.tiles; ++tile) {
+        Index width = with.width + (tile < with.wider);
+        one(width, lane);
+        lane += width * HALF;
     }
 }
 
@@ -238,55 +254,66 @@ struct Seeding {  // what all threads share
         : table(table), means(means), order(order), slabs(slabs_by_shape(table)), squares(table.n) {}
 };
 
-// INOUT near (room,): lowered to the distances of row i to the candidates, of which dots are the
-// products.
-template <class Rows>
-INLINE void lower(const Rows& rows, Index i, const Seeding& of, const Candidates& with, double* dots,
-                  double* near, double* scratch) {
+// OUT near (room,): before(lane), lowered to the distances of row i to the candidates, of which dots
+// are the products.
+template <class Rows, class Before>
+INLINE void lower(const Rows& rows, Index i, const Seeding& of, const Candidates& with,
+                  const Before& before, double* dots, double* near, double* scratch) {
     const Doubles square = splat(of.squares[i]);
     Longs any{};
     for (Index lane = 0; lane < with.room; lane += HALF) {
         Doubles both = square + load<Doubles>(with.squares + lane), dot = load<Doubles>(dots + lane);
-        Doubles d = both - (dot + dot);
+        Doubles d = both - (dot + dot), known = before(lane);
         any |= d < CLOSE * both;
         store(dots + lane, d);
+        store(near + lane, d < known ? d : known);
     }
     bool close = false;
     for (int lane = 0; lane < HALF; ++lane) close = close || any[lane];
-    if (close) {
-        const double* x = centered(rows, i, of.means, scratch);
-        for (Index lane = 0; lane < with.lanes; ++lane)
-            if (dots[lane] < CLOSE * (of.squares[i] + with.squares[lane]))
-                dots[lane] = distance_between(x, with.rows + lane * with.p, with.p);
-    }
-    for (Index lane = 0; lane < with.room; lane += HALF) {
-        Doubles d = load<Doubles>(dots + lane), before = load<Doubles>(near + lane);
-        store(near + lane, d < before ? d : before);
-    }
+    if (!close) return;
+    const double* x = centered(rows, i, of.means, scratch);
+    for (Index lane = 0; lane < with.lanes; ++lane)
+        if (dots[lane] < CLOSE * (of.squares[i] + with.squares[lane])) {
+            double d = distance_between(x, with.rows + lane * with.p, with.p);
+            double known = before(lane / HALF * HALF)[lane % HALF];
+            near[lane] = d < known ? d : known;
+        }
 }
 
 enum Passing { TRY, KEEP, KEEP_FIRST };  // KEEP: one candidate per start, which becomes a centre
 
-// INOUT nearest (n, G) unless TRY. OUT potentials (room,): sum of weights * distance to the nearest
-// centre, were the candidate one of them. The rows begin .. end.
+// INOUT nearest (n, G) unless TRY. OUT potentials (room,): sum of
+// weights * distance to the nearest centre, were the candidate one of them; lowered (n, room): these
+// distances, unless null. The rows begin .. end.
 template <class Rows>
 int32_t lower_rows(const Rows& rows, Index begin, Index end, const Seeding& of, const Candidates& with,
-                   Passing passing, double* nearest, double* potentials) {
+                   Passing passing, double* nearest, double* lowered, double* potentials) {
     SeedScratch scratch(with);
-    Array<double> row(with.p);
-    if (!all_ok(scratch, row)) return OUT_OF_MEMORY;
+    Array<double> row(with.p), expanded(with.room, 0.0);
+    if (!all_ok(scratch, row, expanded)) return OUT_OF_MEMORY;
     double* near = scratch.near;
-    for (Index lane = 0; lane < with.room; ++lane) potentials[lane] = near[lane] = 0;
+    for (Index lane = 0; lane < with.room; ++lane) potentials[lane] = 0;
     for (Index i = begin; i < end; i += ROWS_OF_TILE) {
         Index count = least(ROWS_OF_TILE, end - i);
         multiply_rows(rows, i, count, of.means, with, scratch);
         for (Index r = 0; r < count; ++r) {
-            double* own = nearest + (i + r) * with.groups;
-            for (Index g = 0, lane = 0; g < with.groups; ++g)
-                for (Index t = 0; t < with.tried; ++t, ++lane)
-                    near[lane] = passing == KEEP_FIRST ? __builtin_inf() : own[g];
-            lower(rows, i + r, of, with, scratch.dots + r * with.room, near, row);
+            double *own = nearest + (i + r) * with.groups, *dots = scratch.dots + r * with.room;
+            auto lower_to = [&](const auto& before) INLINE_LAMBDA {
+                lower(rows, i + r, of, with, before, dots, near, row);
+            };
+            if (passing == KEEP_FIRST)
+                lower_to([](Index) { return splat(__builtin_inf()); });
+            else if (with.groups == 1)
+                lower_to([&](Index) { return splat(*own); });
+            else if (with.tried == 1 && with.groups % HALF == 0)
+                lower_to([&](Index lane) { return load<Doubles>(own + lane); });
+            else {
+                for (Index g = 0, lane = 0; g < with.groups; ++g)
+                    for (Index t = 0; t < with.tried; ++t, ++lane) expanded[lane] = own[g];
+                lower_to([&](Index lane) { return load<Doubles>(expanded + lane); });
+            }
             if (passing != TRY) memcpy(own, near, sizeof(double) * with.groups);
+            if (lowered) memcpy(lowered + (i + r) * with.room, near, sizeof(double) * with.room);
             const Doubles weight = splat(of.table.weights[i + r]);
             for (Index lane = 0; lane < with.room; lane += HALF)
                 store(potentials + lane, load<Doubles>(potentials + lane) + weight * load<Doubles>(near + lane));
@@ -331,7 +358,8 @@ int32_t cumulate(const Seeding& of, const double* mass, Index groups, double* en
             for (Index g = 0; g < groups; ++g) sums[g] = 0;
             for (Index e = b * BLOCK; e < least((b + 1) * BLOCK, n); ++e) {
                 const double w = of.table.weights[order[e]];
-                if (mass && e + AHEAD < n) __builtin_prefetch(mass + order[e + AHEAD] * groups);
+                if (e + AHEAD < n) __builtin_prefetch(of.table.weights + order[e + AHEAD]);
+                if (e + AHEAD < n && mass) __builtin_prefetch(mass + order[e + AHEAD] * groups);
                 const double* own = mass ? mass + order[e] * groups : nullptr;
                 for (Index g = 0; g < groups; ++g) sums[g] += own ? w * own[g] : w;
             }
@@ -353,15 +381,16 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, In
     Candidates tried(groups, trials, p), kept(groups, 1, p);
     Array<double> nearest(n * groups), ends(blocks * groups), row(p);
     Array<double> parts(n_slabs * tried.room);
-    Array<Index> chosen(tried.lanes);
-    if (!all_ok(tried, kept, nearest, ends, row, parts, chosen)) return OUT_OF_MEMORY;
+    bool remembers = 8 * n * tried.room <= BYTES_TO_REMEMBER;
+    Array<double> lowered(remembers ? n * tried.room : 0);
+    Array<Index> chosen(tried.lanes), winners(groups);
+    if (!all_ok(tried, kept, nearest, ends, row, parts, lowered, chosen, winners)) return OUT_OF_MEMORY;
     auto pass = [&](const Candidates& with, Passing passing) {
         return in_parallel(n_slabs, control, [&](Index s) -> int32_t {
             return lower_rows(rows, of.slabs.begin(s), of.slabs.end(s), of, with, passing, nearest,
-                              parts + s * with.room);
+                              remembers && passing == TRY ? lowered.get() : nullptr, parts + s * with.room);
         });
     };
-    kept.resize(1);
     for (Index l = 0; l < k; ++l) {
         int32_t status = l > 0 ? cumulate(of, nearest, groups, ends, control) : int32_t(DONE);
         tried.resize(l == 0 ? 1 : trials);
@@ -386,11 +415,16 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, In
                 for (Index s = 0; s < n_slabs; ++s) potential += parts[s * tried.room + g * trials + t];
                 if (t == 0 || potential < least_potential) best = t, least_potential = potential;
             }
-            Index lane = g * tried.tried + best;
+            Index lane = winners[g] = g * tried.tried + best;
             kept.set(g, tried.rows + lane * p, tried.squares[lane]);
             fill_rows(table, chosen + lane, 1, of.means, centers + (g * k + l) * p);
         }
-        if (l < k - 1) status = pass(kept, l == 0 ? KEEP_FIRST : KEEP);
+        if (l < k - 1 && tried.tried > 1 && remembers)
+            for (Index i = 0; i < n; ++i)
+                for (Index g = 0; g < groups; ++g)
+                    nearest[i * groups + g] = lowered[i * tried.room + winners[g]];
+        else if (l < k - 1)
+            status = pass(kept, l == 0 ? KEEP_FIRST : KEEP);
         if (status != DONE) return status;
         count_done(control, groups);
     }
@@ -426,7 +460,8 @@ int32_t seed_rows(const Rows& rows, const Seeding& of, Index count, Index k, Ind
                          centers + first * k * p, control);
     };
     if (of.slabs.count == 1) {  // small: the threads share the starts
-        Index size = least((count + FEWEST_PIECES - 1) / FEWEST_PIECES, MOST_STARTS);
+        Index threads = control.threads > 1 ? control.threads : 1;
+        Index size = least((count + threads - 1) / threads, MOST_STARTS);
         return in_parallel((count + size - 1) / size, control, [&](Index piece) -> int32_t {
             return some(piece * size, least(size, count - piece * size));
         });
