@@ -7,6 +7,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from mnarkmeans import MNARKMeans
+from mnarkmeans._core.likelihood import Decay, decay_value
 from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty import decay as likelihood
 from mnarkmeans._penalty.choice import first_fits
@@ -47,17 +48,16 @@ def test_log_likelihood_is_the_formula_and_the_gradient_is_its_derivative():
     rng = np.random.default_rng(0)
     squares, weights, gaps = rng.exponential(size=8), rng.random(8), rng.random((2, 6))
     observed, residual = float(weights.sum()), 3.0
-    data = (squares, weights, gaps, observed, residual)
+    data = Decay(squares, weights, *gaps, observed, residual)
     for _ in range(5):
         theta = rng.normal(size=4)
-        gradient, other = np.empty(4), np.empty(4)
-        value = likelihood._log_likelihood(theta, *data, gradient)
+        value, gradient = decay_value(data, theta)
         assert value == pytest.approx(log_likelihood_by_loops(theta, squares, weights, gaps, 3.0))
         for j in range(4):
             step = np.zeros(4)
             step[j] = 1e-6
-            rise = likelihood._log_likelihood(theta + step, *data, other)
-            fall = likelihood._log_likelihood(theta - step, *data, other)
+            rise, _ = decay_value(data, theta + step)
+            fall, _ = decay_value(data, theta - step)
             assert gradient[j] == pytest.approx((rise - fall) / 2e-6, rel=1e-5, abs=1e-6)
 
 
@@ -123,7 +123,7 @@ def rows_and_starts(X, k):
     observed = observed.take(np.flatnonzero(observed.weights > 0))
     starts = k_means_plus_plus(observed, 5, k, np.random.RandomState(0), 1)
     fits = first_fits(observed, starts, max_iter=100, tol=1e-5, threads=1)
-    return Rows(*observed.zero_filled(), observed.weights), fits
+    return Rows(observed), fits
 
 
 @pytest.mark.parametrize("family", ["mcar", "mnar0", "mnar1", "ceiling", "mnar2"])

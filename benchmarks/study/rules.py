@@ -22,7 +22,7 @@ from mnarkmeans._selection.evidence import (
     thirds,
 )
 from mnarkmeans._selection.grid import candidate_lams
-from mnarkmeans._solver.solvers import assign_rows
+from mnarkmeans._solver.solve import assign_rows
 from mnarkmeans._solver.starts import STARTS
 from mnarkmeans.metrics import center_mse, clustering_error_rate
 
@@ -87,7 +87,7 @@ def _fits(observed: Observed, data: Data, evidence: Evidence, seed: int):
     """CER, centre MSE and labels of the fit to all rows, for every lam, as MNARKMeansCV refits."""
     k, lams = evidence.k, evidence.lams
     models = [MNARKMeans(k, lam=lam, n_init=10, random_state=seed) for lam in lams]
-    fresh = models[0]._starts(observed, data.X)
+    fresh = models[0]._starts(observed, data.X, np.random.RandomState(seed))
     found = []
     for g, model in enumerate(models):
         warm = centers_of_partitions(observed, evidence.labels[:, :, g], k, lams[g])

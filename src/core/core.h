@@ -103,6 +103,37 @@ struct Starts {            // R starts of Lloyd's loop on a table, side by side
     double total_weight;   // of all rows
 };
 
+struct Mixture {                 // normal clusters with gaps
+    Index k;
+    const double* log_weight;    // (k,)
+    const double* mean;          // (k, p)
+    const double* variance;      // (k, p)
+    const double* log_missing;   // (k, p) log P(missing | cluster, feature), finite
+    const double* log_observed;  // (k, p) added for an observed entry beside its density; null: 0
+    const double* shift;         // (p,)
+};
+
+struct Softened {            // what rows say of a mixture; sums add up over any split
+    double* sizes;           // (k,) INOUT; null sums: not wanted
+    double* sums;            // (k, p) of w (x - shift) over observed entries, INOUT
+    double* counts;          // (k, p) INOUT
+    double* squares;         // (k, p) of w (x - shift)^2, INOUT
+    double* memberships;     // (n, k) or null
+    double* row_likelihoods; // (n,) or null
+    Label* labels;           // (n,) or null: the likeliest cluster
+    double log_likelihood;   // INOUT, weighted
+};
+
+struct Decay {                  // what the likelihood of a decaying mechanism needs of a table
+    Index n_squares, n_gaps;
+    const double* squares;      // (n_squares,) observed (x - reference)^2
+    const double* weights;      // (n_squares,) their weight
+    const double* gap_squares;  // (n_gaps,) (mu - reference)^2 of clusters with gaps
+    const double* gap_weights;  // (n_gaps,) the weight of those
+    double observed;            // weight of all observed entries
+    double residual;            // sum of their squared distances to their centres
+};
+
 struct Kernels {  // what every instruction set offers
     const char* name;
     int32_t (*first_pass)(const Table&, FirstPass&, Control&);
@@ -149,6 +180,19 @@ struct Kernels {  // what every instruction set offers
     // Greedy k-means++ on mean-filled rows: draws (R, k, trials), order (n,) -> centres (R, k, p).
     int32_t (*seed)(const Table&, const double* means, const Index* order, Index count, Index k,
                     Index trials, const double* draws, double* centers, Control&);
+    // One E-step of a mixture with gaps, and the sums for its M-step.
+    int32_t (*soften)(const Table&, const Mixture&, Softened&, Control&);
+    // Log-likelihood at theta (4,); OUT gradient (4,).
+    double (*decay_value)(const Decay&, const double* theta, double* gradient);
+    // The likeliest theta (4,) from the best of `starts` (m, 4); only those `free` move.
+    double (*decay_fit)(const Decay&, const double* starts, Index m, const int32_t* free,
+                        Index max_steps, double* theta);
+    // Labels a, b (n, G) of two fits: OUT pairs (G, 3) of kept rows together in both, in a, in b.
+    int32_t (*count_pairs)(const Label* a, const Label* b, const uint8_t* kept, Index n,
+                           Index candidates, Index k, double* pairs);
+    // k-means of complete rows X (n, p) by single moves. INOUT centers (R, k, p), OUT labels (R, n).
+    int32_t (*move_rows)(const double* X, Index n, Index p, Index starts, Index k, Index max_iter,
+                         double* centers, Label* labels, Control&);
 };
 
 // Calls work(context, job) for job = 0 .. jobs - 1 on up to `threads` threads, this one among them;

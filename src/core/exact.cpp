@@ -1,8 +1,12 @@
 // All that decides and sums, for one instruction set (LEVEL): never contracted into fused
 // multiply-adds, so that labels and centres are the same at every level.
+#include "agreement.h"
+#include "decay.h"
 #include "first_look.h"
 #include "hartigan.h"
 #include "lloyd.h"
+#include "mixture.h"
+#include "moves.h"
 #include "seeding.h"
 
 #define NAME_OF(level) #level
@@ -13,6 +17,7 @@ namespace mnar { namespace LEVEL {
 extern const Kernels kernels = {
     NAME(LEVEL), first_pass, content_keys, fill_rows, impute, run_pass, assign_plain, assign, add_rows,
     loss_of, last_look, distances, rescue, choose_rescued, update, decide, lloyd, hartigan, seed,
+    soften, decay_value, decay_fit, count_pairs, move_rows,
 };
 
 }}  // namespace mnar::LEVEL

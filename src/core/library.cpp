@@ -141,7 +141,8 @@ EXPORT int32_t mnarkmeans_set_level(const char* name) {
 // The sizes of the structs in core.h, in the order of _core.py's STRUCTS; returns how many there are.
 EXPORT int32_t mnarkmeans_struct_sizes(int64_t* sizes, int32_t room) {
     const int64_t all[] = {sizeof(Control), sizeof(Table), sizeof(Centers), sizeof(Stats), sizeof(Bounds),
-                           sizeof(Pass), sizeof(FirstPass), sizeof(Starts)};
+                           sizeof(Pass), sizeof(FirstPass), sizeof(Starts), sizeof(Mixture),
+                           sizeof(Softened), sizeof(Decay)};
     const int32_t count = sizeof all / sizeof *all;
     for (int32_t i = 0; i < count && i < room; ++i) sizes[i] = all[i];
     return count;
@@ -217,4 +218,23 @@ EXPORT int32_t mnarkmeans_seed(const Table* table, const double* means, const In
                                Index k, Index trials, const double* draws, double* centers,
                                Control* control) {
     return kernels->seed(*table, means, order, count, k, trials, draws, centers, *control);
+}
+EXPORT int32_t mnarkmeans_soften(const Table* table, const Mixture* mixture, Softened* out,
+                                 Control* control) {
+    return kernels->soften(*table, *mixture, *out, *control);
+}
+EXPORT double mnarkmeans_decay_value(const Decay* data, const double* theta, double* gradient) {
+    return kernels->decay_value(*data, theta, gradient);
+}
+EXPORT double mnarkmeans_decay_fit(const Decay* data, const double* starts, Index count,
+                                   const int32_t* free, Index max_steps, double* theta) {
+    return kernels->decay_fit(*data, starts, count, free, max_steps, theta);
+}
+EXPORT int32_t mnarkmeans_count_pairs(const Label* a, const Label* b, const uint8_t* kept, Index n,
+                                      Index candidates, Index k, double* pairs) {
+    return kernels->count_pairs(a, b, kept, n, candidates, k, pairs);
+}
+EXPORT int32_t mnarkmeans_move_rows(const double* X, Index n, Index p, Index starts, Index k,
+                                    Index max_iter, double* centers, Label* labels, Control* control) {
+    return kernels->move_rows(X, n, p, starts, k, max_iter, centers, labels, *control);
 }

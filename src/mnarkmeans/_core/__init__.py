@@ -1,8 +1,10 @@
 """The only door to the compiled core (``src/core``).
 
-library  find and load it, check that it fits, choose the instruction set
-arrays   what goes in: tables, centres, sums, starts
-calls    its functions, one by one
+library     find and load it, check that it fits, choose the instruction set
+arrays      what goes in: tables, centres, sums, starts
+calls       its functions, one by one
+likelihood  mixtures with gaps, and the decaying mechanism
+partitions  pairs of rows that partitions agree on; k-means by single moves
 """
 
 from .arrays import Centers, Known, Starts, Stats, Table

@@ -50,8 +50,21 @@ Starts = _struct(
     n_iter=P, twins=P, settled=P, seen=P, max_iter=I64, tol=F64, whole_weights=I32,
     total_weight=F64,
 )  # fmt: skip
+Mixture = _struct(
+    "Mixture", k=I64, log_weight=P, mean=P, variance=P, log_missing=P, log_observed=P, shift=P
+)
+Softened = _struct(
+    "Softened", sizes=P, sums=P, counts=P, squares=P, memberships=P, row_likelihoods=P, labels=P,
+    log_likelihood=F64,
+)  # fmt: skip
+Decay = _struct(
+    "Decay", n_squares=I64, n_gaps=I64, squares=P, weights=P, gap_squares=P, gap_weights=P,
+    observed=F64, residual=F64,
+)  # fmt: skip
 # In the order of mnarkmeans_struct_sizes.
-STRUCTS = (Control, Table, Centers, Stats, Bounds, Pass, FirstPass, Starts)
+STRUCTS = (
+    Control, Table, Centers, Stats, Bounds, Pass, FirstPass, Starts, Mixture, Softened, Decay,
+)  # fmt: skip
 
 # What the functions of core.h take; structs by their address. They return a status unless said.
 FUNCTIONS: dict[str, list] = {
@@ -72,8 +85,15 @@ FUNCTIONS: dict[str, list] = {
     "lloyd": [P, P, P],
     "hartigan": [P, P, P, I64, P],
     "seed": [P, P, P, I64, I64, I64, P, P, P],
+    "soften": [P, P, P, P],
+    "decay_value": [P, P, P],
+    "decay_fit": [P, P, I64, P, I64, P],
+    "count_pairs": [P, P, P, I64, I64, I64, P],
+    "move_rows": [P, I64, I64, I64, I64, I64, P, P, P],
 }
-RETURNS = {"choose_rescued": None, "update": None, "decide": I64}
+RETURNS = {
+    "choose_rescued": None, "update": None, "decide": I64, "decay_value": F64, "decay_fit": F64,
+}  # fmt: skip
 
 _unpacked = ExitStack()  # keeps a library that came out of a zip file until the process ends
 

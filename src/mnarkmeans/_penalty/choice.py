@@ -8,7 +8,6 @@ drawn by content so that the order of the rows does not matter.
 from __future__ import annotations
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from .._data.observed import Observed
 from .._solver.solve import run_starts
@@ -28,9 +27,7 @@ def likelihood_choice(
     """Estimate lam for the data from starting centres (R, k, p)."""
     sample = sample_rows(observed, max(FEWEST_ROWS, 20 * starts.shape[1]), threads)
     fits = first_fits(sample, starts, max_iter=max_iter, tol=tol, threads=threads)
-    # Small matrix products: more threads than one would only wait for each other.
-    with threadpool_limits(limits=1, user_api="blas"):
-        return estimate_missingness(Rows(*sample.zero_filled(), sample.weights), fits)
+    return estimate_missingness(Rows(sample, threads), fits)
 
 
 def first_fits(

@@ -34,14 +34,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from .._core.likelihood import Decay, decay_fit
 
 _MAGNITUDE_BINS = 192
 _CENTER_BINS = 256
 _SMALLEST_MAGNITUDE = 1e-12  # share of the mean square below which x counts as x = reference
 _LEAST_PROBABILITY = 1e-300
-_LOGIT_BOUND = 14.0  # c and r stay 1e-6 away from 0 and 1: no logarithm of zero can arise
-_BOUNDS = np.array([math.log(1e6), math.log(1e12), _LOGIT_BOUND, _LOGIT_BOUND])
+_LOGIT_BOUND = 14.0  # c and r stay 1e-6 away from 0 and 1, as in decay.h
 
 
 class Model(NamedTuple):
@@ -52,10 +52,10 @@ class Model(NamedTuple):
 
 
 MODELS = {
-    "pure": Model(np.array([True, True, False, False])),
-    "half": Model(np.array([True, True, False, False]), logit_c=0.0),
-    "ceiling": Model(np.array([True, True, True, False])),
-    "mixed": Model(np.array([True, True, True, True])),
+    "pure": Model(np.array([1, 1, 0, 0], np.int32)),
+    "half": Model(np.array([1, 1, 0, 0], np.int32), logit_c=0.0),
+    "ceiling": Model(np.array([1, 1, 1, 0], np.int32)),
+    "mixed": Model(np.array([1, 1, 1, 1], np.int32)),
 }
 
 
@@ -177,85 +177,26 @@ def fit_theta(
     observed, at_risk = magnitudes.total, float(magnitudes.weight.sum())
     missing = float(missing_weight.sum())
     residual = max(residual_square, 1e-9 * observed)
-    gaps = _center_histogram(M, missing_weight)
-    data = (magnitudes.square, magnitudes.weight, gaps, observed, residual)
+    histogram = _center_histogram(M, missing_weight)
+    data = Decay(magnitudes.square, magnitudes.weight, *histogram, observed, residual)
     if start is None:
-        grid = _grid(math.log(residual / observed), missing / (missing + at_risk), model)
-        first = grid[np.argmax(_log_likelihoods(grid, *data))]
+        starts = _grid(math.log(residual / observed), missing / (missing + at_risk), model)
     else:
-        first = np.clip(start.vector, -_BOUNDS, _BOUNDS)
-    return Theta(_climb(first, model.free, max_steps, data)[0])
+        starts = start.vector[None]
+    return Theta(decay_fit(data, starts, model.free, max_steps))
 
 
-def _center_histogram(M: np.ndarray, missing_weight: np.ndarray) -> np.ndarray:
+def _center_histogram(M: np.ndarray, missing_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """mu^2 and its missing weight, in at most _CENTER_BINS groups of similar mu^2."""
     square, weight = np.square(M).ravel(), missing_weight.ravel()
     square, weight = square[weight > 0], weight[weight > 0]
     if len(square) > _CENTER_BINS:
-        order = np.argsort(square, kind="stable")
-        edges = np.linspace(0, len(square), _CENTER_BINS + 1).astype(np.intp)[:-1]
-        grouped = np.add.reduceat(weight[order], edges)
-        square = np.add.reduceat((weight * square)[order], edges) / grouped
-        weight = grouped
-    return np.vstack([square, weight])
-
-
-@njit(cache=True, nogil=True)
-def _log_likelihood(theta, square, weight, gaps, observed, residual, gradient):
-    """Value at theta = (log t, log s, logit c, logit r); OUT gradient (4).
-
-    `gaps` holds mu^2 and the weight of the missing entries in its two rows.
-    """
-    t = math.exp(theta[0])
-    s = math.exp(theta[1])
-    c = 1.0 / (1.0 + math.exp(-theta[2]))
-    not_c = 1.0 / (1.0 + math.exp(theta[2]))
-    r = 1.0 / (1.0 + math.exp(-theta[3]))
-    not_r = 1.0 / (1.0 + math.exp(theta[3]))
-    d = 2.0 * s * t + 1.0
-
-    # Observed: log(1 - P(missing | x)) + log N(x; mu, s), where 1 - P = (1-c) + c (1-r) (1-e^-u).
-    value = -0.5 * (observed * math.log(2.0 * math.pi * s) + residual / s)
-    g_t = 0.0
-    g_s = 0.5 * (residual / s - observed)
-    g_c = 0.0
-    g_r = 0.0
-    for i in range(square.shape[0]):
-        u = t * square[i]
-        far = -math.expm1(-u)
-        seen = not_c + c * not_r * far
-        share = weight[i] / seen
-        value += weight[i] * math.log(seen)
-        g_t += share * c * not_r * u * (1.0 - far)
-        g_c -= share * c * not_c * (r + not_r * (1.0 - far))
-        g_r -= share * c * r * not_r * far
-
-    # Missing: log P_lj; d log q / d log t and d log q / d log s from the formula of q.
-    for i in range(gaps.shape[1]):
-        pull = t * gaps[0, i] / d
-        q = math.exp(-0.5 * math.log(d) - pull)
-        p = r + not_r * q
-        w = gaps[1, i] * not_r * q / p
-        value += gaps[1, i] * math.log(c * p)
-        g_t -= w * (s * t + pull) / d
-        g_s -= w * s * t * (1.0 - 2.0 * pull) / d
-        g_c += gaps[1, i] * not_c
-        g_r += gaps[1, i] * r * not_r * (1.0 - q) / p
-    gradient[0] = g_t
-    gradient[1] = g_s
-    gradient[2] = g_c
-    gradient[3] = g_r
-    return value
-
-
-@njit(cache=True, nogil=True)
-def _log_likelihoods(thetas, square, weight, gaps, observed, residual):
-    """Values at many thetas (m, 4)."""
-    values = np.empty(thetas.shape[0])
-    gradient = np.empty(4)
-    for i in range(thetas.shape[0]):
-        values[i] = _log_likelihood(thetas[i], square, weight, gaps, observed, residual, gradient)
-    return values
+        distance = np.sqrt(square)
+        bins = (distance * ((_CENTER_BINS - 1e-6) / max(distance.max(), 1e-300))).astype(np.intp)
+        grouped = np.bincount(bins, weight, _CENTER_BINS)
+        square = np.bincount(bins, weight * square, _CENTER_BINS) / np.maximum(grouped, 1e-300)
+        square, weight = square[grouped > 0], grouped[grouped > 0]
+    return square, weight
 
 
 def _grid(log_s: float, missing_share: float, model: Model) -> np.ndarray:
@@ -267,51 +208,3 @@ def _grid(log_s: float, missing_share: float, model: Model) -> np.ndarray:
     logit_r = np.log(floors / (1.0 - floors)) if model.free[3] else [-_LOGIT_BOUND]
     axes = np.meshgrid(log_t, [log_s], logit_c, logit_r, indexing="ij")
     return np.stack([axis.ravel() for axis in axes], axis=1)
-
-
-def _climb(
-    theta: np.ndarray, free: np.ndarray, max_steps: int, data: tuple
-) -> tuple[np.ndarray, float]:
-    """Damped Newton ascent inside the box; the Hessian is differenced from exact gradients."""
-    gradient, shifted = np.empty(4), np.empty(4)
-    value = _log_likelihood(theta, *data, gradient)
-    damping = 1e-3
-    for _ in range(max_steps):
-        outward = np.sign(gradient) * theta >= _BOUNDS
-        active = np.flatnonzero(free & ~outward)
-        if len(active) == 0:
-            break
-        hessian = np.empty((len(active), len(active)))
-        for column, j in enumerate(active):
-            step = np.zeros(4)
-            step[j] = 1e-5
-            _log_likelihood(theta + step, *data, shifted)
-            hessian[:, column] = (shifted[active] - gradient[active]) / 1e-5
-        gain = 0.0
-        for _attempt in range(20):
-            trial = theta.copy()
-            trial[active] += _damped_step(hessian, gradient[active], damping)
-            trial = np.clip(trial, -_BOUNDS, _BOUNDS)
-            trial_value = _log_likelihood(trial, *data, shifted)
-            if trial_value > value:
-                gain = trial_value - value
-                theta, value, gradient = trial, trial_value, shifted.copy()
-                damping = max(damping * 0.1, 1e-9)
-                break
-            damping *= 10.0
-        if gain < 1e-10 * (1.0 + abs(value)):
-            break
-    return theta, value
-
-
-def _damped_step(hessian: np.ndarray, gradient: np.ndarray, damping: float) -> np.ndarray:
-    """Solve (-H + ridge) step = gradient.
-
-    The ridge is `damping` times the size of the diagonal, so it means the same for every amount
-    of data; an upward direction of H is lifted out first, and no step exceeds 2 (a factor 7).
-    """
-    curvature, axes = np.linalg.eigh(-0.5 * (hessian + hessian.T))
-    size = max(float(np.abs(np.diag(hessian)).max()), 1e-12)
-    step = axes @ ((axes.T @ gradient) / (np.maximum(curvature, 0.0) + damping * size))
-    longest = float(np.abs(step).max())
-    return step * (2.0 / longest) if longest > 2.0 else step

@@ -26,8 +26,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
+from .._core import Centers, Stats, add_rows, assign
+from .._core.likelihood import EStep, SoftSums
+from .._data.observed import Observed
 from .decay import MODELS, Magnitudes, Model, Theta, fit_theta
 from .threshold import Threshold
 
@@ -45,42 +47,74 @@ class Start(NamedTuple):
 
 
 class Rows:
-    """Rows measured from the reference, in units of the root mean square, gaps as 0.
+    """The rows of a table, measured from the reference in units of the root mean square.
 
-    Parameters
-    ----------
-    values, observed : arrays (n, p), both dense or both CSR
-        The values (0 where missing), and 1 where observed.
-    weights : array (n,)
-        Row weights.
+    Nothing is copied: the core reads the table as it is, and what comes out is brought into these
+    units, in which bounds and tolerances suit any scale.
     """
 
-    def __init__(self, values, observed, weights: np.ndarray):
-        if sparse.issparse(observed):
-            per_row = np.diff(observed.indptr)
-            stored, features = values.data, values.indices
-        else:
-            per_row = np.count_nonzero(observed, axis=1)
-            at = np.nonzero(observed)
-            stored, features = values[at], at[1]
-        p = observed.shape[1]
+    def __init__(self, observed: Observed, threads: int = 1):
+        values, features, per_row = stored_entries(observed)
+        weights, p = observed.weights, observed.n_features
+        self.table, self.threads = observed.table, threads
+        self._step: EStep | None = None
+        self.reference = observed.reference
         self.has_gaps = np.bincount(features, minlength=p) < len(weights)
         self.magnitudes = Magnitudes.of(
-            stored, np.repeat(weights, per_row), self.has_gaps[features]
+            values, np.repeat(weights, per_row), self.has_gaps[features]
         )
+        self.some_complete = not self.has_gaps.all()
         self.scale = self.magnitudes.mean_square or 1.0
-        self.values = values * (1.0 / math.sqrt(self.scale))
-        self.observed = observed
+        self.root = math.sqrt(self.scale)
         self.weights = weights
         self.n_rows = float(weights.sum())
         self.observed_weight = float(weights @ per_row)
         self.gaps_per_row = p - per_row
         self.missing_weight = float(weights @ self.gaps_per_row)
-        self.least = _least_magnitude(stored, features, p) / math.sqrt(self.scale)
+        self.least = _least_magnitude(values, features, p) / self.root
 
     @property
     def missing_share(self) -> float:
         return self.missing_weight / (self.missing_weight + self.observed_weight)
+
+    def soften(self, M: np.ndarray, s: float, log_missing, log_weight) -> SoftSums:
+        """One E-step at centres M (k, p), variance s; log-likelihood in the units of the data."""
+        if self._step is None or self._step.mixture.mean.shape != M.shape:
+            self._step = EStep(self.table, len(M), self.reference, self.threads)
+        mixture = self._step.mixture
+        np.multiply(M, self.root, out=mixture.mean)
+        np.add(mixture.mean, self.reference, out=mixture.mean)
+        mixture.variance.fill(s * self.scale)
+        mixture.log_missing[:] = log_missing
+        mixture.log_weight[:] = log_weight
+        return self._in_units(self._step())
+
+    def hard_sums(self, start: Start) -> SoftSums:
+        """The sums of the rows by the labels that a fit gives them."""
+        k, p = start.centers.shape
+        mu = (self.reference + start.centers)[None]
+        centers = Centers(mu, np.full((1, p), start.lam), self.reference, self.reference)
+        labels = assign(self.table, centers, self.threads)[0]
+        stats = Stats.zeros(1, k, p)
+        add_rows(self.table, centers, labels, stats, self.threads)
+        return self._in_units(
+            SoftSums(stats.sizes[0], stats.sums[0], stats.counts[0], np.zeros((k, p)), 0.0)
+        )
+
+    def _in_units(self, found: SoftSums) -> SoftSums:
+        return found._replace(sums=found.sums / self.root, squares=found.squares / self.scale)
+
+
+def stored_entries(observed: Observed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Observed values less the reference, their features, and how many each row has."""
+    source = observed.source
+    if observed.is_sparse:
+        values = source.data.astype(np.float64) - observed.reference[source.indices]
+        return values, source.indices, np.diff(source.indptr)
+    seen = ~(np.isnan(source) | (source == observed.missing))
+    features = np.nonzero(seen)[1]
+    values = source[seen].astype(np.float64) - observed.reference[features]
+    return values, features, np.count_nonzero(seen, axis=1)
 
 
 def _least_magnitude(stored: np.ndarray, features: np.ndarray, p: int) -> np.ndarray:
@@ -95,10 +129,11 @@ class Mixture(NamedTuple):
     """A state of the EM."""
 
     M: np.ndarray  # (k, p) centres
+    lam: np.ndarray  # (k, p) penalty that the mechanism asks for there
     mechanism: Any  # Theta or Threshold; None before the first round
     gaps: np.ndarray  # (k, p) soft weight of the missing entries
     hidden: np.ndarray  # (k,) weight of the rows that lost everything
-    memberships: np.ndarray  # (n, k), weighted
+    soft: SoftSums  # over the rows, weighted by their memberships
     log_likelihood: float
 
 
@@ -146,8 +181,8 @@ def begin_mixture(rows: Rows, starts: Sequence[Start], family: str, equal_sizes=
 
 def continue_mixture(rows: Rows, state: Mixture, family: str, equal_sizes=False) -> Mixture:
     """A few rounds from where another family has led."""
-    update, lam = FAMILIES[family], state.mechanism.log_missing(state.M)[1]
-    state = _round(rows, state._replace(mechanism=None), lam, update, equal_sizes)
+    update = FAMILIES[family]
+    state = _round(rows, state._replace(mechanism=None), update, equal_sizes)
     return _run(rows, state, update, equal_sizes, SHORT_ROUNDS)
 
 
@@ -157,61 +192,48 @@ def finish_mixture(rows: Rows, state: Mixture, family: str, equal_sizes=False) -
 
 
 def _begin(rows: Rows, start: Start, family: Family, equal_sizes: bool) -> Mixture:
-    """Hard labels of the fit, and the mechanism they suggest."""
-    M = start.centers / math.sqrt(rows.scale)
-    score = rows.values @ (-2.0 * M.T) + (1.0 - start.lam) * (rows.observed @ np.square(M).T)
-    score += start.lam * np.square(M).sum(axis=1)
-    memberships = np.zeros(score.shape)
-    memberships[np.arange(len(score)), score.argmin(axis=1)] = rows.weights
-    state = Mixture(M, None, np.zeros_like(M), np.zeros(len(M)), memberships, -math.inf)
-    return _round(rows, state, np.full_like(M, start.lam), family, equal_sizes)
+    """The sums of the fit's hard labels, and the mechanism they suggest."""
+    M = start.centers / rows.root
+    lam, nothing = np.full_like(M, start.lam), np.zeros_like(M)
+    state = Mixture(M, lam, None, nothing, nothing[:, 0], rows.hard_sums(start), -math.inf)
+    return _round(rows, state, family, equal_sizes)
 
 
 def _run(rows: Rows, state: Mixture, family: Family, equal_sizes: bool, rounds: int) -> Mixture:
     for _ in range(rounds):
         previous = state.log_likelihood
-        lam = state.mechanism.log_missing(state.M)[1]
-        state = _round(rows, state, lam, family, equal_sizes)
+        state = _round(rows, state, family, equal_sizes)
         if state.log_likelihood - previous < TOLERANCE:
             break
     return state
 
 
-def _round(
-    rows: Rows, state: Mixture, lam: np.ndarray, family: Family, equal_sizes: bool
-) -> Mixture:
+def _round(rows: Rows, state: Mixture, family: Family, equal_sizes: bool) -> Mixture:
     """One round of EM: centres, mechanism, memberships."""
-    N = state.memberships.sum(axis=0)
-    S = (rows.values.T @ state.memberships).T
-    C = (rows.observed.T @ state.memberships).T
+    N, S, C = state.soft[:3]
     gaps = np.maximum(N[:, None] - C, 0.0)
     N, all_gaps = N + state.hidden, gaps + state.hidden[:, None]
-    denominator = C + lam * all_gaps
+    denominator = C + state.lam * all_gaps
     M = np.where(denominator > 1e-9, S / np.maximum(denominator, 1e-9), state.M)
     # The mean square is 1 in these units, so the sum of x^2 is the observed weight.
     residual = rows.observed_weight - 2.0 * float((S * M).sum()) + float((C * M * M).sum())
     residual = max(residual, 1e-9 * rows.observed_weight)
     mechanism = family(rows, M, all_gaps, residual, state.mechanism)
     pi = np.full(len(N), 1.0 / len(N)) if equal_sizes else np.maximum(N, 1e-9) / N.sum()
-    memberships, hidden, value = _memberships(rows, M, mechanism, np.log(pi))
-    return Mixture(M, mechanism, gaps, hidden, memberships, value)
+    log_p, lam = mechanism.log_missing(M)
+    soft, hidden, value = _expect(rows, M, mechanism, log_p, np.log(pi))
+    return Mixture(M, lam, mechanism, gaps, hidden, soft, value)
 
 
-def _memberships(rows: Rows, M: np.ndarray, mechanism, log_pi: np.ndarray):
-    """Weighted memberships (n, k), hidden rows (k,), and the log-likelihood of the mixture."""
-    s = mechanism.s
-    log_p = mechanism.log_missing(M)[0]
-    # sum_j O (-(x - mu)^2 / 2s) + (1 - O) log P, without the x^2 term that all clusters share
-    logits = rows.values @ (M / s).T - rows.observed @ (np.square(M) / (2.0 * s) + log_p).T
-    logits += log_p.sum(axis=1) + log_pi
-    top = logits.max(axis=1, keepdims=True)
-    shares = np.exp(logits - top)
-    total = shares.sum(axis=1, keepdims=True)
-    value = float(rows.weights @ (top + np.log(total))[:, 0])
-    value -= 0.5 * rows.observed_weight * (math.log(2.0 * math.pi * s) + 1.0 / s)
+def _expect(rows: Rows, M: np.ndarray, mechanism, log_p: np.ndarray, log_pi: np.ndarray):
+    """Sums of the memberships, hidden rows (k,), and the log-likelihood of the mixture."""
+    soft = rows.soften(M, mechanism.s, log_p, log_pi)
+    value = soft.log_likelihood + 0.5 * rows.observed_weight * math.log(rows.scale)
     value += mechanism.log_observed(rows.magnitudes)
-    hidden = np.exp(log_pi + log_p.sum(axis=1)) * rows.has_gaps.all()
+    if rows.some_complete:
+        return soft, np.zeros(len(M)), value
+    hidden = np.exp(log_pi + log_p.sum(axis=1))
     hidden *= MOST_HIDDEN / max(hidden.sum(), MOST_HIDDEN)
     value -= rows.n_rows * math.log1p(-hidden.sum())
     hidden *= rows.n_rows / (1.0 - hidden.sum())
-    return shares * (rows.weights[:, None] / total), hidden, value
+    return soft, hidden, value

@@ -10,58 +10,40 @@ With T the table, r and c its margins, and (x over 2) = x (x - 1) / 2 pairs of x
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from .._core.partitions import count_pairs
 
 
-@njit(cache=True, nogil=True)
-def pairs_together(a, b, keep, k):
-    """Pairs of kept rows together in both, in a, in b; and the number of rows."""
-    table = np.zeros((k, k))
-    m = 0.0
-    for i in range(a.shape[0]):
-        if keep[i]:
-            table[a[i], b[i]] += 1.0
-            m += 1.0
-    both = 0.0
-    rows, columns = np.zeros(k), np.zeros(k)
-    for x in range(k):
-        for y in range(k):
-            both += table[x, y] * (table[x, y] - 1.0) / 2.0
-            rows[x] += table[x, y]
-            columns[y] += table[x, y]
-    in_a = np.sum(rows * (rows - 1.0)) / 2.0
-    in_b = np.sum(columns * (columns - 1.0)) / 2.0
-    return both, in_a, in_b, m
+def _pairs(a: np.ndarray, b: np.ndarray, keep: np.ndarray, k: int):
+    """Pairs of kept rows together in both, in a, in b, for labels (n,) or (n, G); and kept rows."""
+    tables = (np.ascontiguousarray(own.reshape(len(own), -1), np.int32) for own in (a, b))
+    pairs = count_pairs(*tables, np.ascontiguousarray(keep), k).T
+    return *(pairs if a.ndim > 1 else pairs[:, 0]), float(np.count_nonzero(keep))
 
 
-@njit(cache=True, nogil=True)
-def disagreement(a, b, keep, k):
-    """The authors' instability of one split; their denominator is (m - 1)(m - 2) / 2."""
-    both, in_a, in_b, m = pairs_together(a, b, keep, k)
+def disagreement(a: np.ndarray, b: np.ndarray, keep: np.ndarray, k: int) -> np.ndarray:
+    """The authors' instability of one split; their denominator is (m - 1)(m - 2) / 2.
+
+    a, b (n,) or (n, G): labels of two fits; keep (n,): the rows that are judged.
+    """
+    both, in_a, in_b, m = _pairs(a, b, keep, k)
     return (in_a + in_b - 2.0 * both) / max((m - 1.0) * (m - 2.0) / 2.0, 1.0)
 
 
-@njit(cache=True, nogil=True)
-def adjusted_rand(a, b, keep, k):
-    both, in_a, in_b, m = pairs_together(a, b, keep, k)
+def adjusted_rand(a: np.ndarray, b: np.ndarray, keep: np.ndarray, k: int) -> np.ndarray:
+    """For labels a, b (n,), or (G,) for labels (n, G)."""
+    both, in_a, in_b, m = _pairs(a, b, keep, k)
     expected = in_a * in_b / max(m * (m - 1.0) / 2.0, 1.0)
     most = (in_a + in_b) / 2.0
-    return 1.0 if most == expected else (both - expected) / (most - expected)
+    room = most - expected
+    return np.where(room == 0.0, 1.0, (both - expected) / np.where(room == 0.0, 1.0, room))
 
 
-@njit(cache=True, nogil=True)
-def pairwise_adjusted_rand(labels, inside, k):
+def pairwise_adjusted_rand(labels: np.ndarray, inside: np.ndarray, k: int) -> np.ndarray:
     """labels (B, n, G), inside (B, n) -> (pairs of B, G): agreement on the rows two fits share."""
-    n_splits, _, n_candidates = labels.shape
-    out = np.empty((n_splits * (n_splits - 1) // 2, n_candidates))
-    for g in range(n_candidates):
-        pair = 0
-        for a in range(n_splits):
-            for b in range(a):
-                shared = inside[a] & inside[b]
-                out[pair, g] = adjusted_rand(labels[a, :, g], labels[b, :, g], shared, k)
-                pair += 1
-    return out
+    pairs = [(a, b) for a in range(len(labels)) for b in range(a)]
+    found = [adjusted_rand(labels[a], labels[b], inside[a] & inside[b], k) for a, b in pairs]
+    return np.array(found).reshape(len(pairs), labels.shape[2])
 
 
 def cluster_stability(reference: np.ndarray, labels: np.ndarray, inside: np.ndarray, k: int):

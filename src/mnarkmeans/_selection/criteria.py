@@ -43,9 +43,8 @@ def instability_of_thirds(evidence: Evidence) -> np.ndarray:
     out = np.empty((n_splits, len(evidence.lams)))
     for b in range(n_splits):
         third = ~(evidence.inside[b] | evidence.inside[n_splits + b])
-        for g in range(len(evidence.lams)):
-            first, second = evidence.labels[b, :, g], evidence.labels[n_splits + b, :, g]
-            out[b, g] = disagreement(first, second, third, evidence.k)
+        first, second = evidence.labels[b], evidence.labels[n_splits + b]
+        out[b] = disagreement(first, second, third, evidence.k)
     return out
 
 

@@ -300,7 +300,7 @@ n_features_in_, feature_names_in_
             max_iter=self.max_iter, tol=self.tol, algorithm=self.algorithm, random_state=seed,
             n_jobs=self.n_jobs, verbose=self.verbose,
         )  # fmt: skip
-        starts = np.concatenate([model._starts(observed, X), warm])
+        starts = np.concatenate([model._starts(observed, X, np.random.RandomState(seed)), warm])
         model._keep(observed, model._solve(observed, starts, self.lam_), self.lam_)
         for name in ("cluster_centers_", "labels_", "inertia_", "n_iter_", "loss_path_",
                      "start_losses_", "reference_"):  # fmt: skip

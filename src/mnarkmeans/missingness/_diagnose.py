@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
-from threadpoolctl import threadpool_limits
 
 from .._data.observed import Observed
 from .._data.validation import check_count, observe
 from .._io.optional import require
 from .._penalty.choice import first_fits, likelihood_choice, sample_rows
 from .._penalty.evidence import Missingness, describing_mixture
-from .._penalty.mixture import Rows
+from .._penalty.mixture import Rows, stored_entries
 from .._solver.starts import k_means_plus_plus
 from ._cells import CellCounts, missing_against_magnitude
 from ._reading import advice_for, far_minus_near, shape_of
@@ -216,7 +215,6 @@ class _Look:
     def __init__(self, observed: Observed, given: Any, n_clusters: int, random_state: int):
         self.observed, self.given = observed, given
         self.sample = sample_rows(observed, 50 * n_clusters, 1)
-        self.values, self.seen = self.sample.zero_filled()  # values from the reference
         k = max(1, min(n_clusters, self.sample.n_rows // 4))
         rng = np.random.RandomState(random_state)
         self.starts = k_means_plus_plus(self.sample, 10, k, rng, 1)
@@ -271,36 +269,23 @@ class _Look:
 
     def _groups(self) -> tuple[np.ndarray, np.ndarray, CellCounts, Pattern]:
         """Groups of the fitted mixture: centres and observed means from the reference, counts."""
-        rows = Rows(self.values, self.seen, self.sample.weights)
+        rows = Rows(self.sample)
         fits = first_fits(self.sample, self.starts, max_iter=100, tol=1e-5, threads=1)
-        with threadpool_limits(limits=1, user_api="blas"):
-            mixture = describing_mixture(rows, fits)
-        centers = mixture.M * np.sqrt(rows.scale)
-        sizes = mixture.memberships.sum(axis=0)
+        mixture = describing_mixture(rows, fits)
+        centers = mixture.M * rows.root
+        values, _, _ = stored_entries(self.sample)
         pattern = Pattern(
-            squares=np.square(self._stored()),
+            squares=np.square(values),
             centers=centers,
             gaps=mixture.gaps,
             sigma2=mixture.mechanism.s * rows.scale,
-            least=self._least_distance(self.observed.n_features),
+            least=rows.least * rows.root,
         )
+        sizes, sums = mixture.soft.sizes, mixture.soft.sums * rows.root
         counts = CellCounts(sizes, sizes[:, None] - mixture.gaps)
-        sums = (self.values.T @ mixture.memberships).T
         # The centres believe in the mechanism; the plain means do not.
         means = np.where(counts.observed > 0.5, sums / np.maximum(counts.observed, 0.5), np.nan)
         return centers, means, counts, pattern
-
-    def _stored(self) -> np.ndarray:
-        return self.values.data if self.sample.is_sparse else self.values[self.seen > 0]
-
-    def _least_distance(self, p: int) -> np.ndarray:
-        """(p,) smallest observed |x - reference|."""
-        least = np.full(p, np.inf)
-        if self.sample.is_sparse:
-            np.minimum.at(least, self.values.indices, np.abs(self.values.data))
-        else:
-            least = np.where(self.seen > 0, np.abs(self.values), np.inf).min(axis=0)
-        return np.where(np.isfinite(least), least, 0.0)
 
 
 def _spread_of(share: np.ndarray) -> str:

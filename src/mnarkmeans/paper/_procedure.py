@@ -58,7 +58,7 @@ def observe(X: np.ndarray) -> Observed:
         means,
         zero,
         counts,
-        True,
+        np.isnan(X).any(axis=0),
     )
 
 

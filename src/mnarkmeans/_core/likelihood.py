@@ -1,0 +1,128 @@
+"""Mixtures with gaps and the decaying mechanism: ``mixture.h`` and ``decay.h``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from . import library as structs
+from .arrays import Table, at
+from .calls import _address, _call
+from .library import library
+
+
+class Mixture(NamedTuple):
+    """Normal clusters with gaps. Every array is (k, p) float64 but for the first."""
+
+    log_weight: np.ndarray  # (k,)
+    mean: np.ndarray
+    variance: np.ndarray
+    log_missing: np.ndarray  # log P(missing | cluster, feature), finite
+    log_observed: np.ndarray | None = None  # added for an observed entry beside its density
+
+
+class SoftSums(NamedTuple):
+    """Sums over rows, weighted by their memberships. They add up over any split of the rows."""
+
+    sizes: np.ndarray  # (k,)
+    sums: np.ndarray  # (k, p) of the observed values, less the shift
+    counts: np.ndarray  # (k, p) weight of the observed entries
+    squares: np.ndarray  # (k, p) of the observed values, less the shift, squared
+    log_likelihood: float
+
+
+class SoftRows(NamedTuple):
+    """What a mixture says of each row."""
+
+    memberships: np.ndarray  # (n, k)
+    log_likelihoods: np.ndarray  # (n,)
+    labels: np.ndarray  # (n,) int32
+
+
+def _struct(mixture: Mixture, shift: np.ndarray, p: int):
+    k = len(mixture.log_weight)
+    return structs.Mixture(
+        k, at(mixture.log_weight, np.float64, (k,)),
+        *(at(values, np.float64, (k, p)) for values in mixture[1:]), at(shift, np.float64, (p,)),
+    )  # fmt: skip
+
+
+class EStep:
+    """E-steps of k clusters on one table, with the sums that M-steps need; its room is made once.
+
+    Fill ``mixture`` in place, then call.
+    """
+
+    def __init__(self, table: Table, k: int, shift: np.ndarray, threads: int, log_observed=False):
+        p = table.p
+        self.mixture = Mixture(
+            np.zeros(k), *(np.zeros((k, p)) for _ in range(4 if log_observed else 3))
+        )
+        self._table, self._shift, self._threads = table, shift, threads
+        self._own = _struct(self.mixture, shift, p)
+
+    def __call__(self) -> SoftSums:
+        k, p = self.mixture.mean.shape
+        room = np.zeros(k + 3 * k * p)
+        sizes, sums = room[:k], room[k:].reshape(3, k, p)
+        first, step = room.ctypes.data, 8 * k * p
+        out = structs.Softened(first, *(first + 8 * k + i * step for i in range(3)))
+        _call(
+            "soften", _address(self._table.struct), _address(self._own), _address(out),
+            threads=self._threads, work=3.0 * self._table.entries * k,
+        )  # fmt: skip
+        return SoftSums(sizes, *sums, out.log_likelihood)
+
+
+def soft_rows(table: Table, mixture: Mixture, threads: int) -> SoftRows:
+    """Memberships, log-likelihood and likeliest cluster of every row, whatever its weight."""
+    n, k = table.n, len(mixture.log_weight)
+    own = _struct(mixture, np.zeros(table.p), table.p)
+    rows = SoftRows(np.empty((n, k)), np.empty(n), np.empty(n, np.int32))
+    out = structs.Softened(None, None, None, None, *(part.ctypes.data for part in rows), 0.0)
+    _call(
+        "soften", _address(table.struct), _address(own), _address(out), threads=threads,
+        work=2.0 * table.entries * k,
+    )  # fmt: skip
+    return rows
+
+
+class Decay(NamedTuple):
+    """What the likelihood of a decaying mechanism needs of a table (``decay.h``)."""
+
+    squares: np.ndarray  # (m,) observed (x - reference)^2, and their weights
+    weights: np.ndarray
+    gap_squares: np.ndarray  # (g,) (mu - reference)^2 where there are gaps, and their weights
+    gap_weights: np.ndarray
+    observed: float  # weight of all observed entries
+    residual: float  # sum of their squared distances to their centres
+
+    @property
+    def struct(self):
+        m, g = (len(self.squares),), (len(self.gap_squares),)
+        return structs.Decay(
+            *m, *g, at(self.squares, np.float64, m), at(self.weights, np.float64, m),
+            at(self.gap_squares, np.float64, g), at(self.gap_weights, np.float64, g),
+            self.observed, self.residual,
+        )  # fmt: skip
+
+
+def decay_value(data: Decay, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    """Log-likelihood at theta (4,), and its gradient."""
+    own, gradient = data.struct, np.empty(4)
+    value = library.mnarkmeans_decay_value(
+        _address(own), at(theta, np.float64, (4,)), gradient.ctypes.data
+    )
+    return value, gradient
+
+
+def decay_fit(data: Decay, starts: np.ndarray, free: np.ndarray, max_steps: int) -> np.ndarray:
+    """The likeliest theta (4,), from the best of starts (m, 4); only those ``free`` move."""
+    own, theta = data.struct, np.empty(4)
+    m = len(starts)
+    library.mnarkmeans_decay_fit(
+        _address(own), at(starts, np.float64, (m, 4)), m, at(free, np.int32, (4,)), max_steps,
+        theta.ctypes.data,
+    )  # fmt: skip
+    return theta

@@ -1,0 +1,37 @@
+"""Pairs of rows that partitions agree on (``agreement.h``), k-means by single moves (``moves.h``)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .arrays import at
+from .calls import DONE, _call
+from .library import library
+
+
+def count_pairs(a: np.ndarray, b: np.ndarray, kept: np.ndarray, k: int) -> np.ndarray:
+    """(G, 3) pairs of kept rows together in both, in a, in b; labels a, b (n, G) below k."""
+    n, candidates = a.shape
+    for labels in (a, b):
+        if n and not (labels.min() >= 0 and labels.max() < k):
+            raise ValueError(f"labels must be from 0 to {k - 1}")
+    pairs = np.empty((candidates, 3))
+    status = library.mnarkmeans_count_pairs(
+        at(a, np.int32, (n, candidates)), at(b, np.int32, (n, candidates)),
+        at(kept, np.bool_, (n,)), n, candidates, k, pairs.ctypes.data,
+    )  # fmt: skip
+    if status != DONE:
+        raise MemoryError
+    return pairs
+
+
+def move_rows(X: np.ndarray, centers: np.ndarray, max_iter: int, threads: int = 1) -> np.ndarray:
+    """IN X (n, p) without gaps; INOUT centers (R, k, p); returns labels (R, n) of R starts."""
+    (n, p), (n_starts, k, _) = X.shape, centers.shape
+    labels = np.empty((n_starts, n), np.int32)
+    _call(
+        "move_rows", at(X, np.float64, (n, p)), n, p, n_starts, k, max_iter,
+        at(centers, np.float64, (n_starts, k, p)), labels.ctypes.data, threads=threads,
+        work=10.0 * n * p * k * n_starts,
+    )  # fmt: skip
+    return labels

@@ -1,0 +1,140 @@
+"""mixture.h, decay.h, agreement.h, moves.h against slow, obvious twins, at every instruction set."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import logsumexp
+
+from mnarkmeans import _core
+from mnarkmeans._core.likelihood import Decay, EStep, Mixture, decay_fit, soft_rows
+from mnarkmeans._core.partitions import count_pairs, move_rows
+
+
+def problem(n, p, k, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(n, p)) + 3.0).astype(dtype)
+    X[rng.random((n, p)) < 0.3] = np.nan
+    weights = rng.random(n)
+    weights[: n // 10] = 0.0
+    mixture = Mixture(
+        np.log(rng.dirichlet(np.ones(k))),
+        rng.normal(size=(k, p)) + 3.0,
+        rng.random((k, p)) + 0.3,
+        -rng.random((k, p)),
+        -rng.random((k, p)),
+    )
+    return X, weights, mixture
+
+
+def by_definition(X, weights, mixture, shift):
+    """The formulas at the head of mixture.h, one array for each."""
+    log_weight, mean, variance, log_missing, log_observed = mixture
+    X, seen = X.astype(float), ~np.isnan(X)
+    density = -0.5 * ((X[:, None] - mean) ** 2 / variance + np.log(2 * np.pi * variance))
+    parts = np.where(seen[:, None], density + log_observed, log_missing)
+    logits = parts.sum(axis=2) + log_weight
+    rows = logsumexp(logits, axis=1)
+    memberships = np.exp(logits - rows[:, None])
+    soft, values = memberships * weights[:, None], np.where(seen, X - shift, 0.0)
+    sums = soft.sum(axis=0), soft.T @ values, soft.T @ seen, soft.T @ values**2, weights @ rows
+    return sums, (memberships, rows, logits.argmax(axis=1))
+
+
+def run(table, mixture, shift, threads):
+    step = EStep(table, len(mixture.log_weight), shift, threads, log_observed=True)
+    for room, values in zip(step.mixture, mixture, strict=True):
+        room[:] = values
+    return step()
+
+
+def tables(X, weights):
+    """The same table as the core may meet it."""
+    seen = ~np.isnan(X)
+    coded = np.asfortranarray(np.where(seen, X, -99.0).astype(X.dtype))
+    stored = sparse.csr_array(np.where(seen, X, 0.0))
+    strided = np.repeat(X, 2, axis=1)[:, ::2]
+    yield _core.Table(X, np.nan, weights)
+    yield _core.Table(coded, -99.0, weights)
+    yield _core.Table(strided, np.nan, weights)
+    yield _core.Table(stored, np.nan, weights)
+
+
+SHAPES = [(1, 1, 1), (130, 5, 3), (300, 70, 9), (129, 200, 2), (700, 8, 17)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_e_step_is_its_formula(shape, dtype, each_level):
+    X, weights, mixture = problem(*shape, dtype=dtype)
+    shift = np.full(shape[1], 2.5)
+    sums, rows = by_definition(X, weights, mixture, shift)
+    for table in tables(X, weights):
+        for found, expected in zip(run(table, mixture, shift, 2), sums, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-11)
+        for found, expected in zip(soft_rows(table, mixture, 2), rows, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_results_are_the_same_bits_for_all_threads_and_instruction_sets(as_sparse):
+    X, weights, mixture = problem(20000, 60, 5)
+    source = sparse.csr_array(np.nan_to_num(X)) if as_sparse else X
+    table = _core.Table(source, np.nan, weights)
+    found, before = [], _core.level()
+    for level in _core.available_levels():
+        _core.set_level(level)
+        found += [run(table, mixture, np.zeros(60), threads) for threads in (1, 2, 3)]
+    _core.set_level(before)
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_far_away_rows_and_tiny_variances_stay_finite(each_level):
+    X = np.array([[1e8], [-1e8], [0.0], [np.nan]])
+    mixture = Mixture(
+        np.log([0.5, 0.5]), np.array([[0.0], [1.0]]), np.full((2, 1), 1e-12),
+        np.full((2, 1), -1e5), None,
+    )  # fmt: skip
+    memberships, rows, labels = soft_rows(_core.Table(X, np.nan, np.ones(4)), mixture, 1)
+    assert np.isfinite(rows).all()
+    np.testing.assert_allclose(memberships.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(labels[:3], [1, 0, 0])
+
+
+def test_the_climb_ends_where_the_gradient_vanishes(each_level):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=3000)
+    x = x[rng.random(3000) > 0.8 * np.exp(-2.0 * x**2)]
+    data = Decay(x**2, np.ones(len(x)), np.zeros(1), np.array([3000.0 - len(x)]), float(len(x)),
+                 float(x @ x))  # fmt: skip
+    starts, free = np.zeros((1, 4)), np.array([1, 1, 1, 0], np.int32)
+    starts[0, 3] = -14.0
+    theta = decay_fit(data, starts, free, 60)
+    _, gradient = _core.likelihood.decay_value(data, theta)
+    np.testing.assert_allclose(gradient[:3], 0.0, atol=1e-3)
+
+
+def test_pairs_are_counted(each_level):
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(4, size=(2, 50, 3)).astype(np.int32)
+    kept = rng.random(50) < 0.7
+    i, j = np.triu_indices(int(kept.sum()), 1)
+    for g, found in enumerate(count_pairs(a, b, kept, 4)):
+        in_a, in_b = (own[kept, g][i] == own[kept, g][j] for own in (a, b))
+        np.testing.assert_array_equal(found, [(in_a & in_b).sum(), in_a.sum(), in_b.sum()])
+
+
+def test_no_single_move_is_left(each_level):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 11))
+    centers = X[:8].reshape(2, 4, 11).copy()
+    for labels, own in zip(move_rows(X, centers, 100), centers, strict=True):
+        loss = np.square(X - own[labels]).sum()
+        np.testing.assert_allclose(own, [X[labels == c].mean(axis=0) for c in range(4)])
+        for i in range(60):
+            for c in range(4):
+                moved = np.where(np.arange(60) == i, c, labels)
+                if len(np.unique(moved)) == 4:
+                    means = np.array([X[moved == c].mean(axis=0) for c in range(4)])
+                    assert np.square(X - means[moved]).sum() >= loss * (1 - 1e-9)
