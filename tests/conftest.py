@@ -3,6 +3,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same few cases in every run, or new ones: pytest --hypothesis-profile=explore
+settings.register_profile("same", max_examples=12, deadline=None, derandomize=True)
+settings.register_profile("explore", max_examples=300, deadline=None)
+settings.load_profile("same")
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share oracle.py
 sys.path.insert(1, str(Path(__file__).parents[1]))  # and look at the benchmarks, where these are

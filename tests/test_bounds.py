@@ -1,105 +1,121 @@
 """Rows that cannot change cluster are passed over, and nothing else changes."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
-from scipy import sparse
+from places import FORMS, Place, slabs
 
-from mnarkmeans import MNARKMeans, _kernels
-from mnarkmeans._data.observed import Csr, Dense
-from mnarkmeans._solver import solvers
-from mnarkmeans._solver.bounds import Bounds
-from mnarkmeans._solver.loss import csr_tables, dense_tables, zero_stats
+from mnarkmeans import MNARKMeans
+from mnarkmeans import _core as core
+from mnarkmeans._solver.bounds import FEWEST_FEATURES, Bounds
 
 
-def table(rng, n=30_000, p=20, k=6, spread=1.0, share=0.3):
+def table(rng, n=3000, p=20, k=6, spread=1.0, share=0.3):
     centers = spread * rng.normal(size=(k, p))
     X = centers[rng.integers(k, size=n)] + rng.normal(size=(n, p))
     X[rng.random((n, p)) < share] = np.nan
+    X[np.isnan(X).all(axis=1), 0] = 1.0
     return X, np.nan_to_num(X[:k])
 
 
-def fit(X, start, lam, **options):
-    options = {"algorithm": "lloyd", "max_iter": 60, "tol": 0.0} | options
-    return MNARKMeans(len(start), lam=lam, init=start, **options).fit(X)
+def fit(X, start, lam, form, **options):
+    options = {
+        "algorithm": "lloyd",
+        "max_iter": 60,
+        "tol": 0.0,
+        "lam": lam,
+        "init": start,
+    } | options
+    with slabs():
+        return MNARKMeans(len(start), **options).fit(Place("slabs", form).table(X))
 
 
-@pytest.mark.parametrize("lam", [0.0, 0.4, 1.0, 5.0])
+def with_and_without(X, start, lam, form, **options):
+    """Two fits. The first one must have had bounds: without them this would be no test."""
+    follow = mock.patch.object(Bounds, "follow", autospec=True, side_effect=Bounds.follow)
+    with follow as followed:
+        pruned = fit(X, start, lam, form, **options)
+    assert followed.call_count > 1
+    with mock.patch.object(Bounds, "for_table", return_value=None):
+        return pruned, fit(X, start, lam, form, **options)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("lam", [0.0, 0.4, 1.0, 5.0, "per feature"])
 @pytest.mark.parametrize("spread", [0.3, 1.0])
-def test_fits_are_the_same_without_bounds(monkeypatch, lam, spread):
-    X, start = table(np.random.default_rng(int(10 * lam + spread)), spread=spread)
-    pruned = fit(X, start, lam)
-    monkeypatch.setattr(solvers, "Bounds", lambda n, k: None)
-    plain = fit(X, start, lam)
-    assert pruned.n_iter_ == plain.n_iter_
+def test_fits_are_the_same_without_bounds(form, lam, spread):
+    rng = np.random.default_rng(int(10 * spread))
+    share = 0.3 if form == "dense" else 0.7
+    X, start = table(rng, spread=spread, share=share)
+    if lam == "per feature":
+        lam = rng.choice([0.0, 0.5, 1.0, 6.0], X.shape[1])
+    pruned, plain = with_and_without(X, start, lam, form)
+    assert pruned.n_iter_ == plain.n_iter_ > 5
     np.testing.assert_array_equal(pruned.labels_, plain.labels_)
     np.testing.assert_array_equal(pruned.cluster_centers_, plain.cluster_centers_)
     np.testing.assert_array_equal(pruned.loss_path_, plain.loss_path_)
 
 
-def test_sparse_fits_are_the_same_without_bounds(monkeypatch):
-    X, start = table(np.random.default_rng(4), n=6000, p=200, share=0.85)
-    stored = ~np.isnan(X)
-    X = sparse.csr_array((X[stored], np.nonzero(stored)), shape=X.shape)
-    pruned = fit(X, start, 0.5)
-    monkeypatch.setattr(solvers, "Bounds", lambda n, k: None)
-    plain = fit(X, start, 0.5)
+@pytest.mark.parametrize("form", FORMS)
+def test_bounds_that_promise_too_much_are_found_out(form, monkeypatch):
+    """The test above can fail: with moves that count for half, labels differ."""
+    X, start = table(np.random.default_rng(3), spread=0.3)
+    monkeypatch.setattr("mnarkmeans._solver.bounds.MARGIN", 0.5)
+    pruned, plain = with_and_without(X, start, 0.4, form)
+    assert np.any(pruned.labels_ != plain.labels_) or pruned.n_iter_ != plain.n_iter_
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_empty_clusters_are_filled_alike(form):
+    X, start = table(np.random.default_rng(5))
+    start[-1] = 1e6  # nobody's centre
+    pruned, plain = with_and_without(X, start, 0.5, form)
     np.testing.assert_array_equal(pruned.labels_, plain.labels_)
     np.testing.assert_array_equal(pruned.cluster_centers_, plain.cluster_centers_)
-
-
-def test_empty_clusters_are_filled_alike(monkeypatch):
-    X, start = table(np.random.default_rng(5), n=30_000)
-    start[-1] = 1e6  # nobody's centre
-    pruned = fit(X, start, 0.5)
-    monkeypatch.setattr(solvers, "Bounds", lambda n, k: None)
-    np.testing.assert_array_equal(pruned.labels_, fit(X, start, 0.5).labels_)
     assert len(np.unique(pruned.labels_)) == len(start)
 
 
-def test_bounds_do_put_rows_to_sleep():
-    """A check that could fail silently: separated clusters must not be looked at again."""
-    rng = np.random.default_rng(6)
-    X, start = table(rng, n=2000, spread=5.0)
-    k, p = start.shape
-    zero = np.zeros(p)
-    tables = dense_tables(zero, start[None], np.array([0.5]), zero)
-    labels = np.full((1, len(X)), -1, np.int32)
-    bounds = Bounds(len(X), k)
-    bounds.follow(0, start, 0.5)
-    stats, weights = zero_stats(1, k, p), np.ones(len(X))
-    for fresh in (True, False):
-        _kernels.step(
-            Dense(X, np.nan), 0, 0, weights, tables, np.arange(1), fresh, labels, stats,
-            bounds.expiry, bounds.drop,
-        )  # fmt: skip
-    asleep = bounds.expiry > bounds.drop[labels[0]]
-    assert asleep.mean() > 0.9
-    bounds.follow(0, start + 100.0, 0.5)
-    assert not np.any(bounds.expiry > bounds.drop[labels[0]])
+@pytest.mark.parametrize("n_features", [FEWEST_FEATURES - 1, FEWEST_FEATURES])
+def test_short_rows_have_no_bounds(n_features):
+    assert (Bounds.for_table(100, 3, n_features) is None) == (n_features < FEWEST_FEATURES)
+    assert Bounds.for_table(100, 1, n_features) is None  # nor has a single cluster
 
 
-@pytest.mark.parametrize("kind", ["dense", "csr"])
-@pytest.mark.parametrize("lam", [0.0, 0.5, 1.0, 3.0])
-def test_gaps_never_exceed_the_true_ones(kind, lam):
-    rng = np.random.default_rng(7)
-    X, start = table(rng, n=1500, p=13, k=5)
+def passes(X, start, lam, form, count):
+    """Some passes with the same centres: labels and bounds."""
     k, p = start.shape
-    zero = np.zeros(p)
-    stored = ~np.isnan(X)
-    if kind == "dense":
-        block, tables = Dense(X, np.nan), dense_tables(zero, start[None], np.array([lam]), zero)
-    else:
-        rows = sparse.csr_array((X[stored], np.nonzero(stored)), shape=X.shape)
-        block = Csr(rows.data, rows.indices, rows.indptr)
-        tables = csr_tables(zero, start[None], np.array([lam]))
-    labels, bounds = np.full((1, len(X)), -1, np.int32), Bounds(len(X), k)
-    _kernels.step(
-        block, 0, 0, np.ones(len(X)), tables, np.arange(1), True, labels, zero_stats(1, k, p),
-        bounds.expiry, bounds.drop,
+    rows = core.Table(Place("block", form).table(X), np.nan, np.ones(len(X)))
+    starts = core.Starts(
+        start[None], np.full((1, p), lam), np.zeros(p), np.zeros(p), n_rows=len(X), max_iter=1,
+        tol=0.0, weights=(True, float(len(X))),
     )  # fmt: skip
-    filled = np.where(stored, X, 0.0)[:, None]
-    near = np.sum(stored[:, None] * (filled - start) ** 2, axis=2)
-    distances = np.sort(np.sqrt(near + lam * np.sum(~stored[:, None] * start**2, axis=2)), axis=1)
+    bounds, one = Bounds(len(X), k), np.zeros(1, np.int64)
+    for number in range(count):
+        known = bounds.follow(0, start, starts.lam[0])
+        core.pass_(rows, starts, one, fresh=number == 0, known=known, threads=1)
+    return starts, bounds
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_separated_clusters_are_not_looked_at_again(form):
+    X, start = table(np.random.default_rng(6), n=2000, spread=5.0)
+    starts, bounds = passes(X, start, 0.5, form, 2)
+    known = bounds.known
+    assert np.mean(known.expiry > known.drop[starts.labels[0]]) > 0.9
+    bounds.follow(0, start + 100.0, starts.lam[0])
+    assert not np.any(known.expiry > known.drop[starts.labels[0]])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("lam", [0.0, 0.5, 1.0, 3.0])
+def test_margins_never_exceed_the_true_ones(form, lam):
+    X, start = table(np.random.default_rng(7), n=1500, p=13, k=5)
+    _, bounds = passes(X, start, lam, form, 1)
+    margins, seen = bounds.known.expiry, ~np.isnan(X)
+    filled = np.where(seen, X, 0.0)[:, None]
+    near = np.sum(seen[:, None] * (filled - start) ** 2, axis=2)
+    distances = np.sort(np.sqrt(near + lam * np.sum(~seen[:, None] * start**2, axis=2)), axis=1)
     true = distances[:, 1] - distances[:, 0]
-    assert np.all(bounds.expiry <= true)
-    assert np.median(bounds.expiry[true > 0.01] / true[true > 0.01]) > 0.99
+    assert np.all(margins <= true)
+    assert np.median(margins[true > 0.01] / true[true > 0.01]) > 0.99

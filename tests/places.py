@@ -1,0 +1,103 @@
+"""Where a table can be and in what form: the laws of the suite hold in every place.
+
+block   one call of the core does the whole fit
+slabs   the table is cut, as large ones are, and the driver in Python runs pass after pass
+dask    pieces on Dask, of different sizes
+"""
+
+import contextlib
+import importlib.util
+import itertools
+import warnings
+from typing import NamedTuple
+from unittest import mock
+
+import numpy as np
+from scipy import sparse
+
+from mnarkmeans import MNARKMeans
+from mnarkmeans._core import arrays
+
+FORMS = ["dense", "csr"]
+CUT = {"ENTRIES_OF_ONE_SLAB": 24, "ENTRIES_PER_SLAB": 60}  # small tables are cut as large ones are
+
+
+def to_csr(X):
+    """CSR whose stored entries are the observed ones, zeros included."""
+    rows, columns = np.nonzero(~np.isnan(X))
+    return sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
+
+
+def on_dask(table, n_blocks=3):
+    """A Dask array of blocks of different sizes, dense or CSR."""
+    import dask
+    import dask.array as da
+
+    n, p = table.shape
+    edges = np.unique((n * np.linspace(0.0, 1.0, n_blocks + 1) ** 1.5).astype(int))
+    blocks = [
+        da.from_delayed(
+            dask.delayed(table[start:stop], traverse=False), (stop - start, p), meta=table[:0]
+        )
+        for start, stop in itertools.pairwise(edges)
+    ]
+    return da.concatenate(blocks)
+
+
+@contextlib.contextmanager
+def slabs():
+    with contextlib.ExitStack() as stack:
+        for name, entries in CUT.items():
+            stack.enter_context(mock.patch.object(arrays, name, entries))
+        yield
+
+
+class Place(NamedTuple):
+    where: str
+    form: str
+
+    def table(self, X):
+        return to_csr(X) if self.form == "csr" else X
+
+    def fit(self, X, init, lam, reference, /, *, sample_weight=None, **options):
+        """One fit of Lloyd's loop from given centres, unless the options say otherwise."""
+        options = {"max_iter": 50, "tol": 0.0, "algorithm": "lloyd", "init": init} | options
+        options |= {"lam": lam, "reference": reference}
+        table, k = self.table(X), len(init)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # random tables have empty rows, features and clusters
+            if self.where == "dask":
+                return _fit_on_dask(table, k, sample_weight, options)
+            with slabs() if self.where == "slabs" else contextlib.nullcontext():
+                return MNARKMeans(k, **options).fit(table, sample_weight=sample_weight)
+
+    def ask(self, model, method, X):
+        """What a method of the fitted model says of X, asked in this place."""
+        table = self.table(X)
+        if self.where == "dask":
+            return getattr(model, method)(on_dask(table)).compute(scheduler="synchronous")
+        with slabs() if self.where == "slabs" else contextlib.nullcontext():
+            return getattr(model, method)(table)
+
+
+def _fit_on_dask(table, k, sample_weight, options):
+    import dask
+
+    import mnarkmeans.dask
+
+    assert options.pop("algorithm") in ("lloyd", "auto")
+    with dask.config.set(scheduler="synchronous"):
+        model = mnarkmeans.dask.MNARKMeans(k, **options)
+        model.fit(on_dask(table), sample_weight=sample_weight)
+        model.labels_ = np.asarray(model.labels_)
+    return model
+
+
+IN_MEMORY = [Place(where, form) for where in ("block", "slabs") for form in FORMS]
+PLACES = IN_MEMORY.copy()
+if importlib.util.find_spec("dask") is not None:
+    PLACES += [Place("dask", form) for form in FORMS]
+
+
+def names(place):
+    return "-".join(place) if isinstance(place, Place) else None
