@@ -71,20 +71,42 @@ INLINE double transfer(const Rows& rows, Index i, Index first, int sign, double 
     return add_row(rows, i, sign * w, shift, stats.sums + l * rows.p, stats.counts + l * rows.p, scratch);
 }
 
-// INOUT mu (k, p): the centres that minimise the loss of the partition. Where lam = 0 and nobody in
-// the cluster observes the feature the loss is flat: mu stays. So it does if the cluster is empty.
-// A sum over nobody is 0, whatever adding and taking away rows has left of it.
+// One entry, or a vector of them, of a cluster of weight `size`.
+template <class V> struct Entry {
+    V sum, count, lam, c, shift, mu;
+
+    static INLINE Entry at(const Stats& stats, Index l, Index p, Index j, const double* lam, const double* c,
+                           const double* shift, const double* mu) {
+        auto from = [](const double* numbers) { return load<V>(numbers); };
+        return {from(stats.sums + l * p + j), from(stats.counts + l * p + j), from(lam + j), from(c + j),
+                from(shift + j), from(mu + l * p + j)};
+    }
+    INLINE V pull(double size) const {  // weight of the gaps, times lam
+        V gaps = size - count;
+        return lam * (gaps > 0.0 ? gaps : V{});
+    }
+    // Where lam = 0 and nobody in the cluster observes the feature the loss is flat: mu stays. A sum
+    // over nobody is 0, whatever adding and taking away rows has left of it.
+    INLINE V center(double size) const {
+        V pull = this->pull(size), mean = shift + (sum + pull * (c - shift)) / (count + pull);
+        V unseen = pull > 0.0 ? c : mu;
+        return count > 0.0 ? mean : unseen;
+    }
+    INLINE V loss(double size) const {
+        V value = mu - shift, away = mu - c;
+        return value * (count * value - 2 * sum) + pull(size) * away * away;
+    }
+};
+
+// INOUT mu (k, p): the centres that minimise the loss of the partition; those of empty clusters stay.
 INLINE void update_centers(const Stats& stats, Index k, Index p, const double* lam, const double* c,
                            const double* shift, double* mu) {
     for (Index l = 0; l < k; ++l) {
-        const double *sums = stats.sums + l * p, *counts = stats.counts + l * p;
-        const double size = stats.sizes[l];
-        double* to = mu + l * p;
-        for (Index j = 0; j < p; ++j) {
-            double count = counts[j], gaps = size - count, pull = gaps > 0 ? lam[j] * gaps : 0.0;
-            double mean = shift[j] + (sums[j] + pull * (c[j] - shift[j])) / (count + pull);
-            to[j] = count > 0 ? mean : pull > 0 ? c[j] : to[j];
-        }
+        Index j = 0;
+        for (; j + HALF <= p; j += HALF)
+            store(mu + l * p + j, Entry<Doubles>::at(stats, l, p, j, lam, c, shift, mu).center(stats.sizes[l]));
+        for (; j < p; ++j)
+            mu[l * p + j] = Entry<double>::at(stats, l, p, j, lam, c, shift, mu).center(stats.sizes[l]);
     }
 }
 
@@ -94,20 +116,16 @@ INLINE double partition_loss(const Stats& stats, Index k, Index p, const double*
                              const double* shift, const double* mu) {
     Sum8 sum;
     for (Index l = 0; l < k; ++l) {
-        const double *sums = stats.sums + l * p, *counts = stats.counts + l * p, *at = mu + l * p;
-        const double size = stats.sizes[l];
-        double terms[EIGHT];
-        for (Index start = 0; start < p; start += EIGHT) {
-            for (Index r = 0; r < EIGHT; ++r) {
-                Index j = start + r < p ? start + r : p - 1;
-                double value = at[j] - shift[j], away = at[j] - c[j], gaps = size - counts[j];
-                double pull = gaps > 0 ? lam[j] * gaps : 0.0;
-                double term = value * (counts[j] * value - 2 * sums[j]) + pull * away * away;
-                terms[r] = start + r < p ? term : 0.0;
-            }
-            for (int part = 0; part < EIGHT / HALF; ++part)
-                sum.parts[part] += load<Doubles>(terms + part * HALF);
-        }
+        Index j = 0;
+        for (; j + EIGHT <= p; j += EIGHT)
+            UNROLL for (int part = 0; part < EIGHT / HALF; ++part)
+                sum.parts[part] +=
+                    Entry<Doubles>::at(stats, l, p, j + part * HALF, lam, c, shift, mu).loss(stats.sizes[l]);
+        double rest[EIGHT] = {};
+        for (Index r = 0; j < p; ++j, ++r)
+            rest[r] = Entry<double>::at(stats, l, p, j, lam, c, shift, mu).loss(stats.sizes[l]);
+        for (int part = 0; part < EIGHT / HALF; ++part)
+            sum.parts[part] += load<Doubles>(rest + part * HALF);
     }
     return larger(*stats.squares + sum.total(), 0);
 }

@@ -307,11 +307,12 @@ double add_row(const Dense<T>& rows, Index i, double w, const double* shift, dou
             squares.parts[part] += value * value;
         }
     double square = squares.total();
-    for (; j < rows.p; ++j) {
-        double x = row[j], value = x - shift[j];
-        if (rows.is_gap(x)) continue;
+    for (; j < rows.p; ++j) {  // no branches: they would be guessed wrong as often as there are gaps
+        double x = row[j];
+        bool is = !rows.is_gap(x);
+        double value = is ? x - shift[j] : 0.0;
         sums[j] += w * value;
-        counts[j] += w;
+        counts[j] += is ? w : 0.0;
         square += value * value;
     }
     return square;
