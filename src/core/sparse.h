@@ -96,15 +96,15 @@ template <class R, bool EVEN, class T>
 INLINE double score_row(const Sparse<T>& rows, Index i, const Strips<R>& strips, R* scores) {
     constexpr Index SIZE = Strips<R>::SIZE;
     const Index begin = rows.starts[i], end = rows.starts[i + 1], p = rows.p;
-    double square = 0;
+    double squares[2] = {0, 0};
     for (Index s = 0; s < strips.count; ++s) {
         const R *A = strips.A + s * p * SIZE, *B = strips.B + s * (EVEN ? 1 : p) * SIZE;
         Line<R> total(strips.constant + s * SIZE), q(B);
-        square = 0;
+        squares[0] = squares[1] = 0;
         for (Index start = begin; start < end; start += RUN) {
             Line<R> sums[2];  // two, so that one multiply-add need not wait for the other
             Index stop = least(start + RUN, end), e = start;
-            auto meet = [&](Index e, Line<R>& sum) INLINE_LAMBDA {
+            auto meet = [&](Index e, Line<R>& sum, double& square) INLINE_LAMBDA {
                 Index j = rows.indices[e];
                 double x = rows.values[e] - strips.reference[j];
                 square += x * x;
@@ -113,14 +113,14 @@ INLINE double score_row(const Sparse<T>& rows, Index i, const Strips<R>& strips,
                 else
                     sum.add_affine(Line<R>(A + j * SIZE), R(x), Line<R>(B + j * SIZE));
             };
-            for (; e + 1 < stop; e += 2) meet(e, sums[0]), meet(e + 1, sums[1]);
-            if (e < stop) meet(e, sums[0]);
+            for (; e + 1 < stop; e += 2) meet(e, sums[0], squares[0]), meet(e + 1, sums[1], squares[1]);
+            if (e < stop) meet(e, sums[0], squares[0]);
             sums[0].add(sums[1]);
             total.add(sums[0]);
         }
         total.put(scores + s * SIZE);
     }
-    return square;
+    return squares[0] + squares[1];
 }
 
 // How far apart two scores of a row must be to be apart for certain; infinite: nothing is.
