@@ -105,8 +105,8 @@ INLINE void look_at(const Strip<T>& strip, double missing, bool equal, const dou
 
 // OUT seen (n,): observed entries of the rows begin .. end. INOUT known.
 template <class T>
-void look_at_rows(const Dense<T>& rows, Index begin, Index end, const double* weights, Looked& known,
-                  int32_t* seen) {
+int32_t look_at_rows(const Dense<T>& rows, Index begin, Index end, const double* weights, Looked& known,
+                     int32_t* seen) {
     const T gap = T(__builtin_nan(""));
     T copy[ROWS_AT_ONCE * EIGHT];  // of a strip that does not lie in one piece, or is not a whole one
     for (Index start = begin; start < end; start += ROWS_AT_ONCE) {
@@ -136,6 +136,7 @@ void look_at_rows(const Dense<T>& rows, Index begin, Index end, const double* we
             seen[start + r] = int32_t(total);
         }
     }
+    return DONE;
 }
 
 INLINE bool is_infinite(double x) { return __builtin_fabs(x) == __builtin_inf(); }
@@ -151,22 +152,39 @@ template <class T> bool has_infinite(const Dense<T>& rows, Index i) {
 
 // --- CSR --------------------------------------------------------------------------------------
 
+// All that is known of a feature in one cache line: features come in no order.
+struct alignas(CACHE_LINE) Feature {
+    double count, sum, least, most;
+    Index observed;
+};
+
 template <class T>
-void look_at_rows(const Sparse<T>& rows, Index begin, Index end, const double* weights, Looked& known,
-                  int32_t* seen) {
+int32_t look_at_rows(const Sparse<T>& rows, Index begin, Index end, const double* weights, Looked& known,
+                     int32_t* seen) {
+    const double far = __builtin_inf();
+    Array<Feature> features(rows.p, Feature{0, 0, far, -far, 0});
+    if (!features.ok()) return OUT_OF_MEMORY;
     for (Index i = begin; i < end; ++i) {
         double w = weights[i];
         seen[i] = int32_t(rows.stored(i));
         for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) {
-            Index j = rows.indices[e];
+            Feature& feature = features[rows.indices[e]];
             double x = rows.values[e];
-            known.sums[j] += w * x;
-            known.counts[j] += w;
-            known.observed[j] += 1;
-            if (w > 0 && x < known.least[j]) known.least[j] = x;
-            if (w > 0 && x > known.most[j]) known.most[j] = x;
+            feature.count += w;
+            feature.sum += w * x;
+            feature.observed += 1;
+            if (w > 0 && x < feature.least) feature.least = x;
+            if (w > 0 && x > feature.most) feature.most = x;
         }
     }
+    for (Index j = 0; j < rows.p; ++j) {
+        known.counts[j] = features[j].count;
+        known.sums[j] = features[j].sum;
+        known.least[j] = features[j].least;
+        known.most[j] = features[j].most;
+        known.observed[j] = features[j].observed;
+    }
+    return DONE;
 }
 
 template <class T> bool has_infinite(const Sparse<T>& rows, Index i) {
@@ -207,13 +225,14 @@ int32_t first_pass(const Table& table, FirstPass& out, Control& control) {
     int32_t status = in_parallel(slabs.count, control, [&](Index s) -> int32_t {
         parts[s] = make<Looked>(table.p);
         if (!parts[s]) return OUT_OF_MEMORY;
-        with_rows(table, [&](const auto& rows) {
-            look_at_rows(rows, slabs.begin(s), slabs.end(s), table.weights, *parts[s], out.seen);
-            parts[s]->infinite = first_infinite(rows, slabs.begin(s), slabs.end(s), *parts[s]);
-            return 0;
+        int32_t status = with_rows(table, [&](const auto& rows) -> int32_t {
+            Index begin = slabs.begin(s), end = slabs.end(s);
+            int32_t status = look_at_rows(rows, begin, end, table.weights, *parts[s], out.seen);
+            if (status == DONE) parts[s]->infinite = first_infinite(rows, begin, end, *parts[s]);
+            return status;
         });
         count_done(control, 1);
-        return DONE;
+        return status;
     });
     out.infinite = -1;
     for (Index j = 0; j < table.p; ++j) {
