@@ -16,11 +16,11 @@ MARK = ".mnarkmeans-"  # how names of what is not yet whole begin
 
 
 @contextmanager
-def replacing(target: str | os.PathLike) -> Iterator[Path]:
+def replacing(target: str | os.PathLike, hidden: Path | None = None) -> Iterator[Path]:
     """A hidden path to write to; when the block ends well, the file there becomes `target`.
 
-    A link is followed: the file it points to is replaced. The hidden name has no ending, so that a
-    writer must be told the format.
+    A link is followed: the file it points to is replaced. The hidden name (another one each time,
+    unless it is given) has no ending, so that a writer must be told the format.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def replacing(target: str | os.PathLike) -> Iterator[Path]:
     """
     place = Path(os.path.realpath(target))
     # Short, whatever the name is: nearly all of the 255 bytes a name may have are the user's.
-    hidden = place.with_name(f"{MARK}{uuid.uuid4().hex[:12]}")
+    hidden = hidden or place.with_name(f"{MARK}{uuid.uuid4().hex[:12]}")
     try:
         yield hidden
         flush(hidden)

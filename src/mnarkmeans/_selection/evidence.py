@@ -141,3 +141,13 @@ def subsamples(n: int, n_splits: int, share: float, rng: np.random.RandomState) 
     for part in parts:
         part[rng.permutation(n)[:size]] = True
     return parts
+
+
+def check_parts(parts: np.ndarray, k: int, n: int) -> None:
+    """Refuse parts that have fewer rows than clusters are asked for."""
+    smallest = int(parts.sum(axis=1).min())
+    if smallest < k:
+        raise ValueError(
+            f"n_samples={n} usable rows are too few to choose with n_clusters={k}: a part of them "
+            f"has only {smallest} rows. Ask for fewer clusters, or use MNARKMeans."
+        )

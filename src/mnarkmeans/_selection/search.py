@@ -7,7 +7,6 @@ the stability of the lam chosen for it.
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from numbers import Integral
 
@@ -31,22 +30,22 @@ from .._penalty.evidence import Missingness
 from .._solver.solve import ALGORITHMS, assign_rows
 from .._solver.starts import STARTS, content_order
 from .agreement import cluster_stability, spread
-from .criteria import CRITERIA, SHARE_OF_ROWS, Verdict, held_out_penalty, usable
+from .criteria import CRITERIA, SHARE_OF_ROWS, held_out_penalty, usable
 from .evidence import (
-    Evidence,
     Settings,
     centers_of_partitions,
+    check_parts,
     fit_part,
     gather,
     subsamples,
     thirds,
 )
 from .grid import candidate_lams
+from .trials import Progress, Trial, Trials, choose_k
 
 MOST_ROWS = 20_000  # beyond, parts of a sample say as much as parts of the whole
 SPLITS = {"paper": 10}
 SPLITS_OTHERWISE = 12
-SAME_STABILITY = 0.02  # adjusted Rand index: more clusters are taken when they are as stable
 
 
 class SelectionWarning(UserWarning):
@@ -125,6 +124,8 @@ n_features_in_, feature_names_in_
     True
     """
 
+    _known = Trials()  # whoever runs a long search may remember its trials
+
     def __init__(
         self,
         n_clusters=8,
@@ -189,9 +190,9 @@ n_features_in_, feature_names_in_
         check_enough_rows(observed, max(ks))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         judged = self._judged(observed)
-        progress = _Progress(len(ks) * self._n_parts(), bool(self.verbose))
-        trials = [self._try(judged, k, lams, seed, progress) for k in ks]
-        best = _choose_k([trial.stability for trial in trials])
+        progress = Progress(len(ks) * self._n_parts(), bool(self.verbose))
+        trials = [self._trial(judged, k, lams, seed, progress) for k in ks]
+        best = choose_k([trial.stability for trial in trials])
         chosen = trials[best]
         self.n_clusters_ = chosen.evidence.k
         self.lam_ = float(chosen.evidence.lams[chosen.verdict.choice])
@@ -247,7 +248,15 @@ n_features_in_, feature_names_in_
             self.init, self.n_init, self.max_iter, float(self.tol), self._threads(), report
         )
 
-    def _try(self, judged: Observed, k: int, lams, seed: int, progress: _Progress) -> _Trial:
+    def _trial(self, judged: Observed, k: int, lams, seed: int, progress: Progress) -> Trial:
+        """One k, unless it is known already."""
+        trial = self._known.load(k)
+        if trial is None:
+            trial = self._try(judged, k, lams, seed, progress)
+        self._known.done(k, trial)
+        return trial
+
+    def _try(self, judged: Observed, k: int, lams, seed: int, progress: Progress) -> Trial:
         """Evidence and verdict for one k."""
         rng = np.random.RandomState(seed)
         missingness: Missingness | None = None
@@ -266,7 +275,7 @@ n_features_in_, feature_names_in_
             parts = thirds(n, n_parts // 2, rng)
         else:
             parts = subsamples(n, n_parts, SHARE_OF_ROWS, rng)
-        _check_parts(parts, k, n)
+        check_parts(parts, k, n)
         evidence = gather(
             judged, k, lams, parts, rng.randint(np.iinfo(np.int32).max, size=n_parts),
             self._settings(progress.step),
@@ -280,9 +289,9 @@ n_features_in_, feature_names_in_
             centers = fit_part(judged, k, lams, seed, self._settings(), self._threads())
             full_labels = assign_rows(judged, centers, lams, self._threads())
         verdict = CRITERIA[self.criterion](evidence, full_labels, bool(self.one_standard_error))
-        return _Trial(evidence, verdict, missingness)
+        return Trial(evidence, verdict, missingness)
 
-    def _keep_results(self, trials: list[_Trial], best: int) -> None:
+    def _keep_results(self, trials: list[Trial], best: int) -> None:
         columns: dict[str, list[np.ndarray]] = {}
         for trial in trials:
             for name, values in trial.columns().items():
@@ -306,13 +315,13 @@ n_features_in_, feature_names_in_
                      "start_losses_", "reference_"):  # fmt: skip
             setattr(self, name, getattr(model, name))
 
-    def _keep_stability(self, judged: Observed, chosen: _Trial) -> None:
+    def _keep_stability(self, judged: Observed, chosen: Trial) -> None:
         centers = self.cluster_centers_.astype(np.float64)[None]
         labels = assign_rows(judged, centers, np.array([self.lam_]), self._threads())[:, 0]
         own = chosen.evidence.labels[:, :, chosen.verdict.choice]
         self.stability_ = cluster_stability(labels, own, chosen.evidence.inside, self.n_clusters_)
 
-    def _warn(self, chosen: _Trial, given: bool) -> None:
+    def _warn(self, chosen: Trial, given: bool) -> None:
         lams, choice = chosen.evidence.lams, chosen.verdict.choice
         mean = chosen.verdict.instability.mean(axis=0)
         error = spread(chosen.verdict.instability) / np.sqrt(self._n_parts())
@@ -335,65 +344,3 @@ n_features_in_, feature_names_in_
                 f"{self.n_clusters_} clusters. Try smaller lams or fewer clusters.",
                 SelectionWarning, stacklevel=3,
             )  # fmt: skip
-
-
-class _Trial:
-    """One k: the evidence, the verdict on it, and what the likelihood said."""
-
-    def __init__(self, evidence: Evidence, verdict: Verdict, missingness):
-        self.evidence, self.verdict, self.missingness = evidence, verdict, missingness
-
-    @property
-    def stability(self) -> float:
-        """1 - instability of the choice; one cluster is trivially stable and says nothing."""
-        if self.evidence.k == 1:
-            return -math.inf
-        return 1.0 - float(self.verdict.instability[:, self.verdict.choice].mean())
-
-    def columns(self) -> dict[str, np.ndarray]:
-        evidence, instability = self.evidence, self.verdict.instability
-        size = len(evidence.lams)
-        held_out = evidence.held_out
-        return {
-            "param_n_clusters": np.full(size, evidence.k),
-            "param_lam": evidence.lams.copy(),
-            "mean_instability": instability.mean(axis=0),
-            "std_instability": spread(instability),
-            "mean_heldout_loss": held_out.mean(axis=0),
-            "std_heldout_loss": spread(held_out),
-            "smallest_cluster": evidence.smallest_share,
-            "mean_fit_time": np.full(size, evidence.seconds.mean()),
-            "std_fit_time": np.full(size, evidence.seconds.std()),
-            "chosen_for_k": np.arange(size) == self.verdict.choice,
-        }
-
-
-class _Progress:
-    """A line per finished part, with the time left."""
-
-    def __init__(self, total: int, loud: bool):
-        self.total, self.loud, self.done, self.begin = total, loud, 0, time.perf_counter()
-
-    def step(self) -> None:
-        self.done += 1
-        if self.loud:
-            spent = time.perf_counter() - self.begin
-            left = spent / self.done * (self.total - self.done)
-            print(f"fit {self.done}/{self.total}: {spent:.1f} s spent, about {left:.1f} s left")
-
-
-def _choose_k(stability: list[float]) -> int:
-    """The last (largest k) that is as stable as the best."""
-    values = np.array(stability)
-    if not np.isfinite(values).any():
-        return 0
-    return int(np.flatnonzero(values >= values.max() - SAME_STABILITY)[-1])
-
-
-def _check_parts(parts: np.ndarray, k: int, n: int) -> None:
-    smallest = int(parts.sum(axis=1).min())
-    if smallest < k:
-        raise ValueError(
-            f"n_samples={n} usable rows are too few to choose with n_clusters={k}: a part of them "
-            f"has only {smallest} rows. Ask for fewer clusters, or use MNARKMeans."
-        )

@@ -1,14 +1,13 @@
 """The command: runs a verb and turns whatever happens into an exit code.
 
-Exit codes: 0 done; 2 a mistake in the command, the table, the model or the output; 130 interrupted.
+Exit codes: 0 done; 2 a mistake in the command, the table, the model or the output; 130 interrupted
+by Ctrl-C; 143 ended by SIGTERM.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +15,7 @@ import typer
 from .. import __version__
 from ._console import fail
 from ._errors import UserError
+from ._signals import TERMINATED, polite_end
 
 INTERRUPTED = 130
 
@@ -34,16 +34,9 @@ app = typer.Typer(
 def run(arguments: list[str]) -> int:
     """Run one command; returns the exit code."""
     as_json = "--json" in arguments
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _terminated)
     try:
-        from . import _verbs_table, _verbs_use  # noqa: F401  they join the app
-
-        command = typer.main.get_command(app)
-        code = command.main(arguments, prog_name="mnarkmeans", standalone_mode=False)
-        if code == INTERRUPTED:  # newer typer answers Ctrl-C itself
-            raise KeyboardInterrupt
-        return code if isinstance(code, int) else 0
+        with polite_end():
+            return _run(arguments)
     except UserError as error:
         fail(error, as_json)
         return 2
@@ -56,6 +49,11 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         fail("interrupted; no file was left half-written", as_json)
         return INTERRUPTED
+    except SystemExit as stop:
+        if stop.code != TERMINATED:
+            raise
+        fail("ended from outside; no file was left half-written", as_json)
+        return TERMINATED
     except BrokenPipeError:
         # The reader of our output has gone; say nothing more to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -64,9 +62,14 @@ def run(arguments: list[str]) -> int:
         return _misused(error, as_json)
 
 
-def _terminated(number: int, frame: Any) -> None:
-    # A polite end: files are cleaned up as for Ctrl-C.
-    raise SystemExit(128 + number)
+def _run(arguments: list[str]) -> int:
+    from . import _verbs  # noqa: F401  they join the app
+
+    command = typer.main.get_command(app)
+    code = command.main(arguments, prog_name="mnarkmeans", standalone_mode=False)
+    if code == INTERRUPTED:  # newer typer answers Ctrl-C itself
+        raise KeyboardInterrupt
+    return code if isinstance(code, int) else 0
 
 
 def _usage_errors() -> tuple[type[BaseException], ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import time
+import warnings
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from sklearn.metrics import adjusted_rand_score
 from .. import MNARKMeans
 from ..baselines import BASELINES
 from ..metrics import clustering_error_rate
-from . import _output
 from ._console import Console
+from ._csv import write_csv
 from ._errors import UserError, one_line, unknown_name
-from ._fit import check_clusters
-from ._job import Prepared, Reading, fit_with_progress, prepare, tell_table
-from ._results import RESULT_FILES, file_sum, summarise, write_results
+from ._job import Course, Prepared, check_clusters, fit_with_progress, open_source
+from ._options import Fitting, OptionalOutput, Source
+from ._output import maybe_claimed_folder
+from ._results import RESULT_FILES, Results, file_sum, summarise, write_results
 from ._resume import Parts
 
 OURS = "mnarkmeans"
@@ -37,46 +39,52 @@ FILES = [*RESULT_FILES, "comparison.csv", "comparison_labels.csv"]
 
 def compare(
     console: Console,
-    data: Path,
-    out: Path | None,
-    reading: Reading,
-    *,
+    source: Source,
+    fitting: Fitting,
+    output: OptionalOutput,
     labels: str | None,
     methods: list[str],
-    steps: dict[str, Any],
-    params: dict[str, Any],
-    force: bool,
 ) -> None:
     """Run every method, resuming where an earlier run stopped."""
     for name in methods:
         if name not in BASELINES:
             raise unknown_name("method", name, BASELINES)
-    if out is not None:
-        _output.check_folder(out, FILES, force)
-    table = reading.read(data, labels=(labels,) if labels else ())
-    job = prepare(table, **steps)
-    check_clusters(params["n_clusters"], job)
-    tell_table(console, data, job.table)
-    truth = true_labels(job, labels)
-    key = {"data": file_sum(data), "reading": reading.__dict__, "steps": steps, "params": params}
-    parts = Parts(out, key)
-    estimator = MNARKMeans(reference=job.reference, **params)
-    rivals = methods or list(BASELINES)
-    results, notes, seconds = run_all(console, job, estimator, rivals, parts, truth)
-    page = comparison_page(results, truth)
-    if out is not None:
-        summary = summarise(job, data, estimator, notes, seconds, comparison=strip(results))
-        with _output.folder(out, FILES, force=force) as hidden:
-            write_results(
-                hidden, job, estimator, summary, reading, title=data.name,
-                facts={"comparison": page},
+    with maybe_claimed_folder(
+        output.out, FILES, force=output.force, inputs=source.inputs
+    ) as claim:
+        job = open_source(console, source, labels=(labels,) if labels else ())
+        check_clusters(fitting.clusters, job)
+        truth = true_labels(job, labels)
+        parts = Parts(claim, _key(source, fitting))
+        estimator = MNARKMeans(reference=job.reference, **fitting.params())
+        rivals = methods or list(BASELINES)
+        results, course = run_all(console, job, estimator, rivals, parts, truth)
+        if claim is not None:
+            summary = summarise(job, source.data, estimator, course, comparison=strip(results))
+            facts = {"comparison": comparison_page(results, truth)}
+            written = Results(
+                job, estimator, summary, source.reading, source.data.name, facts=facts,
+                safe=output.safe,
             )  # fmt: skip
-            write_comparison(hidden, job, results, truth)
-        parts.clear()
+            with claim.files() as folder:
+                write_results(folder, written)
+                write_comparison(folder, written, results, truth)
+            parts.clear()
     tell(console, results, truth)
-    if out is not None:
-        console.say(f"written to {out}; open {out / 'report.html'}")
-    console.result({"methods": strip(results), "output": str(out) if out else None})
+    if output.out is not None:
+        console.say(f"written to {output.out}; open {output.out / 'report.html'}")
+    console.result({"methods": strip(results), "output": output.out and str(output.out)})
+
+
+def _key(source: Source, fitting: Fitting) -> dict[str, Any]:
+    """What the labels of a rival depend on."""
+    return {
+        "data": file_sum(source.data),
+        "reading": asdict(source.reading),
+        "steps": asdict(source.steps),
+        "clusters": fitting.clusters,
+        "seed": fitting.seed,
+    }
 
 
 def true_labels(job: Prepared, column: str | None) -> np.ndarray | None:
@@ -99,33 +107,28 @@ def run_all(
     rivals: list[str],
     parts: Parts,
     truth: np.ndarray | None,
-) -> tuple[list[dict[str, Any]], list[str], float]:
+) -> tuple[list[dict[str, Any]], Course]:
     """Ours first (it is also what the results folder holds), then the rivals."""
-    notes, seconds = fit_with_progress(console, estimator, job.X)
+    course = fit_with_progress(console, estimator, job.X)
     results: list[dict[str, Any]] = [
-        {"method": OURS, "labels": estimator.labels_, "seconds": seconds, "note": ""}
+        {"method": OURS, "labels": estimator.labels_, "seconds": course.seconds, "note": ""}
     ]
     k, seed = estimator.n_clusters, estimator.random_state
     with console.steps("comparing", len(rivals)) as step:
         for name in rivals:
             found = parts.load(name)
             if found is None:
-                found = parts.save(name, run_one(name, k, seed, job.X))
-            results.append(found | {"labels": _as_labels(found["labels"])})
+                found = run_one(name, k, seed, job.X)
+                parts.save(name, found)
+            results.append(found)
             step(WORDS[name] + (" failed" if found["note"] else ""))
     for result in results:
         score(result, truth, results[0]["labels"])
-    return results, notes, seconds
-
-
-def _as_labels(labels: list[int] | None) -> np.ndarray | None:
-    return None if labels is None else np.asarray(labels, dtype=int)
+    return results, course
 
 
 def run_one(name: str, k: int, seed: Any, X: Any) -> dict[str, Any]:
     """One rival; a method that cannot handle the table is a result, not an error."""
-    import warnings
-
     begin = time.perf_counter()
     try:
         with warnings.catch_warnings():
@@ -183,25 +186,24 @@ def _cell(value: float) -> float:
 
 
 def write_comparison(
-    folder: Path, job: Prepared, results: list[dict[str, Any]], truth: np.ndarray | None
+    folder: Path, written: Results, results: list[dict[str, Any]], truth: np.ndarray | None
 ) -> None:
     """comparison.csv (one row per method) and comparison_labels.csv (one row per row)."""
-    with open(folder / "comparison.csv", "w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["method", "cer", "ari", "clusters", "seconds", "note"])
-        for r in results:
-            cells = [r["cer"], r["ari"], r["clusters"], round(r["seconds"], 4)]
-            told = ["" if c is None else c for c in cells]
-            writer.writerow([r["method"], *told, r["note"]])
-    with open(folder / "comparison_labels.csv", "w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        done = [r for r in results if r["labels"] is not None]
-        writer.writerow(
-            ["id", *(["class"] if truth is not None else []), *(r["method"] for r in done)]
-        )
-        for i, name in enumerate(job.table.ids):
-            known = [int(truth[i])] if truth is not None else []
-            writer.writerow([name, *known, *(int(r["labels"][i]) for r in done)])
+    numbers = ("method", "cer", "ari", "clusters")
+    write_csv(
+        folder / "comparison.csv",
+        [*numbers, "seconds", "note"],
+        ([*(r[name] for name in numbers), round(r["seconds"], 4), r["note"]] for r in results),
+    )
+    done = [r for r in results if r["labels"] is not None]
+    known = [] if truth is None else [truth.tolist()]
+    columns = [*known, *(r["labels"].tolist() for r in done)]
+    write_csv(
+        folder / "comparison_labels.csv",
+        ["id", *(["class"] if known else []), *(r["method"] for r in done)],
+        zip(written.job.table.ids, *columns, strict=True),
+        safe=written.safe,
+    )
 
 
 def tell(console: Console, results: list[dict[str, Any]], truth: np.ndarray | None) -> None:

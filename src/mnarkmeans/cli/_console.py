@@ -29,6 +29,7 @@ from rich.progress import (
 from rich.table import Table as RichTable
 
 from ._errors import one_line
+from ._options import Telling
 
 Step = Callable[[str], None]
 
@@ -36,9 +37,9 @@ Step = Callable[[str], None]
 class Console:
     """How this run talks."""
 
-    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
-        self.quiet = quiet
-        self.as_json = as_json
+    def __init__(self, telling: Telling) -> None:
+        self.quiet = telling.quiet
+        self.as_json = telling.as_json
         self._out = RichConsole(soft_wrap=True, highlight=False)
         self._err = RichConsole(stderr=True, soft_wrap=True, highlight=False)
 

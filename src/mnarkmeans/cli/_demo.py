@@ -10,7 +10,6 @@ that every step can be repeated with `fit`.
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,14 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from .. import MNARKMeans
-from . import _output
 from ._compare import FILES, OURS, WORDS, comparison_page, run_all, score, strip, write_comparison
 from ._console import Console
-from ._frames import ColumnChoice
-from ._job import Prepared, Reading, prepare, tell_table
-from ._results import summarise, write_results
+from ._csv import write_csv
+from ._job import open_source
+from ._options import Reading, Source, Steps
+from ._output import claimed_folder
+from ._results import Results, summarise, write_results
 from ._resume import Parts
-from ._tables import read_table
 
 KINDS, CELLS, GENES = 4, 600, 60
 TABLE = "cells.csv"
@@ -52,25 +51,21 @@ def simulate(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def demo(console: Console, out: Path, force: bool) -> None:
     """Simulate, compare, report."""
-    names = [*FILES, TABLE]
-    _output.check_folder(out, names, force)
     X, complete, kind = simulate()
-    reading = Reading(drop=("kind",))
-    with _output.folder(out, names, force=force) as hidden:
-        path = hidden / TABLE
-        write_table(path, X, kind)
-        table = read_table(path, ColumnChoice(labels=("kind",)))
-        job = prepare(
-            table, log1p=False, scale="none", center=False, max_missing=None, reference=None
-        )
-        tell_table(console, path, job.table)
+    with claimed_folder(out, [*FILES, TABLE], force=force) as claim, claim.files() as folder:
+        write_table(folder / TABLE, X, kind)
+        source = Source(folder / TABLE, Reading(), Steps())
+        job = open_source(console, source, labels=("kind",))
         estimator = MNARKMeans(KINDS, n_init=20, random_state=0)
-        results, notes, seconds = run_all(
-            console, job, estimator, ["zero", "mean", "kpod"], Parts(None, {}), kind
-        )
+        rivals = ["zero", "mean", "kpod"]
+        results, course = run_all(console, job, estimator, rivals, Parts(None, {}), kind)
         results.append(_without_gaps(complete, kind))
-        summary = summarise(job, path, estimator, notes, seconds, comparison=strip(results))
-        _write(hidden, job, estimator, summary, reading, results, kind)
+        summary = summarise(job, source.data, estimator, course, comparison=strip(results))
+        facts = {"comparison": _section(results, kind)}
+        title = "mnarkmeans demo: 600 simulated cells"
+        written = Results(job, estimator, summary, Reading(drop=["kind"]), title, facts=facts)
+        write_results(folder, written)
+        write_comparison(folder, written, results, kind)
     _tell(console, results, out)
     console.result({"methods": strip(results), "lam": estimator.lam_, "output": str(out)})
 
@@ -83,7 +78,8 @@ def _without_gaps(complete: np.ndarray, kind: np.ndarray) -> dict[str, Any]:
     return result
 
 
-def _write(folder, job: Prepared, estimator, summary, reading, results, kind) -> None:
+def _section(results: list[dict[str, Any]], kind: np.ndarray) -> dict[str, Any]:
+    """The comparison of the report, with what nobody has as its last row."""
     page = comparison_page(results[:-1], kind)
     numbers = [round(results[-1][name], 4) for name in ("cer", "ari")]
     page["rows"].append(["k-means on the complete table, which nobody has", *numbers, ""])
@@ -91,21 +87,17 @@ def _write(folder, job: Prepared, estimator, summary, reading, results, kind) ->
         "600 simulated cells of four kinds. Small values are the likeliest to be missing, and each "
         "cell is read to its own depth. " + page["text"]
     )
-    write_results(
-        folder, job, estimator, summary, reading, title="mnarkmeans demo: 600 simulated cells",
-        facts={"comparison": page},
-    )  # fmt: skip
-    write_comparison(folder, job, results, kind)
+    return page
 
 
 def write_table(path: Path, X: np.ndarray, kind: np.ndarray) -> None:
     """The simulated table as people have theirs: ids, numbers, gaps, a column of classes."""
-    with open(path, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["cell", *(f"gene{j + 1:02d}" for j in range(GENES)), "kind"])
-        for i, row in enumerate(X):
-            values = ["" if np.isnan(v) else f"{v:g}" for v in row]
-            writer.writerow([f"cell{i + 1:03d}", *values, f"kind {'ABCD'[kind[i]]}"])
+    rows = (
+        [f"cell{i + 1:03d}", *("" if np.isnan(v) else f"{v:g}" for v in row),
+         f"kind {'ABCD'[kind[i]]}"]
+        for i, row in enumerate(X)
+    )  # fmt: skip
+    write_csv(path, ["cell", *(f"gene{j + 1:02d}" for j in range(GENES)), "kind"], rows)
 
 
 def _tell(console: Console, results: list[dict[str, Any]], out: Path) -> None:

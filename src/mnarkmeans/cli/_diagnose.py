@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,44 +9,40 @@ import scipy.sparse as sp
 
 from .._io.optional import require
 from ..missingness import diagnose as look
-from . import _output
 from ._console import Console, plain
+from ._csv import without_formulas
 from ._errors import UserError, one_line
-from ._job import Prepared, Reading, prepare, tell_table
+from ._job import Prepared, open_source
+from ._options import OptionalOutput, Source
+from ._output import maybe_claimed_folder
+from ._results import write_json
 
 TABLES = ("features", "rows", "magnitude", "mechanisms")
 FILES = ["diagnosis.txt", "diagnosis.json", "diagnosis.png", *(f"{name}.csv" for name in TABLES)]
 
 
-def diagnose(
-    console: Console,
-    data: Path,
-    out: Path | None,
-    reading: Reading,
-    *,
-    steps: dict[str, Any],
-    seed: int,
-    force: bool,
-) -> None:
+def diagnose(console: Console, source: Source, output: OptionalOutput, seed: int) -> None:
     """Describe the gaps; with an output folder, also as tables and a picture."""
-    if out is not None:
-        _output.check_folder(out, FILES, force)
+    if output.out is not None:
         require("matplotlib", "plot")
-    job = prepare(reading.read(data), **steps)
-    tell_table(console, data, job.table)
-    try:
-        with console.warnings_as_notes():
-            found = look(_named(job), job.reference, random_state=seed)
-    except ValueError as error:
-        raise UserError(one_line(error)) from error
-    document = as_document(found)
-    if out is not None:
-        with _output.folder(out, FILES, force=force) as hidden:
-            _write(hidden, job, found, document)
+    with maybe_claimed_folder(
+        output.out, FILES, force=output.force, inputs=source.inputs
+    ) as claim:
+        job = open_source(console, source)
+        try:
+            with console.warnings_as_notes():
+                found = look(_named(job), job.reference, random_state=seed)
+        except ValueError as error:
+            raise UserError(one_line(error)) from error
+        document = as_document(found)
+        if claim is not None:
+            with claim.files() as folder:
+                _write(folder, job, found, output.safe)
+                write_json(folder / "diagnosis.json", document)
     console.say(str(found))
-    if out is not None:
-        console.say(f"written to {out}")
-    console.result(document | {"output": str(out) if out else None})
+    if output.out is not None:
+        console.say(f"written to {output.out}")
+    console.result(document | {"output": output.out and str(output.out)})
 
 
 def _named(job: Prepared) -> Any:
@@ -79,16 +74,15 @@ def as_document(found: Any) -> dict[str, Any]:
     )
 
 
-def _write(folder: Path, job: Prepared, found: Any, document: dict[str, Any]) -> None:
+def _write(folder: Path, job: Prepared, found: Any, safe: bool) -> None:
     (folder / "diagnosis.txt").write_text(str(found) + "\n", encoding="utf-8")
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / "diagnosis.json").write_text(text + "\n", encoding="utf-8")
     for name in TABLES:
         frame = found.to_frame(name)
         if name == "rows":
             frame = frame.assign(row=job.table.ids)
         elif name == "features":
             frame = frame.assign(feature=job.table.features)
+        frame = without_formulas(frame) if safe else frame
         frame.to_csv(folder / f"{name}.csv", index=False)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -6,56 +6,60 @@ from pathlib import Path
 from typing import Any
 
 from .. import MNARKMeans
-from ..dask._out_of_core import needs_blocks
-from . import _output
+from .._io.optional import require
 from ._console import Console
-from ._errors import UserError
-from ._job import Prepared, Reading, fit_with_progress, prepare, tell_table
-from ._results import RESULT_FILES, summarise, write_results
+from ._job import check_clusters, fit_with_progress, open_source
+from ._options import Fitting, Output, Page, Picture, Source
+from ._output import FolderClaim, claimed_folder
+from ._results import RESULT_FILES, Results, lam_words, summarise, write_results
 
 
 def fit(
     console: Console,
-    data: Path,
-    out: Path,
-    reading: Reading,
-    *,
-    steps: dict[str, Any],
-    params: dict[str, Any],
-    embedding: str,
-    title: str | None,
-    force: bool,
-    scheduler: str | None = None,
+    source: Source,
+    fitting: Fitting,
+    page: Page,
+    output: Output,
+    scheduler: str | None,
 ) -> None:
     """Cluster a table and write the results; in blocks if it is too large for memory."""
-    check_embedding(embedding)
-    _output.check_folder(out, RESULT_FILES, force)
-    if scheduler is not None or needs_blocks(data, reading.layer):
-        from ._fit_blocks import fit_blocks
+    from ._blocks import fit_blocks, needs_blocks
 
-        summary = fit_blocks(
-            console, data, out, reading, steps=steps, params=params, embedding=embedding,
-            title=title, force=force, scheduler=scheduler,
-        )  # fmt: skip
-        tell_fit(console, summary, out)
-        return
-    table = reading.read(data)
-    job = prepare(table, **steps)
-    check_clusters(params["n_clusters"], job)
-    tell_table(console, data, job.table)
-    estimator = MNARKMeans(reference=job.reference, **params)
-    notes, seconds = fit_with_progress(console, estimator, job.X)
-    summary = summarise(job, data, estimator, notes, seconds)
-    with _output.folder(out, RESULT_FILES, force=force) as hidden:
-        heading = title or data.name
-        write_results(hidden, job, estimator, summary, reading, embedding=embedding, title=heading)
-    tell_fit(console, summary, out)
+    check_page(page)
+    with claimed_folder(
+        output.out, RESULT_FILES, force=output.force, inputs=source.inputs
+    ) as claim:
+        if scheduler is not None or needs_blocks(source.data, source.reading.layer):
+            summary = fit_blocks(console, source, fitting, page, claim, output.safe, scheduler)
+        else:
+            summary = _fit_whole(console, source, fitting, page, claim, output.safe)
+    tell_fit(console, summary, output.out)
+
+
+def _fit_whole(
+    console: Console,
+    source: Source,
+    fitting: Fitting,
+    page: Page,
+    claim: FolderClaim,
+    safe: bool,
+) -> dict[str, Any]:
+    job = open_source(console, source)
+    check_clusters(fitting.clusters, job)
+    estimator = MNARKMeans(reference=job.reference, **fitting.params())
+    course = fit_with_progress(console, estimator, job.X)
+    summary = summarise(job, source.data, estimator, course)
+    title = page.title or source.data.name
+    results = Results(job, estimator, summary, source.reading, title, page.embedding, safe=safe)
+    with claim.files() as folder:
+        write_results(folder, results)
+    return summary
 
 
 def tell_fit(console: Console, summary: dict[str, Any], out: Path) -> None:
     """What was found and where it is."""
     console.say(
-        f"{summary['n_clusters']} clusters, lam = {summary['lam']:.4g}, "
+        f"{summary['n_clusters']} clusters, lam = {lam_words(summary['lam'])}, "
         f"loss = {summary['inertia']:.6g}, {summary['seconds']:.1f} s"
     )
     sizes, rows = summary["cluster_sizes"], summary["data"]["rows"]
@@ -65,20 +69,8 @@ def tell_fit(console: Console, summary: dict[str, Any], out: Path) -> None:
     console.result(summary | {"output": str(out)})
 
 
-def check_clusters(k: int, job: Prepared) -> None:
-    """More clusters than rows cannot be."""
-    rows = job.table.shape[0]
-    if k < 1:
-        raise UserError(f"-k must be at least 1, not {k}")
-    if k > rows:
-        raise UserError(f"-k is {k}, but the table has only {rows} rows")
-
-
-def check_embedding(embedding: str) -> None:
-    """Before the work begins rather than after it."""
-    if embedding not in ("pca", "umap"):
-        raise UserError(f"--embedding must be pca or umap, not {embedding!r}")
-    if embedding == "umap":
-        from .._io.optional import require
-
+def check_page(page: Page) -> None:
+    """What the report needs is asked for before the work begins rather than after it."""
+    require("jinja2", "cli")
+    if page.embedding == Picture.umap:
         require("umap", "umap")

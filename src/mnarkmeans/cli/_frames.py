@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._errors import UserError, unknown_name
+from ._options import Reading, Rereading
 from ._text import MISSING_WORDS
 
 NEVER_OBSERVED = "no value observed"
@@ -81,6 +82,19 @@ class ColumnChoice:
     labels: Sequence[str] = ()  # kept aside, never clustered
     transpose: bool = False  # features in rows
     only: frozenset[str] | None = None  # the features a model knows; all others are ignored
+
+    @classmethod
+    def of(cls, reading: Rereading, labels: Sequence[str], only: Sequence[str]) -> ColumnChoice:
+        """From the options; the columns of a model need no choice."""
+        chosen = isinstance(reading, Reading) and not only
+        return cls(
+            reading.id_column,
+            tuple(reading.columns or ()) if chosen else (),
+            tuple(reading.drop or ()) if chosen else (),
+            tuple(labels),
+            reading.transpose,
+            frozenset(only) if only and not reading.transpose else None,
+        )
 
 
 def table_from_frame(frame: Any, choice: ColumnChoice, missing_codes: tuple[str, ...]) -> Table:

@@ -7,60 +7,23 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mnarkmeans._compiling import seconds_spent
-
 from ._console import Console
 from ._errors import UserError, one_line
-from ._frames import ColumnChoice, Table
-from ._options import _number
+from ._frames import Table
+from ._options import Source, Steps, as_number
 from ._prepare import Preparation, learn
 from ._tables import read_table
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How a table is read; stored in the model so that new tables are read the same way."""
+class Course(NamedTuple):
+    """How a fit went: what was noted, and the seconds it took."""
 
-    missing_codes: tuple[str, ...] = ()
-    id_column: str | None = None
-    columns: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    transpose: bool = False
-    encoding: str | None = None
-    delimiter: str | None = None
-    header: bool | None = None
-    layer: str | None = None
-
-    @classmethod
-    def of(cls, missing_value, columns, drop, **rest: Any) -> Reading:
-        """From the options, whose lists may be None."""
-        return cls(
-            tuple(missing_value or ()), columns=tuple(columns or ()), drop=tuple(drop or ()), **rest
-        )
-
-    def read(self, path: Path, *, labels: tuple[str, ...] = (), only: Any = None) -> Table:
-        """Read a table; with `only`, nothing but these features, as far as they are there."""
-        choice = ColumnChoice(
-            self.id_column,
-            () if only else self.columns,
-            () if only else self.drop,
-            labels,
-            self.transpose,
-            frozenset(only) if only and not self.transpose else None,
-        )
-        return read_table(
-            path,
-            choice,
-            missing_codes=self.missing_codes,
-            encoding=self.encoding,
-            delimiter=self.delimiter,
-            header=self.header,
-            layer=self.layer,
-        )
+    notes: list[str]
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -97,34 +60,39 @@ def _in_general(reason: str) -> str:
     return reason.split(", such as")[0]
 
 
-def prepare(
-    table: Table,
-    *,
-    log1p: bool,
-    scale: str,
-    center: bool,
-    max_missing: float | None,
-    reference: str | None,
-) -> Prepared:
+def open_source(console: Console, source: Source, *, labels: tuple[str, ...] = ()) -> Prepared:
+    """Read and prepare a table, and say what was taken."""
+    job = prepare(read_table(source.data, source.reading, labels=labels), source.steps)
+    tell_table(console, source.data, job.table)
+    return job
+
+
+def prepare(table: Table, steps: Steps) -> Prepared:
     """Learn and apply the preparation; the reference goes with it."""
-    if center and reference is not None:
+    if steps.center and steps.reference is not None:
         raise UserError(
             "--center makes each feature's mean the reference, so --reference cannot be given too; "
             "choose one of them"
         )
-    table, preparation = learn(
-        table, log1p=log1p, scale=scale, center=center, max_missing=max_missing
-    )
-    where = 0.0 if center else _reference(reference, preparation)
+    table, preparation = learn(table, steps)
+    where = 0.0 if steps.center else reference_of(steps.reference, preparation)
     return Prepared(table, preparation, preparation.apply(table), where)
 
 
-def _reference(text: str | None, preparation: Preparation) -> Any:
+def check_clusters(k: int, job: Prepared) -> None:
+    """More clusters than rows cannot be."""
+    rows = job.table.shape[0]
+    if k > rows:
+        raise UserError(f"-k is {k}, but the table has only {rows} rows")
+
+
+def reference_of(text: str | None, preparation: Preparation) -> Any:
+    """The reference that was asked for, where it lies after preparation."""
     if text is None:
         return preparation.reference(0.0)
     if text.strip().lower() == "min":
         return "min"
-    value = _number(text)
+    value = as_number(text)
     if value is None:
         return preparation.reference(_reference_file(Path(text), preparation.features))
     if not np.isfinite(value) or (preparation.log1p and value <= -1):
@@ -166,11 +134,11 @@ class _StepPerStart:
             self.step("starts done")
 
 
-def fit_with_progress(console: Console, estimator: Any, X: Any) -> tuple[list[str], float]:
-    """Fit; returns the warnings as texts and the seconds it took, compilation not counted."""
+def fit_with_progress(console: Console, estimator: Any, X: Any) -> Course:
+    """Fit; warnings become notes."""
     counted = hasattr(estimator, "set_callbacks") and console.talks
     total = estimator.n_init if counted else None
-    begin = time.perf_counter() - seconds_spent()
+    begin = time.perf_counter()
     try:
         with (
             console.warnings_as_notes() as notes,
@@ -184,4 +152,4 @@ def fit_with_progress(console: Console, estimator: Any, X: Any) -> tuple[list[st
     finally:
         if counted:
             estimator.set_callbacks()
-    return notes, time.perf_counter() - seconds_spent() - begin
+    return Course(notes, time.perf_counter() - begin)

@@ -1,16 +1,22 @@
-"""The options that several verbs share, each described once."""
+"""The options of the verbs, each described once, in the groups in which they travel.
+
+Reading    how a table is read            Fitting, Searching   what is fitted
+Steps      how it is prepared             Page                 how the report looks
+Source     a table, read and prepared     Output...            where to, and what may be replaced
+                                          Telling              what is said on the way
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-
-from ._errors import UserError
 
 
 def _panel(name: str) -> Callable[..., Any]:
@@ -30,84 +36,82 @@ Data = Annotated[
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder written by fit or select.")]
 
-MissingValue = Annotated[
-    list[str] | None,
-    _read(
-        "--missing-value",
-        metavar="CODE",
-        help="Another code for missing, such as 0 or n.d.; may be repeated. Empty, NA, NaN and "
-        "Filtered always are.",
-    ),
-]
-IdColumn = Annotated[
-    str | None,
-    _read("--id-column", metavar="NAME", help="Column that names the rows (else found)."),
-]
-Columns = Annotated[
-    list[str] | None,
-    _read(
-        "--columns",
-        metavar="PATTERN",
-        help="Use only columns like this, for example 'LFQ intensity *'; may be repeated.",
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    _read("--drop", metavar="PATTERN", help="Leave such columns out; may be repeated."),
-]
-Transpose = Annotated[bool, _read("--transpose", help="Features are in rows, samples in columns.")]
-Encoding = Annotated[
-    str | None, _read("--encoding", help="Encoding of a text file that is not UTF-8.")
-]
-Delimiter = Annotated[
-    str | None, _read("--delimiter", help="What separates the columns of a text file (else found).")
-]
-Header = Annotated[
-    bool | None,
-    _read("--header/--no-header", help="Whether the first line names the columns (else found)."),
-]
-Layer = Annotated[str | None, _read("--layer", help="Layer of an .h5ad file to use in place of X.")]
 
-MaxMissing = Annotated[
-    float | None,
-    _prepare(
-        "--max-missing", metavar="SHARE", help="Drop features with more gaps, for example 0.8."
-    ),
-]
-Log1p = Annotated[
-    bool,
-    _prepare("--log1p", help="Use log(1 + x). The reference is carried along: zero stays zero."),
-]
-Scale = Annotated[
-    str,
-    _prepare(
-        "--scale",
-        metavar="none|std|maxabs",
-        help="Divide each feature by its observed spread or largest size. The reference is "
-        "carried along: zero stays zero.",
-    ),
-]
-Center = Annotated[
-    bool,
-    _prepare(
-        "--center",
-        help="Subtract each feature's observed mean and make that mean the reference. Only if "
-        "values near the mean are the ones that go missing.",
-    ),
-]
+# --- reading ----------------------------------------------------------------------------------
 
-Clusters = Annotated[int, _model("-k", "--clusters", help="Number of clusters.")]
-ClusterRange = Annotated[
-    str, _model("-k", "--clusters", metavar="K", help="Numbers of clusters: 4, 2,3,5 or 2:8.")
-]
-Lam = Annotated[
-    str,
-    _model(
-        "--lam",
-        metavar="auto|NUMBER",
-        help="Penalty of the gaps; auto estimates it from the data.",
-    ),
-]
+
+@dataclass(frozen=True)
+class Rereading:
+    """How a table is read whose columns a model knows; the fitted one is read the same way."""
+
+    missing_codes: Annotated[
+        list[str] | None,
+        _read(
+            "--missing-value",
+            metavar="CODE",
+            help="Another code for missing, such as 0 or n.d.; may be repeated. Empty, NA, NaN and "
+            "Filtered always are.",
+        ),
+    ] = None
+    id_column: Annotated[
+        str | None,
+        _read("--id-column", metavar="NAME", help="Column that names the rows (else found)."),
+    ] = None
+    transpose: Annotated[
+        bool, _read("--transpose", help="Features are in rows, samples in columns.")
+    ] = False
+    encoding: Annotated[
+        str | None, _read("--encoding", help="Encoding of a text file that is not UTF-8.")
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        _read("--delimiter", help="What separates the columns of a text file (else found)."),
+    ] = None
+    header: Annotated[
+        bool | None,
+        _read(
+            "--header/--no-header", help="Whether the first line names the columns (else found)."
+        ),
+    ] = None
+    layer: Annotated[
+        str | None, _read("--layer", help="Layer of an .h5ad file to use in place of X.")
+    ] = None
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """All codes for missing that were given."""
+        return tuple(self.missing_codes or ())
+
+
+@dataclass(frozen=True)
+class Reading(Rereading):
+    """How a table is read; stored in the model so that new tables are read the same way."""
+
+    columns: Annotated[
+        list[str] | None,
+        _read(
+            "--columns",
+            metavar="PATTERN",
+            help="Use only columns like this, for example 'LFQ intensity *'; may be repeated.",
+        ),
+    ] = None
+    drop: Annotated[
+        list[str] | None,
+        _read("--drop", metavar="PATTERN", help="Leave such columns out; may be repeated."),
+    ] = None
+
+
+# --- preparing --------------------------------------------------------------------------------
+
+
+class Scale(StrEnum):
+    """What a feature is divided by."""
+
+    none = "none"
+    std = "std"
+    maxabs = "maxabs"
+
+
 Reference = Annotated[
     str | None,
     _model(
@@ -117,49 +121,71 @@ Reference = Annotated[
         "given), min (each feature's least value), or a CSV file with columns feature,value.",
     ),
 ]
-Starts = Annotated[int, _model("--starts", min=1, help="Number of starts; the best one is kept.")]
-MaxIter = Annotated[int, _model("--max-iter", min=1, help="Most iterations of a start.")]
-Seed = Annotated[int, _model("--seed", min=0, help="The same seed gives the same result.")]
-Jobs = Annotated[int | None, _model("--jobs", min=1, help="Number of threads (else all cores).")]
 
-Scheduler = Annotated[
-    str | None,
-    _model(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="A running Dask cluster to fit on, such as tcp://host:8786; its workers must see the "
-        "table under the same path.",
-    ),
-]
 
-_folder = partial(_out, "-o", "--output", metavar="OUT", help="Folder to write to.")
-Out = Annotated[Path, _folder()]
-OptionalOut = Annotated[Path | None, _folder()]
-OutFile = Annotated[
-    Path,
-    _out(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="File to write: .csv, .tsv (also .gz), .parquet or .npy.",
-    ),
-]
-Force = Annotated[bool, _out("--force", help="Replace files that exist.")]
-Quiet = Annotated[bool, _out("-q", "--quiet", help="Tell nothing but errors.")]
-AsJson = Annotated[bool, _out("--json", help="Print one JSON object and nothing else.")]
-Picture = Annotated[
-    str, _out("--embedding", metavar="pca|umap", help="Picture of the rows in the report.")
-]
-Title = Annotated[str | None, _out("--title", help="Heading of the report.")]
+@dataclass(frozen=True)
+class Steps:
+    """What is done to a table before it is clustered."""
+
+    max_missing: Annotated[
+        float | None,
+        _prepare(
+            "--max-missing",
+            metavar="SHARE",
+            min=0.0,
+            max=1.0,
+            help="Drop features with more gaps, for example 0.8.",
+        ),
+    ] = None
+    log1p: Annotated[
+        bool,
+        _prepare(
+            "--log1p", help="Use log(1 + x). The reference is carried along: zero stays zero."
+        ),
+    ] = False
+    scale: Annotated[
+        Scale,
+        _prepare(
+            "--scale",
+            help="Divide each feature by its observed spread or largest size. The reference is "
+            "carried along: zero stays zero.",
+        ),
+    ] = Scale.none
+    center: Annotated[
+        bool,
+        _prepare(
+            "--center",
+            help="Subtract each feature's observed mean and make that mean the reference. Only if "
+            "values near the mean are the ones that go missing.",
+        ),
+    ] = False
+    reference: Reference = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table, how it is read and how it is prepared."""
+
+    data: Data
+    reading: Reading
+    steps: Steps
+
+    @property
+    def inputs(self) -> list[Path]:
+        """The files that are read."""
+        return [self.data, *([Path(self.steps.reference)] if self.steps.reference else [])]
+
+
+# --- the model --------------------------------------------------------------------------------
 
 
 def parse_lam(text: str) -> float | str:
     """'auto' or a number >= 0."""
     if text.strip().lower() == "auto":
         return "auto"
-    value = _number(text)
+    value = as_number(text)
     if value is None or not value >= 0 or math.isinf(value):
-        raise UserError(f"--lam must be auto or a number of at least 0, not {text!r}")
+        raise typer.BadParameter(f"must be auto or a number of at least 0, not {text!r}")
     return value
 
 
@@ -167,14 +193,13 @@ def parse_lams(text: str) -> list[float] | str:
     """'auto' or numbers with commas between them."""
     if text.strip().lower() == "auto":
         return "auto"
-    return [_as_lam(part) for part in text.split(",")]
-
-
-def _as_lam(part: str) -> float:
-    value = _number(part)
-    if value is None or not value >= 0 or math.isinf(value):
-        raise UserError(f"--lams must be auto or numbers such as 0,0.1,1, but one is {part!r}")
-    return value
+    found = []
+    for part in text.split(","):
+        value = as_number(part)
+        if value is None or not value >= 0 or math.isinf(value):
+            raise typer.BadParameter(f"must be auto or numbers such as 0,0.1,1, but one is {part!r}")
+        found.append(value)
+    return found
 
 
 def parse_clusters(text: str) -> list[int]:
@@ -188,12 +213,192 @@ def parse_clusters(text: str) -> list[int]:
     except ValueError:
         numbers = []
     if not numbers or numbers[0] < 1:
-        raise UserError(f"-k must be a number such as 4, a list 2,3,5 or a range 2:8, not {text!r}")
+        raise typer.BadParameter(
+            f"must be a number such as 4, a list 2,3,5 or a range 2:8, not {text!r}"
+        )
     return numbers
 
 
-def _number(text: str) -> float | None:
+def as_number(text: str) -> float | None:
+    """The number that a text is, or None."""
     try:
         return float(text)
     except ValueError:
         return None
+
+
+class Criterion(StrEnum):
+    """How candidates are judged; the words of MNARKMeansCV."""
+
+    heldout = "heldout"
+    consensus = "consensus"
+    subsample = "subsample"
+    paper = "paper"
+
+
+Clusters = Annotated[int, _model("-k", "--clusters", min=1, help="Number of clusters.")]
+Starts = Annotated[int, _model("--starts", min=1, help="Number of starts; the best one is kept.")]
+Seed = Annotated[int, _model("--seed", min=0, help="The same seed gives the same result.")]
+Jobs = Annotated[int | None, _model("--jobs", min=1, help="Number of threads (else all cores).")]
+Scheduler = Annotated[
+    str | None,
+    _model(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="A running Dask cluster to fit on, such as tcp://host:8786; its workers must see the "
+        "table under the same path.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """One model."""
+
+    clusters: Clusters
+    lam: Annotated[
+        Any,
+        _model(
+            "--lam",
+            metavar="auto|NUMBER",
+            parser=parse_lam,
+            help="Penalty of the gaps; auto estimates it from the data.",
+        ),
+    ] = "auto"
+    starts: Starts = 20
+    max_iter: Annotated[int, _model("--max-iter", min=1, help="Most iterations of a start.")] = 300
+    seed: Seed = 0
+    jobs: Jobs = None
+
+    def params(self) -> dict[str, Any]:
+        """Parameters of MNARKMeans."""
+        return {
+            "n_clusters": self.clusters,
+            "lam": self.lam,
+            "n_init": self.starts,
+            "max_iter": self.max_iter,
+            "random_state": self.seed,
+            "n_jobs": self.jobs,
+        }
+
+
+@dataclass(frozen=True)
+class Searching:
+    """The choice of a model."""
+
+    clusters: Annotated[
+        Any,
+        _model(
+            "-k",
+            "--clusters",
+            metavar="K",
+            parser=parse_clusters,
+            help="Numbers of clusters: 4, 2,3,5 or 2:8.",
+        ),
+    ]
+    lams: Annotated[
+        Any,
+        _model(
+            "--lams", metavar="auto|LIST", parser=parse_lams, help="Candidates, such as 0,0.1,1,10."
+        ),
+    ] = "auto"
+    criterion: Annotated[
+        Criterion, _model("--criterion", help="How candidates are judged.")
+    ] = Criterion.heldout
+    splits: Annotated[
+        int | None, _model("--splits", min=2, help="Number of splits of the rows.")
+    ] = None
+    starts: Starts = 10
+    seed: Seed = 0
+    jobs: Jobs = None
+
+    def params(self) -> dict[str, Any]:
+        """Parameters of MNARKMeansCV."""
+        return {
+            "n_clusters": self.clusters,
+            "lams": self.lams,
+            "criterion": str(self.criterion),
+            "n_splits": self.splits,
+            "n_init": self.starts,
+            "random_state": self.seed,
+            "n_jobs": self.jobs,
+        }
+
+
+# --- output -----------------------------------------------------------------------------------
+
+_folder = partial(_out, "-o", "--output", metavar="OUT", help="Folder to write to.")
+Out = Annotated[Path, _folder()]
+Force = Annotated[bool, _out("--force", help="Replace files that exist.")]
+Safe = Annotated[
+    bool,
+    _out(
+        "--spreadsheet-safe",
+        help="Put an apostrophe before names that a spreadsheet would take for formulas (= + - @).",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Output:
+    """A folder to write to."""
+
+    out: Out
+    force: Force = False
+    safe: Safe = False
+
+
+@dataclass(frozen=True)
+class OptionalOutput:
+    """A folder to write to, if anything is to be written."""
+
+    out: Annotated[Path | None, _folder()] = None
+    force: Force = False
+    safe: Safe = False
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """A file to write."""
+
+    out: Annotated[
+        Path,
+        _out(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="File to write: .csv, .tsv (also .gz), .parquet or .npy.",
+        ),
+    ]
+    force: Force = False
+    safe: Safe = False
+
+
+class Picture(StrEnum):
+    """How the rows are laid out in the plane."""
+
+    pca = "pca"
+    umap = "umap"
+
+
+Title = Annotated[str | None, _out("--title", help="Heading of the report.")]
+
+
+@dataclass(frozen=True)
+class Page:
+    """How the report looks."""
+
+    embedding: Annotated[
+        Picture, _out("--embedding", help="Picture of the rows in the report.")
+    ] = Picture.pca
+    title: Title = None
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What is said on the way."""
+
+    quiet: Annotated[bool, _out("-q", "--quiet", help="Tell nothing but errors.")] = False
+    as_json: Annotated[
+        bool, _out("--json", help="Print one JSON object and nothing else.")
+    ] = False

@@ -23,8 +23,7 @@ import scipy.sparse as sp
 
 from ._errors import UserError
 from ._frames import NEVER_OBSERVED, Table
-
-SCALES = ("none", "std", "maxabs")
+from ._options import Scale, Steps
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,15 @@ class Preparation:
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any], features: list[str]) -> Preparation:
-        """From the model file."""
-        return cls(tuple(features), bool(stored["log1p"]), stored["shift"], stored["spread"])
+        """From the model file, whose words are not trusted."""
+        p = len(features)
+        for name in ("shift", "spread"):
+            values = stored.get(name)
+            if values is not None and not _usable(values, p, positive=name == "spread"):
+                raise UserError(f"preparation/{name} of the model is damaged; fit the model again")
+        if not isinstance(stored.get("log1p"), bool):
+            raise UserError("preparation/log1p of the model is damaged; fit the model again")
+        return cls(tuple(features), stored["log1p"], stored.get("shift"), stored.get("spread"))
 
     def apply(self, table: Table) -> Any:
         """The prepared values of a table that has exactly these features."""
@@ -89,14 +95,14 @@ class Preparation:
         return steps
 
 
-def learn(
-    table: Table,
-    *,
-    log1p: bool = False,
-    scale: str = "none",
-    center: bool = False,
-    max_missing: float | None = None,
-) -> tuple[Table, Preparation]:
+def _usable(values: Any, p: int, positive: bool) -> bool:
+    """One finite number for each feature."""
+    if not isinstance(values, np.ndarray) or values.shape != (p,) or values.dtype.kind != "f":
+        return False
+    return bool(np.isfinite(values).all() and (not positive or (values > 0).all()))
+
+
+def learn(table: Table, steps: Steps) -> tuple[Table, Preparation]:
     """Drop features and learn the numbers of the other steps.
 
     Returns
@@ -108,32 +114,30 @@ def learn(
     --------
     >>> import numpy as np
     >>> table = Table(np.array([[1.0, 2.0], [3.0, np.nan]]), np.array(["r", "s"]), ["a", "b"])
-    >>> table, preparation = learn(table, scale="maxabs", max_missing=0.4)
+    >>> table, preparation = learn(table, Steps(scale=Scale.maxabs, max_missing=0.4))
     >>> table.features, preparation.apply(table).ravel(), preparation.reference(0.0)
     (['a'], array([0.33333333, 1.        ]), array([0.]))
     """
-    if scale not in SCALES:
-        raise UserError(f"--scale must be one of {', '.join(SCALES)}, not {scale!r}")
-    table = _drop_features(table, max_missing)
-    base = Preparation(tuple(table.features), log1p)
+    table = _drop_features(table, steps.max_missing)
+    base = Preparation(tuple(table.features), steps.log1p)
     values = base.apply(table)
+    if steps.scale == Scale.none and not steps.center:
+        return table, base
     mean, std, largest = _observed_moments(values)
-    spread = {"none": None, "std": std, "maxabs": largest}[scale]
+    spread = {Scale.none: None, Scale.std: std, Scale.maxabs: largest}[steps.scale]
     if spread is not None:
         # A feature without spread says nothing about clusters; dividing by 1 leaves it so.
         flat = ~(spread > 0)
         if flat.any():
             table.notes.append(f"{flat.sum()} features do not vary and were not scaled")
         spread = np.where(flat, 1.0, spread)
-    shift = mean if center else None
-    return table, Preparation(tuple(table.features), log1p, shift, spread)
+    shift = mean if steps.center else None
+    return table, replace(base, shift=shift, spread=spread)
 
 
 def _drop_features(table: Table, max_missing: float | None) -> Table:
     share = table.missing_by_feature()
     limit = 1.0 if max_missing is None else max_missing
-    if not 0.0 <= limit <= 1.0:
-        raise UserError(f"--max-missing is a share between 0 and 1, not {limit:g}")
     keep = (share <= limit) & (share < 1.0)
     if keep.all():
         return table

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..report import render
 from ..report._page import PAGE_VERSION
-from . import _output
 from ._console import Console
 from ._errors import UserError
+from ._output import claimed_file
 
 
 def report(console: Console, folder: Path, title: str | None) -> None:
@@ -25,7 +25,8 @@ def report(console: Console, folder: Path, title: str | None) -> None:
             f"{folder / 'report.json'} lacks a part of the report ({error}); run fit again"
         ) from error
     target = folder / "report.html"
-    _output.write_file(target, lambda path: _write(path, html), force=True)
+    with claimed_file(target, force=True) as claim, claim.file() as path:
+        path.write_text(html, encoding="utf-8")
     console.say(f"written to {target}")
     console.result({"output": str(target), "bytes": len(html.encode())})
 
@@ -48,6 +49,3 @@ def read_page(folder: Path) -> dict[str, Any]:
         )
     return page
 
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from .._io.optional import require
-from . import _output
 from ._console import Console
 from ._errors import UserError, one_line, unknown_name
+from ._output import claimed_folder, told
 
 
 def reproduce(
@@ -27,10 +27,10 @@ def reproduce(
     for name in wanted:
         if name not in EXPERIMENTS:
             raise unknown_name("experiment", name, ["all", *EXPERIMENTS])
-    _output.check_folder(out, [], force=True)
     folders = {}
     for name in wanted:
-        folders[name] = _one(console, run, name, repetitions, jobs, out, quick)
+        with claimed_folder(out / name, [], force=True):
+            folders[name] = _one(console, run, name, repetitions, jobs, out, quick)
     console.result({"output": {name: str(folder) for name, folder in folders.items()}})
 
 
@@ -46,7 +46,7 @@ def _one(console: Console, run, name, repetitions, jobs, out: Path, quick: bool)
         steps("")
 
     try:
-        with _output.told(out):
+        with told(out):
             folder = run(name, repetitions, jobs, out, quick, progress)[name]
     except (ValueError, FileNotFoundError) as error:
         raise UserError(one_line(error)) from error

@@ -8,12 +8,12 @@ report.json  the numbers of report.html, so that the page can be drawn again
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import shlex
 import sys
-from dataclasses import asdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,28 @@ import numpy as np
 from .. import __version__
 from .._io.model_files import save_model
 from ._console import plain
-from ._frames import Table
-from ._job import Prepared, Reading
+from ._csv import write_csv
+from ._job import Course, Prepared
+from ._options import Picture, Reading
 
 RESULT_FILES = [
     "labels.csv", "centers.csv", "summary.json", "model.json", "model.npz", "report.json",
     "report.html",
 ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Results:
+    """What is written of a fit, and how."""
+
+    job: Prepared
+    estimator: Any
+    summary: dict[str, Any]
+    reading: Reading
+    title: str
+    embedding: Picture = Picture.pca
+    facts: dict[str, Any] = field(default_factory=dict)  # further sections of the report
+    safe: bool = False  # names for spreadsheets
 
 
 def command_line() -> str:
@@ -42,20 +57,79 @@ def file_sum(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+# --- summary.json -----------------------------------------------------------------------------
+
+
+def summarise(
+    job: Prepared, path: Path, estimator: Any, course: Course, **more: Any
+) -> dict[str, Any]:
+    """summary.json of a table that was read whole."""
+    table = job.table
+    data = {
+        **table.source,
+        "sha256": file_sum(path),
+        "rows": table.shape[0],
+        "features": table.shape[1],
+        "missing_share": table.missing_share(),
+        "id_column": table.id_name,
+        "left_out": [{"column": n, "reason": r} for n, r in table.left_out],
+    }
+    sizes = np.bincount(estimator.labels_, minlength=len(estimator.cluster_centers_))
+    told = Course([*table.notes, *course.notes], course.seconds)
+    return summary_of(estimator, data, job.preparation.describe(), sizes, told) | plain(more)
+
+
+def summary_of(
+    estimator: Any, data: dict[str, Any], preparation: list[str], sizes: Any, course: Course
+) -> dict[str, Any]:
+    """summary.json, however the table was read."""
+    missingness = getattr(estimator, "missingness_", None)
+    return plain(
+        {
+            "mnarkmeans": __version__,
+            "command": command_line(),
+            "data": data,
+            "preparation": preparation,
+            "n_clusters": len(estimator.cluster_centers_),
+            "lam": estimator.lam_,
+            "missingness": asdict(missingness) if is_dataclass(missingness) else None,
+            "inertia": estimator.inertia_,
+            "n_iter": estimator.n_iter_,
+            "cluster_sizes": sizes,
+            "loss_path": estimator.loss_path_,
+            "start_losses": estimator.start_losses_,
+            "seconds": round(course.seconds, 3),
+            "notes": course.notes,
+        }
+    )
+
+
+def lam_words(lam: Any) -> str:
+    """One number, or the span of one per feature.
+
+    Examples
+    --------
+    >>> lam_words(0.5), lam_words([0.25, 1.0])
+    ('0.5', '0.25 to 1, one per feature')
+    """
+    if np.ndim(lam) == 0:
+        return f"{lam:.4g}"
+    return f"{np.min(lam):.4g} to {np.max(lam):.4g}, one per feature"
+
+
 def lam_text(estimator: Any) -> str:
     """How lam came about, in words."""
-    if estimator.lam != "auto":
-        return f"lam = {estimator.lam_:.4g} was given."
+    if not isinstance(estimator.lam, str):
+        return f"lam = {lam_words(estimator.lam_)} was given."
     text = (
-        f"lam = {estimator.lam_:.4g} was estimated from the pattern of gaps: how often values are "
-        "missing, against how far they lie from the reference."
+        f"lam = {lam_words(estimator.lam_)} was estimated from the pattern of gaps: how often "
+        "values are missing, against how far they lie from the reference."
     )
     found = getattr(estimator, "missingness_", None)
     if found is None or found.log_likelihood == found.log_likelihood_mcar:
         return text
-    verdict = (
-        "explains the gaps better than" if found.lam > 0 else "explains the gaps no better than"
-    )
+    better = np.max(found.lam) > 0
+    verdict = "explains the gaps better than" if better else "explains the gaps no better than"
     return (
         f"{text} Loss near the reference {verdict} chance alone (log-likelihood "
         f"{found.log_likelihood:,.0f} against {found.log_likelihood_mcar:,.0f}); a value at the "
@@ -63,89 +137,72 @@ def lam_text(estimator: Any) -> str:
     )
 
 
-def summarise(
-    job: Prepared, path: Path, estimator: Any, notes: list[str], seconds: float, **more: Any
-) -> dict[str, Any]:
-    """summary.json."""
-    table = job.table
-    sizes = np.bincount(estimator.labels_, minlength=estimator.cluster_centers_.shape[0])
-    document = {
-        "mnarkmeans": __version__,
-        "command": command_line(),
-        "data": {
-            **table.source,
-            "sha256": file_sum(path) if path.is_file() else None,
-            "rows": table.shape[0],
-            "features": table.shape[1],
-            "missing_share": table.missing_share(),
-            "id_column": table.id_name,
-            "left_out": [{"column": n, "reason": r} for n, r in table.left_out],
-        },
-        "preparation": job.preparation.describe(),
-        "n_clusters": int(estimator.cluster_centers_.shape[0]),
-        "lam": float(estimator.lam_),
-        "missingness": _fields(getattr(estimator, "missingness_", None)),
-        "inertia": float(estimator.inertia_),
-        "n_iter": int(estimator.n_iter_),
-        "cluster_sizes": sizes,
-        "loss_path": estimator.loss_path_,
-        "start_losses": estimator.start_losses_,
-        "seconds": round(seconds, 3),
-        "notes": [*table.notes, *notes],
-        **more,
-    }
-    return plain(document)
+# --- the files --------------------------------------------------------------------------------
 
 
-def _fields(missingness: Any) -> dict[str, Any] | None:
-    """What the likelihood said about the gaps, if it was asked."""
-    return None if missingness is None else asdict(missingness)
-
-
-def write_results(
-    folder: Path,
-    job: Prepared,
-    estimator: Any,
-    summary: dict[str, Any],
-    reading: Reading,
-    *,
-    embedding: str = "pca",
-    title: str,
-    facts: dict[str, Any] | None = None,
-) -> None:
+def write_results(folder: Path, results: Results) -> None:
     """All files of a fit, into a folder that exists."""
-    table, preparation = job.table, job.preparation
-    distances = np.asarray(estimator.transform(job.X))
-    write_labels(folder / "labels.csv", table.ids, estimator.labels_, distances)
-    write_centers(folder / "centers.csv", preparation.undo(estimator.cluster_centers_), table)
-    _write_json(folder / "summary.json", summary)
+    job, estimator = results.job, results.estimator
+    labels = estimator.labels_
+    distances = np.asarray(estimator.transform(job.X))[np.arange(len(labels)), labels]
+    rows = zip(job.table.ids, labels, distances, strict=True)
+    write_labels(folder / "labels.csv", rows, results.safe)
+    write_rest(folder, results)
+
+
+def write_rest(folder: Path, results: Results) -> None:
+    """All files but the labels."""
+    job, estimator = results.job, results.estimator
+    centers = job.preparation.undo(estimator.cluster_centers_)
+    write_csv(
+        folder / "centers.csv",
+        ["cluster", *job.table.features],
+        ([number, *center.tolist()] for number, center in enumerate(centers)),
+        safe=results.safe,
+    )
+    write_json(folder / "summary.json", results.summary)
     extra = {
-        "preparation": preparation.to_dict(),
-        "reading": asdict(reading),
-        "id_column": table.id_name,
-        "command": summary["command"],
+        "preparation": job.preparation.to_dict(),
+        "reading": asdict(results.reading),
+        "id_column": job.table.id_name,
+        "command": results.summary["command"],
     }
-    save_model(estimator, folder, feature_names=table.features, extra=extra)
-    page = make_page(job, estimator, summary, embedding=embedding, title=title, facts=facts)
-    write_page(folder, page)
+    save_model(estimator, folder, feature_names=job.table.features, extra=extra)
+    write_page(folder, make_page(results))
 
 
-def make_page(
-    job: Prepared,
-    estimator: Any,
-    summary: dict[str, Any],
-    *,
-    embedding: str,
-    title: str,
-    facts: dict[str, Any] | None,
-) -> dict[str, Any]:
+def write_labels(path: Path, rows: Iterable[tuple[Any, Any, Any]], safe: bool) -> None:
+    """labels.csv: id, cluster, distance to the centre of that cluster."""
+    lines = ([name, int(label), float(distance)] for name, label, distance in rows)
+    write_csv(path, ["id", "cluster", "distance"], lines, safe=safe)
+
+
+def write_page(folder: Path, page: dict[str, Any]) -> None:
+    """report.json and the page drawn from it."""
+    from ..report import render
+
+    write_json(folder / "report.json", page, indent=None)
+    (folder / "report.html").write_text(render(page), encoding="utf-8")
+
+
+def write_json(path: Path, value: Any, indent: int | None = 2) -> None:
+    """A document that JSON can hold."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+# --- the report -------------------------------------------------------------------------------
+
+
+def make_page(results: Results) -> dict[str, Any]:
     """The numbers of the report."""
     from ..report import collect
 
+    job, estimator, summary = results.job, results.estimator, results.summary
     settings = {
         "Table": summary["data"].get("file"),
         "Clusters": summary["n_clusters"],
-        "lam": estimator.lam if isinstance(estimator.lam, str) else f"{estimator.lam:g}",
+        "lam": estimator.lam if isinstance(estimator.lam, str) else lam_words(estimator.lam),
         "Reference": _reference_words(job, estimator),
         "Starts": estimator.n_init,
         "Algorithm": estimator.algorithm,
@@ -166,9 +223,9 @@ def make_page(
         ids=job.table.ids,
         features=job.table.features,
         model=estimator,
-        title=title,
-        facts=told | (facts or {}),
-        embedding=embedding,
+        title=results.title,
+        facts=told | results.facts,
+        embedding=str(results.embedding),
     )
     return plain(page)
 
@@ -183,35 +240,3 @@ def _reference_words(job: Prepared, estimator: Any) -> str:
         return f"{job.preparation.undo(np.full(len(job.table.features), used[0]))[0]:.6g}"
     own = np.unique(job.preparation.undo(np.asarray(estimator.reference_, dtype=float)).round(9))
     return f"{own[0]:.6g}" if own.size == 1 else "given per feature"
-
-
-def write_page(folder: Path, page: dict[str, Any]) -> None:
-    """report.json and the page drawn from it."""
-    from ..report import render
-
-    _write_json(folder / "report.json", page, indent=None)
-    (folder / "report.html").write_text(render(page), encoding="utf-8")
-
-
-def write_labels(path: Path, ids: Any, labels: Any, distances: np.ndarray) -> None:
-    """labels.csv: id, cluster, distance to the centre of that cluster."""
-    own = distances[np.arange(len(labels)), labels]
-    with open(path, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["id", "cluster", "distance"])
-        for name, label, distance in zip(ids, labels, own, strict=True):
-            writer.writerow([name, int(label), repr(float(distance))])
-
-
-def write_centers(path: Path, centers: np.ndarray, table: Table) -> None:
-    """centers.csv: one row per cluster, in the units of the table."""
-    with open(path, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["cluster", *table.features])
-        for number, center in enumerate(centers):
-            writer.writerow([number, *(repr(float(value)) for value in center)])
-
-
-def _write_json(path: Path, value: Any, indent: int | None = 2) -> None:
-    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")

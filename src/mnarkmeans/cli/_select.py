@@ -1,13 +1,12 @@
 """`mnarkmeans select`: choose lam and the number of clusters, then fit with the choice.
 
-Each number of clusters is one part of the work and is kept when it is done, so that an interrupted
-run goes on with the next. The parts together are what MNARKMeansCV gives for all numbers at once,
-because it judges every number with the same seed.
+The search is MNARKMeansCV's own. Each number of clusters is one trial of it and is kept when it is
+done, so that an interrupted run goes on with the next.
 """
 
 from __future__ import annotations
 
-import csv
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,163 +14,150 @@ from typing import Any
 import numpy as np
 
 from .. import MNARKMeans, MNARKMeansCV
-from .._selection.search import CRITERIA, _choose_k
-from . import _output
-from ._console import Console
-from ._errors import UserError, one_line, unknown_name
-from ._fit import check_clusters, check_embedding, tell_fit
-from ._job import Prepared, Reading, fit_with_progress, prepare, tell_table
-from ._results import RESULT_FILES, file_sum, summarise, write_results
+from .._selection.trials import Trial, Trials
+from ._console import Console, Step, plain
+from ._csv import write_csv
+from ._errors import UserError, one_line
+from ._fit import check_page, tell_fit
+from ._job import Course, Prepared, check_clusters, open_source
+from ._options import Output, Page, Searching, Source
+from ._output import FolderClaim, claimed_folder
+from ._results import RESULT_FILES, Results, file_sum, summarise, write_results
 from ._resume import Parts
 
 FILES = [*RESULT_FILES, "selection.csv"]
-FITTED = ("cluster_centers_", "n_iter_", "loss_path_", "start_losses_")
+FITTED = (
+    "cluster_centers_", "labels_", "inertia_", "n_iter_", "loss_path_", "start_losses_", "lam_",
+    "reference_", "n_features_in_", "missingness_",
+)  # fmt: skip
+
+
+class KeptTrials(Trials):
+    """Trials of an earlier run, as far as it had got, and news of each one."""
+
+    def __init__(self, parts: Parts, step: Step) -> None:
+        self._parts, self._step = parts, step
+
+    def load(self, k: int) -> Trial | None:
+        stored = self._parts.load(f"k{k}")
+        try:
+            return None if stored is None else Trial.from_plain(stored)
+        except (KeyError, TypeError):  # of another version
+            return None
+
+    def done(self, k: int, trial: Trial) -> None:
+        self._parts.save(f"k{k}", trial.to_plain())
+        self._step(f"k = {k}: lam = {trial.evidence.lams[trial.verdict.choice]:.4g}")
 
 
 def select(
-    console: Console,
-    data: Path,
-    out: Path,
-    reading: Reading,
-    *,
-    clusters: list[int],
-    steps: dict[str, Any],
-    params: dict[str, Any],
-    embedding: str,
-    title: str | None,
-    force: bool,
+    console: Console, source: Source, searching: Searching, page: Page, output: Output
 ) -> None:
     """Judge every candidate, fit with the best, write the results."""
-    check_embedding(embedding)
-    if params.get("criterion", "heldout") not in CRITERIA:
-        raise unknown_name("criterion", params["criterion"], CRITERIA)
-    _output.check_folder(out, FILES, force)
-    job = prepare(reading.read(data), **steps)
-    check_clusters(clusters[-1], job)
-    tell_table(console, data, job.table)
-    key = {"data": file_sum(data), "reading": asdict(reading), "steps": steps, "params": params}
-    parts = Parts(out, key)
-    trials = judge(console, job, clusters, params, parts)
-    best = _choose_k([_stability(trial) for trial in trials])
-    results, best_index = joined(trials, best)
-    estimator, notes, seconds = refit(console, job, trials[best], params)
-    text = choice_text(estimator, params, len(results["param_lam"]), clusters)
-    summary = summarise(
-        job, data, estimator, [*trials[best]["notes"], *notes], seconds,
-        seed=params["random_state"],
-        selection={"criterion": params.get("criterion", "default"), "candidates": results,
-                   "best_index": best_index, "cluster_stability": trials[best]["stability"]},
-    )  # fmt: skip
-    facts = {
-        "lam_text": text,
-        "choice": choice_page(results, best_index),
-        "stability": trials[best]["stability"],
-    }
-    with _output.folder(out, FILES, force=force) as hidden:
-        heading = title or data.name
-        write_results(
-            hidden, job, estimator, summary, reading, embedding=embedding, title=heading,
-            facts=facts,
+    check_page(page)
+    with claimed_folder(output.out, FILES, force=output.force, inputs=source.inputs) as claim:
+        job = open_source(console, source)
+        check_clusters(searching.clusters[-1], job)
+        parts = Parts(claim, _key(source, searching))
+        search, course = _search(console, job, searching, parts)
+        estimator = as_model(search)
+        summary = summarise(
+            job, source.data, estimator, course, seed=searching.seed,
+            selection=_account(search, searching),
         )  # fmt: skip
-        write_selection(hidden / "selection.csv", results, best_index)
-    parts.clear()
+        text = choice_text(search, searching)
+        facts = plain(
+            {"lam_text": text, "choice": choice_page(search), "stability": search.stability_}
+        )
+        title = page.title or source.data.name
+        results = Results(
+            job, estimator, summary, source.reading, title, page.embedding, facts, output.safe
+        )
+        _write(claim, results, search)
+        parts.clear()
     console.say(text)
-    tell_fit(console, summary, out)
+    tell_fit(console, summary, output.out)
 
 
-def judge(
-    console: Console, job: Prepared, clusters: list[int], params: dict[str, Any], parts: Parts
-) -> list[dict[str, Any]]:
-    """Results for every number of clusters, from an earlier run where it had got so far."""
-    trials = []
-    with console.steps("choosing", len(clusters)) as step:
-        for k in clusters:
-            trial = parts.load(f"k{k}")
-            if trial is None:
-                trial = parts.save(f"k{k}", judge_one(console, job, k, params))
-            trials.append(trial)
-            step(f"k = {k}: lam = {trial['results']['param_lam'][trial['choice']]:.4g}")
-    return trials
+def _key(source: Source, searching: Searching) -> dict[str, Any]:
+    """What the trial of one number of clusters depends on."""
+    params = {name: v for name, v in searching.params().items() if name not in ("n_clusters", "n_jobs")}
+    return {
+        "data": file_sum(source.data),
+        "reading": asdict(source.reading),
+        "steps": asdict(source.steps),
+        "params": params,
+    }
 
 
-def judge_one(console: Console, job: Prepared, k: int, params: dict[str, Any]) -> dict[str, Any]:
-    """One number of clusters."""
-    search = MNARKMeansCV(k, reference=job.reference, **params)
+def _search(
+    console: Console, job: Prepared, searching: Searching, parts: Parts
+) -> tuple[MNARKMeansCV, Course]:
+    search = MNARKMeansCV(reference=job.reference, **searching.params())
+    begin = time.perf_counter()
     try:
-        with console.warnings_as_notes() as notes:
+        with (
+            console.warnings_as_notes() as notes,
+            console.steps("choosing", len(searching.clusters)) as step,
+        ):
+            search._known = KeptTrials(parts, step)
             search.fit(job.X)
     except ValueError as error:
         raise UserError(one_line(error)) from error
+    return search, Course(notes, time.perf_counter() - begin)
+
+
+def as_model(search: MNARKMeansCV) -> MNARKMeans:
+    """The fit that the search ended with, as a model of its own."""
+    model = MNARKMeans(
+        search.n_clusters_, lam=search.lam_, reference=search.reference, init=search.init,
+        n_init=len(search.start_losses_), random_state=search.random_state, n_jobs=search.n_jobs,
+    )  # fmt: skip
+    for name in FITTED:
+        if hasattr(search, name):
+            setattr(model, name, getattr(search, name))
+    return model
+
+
+def _account(search: MNARKMeansCV, searching: Searching) -> dict[str, Any]:
+    """What summary.json tells of the choice."""
     return {
-        "k": k,
-        "results": search.cv_results_,
-        "choice": int(search.best_index_),
-        "stability": search.stability_,
-        "fitted": {name: getattr(search, name) for name in FITTED},
-        "notes": notes,
+        "criterion": str(searching.criterion),
+        "candidates": search.cv_results_,
+        "best_index": search.best_index_,
+        "cluster_stability": search.stability_,
     }
 
 
-def _stability(trial: dict[str, Any]) -> float:
-    if trial["k"] == 1:  # one cluster is trivially stable and says nothing
-        return -np.inf
-    return 1.0 - trial["results"]["mean_instability"][trial["choice"]]
-
-
-def joined(trials: list[dict[str, Any]], best: int) -> tuple[dict[str, list], int]:
-    """cv_results_ of all numbers together, and the row of the choice."""
-    names = [name for name in trials[0]["results"] if name != "rank_instability"]
-    results = {name: [v for t in trials for v in t["results"][name]] for name in names}
-    before = sum(len(t["results"]["param_lam"]) for t in trials[:best])
-    return results, before + trials[best]["choice"]
-
-
-def refit(
-    console: Console, job: Prepared, trial: dict[str, Any], params: dict[str, Any]
-) -> tuple[MNARKMeans, list[str], float]:
-    """The fit that the search ended with, as a model of its own.
-
-    It is fitted again from its own centres, where it stays, and keeps the search's account of how
-    it got there.
-    """
-    lam = trial["results"]["param_lam"][trial["choice"]]
-    found = {name: np.asarray(value) for name, value in trial["fitted"].items()}
-    shared = {name: params[name] for name in ("random_state", "n_jobs") if name in params}
-    estimator = MNARKMeans(
-        trial["k"], lam=lam, reference=job.reference, init=found["cluster_centers_"], n_init=1,
-        **shared,
-    )  # fmt: skip
-    notes, seconds = fit_with_progress(console, estimator, job.X)
-    estimator.set_params(init="k-means++", n_init=len(found["start_losses_"]))
-    estimator.n_iter_ = int(found["n_iter_"])
-    estimator.loss_path_, estimator.start_losses_ = found["loss_path_"], found["start_losses_"]
-    return estimator, notes, seconds
-
-
-def choice_text(estimator: MNARKMeans, params: dict, candidates: int, clusters: list[int]) -> str:
+def choice_text(search: MNARKMeansCV, searching: Searching) -> str:
     """What was chosen, and from what."""
-    what = f"lam = {estimator.lam_:.4g} was"
-    if len(clusters) > 1:
-        what = f"lam = {estimator.lam_:.4g} and k = {estimator.n_clusters} were"
-    rule = f' (criterion "{params["criterion"]}")' if "criterion" in params else ""
-    return f"{what} chosen from {candidates} candidates{rule}."
+    what = f"lam = {search.lam_:.4g} was"
+    if len(searching.clusters) > 1:
+        what = f"lam = {search.lam_:.4g} and k = {search.n_clusters_} were"
+    candidates = len(search.cv_results_["param_lam"])
+    return f'{what} chosen from {candidates} candidates (criterion "{searching.criterion}").'
 
 
-def choice_page(results: dict[str, list], best_index: int) -> dict[str, Any]:
+def choice_page(search: MNARKMeansCV) -> dict[str, Any]:
     """The numbers of the report's plot."""
+    results = search.cv_results_
     return {
         "lam": results["param_lam"],
         "k": results["param_n_clusters"],
         "mean": results["mean_instability"],
         "std": results["std_instability"],
-        "best_index": best_index,
+        "best_index": search.best_index_,
     }
 
 
-def write_selection(path: Path, results: dict[str, list], best_index: int) -> None:
+def _write(claim: FolderClaim, results: Results, search: MNARKMeansCV) -> None:
+    with claim.files() as folder:
+        write_results(folder, results)
+        write_selection(folder / "selection.csv", search.cv_results_, int(search.best_index_))
+
+
+def write_selection(path: Path, results: dict[str, np.ndarray], best_index: int) -> None:
     """selection.csv: one row per candidate."""
-    with open(path, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([*results, "chosen"])
-        for i, row in enumerate(zip(*results.values(), strict=True)):
-            writer.writerow([*("" if v is None else v for v in row), i == best_index])
+    columns = [plain(values) for values in results.values()]
+    rows = ([*row, i == best_index] for i, row in enumerate(zip(*columns, strict=True)))
+    write_csv(path, [*results, "chosen"], rows)

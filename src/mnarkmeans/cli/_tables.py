@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zipfile
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ import scipy.sparse as sp
 
 from .._io.optional import require
 from ._errors import UserError, unknown_name
-from ._frames import ColumnChoice, Table, _check_finite, table_from_frame, transposed
+from ._frames import ColumnChoice, Table, _check_finite, _set_aside, table_from_frame, transposed
+from ._options import Reading, Rereading
 from ._text import DELIMITERS, read_text
 
 TEXT_SUFFIXES = {".csv", ".tsv", ".txt", ".tab"}
@@ -26,13 +28,10 @@ FORMATS = "CSV, TSV (also .gz), .parquet, .npy, .npz or .h5ad"
 
 def read_table(
     path: str | Path,
-    choice: ColumnChoice | None = None,
+    reading: Rereading | None = None,
     *,
-    missing_codes: tuple[str, ...] = (),
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    header: bool | None = None,
-    layer: str | None = None,
+    labels: Sequence[str] = (),
+    only: Sequence[str] = (),
 ) -> Table:
     """Read a table from any supported file.
 
@@ -40,14 +39,13 @@ def read_table(
     ----------
     path : path
         The file; its ending tells the format.
-    choice : ColumnChoice, optional
-        What to do with which columns.
-    missing_codes : tuple of str
-        Further codes for "missing", such as "0" or "n.d.".
-    encoding, delimiter, header
-        How a text file is written, where it should not be guessed.
-    layer : str, optional
-        Layer of an .h5ad file to use in place of X.
+    reading : Reading, optional
+        Codes for missing, what to do with which columns, and how a text file is written where it
+        should not be guessed.
+    labels : names of columns
+        Kept aside, never clustered.
+    only : names of features, optional
+        Nothing but these, as far as they are there.
 
     Examples
     --------
@@ -58,30 +56,24 @@ def read_table(
     >>> table.features, list(table.ids), table.left_out
     (['a', 'b'], ['r1', 'r2'], [('note', "text, such as 'x'")])
     """
-    path, choice = Path(path), choice or ColumnChoice()
+    path, reading = Path(path), reading or Reading()
     _check_file(path)
     kind = _kind(path)
-    if kind != "text" and (encoding or delimiter or header is not None):
+    if kind != "text" and (reading.encoding or reading.delimiter or reading.header is not None):
         raise UserError(f"--encoding, --delimiter and --header are for text files, not {path.name}")
-    if kind != "h5ad" and layer:
+    if kind != "h5ad" and reading.layer:
         raise UserError(f"--layer is for .h5ad files, not {path.name}")
+    choice = ColumnChoice.of(reading, labels, only)
     try:
-        if kind == "text":
-            table = _from_text(path, choice, missing_codes, encoding, delimiter, header)
-        elif kind == "parquet":
-            table = _from_parquet(path, choice, missing_codes)
-        elif kind == "h5ad":
-            table = _from_h5ad(path, choice, layer)
-        else:
-            table = _from_numpy(path, choice, kind)
+        table = READERS[kind](path, reading, choice)
     except PermissionError as error:
         raise UserError(f"{path} may not be read: permission denied") from error
     except MemoryError as error:
         raise UserError(f"{path} does not fit into memory") from error
-    table = _codes_to_gaps(table, missing_codes)
+    table = _codes_to_gaps(table, reading.codes)
     _check_finite(table)
     _check_not_empty(path, table)
-    table.source.update(file=path.name, format=kind, missing_codes=list(missing_codes))
+    table.source.update(file=path.name, format=kind, missing_codes=list(reading.codes))
     return table
 
 
@@ -112,11 +104,9 @@ def _kind(path: Path) -> str:
     raise UserError(f"{path} does not end in a known format; a table is {FORMATS}")
 
 
-def _from_text(path, choice, codes, encoding, delimiter, header) -> Table:
-    frame, layout = read_text(
-        path, encoding=encoding, delimiter=delimiter, header=header, missing_codes=codes
-    )
-    table = table_from_frame(frame, choice, codes)
+def _from_text(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
+    frame, layout = read_text(path, reading)
+    table = table_from_frame(frame, choice, reading.codes)
     table.source.update(
         delimiter=DELIMITERS.get(layout.delimiter, layout.delimiter),
         encoding=layout.encoding.removesuffix("-sig"),
@@ -128,7 +118,7 @@ def _from_text(path, choice, codes, encoding, delimiter, header) -> Table:
     return table
 
 
-def _from_parquet(path: Path, choice: ColumnChoice, codes: tuple[str, ...]) -> Table:
+def _from_parquet(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
     pandas, arrow = require("pandas", "cli"), require("pyarrow", "cli")
     try:
         frame = pandas.read_parquet(path)
@@ -140,10 +130,11 @@ def _from_parquet(path: Path, choice: ColumnChoice, codes: tuple[str, ...]) -> T
     repeated = [n for n, times in Counter(frame.columns).items() if times > 1]
     if repeated:
         raise UserError(f"{path} has more than one column called {repeated[0]!r}; rename them")
-    return table_from_frame(frame, choice, codes)
+    return table_from_frame(frame, choice, reading.codes)
 
 
-def _from_numpy(path: Path, choice: ColumnChoice, kind: str) -> Table:
+def _from_numpy(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
+    kind = path.suffix.lower()[1:]
     try:
         values = _load_npz(path) if kind == "npz" else np.load(path, allow_pickle=False)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
@@ -182,7 +173,8 @@ def _load_npz(path: Path) -> Any:
     return sp.load_npz(path)
 
 
-def _from_h5ad(path: Path, choice: ColumnChoice, layer: str | None) -> Table:
+def _from_h5ad(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
+    layer = reading.layer
     anndata = require("anndata", "anndata")
     try:
         adata = anndata.read_h5ad(path)
@@ -203,8 +195,6 @@ def _from_h5ad(path: Path, choice: ColumnChoice, layer: str | None) -> Table:
 
 def _from_matrix(values, ids, features, choice: ColumnChoice, labels) -> Table:
     """A table from an array without a header, or from AnnData."""
-    from ._frames import _set_aside
-
     if choice.id_column is not None:
         raise UserError("--id-column is for tables with columns; this file names its rows itself")
     if sp.issparse(values):
@@ -263,3 +253,12 @@ def _check_not_empty(path: Path, table: Table) -> None:
         raise UserError(f"{path} has {n} rows and {p} numeric columns; nothing to cluster")
     if table.missing_share() == 1.0:
         raise UserError(f"every entry of {path} is missing; check --missing-value and the columns")
+
+
+READERS: dict[str, Callable[[Path, Rereading, ColumnChoice], Table]] = {
+    "text": _from_text,
+    "parquet": _from_parquet,
+    "npy": _from_numpy,
+    "npz": _from_numpy,
+    "h5ad": _from_h5ad,
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,70 +11,76 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._io.model_files import ModelFileError, SavedModel, load_model
+from .._io.model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, load_model
 from .._io.optional import require
-from . import _output
 from ._console import Console
+from ._csv import without_formulas
 from ._errors import UserError
 from ._frames import Table
-from ._job import Reading
+from ._options import OutputFile, Rereading
+from ._output import FileClaim, claimed_file
 from ._prepare import Preparation, matched
+from ._tables import read_table
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".npy")
 
 
 def predict(
-    console: Console, model: Path, data: Path, out: Path, given: Reading, force: bool
+    console: Console, model: Path, data: Path, given: Rereading, output: OutputFile
 ) -> None:
     """The cluster of every row, and its distance to the centre."""
-    saved, table, X = _ready(console, model, data, out, given, force)
-    labels = np.asarray(saved.estimator.predict(X))
-    distances = np.asarray(saved.estimator.transform(X))
-    own = distances[np.arange(len(labels)), labels]
-    columns = {"id": table.ids, "cluster": labels, "distance": own}
-    _output.write_file(out, lambda path: write_columns(path, columns), force=force)
+    with _claimed(model, data, output) as claim:
+        saved, table, X = _ready(console, model, data, given)
+        labels = np.asarray(saved.estimator.predict(X))
+        distances = np.asarray(saved.estimator.transform(X))
+        own = distances[np.arange(len(labels)), labels]
+        _write(claim, {"id": table.ids, "cluster": labels, "distance": own}, output)
     sizes = np.bincount(labels, minlength=distances.shape[1])
-    console.say(f"{len(labels):,} rows labelled; written to {out}")
-    console.result({"rows": len(labels), "cluster_sizes": sizes, "output": str(out)})
+    console.say(f"{len(labels):,} rows labelled; written to {output.out}")
+    console.result({"rows": len(labels), "cluster_sizes": sizes, "output": str(output.out)})
 
 
 def impute(
-    console: Console, model: Path, data: Path, out: Path, given: Reading, force: bool
+    console: Console, model: Path, data: Path, given: Rereading, output: OutputFile
 ) -> None:
     """The table in its own units with every gap filled from the row's centre."""
-    saved, table, X = _ready(console, model, data, out, given, force)
-    labels = np.asarray(saved.estimator.predict(X))
-    preparation = _preparation(saved)
-    fill = preparation.undo(np.asarray(saved.estimator.cluster_centers_, dtype=float))[labels]
-    values = _dense(table)
-    gaps = np.isnan(values)
-    filled = np.where(gaps, fill, values)
-    columns = {table.id_name: table.ids} | {
-        name: filled[:, j] for j, name in enumerate(table.features) if name != table.id_name
-    }
-    if len(columns) != len(table.features) + 1:
-        raise UserError(
-            f"a feature is called {table.id_name!r} like the column that names the rows"
-        )
-    _output.write_file(out, lambda path: write_columns(path, columns), force=force)
-    console.say(f"{gaps.sum():,} of {gaps.size:,} entries filled; written to {out}")
-    console.result({"rows": len(labels), "filled": int(gaps.sum()), "output": str(out)})
+    with _claimed(model, data, output) as claim:
+        saved, table, X = _ready(console, model, data, given)
+        if table.id_name in table.features:
+            raise UserError(
+                f"a feature is called {table.id_name!r} like the column that names the rows"
+            )
+        labels = np.asarray(saved.estimator.predict(X))
+        centers = np.asarray(saved.estimator.cluster_centers_, dtype=float)
+        values = _dense(table)
+        gaps = np.isnan(values)
+        filled = np.where(gaps, _preparation(saved).undo(centers)[labels], values)
+        columns = {name: filled[:, j] for j, name in enumerate(table.features)}
+        _write(claim, {table.id_name: table.ids} | columns, output)
+    console.say(f"{gaps.sum():,} of {gaps.size:,} entries filled; written to {output.out}")
+    told = {"rows": len(labels), "filled": int(gaps.sum()), "output": str(output.out)}
+    console.result(told)
+
+
+def _claimed(model: Path, data: Path, output: OutputFile) -> AbstractContextManager[FileClaim]:
+    if not output.out.name.lower().endswith(SUFFIXES):
+        raise UserError(f"{output.out} must end in one of {', '.join(SUFFIXES)}")
+    inputs = [data, model, model / JSON_NAME, model / ARRAYS_NAME]
+    return claimed_file(output.out, force=output.force, inputs=inputs)
 
 
 def _ready(
-    console: Console, model: Path, data: Path, out: Path, given: Reading, force: bool
+    console: Console, model: Path, data: Path, given: Rereading
 ) -> tuple[SavedModel, Table, Any]:
-    _check_suffix(out)
-    _output.check_file(out, force)
     saved = read_model(model)
     reading = _as_fitted(saved, given)
     try:
-        table = reading.read(data, only=saved.feature_names)
+        table = read_table(data, reading, only=saved.feature_names)
     except UserError as error:
         # The fitted table's id column need not be in the new one.
         if given.id_column or not reading.id_column or reading.id_column not in str(error):
             raise
-        table = replace(reading, id_column=None).read(data, only=saved.feature_names)
+        table = read_table(data, replace(reading, id_column=None), only=saved.feature_names)
     table = matched(table, tuple(saved.feature_names))
     X = _preparation(saved).apply(table)
     console.say(
@@ -91,37 +98,28 @@ def read_model(path: Path) -> SavedModel:
         raise UserError(str(error)) from error
 
 
-def _as_fitted(saved: SavedModel, given: Reading) -> Reading:
+def _as_fitted(saved: SavedModel, given: Rereading) -> Rereading:
     """Read as the fitted table was read, but for what is said now; no text layout is kept."""
-    stored = dict(saved.extra.get("reading") or {})
-    fitted = Reading(
-        missing_codes=tuple(stored.get("missing_codes") or ()),
-        id_column=stored.get("id_column"),
-        transpose=bool(stored.get("transpose")),
-        layer=stored.get("layer"),
-    )
-    said = {
-        name: getattr(given, name)
-        for name in (
-            "missing_codes",
-            "id_column",
-            "transpose",
-            "layer",
-            "encoding",
-            "delimiter",
-            "header",
-        )
-        if getattr(given, name) not in (None, (), False)
-    }
+    stored = saved.extra.get("reading") or {}
+    kept = {}
+    for name, kind in (("missing_codes", list), ("id_column", str), ("transpose", bool),
+                       ("layer", str)):  # fmt: skip
+        value = stored.get(name) if isinstance(stored, dict) else stored
+        if value is not None and not isinstance(value, kind):
+            raise UserError(f"reading/{name} of the model is damaged; fit the model again")
+        kept[name] = value
+    said = {name: value for name, value in vars(given).items() if value not in (None, False)}
     if given.header is not None:
         said["header"] = given.header
-    return replace(fitted, **said)
+    return replace(Rereading(**kept), **said)
 
 
 def _preparation(saved: SavedModel) -> Preparation:
     stored = saved.extra.get("preparation")
     if stored is None:
         return Preparation(tuple(saved.feature_names))
+    if not isinstance(stored, dict):
+        raise UserError("preparation of the model is damaged; fit the model again")
     return Preparation.from_dict(stored, saved.feature_names)
 
 
@@ -134,16 +132,14 @@ def _dense(table: Table) -> np.ndarray:
     return out
 
 
-def _check_suffix(path: Path) -> None:
-    if not path.name.lower().endswith(SUFFIXES):
-        raise UserError(f"{path} must end in one of {', '.join(SUFFIXES)}")
+def _write(claim: FileClaim, columns: dict[str, Any], output: OutputFile) -> None:
+    frame = require("pandas", "cli").DataFrame(columns)
+    with claim.file() as path:
+        write_frame(path, frame, output.out.name.lower(), output.safe)
 
 
-def write_columns(path: Path, columns: dict[str, Any]) -> None:
-    """Columns as a text table, Parquet, or (numbers only) .npy."""
-    pandas = require("pandas", "cli")
-    name = path.name.lower()
-    frame = pandas.DataFrame(columns)
+def write_frame(path: Path, frame: Any, name: str, safe: bool) -> None:
+    """A frame as a text table, Parquet, or (numbers only) .npy, by the ending of `name`."""
     if name.endswith(".npy"):
         numeric = frame.select_dtypes("number").to_numpy(dtype=float)
         with open(path, "wb") as stream:
@@ -151,10 +147,8 @@ def write_columns(path: Path, columns: dict[str, Any]) -> None:
     elif name.endswith(".parquet"):
         frame.astype({frame.columns[0]: str}).to_parquet(path, index=False)
     else:
-        separator = "\t" if ".tsv" in name else ","
+        frame = without_formulas(frame) if safe else frame
+        text = frame.to_csv(index=False, sep="\t" if ".tsv" in name else ",", lineterminator="\n")
         # No time stamp in the gzip header: the same input gives the same bytes.
-        if name.endswith(".gz"):
-            text = frame.to_csv(index=False, sep=separator)
-            path.write_bytes(gzip.compress(text.encode(), mtime=0))
-        else:
-            frame.to_csv(path, index=False, sep=separator, encoding="utf-8", lineterminator="\n")
+        content = text.encode()
+        path.write_bytes(gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
