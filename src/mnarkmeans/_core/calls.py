@@ -6,6 +6,7 @@ own while this one waits, so that Ctrl-C ends it within a moment.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes as ct
 import threading
 from typing import NamedTuple
@@ -40,18 +41,30 @@ def _call(name: str, *arguments, threads: int, work: float = 0.0, watch=None) ->
 
 
 def _wait_for(function, arguments, control, watch) -> int:
-    """Call from another thread; an exception here (Ctrl-C) cancels the call and waits for its end."""
+    """Call from another thread; an exception here (Ctrl-C) cancels the call and waits for its end.
+
+    Not by joining the thread: a ``join`` that a signal interrupts takes it for finished (Python
+    3.11, 3.12), and the core would go on writing to arrays that are gone.
+    """
     result: list[int] = []
-    thread = threading.Thread(target=lambda: result.append(function(*arguments)), daemon=True)
-    thread.start()
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            result.append(function(*arguments))
+        finally:
+            done.set()
+
+    threading.Thread(target=work, daemon=True).start()
     try:
-        while thread.is_alive():
-            thread.join(0.1)
+        while not done.wait(0.1):
             if watch is not None:
                 watch(control.done)
     except BaseException:
         control.cancel = 1
-        thread.join()
+        while not done.is_set():
+            with contextlib.suppress(KeyboardInterrupt, SystemExit):  # asked for again
+                done.wait()
         raise
     return result[0]
 

@@ -1,0 +1,174 @@
+"""How a text file is written, told from its first lines: encoding, delimiter, decimals, header."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from ._errors import UserError
+from ._lines import blocks, opened
+from ._options import Rereading
+
+MISSING_WORDS = (
+    "", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "NAN", "-NaN", "-nan",
+    "null", "NULL", "Null", "None", "none", "Filtered", "filtered", "FILTERED",
+)  # fmt: skip
+
+DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "blank"}
+NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
+LINES_OF_SAMPLE = 64
+BYTES_OF_SAMPLE = 1 << 23  # of wide tables fewer lines tell enough
+_WITH_COMMA = re.compile(r"^[+-]?\d+,(\d+)(e[+-]?\d+)?$", re.IGNORECASE)
+_WITH_POINT = re.compile(r"^[+-]?\d+\.\d*(e[+-]?\d+)?$", re.IGNORECASE)
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+@dataclass(frozen=True)
+class TextLayout:
+    """How a text file is written."""
+
+    encoding: str
+    delimiter: str
+    decimal: str
+    header: list[str] | None  # None: the first line already holds numbers
+    n_fields: int
+    names_in_front: bool  # R's write.table: the header has one field less than the rows
+    lines_above: int  # the rows: the header and blank lines before it
+
+
+def find_layout(path: Path, reading: Rereading) -> TextLayout:
+    """Read the first lines and say how the file is written."""
+    encoding = find_encoding(path, reading.encoding)
+    above, lines = _first_lines(path, encoding)
+    if not lines:
+        raise UserError(f"{path} is empty")
+    delimiter = find_delimiter(path, lines, reading.delimiter)
+    rows = [split_line(line, delimiter) for line in lines]
+    decimal = "," if delimiter != "," and _has_decimal_commas(rows[1:] or rows) else "."
+    header = reading.header
+    if header is None:
+        header = not all(is_number_or_missing(field, decimal) for field in rows[0])
+    if not header:
+        return TextLayout(encoding, delimiter, decimal, None, len(rows[0]), False, above)
+    if len(rows) == 1:
+        raise UserError(f"{path} has a header line but no rows below it")
+    names = [name.strip() for name in rows[0]]
+    in_front = len(rows[1]) == len(names) + 1
+    above += 1 + len(_LINE_END.findall(lines[0]))
+    return TextLayout(encoding, delimiter, decimal, names, len(names) + in_front, in_front, above)
+
+
+def find_encoding(path: Path, given: str | None) -> str:
+    """UTF-8 or UTF-16 by its mark; other encodings must be named."""
+    with opened(path) as stream:
+        start = stream.read(4096)
+    if given is not None:
+        try:
+            codecs.lookup(given)
+        except LookupError:
+            raise UserError(f"{given!r} is not an encoding; try utf-8, utf-16 or cp1252") from None
+        return "utf-8-sig" if given.lower().replace("_", "-") in ("utf-8", "utf8") else given
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if start.startswith(b"PK\x03\x04"):
+        raise UserError(f"{path} is an Excel workbook or a zip file; save the table as CSV (UTF-8)")
+    if b"\x00" in start:
+        raise UserError(f"{path} is not a text file; its name should end in the format it holds")
+    return "utf-8-sig"
+
+
+def _first_lines(path: Path, encoding: str) -> tuple[int, list[str]]:
+    """How many blank lines come first, and some lines that are not blank."""
+    text = ""
+    for block in blocks(path, encoding):
+        text += block.decode()
+        if len(text) > BYTES_OF_SAMPLE or text.count("\n") > 2 * LINES_OF_SAMPLE:
+            break
+    lines = _whole_quotes(_LINE_END.split(text))
+    above = next((i for i, line in enumerate(lines) if line.strip()), 0)
+    return above, [line for line in lines if line.strip()][:LINES_OF_SAMPLE]
+
+
+def _whole_quotes(lines: list[str]) -> list[str]:
+    """A quoted field may hold line ends: the first line is what lies between closed quotes."""
+    if lines[0].count('"') % 2 == 0:
+        return lines
+    for stop in range(1, min(len(lines), LINES_OF_SAMPLE)):
+        if lines[stop].count('"') % 2:
+            return ["\n".join(lines[: stop + 1]), *lines[stop + 1 :]]
+    return lines
+
+
+def split_line(line: str, delimiter: str) -> list[str]:
+    """The fields of one line.
+
+    Examples
+    --------
+    >>> split_line('a,"b, c",', ",")
+    ['a', 'b, c', '']
+    """
+    if delimiter == " ":
+        line, delimiter = " ".join(line.split()), " "
+    if '"' not in line:
+        return line.split(delimiter)
+    fields = []
+    for quoted, bare in _field(delimiter).findall(line + delimiter):
+        fields.append(quoted[1:-1].replace('""', '"') if quoted else bare)
+    return fields
+
+
+def _field(delimiter: str) -> re.Pattern[str]:
+    """A field and the delimiter after it: within quotes, or bare."""
+    end = re.escape(delimiter)
+    return re.compile(rf'\s*("(?:[^"]|"")*")[^{end}]*{end}|([^{end}]*){end}')
+
+
+def _evenness(lines: list[str], delimiter: str) -> tuple[float, int]:
+    """Share of lines with the commonest field count, and that count; (0, 1) if it splits none."""
+    counts = [len(split_line(line, delimiter)) for line in lines]
+    commonest, times = Counter(counts[1:] or counts).most_common(1)[0]
+    if commonest < 2:
+        return 0.0, 1
+    header_fits = counts[0] in (commonest, commonest - 1)
+    return times / len(counts[1:] or counts) * (1.0 if header_fits else 0.5), commonest
+
+
+def find_delimiter(path: Path, lines: list[str], given: str | None) -> str:
+    """The delimiter that splits the lines most evenly, or the one that was given."""
+    scores = {d: _evenness(lines, d) for d in DELIMITERS}
+    best = max(DELIMITERS, key=lambda d: (scores[d][0], scores[d][1]))
+    if given is None:
+        return best if scores[best][0] > 0 else ","
+    given = NAMED_DELIMITERS.get(given.lower(), given)
+    if len(given) != 1 or not given.isascii() or given in '"\r\n':
+        raise UserError(f"--delimiter must be one character (or tab, comma, ...), not {given!r}")
+    splits_nothing = all(len(split_line(line, given)) < 2 for line in lines)
+    if splits_nothing and scores[best][0] > 0:
+        raise UserError(
+            f"{path} has no {given!r} between its columns; "
+            f"it looks {DELIMITERS[best]}-separated: leave --delimiter out"
+        )
+    return given
+
+
+def is_number_or_missing(field: str, decimal: str = ".") -> bool:
+    """Whether a field can stand in a numeric column."""
+    field = field.strip()
+    if field in MISSING_WORDS:
+        return True
+    try:
+        float(field.replace(",", ".") if decimal == "," else field)
+    except ValueError:
+        return False
+    return True
+
+
+def _has_decimal_commas(rows: list[list[str]]) -> bool:
+    """Numbers such as 1,5 and none such as 1.5; 1,500 may mean thousands and does not count."""
+    fields = [field.strip() for row in rows for field in row]
+    commas = [found for field in fields if (found := _WITH_COMMA.match(field))]
+    points = any(_WITH_POINT.match(field) for field in fields)
+    return not points and any(len(found.group(1)) != 3 for found in commas)

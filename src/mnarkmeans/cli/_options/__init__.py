@@ -1,0 +1,45 @@
+"""What can be said to the verbs: each option is described once, in the group in which it travels.
+
+source   Reading: how a table is read; Steps: how it is prepared; Source: both, and the table
+model    Fitting: one model; Searching: the choice of one
+output   Output, OptionalOutput, OutputFile: where to; Page: the report; Telling: what is said
+"""
+
+from .model import Fitting, Jobs, Model, Scheduler, Searching, Seed, as_number
+from .output import (
+    Force,
+    OptionalOutput,
+    Out,
+    Output,
+    OutputFile,
+    Page,
+    Picture,
+    Telling,
+    Title,
+)
+from .source import Data, Reading, Rereading, Scale, Source, Steps
+
+__all__ = [
+    "Data",
+    "Fitting",
+    "Force",
+    "Jobs",
+    "Model",
+    "OptionalOutput",
+    "Out",
+    "Output",
+    "OutputFile",
+    "Page",
+    "Picture",
+    "Reading",
+    "Rereading",
+    "Scale",
+    "Scheduler",
+    "Searching",
+    "Seed",
+    "Source",
+    "Steps",
+    "Telling",
+    "Title",
+    "as_number",
+]

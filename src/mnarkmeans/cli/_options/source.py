@@ -1,0 +1,156 @@
+"""A table, how it is read and how it is prepared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .panels import of_model, of_preparing, of_reading
+
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="CSV, TSV (also .gz), .parquet (or a folder of them), .npy, .npz, .h5ad, .zarr.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Rereading:
+    """How a table is read whose columns a model knows; the fitted one is read the same way."""
+
+    missing_codes: Annotated[
+        list[str] | None,
+        of_reading(
+            "--missing-value",
+            metavar="CODE",
+            help="Another code for missing, such as 0 or n.d.; may be repeated. Empty, NA, NaN and "
+            "Filtered always are.",
+        ),
+    ] = None
+    id_column: Annotated[
+        str | None,
+        of_reading("--id-column", metavar="NAME", help="Column that names the rows (else found)."),
+    ] = None
+    transpose: Annotated[
+        bool, of_reading("--transpose", help="Features are in rows, samples in columns.")
+    ] = False
+    encoding: Annotated[
+        str | None, of_reading("--encoding", help="Encoding of a text file that is not UTF-8.")
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        of_reading("--delimiter", help="What separates the columns of a text file (else found)."),
+    ] = None
+    header: Annotated[
+        bool | None,
+        of_reading(
+            "--header/--no-header", help="Whether the first line names the columns (else found)."
+        ),
+    ] = None
+    layer: Annotated[
+        str | None, of_reading("--layer", help="Layer of an .h5ad file to use in place of X.")
+    ] = None
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """All codes for missing that were given."""
+        return tuple(self.missing_codes or ())
+
+
+@dataclass(frozen=True)
+class Reading(Rereading):
+    """How a table is read; stored in the model so that new tables are read the same way."""
+
+    columns: Annotated[
+        list[str] | None,
+        of_reading(
+            "--columns",
+            metavar="PATTERN",
+            help="Use only columns like this, for example 'LFQ intensity *'; may be repeated.",
+        ),
+    ] = None
+    drop: Annotated[
+        list[str] | None,
+        of_reading("--drop", metavar="PATTERN", help="Leave such columns out; may be repeated."),
+    ] = None
+
+
+# --- preparing --------------------------------------------------------------------------------
+
+
+class Scale(StrEnum):
+    """What a feature is divided by."""
+
+    none = "none"
+    std = "std"
+    maxabs = "maxabs"
+
+
+Reference = Annotated[
+    str | None,
+    of_model(
+        "--reference",
+        metavar="NUMBER|min|FILE",
+        help="The value near which data go missing, in the table's units: a number (0 if not "
+        "given), min (each feature's least value), or a CSV file with columns feature,value.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What is done to a table before it is clustered."""
+
+    max_missing: Annotated[
+        float | None,
+        of_preparing(
+            "--max-missing",
+            metavar="SHARE",
+            min=0.0,
+            max=1.0,
+            help="Drop features with more gaps, for example 0.8.",
+        ),
+    ] = None
+    log1p: Annotated[
+        bool,
+        of_preparing(
+            "--log1p", help="Use log(1 + x). The reference is carried along: zero stays zero."
+        ),
+    ] = False
+    scale: Annotated[
+        Scale,
+        of_preparing(
+            "--scale",
+            help="Divide each feature by its observed spread or largest size. The reference is "
+            "carried along: zero stays zero.",
+        ),
+    ] = Scale.none
+    center: Annotated[
+        bool,
+        of_preparing(
+            "--center",
+            help="Subtract each feature's observed mean and make that mean the reference. Only if "
+            "values near the mean are the ones that go missing.",
+        ),
+    ] = False
+    reference: Reference = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table, how it is read and how it is prepared."""
+
+    data: Data
+    reading: Reading
+    steps: Steps
+
+    @property
+    def inputs(self) -> list[Path]:
+        """The files that are read."""
+        return [self.data, *([Path(self.steps.reference)] if self.steps.reference else [])]

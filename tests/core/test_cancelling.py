@@ -1,0 +1,43 @@
+"""Ctrl-C ends a long call of the core, and nobody goes on before it has ended."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from mnarkmeans._core.calls import _wait_for
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_an_interrupted_call_has_ended_when_its_caller_hears_of_it(times):
+    control = SimpleNamespace(cancel=0, done=0)
+    ended = []
+
+    def call():
+        while not control.cancel:
+            time.sleep(0.01)
+        time.sleep(0.3)  # the end of a stretch of rows
+        ended.append(True)
+        return 2
+
+    def interrupt():
+        for _ in range(times):
+            time.sleep(0.1)
+            _thread.interrupt_main()
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        _wait_for(call, (), control, None)
+    assert ended
+    time.sleep(0.1 * times)
+
+
+def test_progress_is_told_while_a_call_runs():
+    told = []
+    control = SimpleNamespace(cancel=0, done=7)
+    assert _wait_for(lambda: time.sleep(0.35) or 0, (), control, told.append) == 0
+    assert set(told) == {7}
