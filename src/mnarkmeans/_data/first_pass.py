@@ -85,6 +85,11 @@ def check_found(found: Found, *, allow_all_missing: bool = False) -> None:
             f"All {found.n_rows} x {len(found.counts)} values are missing; there is nothing to "
             "cluster. Check missing_values and how the table was read."
         )
+    if not found.n_usable and not allow_all_missing:
+        raise ValueError(
+            "sample_weight is zero for every row that has an observed value; at least one row must "
+            "count."
+        )
     if not np.isfinite(found.sums).all():
         raise ValueError(
             f"The values of column {int(np.flatnonzero(~np.isfinite(found.sums))[0])} are too "
