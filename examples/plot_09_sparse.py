@@ -21,7 +21,7 @@ init = rng.exponential(size=(6, 500))
 
 
 def seconds(X):
-    """Per iteration, the best of three; a first fit compiles what is needed."""
+    """Per iteration, the best of three, after one that warms up."""
     model = MNARKMeans(6, lam=0.3, init=init, max_iter=10, tol=0, algorithm="lloyd", n_jobs=1)
     model.fit(X)
     taken = []

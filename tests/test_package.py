@@ -5,7 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
+import scipy
+import sklearn
+
 import mnarkmeans
+from mnarkmeans import _core
 
 OPTIONAL = [
     "pandas", "polars", "matplotlib", "typer", "rich", "jinja2", "dask", "distributed", "anndata",
@@ -21,7 +27,40 @@ def test_public_names():
         "MissingDataWarning",
         "SelectionWarning",
         "__version__",
+        "show_versions",
     }
+
+
+@pytest.mark.parametrize("name", mnarkmeans.SUBMODULES)
+def test_public_submodules_come_when_asked_for(name):
+    """In a fresh process: here somebody else may have imported it already."""
+    code = (
+        "import sys, mnarkmeans; assert 'mnarkmeans.NAME' not in sys.modules;"
+        "assert 'NAME' in dir(mnarkmeans); print(mnarkmeans.NAME.__name__)"
+    )
+    out = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code.replace("NAME", name)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert out.stdout.strip() == f"mnarkmeans.{name}", out.stderr
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'kmeans_with_gaps'"):
+        mnarkmeans.kmeans_with_gaps  # noqa: B018
+
+
+def test_show_versions_tells_what_runs_here(capsys):
+    mnarkmeans.show_versions()
+    said = capsys.readouterr().out
+    for line in (
+        f"mnarkmeans {mnarkmeans.__version__}",
+        f"numpy {np.__version__}",
+        f"scipy {scipy.__version__}",
+        f"scikit-learn {sklearn.__version__}",
+        f"instruction set {_core.level()} (this machine has {', '.join(_core.available_levels())})",
+    ):
+        assert line in said.splitlines()
 
 
 def test_importing_the_package_imports_nothing_optional():

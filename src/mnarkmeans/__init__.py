@@ -1,11 +1,20 @@
 """k-means for data with holes, where values near a reference are the likeliest to be missing."""
 
+from importlib import import_module
+from types import ModuleType
+
+__version__ = "0.1.0"
+
 from ._data.validation import MissingDataWarning
 from ._estimators.kmeans import MNARKMeans
 from ._estimators.minibatch import MiniBatchMNARKMeans
 from ._selection import MNARKMeansCV, SelectionWarning
+from ._versions import show_versions
 
-__version__ = "0.1.0"
+# Imported when first asked for, so that `import mnarkmeans` stays quick.
+SUBMODULES = (
+    "baselines", "dask", "datasets", "displays", "metrics", "missingness", "paper", "report", "tl",
+)  # fmt: skip
 
 __all__ = [
     "MNARKMeans",
@@ -14,4 +23,15 @@ __all__ = [
     "MissingDataWarning",
     "SelectionWarning",
     "__version__",
+    "show_versions",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in SUBMODULES:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *SUBMODULES})

@@ -216,6 +216,7 @@ def test_the_command_as_installed(tmp_path, tables):
     """Without the fork server: a fresh interpreter, a pipe, plain lines."""
     done = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("mnarkmeans 0")
+    assert "instruction set" in done.stdout
     done = subprocess.run(
         [*COMMAND, "fit", str(tables / "t.csv"), "-k", "2", "-o", "out"],
         capture_output=True, text=True, cwd=tmp_path, check=False,

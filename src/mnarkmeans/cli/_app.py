@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import __version__
 from ._console import fail
 from ._errors import UserError
 from ._signals import TERMINATED, polite_end
@@ -90,14 +89,22 @@ def _misused(error: Any, as_json: bool) -> int:
 
 def _version(asked: bool) -> None:
     if asked:
-        print(f"mnarkmeans {__version__}")
+        from .._versions import describe_versions
+
+        print(describe_versions())
         raise typer.Exit
 
 
 @app.callback()
 def _top(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Tell the version.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Tell the versions and the instruction set in use.",
+        ),
     ] = False,
 ) -> None:
     pass

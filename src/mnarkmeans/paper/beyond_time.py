@@ -62,7 +62,7 @@ def jobs(X: np.ndarray, k: int, rng: np.random.Generator) -> dict[str, Callable[
 def compute(setting: Setting, rng: np.random.Generator) -> list[Row]:
     X, k = gaussian_data(setting, rng).data, setting["k"]
     for job in jobs(X[:60, :5], k, rng).values():
-        job()  # compiled and imported before the clock starts
+        job()  # imported before the clock starts
     rows = []
     for name, job in jobs(X, k, rng).items():
         began = time.process_time()
@@ -90,7 +90,7 @@ def compare(table: Frame) -> str:
     header = [f"{n} x {p}" for n, p in means.columns]
     rows = [[title, *means.loc[name]] for name, title in TITLES.items()]
     return (
-        "Mean seconds of processor time, one thread, k = 3, 30 % missing; compiled before.\n\n"
+        "Mean seconds of processor time, one thread, k = 3, 30 % missing.\n\n"
         + markdown(["method", *header], rows)
     )
 

@@ -28,7 +28,7 @@ def settings(quick: bool) -> list[Setting]:
 
 def compute(setting: Setting, rng: np.random.Generator) -> list[Row]:
     data, k = gaussian_data(setting, rng), setting["k"]
-    _procedure.fit(data.data[:20], k, 1.0, rng, n_starts=2)  # compiled before the clock starts
+    _procedure.fit(data.data[:20], k, 1.0, rng, n_starts=2)  # warmed up before the clock starts
     began = time.process_time()
     lam = _procedure.choose_lam(data.data, k, CANDIDATES_WIDE, rng).lam
     chosen = time.process_time()

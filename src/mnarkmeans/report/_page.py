@@ -6,14 +6,13 @@ table it was made from.
 
 from __future__ import annotations
 
-import platform
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .. import __version__
+from .._versions import versions
 from ..displays._embedding import embed
 from ..missingness._cells import cell_counts, missing_against_magnitude
 
@@ -92,22 +91,6 @@ def collect(
         "far": _far(ids, labels, distances, missing_row),
     }
     return page | facts
-
-
-def versions() -> dict[str, str]:
-    """Versions that matter for repeating the result."""
-    import numba
-    import scipy
-    import sklearn
-
-    return {
-        "mnarkmeans": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "numba": numba.__version__,
-    }
 
 
 def _observed_per_row(X: Any) -> np.ndarray:
