@@ -82,6 +82,7 @@ struct FirstPass {       // what one look at a table tells
     Index* observed;     // (p,) rows that observe the feature, whatever their weight
     int32_t* seen;       // (n,) observed entries of each row
     Index infinite;      // OUT: the first row with an infinite value, or -1
+    Index malformed;     // OUT: CSR: the first row whose features do not rise within 0 .. p - 1, or -1
 };
 
 struct Starts {            // R starts of Lloyd's loop on a table, side by side

@@ -17,11 +17,11 @@ struct Looked {  // at one slab; room for whole strips of features
     Array<double> numbers;
     Array<Index> observed;
     double *counts, *sums, *least, *most;
-    Index infinite;
+    Index infinite, malformed;
 
     explicit Looked(Index p, Index room = 0)
         : numbers(4 * (room = (p + EIGHT - 1) / EIGHT * EIGHT)), observed(room), counts(numbers),
-          sums(counts + room), least(sums + room), most(least + room), infinite(-1) {
+          sums(counts + room), least(sums + room), most(least + room), infinite(-1), malformed(-1) {
         if (!ok()) return;
         for (Index j = 0; j < room; ++j) {
             counts[j] = sums[j] = 0;
@@ -158,6 +158,15 @@ struct alignas(CACHE_LINE) Feature {
     Index observed;
 };
 
+// Nothing else looks where a CSR matrix points before it goes there.
+template <class T> bool is_sound(const Sparse<T>& rows, Index i) {
+    const Index begin = rows.starts[i], end = rows.starts[i + 1];
+    if (begin < rows.starts[0] || begin > end || end > rows.starts[rows.n]) return false;
+    bool rises = begin == end || (rows.indices[begin] >= 0 && rows.indices[end - 1] < rows.p);
+    for (Index e = begin + 1; e < end; ++e) rises &= rows.indices[e - 1] < rows.indices[e];
+    return rises;
+}
+
 template <class T>
 int32_t look_at_rows(const Sparse<T>& rows, Index begin, Index end, const double* weights, Looked& known,
                      int32_t* seen) {
@@ -165,6 +174,10 @@ int32_t look_at_rows(const Sparse<T>& rows, Index begin, Index end, const double
     Array<Feature> features(rows.p, Feature{0, 0, far, -far, 0});
     if (!features.ok()) return OUT_OF_MEMORY;
     for (Index i = begin; i < end; ++i) {
+        if (!is_sound(rows, i)) {
+            known.malformed = i;
+            return DONE;
+        }
         double w = weights[i];
         seen[i] = int32_t(rows.stored(i));
         for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) {
@@ -200,7 +213,7 @@ template <class Rows>
 Index first_infinite(const Rows& rows, Index begin, Index end, const Looked& known) {
     bool finite = true;
     for (Index j = 0; j < rows.p; ++j) finite = finite && known.sums[j] - known.sums[j] == 0;
-    if (finite) return -1;
+    if (finite || known.malformed >= 0) return -1;
     for (Index i = begin; i < end; ++i)
         if (has_infinite(rows, i)) return i;
     return -1;
@@ -216,6 +229,7 @@ INLINE void merge_look(const Looked& part, Index p, FirstPass& out) {
         out.observed[j] += part.observed[j];
     }
     if (out.infinite < 0) out.infinite = part.infinite;
+    if (out.malformed < 0) out.malformed = part.malformed;
 }
 
 int32_t first_pass(const Table& table, FirstPass& out, Control& control) {
@@ -234,7 +248,7 @@ int32_t first_pass(const Table& table, FirstPass& out, Control& control) {
         count_done(control, 1);
         return status;
     });
-    out.infinite = -1;
+    out.infinite = out.malformed = -1;
     for (Index j = 0; j < table.p; ++j) {
         out.counts[j] = out.sums[j] = 0;
         out.least[j] = __builtin_inf(), out.most[j] = -__builtin_inf();

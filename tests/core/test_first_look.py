@@ -74,7 +74,8 @@ def test_first_pass_finds_the_first_infinite_row(row, weight, value, each_level)
 def test_first_pass_takes_sums_that_overflow_for_finite_values():
     X = np.full((10, 2), 1.7e308)
     found = _core.first_pass(_core.Table(X, np.nan, np.ones(10)), 1)
-    assert found.infinite == -1 and np.isinf(found.sums).all()
+    assert found.infinite == -1
+    assert np.isinf(found.sums).all()
 
 
 def test_fill_rows_fills_the_gaps(each_level):
@@ -123,7 +124,8 @@ def test_content_keys_tell_rows_by_their_values(each_level):
     X[21, 3] = -0.0
     shuffled = X[:, np.random.default_rng(0).permutation(19)]
     keys = _core.content_keys(_core.Table(X, np.nan, np.ones(200)), 1)
-    assert keys[10] == keys[11] and keys[20] == keys[21]
+    assert keys[10] == keys[11]
+    assert keys[20] == keys[21]
     assert len(np.unique(keys)) == 198
     for name, table in (tables(X) | {"shuffled": tables(shuffled)["rows"]}).items():
         assert np.array_equal(_core.content_keys(table, 2), keys), name

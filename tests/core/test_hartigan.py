@@ -93,7 +93,8 @@ def test_moves_are_those_of_brute_force(lam, weighted, each_level):
         expected, path = move_slowly(X, before, weights, lam, reference, mu, 99, 0.0)
         _core.hartigan(table, starts, np.array([0]), 1)
         assert np.array_equal(starts.labels[0], expected), name
-        assert starts.n_iter[0] == 1 + len(path) and starts.settled[0]
+        assert starts.n_iter[0] == 1 + len(path)
+        assert starts.settled[0]
         np.testing.assert_allclose(starts.paths[0, 1 : 1 + len(path)], path, rtol=1e-9)
         wanted = centers_of(X, expected, weights, lam, reference, starts.mu[0])
         np.testing.assert_allclose(starts.mu[0], wanted, rtol=1e-12, atol=1e-12, err_msg=name)
@@ -113,7 +114,8 @@ def test_every_width_ends_where_no_move_helps(p, each_level):
     now = best_loss(X, labels, weights, lam, reference, mu)
     assert starts.paths[0, starts.n_iter[0] - 1] == pytest.approx(now, rel=1e-10)
     again, path = move_slowly(X, labels, weights, lam, reference, mu, 1, 0.0)
-    assert not path and np.array_equal(again, labels)
+    assert not path
+    assert np.array_equal(again, labels)
 
 
 def test_threads_and_levels_and_forms_give_the_same_bits():
@@ -141,11 +143,14 @@ def test_it_stops_at_max_iter_and_by_tol():
     table = _core.Table(X, np.nan, weights)
     starts = starts_on(X, table, 6, 0.5, weights, max_iter=3)
     _core.hartigan(table, starts, np.array([0]), 1)
-    assert starts.n_iter[0] == 3 and not starts.settled[0]
+    assert starts.n_iter[0] == 3
+    assert not starts.settled[0]
     loose, exact = (starts_on(X, table, 6, 0.5, weights, tol=tol) for tol in (0.05, 0.0))
     for run in (loose, exact):
         _core.hartigan(table, run, np.array([0]), 1)
-    assert loose.n_iter[0] < exact.n_iter[0] and loose.settled[0] and exact.settled[0]
+    assert loose.n_iter[0] < exact.n_iter[0]
+    assert loose.settled[0]
+    assert exact.settled[0]
     passes = loose.n_iter[0]
     assert np.array_equal(loose.paths[0, :passes], exact.paths[0, :passes])
 
@@ -173,10 +178,14 @@ def test_without_a_move_nothing_is_touched():
     table = _core.Table(X, np.nan, weights)
     starts = starts_on(X, table, 2, 0.5, weights)
     starts.labels[0] = [0, 0, 1, 1]
-    starts.mu[0] = centers_of(X, starts.labels[0], weights, np.full(1, 0.5), np.zeros(1), starts.mu[0])
+    starts.mu[0] = centers_of(
+        X, starts.labels[0], weights, np.full(1, 0.5), np.zeros(1), starts.mu[0]
+    )
     stats = _core.Stats.zeros(1, 2, 1)
     _core.add_rows(table, starts.centers(np.array([0])), starts.labels[0], stats, 1)
     starts.stats = stats
     mu = starts.mu.copy()
     _core.hartigan(table, starts, np.array([0]), 1)
-    assert np.array_equal(starts.mu, mu) and starts.n_iter[0] == 1 and starts.settled[0]
+    assert np.array_equal(starts.mu, mu)
+    assert starts.n_iter[0] == 1
+    assert starts.settled[0]

@@ -83,15 +83,16 @@ class FirstPass(NamedTuple):
     observed: np.ndarray  # (p,) number of rows that observe the feature
     seen: np.ndarray  # (n,) observed entries of each row
     infinite: int  # the first row with an infinite value, or -1
+    malformed: int  # CSR: the first row whose features do not rise within 0 .. p - 1, or -1
 
 
 def first_pass(table: Table, threads: int) -> FirstPass:
     p = table.p
     arrays = [np.empty(p) for _ in range(4)]
     arrays += [np.empty(p, np.int64), np.empty(table.n, np.int32)]
-    out = structs.FirstPass(*(array.ctypes.data for array in arrays), -1)
+    out = structs.FirstPass(*(array.ctypes.data for array in arrays), -1, -1)
     _call("first_pass", _address(table.struct), _address(out), threads=threads, work=table.entries)
-    return FirstPass(*arrays, infinite=out.infinite)
+    return FirstPass(*arrays, infinite=out.infinite, malformed=out.malformed)
 
 
 def content_keys(table: Table, threads: int) -> np.ndarray:

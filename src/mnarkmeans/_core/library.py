@@ -43,8 +43,9 @@ Pass = _struct(
     largest_move=F64,
 )  # fmt: skip
 FirstPass = _struct(
-    "FirstPass", counts=P, sums=P, least=P, most=P, observed=P, seen=P, infinite=I64
-)
+    "FirstPass", counts=P, sums=P, least=P, most=P, observed=P, seen=P, infinite=I64,
+    malformed=I64,
+)  # fmt: skip
 Starts = _struct(
     "Starts", count=I64, k=I64, mu=P, lam=P, reference=P, shift=P, stats=Stats, labels=P, paths=P,
     n_iter=P, twins=P, settled=P, seen=P, max_iter=I64, tol=F64, whole_weights=I32,

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from .._core import Table, first_pass
+from .. import _core as core
+from . import csr
 from .observed import LARGEST_WHOLE
 
 
@@ -26,11 +28,18 @@ class Found(NamedTuple):
     sums: np.ndarray  # (p,) weighted sum of its values
     least: np.ndarray  # (p,) of the rows with a weight; inf where none observes it
     observed: np.ndarray  # (p,) rows that observe the feature, whatever their weight
+    lowest: np.ndarray  # (p,) of all rows; inf where none observes it
+    highest: np.ndarray  # (p,) likewise, -inf
 
     @property
     def has_gaps(self) -> np.ndarray:
         """(p,) bool: some row does not observe the feature."""
         return self.observed < self.n_rows
+
+    @property
+    def extent(self) -> tuple[np.ndarray, np.ndarray]:
+        """(p,) least and largest value of any row."""
+        return self.lowest, self.highest
 
     @property
     def total_weight(self) -> tuple[bool, float]:
@@ -43,26 +52,47 @@ class Found(NamedTuple):
         return np.where(seen, self.sums / np.where(seen, self.counts, 1.0), reference)
 
 
-def look_over(X, missing: float, weights: np.ndarray, threads: int) -> tuple[np.ndarray, Found]:
-    """The weights, 0 for rows without an observed value, and what was found."""
-    first = first_pass(Table(X, missing, weights), threads)
+class Looked(NamedTuple):
+    """A table that the solvers can rely on."""
+
+    source: np.ndarray | sparse.csr_array  # as it came, or a CSR matrix mended
+    weights: np.ndarray  # (n,) 0 for rows without an observed value
+    found: Found
+
+
+def look_over(X, missing: float, weights: np.ndarray, threads: int) -> Looked:
+    """The first pass; a CSR matrix that is not in canonical form is mended."""
+    X = csr.narrowed(X) if sparse.issparse(X) else X
+    first = core.first_pass(core.Table(X, missing, weights), threads)
+    if first.malformed >= 0:
+        X = csr.mended(X, first.malformed)
+        first = core.first_pass(core.Table(X, missing, weights), threads)
     if first.infinite >= 0:
         _refuse_infinite(X, first.infinite)
+    if sparse.issparse(X) and csr.stores_gaps(X, missing, first.sums):
+        X = csr.without_gaps(X, missing)
+        first = core.first_pass(core.Table(X, missing, weights), threads)
+    everywhere = first
+    if not weights.all():  # rows without a weight are left out of `least`, but get labels too
+        everywhere = core.first_pass(core.Table(X, missing, np.ones(len(weights))), threads)
     unseen = first.seen == 0
     if unseen.any():
         weights = np.where(unseen, 0.0, weights)
-    return weights, Found(
-        len(unseen),
-        int(np.count_nonzero(weights)),
-        int(np.count_nonzero(unseen)),
-        int(first.seen.sum(dtype=np.int64)),
-        float(weights.sum()),
-        bool(np.all(weights == np.floor(weights))),
-        first.counts,
-        first.sums,
-        first.least,
-        first.observed,
+    found = Found(
+        n_rows=len(unseen),
+        n_usable=int(np.count_nonzero(weights)),
+        n_unseen=int(np.count_nonzero(unseen)),
+        n_entries=int(first.seen.sum(dtype=np.int64)),
+        weight=float(weights.sum()),
+        whole_weights=bool(np.all(weights == np.floor(weights))),
+        counts=first.counts,
+        sums=first.sums,
+        least=first.least,
+        observed=first.observed,
+        lowest=everywhere.least,
+        highest=everywhere.most,
     )
+    return Looked(X, weights, found)
 
 
 def merged(parts: list[Found]) -> Found:
@@ -75,6 +105,8 @@ def merged(parts: list[Found]) -> Found:
         np.sum(columns.sums, axis=0),
         np.min(columns.least, axis=0),
         np.sum(columns.observed, axis=0),
+        np.min(columns.lowest, axis=0),
+        np.max(columns.highest, axis=0),
     )
 
 

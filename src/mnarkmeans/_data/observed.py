@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._core import Table
+from .._core import Table, first_pass
 
 LARGEST_WHOLE = 2.0**53  # sums of whole numbers up to this are exact
 
@@ -29,6 +29,7 @@ class Observed:
     reference: np.ndarray  # (p,) the point towards which gaps pull
     observed_weight: np.ndarray  # (p,) weight of the rows that observe the feature
     has_gaps: np.ndarray  # (p,) bool: some row does not observe the feature
+    extent: tuple[np.ndarray, np.ndarray] | None = None  # (p,) least and largest value of any row
 
     @property
     def n_rows(self) -> int:
@@ -72,16 +73,13 @@ class Observed:
         part = replace(self, source=source, weights=self.weights[rows])
         if means is not None:
             return replace(part, means=means)
-        if self.is_sparse:
-            seen = sparse.csr_array((np.ones(len(source.data)), source.indices, source.indptr),
-                                    shape=source.shape)  # fmt: skip
-            counts, sums = part.weights @ seen, part.weights @ source
-        else:
-            gaps = np.isnan(source) | (source == self.missing)
-            counts = part.weights @ ~gaps
-            sums = part.weights @ np.where(gaps, 0.0, source)
-        own = np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), self.reference)
-        return replace(part, means=own, observed_weight=counts)
+        first = first_pass(part.table, threads=1)
+        seen = first.counts > 0
+        own = np.where(seen, first.sums / np.where(seen, first.counts, 1.0), self.reference)
+        return replace(
+            part, means=own, observed_weight=first.counts,
+            has_gaps=first.observed < part.n_rows, extent=(first.least, first.most),
+        )  # fmt: skip
 
     def zero_filled(self) -> tuple[Any, Any]:
         """Values measured from the reference with gaps as 0, and 1 where observed; float64.

@@ -14,13 +14,13 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from . import first_pass
 from .first_pass import Found
 from .frames import native
 from .observed import Observed
+from .scale import LARGEST_LAM, check_scale
 
 ADVICE_ON_TEXT = (
     "Encode text columns as numbers or leave them out; write gaps as NaN (or None), "
@@ -58,19 +58,30 @@ def check_lam(lam: Any, n_features: int | None = None) -> float | np.ndarray | s
     if isinstance(lam, str):
         return check_choice("lam", lam, ("auto",), ", a number >= 0 or an array of them")
     if np.ndim(lam) == 0:
-        return check_number("lam", lam)
+        numbers = np.asarray(check_number("lam", lam))
+        _check_largest_lam(numbers)
+        return float(numbers)
     try:
         numbers = np.array(lam, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"lam must be a number >= 0 or one per feature; got {lam!r}.") from None
     if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
         raise ValueError(f"lam must be finite and >= 0 for every feature; got {lam!r}.")
+    _check_largest_lam(numbers)
     if numbers.ndim != 1 or (n_features is not None and len(numbers) != n_features):
         wanted = "" if n_features is None else f" (n_features={n_features})"
         raise ValueError(
             f"lam must be one number or one per feature{wanted}; got shape {numbers.shape}."
         )
     return numbers
+
+
+def _check_largest_lam(lam: np.ndarray) -> None:
+    if lam.max(initial=0.0) > LARGEST_LAM:
+        raise ValueError(
+            f"lam may be {LARGEST_LAM:g} at most; got {lam.max():g}. Far smaller ones already put "
+            "centres at the reference wherever their cluster has a gap."
+        )
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...], otherwise: str = "") -> str:
@@ -109,21 +120,6 @@ def read_table(estimator, X, *, reset: bool):
                 f"The table must hold numbers only: {error}. {ADVICE_ON_TEXT}"
             ) from error
         raise
-    return X
-
-
-def _canonical_csr(X, missing: float):
-    """Stored entries are observed; NaN and entries equal to ``missing`` are dropped."""
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    dropped = np.isnan(X.data)
-    if not math.isnan(missing):
-        dropped |= X.data == missing
-    if dropped.any():
-        keep = ~dropped
-        counts = np.concatenate([[0], np.cumsum(keep)])
-        X = sparse.csr_array((X.data[keep], X.indices[keep], counts[X.indptr]), shape=X.shape)
     return X
 
 
@@ -168,17 +164,26 @@ def observe(
     With ``warn``, rows and features that nobody observed are reported. New rows to predict may be
     missing altogether (``allow_all_missing``), data to fit may not.
     """
-    missing = check_missing_values(missing_values)
-    if sparse.issparse(X):
-        X = _canonical_csr(X, missing)
-    missing = float(X.dtype.type(missing))  # the code as it reads in the table's own precision
+    # The code as it reads in the table's own precision.
+    missing = float(X.dtype.type(check_missing_values(missing_values)))
     weights = check_weights(sample_weight, X)
-    weights, found = first_pass.look_over(X, missing, weights, threads)
+    X, weights, found = first_pass.look_over(X, missing, weights, threads)
     first_pass.check_found(found, allow_all_missing=allow_all_missing)
     center = check_reference(reference, X.shape[1], found.least)
     if warn:
         warn_unseen(found, names)
-    return Observed(X, missing, weights, found.means(center), center, found.counts, found.has_gaps)
+    check_scale(found.extent, found.weight, 1.0, center, vanishing=not allow_all_missing)
+    return Observed(
+        X, missing, weights, found.means(center), center, found.counts, found.has_gaps,
+        found.extent,
+    )  # fmt: skip
+
+
+def check_loss(observed: Observed, lam, *points: np.ndarray) -> None:
+    """Refuse a penalty or centres (..., p) whose loss on these data would overflow."""
+    if observed.extent is not None:
+        weight = float(observed.weights.sum())
+        check_scale(observed.extent, weight, lam, observed.reference, *points)
 
 
 def warn_unseen(found: Found, names, stacklevel: int = 5) -> None:

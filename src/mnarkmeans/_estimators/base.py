@@ -17,11 +17,12 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from .._data.filling import check_out, fill_gaps
 from .._data.frames import like_input
 from .._data.observed import Observed
-from .._data.validation import check_init_centers, check_lam, observe, read_table
+from .._data.validation import check_init_centers, check_lam, check_loss, observe, read_table
 from .._penalty.choice import likelihood_choice
-from .._solver.solve import finish, row_distances
+from .._solver.solve import assign_rows, finish, row_distances
 from .._solver.starts import STARTS
 from .._solver.threads import effective_threads
 
@@ -53,7 +54,7 @@ class CentersModel(
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return self._assess(X)[1]
+        return self._labels_of(self._observe(X))
 
     def fit_predict(self, X, y=None, sample_weight=None):
         """Fit and return ``labels_``."""
@@ -80,18 +81,29 @@ class CentersModel(
 
         Rows without an observed value count for nothing.
         """
-        return -self._assess(X, sample_weight)[2]
+        observed = self._observe(X, sample_weight)
+        return -finish(observed, self.cluster_centers_, self.lam_, self._threads())[1]
 
-    def impute(self, X):
+    def impute(self, X, *, out=None):
         """Fill the gaps of each row from its centre; observed values stay as they are.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+        out : ndarray of shape (n_samples, n_features), default=None
+            Where to write the result, of the float type of X; it may be X itself, whose gaps are
+            then filled in place.
 
         Returns
         -------
-        filled : the kind of table that was given (sparse input gives a dense array)
+        filled : ``out`` if it was given, otherwise the kind of table that was given (sparse input
+            gives a dense array)
         """
-        observed, labels, _ = self._assess(X)
-        filled, gaps = observed.filled_and_gaps()
-        return like_input(np.where(gaps, self.cluster_centers_[labels], filled), X)
+        observed = self._observe(X)
+        given = None if out is None else check_out(out, observed)
+        labels = self._labels_of(observed)
+        filled = fill_gaps(observed, self.cluster_centers_, labels, self._threads(), given)
+        return filled if out is not None else like_input(filled, X)
 
     # ------------------------------------------------------------------------------------------
 
@@ -111,6 +123,7 @@ class CentersModel(
     def _choose_lam(self, observed: Observed, starts: np.ndarray, *, max_iter: int, tol: float):
         """lam as given, or estimated from the table: one number, or one per feature."""
         lam = check_lam(self.lam, observed.n_features)
+        check_loss(observed, 1.0 if isinstance(lam, str) else lam, starts)
         if not isinstance(lam, str):
             return lam
         self.missingness_ = likelihood_choice(
@@ -133,7 +146,7 @@ class CentersModel(
 
     def _observe(self, X, sample_weight=None) -> Observed:
         check_is_fitted(self)
-        return observe(
+        observed = observe(
             read_table(self, X, reset=False),
             missing_values=self.missing_values,
             reference=self.reference_,
@@ -141,11 +154,12 @@ class CentersModel(
             threads=self._threads(),
             allow_all_missing=True,
         )
+        check_loss(observed, self.lam_, self.cluster_centers_)
+        return observed
 
-    def _assess(self, X, sample_weight=None):
-        observed = self._observe(X, sample_weight)
-        labels, loss, _ = finish(observed, self.cluster_centers_, self.lam_, self._threads())
-        return observed, labels, loss
+    def _labels_of(self, observed: Observed) -> np.ndarray:
+        centers = self.cluster_centers_[None]
+        return assign_rows(observed, centers, np.atleast_2d(self.lam_), self._threads())[:, 0]
 
     @property
     def _n_features_out(self) -> int:

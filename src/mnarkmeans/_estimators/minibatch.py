@@ -24,6 +24,7 @@ from .._data.validation import (
     check_count,
     check_enough_rows,
     check_lam,
+    check_loss,
     check_number,
     observe,
     read_table,
@@ -222,6 +223,8 @@ feature_names_in_
         )
         if first:
             check_enough_rows(observed, self.n_clusters)
+        else:
+            check_loss(observed, self.lam_, self.cluster_centers_)
         return observed
 
     def _draw(self, observed: Observed, size: int) -> Observed:

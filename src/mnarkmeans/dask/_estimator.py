@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from .._core import Starts
 from .._data.first_pass import check_enough_rows, check_found
+from .._data.scale import check_scale
 from .._data.validation import (
     check_choice,
     check_count,
@@ -271,6 +272,7 @@ feature_names_in_
         check_enough_rows(found.n_usable, found.n_rows, self.n_clusters)
         warn_unseen(found, getattr(self, "feature_names_in_", None), stacklevel=4)
         self.reference_ = check_reference(self.reference, self.n_features_in_, found.least)
+        check_scale(found.extent, found.weight, 1.0, self.reference_, vanishing=True)
         return Problem(pieces, self.reference_)
 
     def _begin(self, problem: Problem) -> Starts:
@@ -283,7 +285,9 @@ feature_names_in_
                 centers = STARTS[self.init](problem, self.n_init, k, rng)
             else:
                 centers = check_init_centers(self.init, k, p)[None]
-            lam = check_lam(self.lam, p)
+            lam, found = check_lam(self.lam, p), problem.pieces.found
+            penalty = 1.0 if isinstance(lam, str) else lam
+            check_scale(found.extent, found.weight, penalty, self.reference_, centers)
             if isinstance(lam, str):
                 lam = self._choose_lam(
                     problem.sample(rng), centers, max_iter=self.max_iter, tol=float(self.tol)

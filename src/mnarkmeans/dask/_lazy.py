@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from .. import _core as core
+from .._data.filling import fill_gaps
 from .._data.frames import like_input
 from .._data.observed import Observed
-from .._data.validation import observe
+from .._data.validation import check_loss, observe
 from .._io.optional import require
 from .._solver.solve import assign_rows, finish, model_centers
 from ._blocks import LazyTable, is_array, lazy_table
@@ -45,6 +46,7 @@ class Model:
             reference=self.reference,
             allow_all_missing=True,
         )
+        check_loss(observed, self.lam[0], self.centers)
         if weights is None:
             return observed
         weights = read_weights(weights, observed.n_rows)
@@ -84,8 +86,7 @@ def filled(raw, model: Model, dtype) -> np.ndarray:
         return np.empty((0, model.centers.shape[1]), dtype)
     observed = model.observe(raw)
     labels = assign_rows(observed, model.centers[None], model.lam)[:, 0]
-    values, gaps = observed.filled_and_gaps()
-    return np.where(gaps, model.centers[labels], values).astype(dtype, copy=False)
+    return fill_gaps(observed, model.centers, labels, 1).astype(dtype, copy=False)
 
 
 def filled_frame(frame, model: Model, dtype):

@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 
 from .. import _core as core
 from .._data.first_pass import Found, look_over
-from .._data.validation import ADVICE_ON_TEXT, _canonical_csr, check_missing_values
+from .._data.validation import ADVICE_ON_TEXT, check_missing_values
 from .._solver.lloyd import InMemory
 
 
@@ -108,12 +108,10 @@ def named(error: Exception, number: int, n_blocks: int) -> Exception:
 
 def _read_piece(raw, weights, n_features: int, missing_values) -> Piece:
     source = read_rows(raw, n_features)
-    missing = check_missing_values(missing_values)
-    if sparse.issparse(source):
-        source = _canonical_csr(source, missing)
-    missing = float(source.dtype.type(missing))
+    missing = float(source.dtype.type(check_missing_values(missing_values)))
     weights = read_weights(weights, source.shape[0])
-    return Piece(source, missing, *look_over(source, missing, weights, threads=1))
+    source, weights, found = look_over(source, missing, weights, threads=1)
+    return Piece(source, missing, weights, found)
 
 
 def read_rows(raw, n_features: int):

@@ -1,0 +1,345 @@
+"""What a row gets depends on the row and the model alone; numbers too large are refused."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans
+
+nan = np.nan
+
+
+def as_csr(X):
+    seen = ~np.isnan(X)
+    starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
+    return sparse.csr_array((X[seen], np.nonzero(seen)[1], starts), shape=X.shape)
+
+
+def table(n=200, p=6, k=3, share=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) + 4.0 * rng.integers(0, k, n)[:, None]
+    X[rng.random((n, p)) < share] = nan
+    X[0] = 1.0
+    return X
+
+
+# --- the row and the model alone --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("far", [1e9, 1e10, 1e15, 1e100, -1e60])
+@pytest.mark.parametrize("form", [np.asarray, as_csr])
+def test_a_far_row_does_not_change_the_labels_of_others(far, form):
+    X = np.r_[np.zeros((5, 1)), np.ones((5, 1))]
+    model = MNARKMeans(2, lam=0.5, init=[[0.0], [1.0]]).fit(X)
+    assert model.predict(form(np.array([[0.0], [1.0], [far]])))[:2].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("form", [np.asarray, as_csr], ids=["dense", "csr"])
+@pytest.mark.parametrize("lam", [0.0, 0.5, 3.0])
+def test_every_answer_is_one_of_the_row_and_the_model(form, lam):
+    model = MNARKMeans(3, lam=lam, random_state=0, reference=0.3).fit(table())
+    X = table(seed=1)
+    company = np.r_[X, np.full((1, 6), 1e12), table(seed=2) * 1e6]
+    alone = [
+        np.concatenate([getattr(model, name)(form(row[None])) for row in X])
+        for name in ("predict", "transform", "impute")
+    ]
+    for name, expected in zip(("predict", "transform", "impute"), alone, strict=True):
+        assert np.array_equal(getattr(model, name)(form(company))[: len(X)], expected), name
+    scores = [model.score(form(row[None])) for row in X]
+    weights = np.r_[np.ones(len(X)), np.zeros(len(company) - len(X))]
+    assert model.score(form(company), sample_weight=weights) == pytest.approx(
+        sum(scores), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 1.0, 1.0, 2.0], [1.0, 0.5, 0.5, 3.0]])
+@pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
+def test_labels_are_those_of_predict(weights, algorithm):
+    X = np.array([[0.0], [2.0], [2.0], [0.0]])
+    model = MNARKMeans(3, lam=0.5, init=[[1.0], [0.0], [2.0]], algorithm=algorithm)
+    with pytest.warns(match="distinct clusters"):
+        model.fit(X, sample_weight=weights)
+    assert np.array_equal(model.labels_, model.predict(X))
+
+
+@pytest.mark.parametrize("form", [np.asarray, as_csr], ids=["dense", "csr"])
+@pytest.mark.parametrize("lam", [0.0, 0.5, [0.0, 2.0]])
+def test_a_row_without_values_gets_the_centre_nearest_to_the_reference(form, lam):
+    X = np.array([[9.0, 9.0], [8.0, 9.0], [0.1, nan], [nan, 0.2], [0.1, 0.2]])
+    model = MNARKMeans(2, lam=lam, init=[[9.0, 9.0], [0.0, 0.0]], reference=0.0).fit(form(X))
+    empty = np.full((1, 2), nan)
+    assert model.predict(form(empty)).tolist() == [1]
+    filled = model.impute(form(np.r_[X, empty]))
+    assert np.array_equal(filled[-1], model.cluster_centers_[1])
+
+
+# --- large and small --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.asarray, as_csr], ids=["dense", "csr"])
+@pytest.mark.parametrize("scale", [1e-130, 1e-60, 1e60, 1e140])
+@pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
+def test_any_scale_between_gives_the_same_clusters(form, scale, algorithm):
+    scale, init = 2.0 ** np.round(np.log2(scale)), np.arange(3.0)[:, None] * np.full(6, 4.0)
+    one, other = (
+        MNARKMeans(3, lam=0.5, init=by * init, algorithm=algorithm).fit(form(by * table()))
+        for by in (1.0, scale)
+    )
+    assert np.array_equal(one.labels_, other.labels_)
+    np.testing.assert_allclose(other.cluster_centers_, scale * one.cluster_centers_, rtol=1e-12)
+    assert other.inertia_ == pytest.approx(scale**2 * one.inertia_, rel=1e-12)
+
+
+def fits(X, lam=0.5, **settings):
+    yield lambda: MNARKMeans(2, lam=lam, random_state=0, **settings).fit(X)
+    yield lambda: MNARKMeans(2, lam=lam, random_state=0, **settings).fit(as_csr(X))
+    yield lambda: MiniBatchMNARKMeans(2, lam=lam, random_state=0, **settings).fit(X)
+
+
+@pytest.mark.parametrize("value", [1e153, -1e153, 1e200, 1.7e308])
+def test_values_whose_squares_overflow_are_refused(value):
+    X = table()
+    X[3, 2] = value
+    for fit in fits(X):
+        with pytest.raises(ValueError, match="column 2 are too large"):
+            fit()
+    model = MNARKMeans(2, lam=0.5, random_state=0).fit(table())
+    for ask in (model.predict, model.transform, model.score, model.impute):
+        with pytest.raises(ValueError, match="column 2 are too large"):
+            ask(X)
+    weights = np.ones(len(X))
+    weights[3] = 0.0  # it gets a label all the same
+    with pytest.raises(ValueError, match="column 2 are too large"):
+        MNARKMeans(2, lam=0.5).fit(X, sample_weight=weights)
+
+
+def test_blocks_are_judged_as_one_table():
+    da = pytest.importorskip("dask.array")
+    from mnarkmeans.dask import MNARKMeans as OnDask
+
+    X = table()
+    model = OnDask(2, lam=0.5, random_state=0).fit(da.from_array(X, chunks=(50, 6)))
+    X[150, 2] = 1e160
+    blocks = da.from_array(X, chunks=(50, 6))
+    with pytest.raises(ValueError, match="column 2 are too large"):
+        OnDask(2, lam=0.5, random_state=0).fit(blocks)
+    with pytest.raises(ValueError, match="column 2 are too large"):
+        model.predict(blocks).compute()
+    with pytest.raises(ValueError, match="lam=1e\\+90 is too large"):
+        OnDask(2, lam=1e90).fit(da.from_array(1e110 * table(), chunks=(50, 6)))
+
+
+def test_the_value_is_named():
+    X = np.array([[1.0, 2.0], [0.0, 1e160], [3.0, nan]])
+    with pytest.raises(ValueError, match="reach over 1e\\+160"):
+        MNARKMeans(2, lam=0.5).fit(X)
+
+
+@pytest.mark.parametrize("lam", [1e300, 1e101, [0.5] * 5 + [1e200]])
+def test_a_penalty_beyond_all_measure_is_refused(lam):
+    for fit in fits(table(), lam=lam):
+        with pytest.raises(ValueError, match="lam may be 1e\\+100 at most"):
+            fit()
+
+
+def test_a_penalty_that_overflows_with_these_values_is_refused():
+    for fit in fits(1e110 * table(), lam=1e90):
+        with pytest.raises(ValueError, match="lam=1e\\+90 is too large for the values of column"):
+            fit()
+
+
+@pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
+@pytest.mark.parametrize("lam", [1e20, 1e100])
+def test_the_largest_penalty_puts_centres_at_the_reference(lam, algorithm):
+    X = table()
+    model = MNARKMeans(3, lam=lam, random_state=0, algorithm=algorithm).fit(X)
+    assert np.isfinite(model.cluster_centers_).all()
+    assert np.isfinite(model.inertia_)
+    for l in np.unique(model.labels_):
+        gaps = np.isnan(X[model.labels_ == l]).any(axis=0)
+        assert np.abs(model.cluster_centers_[l, gaps]).max(initial=0.0) < 1e-15
+
+
+def test_starting_centres_and_references_count_too():
+    with pytest.raises(ValueError, match="too large"):
+        MNARKMeans(2, lam=0.5, init=np.array([[0.0] * 6, [1e170] * 6])).fit(table())
+    with pytest.raises(ValueError, match="too large"):
+        MNARKMeans(2, lam=0.5, reference=1e170).fit(table())
+
+
+def test_weights_beyond_all_measure_are_refused():
+    with pytest.raises(ValueError, match="adds up to 2e\\+62"):
+        MNARKMeans(2, lam=0.5).fit(table(), sample_weight=np.full(200, 1e60))
+
+
+def test_values_whose_squares_vanish_are_refused():
+    for fit in fits(1e-170 * table()):
+        with pytest.raises(ValueError, match="too small"):
+            fit()
+    constant = MNARKMeans(1, lam=0.5).fit(np.zeros((5, 2)))
+    assert not constant.cluster_centers_.any()
+
+
+@pytest.mark.parametrize("scale", [1e19, 1e-25, 1e37, 1e-37])
+def test_distances_of_float32_are_rounded_once(scale):
+    X = (scale * table()).astype(np.float32)
+    model = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    found = model.transform(X)
+    wide = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    wide.cluster_centers_ = wide.cluster_centers_.astype(np.float64)
+    expected = wide.transform(X.astype(np.float64))
+    assert found.dtype == np.float32
+    assert np.isfinite(found).all()
+    assert (found > 0).any()
+    assert np.array_equal(found, expected.astype(np.float32))
+
+
+# --- filled tables ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("into", ["C", "F", "rows apart", "backwards"])
+def test_impute_writes_to_what_it_is_given(dtype, order, into):
+    X = np.array(table(), dtype=dtype, order=order)
+    model = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    expected = np.where(np.isnan(X), model.cluster_centers_[model.predict(X)], X)
+    room = {
+        "C": np.empty_like(X, order="C"), "F": np.empty_like(X, order="F"),
+        "rows apart": np.empty((2 * len(X), 9), dtype)[::2, 1:7],
+        "backwards": np.empty_like(X, order="C")[::-1],
+    }[into]  # fmt: skip
+    filled = model.impute(X, out=room)
+    assert filled is room
+    assert np.array_equal(filled, expected)
+    assert filled.dtype == dtype
+    assert np.array_equal(model.impute(as_csr(X), out=room), expected)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("missing", [nan, -1.0])
+def test_impute_works_in_place(order, missing):
+    X = np.array(np.where(np.isnan(table()), missing, table()), order=order)
+    model = MNARKMeans(3, lam=0.5, random_state=0, missing_values=missing).fit(X)
+    expected = model.impute(X)
+    assert model.impute(X, out=X) is X
+    assert np.array_equal(X, expected)
+
+
+def test_impute_refuses_what_it_cannot_write_to():
+    X = table()
+    model = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    closed = X.copy()
+    closed.flags.writeable = False
+    for out, message in [
+        (X.tolist(), "got list"), (X.astype(np.float32), "float64 array"), (X[:5].copy(), "shape"),
+        (closed, "read-only"), (X[::-1], "share no memory"),
+    ]:  # fmt: skip
+        with pytest.raises((TypeError, ValueError), match=message):
+            model.impute(X, out=out)
+
+
+def test_impute_follows_the_type_of_the_table():
+    model = MNARKMeans(3, lam=0.5, random_state=0).fit(table())
+    assert model.impute(table().astype(np.float32)).dtype == np.float32
+    assert model.impute(table()).dtype == np.float64
+
+
+PEAK = """
+import sys
+import numpy as np
+from scipy import sparse
+from mnarkmeans import MNARKMeans
+
+def memory(name):
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300_000, 50))
+X[rng.random(X.shape) < 0.3] = np.nan
+model = MNARKMeans(4, lam=0.5, random_state=0, n_jobs=2, max_iter=3, n_init=1).fit(X[:20_000])
+size = X.nbytes
+if sys.argv[1] == "csr":
+    seen = ~np.isnan(X)
+    starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
+    X = sparse.csr_array((X[seen], np.nonzero(seen)[1].astype(np.int32), starts.astype(np.int32)),
+                         shape=X.shape)
+    size = X.data.nbytes + X.indices.nbytes
+    del seen, starts
+out = None if sys.argv[1] == "new" else np.ones(X.shape)
+model.impute(X[:1000])
+open("/proc/self/clear_refs", "w").write("5")
+before = memory("VmRSS")
+filled = model.impute(X) if out is None else model.impute(X, out=out)
+beyond = memory("VmHWM") - before - (filled.nbytes if out is None else 0)
+print(beyond / size)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("kind", ["new", "given", "csr"])
+def test_impute_needs_little_beyond_its_result(kind):
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, kind], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 0.15
+
+
+# --- sparse matrices that are not what they say -------------------------------------------------
+
+
+def test_a_matrix_that_points_outside_is_refused():
+    X = as_csr(table())
+    for feature in (6, 10**6, -1):
+        wrong = X.copy()
+        wrong.indices[40] = feature
+        with pytest.raises(ValueError, match=f"an entry in feature {feature}"):
+            MNARKMeans(2, lam=0.5).fit(wrong)
+    wrong = X.copy()
+    wrong.indptr[7], wrong.indptr[8] = wrong.indptr[8] + 5, wrong.indptr[7]
+    with pytest.raises(ValueError, match="do not rise"):
+        MNARKMeans(2, lam=0.5).fit(wrong)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_order_and_duplicates_of_stored_entries_do_not_matter(index):
+    X = as_csr(table())
+    expected = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    rng = np.random.default_rng(0)
+    data, indices = X.data.copy(), X.indices.astype(index)
+    for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        order = begin + rng.permutation(end - begin)
+        data[begin:end], indices[begin:end] = data[order], indices[order]
+    shuffled = sparse.csr_array((data, indices, X.indptr.astype(index)), shape=X.shape)
+    stale = shuffled.copy()
+    stale.has_sorted_indices = stale.has_canonical_format = True  # believed, and wrong
+    twice = sparse.csr_array(
+        (np.repeat(data / 2, 2), np.repeat(indices, 2), 2 * X.indptr.astype(index)), shape=X.shape
+    )
+    for other in (shuffled, stale, twice):
+        before = other.data.copy()
+        found = MNARKMeans(3, lam=0.5, random_state=0).fit(other)
+        assert np.array_equal(found.labels_, expected.labels_)
+        assert np.array_equal(found.cluster_centers_, expected.cluster_centers_)
+        assert np.array_equal(other.data, before)
+
+
+def test_stored_gaps_are_gaps():
+    X = table()
+    stored = np.where(np.isnan(X), nan, X)
+    full = sparse.csr_array(
+        (stored.ravel(), np.tile(np.arange(6), len(X)), 6 * np.arange(len(X) + 1)), shape=X.shape
+    )
+    expected = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    found = MNARKMeans(3, lam=0.5, random_state=0).fit(full)
+    assert np.array_equal(found.labels_, expected.labels_)
+    coded = full.copy()
+    coded.data[np.isnan(coded.data)] = -7.0
+    found = MNARKMeans(3, lam=0.5, random_state=0, missing_values=-7.0).fit(coded)
+    assert np.array_equal(found.labels_, expected.labels_)
