@@ -1,0 +1,178 @@
+"""Labels, losses and sums of the core, against plain NumPy, at every instruction set.
+
+The loops below add up features one by one, as the core does where it decides: results are compared
+bit for bit.
+"""
+
+import numpy as np
+import pytest
+from kinds import as_csr, tables, with_gaps
+
+from mnarkmeans import _core as core
+
+
+def losses(X, mu, lam, reference):
+    """(n, k) by direct differences, in the order of the features."""
+    out = np.zeros((len(X), len(mu)))
+    for j, x in enumerate(np.asarray(X, np.float64).T):
+        gap = lam[j] * ((mu[:, j] - reference[j]) * (mu[:, j] - reference[j]))
+        near = np.where(np.isnan(x), 0.0, x)[:, None] - mu[:, j]
+        out += np.where(np.isnan(x)[:, None], gap, near * near)
+    return out
+
+
+def nearest(X, mu, lam, reference):
+    """Ties go to the lowest label, rows without a value to the centre nearest to the reference."""
+    labels = losses(X, mu, lam, reference).argmin(axis=1)
+    weight = lam if lam.max() > 0 else np.ones_like(lam)
+    away = np.zeros(len(mu))
+    for j in range(len(lam)):
+        away += weight[j] * ((mu[:, j] - reference[j]) * (mu[:, j] - reference[j]))
+    labels[np.isnan(X).all(axis=1)] = away.argmin()
+    return labels
+
+
+def problem(rng, n, p, k, groups=2):
+    """Centres (G, k, p), penalties (G, p) and a reference for a table of that shape."""
+    mu = rng.normal(size=(groups, k, p))
+    lam = rng.choice([0.0, 0.3, 1.0, 7.0], size=(groups, 1)) * np.ones((groups, p))
+    return mu, lam, rng.normal(size=p)
+
+
+def check_labels(X, mu, lam, reference, shift=None, forms=None):
+    shift = np.zeros(X.shape[1]) if shift is None else shift
+    centers = core.Centers(mu, lam, reference, shift)
+    for table in forms or tables(X).values():
+        fast = core.assign(table, centers, 2)
+        for g, own in enumerate(fast):
+            np.testing.assert_array_equal(own, nearest(X, mu[g], lam[g], reference))
+        np.testing.assert_array_equal(core.assign(table, centers, 1, plain=True), fast)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_labels_are_those_of_direct_differences_for_every_shape(share, each_level):
+    rng = np.random.default_rng(1)
+    for p in (1, 2, 3, 7, 8, 9, 15, 16, 17, 33, 65, 130):
+        n, k = int(rng.integers(1, 300)), int(rng.integers(1, 15))
+        X = with_gaps(n, p, share, seed=p)
+        check_labels(X, *problem(rng, n, p, k))
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.4, 1.0])
+def test_a_penalty_for_each_feature(lam, each_level):
+    rng = np.random.default_rng(2)
+    X = with_gaps(200, 11, 0.4)
+    mu, _, reference = problem(rng, 200, 11, 4)
+    constant = np.full((2, 11), lam)
+    check_labels(X, mu, constant * rng.random((2, 11)), reference)
+    check_labels(X, mu, np.where(np.arange(11) < 5, constant, 0.0), reference)
+
+
+def test_ties_go_to_the_lowest_label(each_level):
+    rng = np.random.default_rng(3)
+    X = rng.integers(-2, 3, size=(500, 4)).astype(float)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    mu = rng.integers(-2, 3, size=(2, 12, 4)).astype(float)
+    mu[:, 7] = mu[:, 2]
+    check_labels(X, mu, np.ones((2, 4)), np.zeros(4))
+    check_labels(X, mu, np.zeros((2, 4)), np.zeros(4))
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-25, 1e-3, 1e10, 1e25, 1e100])
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e9])
+def test_numbers_of_any_size(scale, offset, each_level):
+    """Beyond float32, or lost in its rounding, the plain loop decides."""
+    rng = np.random.default_rng(4)
+    X = (with_gaps(150, 9, 0.3) + offset) * scale
+    mu, lam, reference = problem(rng, 150, 9, 5)
+    shift = np.nan_to_num(np.nanmean(X, axis=0))
+    forms = [
+        core.Table(form, np.nan, np.ones(150)) for form in (X, np.asfortranarray(X), as_csr(X))
+    ]
+    check_labels(X, (mu + offset) * scale, lam, reference * scale, shift, forms)
+
+
+def test_one_huge_value_changes_no_other_rows_label(each_level):
+    rng = np.random.default_rng(5)
+    X = with_gaps(80, 6, 0.2)
+    mu, lam, reference = problem(rng, 80, 6, 4)
+    centers = core.Centers(mu, lam, reference, np.zeros(6))
+    alone = core.assign(core.Table(X, np.nan, np.ones(80)), centers, 1)
+    for size in (1e9, 1e30, 1e150):
+        beside = np.vstack([X, np.full((1, 6), size)])
+        labels = core.assign(core.Table(beside, np.nan, np.ones(81)), centers, 1)
+        np.testing.assert_array_equal(labels[:, :80], alone)
+
+
+def test_without_gaps_no_lam_is_felt(each_level):
+    """Not even where the reference is a billion away."""
+    rng = np.random.default_rng(6)
+    X = np.column_stack([1.7e9 + rng.normal(size=300), rng.normal(size=300)])
+    mu = X[rng.integers(300, size=(1, 6))]
+    for lam in (0.0, 1.0, 1e6):
+        table = core.Table(X, np.nan, np.ones(300), has_gaps=np.zeros(2, bool))
+        centers = core.Centers(mu, np.full((1, 2), lam), np.zeros(2), X.mean(axis=0))
+        expected = ((X[:, None] - mu[0]) ** 2).sum(axis=2).argmin(axis=1)
+        np.testing.assert_array_equal(core.assign(table, centers, 1)[0], expected)
+
+
+def test_distances_and_losses_are_the_same_bits_everywhere(each_level):
+    rng = np.random.default_rng(7)
+    X = with_gaps(120, 13, 0.4)
+    mu, lam, reference = problem(rng, 120, 13, 5, groups=1)
+    expected = losses(X, mu[0], lam[0], reference)
+    centers = core.Centers(mu, lam, reference, np.zeros(13))
+    for table in tables(X).values():
+        found = core.distances(table, centers, np.float64, 2, roots=False)
+        np.testing.assert_array_equal(found, expected)
+        labels, loss, members = core.last_look(table, centers, 2)
+        each = np.empty(120)
+        assert core.loss_of(table, centers, labels, 1, each) == loss
+        own = expected[np.arange(120), labels]
+        np.testing.assert_allclose(each, own, rtol=1e-13)
+        assert loss == pytest.approx(own.sum(), rel=1e-13)
+        np.testing.assert_array_equal(members, np.bincount(labels, minlength=5))
+
+
+def test_a_pass_of_changes_gives_the_sums_of_a_fresh_one(each_level):
+    rng = np.random.default_rng(8)
+    X = with_gaps(300, 10, 0.3)
+    weights = rng.integers(0, 4, 300).astype(float)
+    mu, lam, reference = problem(rng, 300, 10, 4, groups=3)
+    options = {"n_rows": 300, "max_iter": 5, "tol": 0.0, "weights": (True, weights.sum())}
+    active = np.array([0, 2])
+    for source in (X, as_csr(X)):
+        table = core.Table(source, np.nan, weights)
+        changing = core.Starts(mu, lam, reference, np.zeros(10), **options)
+        core.pass_(table, changing, active, fresh=True, known=None, threads=2)
+        changing.mu += rng.normal(size=mu.shape)
+        changed, _ = core.pass_(table, changing, active, fresh=False, known=None, threads=2)
+        assert changed > 0
+        fresh = core.Starts(changing.mu, lam, reference, np.zeros(10), **options)
+        core.pass_(table, fresh, active, fresh=True, known=None, threads=1)
+        np.testing.assert_array_equal(changing.labels, fresh.labels)
+        for name in ("counts", "sizes", "keys"):
+            found, expected = getattr(changing.stats, name), getattr(fresh.stats, name)
+            np.testing.assert_array_equal(found, expected)
+        np.testing.assert_allclose(changing.stats.sums, fresh.stats.sums, atol=1e-11)
+        one = core.Stats.zeros(1, 4, 10)
+        core.add_rows(table, fresh.centers(np.array([2])), fresh.labels[2], one, 1)
+        for found, expected in zip(one, fresh.stats, strict=True):
+            np.testing.assert_array_equal(found[0], expected[2])
+        assert not fresh.stats.sizes[1].any()  # was not active
+
+
+def test_arrays_that_are_not_what_they_should_be_are_refused():
+    X, weights = np.zeros((3, 2)), np.ones(3)
+    with pytest.raises(TypeError, match="float32 and float64"):
+        core.Table(X.astype(int), np.nan, weights)
+    with pytest.raises(TypeError, match=r"float64 array of shape \(3,\); got float32"):
+        core.Table(X, np.nan, weights.astype(np.float32))
+    with pytest.raises(TypeError, match=r"of shape \(1, 2\)"):
+        core.Centers(np.zeros((1, 4, 2)), np.zeros((1, 3)), np.zeros(2), np.zeros(2))
+    with pytest.raises(TypeError, match="contiguous"):
+        core.Centers(np.zeros((1, 4, 4))[:, :, ::2], np.zeros((1, 2)), np.zeros(2), np.zeros(2))
+    table = core.Table(X, np.nan, weights)
+    centers = core.Centers(np.zeros((1, 4, 2)), np.zeros((1, 2)), np.zeros(2), np.zeros(2))
+    with pytest.raises(ValueError, match="labels must be from 0 to 3"):
+        core.loss_of(table, centers, np.array([0, 4, 0], np.int32), 1)
