@@ -11,6 +11,7 @@ from importlib.util import find_spec
 
 from .jobs import Data, Job
 from .limits import Limits
+from .measured import Measured
 from .rivals import ours
 
 PAUSE = 0.3  # seconds: threads of the one before spin for up to 0.2 s in wait of more work
@@ -43,7 +44,7 @@ def compare(job: Job, rivals, limits: Limits, repeats: int, clock) -> list[Timin
     data = job.make()
     data.filled  # noqa: B018  filled beforehand: it costs the rivals nothing
     contenders = [r for r in rivals if r.supports(job)]
-    done = ours.fit(data, None)[1]  # compiles, and tells how many iterations the job takes
+    done = ours.fit(data, None)[1]  # tells how many iterations the job takes
     iterations = None if job.starts else done
     best: dict[str, Timing] = {}
     slow: set[str] = set()
@@ -91,6 +92,24 @@ def _least_seconds(data: Data, limits: Limits) -> float:
     return limits.seconds(data.X.nbytes, 2.0 * job.n * job.p * job.k)
 
 
-def compare_all(jobs, rivals, limits: Limits, repeats: int, clock) -> Iterator[list[Timing]]:
+def figures(job: Job, timings: list[Timing]) -> list[Measured]:
+    """The job against the best rival, and against the one that its goal names."""
+    by_name = {t.rival: t for t in timings}
+    mine = by_name.pop(ours.NAME)
+    by_name.pop("NumPy", None)
+    if not by_name:
+        return []
+    best = min(by_name.values(), key=lambda t: t.seconds).rival
+    found = []
+    for rival in dict.fromkeys([job.goal_rival, best]):
+        if rival in by_name:
+            goal = job.goal if rival == (job.goal_rival or best) else None
+            theirs = by_name[rival].seconds
+            found.append(Measured(job.name, mine.seconds, theirs, rival, goal, faster=True))
+    return found
+
+
+def compare_all(jobs, rivals, limits: Limits, repeats: int, clock) -> Iterator[tuple]:
     for job in jobs:
-        yield compare(job, installed(rivals), limits, repeats, clock)
+        timings = compare(job, installed(rivals), limits, repeats, clock)
+        yield timings, figures(job, timings)

@@ -1,6 +1,8 @@
-"""Peak memory of a fit beyond its input, each in a fresh process (Linux).
+"""Peak memory beyond the input of fit, predict and impute, each in a fresh process (Linux).
 
-python -m benchmarks.memory N P K    prints input bytes and peak bytes beyond the input
+python -m benchmarks.memory VERB N P K    prints input bytes and peak bytes beyond the input
+
+What a verb returns is not counted: labels, or the filled table.
 """
 
 from __future__ import annotations
@@ -11,7 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from .measured import Measured
+
 STATUS = Path("/proc/self/status")
+VERBS = ("fit", "predict", "impute")
 
 
 def _status(field: str) -> int:
@@ -22,8 +27,8 @@ def _status(field: str) -> int:
     raise RuntimeError(f"{STATUS} has no field {field}.")
 
 
-def peak_of_fit(n: int, p: int, k: int, missing: float = 0.3) -> tuple[int, int]:
-    """(bytes of the table, peak bytes beyond it) of one fit in this process."""
+def peak_of(verb: str, n: int, p: int, k: int, missing: float = 0.3) -> tuple[int, int]:
+    """(bytes of the table, peak bytes beyond it and the result) of one call in this process."""
     from mnarkmeans import MNARKMeans
 
     rng = np.random.default_rng(0)
@@ -33,26 +38,29 @@ def peak_of_fit(n: int, p: int, k: int, missing: float = 0.3) -> tuple[int, int]
         part[rng.random(part.shape) < missing] = np.nan
         X[start : start + 10_000] = part
     init = np.nan_to_num(X[:k])
-    settings = dict(lam=0.5, init=init, max_iter=5, tol=0.0, algorithm="lloyd")
-    # Large enough to take the same path, so that compiled code is loaded before the measurement.
-    MNARKMeans(k, **settings).fit(X[: max(k, 2**20 // p)])
+    model = MNARKMeans(k, lam=0.5, init=init, max_iter=5, tol=0.0, algorithm="lloyd")
+    few = X[: max(k, 2**20 // p)]  # enough to take the same path: modules are loaded beforehand
+    getattr(model.fit(few), verb)(few)
     before = _status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
-    MNARKMeans(k, **settings).fit(X)
-    return X.nbytes, _status("VmHWM") - before
+    result = getattr(model, verb)(X)
+    kept = result.nbytes if isinstance(result, np.ndarray) else 0
+    return X.nbytes, _status("VmHWM") - before - kept
 
 
-def measure(n: int, p: int, k: int) -> tuple[int, int]:
+def measure(verb: str, n: int, p: int, k: int) -> Measured:
     """The same in a fresh process."""
+    arguments = [verb, *map(str, (n, p, k))]
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "benchmarks.memory", str(n), str(p), str(k)],
+        [sys.executable, "-W", "ignore", "-m", "benchmarks.memory", *arguments],
         capture_output=True,
         text=True,
         check=True,
     )
-    table, peak = done.stdout.split()
-    return int(table), int(peak)
+    table, peak = (int(number) for number in done.stdout.split())
+    name = f"peak memory of {verb} beyond the input, {n:,} x {p:,}"
+    return Measured(name, peak, table, "the input", 0.15, bytes=True)
 
 
 if __name__ == "__main__":
-    print(*peak_of_fit(*(int(argument) for argument in sys.argv[1:])))
+    print(*peak_of(sys.argv[1], *(int(argument) for argument in sys.argv[2:])))

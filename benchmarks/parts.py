@@ -16,7 +16,8 @@ import numpy as np
 
 from mnarkmeans import MNARKMeans
 from mnarkmeans._estimators import kmeans
-from mnarkmeans._solver import solvers
+from mnarkmeans._solver import lloyd, solve
+from mnarkmeans._solver.bounds import Bounds
 
 from .jobs import JOBS, Data
 
@@ -54,13 +55,15 @@ def parts(
         mock.patch.object(kmeans, "observe", clock.watch("first look", kmeans.observe)),
         mock.patch.object(MNARKMeans, "_starts", clock.watch("starts", MNARKMeans._starts)),
         mock.patch.object(kmeans, "run_starts", clock.watch("solver", kmeans.run_starts)),
-        mock.patch.object(solvers, "sweep", clock.watch("passes", solvers.sweep)),
-        mock.patch.object(kmeans, "best_of", clock.watch("last look", kmeans.best_of)),
+        mock.patch.object(lloyd.core, "lloyd", clock.watch("in one call", lloyd.core.lloyd)),
+        mock.patch.object(lloyd.core, "pass_", clock.watch("passes", lloyd.core.pass_)),
+        mock.patch.object(lloyd.core, "update", clock.watch("new centres", lloyd.core.update)),
+        mock.patch.object(solve, "finish", clock.watch("last look", solve.finish)),
     ]
     if not bounds:
-        patches.append(mock.patch.object(solvers, "Bounds", return_value=None))
+        patches.append(mock.patch.object(Bounds, "for_table", return_value=None))
     fit = clock.watch("whole fit", model.fit)
-    model.fit(data.X)  # compiles what is to be compiled, before anything is replaced
+    model.fit(data.X)  # warms up, before anything is replaced
     for patch in patches:
         patch.start()
     try:

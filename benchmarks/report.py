@@ -9,8 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from mnarkmeans._core import level
+from mnarkmeans._versions import versions
+
 from .compare import Timing
 from .limits import Limits
+from .measured import Measured
 from .rivals import ours
 from .scaling import Curve
 
@@ -34,58 +38,73 @@ def write_csv(path: Path, timings: list[Timing]) -> None:
         writer.writerows(t.row() for t in timings)
 
 
-def machine() -> str:
-    """The processor and what runs on it, without names of hosts or users."""
-    import numba
-    import sklearn
-
-    model = platform.processor() or platform.machine()
+def processor() -> str:
+    """Its name, without names of hosts or users."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
-        model = names[0].split(":", 1)[1].strip() if names else model
+        if names:
+            return names[0].split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def machine() -> str:
+    """The processor and what runs on it."""
+    found = versions()
     return (
-        f"{model}; Python {platform.python_version()}, NumPy {np.__version__}, "
-        f"numba {numba.__version__}, scikit-learn {sklearn.__version__}; {date.today()}"
+        f"{processor()}, {level()}; Python {found['python']}, NumPy {found['numpy']}, "
+        f"scikit-learn {found['scikit-learn']}; {date.today()}"
     )
 
 
-def write_markdown(path, command, limits: Limits, timings, memory, curves, goals) -> None:
-    """One page for the documentation: the machine, ratios per job, memory, slopes."""
-    rivals = list(dict.fromkeys(t.rival for t in timings if t.rival != ours.NAME))
-    jobs = list(dict.fromkeys(t.job for t in timings))
-    cell = {(t.job, t.rival): t for t in timings}
+def write_markdown(path, command, limits: Limits, timings, figures: list[Measured], curves) -> None:
+    """One page for the documentation: the machine, ratios per job, goals, slopes."""
     lines = [
         f"Made by `{command}`.",
         "",
         f"Machine: {machine()}. Measured limits, {limits.describe()}.",
-        "",
+    ]
+    if timings:
+        lines += ["", *_table_of_rivals(timings)]
+    if figures:
+        lines += ["", *table_of_figures(figures)]
+    if curves:
+        slopes = ", ".join(f"{c.size} {c.slope:.2f}" for c in curves)
+        lines += ["", f"Slopes of log time against log size (1 is linear): {slopes}."]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def _table_of_rivals(timings: list[Timing]) -> list[str]:
+    rivals = list(dict.fromkeys(t.rival for t in timings if t.rival != ours.NAME))
+    cell = {(t.job, t.rival): t for t in timings}
+    head = ["job", "size", "k", "iterations", "mnarkmeans", "share of limit", *rivals]
+    lines = [
         "Milliseconds for the whole fit; in brackets how many times longer than ours.",
         "",
-        "| job | size | k | iterations | mnarkmeans | share of limit | "
-        + " | ".join(rivals)
-        + " | goal |",
-        "|" + "---|" * (len(rivals) + 7),
+        "| " + " | ".join(head) + " |",
+        "|" + "---|" * len(head),
     ]
-    for job in jobs:
+    for job in dict.fromkeys(t.job for t in timings):
         mine = cell[job, ours.NAME]
         share = "" if np.isnan(mine.limit_share) else f"{mine.limit_share:.0%}"
         row = [job, mine.shape, mine.k, mine.iterations, f"**{1e3 * mine.seconds:.1f}**", share]
         for rival in rivals:
             t = cell.get((job, rival))
             row.append("" if t is None else f"{1e3 * t.seconds:.0f} ({t.ratio:.1f} x)")
-        lines.append("| " + " | ".join(str(x) for x in [*row, goals.get(job, "")]) + " |")
-    if memory:
-        table, peak = memory
-        lines += [
-            "",
-            f"Peak memory beyond a table of {table / 1e6:.0f} MB: {peak / 1e6:.0f} MB, "
-            f"{peak / table:.2f} x the input.",
-        ]
-    if curves:
-        slopes = ", ".join(f"{c.size} {c.slope:.2f}" for c in curves)
-        lines += ["", f"Slopes of log time against log size (1 is linear): {slopes}."]
-    path.write_text("\n".join(lines) + "\n")
+        lines.append("| " + " | ".join(map(str, row)) + " |")
+    return lines
+
+
+def table_of_figures(figures: list[Measured]) -> list[str]:
+    """What was measured against what, with the goals."""
+    words = {None: "", True: "reached", False: "**missed**"}
+    rows = [
+        (f.name, f.size(f.ours), f"{f.against}: {f.size(f.theirs)}", f"{f.ratio:.3g} x",
+         f.goal_text, words[f.reached])
+        for f in figures
+    ]  # fmt: skip
+    head = ["| | ours | against | ratio | goal | |", "|---|---|---|---|---|---|"]
+    return head + ["| " + " | ".join(row) + " |" for row in rows]
 
 
 def plot_ratios(path: Path, timings: list[Timing]) -> None:

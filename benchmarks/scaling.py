@@ -36,7 +36,7 @@ def _seconds_per_iteration(job: Job, repeats: int) -> float:
     Without bounds: how many rows they pass over is a matter of the data, not of the size.
     """
     from mnarkmeans import MNARKMeans
-    from mnarkmeans._solver import solvers
+    from mnarkmeans._solver.bounds import Bounds
 
     data = job.make()
     best = {}
@@ -46,7 +46,7 @@ def _seconds_per_iteration(job: Job, repeats: int) -> float:
         )
         times = []
         for _ in range(repeats):
-            with mock.patch.object(solvers, "Bounds", return_value=None):
+            with mock.patch.object(Bounds, "for_table", return_value=None):
                 begin = time.perf_counter()
                 model.fit(data.X)
                 times.append(time.perf_counter() - begin)

@@ -1,0 +1,69 @@
+"""The benchmark's own arithmetic, and that its parts still fit the package."""
+
+import csv
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("benchmarks", reason="the benchmarks are not part of the package")
+
+from benchmarks import against, history, parts, tasks
+from benchmarks.compare import Timing, figures
+from benchmarks.jobs import JOBS, Job
+from benchmarks.measured import Measured, best_in_turns
+
+
+def test_a_goal_is_a_most_or_a_least():
+    slower, faster = Measured("a", 3.0, 2.0, "b", 1.3), Measured("a", 2.0, 8.0, "b", 3, faster=True)
+    assert (slower.ratio, slower.reached, slower.goal_text) == (1.5, False, "at most 1.3 x")
+    assert (faster.ratio, faster.reached, faster.goal_text) == (4.0, True, "at least 3 x")
+    assert Measured("a", 1.0, 1.0, "b").reached is None
+    assert "NOT REACHED" in slower.line()
+
+
+def test_contenders_take_turns_and_the_first_turn_does_not_count():
+    ticks, order = iter([0, 9, 10, 19, 20, 21, 30, 35]), []
+    work = {name: lambda name=name: order.append(name) for name in ("ours", "theirs")}
+    assert best_in_turns(work, 1, lambda: next(ticks)) == {"ours": 1, "theirs": 5}
+    assert order == ["ours", "theirs"] * 2
+
+
+def test_a_goal_against_one_rival_is_not_measured_against_another():
+    job = Job("x", 10, 2, 2, goal=3.0, goal_rival="scikit-learn lloyd")
+    times = {"mnarkmeans": 1.0, "scikit-learn lloyd": 4.0, "faiss": 2.0, "NumPy": 0.5}
+    timings = [Timing("x", "", 2, name, seconds, 1, 0.0) for name, seconds in times.items()]
+    named, best = figures(job, timings)
+    assert (named.against, named.ratio, named.reached) == ("scikit-learn lloyd", 4.0, True)
+    assert (best.against, best.ratio, best.reached) == ("faiss", 2.0, None)
+
+
+def test_the_history_grows_by_a_row_per_figure(tmp_path):
+    path = tmp_path / "history.csv"
+    for _ in range(2):
+        history.append([Measured("dense", 0.5, 1.5, "faiss", 3, faster=True)], "cpu", 2, path)
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = [(row["name"], row["ratio"], row["against"]) for row in rows]
+    assert found == [("dense", "3", "faiss")] * 2
+
+
+def test_every_job_is_a_task_for_two_builds():
+    assert {job.name for job in JOBS} <= set(tasks.tasks())
+
+
+def test_a_build_is_not_compared_with_itself(monkeypatch):
+    # The other build is looked for without PYTHONPATH, which may be how this one was found.
+    monkeypatch.setattr(against, "path_of_other", lambda environment: environment)
+    with pytest.raises(SystemExit, match="both are the build in"):
+        against.compare(sys.executable, "100 starts", 1)
+
+
+def test_the_parts_of_a_fit_are_those_of_the_solver():
+    small = Job("small", 300, 9, 3, starts=4)
+    found = parts.parts(small.make(), threads=1, repeats=1, bounds=True, lam=1.0)
+    assert set(found) == {"first look", "starts", "in one call", "solver", "last look", "whole fit"}
+    slabs = Job("slabs", 60_000, 9, 3)
+    found = parts.parts(slabs.make(), threads=1, repeats=1, bounds=False, lam=0.5)
+    assert {"passes", "new centres", "last look"} <= set(found)
+    assert np.all(found["passes"] > 0)
