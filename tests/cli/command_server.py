@@ -53,7 +53,7 @@ class CommandServer:
 
 def serve() -> None:
     import mnarkmeans.__main__
-    import mnarkmeans.cli._verbs_table
+    import mnarkmeans.cli._verbs
     import mnarkmeans.report
 
     for line in sys.stdin:

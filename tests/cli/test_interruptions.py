@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import signal
 import subprocess
 import time
@@ -11,6 +11,11 @@ import numpy as np
 import pytest
 from command_server import COMMAND
 from outputs import FILES, rows
+
+from mnarkmeans._io.plain_values import pack, unpack
+from mnarkmeans.cli._signals import polite_end
+
+ENDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended from outside"}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +43,7 @@ def wait_for(process, happened, seconds=120):
         time.sleep(0.001)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_fit_killed_while_writing_leaves_no_output_and_can_be_repeated(
     tmp_path, large, how, server
 ):
@@ -48,9 +53,10 @@ def test_a_fit_killed_while_writing_leaves_no_output_and_can_be_repeated(
     process.send_signal(how)
     _, err = process.communicate(timeout=60)
     assert not (tmp_path / "out").exists()
-    if how == signal.SIGINT:
-        assert process.returncode == 130
-        assert "interrupted" in err
+    if how != signal.SIGKILL:
+        assert process.returncode == 128 + how
+        assert "no file was left half-written" in err
+        assert "Traceback" not in err
         assert list(tmp_path.iterdir()) == []
         return
     assert process.returncode == -signal.SIGKILL
@@ -60,33 +66,66 @@ def test_a_fit_killed_while_writing_leaves_no_output_and_can_be_repeated(
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
-def test_ctrl_c_while_fitting(tmp_path, large):
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after", [0.0, 0.1, 0.5])
+def test_an_end_while_fitting(tmp_path, large, how, after):
     process = start("fit", large, "-k", 3, "--starts", 400, "-o", "out", cwd=tmp_path)
     line = ""
     while "fitting" not in line:
         line = process.stderr.readline()
         assert line or process.poll() is None
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
+    time.sleep(after)
+    process.send_signal(how)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in err
+    assert process.returncode == 128 + how
+    assert err == "error: " + ENDS[how] + "; no file was left half-written\n"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_select_killed_goes_on_where_it_stopped(tmp_path, tables, server):
+def test_sigterm_never_shows_a_traceback(tmp_path, tables):
+    """At any time: while modules are imported, while files are written, while the process ends."""
+    for number, after in enumerate(np.linspace(0.05, 3.0, 12)):
+        process = start("fit", tables / "t.csv", "-k", 2, "-o", f"out{number}", cwd=tmp_path)
+        time.sleep(after)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
+        assert "Traceback" not in err
+        assert "Error" not in err
+
+
+def test_a_signal_that_nobody_can_raise_is_not_lost(capfd):
+    """It arrives within a finaliser, where Python drops exceptions."""
+
+    class Dying:
+        def __del__(self):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.01)
+
+    def end():
+        with polite_end():
+            Dying()
+            time.sleep(5)
+
+    with pytest.raises(SystemExit) as stop:
+        end()
+    assert stop.value.code == 128 + signal.SIGTERM
+    assert capfd.readouterr().err == ""
+
+
+def test_select_goes_on_where_it_stopped(tmp_path, tables, server):
     arguments = [
         "select", tables / "t.csv", "-k", "2:4", "--lams", "0,0.5,2", "--splits", 3, "-o", "out",
     ]  # fmt: skip
-    process = start(*arguments, cwd=tmp_path)
+    # A file of another job stands where the last part would be written: the run ends there.
     parts = tmp_path / ".mnarkmeans-parts-out"
-    wait_for(process, lambda: (parts / "k2.json").exists())
-    process.kill()
-    process.communicate()
+    (parts / "k4.npz").mkdir(parents=True)
+    done = server.run(*arguments, cwd=tmp_path)
+    assert done.code == 2
     assert not (tmp_path / "out").exists()
-    marked = json.loads((parts / "k2.json").read_text())
-    marked["part"]["results"]["mean_fit_time"] = [12345.0] * 3
-    (parts / "k2.json").write_text(json.dumps(marked))
+    assert {p.name for p in parts.iterdir()} == {"k2.npz", "k3.npz", "k4.npz"}
+    (parts / "k4.npz").rmdir()
+    mark(parts / "k2.npz", "k2/evidence/seconds", np.full(3, 12345.0))
     done = server.run(*arguments, cwd=tmp_path)
     assert done.code == 0, done.err
     text = (tmp_path / "out" / "selection.csv").read_text()
@@ -94,19 +133,61 @@ def test_select_killed_goes_on_where_it_stopped(tmp_path, tables, server):
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
-def test_compare_killed_goes_on_where_it_stopped(tmp_path, tables, server):
+def test_compare_goes_on_where_it_stopped(tmp_path, tables, server):
     arguments = ["compare", tables / "t.csv", "-k", 2, "--methods", "kpod,zero,fwpd", "-o", "out"]
-    process = start(*arguments, cwd=tmp_path)
     parts = tmp_path / ".mnarkmeans-parts-out"
-    wait_for(process, lambda: (parts / "kpod.json").exists())
-    process.kill()
-    process.communicate()
-    assert not (tmp_path / "out").exists()
-    marked = json.loads((parts / "kpod.json").read_text())
-    marked["part"]["seconds"] = 12345.0
-    (parts / "kpod.json").write_text(json.dumps(marked))
+    (parts / "fwpd.npz").mkdir(parents=True)
+    assert server.run(*arguments, cwd=tmp_path).code == 2
+    (parts / "fwpd.npz").rmdir()
+    labels = unpack((parts / "kpod.npz").read_bytes())["kpod/labels"]
+    mark(parts / "kpod.npz", "kpod/labels", np.zeros_like(labels))
+    (parts / "zero.npz").write_bytes(b"damaged")
     done = server.run(*arguments, cwd=tmp_path)
     assert done.code == 0, done.err
     found = {r[0]: r for r in rows(tmp_path / "out" / "comparison.csv")}
-    assert found["kpod"][4] == "12345.0"
+    assert (found["kpod"][3], found["zero"][3]) == ("1", "2")
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def mark(path, name, value):
+    arrays = unpack(path.read_bytes())
+    assert arrays[name].shape == value.shape
+    path.write_bytes(pack(arrays | {name: value}))
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize("there", [False, True])
+def test_of_two_fits_into_one_folder_the_second_is_told_before_any_work(
+    tmp_path, large, tables, server, force, there
+):
+    if there:
+        (tmp_path / "out").mkdir()
+    first = start("fit", large, "-k", 3, "--starts", 300, "-o", "out", cwd=tmp_path)
+    line = ""
+    while "fitting" not in line:
+        line = first.stderr.readline()
+        assert line or first.poll() is None
+    first.send_signal(signal.SIGSTOP)
+    (tmp_path / "link").symlink_to("out")
+    for name in ("out", "./link", tmp_path / "link" / "."):
+        done = server.run("fit", tables / "t.csv", "-k", 2, "-o", name, *force, cwd=tmp_path)
+        assert done.code == 2
+        assert "another run is writing to" in done.err
+        assert done.err.count("\n") == 1
+        assert done.out == ""
+    (tmp_path / "link").unlink()
+    first.send_signal(signal.SIGCONT)
+    assert first.communicate(timeout=120)[0]
+    assert first.returncode == 0
+    assert len(rows(tmp_path / "out" / "labels.csv")) == 12_001
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+    assert {p.name for p in (tmp_path / "out").iterdir()} == FILES
+
+
+def test_fits_that_start_at_once_do_not_lose_a_result(tmp_path, tables):
+    runs = [start("fit", tables / "t.csv", "-k", k, "-o", "new/out", cwd=tmp_path) for k in (2, 3)]
+    told = [run.communicate(timeout=120) for run in runs]
+    assert sorted(run.returncode for run in runs) == [0, 2], told
+    winner = 2 + [run.returncode for run in runs].index(0)
+    assert len(rows(tmp_path / "new" / "out" / "centers.csv")) == winner + 1
+    assert [p.name for p in (tmp_path / "new").iterdir()] == ["out"]

@@ -29,6 +29,7 @@ BAD_TABLES = {
     "broken.h5ad": b"\x89HDF",
     "unknown.dat": b"1 2",
     "sheet.xlsx": b"PK",
+    "labels.csv": b"feature,value\na,1\nb,2\n",
     "other.csv": b"x,y\n1,2\n3,4\n",
 }
 FIT = ["-k", "2", "-o", "out"]
@@ -55,7 +56,7 @@ MISTAKES = [
     (["fit", "unknown.dat", *FIT], "known format"),
     (["fit", "sheet.xlsx", *FIT], "spreadsheet"),
     (["fit", "good.csv", "-k", "9", "-o", "out"], "only 3 rows"),
-    (["fit", "good.csv", "-k", "0", "-o", "out"], "at least 1"),
+    (["fit", "good.csv", "-k", "0", "-o", "out"], "'--clusters'"),
     (["fit", "good.csv", "-k", "two", "-o", "out"], "valid integer"),
     (["fit", "good.csv", "-o", "out"], "'-k'"),
     (["fit", "good.csv", *FIT, "--lam", "-1"], "at least 0"),
@@ -64,11 +65,11 @@ MISTAKES = [
     (["fit", "good.csv", *FIT, "--id-column", "ids"], "did you mean 'id'"),
     (["fit", "good.csv", *FIT, "--drop", "z"], "no column called 'z'"),
     (["fit", "good.csv", *FIT, "--encoding", "klingon"], "not an encoding"),
-    (["fit", "good.csv", *FIT, "--scale", "log"], "none, std, maxabs"),
+    (["fit", "good.csv", *FIT, "--scale", "log"], "'none', 'std', 'maxabs'"),
     (["fit", "good.csv", *FIT, "--center", "--reference", "1"], "choose one"),
     (["fit", "good.csv", *FIT, "--reference", "max"], "a number, min, or a CSV file"),
-    (["fit", "good.csv", *FIT, "--max-missing", "7"], "between 0 and 1"),
-    (["fit", "good.csv", *FIT, "--embedding", "tsne"], "pca or umap"),
+    (["fit", "good.csv", *FIT, "--max-missing", "7"], "'--max-missing'"),
+    (["fit", "good.csv", *FIT, "--embedding", "tsne"], "'pca', 'umap'"),
     (["fit", "good.csv", *FIT, "--missing-value", "1", "--missing-value", "3",
       "--missing-value", "5", "--missing-value", "2", "--missing-value", "4",
       "--missing-value", "7"], "no numeric column"),
@@ -81,7 +82,20 @@ MISTAKES = [
     (["predict", "none", "good.csv", "-o", "l.csv"], "there is no model at none"),
     (["predict", "MODEL", "other.csv", "-o", "l.csv"], "none of the model's columns, such as 'a'"),
     (["predict", "MODEL", "good.csv", "-o", "l.xyz"], "must end in one of"),
-    (["predict", "MODEL", "good.csv", "-o", "good.csv"], "exists; add --force"),
+    (["predict", "MODEL", "good.csv", "-o", "good.csv"], "good.csv, which is read here"),
+    (["predict", "MODEL", "good.csv", "-o", "good.csv", "--force"], "which is read here"),
+    (["predict", "MODEL", "good.csv", "-o", "other.csv"], "exists; add --force"),
+    (["predict", "MODEL", "good.csv", "-o", "folder/" + 300 * "n" + ".csv"], "name is too long"),
+    (["fit", "good.csv", "-k", "2", "-o", 300 * "n"], "its name is too long"),
+    (["fit", "good.csv", "-k", "2", "-o", "new/" + 300 * "n"], "its name is too long"),
+    (["fit", "good.csv", "-k", "2", "-o", 40 * f"{120 * 'n'}/"], "its name is too long"),
+    (["fit", "good.csv", "-k", "2", "-o", "/proc"], "could not be written"),
+    (["fit", "good.csv", "-k", "2", "-o", "/sys/out"], "could not be written"),
+    (["fit", "good.csv", "-k", "2", "-o", "loop"], "could not be written"),
+    (["fit", "labels.csv", "-k", "2", "-o", ".", "--force"], "labels.csv, which is read here"),
+    (["fit", "good.csv", "-k", "2", "-o", "twin", "--force"], "good.csv, which is read here"),
+    (["fit", "good.csv", "-k", "2", "-o", "taken", "--force"], "labels.csv is a folder"),
+    (["fit", "good.csv", *FIT, "--reference", "labels.csv", "-o", "."], "which is read here"),
     (["impute", "MODEL", "none.csv", "-o", "l.csv"], "no file none.csv"),
     (["impute", "good.csv", "good.csv", "-o", "l.csv"], "not a whole model file"),
     (["report", "."], "holds no report.json"),
@@ -101,6 +115,10 @@ MISTAKES = [
 def bad(tmp_path_factory, server):
     folder = tmp_path_factory.mktemp("bad")
     (folder / "folder").mkdir()
+    (folder / "loop").symlink_to("loop")
+    (folder / "twin").mkdir()
+    (folder / "twin" / "labels.csv").symlink_to(folder / "good.csv")
+    (folder / "taken" / "labels.csv").mkdir(parents=True)
     for name, content in BAD_TABLES.items():
         (folder / name).write_bytes(content)
     done = server.run("fit", "good.csv", "-k", 2, "--lam", 1, "-o", "model", cwd=folder)

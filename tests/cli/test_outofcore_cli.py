@@ -66,6 +66,18 @@ def test_a_folder_of_parquet_files(X, parts, tmp_path, capsys):
     assert_allclose(pd.read_csv(tmp_path / "new.csv")["cluster"], labels["cluster"][:200])
 
 
+def test_the_summary_has_the_fields_of_one_in_memory(X, parts, tmp_path):
+    pd.DataFrame(X, columns=list("abc")).to_csv(tmp_path / "t.csv", index=False)
+    for source, out in (parts, "blocks"), (tmp_path / "t.csv", "memory"):
+        assert run(["fit", str(source), "-k", "3", "-q", "-o", str(tmp_path / out)]) == 0
+    blocks, memory = (
+        json.loads((tmp_path / out / "summary.json").read_text()) for out in ("blocks", "memory")
+    )
+    assert set(blocks) == set(memory)
+    assert set(blocks["missingness"]) == set(memory["missingness"])
+    assert blocks["missingness"]["lam"] == blocks["lam"]
+
+
 def test_a_file_larger_than_memory(X, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(outofcore, "machine_memory", lambda: 10_000.0)
     np.save(tmp_path / "t.npy", np.where(np.isnan(X), -9.0, X))

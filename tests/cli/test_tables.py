@@ -10,7 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 from mnarkmeans.cli._errors import UserError
-from mnarkmeans.cli._frames import ColumnChoice, Table
+from mnarkmeans.cli._frames import Table
+from mnarkmeans.cli._options import Reading, Scale, Steps
 from mnarkmeans.cli._prepare import Preparation, learn, matched
 from mnarkmeans.cli._tables import read_table
 
@@ -76,15 +77,15 @@ def test_anndata_dense_sparse_and_layers(tmp_path):
     dense = np.nan_to_num(VALUES).astype(np.float32)
     adata = anndata.AnnData(sp.csr_matrix(dense), obs, var, layers={"raw": dense})
     adata.write_h5ad(tmp_path / "t.h5ad")
-    table = read_table(tmp_path / "t.h5ad", ColumnChoice(labels=("kind",)))
+    table = read_table(tmp_path / "t.h5ad", labels=("kind",))
     assert table.values.dtype == np.float32
     assert table.values.nnz == 7
     assert list(table.labels["kind"]) == ["x", "x", "y"]
-    raw = read_table(tmp_path / "t.h5ad", layer="raw", missing_codes=("0",))
+    raw = read_table(tmp_path / "t.h5ad", Reading(layer="raw", missing_codes=["0"]))
     np.testing.assert_array_equal(raw.values, VALUES.astype(np.float32))
     assert list(raw.ids) == ["r1", "r2", "r3"]
     with pytest.raises(UserError, match="no layer called 'rw'; did you mean 'raw'"):
-        read_table(tmp_path / "t.h5ad", layer="rw")
+        read_table(tmp_path / "t.h5ad", Reading(layer="rw"))
 
 
 def test_what_is_left_out_is_told_with_its_reason(tmp_path):
@@ -102,29 +103,28 @@ def test_what_is_left_out_is_told_with_its_reason(tmp_path):
 def test_columns_drop_labels_and_id_can_be_chosen(tmp_path):
     text = "p,LFQ a,LFQ b,count,kind\nx,1,2,3,0\ny,4,5,6,1\n"
     path = write(tmp_path, "t.csv", text)
-    assert read_table(path, ColumnChoice(columns=("LFQ *",))).features == ["LFQ a", "LFQ b"]
-    choice = ColumnChoice(drop=("LFQ *",), labels=("kind",), id_column="p")
-    table = read_table(path, choice)
+    assert read_table(path, Reading(columns=["LFQ *"])).features == ["LFQ a", "LFQ b"]
+    table = read_table(path, Reading(drop=["LFQ *"], id_column="p"), labels=("kind",))
     assert table.features == ["count"]
     assert list(table.labels["kind"]) == [0, 1]
     with pytest.raises(UserError, match="no column called 'knd'; did you mean 'kind'"):
-        read_table(path, ColumnChoice(labels=("knd",)))
+        read_table(path, labels=("knd",))
 
 
 def test_transposed_tables_have_samples_in_rows(tmp_path):
     text = "Protein IDs,s1,s2\nP1,1,2\nP2,,4\nP3,5,6\n"
-    table = read_table(write(tmp_path, "t.csv", text), ColumnChoice(transpose=True))
+    table = read_table(write(tmp_path, "t.csv", text), Reading(transpose=True))
     assert table.features == ["P1", "P2", "P3"]
     assert list(table.ids) == ["s1", "s2"]
     np.testing.assert_array_equal(table.values, [[1, np.nan, 5], [2, 4, 6]])
     twice = write(tmp_path, "u.csv", text.replace("P2", "P1"))
     with pytest.raises(UserError, match="'P1' appears more than once"):
-        read_table(twice, ColumnChoice(transpose=True, id_column="Protein IDs"))
+        read_table(twice, Reading(transpose=True, id_column="Protein IDs"))
 
 
 def test_user_codes_mean_missing(tmp_path):
     text = "a,b\n0,n.d.\n1,2\n3,-99\n"
-    table = read_table(write(tmp_path, "t.csv", text), missing_codes=("0", "n.d.", "-99"))
+    table = read_table(write(tmp_path, "t.csv", text), Reading(missing_codes=["0", "n.d.", "-99"]))
     np.testing.assert_array_equal(table.values, [[np.nan, np.nan], [1, 2], [3, np.nan]])
 
 
@@ -132,7 +132,10 @@ def test_a_table_without_header_is_recognised(tmp_path):
     table = read_table(write(tmp_path, "t.csv", "1,2\n3,4\n"))
     assert table.features == ["V1", "V2"]
     assert "V1, V2" in table.notes[0]
-    assert read_table(write(tmp_path, "t.csv", "1,2\n3,4\n"), header=True).features == ["1", "2"]
+    assert read_table(write(tmp_path, "t.csv", "1,2\n3,4\n"), Reading(header=True)).features == [
+        "1",
+        "2",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -192,14 +195,14 @@ def test_bad_arrays_are_told_in_a_sentence(tmp_path):
 def test_wrong_options_for_a_file_are_told(tmp_path):
     path = write(tmp_path, "t.csv", TEXT)
     with pytest.raises(UserError, match="looks comma-separated"):
-        read_table(path, delimiter=";")
+        read_table(path, Reading(delimiter=";"))
     with pytest.raises(UserError, match="'klingon' is not an encoding"):
-        read_table(path, encoding="klingon")
+        read_table(path, Reading(encoding="klingon"))
     with pytest.raises(UserError, match="--layer is for"):
-        read_table(path, layer="x")
+        read_table(path, Reading(layer="x"))
     np.save(tmp_path / "t.npy", VALUES)
     with pytest.raises(UserError, match="for text files"):
-        read_table(tmp_path / "t.npy", delimiter=",")
+        read_table(tmp_path / "t.npy", Reading(delimiter=","))
 
 
 # ---- preparation ---------------------------------------------------------------------------------
@@ -214,7 +217,7 @@ def table_of(values, features=None):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_scaling_keeps_zero_as_the_reference(sparse):
     values = VALUES if not sparse else sp.csr_matrix(np.nan_to_num(VALUES))
-    table, preparation = learn(table_of(values), log1p=True, scale="std")
+    table, preparation = learn(table_of(values), Steps(log1p=True, scale=Scale.std))
     X = preparation.apply(table)
     data = X.toarray()[np.nan_to_num(VALUES) != 0] if sparse else X[~np.isnan(X)]
     assert (np.asarray(data) > 0).all()
@@ -224,7 +227,7 @@ def test_scaling_keeps_zero_as_the_reference(sparse):
 
 
 def test_centring_makes_the_mean_the_reference():
-    table, preparation = learn(table_of(VALUES), center=True, scale="std")
+    table, preparation = learn(table_of(VALUES), Steps(center=True, scale=Scale.std))
     X = preparation.apply(table)
     np.testing.assert_allclose(np.nanmean(X, axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(np.nanstd(X, axis=0), 1)
@@ -232,24 +235,22 @@ def test_centring_makes_the_mean_the_reference():
 
 
 def test_undo_inverts_apply():
-    table, preparation = learn(table_of(VALUES), log1p=True, center=True, scale="maxabs")
+    table, preparation = learn(table_of(VALUES), Steps(log1p=True, center=True, scale=Scale.maxabs))
     np.testing.assert_allclose(preparation.undo(preparation.apply(table)), VALUES)
 
 
 def test_features_with_too_many_gaps_are_dropped_and_told():
-    table, _ = learn(table_of(VALUES), max_missing=0.1)
+    table, _ = learn(table_of(VALUES), Steps(max_missing=0.1))
     assert table.features == ["f0"]
     assert table.left_out == [("f1", "33% missing"), ("f2", "33% missing")]
     gappy = np.where(np.eye(3) > 0, np.nan, VALUES)
     with pytest.raises(UserError, match="raise --max-missing"):
-        learn(table_of(gappy), max_missing=0.0)
-    with pytest.raises(UserError, match="between 0 and 1"):
-        learn(table_of(VALUES), max_missing=3)
+        learn(table_of(gappy), Steps(max_missing=0.0))
 
 
 def test_log1p_needs_values_above_minus_one():
     with pytest.raises(UserError, match="the table holds -2"):
-        learn(table_of(np.array([[-2.0], [1.0]])), log1p=True)
+        learn(table_of(np.array([[-2.0], [1.0]])), Steps(log1p=True))
 
 
 def test_columns_are_matched_by_name():
@@ -265,6 +266,6 @@ def test_columns_are_matched_by_name():
 
 
 def test_preparation_survives_storage():
-    _, preparation = learn(table_of(VALUES), log1p=True, center=True, scale="std")
+    _, preparation = learn(table_of(VALUES), Steps(log1p=True, center=True, scale=Scale.std))
     again = Preparation.from_dict(preparation.to_dict(), list(preparation.features))
     np.testing.assert_array_equal(again.undo(np.ones(3)), preparation.undo(np.ones(3)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import warnings
@@ -129,6 +130,60 @@ def test_quiet_says_nothing_and_nothing_is_overwritten_without_force(server, tab
     assert (tmp_path / "out" / "mine.txt").read_text() == "keep me"
     assert {p.name for p in (tmp_path / "out").iterdir()} == FILES | {"mine.txt"}
     assert leftovers(tmp_path) == []
+
+
+def test_an_output_that_is_there_and_empty_or_a_link(server, tables, tmp_path):
+    (tmp_path / "real").mkdir()
+    inode = (tmp_path / "real").stat().st_ino
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "dangling").symlink_to("elsewhere")
+    arguments = ["fit", tables / "t.csv", "-k", 2, "--lam", 1, "-q", "-o"]
+    assert server.run(*arguments, "link", cwd=tmp_path) == (0, "", "")
+    assert (tmp_path / "link").is_symlink()
+    assert {p.name for p in (tmp_path / "real").iterdir()} == FILES
+    assert (tmp_path / "real").stat().st_ino == inode  # whoever stands in it keeps standing
+    assert server.run(*arguments, "dangling", cwd=tmp_path) == (0, "", "")
+    assert {p.name for p in (tmp_path / "elsewhere").iterdir()} == FILES
+    (tmp_path / "here").mkdir()
+    assert server.run(*arguments, ".", cwd=tmp_path / "here") == (0, "", "")
+    assert {p.name for p in (tmp_path / "here").iterdir()} == FILES
+    longest = os.pathconf(tmp_path, "PC_NAME_MAX") * "n"
+    assert server.run(*arguments, longest, cwd=tmp_path) == (0, "", "")
+    done = server.run(
+        "predict", "here", tables / "t.csv", "-o", longest[:-4] + ".csv", cwd=tmp_path
+    )
+    assert done.code == 0, done.err
+    assert leftovers(tmp_path) == []
+
+
+def test_names_are_written_as_they_are_or_safe_for_spreadsheets(server, tables, tmp_path, frame):
+    ids = ["=1+1", "+x", "@y", "-z", *frame["sample"][4:]]
+    odd = frame.assign(sample=ids).rename(columns={"a": "=a", "b": "@b"})
+    odd.to_csv(tmp_path / "t.csv", index=False)
+    for option, mark in ([], ""), (["--spreadsheet-safe"], "'"):
+        out = tmp_path / ("safe" if option else "plain")
+        fit = ["fit", tmp_path / "t.csv", "-k", 2, "--lam", 1, "-o", out, *option]
+        assert server.run(*fit).code == 0
+        assert [r[0] for r in rows(out / "labels.csv")[1:5]] == [
+            mark + name for name in ("=1+1", "+x", "@y", "-z")
+        ]
+        assert rows(out / "labels.csv")[5][0] == "s4"
+        assert rows(out / "centers.csv")[0][1:4] == [mark + "=a", mark + "@b", "c"]
+        filled = tmp_path / f"{out.name}.csv"
+        done = server.run("impute", out, tmp_path / "t.csv", "-o", filled, *option)
+        assert done.code == 0, done.err
+        assert rows(filled)[0][:3] == ["sample", mark + "=a", mark + "@b"]
+        assert rows(filled)[1][0] == mark + "=1+1"
+        assert not any(cell.startswith("'") for row in rows(filled)[1:] for cell in row[1:])
+
+
+def test_ids_are_kept_letter_by_letter(server, tables, tmp_path, frame):
+    """007 is a number to a reader of tables, and a key to its owner."""
+    odd = frame.assign(sample=[f"{i:03d}" for i in range(60)]).rename(columns={"sample": "id"})
+    odd.to_csv(tmp_path / "t.csv", index=False)
+    done = server.run("fit", tmp_path / "t.csv", "-k", 2, "--lam", 1, "-o", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert [r[0] for r in rows(tmp_path / "out" / "labels.csv")[1:4]] == ["000", "001", "002"]
 
 
 def test_report_is_drawn_again(server, fitted, tmp_path):

@@ -1,4 +1,4 @@
-"""One trial for each number of clusters, what can be remembered of it, and the choice among them."""
+"""One trial for each number of clusters: what it showed, how to remember it, which one wins."""
 
 from __future__ import annotations
 

@@ -1,11 +1,16 @@
 """The command line: tables in, files out.
 
-_text      a text file becomes a frame: encoding, delimiter, header, ragged rows
+_options   what can be said to the verbs, in groups that travel together; _groups spreads them
+_verbs     the verbs; one module with the work beside them for each
+_app       runs a verb and turns whatever happens into an exit code (_signals, _errors)
+_lines     a text file becomes lines of UTF-8; _layout tells how it is written
+_text      a text file becomes a frame, every row checked
 _frames    a frame becomes a table: the id column, the numeric columns, what was left out and why
 _tables    every file format becomes a table
 _prepare   log1p, centring, scaling, dropping features; stored in the model and repeated later
-_output    files appear whole or not at all
+_job       what the verbs share: read and prepare a table, fit with progress
+_blocks    a table larger than memory, fitted in blocks
+_output    places are claimed, files appear whole or not at all
+_results   the files of a fit; _csv writes tables; _resume keeps finished parts
 _console   lines for people, JSON for machines, progress on a terminal
-_app       runs a verb and turns whatever happens into an exit code
-_verbs_*   the verbs and their options; one module with the work beside them for each
 """

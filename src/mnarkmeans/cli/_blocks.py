@@ -93,9 +93,7 @@ def _open(source: Source) -> Blocks:
     reading, steps = source.reading, source.steps
     code = _missing_code(reading)
     try:
-        table = outofcore.open_table(
-            source.data, layer=reading.layer, id_column=reading.id_column
-        )
+        table = outofcore.open_table(source.data, layer=reading.layer, id_column=reading.id_column)
     except (ValueError, OSError) as error:
         raise UserError(one_line(error)) from error
     preparation = Preparation(tuple(table.features), steps.log1p)

@@ -17,7 +17,7 @@ from ..metrics import clustering_error_rate
 from ._console import Console
 from ._csv import write_csv
 from ._errors import UserError, one_line, unknown_name
-from ._job import Course, Prepared, check_clusters, fit_with_progress, open_source
+from ._job import Course, Prepared, fit_with_progress, open_source
 from ._options import Fitting, OptionalOutput, Source
 from ._output import maybe_claimed_folder
 from ._results import RESULT_FILES, Results, file_sum, summarise, write_results
@@ -49,11 +49,9 @@ def compare(
     for name in methods:
         if name not in BASELINES:
             raise unknown_name("method", name, BASELINES)
-    with maybe_claimed_folder(
-        output.out, FILES, force=output.force, inputs=source.inputs
-    ) as claim:
-        job = open_source(console, source, labels=(labels,) if labels else ())
-        check_clusters(fitting.clusters, job)
+    with maybe_claimed_folder(output.out, FILES, force=output.force, inputs=source.inputs) as claim:
+        known = (labels,) if labels else ()
+        job = open_source(console, source, clusters=fitting.clusters, labels=known)
         truth = true_labels(job, labels)
         parts = Parts(claim, _key(source, fitting))
         estimator = MNARKMeans(reference=job.reference, **fitting.params())

@@ -41,6 +41,6 @@ def without_formulas(frame: Any) -> Any:
     """The pandas frame with `no_formula` in its names and its columns of text."""
     out = frame.rename(columns=no_formula)
     for name, kind in out.dtypes.items():
-        if kind == object or str(kind) in ("string", "str", "category"):
+        if str(kind) in ("object", "string", "str", "category"):
             out[name] = [no_formula(value) for value in out[name]]
     return out

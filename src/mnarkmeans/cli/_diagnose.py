@@ -25,9 +25,7 @@ def diagnose(console: Console, source: Source, output: OptionalOutput, seed: int
     """Describe the gaps; with an output folder, also as tables and a picture."""
     if output.out is not None:
         require("matplotlib", "plot")
-    with maybe_claimed_folder(
-        output.out, FILES, force=output.force, inputs=source.inputs
-    ) as claim:
+    with maybe_claimed_folder(output.out, FILES, force=output.force, inputs=source.inputs) as claim:
         job = open_source(console, source)
         try:
             with console.warnings_as_notes():

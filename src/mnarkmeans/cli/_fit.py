@@ -8,7 +8,7 @@ from typing import Any
 from .. import MNARKMeans
 from .._io.optional import require
 from ._console import Console
-from ._job import check_clusters, fit_with_progress, open_source
+from ._job import fit_with_progress, open_source
 from ._options import Fitting, Output, Page, Picture, Source
 from ._output import FolderClaim, claimed_folder
 from ._results import RESULT_FILES, Results, lam_words, summarise, write_results
@@ -44,8 +44,7 @@ def _fit_whole(
     claim: FolderClaim,
     safe: bool,
 ) -> dict[str, Any]:
-    job = open_source(console, source)
-    check_clusters(fitting.clusters, job)
+    job = open_source(console, source, clusters=fitting.clusters)
     estimator = MNARKMeans(reference=job.reference, **fitting.params())
     course = fit_with_progress(console, estimator, job.X)
     summary = summarise(job, source.data, estimator, course)

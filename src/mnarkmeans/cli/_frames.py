@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._errors import UserError, unknown_name
+from ._layout import MISSING_WORDS
 from ._options import Reading, Rereading
-from ._text import MISSING_WORDS
 
 NEVER_OBSERVED = "no value observed"
 SURE_ID_NAMES = {"", "id", "index", "unnamed: 0", "row", "rowid", "row_id"}
@@ -86,47 +86,76 @@ class ColumnChoice:
     @classmethod
     def of(cls, reading: Rereading, labels: Sequence[str], only: Sequence[str]) -> ColumnChoice:
         """From the options; the columns of a model need no choice."""
-        chosen = isinstance(reading, Reading) and not only
+        chosen = reading if isinstance(reading, Reading) and not only else Reading()
         return cls(
             reading.id_column,
-            tuple(reading.columns or ()) if chosen else (),
-            tuple(reading.drop or ()) if chosen else (),
+            tuple(chosen.columns or ()),
+            tuple(chosen.drop or ()),
             tuple(labels),
             reading.transpose,
             frozenset(only) if only and not reading.transpose else None,
         )
 
 
-def table_from_frame(frame: Any, choice: ColumnChoice, missing_codes: tuple[str, ...]) -> Table:
-    """Find the id column and the numeric columns of a pandas frame."""
+def table_from_frame(
+    frame: Any,
+    choice: ColumnChoice,
+    missing_codes: tuple[str, ...],
+    written: dict[str, list[str]] | None = None,
+) -> Table:
+    """Find the id column and the numeric columns of a pandas frame.
+
+    `written` has the text of columns that may name the rows, where the frame has numbers.
+    """
     frame = frame.rename(columns=str)
     names = list(frame.columns)
     id_column = find_id_column(frame, choice.id_column)
     for name in (*choice.labels, *choice.drop):
         if name not in names and not any(fnmatchcase(n, name) for n in names):
             raise unknown_name("column", name, names)
-    left_out: list[tuple[str, str]] = []
-    columns: dict[str, np.ndarray] = {}
-    for name in names:
-        # Samples of a transposed table are columns; their labels cannot be columns as well.
-        reason = _set_aside(name, id_column, choice)
-        if reason is None:
-            values, reason = _numbers(frame[name], name, missing_codes)
-            if values is not None:
-                columns[name] = values
-        if reason is not None and name != id_column:
-            left_out.append((name, reason))
-    if not columns and choice.only:
+    # Samples of a transposed table are columns; their labels cannot be columns as well.
+    reasons = [_set_aside(name, id_column, choice) for name in names]
+    values, reasons = _matrix(frame, reasons, missing_codes)
+    features = [name for name, reason in zip(names, reasons, strict=True) if reason is None]
+    left_out = [
+        (name, reason)
+        for name, reason in zip(names, reasons, strict=True)
+        if reason is not None and name != id_column
+    ]
+    if not features and choice.only:
         some = sorted(choice.only)[0]
         raise UserError(f"the table has none of the model's columns, such as {some!r}")
-    if not columns:
+    if not features:
         raise UserError(_no_numbers(left_out))
-    values = np.column_stack(list(columns.values()))
-    ids, id_name = _row_names(frame, id_column)
+    ids, id_name = _row_names(frame, id_column, (written or {}).get(id_column or ""))
     labels = {name: frame[name].to_numpy() for name in choice.labels}
-    table = Table(values, ids, list(columns), id_name, left_out, labels=labels)
+    table = Table(values, ids, features, id_name, left_out, labels=labels)
     _check_finite(table)
     return transposed(table, named=id_column is not None) if choice.transpose else table
+
+
+def _matrix(
+    frame: Any, reasons: list[str | None], missing_codes: tuple[str, ...]
+) -> tuple[np.ndarray, list[str | None]]:
+    """Columns that were not set aside and hold numbers, and why the others do not.
+
+    Columns of floats are taken together: a table may have 100,000 of them.
+    """
+    reasons, floats = list(reasons), [str(kind) == "float64" for kind in frame.dtypes]
+    out = np.empty((len(frame), len(reasons)))
+    together = [j for j, reason in enumerate(reasons) if reason is None and floats[j]]
+    if together:
+        out[:, together] = frame.iloc[:, together].to_numpy()
+        never = np.isnan(out[:, together]).all(axis=0)
+        for j in np.asarray(together)[never].tolist():
+            reasons[j] = NEVER_OBSERVED
+    for j, name in enumerate(frame.columns):
+        if reasons[j] is None and not floats[j]:
+            values, reasons[j] = _numbers(frame.iloc[:, j], name, missing_codes)
+            if values is not None:
+                out[:, j] = values
+    kept = [reason is None for reason in reasons]
+    return (out if all(kept) else out[:, kept]), reasons
 
 
 def _set_aside(name: str, id_column: str | None, choice: ColumnChoice) -> str | None:
@@ -150,16 +179,32 @@ def find_id_column(frame: Any, given: str | None) -> str | None:
         if given not in names:
             raise unknown_name("column", given, names)
         return given
-    unique = [n for n in names if frame[n].notna().all() and frame[n].is_unique]
-    text = [n for n in unique if not _mostly_numbers(frame[n])]
+    kinds = frame.dtypes.to_numpy()
+    text = [n for n, kind in zip(names, kinds, strict=True) if not _is_number(kind)]
+    text = [n for n in text if _names_rows(frame[n]) and not _mostly_numbers(frame[n])]
+    likely = SURE_ID_NAMES | LIKELY_ID_NAMES
     for candidates in (
-        [n for n in text if n.strip().lower() in SURE_ID_NAMES | LIKELY_ID_NAMES],
-        [n for n in unique if n.strip().lower() in SURE_ID_NAMES],
+        [n for n in text if n.strip().lower() in likely],
+        [n for n in names if n.strip().lower() in SURE_ID_NAMES and _names_rows(frame[n])],
         text,
     ):
         if candidates:
             return candidates[0]
     return None
+
+
+def may_name_rows(name: str) -> bool:
+    """Whether a column of this name may turn out to be the one that names the rows."""
+    return name.strip().lower() in SURE_ID_NAMES | LIKELY_ID_NAMES
+
+
+def _names_rows(column: Any) -> bool:
+    """No gap, and no value twice."""
+    return bool(column.notna().all() and column.is_unique)
+
+
+def _is_number(kind: Any) -> bool:
+    return isinstance(kind, np.dtype) and kind.kind in "fiu"
 
 
 def _is_numeric(column: Any) -> bool:
@@ -223,10 +268,14 @@ def _no_numbers(left_out: list[tuple[str, str]]) -> str:
     return f"the table has no numeric column to cluster ({told or 'it has no columns'})"
 
 
-def _row_names(frame: Any, id_column: str | None) -> tuple[np.ndarray, str]:
+def _row_names(
+    frame: Any, id_column: str | None, written: list[str] | None
+) -> tuple[np.ndarray, str]:
     if id_column is None:
         return np.array([str(i + 1) for i in range(len(frame))], dtype=object), "id"
     values = frame[id_column]
+    if written is not None:
+        values = values.where(values.isna(), written)
     ids = np.array(
         [f"row {i + 1}" if gap else str(v) for i, (v, gap) in enumerate(
             zip(values, values.isna(), strict=True))],

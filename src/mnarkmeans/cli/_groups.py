@@ -1,9 +1,9 @@
 """Options that belong together travel together: a verb takes dataclasses, typer sees their fields.
 
-    @dataclass                                @app.command()
-    class Reading:                            @spread
-        delimiter: Delimiter = None           def fit(data: Data, reading: Reading): ...
-        header: Header = None                 # mnarkmeans fit DATA --delimiter ... --header ...
+@dataclass                                @app.command()
+class Reading:                            @spread
+    delimiter: Delimiter = None           def fit(data: Data, reading: Reading): ...
+    header: Header = None                 # mnarkmeans fit DATA --delimiter ... --header ...
 """
 
 from __future__ import annotations

@@ -60,9 +60,14 @@ def _in_general(reason: str) -> str:
     return reason.split(", such as")[0]
 
 
-def open_source(console: Console, source: Source, *, labels: tuple[str, ...] = ()) -> Prepared:
-    """Read and prepare a table, and say what was taken."""
+def open_source(
+    console: Console, source: Source, *, clusters: int = 1, labels: tuple[str, ...] = ()
+) -> Prepared:
+    """Read and prepare a table with rows for so many clusters, and say what was taken."""
     job = prepare(read_table(source.data, source.reading, labels=labels), source.steps)
+    rows = job.table.shape[0]
+    if clusters > rows:
+        raise UserError(f"-k is {clusters}, but the table has only {rows} rows")
     tell_table(console, source.data, job.table)
     return job
 
@@ -77,13 +82,6 @@ def prepare(table: Table, steps: Steps) -> Prepared:
     table, preparation = learn(table, steps)
     where = 0.0 if steps.center else reference_of(steps.reference, preparation)
     return Prepared(table, preparation, preparation.apply(table), where)
-
-
-def check_clusters(k: int, job: Prepared) -> None:
-    """More clusters than rows cannot be."""
-    rows = job.table.shape[0]
-    if k > rows:
-        raise UserError(f"-k is {k}, but the table has only {rows} rows")
 
 
 def reference_of(text: str | None, preparation: Preparation) -> Any:

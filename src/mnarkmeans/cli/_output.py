@@ -18,7 +18,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -44,7 +44,9 @@ def told(target: Path) -> Iterator[None]:
             reason = "its name is too long"
         else:
             reason = error.strerror or str(error)
-        raise UserError(f"{_short(target)} could not be written: {reason}; nothing was left") from error
+        raise UserError(
+            f"{_short(target)} could not be written: {reason}; nothing was left"
+        ) from error
 
 
 def _short(target: Path) -> str:
@@ -73,7 +75,7 @@ class Claim:
         self._made = _make_folders(self.place.parent, self.target)
         if self.place.is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        with _missing_is_fine():
+        with suppress(FileNotFoundError):
             self.place.lstat()  # a name that is too long shows here
         lock = self.hidden("lock")
         # A real attempt: access rights alone do not tell about read-only or full disks.
@@ -93,7 +95,7 @@ class Claim:
         """Let others in; folders that were made and stayed empty go."""
         if self._lock is not None and self._lock.is_locked:
             # While it is ours: whoever has opened it meanwhile sees that its name is gone.
-            with _missing_is_fine():
+            with suppress(FileNotFoundError):
                 self.hidden("lock").unlink()
             self._lock.release(force=True)
         for folder in self._made:
@@ -175,7 +177,9 @@ class FolderClaim(Claim):
     def _put_in_place(self, staging: Path) -> None:
         if self.is_new:
             if self.place.exists():
-                raise UserError(f"{self.target} has appeared since this run began; nothing was left")
+                raise UserError(
+                    f"{self.target} has appeared since this run began; nothing was left"
+                )
             os.rename(staging, self.place)
             atomic.flush_folder(self.place.parent)
             return
@@ -215,9 +219,7 @@ def claimed_folder(
 
 
 @contextmanager
-def claimed_file(
-    target: Path, *, force: bool, inputs: Iterable[Path] = ()
-) -> Iterator[FileClaim]:
+def claimed_file(target: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Iterator[FileClaim]:
     """Claim one file."""
     claim = FileClaim(target)
     try:
@@ -247,14 +249,6 @@ def _make_folders(parent: Path, target: Path) -> list[Path]:
             path.rmdir()
         raise
     return made
-
-
-@contextmanager
-def _missing_is_fine() -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        pass
 
 
 @contextmanager

@@ -48,4 +48,3 @@ def read_page(folder: Path) -> dict[str, Any]:
             f"{path} was written by a newer version; run pip install --upgrade mnarkmeans"
         )
     return page
-

@@ -13,7 +13,7 @@ import json
 import shlex
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ def summary_of(
             "preparation": preparation,
             "n_clusters": len(estimator.cluster_centers_),
             "lam": estimator.lam_,
-            "missingness": asdict(missingness) if is_dataclass(missingness) else None,
+            "missingness": None if missingness is None else asdict(missingness),
             "inertia": estimator.inertia_,
             "n_iter": estimator.n_iter_,
             "cluster_sizes": sizes,

@@ -19,7 +19,7 @@ from ._console import Console, Step, plain
 from ._csv import write_csv
 from ._errors import UserError, one_line
 from ._fit import check_page, tell_fit
-from ._job import Course, Prepared, check_clusters, open_source
+from ._job import Course, Prepared, open_source
 from ._options import Output, Page, Searching, Source
 from ._output import FolderClaim, claimed_folder
 from ._results import RESULT_FILES, Results, file_sum, summarise, write_results
@@ -56,8 +56,7 @@ def select(
     """Judge every candidate, fit with the best, write the results."""
     check_page(page)
     with claimed_folder(output.out, FILES, force=output.force, inputs=source.inputs) as claim:
-        job = open_source(console, source)
-        check_clusters(searching.clusters[-1], job)
+        job = open_source(console, source, clusters=searching.clusters[-1])
         parts = Parts(claim, _key(source, searching))
         search, course = _search(console, job, searching, parts)
         estimator = as_model(search)
@@ -81,7 +80,9 @@ def select(
 
 def _key(source: Source, searching: Searching) -> dict[str, Any]:
     """What the trial of one number of clusters depends on."""
-    params = {name: v for name, v in searching.params().items() if name not in ("n_clusters", "n_jobs")}
+    params = {
+        name: v for name, v in searching.params().items() if name not in ("n_clusters", "n_jobs")
+    }
     return {
         "data": file_sum(source.data),
         "reading": asdict(source.reading),

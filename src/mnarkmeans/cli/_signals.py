@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _thread
+import os
 import signal
 import sys
 import threading
@@ -38,9 +38,9 @@ def _end(number: int, frame: Any) -> None:
 
 
 def _again(lost: Any) -> None:
-    if isinstance(lost.exc_value, SystemExit):
-        _thread.interrupt_main(signal.SIGTERM)
-    elif isinstance(lost.exc_value, KeyboardInterrupt):
-        _thread.interrupt_main(signal.SIGINT)
-    else:
+    ends = {SystemExit: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}
+    number = ends.get(lost.exc_type)
+    if number is None:
         sys.__unraisablehook__(lost)
+    else:  # a little later: here it would be lost as well
+        threading.Timer(0.01, os.kill, (os.getpid(), number)).start()

@@ -18,9 +18,18 @@ import scipy.sparse as sp
 
 from .._io.optional import require
 from ._errors import UserError, unknown_name
-from ._frames import ColumnChoice, Table, _check_finite, _set_aside, table_from_frame, transposed
+from ._frames import (
+    ColumnChoice,
+    Table,
+    _check_finite,
+    _set_aside,
+    may_name_rows,
+    table_from_frame,
+    transposed,
+)
+from ._layout import DELIMITERS
 from ._options import Reading, Rereading
-from ._text import DELIMITERS, read_text
+from ._text import read_text
 
 TEXT_SUFFIXES = {".csv", ".tsv", ".txt", ".tab"}
 FORMATS = "CSV, TSV (also .gz), .parquet, .npy, .npz or .h5ad"
@@ -105,8 +114,9 @@ def _kind(path: Path) -> str:
 
 
 def _from_text(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
-    frame, layout = read_text(path, reading)
-    table = table_from_frame(frame, choice, reading.codes)
+    found = read_text(path, reading, lambda name: name == choice.id_column or may_name_rows(name))
+    layout = found.layout
+    table = table_from_frame(found.frame, choice, reading.codes, found.written)
     table.source.update(
         delimiter=DELIMITERS.get(layout.delimiter, layout.delimiter),
         encoding=layout.encoding.removesuffix("-sig"),

@@ -40,9 +40,7 @@ def predict(
     console.result({"rows": len(labels), "cluster_sizes": sizes, "output": str(output.out)})
 
 
-def impute(
-    console: Console, model: Path, data: Path, given: Rereading, output: OutputFile
-) -> None:
+def impute(console: Console, model: Path, data: Path, given: Rereading, output: OutputFile) -> None:
     """The table in its own units with every gap filled from the row's centre."""
     with _claimed(model, data, output) as claim:
         saved, table, X = _ready(console, model, data, given)
@@ -101,7 +99,7 @@ def read_model(path: Path) -> SavedModel:
 def _as_fitted(saved: SavedModel, given: Rereading) -> Rereading:
     """Read as the fitted table was read, but for what is said now; no text layout is kept."""
     stored = saved.extra.get("reading") or {}
-    kept = {}
+    kept: dict[str, Any] = {}
     for name, kind in (("missing_codes", list), ("id_column", str), ("transpose", bool),
                        ("layer", str)):  # fmt: skip
         value = stored.get(name) if isinstance(stored, dict) else stored

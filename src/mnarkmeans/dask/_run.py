@@ -9,8 +9,6 @@ every pass reads the blocks anew.
 
 from __future__ import annotations
 
-import math
-import os
 import uuid
 import warnings
 from collections.abc import Callable
@@ -21,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from .._data.first_pass import Found, merged
+from .._io.memory import machine_memory
 from .._io.optional import require
 from .._solver.threads import slices
 from ._blocks import LazyTable, lazy_weights
@@ -226,35 +225,3 @@ def memory_for_pieces() -> float:
         limits = [worker.get("memory_limit") or 0 for worker in workers]
         return SHARE_OF_MEMORY * sum(limits)
     return SHARE_OF_MEMORY * machine_memory()
-
-
-def _address_space() -> int:
-    """Bytes of address space in use already (libraries mostly), where the system tells."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
-
-
-def machine_memory() -> float:
-    """Bytes this process may use: the machine's memory or its limits, whichever is less."""
-    limits = [math.inf]
-    if hasattr(os, "sysconf"):
-        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    try:
-        from distributed.system import MEMORY_LIMIT
-
-        limits.append(MEMORY_LIMIT)
-    except ImportError:
-        pass
-    try:
-        import resource
-
-        for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
-            soft, _ = resource.getrlimit(kind)
-            if soft != resource.RLIM_INFINITY:
-                limits.append(soft - _address_space())
-    except ImportError:  # not on Windows
-        pass
-    return float(min(limits))

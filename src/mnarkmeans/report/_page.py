@@ -102,7 +102,7 @@ def _observed_per_row(X: Any) -> np.ndarray:
 def _fit_facts(model: Any) -> dict[str, Any]:
     return {
         "k": int(model.cluster_centers_.shape[0]),
-        "lam": float(model.lam_),
+        "lam": np.asarray(model.lam_, dtype=float).tolist(),  # a number, or one per feature
         "inertia": float(model.inertia_),
         "n_iter": int(model.n_iter_),
         "loss_path": _rounded(model.loss_path_, 7),
