@@ -13,6 +13,7 @@
 // A partition that no such move improves is also a fixed point of Lloyd's loop, but not the other way
 // round: these optima are never worse.
 #pragma once
+#include "looks.h"
 #include "pass.h"
 
 namespace mnar { namespace LEVEL { namespace {

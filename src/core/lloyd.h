@@ -6,7 +6,7 @@
 // Both steps are exact minimisations, so the loss never rises. (Large tables, and rows that are
 // elsewhere, run the same steps a pass at a time: ``_solver/lloyd.py``.)
 #pragma once
-#include "pass.h"
+#include "rescue.h"
 
 namespace mnar { namespace LEVEL { namespace {
 

@@ -1,0 +1,162 @@
+// What centres say of rows that are not to be moved: labels, losses, distances.
+#pragma once
+#include "labels.h"
+
+namespace mnar { namespace LEVEL { namespace {
+
+constexpr Index ROWS_AHEAD = 16;  // rows asked for before they are needed
+
+// work(rows, begin, end, slab) over the slabs of a table.
+template <class Work> int32_t over_slabs(const Table& table, Control& control, const Work& work) {
+    Slabs slabs(table);
+    return in_parallel(slabs.count, control, [&](Index s) -> int32_t {
+        int32_t status = with_rows(table, [&](const auto& rows) -> int32_t {
+            return work(rows, slabs.begin(s), slabs.end(s), s);
+        });
+        count_done(control, 1);
+        return status;
+    });
+}
+
+// OUT labels (G, n).
+int32_t assign(const Table& table, const Centers& centers, Label* labels, Control& control) {
+    Prepare prepared(table, centers);
+    if (!prepared.ok()) return OUT_OF_MEMORY;
+    return over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
+        Labeller by(table, centers, prepared, nullptr);
+        if (!by.ok()) return OUT_OF_MEMORY;
+        for (Index start = begin; start < end; start += STRETCH) {
+            if (cancelled(control)) return CANCELLED;
+            Index count = by.choose_all(start, least(start + STRETCH, end));
+            if (!by.label(rows, count, false)) return OUT_OF_MEMORY;
+            for (Index g = 0; g < centers.groups; ++g)
+                memcpy(labels + g * table.n + start, by.nearest + g * STRETCH, sizeof(Label) * count);
+        }
+        return DONE;
+    });
+}
+
+// The same by the plain loop alone.
+int32_t assign_plain(const Table& table, const Centers& centers, Label* labels, Control& control) {
+    return over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
+        for (Index g = 0; g < centers.groups; ++g) {
+            Direct direct(centers, g, table.p);
+            Array<double> distances(direct.room);
+            if (!all_ok(direct, distances)) return OUT_OF_MEMORY;
+            for (Index i = begin; i < end; ++i) {
+                if (i % STRETCH == 0 && cancelled(control)) return CANCELLED;
+                labels[g * table.n + i] = nearest_of(rows, i, direct, distances);
+            }
+        }
+        return DONE;
+    });
+}
+
+struct GapCosts {  // what gaps cost at the k centres of one start
+    Array<double> gap, pull;
+    GapCosts(const Centers& centers, Index p) : gap(centers.k * p), pull(centers.k) {
+        if (ok()) gap_costs(centers, 0, p, gap, pull);
+    }
+    bool ok() const { return all_ok(gap, pull); }
+};
+
+// Where little is done with a row, memory lags behind: asks for it ahead.
+template <class T> INLINE void ask_ahead(const Dense<T>& rows, Index i) {
+    Index bytes = rows.p * Index(sizeof(T));
+    if (!rows.is_contiguous() || bytes < 2 * CACHE_LINE) return;
+    const char* at = reinterpret_cast<const char*>(rows.values + i * rows.row_stride);
+    for (Index line = 0; line < bytes; line += CACHE_LINE) __builtin_prefetch(at + line);
+}
+template <class T> INLINE void ask_ahead(const Sparse<T>&, Index) {}
+
+// The weighted losses of the rows begin .. end at the centres of their labels; OUT each (n,), unless
+// null: without the weights. row: scratch (p,).
+template <class Rows>
+double sum_costs(const Rows& rows, const Table& table, const Centers& centers, const GapCosts& gaps,
+                 Index begin, Index end, const Label* labels, double* row, double* each) {
+    double total = 0;
+    for (Index i = begin; i < end; ++i) {
+        Index l = labels[i], at = l * table.p;
+        ask_ahead(rows, i + ROWS_AHEAD);
+        double cost = cost_of(rows, i, centers.mu + at, gaps.gap + at, gaps.pull[l], rows.scratch(row));
+        if (each) each[i] = cost;
+        total += table.weights[i] * cost;
+    }
+    return total;
+}
+
+// OUT loss: of the partition, by direct differences; each (n,): of every row, unless null.
+int32_t loss_of(const Table& table, const Centers& centers, const Label* labels, double* each,
+                double* loss, Control& control) {
+    Index n_slabs = Slabs(table).count;
+    GapCosts gaps(centers, table.p);
+    Array<double> losses(n_slabs, 0.0);
+    if (!all_ok(gaps, losses)) return OUT_OF_MEMORY;
+    int32_t status = over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
+        Array<double> row(table.p);
+        if (!row.ok()) return OUT_OF_MEMORY;
+        losses[s] = sum_costs(rows, table, centers, gaps, begin, end, labels, row, each);
+        return DONE;
+    });
+    *loss = 0;
+    for (Index s = 0; s < n_slabs; ++s) *loss += losses[s];
+    return status;
+}
+
+// INOUT labels (n,): those the centres give; what bounds know is not looked at again. OUT members
+// (k,): rows of each label; loss: of them all, by direct differences.
+int32_t last_look(const Table& table, const Centers& centers, const Bounds& bounds, Label* labels,
+                  Index* members, double* loss, Control& control) {
+    Index k = centers.k, n_slabs = Slabs(table).count;
+    Prepare prepared(table, centers);
+    GapCosts gaps(centers, table.p);
+    Array<double> losses(n_slabs, 0.0);
+    Array<Index> counts(n_slabs * k, 0);
+    if (!all_ok(prepared, gaps, losses, counts)) return OUT_OF_MEMORY;
+    int32_t status = over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
+        Labeller by(table, centers, prepared, nullptr);
+        if (!by.ok()) return OUT_OF_MEMORY;
+        for (Index start = begin; start < end; start += STRETCH) {
+            if (cancelled(control)) return CANCELLED;
+            Index stop = least(start + STRETCH, end);
+            Index count = by.choose(start, stop, labels, bounds);
+            if (!by.label(rows, count, false)) return OUT_OF_MEMORY;
+            for (Index e = 0; e < count; ++e) labels[by.chosen[e]] = by.nearest[e];
+            for (Index i = start; i < stop; ++i) ++counts[s * k + labels[i]];
+            losses[s] += sum_costs(rows, table, centers, gaps, start, stop, labels, by.row, nullptr);
+        }
+        return DONE;
+    });
+    *loss = 0;
+    memset(members, 0, sizeof(Index) * k);
+    for (Index s = 0; s < n_slabs; ++s) {
+        *loss += losses[s];
+        for (Index l = 0; l < k; ++l) members[l] += counts[s * k + l];
+    }
+    return status;
+}
+
+// OUT out (n, k), float32 or float64: the loss of each row at every centre, or its square root.
+int32_t distances(const Table& table, const Centers& centers, int32_t roots, int32_t is_double,
+                  void* out, Control& control) {
+    Index k = centers.k;
+    return over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
+        Direct direct(centers, 0, table.p);
+        Array<double> one(direct.room);
+        if (!all_ok(direct, one)) return OUT_OF_MEMORY;
+        for (Index i = begin; i < end; ++i) {
+            if (i % STRETCH == 0 && cancelled(control)) return CANCELLED;
+            distances_of(rows, i, direct, one);
+            for (Index l = 0; l < k; ++l) {
+                double d = roots ? __builtin_sqrt(one[l]) : one[l];
+                if (is_double)
+                    static_cast<double*>(out)[i * k + l] = d;
+                else
+                    static_cast<float*>(out)[i * k + l] = float(d);
+            }
+        }
+        return DONE;
+    });
+}
+
+}}}  // namespace mnar::LEVEL
