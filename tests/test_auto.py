@@ -272,7 +272,7 @@ def test_row_order_does_not_matter_even_when_rows_are_sampled(monkeypatch):
         [[1.0, np.nan], [np.nan, 2.0]],
         [[0.0, np.nan], [0.0, 0.0], [np.nan, 0.0]],
         [[5.0, np.nan], [5.0, 5.0], [np.nan, 5.0], [4.0, 4.0]],
-        [[1e-300, np.nan], [1e-300, 3e-300], [np.nan, 1e-300]],
+        [[1e-120, np.nan], [1e-120, 3e-120], [np.nan, 1e-120]],
     ],
 )
 def test_tiny_and_degenerate_data_settle(X):

@@ -34,6 +34,7 @@ class Design(NamedTuple):
     k: int
     paper_lams: tuple[float, ...]
     make: Callable[[int], Data]
+    reference: float | str = 0.0  # where values get lost
 
 
 def lose(X, classes, centers, mechanism, rng, **strength) -> Data:
@@ -189,6 +190,42 @@ def with_scikit_learn() -> Iterator[Design]:
             yield Design("scikit-learn's data", f"{name}, {mechanism}", k, LAMS_FIGURE_3, make)
 
 
+NOISE = {  # all of variance 1
+    "normal": _normal,
+    "t3": lambda rng, size: rng.standard_t(3, size) / np.sqrt(3.0),
+    "Laplace": lambda rng, size: rng.laplace(size=size) / np.sqrt(2.0),
+    "skewed": lambda rng, size: (rng.gamma(2.0, size=size) - 2.0) / np.sqrt(2.0),
+}
+SOFTNESS = {"hard": 0.0, "soft": 0.5}
+
+
+def below_limits(mixed: bool) -> Iterator[Design]:
+    """Values lost below a limit of their feature; mixed: in the second half of the features only,
+    the first being complete or losing values by chance, in turn."""
+    for noise, draw in NOISE.items():
+        for kind, softness in SOFTNESS.items():
+            for k in (3, 5):
+                for n in (300, 2000):
+                    for share in (0.1, 0.3, 0.5):
+                        maker = _mixture(k, n, 12 if mixed else 6, 1.2, draw)
+
+                        def make(
+                            seed: int, maker=maker, softness=softness, share=share, k=k
+                        ) -> Data:
+                            rng = np.random.default_rng(seed)
+                            X, classes, centers = maker(rng)
+                            lost = ampute(X, "limit", softness=softness, strength=share, rng=rng)
+                            if mixed:
+                                lost[:, :6] = X[:, :6]
+                                lost[:, :6:2] = ampute(X[:, :6:2], "mcar", strength=share, rng=rng)
+                            seen = ~np.isnan(lost).all(axis=1)
+                            return Data(lost[seen], classes[seen], centers)
+
+                        name = f"{noise} {kind} k={k} n={n} {share:.0%}"
+                        group = "mixed" if mixed else "limit"
+                        yield Design(group, name, k, LAMS_FIGURE_2, make, "min")
+
+
 GROUPS = {
     "figure2": figure_2,
     "figure2-others": figure_2_others,
@@ -198,4 +235,6 @@ GROUPS = {
     "usoskin": usoskin,
     "own": own,
     "bundled": with_scikit_learn,
+    "limit": lambda: below_limits(mixed=False),
+    "mixed": lambda: below_limits(mixed=True),
 }

@@ -32,7 +32,7 @@ FIXED = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 def evaluate(design: Design, data: Data, seed: int) -> list[dict]:
     """One row per grid and rule."""
-    observed = observe(data.X)
+    observed = observe(data.X, reference=design.reference)
     rng = np.random.RandomState(seed)
     k = design.k
     begin = time.perf_counter()

@@ -1,8 +1,8 @@
 """lam="auto": a few fits to begin with, then the likelihood of the missing pattern.
 
-Fits with lam = 0, 1/2 and 1 from the same starting centres, side by side, are the places from
-which the mixture of `mixture` is followed. Large tables are judged by a sample of their rows,
-drawn by content so that the order of the rows does not matter.
+Fits with lam = 0, 1/2 and 1 from the same starting centres, side by side, are what `sides` judges
+and the places from which the mixture of `mixture` is followed. Large tables are judged by a sample
+of their rows, drawn by content so that the order of the rows does not matter.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import numpy as np
 from .._data.observed import Observed
 from .._solver.solve import run_starts
 from .._solver.starts import content_order
-from .evidence import Missingness, estimate_missingness
+from .evidence import Missingness, describe_limit, estimate_missingness, explained_elsewhere
 from .mixture import Rows, Start
+from .sides import below_a_limit, fit_between
 
 FIRST_LAMS = np.array([0.0, 0.5, 1.0])
 MOST_STARTS = 10  # per lam: the likelihood needs good places to begin, not the very best
@@ -27,7 +28,15 @@ def likelihood_choice(
     """Estimate lam for the data from starting centres (R, k, p)."""
     sample = sample_rows(observed, max(FEWEST_ROWS, 20 * starts.shape[1]), threads)
     fits = first_fits(sample, starts, max_iter=max_iter, tol=tol, threads=threads)
-    return estimate_missingness(Rows(sample, threads), fits)
+    rows = Rows(sample, threads)
+    if rows.tell_nothing:
+        return Missingness.nothing_to_estimate(rows.missing_weight, rows.observed_weight)
+    path = fit_between(sample, fits, max_iter=max_iter, tol=tol, threads=threads)
+    elsewhere = explained_elsewhere(rows)
+    sides = below_a_limit(rows, path, rows.share_below, elsewhere)
+    if sides is not None:
+        return describe_limit(rows, sides)
+    return estimate_missingness(rows, fits, elsewhere)
 
 
 def first_fits(

@@ -29,10 +29,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from .decay import fit_theta
+from .limit import limit_of
 from .mar import gain_of_complete_features
 from .mixture import Mixture, Rows, Start, begin_mixture, continue_mixture, finish_mixture
+from .sides import Sides
 
 # With half of the entries missing, chance and the weakest mnar1 are the same; half a unit of
 # log-likelihood in doubt goes to chance (lam < .05 in 97 % of MCAR data sets, 91 % without).
@@ -73,6 +76,12 @@ class Missingness:
         Of this model, and of gaps that know nothing of the value (MCAR, or gaps that follow a
         feature without gaps where that is likelier). Their difference says how strongly the data
         prefer the one to the other.
+    mechanism : {"mcar", "decay", "threshold", "limit"}
+        How values seem to get lost: by chance, the likelier the closer to the reference, within a
+        distance of it, or below a limit.
+    limit, softness : array of shape (n_features,) or None, float
+        With "limit": where half of the values are lost (NaN for features without gaps), and the
+        width of the curve P(missing | x) = Phi((limit - x) / softness).
     """
 
     lam: float
@@ -83,6 +92,9 @@ class Missingness:
     share_at_random: float
     log_likelihood: float
     log_likelihood_mcar: float
+    mechanism: str = "mcar"
+    limit: np.ndarray | None = None
+    softness: float = 0.0
 
     @classmethod
     def nothing_to_estimate(cls, missing: float, observed: float) -> Missingness:
@@ -99,14 +111,21 @@ class _Candidate(NamedTuple):
     score: float
 
 
-def estimate_missingness(rows: Rows, starts: Sequence[Start]) -> Missingness:
-    """Fit the mixtures from every start; the likeliest mechanism gives lam."""
-    if rows.missing_weight <= 0 or rows.observed_weight <= 0 or rows.magnitudes.mean_square <= 0:
-        return Missingness.nothing_to_estimate(rows.missing_weight, rows.observed_weight)
-    chosen = _with_free_sizes(rows, _likeliest(rows, starts))
-    elsewhere = gain_of_complete_features(
+def explained_elsewhere(rows: Rows) -> float:
+    """Log-likelihood gained by gaps that follow a feature without gaps."""
+    return gain_of_complete_features(
         rows.table.source, rows.has_gaps, rows.gaps_per_row, rows.weights
     )
+
+
+def estimate_missingness(
+    rows: Rows, starts: Sequence[Start], elsewhere: float | None = None
+) -> Missingness:
+    """Fit the mixtures from every start; the likeliest mechanism gives lam."""
+    if rows.tell_nothing:
+        return Missingness.nothing_to_estimate(rows.missing_weight, rows.observed_weight)
+    elsewhere = explained_elsewhere(rows) if elsewhere is None else elsewhere
+    chosen = _with_free_sizes(rows, _likeliest(rows, starts))
     by_chance = _begin(rows, starts, "mcar")
     behind = chosen.score - by_chance.score - elsewhere
     if behind < SLACK + GAIN_PER_CENTER * chosen.mixture.M.size:
@@ -192,4 +211,31 @@ def _describe(
         share_at_random=with_share.c * with_share.r if believed else rows.missing_share,
         log_likelihood=found.log_likelihood + units,
         log_likelihood_mcar=by_chance.mixture.log_likelihood + elsewhere + units,
+        mechanism={"mnar2": "threshold"}.get(chosen.family, "decay") if believed else "mcar",
+    )
+
+
+def describe_limit(rows: Rows, sides: Sides) -> Missingness:
+    """The answer where values get lost below a limit, in the units of the data."""
+    found, centers = limit_of(sides.cells)
+    lam = found.log_missing(centers)[1]
+    weight = np.square(centers) * sides.cells.gaps
+    theory = float((weight * lam).sum() / max(weight.sum(), 1e-300))
+    limit = np.full(len(rows.reference), np.nan)
+    limit[rows.has_gaps] = found.c * rows.root + rows.reference[rows.has_gaps]
+    share = float(ndtr(found.c / found.d).mean())
+    units = -0.5 * rows.observed_weight * math.log(rows.scale)
+    believed = sides.believed
+    return Missingness(
+        lam=sides.start.lam if believed else 0.0,
+        lam_theory=theory if believed else 0.0,
+        lam_star=0.0,
+        sigma2=found.s * rows.scale,
+        share_at_reference=share if believed else rows.missing_share,
+        share_at_random=0.0 if believed else rows.missing_share,
+        log_likelihood=sides.log_likelihood + units,
+        log_likelihood_mcar=sides.by_chance + units,
+        mechanism="limit" if believed else "mcar",
+        limit=limit if believed else None,
+        softness=found.zeta * rows.root if believed else 0.0,
     )

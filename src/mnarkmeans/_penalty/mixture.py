@@ -60,9 +60,8 @@ class Rows:
         self._step: EStep | None = None
         self.reference = observed.reference
         self.has_gaps = np.bincount(features, minlength=p) < len(weights)
-        self.magnitudes = Magnitudes.of(
-            values, np.repeat(weights, per_row), self.has_gaps[features]
-        )
+        entry_weights = np.repeat(weights, per_row)
+        self.magnitudes = Magnitudes.of(values, entry_weights, self.has_gaps[features])
         self.some_complete = not self.has_gaps.all()
         self.scale = self.magnitudes.mean_square or 1.0
         self.root = math.sqrt(self.scale)
@@ -71,7 +70,13 @@ class Rows:
         self.observed_weight = float(weights @ per_row)
         self.gaps_per_row = p - per_row
         self.missing_weight = float(weights @ self.gaps_per_row)
+        self.share_below = float(entry_weights @ (values < 0)) / max(self.observed_weight, 1e-300)
         self.least = _least_magnitude(values, features, p) / self.root
+
+    @property
+    def tell_nothing(self) -> bool:
+        """No gaps, or no value away from the reference."""
+        return min(self.missing_weight, self.observed_weight, self.magnitudes.mean_square) <= 0
 
     @property
     def missing_share(self) -> float:

@@ -5,19 +5,23 @@
     mnar0  P(missing) = exp(-a x^2)
     mnar1  P(missing) = 1 / (1 + exp(a x^2))
     mnar2  missing when |x| < the a-quantile of |x| in the feature
+    limit  P(missing) = Phi((c_j - x) / zeta_j)  c_j: the limit below which the feature loses the
+                                                 share a; zeta_j: softness times its deviation
 
-The strength a is given, or solved for so that the expected share of gaps is the one wanted.
+"decay" is another word for mnar0, "threshold" for mnar2. The strength a is given, or solved for so
+that the expected share of gaps is the one wanted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, ndtr
 from sklearn.utils import check_array
 
 Probability = Callable[[np.ndarray, float], np.ndarray]
@@ -29,6 +33,7 @@ def ampute(
     *,
     strength: float | None = None,
     fraction: float | None = None,
+    softness: float = 0.0,
     reference: Any = 0.0,
     rng: int | np.random.Generator | None = None,
 ) -> Any:
@@ -38,15 +43,20 @@ def ampute(
     ----------
     X : array-like or pandas DataFrame of shape (n_samples, n_features)
         Numbers; entries that are missing already stay missing.
-    mechanism : {"mcar", "mar", "mnar0", "mnar1", "mnar2"}
+    mechanism : {"mcar", "mar", "mnar0", "mnar1", "mnar2", "limit", "decay", "threshold"}
         What decides whether a value is lost: nothing ("mcar"), another feature of the same row
-        ("mar": the first complete feature, which stays complete), or the value's own distance
-        from the reference (the paper's three mechanisms).
+        ("mar": the first complete feature, which stays complete), the value's own distance
+        from the reference (the paper's three mechanisms; "decay" is mnar0, "threshold" mnar2), or
+        that it lies below a detection limit of its feature ("limit").
     strength : float, optional
-        The parameter a of the mechanism: a probability (mcar), a quantile (mnar2), or a rate at
+        The parameter a of the mechanism: a probability (mcar), a quantile (mnar2), the share that
+        each feature loses (limit), or a rate at
         which missingness decays with the squared distance (others; larger means fewer gaps).
     fraction : float, optional
         Instead of the strength: the expected share of missing entries of the whole table.
+    softness : float, default=0.0
+        Of "limit": 0 loses all values below the limit and none above it; otherwise the width of the
+        curve in standard deviations of the feature.
     reference : float or array-like of shape (n_features,)
         The point near which values go missing (mar, mnar0, mnar1, mnar2).
     rng : int, numpy Generator or None
@@ -73,7 +83,12 @@ def ampute(
             "Give a dense array of the complete data."
         )
     values = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+    mechanism = WORDS.get(mechanism, mechanism)
     draw = _mechanism(mechanism)
+    if mechanism == "limit":
+        draw = partial(_limit, softness=_check_softness(softness))
+    elif softness != 0:
+        raise ValueError(f"softness belongs to mechanism='limit'; got it with {mechanism!r}.")
     distance = _distance_from(reference, values)
     if mechanism == "mar":
         distance = _driver(distance)
@@ -83,7 +98,7 @@ def ampute(
             f"found strength={strength!r} and fraction={fraction!r}."
         )
     if strength is None and fraction is not None:
-        strength = _solve_strength(mechanism, distance, np.isnan(values), fraction)
+        strength = _solve_strength(mechanism, draw, distance, np.isnan(values), fraction)
     strength = _check_strength(mechanism, strength)
     probability = np.nan_to_num(draw(distance, strength), nan=1.0)
     lost = np.random.default_rng(rng).random(values.shape) < probability
@@ -115,18 +130,39 @@ def _mnar2(x: np.ndarray, a: float) -> np.ndarray:
     return (size < cut).astype(float)
 
 
+def _limit(x: np.ndarray, a: float, softness: float = 0.0) -> np.ndarray:
+    out = np.zeros(x.shape)
+    for j, column in enumerate(x.T):
+        seen = column[~np.isnan(column)]
+        if seen.size == 0 or a <= 0:
+            continue
+        width = softness * float(seen.std())
+        if width == 0:
+            below = column <= np.quantile(seen, a, method="inverted_cdf")
+            out[:, j] = below if a < 1 else 1.0
+            continue
+        # Beyond 9 widths of all values nothing, or everything, is lost.
+        ends = float(seen.min()) - 9 * width, float(seen.max()) + 9 * width
+        c = brentq(lambda c, s=seen, w=width: ndtr((c - s) / w).mean() - min(a, 1 - 1e-9), *ends)
+        out[:, j] = ndtr((c - column) / width)
+    return out
+
+
 MECHANISMS: dict[str, Probability] = {
     "mcar": _mcar,
     "mar": _mnar0,  # the same curve, read on the driver's distance
     "mnar0": _mnar0,
     "mnar1": _mnar1,
     "mnar2": _mnar2,
+    "limit": _limit,
 }
+SHARES = ("mcar", "mnar2", "limit")  # whose strength is a share
+WORDS = {"decay": "mnar0", "threshold": "mnar2"}
 
 
 def _mechanism(name: str) -> Probability:
     if name not in MECHANISMS:
-        known = ", ".join(map(repr, MECHANISMS))
+        known = ", ".join(map(repr, [*MECHANISMS, *WORDS]))
         raise ValueError(f"mechanism must be one of {known}; found {name!r}.")
     return MECHANISMS[name]
 
@@ -156,8 +192,14 @@ def _driver(distance: np.ndarray) -> np.ndarray:
     return driven
 
 
+def _check_softness(softness: Any) -> float:
+    if not (np.isfinite(softness) and softness >= 0):
+        raise ValueError(f"softness must be a finite number >= 0, found {softness!r}.")
+    return float(softness)
+
+
 def _check_strength(mechanism: str, strength: Any) -> float:
-    bounded = mechanism in ("mcar", "mnar2")
+    bounded = mechanism in SHARES
     top = 1.0 if bounded else np.inf
     if not (np.isfinite(strength) and 0 <= strength <= top):
         wanted = "between 0 and 1" if bounded else "a finite number >= 0"
@@ -166,7 +208,7 @@ def _check_strength(mechanism: str, strength: Any) -> float:
 
 
 def _solve_strength(
-    mechanism: str, distance: np.ndarray, missing: np.ndarray, fraction: float
+    mechanism: str, draw: Probability, distance: np.ndarray, missing: np.ndarray, fraction: float
 ) -> float:
     """The strength at which the expected share of missing entries is `fraction`."""
     already = missing.mean()
@@ -176,13 +218,12 @@ def _solve_strength(
         raise ValueError(
             f"fraction={fraction} was asked for, but {already:.3f} of X is missing already."
         )
-    draw = MECHANISMS[mechanism]
 
     def excess(strength: float) -> float:
         probability = np.where(missing, 1.0, draw(distance, strength))
         return float(probability.mean()) - fraction
 
-    if mechanism in ("mcar", "mnar2"):
+    if mechanism in SHARES:
         return _root(excess, 0.0, 1.0, mechanism, fraction)
     squares = distance[np.isfinite(distance)] ** 2
     scale = np.median(squares[squares > 0]) if (squares > 0).any() else 1.0

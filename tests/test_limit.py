@@ -1,0 +1,142 @@
+"""Values lost below a detection limit: simulate it, recognise it, take a penalty that suits."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import minimize
+from scipy.stats import norm
+from sklearn.metrics import adjusted_rand_score
+
+from mnarkmeans import MNARKMeans
+from mnarkmeans._data.validation import observe
+from mnarkmeans._penalty.cells import PSEUDO, Cells
+from mnarkmeans._penalty.limit import Limit
+from mnarkmeans._penalty.mixture import Rows, Start
+from mnarkmeans.missingness import ampute
+
+NOISE = {
+    "normal": lambda rng, size: rng.normal(size=size),
+    "t3": lambda rng, size: rng.standard_t(3, size) / np.sqrt(3.0),
+    "laplace": lambda rng, size: rng.laplace(size=size) / np.sqrt(2.0),
+    "skewed": lambda rng, size: (rng.gamma(2.0, size=size) - 2.0) / np.sqrt(2.0),
+}
+
+
+def mixture(noise="normal", n=300, p=6, k=3, seed=0):
+    rng = np.random.default_rng(seed)
+    centers, classes = 1.5 * rng.normal(size=(k, p)), rng.integers(k, size=n)
+    return centers[classes] + NOISE[noise](rng, (n, p)), classes
+
+
+@pytest.mark.parametrize("softness", [0.0, 0.4])
+def test_every_feature_loses_its_share_below_a_limit(softness):
+    X = mixture(n=2000)[0] * [1.0, 2.0, 3.0, 10.0, 1.0, 1.0] + 7.0
+    gone = np.isnan(ampute(X, "limit", strength=0.3, softness=softness, rng=0))
+    np.testing.assert_allclose(gone.mean(axis=0), 0.3, atol=0.03 if softness else 1e-3)
+    for values, lost in zip(X.T, gone.T, strict=True):
+        overlap = np.mean(values[lost] > values[~lost].min())
+        assert overlap == 0 if softness == 0 else 0.1 < overlap < 1.0
+
+
+def test_words_for_the_papers_mechanisms():
+    X = mixture()[0]
+    for word, name in (("decay", "mnar0"), ("threshold", "mnar2")):
+        expected = ampute(X, name, fraction=0.2, rng=0)
+        np.testing.assert_array_equal(ampute(X, word, fraction=0.2, rng=0), expected)
+    with pytest.raises(ValueError, match="softness belongs to mechanism='limit'"):
+        ampute(X, "mnar0", fraction=0.2, softness=0.5)
+    with pytest.raises(ValueError, match="softness must be a finite number >= 0, found -1"):
+        ampute(X, "limit", fraction=0.2, softness=-1)
+
+
+@pytest.mark.parametrize("zeta", [1e-3, 0.6])
+@pytest.mark.parametrize("mu", [-0.5, 0.8, 2.0])
+def test_moments_of_what_lies_below_a_limit(zeta, mu):
+    limit, sd = Limit(np.array([0.3]), zeta, 0.7), np.sqrt(0.7)
+
+    def integral(power, center=0.0):
+        def integrand(x):
+            return norm.cdf((0.3 - x) / zeta) * norm.pdf(x, mu, sd) * (x - center) ** power
+
+        return quad(integrand, mu - 9 * sd, mu + 9 * sd, points=[0.3], limit=200)[0]
+
+    log_p, mean, variance = limit.moments(np.array([[mu]]))
+    p = integral(0)
+    assert log_p[0, 0] == pytest.approx(np.log(p), rel=1e-5)
+    assert mean[0, 0] == pytest.approx(integral(1) / p, rel=1e-4, abs=1e-4)
+    assert variance[0, 0] == pytest.approx(integral(2, mean[0, 0]) / p, rel=1e-3)
+    if mu > 0:
+        assert limit.log_missing(np.array([[mu]]))[1][0, 0] == pytest.approx(
+            max(1 - mean[0, 0] / mu, 0.0)
+        )
+
+
+@pytest.mark.parametrize("mechanism", ["mcar", "limit", "decay"])
+def test_cells_find_the_likeliest_curve(mechanism):
+    X, classes = mixture(n=200, p=3)
+    X = ampute(X, "limit", strength=0.3, softness=0.5, rng=0)
+    observed = observe(X, reference=0.0)
+    rows = Rows(observed.take(np.flatnonzero(observed.weights > 0)))
+    centers = np.array([np.nanmean(X[classes == c], axis=0) for c in range(3)])
+    cells = Cells(rows, rows.hard_sums(Start(centers, 0.5)))
+    z = {"mcar": 0 * cells.means, "limit": cells.means, "decay": np.abs(cells.means)}[mechanism]
+    g, n = cells.gaps + PSEUDO, cells.gaps + cells.observed + 2 * PSEUDO
+
+    def cost(theta):
+        logits = theta[:-1] - theta[-1] * z
+        return -(g * logits - n * np.logaddexp(0.0, logits)).sum()
+
+    best = minimize(cost, np.zeros(4), method="BFGS")
+    found = cells.fit(mechanism)
+    assert found.log_likelihood == pytest.approx(cells.of_values - best.fun, abs=1e-3)
+    assert cost(np.append(found.alpha, found.slope)) == pytest.approx(best.fun, abs=1e-3)
+
+
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("softness", [0.0, 0.5])
+def test_a_limit_is_recognised_whatever_the_noise(noise, softness):
+    X, classes = mixture(noise)
+    X = ampute(X, "limit", strength=0.28, softness=softness, rng=0)
+    seen = ~np.isnan(X).all(axis=1)
+    X, classes = X[seen], classes[seen]
+    model = MNARKMeans(3, reference="min", random_state=0).fit(X)
+    found = model.missingness_
+    assert found.mechanism == "limit"
+    assert model.lam_ >= 0.1
+    assert found.log_likelihood > found.log_likelihood_mcar + 20
+    fixed = [
+        adjusted_rand_score(
+            classes, MNARKMeans(3, lam=lam, reference="min", random_state=0).fit_predict(X)
+        )
+        for lam in (0.0, 0.25, 0.5, 1.0, 2.0)
+    ]
+    assert adjusted_rand_score(classes, model.labels_) >= max(fixed) - 0.05
+
+
+def test_the_limits_are_found():
+    X, _ = mixture(n=3000, p=4)
+    limits = np.quantile(X, 0.3, axis=0)
+    X = ampute(X, "limit", strength=0.3, rng=0)
+    X = X[~np.isnan(X).all(axis=1)]
+    found = MNARKMeans(3, reference="min", random_state=0).fit(X).missingness_
+    np.testing.assert_allclose(found.limit, limits, atol=0.5)
+    assert found.softness < 0.8
+
+
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("reference", ["min", 0.0])
+def test_chance_is_chance_whatever_the_noise(noise, reference):
+    X, _ = mixture(noise, seed=1)
+    X = ampute(X, "mcar", strength=0.3, rng=0)
+    model = MNARKMeans(3, reference=reference, random_state=0).fit(X)
+    assert model.lam_ == 0.0
+    assert model.missingness_.mechanism == "mcar"
+    assert model.missingness_.limit is None
+
+
+def test_a_feature_without_gaps_has_no_limit():
+    X, _ = mixture()
+    X[:, 1:] = ampute(X[:, 1:], "limit", strength=0.3, rng=0)
+    found = MNARKMeans(3, reference="min", random_state=0).fit(X).missingness_
+    assert np.isnan(found.limit[0])
+    assert np.isfinite(found.limit[1:]).all()
