@@ -139,6 +139,7 @@ struct Kernels {  // what every instruction set offers
     const char* name;
     int32_t (*first_pass)(const Table&, FirstPass&, Control&);
     int32_t (*content_keys)(const Table&, uint64_t* keys, Control&);
+    int32_t (*content_order)(const Table&, Index* order, Control&);
     // Rows `rows` (m,) with their gaps filled from fill (p,): out (m, p).
     int32_t (*fill_rows)(const Table&, const Index* rows, Index m, const double* fill, double* out);
     // Gaps filled from the centres mu (k, p) by label: out (n, p) of the table's own type.

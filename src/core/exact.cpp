@@ -7,6 +7,7 @@
 #include "lloyd.h"
 #include "mixture.h"
 #include "moves.h"
+#include "order.h"
 #include "seeding.h"
 
 #define NAME_OF(level) #level
@@ -15,8 +16,8 @@
 namespace mnar { namespace LEVEL {
 
 extern const Kernels kernels = {
-    NAME(LEVEL), first_pass, content_keys, fill_rows, impute, run_pass, assign_plain, assign, add_rows,
-    loss_of, last_look, distances, rescue, choose_rescued, update, decide, lloyd, hartigan, seed,
+    NAME(LEVEL), first_pass, content_keys, content_order, fill_rows, impute, run_pass, assign_plain,
+    assign, add_rows, loss_of, last_look, distances, rescue, choose_rescued, update, decide, lloyd, hartigan, seed,
     soften, decay_value, decay_fit, count_pairs, move_rows,
 };
 

@@ -156,6 +156,9 @@ EXPORT int32_t mnarkmeans_first_pass(const Table* table, FirstPass* out, Control
 EXPORT int32_t mnarkmeans_content_keys(const Table* table, uint64_t* keys, Control* control) {
     return kernels->content_keys(*table, keys, *control);
 }
+EXPORT int32_t mnarkmeans_content_order(const Table* table, Index* order, Control* control) {
+    return kernels->content_order(*table, order, *control);
+}
 EXPORT int32_t mnarkmeans_fill_rows(const Table* table, const Index* rows, Index count,
                                     const double* fill, double* out) {
     return kernels->fill_rows(*table, rows, count, fill, out);

@@ -22,62 +22,6 @@ constexpr Index BYTES_TO_REMEMBER = 1 << 22;     // of distances to candidates, 
 constexpr Index ROWS_OF_TILE = 4;
 constexpr int WIDEST_TILE = 3;  // registers of candidates: with four rows, all sums stay in registers
 
-// --- a number of each row, from its content ---------------------------------------------------
-
-typedef uint64_t Words __attribute__((vector_size(4 * WIDTH)));
-
-INLINE Words mixed(Words i) {
-    Words z = (i + 1) * 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
-INLINE uint64_t key_of(double x) {
-    x += 0.0;  // the two zeros are one value
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return mixed(bits);
-}
-
-template <class T> uint64_t content_key(const Dense<T>& rows, Index i, T* scratch) {
-    const T* row = rows.row(i, scratch);
-    Words lanes{};
-    Index j = 0;
-    for (; j + HALF <= rows.p; j += HALF) {
-        Doubles x = load_doubles(row + j) + 0.0;
-        Longs is = (x == x) & (x != rows.missing);
-        lanes += mixed((Words)x) & (Words)is;
-    }
-    uint64_t key = 0;
-    for (int lane = 0; lane < HALF; ++lane) key += lanes[lane];
-    for (; j < rows.p; ++j)
-        if (!rows.is_gap(row[j])) key += key_of(row[j]);
-    return key;
-}
-
-template <class T> uint64_t content_key(const Sparse<T>& rows, Index i, T*) {
-    uint64_t key = 0;
-    for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) key += key_of(rows.values[e]);
-    return key;
-}
-
-// OUT keys (n,): a number of the observed values of each row, whatever the order of the columns.
-int32_t content_keys(const Table& table, uint64_t* keys, Control& control) {
-    Slabs slabs(table);
-    return in_parallel(slabs.count, control, [&](Index s) -> int32_t {
-        Array<double> row(table.p);
-        if (!row.ok()) return OUT_OF_MEMORY;
-        with_rows(table, [&](const auto& rows) {
-            for (Index i = slabs.begin(s); i < slabs.end(s); ++i)
-                keys[i] = content_key(rows, i, rows.scratch(row));
-            return 0;
-        });
-        count_done(control, 1);
-        return DONE;
-    });
-}
-
 // --- rows relative to the means ---------------------------------------------------------------
 
 INLINE double keep(bool is, double x) {

@@ -131,6 +131,17 @@ def test_content_keys_tell_rows_by_their_values(each_level):
         assert np.array_equal(_core.content_keys(table, 2), keys), name
 
 
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 300, 5000, 70_000])
+@pytest.mark.parametrize("levels", [1, 3, 10**6])
+def test_content_order_sorts_by_key_and_leaves_equal_rows_as_they_stand(n, levels):
+    X = np.random.default_rng(n).integers(0, levels, (n, 1)).astype(float)
+    for table in (tables(X)["rows"], tables(X)["csr"]):
+        keys = _core.content_keys(table, 1)
+        for threads in (1, 2):
+            expected = np.argsort(keys, kind="stable")
+            assert np.array_equal(_core.content_order(table, threads), expected)
+
+
 def test_content_keys_are_sums_of_mixed_bits():
     """The numbers stay what they were: the same seed draws the same starts as before."""
 

@@ -102,6 +102,13 @@ def content_keys(table: Table, threads: int) -> np.ndarray:
     return keys
 
 
+def content_order(table: Table, threads: int) -> np.ndarray:
+    """(n,) the rows ordered by these numbers; equal ones as they stand."""
+    order = np.empty(table.n, np.int64)
+    _call("content_order", _address(table.struct), order.ctypes.data, threads=threads)
+    return order
+
+
 def fill_rows(table: Table, rows: np.ndarray, fill: np.ndarray) -> np.ndarray:
     """(m, p) float64: some rows, their gaps filled from ``fill`` (p,)."""
     rows = np.ascontiguousarray(rows, dtype=np.int64)

@@ -71,6 +71,7 @@ STRUCTS = (
 FUNCTIONS: dict[str, list] = {
     "first_pass": [P, P, P],
     "content_keys": [P, P, P],
+    "content_order": [P, P, P],
     "fill_rows": [P, P, I64, P, P],
     "impute": [P, P, P, P, I64, P],
     "pass": [P, P, P, P, P],

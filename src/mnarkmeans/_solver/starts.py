@@ -17,7 +17,7 @@ from .._data.observed import Observed
 
 def content_order(observed: Observed, threads: int) -> np.ndarray:
     """Rows ordered by what is in them, not by where they stand."""
-    return np.argsort(core.content_keys(observed.table, threads), kind="stable")
+    return core.content_order(observed.table, threads)
 
 
 def k_means_plus_plus(
@@ -41,8 +41,8 @@ def random_rows(
         free = weights.copy()
         for l in range(k):
             reached = np.cumsum(free)
-            at = np.searchsorted(reached, draws[r, l] * reached[-1], side="right")
-            at = min(at, int(np.flatnonzero(free)[-1])) if free.any() else 0
+            beyond = np.searchsorted(reached, draws[r, l] * reached[-1], side="right")
+            at = min(beyond, np.searchsorted(reached, reached[-1]))  # the first that completes it
             chosen[r, l], free[at] = order[at], 0.0
     filled = core.fill_rows(observed.table, chosen.ravel(), observed.means)
     return filled.reshape(n_starts, k, -1)
