@@ -41,9 +41,6 @@ def main() -> None:
     options = parser.parse_args()
     for spread in (1.0, 0.3):
         X = table(options.rows, spread)
-        warm = X[:20_000]
-        MNARKMeans(K, lam=LAM, n_init=1, random_state=0, algorithm="lloyd").fit(warm)
-        MiniBatchMNARKMeans(K, lam=LAM, random_state=0).fit(warm)
         for seed in range(options.repeats):
             common = dict(lam=LAM, random_state=seed)
             full, loss = timed(MNARKMeans(K, n_init=1, algorithm="lloyd", **common), X)

@@ -4,15 +4,17 @@
 
 Workers are processes of one thread each on this machine; their blocks are persisted. Every
 iteration is timed by a callback; of each, the best of the repeats counts, and the first two are
-left out (they load compiled code). In memory is MNARKMeans with as many threads as there are
+left out (most rows change cluster). In memory is MNARKMeans with as many threads as there are
 workers, from the same start: the best long run less the best short one. "Dask on threads" is the
-same fit without a cluster. Other work on the machine hurts two workers more than one, so the load
-is printed as well.
+same fit without a cluster. Clusters of one worker and of two are up at the same time and take
+turns, so that other work on the machine hurts both; it hurts two workers more than one, so the
+load is printed as well.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import os
 import time
@@ -49,16 +51,24 @@ def in_memory(X: np.ndarray, k: int, threads: int, repeats: int) -> float:
     return (best[LONG] - best[SHORT]) / (LONG - SHORT)
 
 
-def on_dask(lazy, X: np.ndarray, k: int, repeats: int) -> float:
-    """Seconds per iteration."""
+def one_fit(lazy, X: np.ndarray, k: int) -> np.ndarray:
+    """Seconds of every iteration."""
     from mnarkmeans.dask import MNARKMeans
 
-    best = np.full(LONG, np.inf)
-    for _ in range(repeats + 1):  # the first one loads what is compiled
-        seen = []
-        MNARKMeans(k, persist=True, callback=seen.append, **settings(X, k)).fit(lazy)
-        best = np.minimum(best, [done.seconds for done in seen])
-    return float(best[SHORT:].mean())
+    seen: list = []
+    MNARKMeans(k, persist=True, callback=seen.append, **settings(X, k)).fit(lazy)
+    return np.array([done.seconds for done in seen])
+
+
+def on_threads(X: np.ndarray, k: int, n_blocks: int, repeats: int) -> float:
+    """Seconds per iteration."""
+    import dask
+    import dask.array as da
+
+    lazy = da.from_array(X, chunks=(-(-len(X) // n_blocks), P), name=False)
+    with dask.config.set(scheduler="threads", num_workers=2):
+        fits = [one_fit(lazy, X, k) for _ in range(repeats)]
+    return float(np.min(fits, axis=0)[SHORT:].mean())
 
 
 def blocks(n: int, k: int, n_blocks: int):
@@ -78,19 +88,35 @@ def _rows(n: int, k: int, start: int, stop: int) -> np.ndarray:
     return table(n, k)[start:stop].copy()
 
 
-def on_cluster(X: np.ndarray, k: int, n_workers: int, n_blocks: int, repeats: int) -> float:
-    import distributed
+class Cluster:
+    """A cluster with its own blocks, and what its fits took."""
 
-    with (
-        distributed.LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None,
-            silence_logs=50,
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):  # fmt: skip
-        lazy = client.persist(blocks(len(X), k, n_blocks))
-        distributed.wait(lazy)
-        return on_dask(lazy, X, k, repeats)
+    def __init__(self, stack, n_workers: int, X: np.ndarray, k: int, n_blocks: int):
+        import distributed
+
+        cluster = distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, processes=True, silence_logs=50,
+            dashboard_address="127.0.0.1:0",
+        )  # fmt: skip
+        stack.enter_context(cluster)
+        self.client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
+        self.X, self.k = X, k
+        with self.client.as_current():
+            self.lazy = self.client.persist(blocks(len(X), k, n_blocks))
+            distributed.wait(self.lazy)
+        self.best, self.busiest = np.full(LONG, np.inf), np.inf
+
+    def fit(self) -> None:
+        before = self.client.run(time.process_time)
+        with self.client.as_current():
+            self.best = np.minimum(self.best, one_fit(self.lazy, self.X, self.k))
+        after = self.client.run(time.process_time)
+        self.busiest = min(self.busiest, max(after[name] - before[name] for name in before))
+
+    @property
+    def seconds(self) -> float:
+        """Per iteration."""
+        return float(self.best[SHORT:].mean())
 
 
 def main() -> None:
@@ -102,32 +128,31 @@ def main() -> None:
     options = parser.parse_args()
     n, k, repeats = options.rows, options.clusters, options.repeats
     n_blocks = options.blocks
-    import dask
-    import dask.array as da
-
     X = table(n, k)
     print(
         f"{n:,} x {P}, k={k}, {n_blocks} blocks: seconds per iteration, best of {repeats}; "
         f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     )
-    lazy = da.from_array(X, chunks=(-(-n // n_blocks), P), name=False)
-    with dask.config.set(scheduler="threads", num_workers=2):
-        threads = on_dask(lazy, X, k, repeats)
+    threads = on_threads(X, k, n_blocks, repeats)
     one, two = (in_memory(X, k, number, repeats) for number in (1, 2))
     print(f"  in memory: 1 thread {one:.3f}, 2 threads {two:.3f}; Dask on 2 threads {threads:.3f}",
           flush=True)  # fmt: skip
-    found = {}
-    for n_workers in (1, 2):
-        found[n_workers] = on_cluster(X, k, n_workers, n_blocks, repeats)
-        print(f"  cluster of {n_workers}: {found[n_workers]:.3f}", flush=True)
-    print(f"2 workers against 1: {found[1] / found[2]:.2f} x; 2 threads against 1 in memory: "
-          f"{one / two:.2f} x")  # fmt: skip
-    print(f"against memory with as many threads: cluster of 1 {found[1] / one:.2f} x, of 2 "
-          f"{found[2] / two:.2f} x, Dask on threads {threads / two:.2f} x")  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        clusters = [Cluster(stack, n_workers, X, k, n_blocks) for n_workers in (1, 2)]
+        for _, cluster in itertools.product(range(repeats), clusters):
+            cluster.fit()
+    single, pair = clusters
+    print(f"  cluster of 1: {single.seconds:.3f}, of 2: {pair.seconds:.3f}")
+    print(f"2 workers against 1: {single.seconds / pair.seconds:.2f} x; 2 threads against 1 in "
+          f"memory: {one / two:.2f} x")  # fmt: skip
+    print(f"processor time of the busiest worker in a whole fit: {single.busiest:.2f} s of 1, "
+          f"{pair.busiest:.2f} s of 2: {single.busiest / pair.busiest:.2f} x, if nobody else "
+          "worked here")  # fmt: skip
+    print(f"against memory with as many threads: cluster of 1 {single.seconds / one:.2f} x, of 2 "
+          f"{pair.seconds / two:.2f} x, Dask on threads {threads / two:.2f} x")  # fmt: skip
     for rows in (n // 4, n // 2, n):
-        part = da.from_array(X[:rows], chunks=(-(-rows // n_blocks), P), name=False)
-        with dask.config.set(scheduler="threads", num_workers=2):
-            print(f"rows {rows:,}: {on_dask(part, X, k, repeats):.3f} s on threads", flush=True)
+        taken = on_threads(X[:rows], k, n_blocks, repeats)
+        print(f"rows {rows:,}: {taken:.3f} s on threads", flush=True)
     print(f"moved per iteration: {8 * k * P:,} bytes of centres to each worker, "
           f"{8 * (2 * k * P + 2 * k + 1):,} of sums from each block or merge; load now "
           f"{os.getloadavg()[0]:.1f}")  # fmt: skip

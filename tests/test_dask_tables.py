@@ -58,6 +58,13 @@ def test_results_follow_the_table(X, fitted_on, given, kind):
     assert model.predict(table).dtype == model.predict(table).compute().dtype == np.int32
 
 
+def test_out_is_for_tables_in_memory(X):
+    model, out = MNARKMeans(4, lam=0.5, init=start_of(X)).fit(on_dask(X)), np.empty(X.shape)
+    assert model.impute(X, out=out) is out
+    with pytest.raises(TypeError, match="out is for tables in memory"):
+        model.impute(on_dask(X), out=out)
+
+
 def test_whole_numbers_become_float64():
     X = np.random.default_rng(0).integers(0, 9, (40, 3))
     for table in (on_dask(X), dd.from_pandas(pd.DataFrame(X), 2)):

@@ -5,7 +5,7 @@ Infinite values and sums that overflow are refused here, in memory and on a clus
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -97,16 +97,20 @@ def look_over(X, missing: float, weights: np.ndarray, threads: int) -> Looked:
 
 def merged(parts: list[Found]) -> Found:
     """What was found in all blocks together."""
-    columns = Found(*zip(*parts, strict=True))
+    columns: Any = Found._make(zip(*parts, strict=True))
     return Found(
-        *(sum(column) for column in columns[:5]),
-        all(columns.whole_weights),
-        np.sum(columns.counts, axis=0),
-        np.sum(columns.sums, axis=0),
-        np.min(columns.least, axis=0),
-        np.sum(columns.observed, axis=0),
-        np.min(columns.lowest, axis=0),
-        np.max(columns.highest, axis=0),
+        n_rows=sum(columns.n_rows),
+        n_usable=sum(columns.n_usable),
+        n_unseen=sum(columns.n_unseen),
+        n_entries=sum(columns.n_entries),
+        weight=sum(columns.weight),
+        whole_weights=all(columns.whole_weights),
+        counts=np.sum(columns.counts, axis=0),
+        sums=np.sum(columns.sums, axis=0),
+        least=np.min(columns.least, axis=0),
+        observed=np.sum(columns.observed, axis=0),
+        lowest=np.min(columns.lowest, axis=0),
+        highest=np.max(columns.highest, axis=0),
     )
 
 

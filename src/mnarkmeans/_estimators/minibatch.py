@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -34,7 +35,7 @@ from .._solver.starts import STARTS
 from .base import CentersModel
 
 SAMPLE = 3  # the starts are tried on a sample of this many batches
-TRIAL = {"max_iter": 300, "tol": 1e-4}  # how they are tried
+TRIAL: dict[str, Any] = {"max_iter": 300, "tol": 1e-4}  # how they are tried
 QUIET_BATCHES = 3  # in a row, before the fit ends
 BATCHES_TO_PROVE = 10  # a centre has this many batches to find rows before it is moved
 ONE = np.zeros(1, np.int64)  # the number of the only start

@@ -16,7 +16,7 @@ is, and brings k x p sums back, which are added up in a tree of fixed shape.
 """
 
 from ._estimator import MNARKMeans
-from ._files import open_table
+from ._files import TableFile, open_table
 from ._run import ClusterLostError
 
-__all__ = ["ClusterLostError", "MNARKMeans", "open_table"]
+__all__ = ["ClusterLostError", "MNARKMeans", "TableFile", "open_table"]

@@ -188,7 +188,7 @@ feature_names_in_
         -------
         labels : dask.array (or ndarray) of shape (n_samples,)
         """
-        if not self._is_lazy(X):
+        if not is_lazy(X):
             return super().predict(X)
         return lazy.lazy_rows(self._checked(X), lazy.labels_of, lazy.Model.of(self), None, np.int32)
 
@@ -199,26 +199,28 @@ feature_names_in_
         -------
         distances : dask.array (or ndarray) of shape (n_samples, n_clusters)
         """
-        if not self._is_lazy(X):
+        if not is_lazy(X):
             return super().transform(X)
         k = len(self.cluster_centers_)
         return lazy.lazy_rows(self._checked(X), lazy.distances_of, lazy.Model.of(self), k)
 
-    def impute(self, X):
+    def impute(self, X, *, out=None):
         """Fill the gaps of each row from its centre; lazy as ``predict``.
 
         Returns
         -------
         filled : a Dask array or dataframe as X (sparse blocks become dense), or as in memory
         """
-        if not self._is_lazy(X):
-            return super().impute(X)
+        if not is_lazy(X):
+            return super().impute(X, out=out)
+        if out is not None:
+            raise TypeError("out is for tables in memory; what is filled here is lazy, as X is.")
         self._checked(X)
         return lazy.lazy_filled(X, lazy.Model.of(self))
 
     def score(self, X, y=None, sample_weight=None):
         """Minus the penalised loss of X at the fitted centres, computed now."""
-        if not self._is_lazy(X):
+        if not is_lazy(X):
             return super().score(X, y, sample_weight)
         delayed, table = require("dask", "dask").delayed, self._checked(X)
         weights = lazy_weights(sample_weight, table, lambda: count_rows(table))
@@ -279,7 +281,8 @@ feature_names_in_
         k, p = self.n_clusters, self.n_features_in_
         rng = check_random_state(self.random_state)
         if self.resume and os.path.exists(self.checkpoint):  # how they began is past
-            centers, lam = np.zeros((self._n_starts(), k, p)), 0.0
+            lam: Any = 0.0
+            centers = np.zeros((self._n_starts(), k, p))
         else:
             if isinstance(self.init, str):
                 centers = STARTS[self.init](problem, self.n_init, k, rng)
@@ -298,12 +301,7 @@ feature_names_in_
         return self.n_init if isinstance(self.init, str) else 1
 
     def _checkpoint(self, problem: Problem) -> Checkpoint:
-        found = problem.pieces.found
-        about = dict(
-            n_clusters=self.n_clusters, n_starts=self._n_starts(), n_rows=found.n_rows,
-            n_features=self.n_features_in_, reference=self.reference_,
-            observed=found.counts, sums=found.sums,
-        )  # fmt: skip
+        about = problem.about | dict(n_clusters=self.n_clusters, n_starts=self._n_starts())
         if not isinstance(self.lam, str):
             about["lam"] = check_lam(self.lam, self.n_features_in_)
         return Checkpoint(self.checkpoint, self.checkpoint_every, self.resume, about)
@@ -337,12 +335,9 @@ feature_names_in_
         table = replace(table, lengths=lengths)
         return lazy.lazy_rows(table, lazy.labels_of, lazy.Model.of(self), None, np.int32)
 
-    def _is_lazy(self, X: Any) -> bool:
-        check_is_fitted(self)
-        return is_lazy(X)
-
     def _checked(self, X: Any) -> LazyTable:
         """The blocks of a Dask collection that has the features of the fit."""
+        check_is_fitted(self)
         _check_feature_names(self, X._meta if is_frame(X) else None, reset=False)
         table = lazy_table(X)
         if table.n_features != self.n_features_in_:

@@ -110,7 +110,7 @@ def lazy_rows(table: LazyTable, work: Rows, model: Model, width: int | None, dty
     """``work`` on every block, as a Dask array (n,) or (n, width)."""
     da, delayed = require("dask.array", "dask"), require("dask", "dask").delayed
     dtype = table.dtype if dtype is None else dtype
-    lengths = table.lengths or [np.nan] * len(table.blocks)
+    lengths: list = table.lengths or [np.nan] * len(table.blocks)
     shared = delayed(model, traverse=False)
     run = delayed(_numbered, pure=False)
     tail = () if width is None else (width,)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -56,7 +56,7 @@ class Memo:
 class Piece:
     """Rows of one block in the form the core takes, with their weights."""
 
-    source: np.ndarray | sparse.csr_array
+    source: Any  # (b, p): an ndarray with gaps, or a CSR array of the observed entries
     missing: float
     weights: np.ndarray  # (b,) 0 for rows that take no part
     found: Found

@@ -43,6 +43,15 @@ class Problem:
     def means(self) -> np.ndarray:
         return self.pieces.found.means(self.reference)
 
+    @property
+    def about(self) -> dict:
+        """What tells this problem from another."""
+        found = self.pieces.found
+        return dict(
+            n_rows=found.n_rows, n_features=len(self.reference), reference=self.reference,
+            observed=found.counts, sums=found.sums,
+        )  # fmt: skip
+
     def rows(self, size: int, rng: np.random.RandomState) -> tuple[Any, np.ndarray]:
         """About ``size`` different rows drawn at random, or all, and their weights."""
         n = self.pieces.n_rows
