@@ -67,7 +67,7 @@ class Place(NamedTuple):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # random tables have empty rows, features and clusters
             if self.where == "dask":
-                return _fit_on_dask(table, k, sample_weight, options)
+                return fit_on_dask(table, k, sample_weight, options)
             with slabs() if self.where == "slabs" else contextlib.nullcontext():
                 return MNARKMeans(k, **options).fit(table, sample_weight=sample_weight)
 
@@ -80,12 +80,12 @@ class Place(NamedTuple):
             return getattr(model, method)(table)
 
 
-def _fit_on_dask(table, k, sample_weight, options):
+def fit_on_dask(table, k, sample_weight, options):
     import dask
 
     import mnarkmeans.dask
 
-    assert options.pop("algorithm") in ("lloyd", "auto")
+    assert options.pop("algorithm", "lloyd") in ("lloyd", "auto")
     with dask.config.set(scheduler="synchronous"):
         model = mnarkmeans.dask.MNARKMeans(k, **options)
         model.fit(on_dask(table), sample_weight=sample_weight)

@@ -86,11 +86,13 @@ template <class V> struct Entry {
         return lam * (gaps > 0.0 ? gaps : V{});
     }
     // Where lam = 0 and nobody in the cluster observes the feature the loss is flat: mu stays. A sum
-    // over nobody is 0, whatever adding and taking away rows has left of it.
+    // over nobody is 0, whatever adding and taking away rows has left of it. Measured from the
+    // reference or from the shift, whichever is nearer: a large lam tells the centre's distance to the
+    // reference to its last digit.
     INLINE V center(double size) const {
-        V pull = this->pull(size), mean = shift + (sum + pull * (c - shift)) / (count + pull);
-        V unseen = pull > 0.0 ? c : mu;
-        return count > 0.0 ? mean : unseen;
+        V pull = this->pull(size), apart = c - shift, unseen = pull > 0.0 ? c : mu;
+        V from = pull > count ? c : shift, sum_from = pull > count ? sum - count * apart : sum + pull * apart;
+        return count > 0.0 ? from + sum_from / (count + pull) : unseen;
     }
     INLINE V loss(double size) const {
         V value = mu - shift, away = mu - c;
