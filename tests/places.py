@@ -45,10 +45,11 @@ def on_dask(table, n_blocks=3):
 
 
 @contextlib.contextmanager
-def slabs():
+def slabs(entries: int = CUT["ENTRIES_PER_SLAB"]):
+    """``entries`` of each slab, about."""
     with contextlib.ExitStack() as stack:
-        for name, entries in CUT.items():
-            stack.enter_context(mock.patch.object(arrays, name, entries))
+        for name, value in (CUT | {"ENTRIES_PER_SLAB": entries}).items():
+            stack.enter_context(mock.patch.object(arrays, name, value))
         yield
 
 

@@ -19,7 +19,7 @@ def table(rng, n=3000, p=20, k=6, spread=1.0, share=0.3):
     return X, np.nan_to_num(X[:k])
 
 
-def fit(X, start, lam, form, **options):
+def fit(X, start, lam, form, entries=60, **options):
     options = {
         "algorithm": "lloyd",
         "max_iter": 60,
@@ -27,7 +27,7 @@ def fit(X, start, lam, form, **options):
         "lam": lam,
         "init": start,
     } | options
-    with slabs():
+    with slabs(entries):
         return MNARKMeans(len(start), **options).fit(Place("slabs", form).table(X))
 
 
@@ -54,6 +54,17 @@ def test_fits_are_the_same_without_bounds(form, lam, spread):
     assert pruned.n_iter_ == plain.n_iter_ > 5
     np.testing.assert_array_equal(pruned.labels_, plain.labels_)
     np.testing.assert_array_equal(pruned.cluster_centers_, plain.cluster_centers_)
+    np.testing.assert_array_equal(pruned.loss_path_, plain.loss_path_)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("scale", [2.0**-330, 2.0**-134, 2.0**-126, 2.0**64, 2.0**127, 2.0**300])
+def test_fits_are_the_same_without_bounds_where_float32_ends(form, scale):
+    """Bounds are kept as float32, which has no such numbers, or only a few digits of them; slabs of
+    many rows, of which later ones are no longer looked at in float32."""
+    X, start = table(np.random.default_rng(6), spread=0.3, share=0.3 if form == "dense" else 0.7)
+    pruned, plain = with_and_without(scale * X, scale * start, 0.4, form, entries=30_000)
+    np.testing.assert_array_equal(pruned.labels_, plain.labels_)
     np.testing.assert_array_equal(pruned.loss_path_, plain.loss_path_)
 
 

@@ -171,7 +171,8 @@ inline void label_panel(const Panel& panel, const Tiles& tiles, Index g, Ahead& 
         Ints sure = (it.second - it.best > bound) & (it.second < largest) & (it.best > -largest);
         store(labels + half * WIDTH, tiles.k > 1 ? it.label | ~sure : it.label & 0);
         if (margins)
-            store(margins + half * WIDTH, margin_between(it, square, bound, 4 * UNIT * (tiles.p + 8)));
+            store(margins + half * WIDTH,
+                  keep(sure, margin_between(it, square, bound, 4 * UNIT * (tiles.p + 8))));
     }
 }
 

@@ -38,6 +38,11 @@ INLINE Index next_change(const Label* nearest, const Label* own, const Index* ch
     return from;
 }
 
+// As float32, rounded down; at once where float32 has too few digits for it, or no such number.
+INLINE float expiry(double until) {
+    return until > 0x1p-120 && until < 0x1p126 ? float(CAUTIOUS * until) : -__builtin_inff();
+}
+
 // Rows begin .. end get their best centres. INOUT pass.labels; stats[active[g]] or, with
 // `own_stats`, stats[g]: all rows if fresh, otherwise what changed.
 template <class Rows>
@@ -78,8 +83,7 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
         }
         if (pass.bounds.expiry)
             for (Index e = 0; e < count; ++e)
-                pass.bounds.expiry[by.chosen[e]] =
-                    float(CAUTIOUS * (by.margins[e] + pass.bounds.drop[by.nearest[e]]));
+                pass.bounds.expiry[by.chosen[e]] = expiry(by.margins[e] + pass.bounds.drop[by.nearest[e]]);
     }
     return DONE;
 }
