@@ -23,6 +23,7 @@ def test_public_names():
     assert set(mnarkmeans.__all__) == {
         "MNARKMeans",
         "MNARKMeansCV",
+        "MNARMixture",
         "MiniBatchMNARKMeans",
         "MissingDataWarning",
         "SelectionWarning",

@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 from ._data.validation import MissingDataWarning
 from ._estimators.kmeans import MNARKMeans
+from ._estimators.mixture import MNARMixture
 from ._estimators.minibatch import MiniBatchMNARKMeans
 from ._selection import MNARKMeansCV, SelectionWarning
 from ._versions import show_versions
@@ -19,6 +20,7 @@ SUBMODULES = (
 __all__ = [
     "MNARKMeans",
     "MNARKMeansCV",
+    "MNARMixture",
     "MiniBatchMNARKMeans",
     "MissingDataWarning",
     "SelectionWarning",

@@ -53,7 +53,7 @@ def _with_parameters(params: dict[str, Any], p: int) -> MNARKMeans:
     if unknown:
         raise ValueError(f"params has the unknown parameter {unknown[0]!r:.40}")
     for name in ("n_clusters", "n_init", "max_iter", "random_state", "n_jobs", "verbose"):
-        _whole("params/" + name, params.get(name))
+        check_whole("params/" + name, params.get(name))
     for name in ("lam", "reference", "init"):
         if not isinstance(params.get(name, ""), (str, int, float, np.ndarray)):
             raise ValueError(f"params/{name} must be a word, a number or an array")
@@ -70,7 +70,7 @@ def _with_parameters(params: dict[str, Any], p: int) -> MNARKMeans:
     return estimator
 
 
-def _whole(name: str, value: Any) -> None:
+def check_whole(name: str, value: Any) -> None:
     if value is not None and (not isinstance(value, int) or abs(value) > 2 * MOST + 1):
         raise ValueError(f"{name} must be a whole number that is not huge, found {value!r:.40}")
 

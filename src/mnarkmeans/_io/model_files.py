@@ -25,7 +25,9 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from .._estimators.mixture import MNARMixture
 from . import atomic
+from .mixture_checks import checked_mixture, fitted_mixture
 from .model_checks import FITTED, checked_model, checked_names
 from .plain_values import ARRAY, join, pack, split, unpack
 
@@ -43,7 +45,7 @@ class ModelFileError(ValueError):
 class SavedModel:
     """What a model file holds.
 
-    estimator : fitted MNARKMeans (its `labels_` are not stored)
+    estimator : fitted MNARKMeans (its `labels_` are not stored) or MNARMixture
     feature_names : the columns, in the order of the centres
     extra : what the caller stored beside it, arrays included
     info : the whole JSON document
@@ -66,7 +68,7 @@ def save_model(
 
     Parameters
     ----------
-    estimator : MNARKMeans
+    estimator : MNARKMeans or MNARMixture
         A fitted estimator.
     folder : path
         Where to write.
@@ -90,15 +92,21 @@ def save_model(
     arrays: dict[str, np.ndarray] = {}
     names = feature_names or getattr(estimator, "feature_names_in_", None)
     if names is None:
-        names = [f"V{j + 1}" for j in range(estimator.cluster_centers_.shape[1])]
+        names = [f"V{j + 1}" for j in range(estimator.n_features_in_)]
+    is_mixture = isinstance(estimator, MNARMixture)
+    fitted = (
+        fitted_mixture(estimator)
+        if is_mixture
+        else {name: getattr(estimator, name) for name in FITTED}
+    )
     try:
         document: dict[str, Any] = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "written_by": f"mnarkmeans {__version__}",
-            "estimator": "MNARKMeans",
+            "estimator": "MNARMixture" if is_mixture else "MNARKMeans",
             "params": split(estimator.get_params(deep=False), "params", arrays),
-            "fitted": split({name: getattr(estimator, name) for name in FITTED}, "fitted", arrays),
+            "fitted": split(fitted, "fitted", arrays),
             "feature_names": [str(name) for name in names],
             "extra": split(extra or {}, "extra", arrays),
         }
@@ -149,7 +157,7 @@ def load_model(path: str | Path) -> SavedModel:
         names = checked_names(join(document.get("feature_names"), "feature_names", arrays))
         params = join(document.get("params"), "params", arrays)
         fitted = join(document.get("fitted"), "fitted", arrays)
-        estimator = checked_model(document.get("estimator"), params, fitted, len(names))
+        estimator = _checked(document.get("estimator"), params, fitted, len(names))
         extra = join(document.get("extra"), "extra", arrays)
         if not isinstance(extra, dict):
             raise ValueError(f"extra must be an object, found {extra!r:.40}")
@@ -160,6 +168,14 @@ def load_model(path: str | Path) -> SavedModel:
     except ValueError as error:
         raise ModelFileError(f"{file}: {error}; fit the model again") from error
     return SavedModel(estimator, names, extra, document)
+
+
+def _checked(kind: Any, params: Any, fitted: Any, p: int) -> Any:
+    if kind != "MNARMixture":
+        return checked_model(kind, params, fitted, p)
+    if not isinstance(params, dict) or not isinstance(fitted, dict):
+        raise ValueError("params and fitted must be objects")
+    return checked_mixture(params, fitted, p)
 
 
 def _read_document(file: Path) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -133,9 +133,9 @@ class Theta:
 
     def log_missing(self, M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """log P_lj, and the penalty lam_lj that belongs to it."""
-        t, r = self.t, self.r
-        d = 2.0 * self.s * t + 1.0
-        q = (1.0 - r) * np.exp(-0.5 * math.log(d) - (t / d) * np.square(M))
+        r = self.r
+        log_q, d = decayed(M, self.s, self.t)
+        q = (1.0 - r) * np.exp(log_q)
         p = np.maximum(r + q, _LEAST_PROBABILITY)
         return math.log(self.c) + np.log(p), q / p * (1.0 - 1.0 / d)
 
@@ -144,6 +144,15 @@ class Theta:
         far = -np.expm1(-self.t * magnitudes.square)
         not_c = 1.0 / (1.0 + math.exp(self.vector[2]))
         return float(magnitudes.weight @ np.log(not_c + self.c * (1.0 - self.r) * far))
+
+
+def decayed(M: np.ndarray, s, t: float) -> tuple[np.ndarray, Any]:
+    """log q_lj and D: what is lost at rate exp(-t x^2) from N(M, s) is N(M / D, s / D).
+
+    s: a number, or one for every entry of M.
+    """
+    d = 2.0 * s * t + 1.0
+    return -0.5 * np.log(d) - (t / d) * np.square(M), d
 
 
 def fit_theta(

@@ -55,10 +55,19 @@ class Limit:
 
     def moments(self, M: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """log P_lj, and mean and variance of what is missing."""
-        a = (self.c - M) / self.d
-        log_p = log_ndtr(a)
-        h, ratio = np.exp(-0.5 * a * a - _HALF_LOG_2PI - log_p), self.s / self.d
-        return log_p, M - ratio * h, np.maximum(self.s - ratio**2 * h * (a + h), 0.0)
+        return moments(M, self.s, self.c, self.zeta)
+
+
+def moments(M: np.ndarray, s, c: np.ndarray, zeta) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """log P_lj, and mean and variance of what is missing.
+
+    s: a number, or one for every entry of M; zeta: a number, or one for every feature.
+    """
+    d = np.sqrt(s + zeta**2)
+    a = (c - M) / d
+    log_p = log_ndtr(a)
+    h, ratio = np.exp(-0.5 * a * a - _HALF_LOG_2PI - log_p), s / d
+    return log_p, M - ratio * h, np.maximum(s - ratio**2 * h * (a + h), 0.0)
 
 
 def limit_of(cells: Cells) -> tuple[Limit, np.ndarray]:

@@ -38,7 +38,7 @@ class Threshold:
 
     def log_missing(self, M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """log P_lj, and the penalty lam_lj that belongs to it."""
-        log_p, mu, _, _, phi_a, phi_b = self._tails(M)
+        log_p, mu, _, _, phi_a, phi_b = tails(M, math.sqrt(self.s), self.tau)
         return log_p, np.clip((phi_b - phi_a) / mu, 0.0, 1.0)
 
     def log_observed(self, magnitudes: Any) -> float:
@@ -47,18 +47,21 @@ class Threshold:
 
     def with_spread(self, M: np.ndarray, gaps: np.ndarray, residual: float, seen: float):
         """The same thresholds, s from the observed residuals and the expected missing ones."""
-        _, _, a, b, phi_a, phi_b = self._tails(M)
+        _, _, a, b, phi_a, phi_b = tails(M, math.sqrt(self.s), self.tau)
         hidden = self.s * np.maximum(1.0 + a * phi_a - b * phi_b, 0.0)
         s = (residual + float((gaps * hidden).sum())) / (seen + float(gaps.sum()))
         return Threshold(self.tau, max(s, 1e-12))
 
-    def _tails(self, M: np.ndarray):
-        """log P, |mu|, a and b in standard deviations, and phi(a) / P, phi(b) / P."""
-        sd = math.sqrt(self.s)
-        mu = np.maximum(np.abs(M) / sd, _LEAST_CENTER)
-        a, b = -self.tau / sd - mu, self.tau / sd - mu
-        below_b = log_ndtr(b)
-        log_p = below_b + np.log(-np.expm1(np.minimum(log_ndtr(a) - below_b, -1e-15)))
-        phi_a = np.exp(-0.5 * a * a - _HALF_LOG_2PI - log_p)
-        phi_b = np.exp(-0.5 * b * b - _HALF_LOG_2PI - log_p)
-        return log_p, mu, a, b, phi_a, phi_b
+
+def tails(M: np.ndarray, sd, tau: np.ndarray):
+    """log P, |mu|, a and b in standard deviations, and phi(a) / P, phi(b) / P.
+
+    sd: a number, or one for every entry of M.
+    """
+    mu = np.maximum(np.abs(M) / sd, _LEAST_CENTER)
+    a, b = -tau / sd - mu, tau / sd - mu
+    below_b = log_ndtr(b)
+    log_p = below_b + np.log(-np.expm1(np.minimum(log_ndtr(a) - below_b, -1e-15)))
+    phi_a = np.exp(-0.5 * a * a - _HALF_LOG_2PI - log_p)
+    phi_b = np.exp(-0.5 * b * b - _HALF_LOG_2PI - log_p)
+    return log_p, mu, a, b, phi_a, phi_b

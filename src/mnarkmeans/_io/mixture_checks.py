@@ -1,0 +1,127 @@
+"""The fields of a saved MNARMixture, looked at as those of MNARKMeans are (`model_checks`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._estimators.mixture import MixtureMissingness, MNARMixture
+from .._penalty.mechanisms import MECHANISMS, mechanism_of
+from .model_checks import _count, _number, _numbers, _reference, check_whole
+
+SHAPES = {  # of the parameters of each mechanism, for k clusters and p features
+    "mcar": {"rates": "1p"}, "class": {"rates": "kp"}, "decay": {"t": "", "c": ""},
+    "threshold": {"tau": "p"}, "limit": {"c": "p", "zeta": "p"},
+}  # fmt: skip
+PROBABILITIES = {("mcar", "rates"), ("class", "rates"), ("decay", "c")}
+POSITIVE = {("decay", "t"), ("threshold", "tau"), ("limit", "zeta")}
+
+
+def fitted_mixture(estimator: MNARMixture) -> dict[str, Any]:
+    """All that a fitted mixture needs to go on."""
+    found = estimator.missingness_
+    return {
+        **{name: getattr(estimator, name) for name in ("weights_", "means_", "covariances_")},
+        "reference_": estimator.reference_,
+        "lower_bound_": estimator.lower_bound_,
+        "n_iter_": estimator.n_iter_,
+        "converged_": bool(estimator.converged_),
+        "has_gaps": estimator._mechanism.has_gaps,
+        "missingness_": found._asdict(),
+    }
+
+
+def checked_mixture(params: dict[str, Any], fitted: dict[str, Any], p: int) -> MNARMixture:
+    """A fitted mixture from its parameters and results, for p features."""
+    estimator = _with_parameters(params, p)
+    lacking = [name for name in fitted_names() if name not in fitted]
+    if lacking:
+        raise ValueError(f"fitted lacks {lacking[0]}")
+    k = estimator.n_components
+    estimator.weights_ = _positive("weights_", _shaped("weights_", fitted["weights_"], (k,)), 0.0)
+    estimator.means_ = _shaped("means_", fitted["means_"], (k, p))
+    shape = (k,) if estimator.covariance_type == "spherical" else (k, p)
+    estimator.covariances_ = _positive(
+        "covariances_", _shaped("covariances_", fitted["covariances_"], shape)
+    )
+    estimator.reference_ = _reference("reference_", fitted["reference_"], p)
+    estimator.lower_bound_ = _number("lower_bound_", fitted["lower_bound_"])
+    estimator.n_iter_ = _count("n_iter_", fitted["n_iter_"], p)
+    estimator.converged_ = bool(fitted["converged_"])
+    estimator.missingness_ = _missingness(fitted["missingness_"], k, p)
+    estimator.mechanism_ = estimator.missingness_.mechanism
+    has_gaps = fitted["has_gaps"]
+    if not isinstance(has_gaps, np.ndarray) or has_gaps.dtype != bool or has_gaps.shape != (p,):
+        raise ValueError(f"has_gaps must be {p} times true or false")
+    estimator._mechanism = mechanism_of(
+        estimator.mechanism_, estimator.missingness_.parameters, has_gaps
+    )
+    estimator.n_features_in_ = p
+    return estimator
+
+
+def fitted_names() -> tuple[str, ...]:
+    return (
+        "weights_", "means_", "covariances_", "reference_", "lower_bound_", "n_iter_",
+        "converged_", "has_gaps", "missingness_",
+    )  # fmt: skip
+
+
+def _with_parameters(params: dict[str, Any], p: int) -> MNARMixture:
+    unknown = sorted(set(params) - set(MNARMixture().get_params(deep=False)))
+    if unknown:
+        raise ValueError(f"params has the unknown parameter {unknown[0]!r:.40}")
+    for name in ("n_components", "n_init", "max_iter", "random_state", "n_jobs", "verbose"):
+        check_whole("params/" + name, params.get(name))
+    for name in ("weights_init", "means_init"):
+        if not isinstance(params.get(name), (type(None), np.ndarray, list)):
+            raise ValueError(f"params/{name} must be an array")
+    if not isinstance(params.get("reference", 0.0), (str, int, float, np.ndarray)):
+        raise ValueError("params/reference must be a word, a number or an array")
+    estimator = MNARMixture(**params)
+    try:
+        estimator._check_parameters()
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"params: {str(error).rstrip('.')}") from error
+    return estimator
+
+
+def _shaped(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    value = _numbers(name, value, len(shape))
+    if value.shape != shape:
+        raise ValueError(f"{name} has the shape {value.shape} instead of {shape}")
+    return value
+
+
+def _positive(name: str, value: np.ndarray, least: float = 1e-300) -> np.ndarray:
+    if np.min(value) < least:
+        raise ValueError(f"{name} must be positive, found {np.min(value):g}")
+    return value
+
+
+def _missingness(found: Any, k: int, p: int) -> MixtureMissingness:
+    if not isinstance(found, dict) or set(found) != set(MixtureMissingness._fields):
+        raise ValueError(f"missingness_ must have {', '.join(MixtureMissingness._fields)}")
+    name = found["mechanism"]
+    if name not in MECHANISMS:
+        raise ValueError(f"missingness_ has the unknown mechanism {name!r:.40}")
+    told = found["parameters"]
+    if not isinstance(told, dict) or set(told) != set(SHAPES[name]):
+        raise ValueError(f"missingness_ of {name} must have {', '.join(SHAPES[name])}")
+    sizes = {"k": k, "p": p, "1": 1}
+    parameters: dict[str, Any] = {}
+    for own, word in SHAPES[name].items():
+        shape = tuple(sizes[letter] for letter in word)
+        value = _shaped(own, told[own], shape) if shape else _number(own, told[own])
+        if (name, own) in POSITIVE:
+            _positive(own, np.asarray(value), 0.0)
+        if (name, own) in PROBABILITIES and not (0 <= np.min(value) <= np.max(value) <= 1):
+            raise ValueError(f"missingness_/{own} must be probabilities")
+        parameters[own] = value
+    numbers = {}
+    for field in ("log_likelihoods", "scores"):
+        if not isinstance(found[field], dict) or set(found[field]) - set(MECHANISMS):
+            raise ValueError(f"missingness_/{field} must have a number for each mechanism")
+        numbers[field] = {one: _number(one, value) for one, value in found[field].items()}
+    return MixtureMissingness(name, parameters, **numbers)
