@@ -7,8 +7,8 @@ __version__ = "0.1.0"
 
 from ._data.validation import MissingDataWarning
 from ._estimators.kmeans import MNARKMeans
-from ._estimators.mixture import MNARMixture
 from ._estimators.minibatch import MiniBatchMNARKMeans
+from ._estimators.mixture import MNARMixture
 from ._selection import MNARKMeansCV, SelectionWarning
 from ._versions import show_versions
 
