@@ -99,6 +99,12 @@ def test_a_library_with_other_structs_is_refused(monkeypatch):
             _core.load(_core.find_library())
 
 
+def test_a_library_that_lacks_a_function_is_refused(monkeypatch):
+    monkeypatch.setitem(_core.FUNCTIONS, "of_tomorrow", [])
+    with pytest.raises(ImportError, match="another version of mnarkmeans: it has no of_tomorrow"):
+        _core.load(_core.find_library())
+
+
 def test_somebody_elses_library_is_refused(tmp_path):
     with pytest.raises(ImportError, match="cannot be loaded"):
         _core.load(Path(__file__))

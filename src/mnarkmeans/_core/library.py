@@ -141,7 +141,11 @@ def load(path: Path) -> ct.CDLL:
     library.mnarkmeans_levels.restype = ct.c_char_p
     library.mnarkmeans_set_level.argtypes = [ct.c_char_p]
     for name, arguments in FUNCTIONS.items():
-        function = getattr(library, f"mnarkmeans_{name}")
+        function = getattr(library, f"mnarkmeans_{name}", None)
+        if function is None:
+            raise ImportError(
+                f"{path} belongs to another version of mnarkmeans: it has no {name}. {REBUILD}"
+            )
         function.argtypes, function.restype = arguments, RETURNS.get(name, I32)
     return library
 
