@@ -1,4 +1,4 @@
-// The C interface: every struct and function that Python may call (``mnarkmeans/_core.py``).
+// The C interface: every struct and function that Python may call (``mnarkmeans/_core``).
 //
 // Plain data only. This header is seen by files that are compiled for different instruction sets,
 // so no code in it may be compiled for more than one of them.
@@ -59,7 +59,7 @@ struct Stats {        // sums over rows, for G starts of k clusters; they add up
     double* squares;  // (G,) sum of w (x - shift)^2 over all observed entries
 };
 
-struct Bounds {           // which rows cannot change cluster (bounds.h); for one start
+struct Bounds {           // which rows cannot change cluster (pass.h); for one start
     float* expiry;        // (n,); null: none are kept
     const double* drop;   // (k,)
 };

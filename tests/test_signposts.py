@@ -1,0 +1,54 @@
+"""The map of the code, and every signpost in comments and guides, name what exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import mnarkmeans
+
+ROOT = Path(__file__).parents[1]
+GUIDE = ROOT / "CONTRIBUTING.md"
+PACKAGE = Path(mnarkmeans.__file__).parent
+CORE = ROOT / "src" / "core"
+PLACES = [ROOT, CORE, PACKAGE, ROOT / "src", ROOT / "tests"]
+FILE = r"[\w./]+\.(?:h|cpp|py)"
+
+pytestmark = pytest.mark.skipif(not CORE.exists(), reason="the sources of the core are not here")
+
+
+def find(name, beside=ROOT):
+    """The file of that name, from the root, the core, the package or one's own folder."""
+    return next((at / name for at in [*PLACES, beside] if (at / name).is_file()), None)
+
+
+def test_the_map_shows_every_folder_and_module_and_no_other():
+    table = GUIDE.read_text().split("<!-- map -->")[1].split("<!-- end of map -->")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    shown = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    there = {p.name for p in PACKAGE.glob("*.py")} - {"__init__.py"}
+    there |= {f"{p.parent.name}/" for p in PACKAGE.glob("*/__init__.py")}
+    there |= {p.name for p in CORE.iterdir()}
+    assert sorted(shown) == sorted(there)
+
+
+def sources():
+    return [*CORE.iterdir(), *PACKAGE.rglob("*.py"), *(ROOT / "tests").rglob("*.py"), GUIDE]
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_files_that_are_named_exist(path):
+    """In backticks, in brackets, or as a path of a test."""
+    text = path.read_text()
+    named = re.findall(rf"`({FILE})(?:::\w+)?`|\(({FILE})\)|\b(tests/{FILE})", text)
+    missing = {name for names in named for name in names if name and not find(name, path.parent)}
+    assert not missing
+
+
+def test_what_the_guide_says_is_in_a_file_is_in_it():
+    text = GUIDE.read_text()
+    pairs = re.findall(rf"`(\w+)` in `({FILE})`", text)
+    pairs += [(name, file) for file, name in re.findall(rf"`({FILE})`, `(\w+)`", text)]
+    pairs += [(name, file) for file, name in re.findall(rf"`({FILE})::(\w+)`", text)]
+    assert len(pairs) > 10
+    assert [pair for pair in pairs if pair[0] not in find(pair[1]).read_text()] == []
