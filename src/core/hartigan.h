@@ -26,156 +26,151 @@ constexpr double NOTHING_LEFT = 1e-9;    // of a row's weight: what remains with
 
 enum Way { JOINING, LEAVING };
 
+// Features come in whole eights. Those beyond the last are gaps that cost nothing.
+INLINE Index whole_eights(Index p) { return (p + EIGHT - 1) / EIGHT * EIGHT; }
+
 struct Prices {  // what rows of one weight pay per feature: a factor of (x - m)^2, or a sum for a gap
-    Array<double> factor, gap;  // (k, p)
+    Array<double> factor, gap;  // (k, room)
     Array<double> weight;       // (k,) for which they hold; -1 before they are made
-    Prices(Index k, Index p) : factor(k * p), gap(k * p), weight(k, -1.0) {}
+    Prices(Index k, Index room) : factor(k * room), gap(k * room), weight(k, -1.0) {}
     bool ok() const { return all_ok(factor, gap, weight); }
 };
 
 struct Clusters {
-    Index k, p;
-    const double *lam, *c;
-    double* mu;                        // (k, p) INOUT
-    Array<double> counts, observers;   // (k, p) weight and number of the rows that observe a feature
-    Array<double> sizes, members;      // (k,) weight and number of all rows
+    Index k, p, room;
+    Array<double> lam, c;             // (room,)
+    Array<double> m;                  // (k, room) the centres
+    Array<double> counts, observers;  // (k, room) weight and number of the rows that observe a feature
+    Array<double> sizes, members;     // (k,) weight and number of all rows
     Prices joining, leaving;
 
-    Clusters(Index k, Index p, const double* lam, const double* c, double* mu)
-        : k(k), p(p), lam(lam), c(c), mu(mu), counts(k * p, 0.0), observers(k * p, 0.0), sizes(k, 0.0),
-          members(k, 0.0), joining(k, p), leaving(k, p) {}
-    bool ok() const { return all_ok(counts, observers, sizes, members, joining, leaving); }
+    Clusters(const Centers& centers, Index p)
+        : k(centers.k), p(p), room(whole_eights(p)), lam(room, 0.0), c(room, 0.0), m(k * room, 0.0),
+          counts(k * room, 0.0), observers(k * room, 0.0), sizes(k, 0.0), members(k, 0.0),
+          joining(k, room), leaving(k, room) {
+        if (!ok()) return;
+        memcpy(lam, centers.lam, sizeof(double) * p);
+        memcpy(c, centers.reference, sizeof(double) * p);
+        for (Index l = 0; l < k; ++l) memcpy(m + l * room, centers.mu + l * p, sizeof(double) * p);
+    }
+    bool ok() const { return all_ok(lam, c, m, counts, observers, sizes, members, joining, leaving); }
 
     // From the partition and its stats. False: out of memory.
     template <class Rows>
     bool begin(const Rows& rows, const double* weights, const Label* labels, const Stats& stats) {
-        memcpy(counts, stats.counts, sizeof(double) * k * p);
         memcpy(sizes, stats.sizes, sizeof(double) * k);
+        for (Index l = 0; l < k; ++l) memcpy(counts + l * room, stats.counts + l * p, sizeof(double) * p);
         bool all_one = true;
         for (Index i = 0; i < rows.n; ++i) {
             if (weights[i] > 0) members[labels[i]] += 1;
             all_one = all_one && (weights[i] == 0 || weights[i] == 1);
         }
         if (all_one) {
-            memcpy(observers, counts, sizeof(double) * k * p);
+            memcpy(observers, counts, sizeof(double) * k * room);
             return true;
         }
         Array<double> row(p), zero(p, 0.0), sums(p, 0.0);
         if (!all_ok(row, zero, sums)) return false;
         for (Index i = 0; i < rows.n; ++i)
             if (weights[i] > 0)
-                add_row(rows, i, 1.0, zero, sums, observers + labels[i] * p, rows.scratch(row));
+                add_row(rows, i, 1.0, zero, sums, observers + labels[i] * room, rows.scratch(row));
         return true;
     }
 
-    // Weight of the gaps of a feature. Rounding must not leave a trace of rows that are not there.
-    INLINE double gaps(Index l, Index at) const {
-        double rest = sizes[l] - counts[at];
-        return members[l] > observers[at] && rest > 0 ? rest : 0.0;
+    // OUT mu (k, p): the centres.
+    void put(double* mu) const {
+        for (Index l = 0; l < k; ++l) memcpy(mu + l * p, m + l * room, sizeof(double) * p);
     }
 
-    void set_prices(Way way, Index l, double w) const {
-        const Prices& to = way == JOINING ? joining : leaving;
-        for (Index j = 0; j < p; ++j) {
-            const Index at = l * p + j;
-            const double count = counts[at], unseen = gaps(l, at), pull = lam[j], own = pull * w;
-            const double D = count + pull * unseen, away = c[j] - mu[at], square = away * away;
-            double with, with_gap;  // the weight of the cluster after a row that observes the feature, or not
-            if (way == JOINING) {
+    // Weight of the gaps of a feature. Rounding must not leave a trace of rows that are not there.
+    INLINE Doubles gaps(Index l, Doubles count, Doubles seen) const {
+        Doubles rest = sizes[l] - count;
+        return keep((members[l] > seen) & (rest > 0.0), rest);
+    }
+
+    template <Way WAY> void set_prices(Index l, double w) const {
+        const Prices& to = WAY == JOINING ? joining : leaving;
+        for (Index j = 0; j < room; j += HALF) {
+            const Index at = l * room + j;
+            const Doubles count = load<Doubles>(counts + at), seen = load<Doubles>(observers + at);
+            const Doubles pull = load<Doubles>(lam + j), own = pull * w, unseen = gaps(l, count, seen);
+            const Doubles away = load<Doubles>(c + j) - load<Doubles>(m + at), D = count + pull * unseen;
+            Doubles with, with_gap;  // the cluster's weight after a row that observes the feature, or not
+            if (WAY == JOINING) {
                 with = D + w;
                 with_gap = D + own;
-            } else {  // nobody else knows this feature: the centre is the value itself, nothing to gain
-                double others = observers[at] > 1 ? count - w : 0.0;
-                double other_gaps = members[l] - observers[at] > 1 ? unseen - w : 0.0;
-                with = others + pull * unseen;
-                with_gap = count + pull * other_gaps;
+            } else {  // where nobody else knows the feature the centre is the value itself: no gain
+                with = keep(seen > 1.0, count - w) + pull * unseen;
+                with_gap = count + pull * keep(members[l] - seen > 1.0, unseen - w);
             }
-            double factor = w * D / with, price = own * D / with_gap * square;
-            to.factor[at] = with > NOTHING_LEFT * w ? factor : 0.0;
-            to.gap[at] = with_gap > NOTHING_LEFT * own ? price : 0.0;
+            store(to.factor + at, keep(with > NOTHING_LEFT * w, w * D / with));
+            store(to.gap + at, keep(with_gap > NOTHING_LEFT * own, own * D / with_gap * (away * away)));
         }
         to.weight[l] = w;
     }
 
-    // A row of weight w joins (sign 1) or leaves (-1) cluster l.
-    template <class T> void move(const T* row, double missing, double w, int sign, Index l) {
+    // A row (room,) of weight w joins (sign 1) or leaves (-1) cluster l.
+    void move(const double* row, double w, double sign, Index l) {
         sizes[l] += sign * w;
         members[l] += sign;
-        for (Index j = 0; j < p; ++j) {
-            const Index at = l * p + j;
-            double x = row[j];
-            bool is = x == x && x != missing;
-            if (is) {
-                observers[at] += sign;
-                counts[at] = observers[at] > 0 ? counts[at] + sign * w : 0.0;
-            }
-            double own = is ? w : lam[j] * w, y = is ? x : c[j], D = counts[at] + lam[j] * gaps(l, at);
-            if (own > 0 && D > NOTHING_LEFT * own) mu[at] += sign * own * (y - mu[at]) / D;
+        for (Index j = 0; j < room; j += HALF) {
+            const Index at = l * room + j;
+            const Doubles x = load<Doubles>(row + j), pull = load<Doubles>(lam + j);
+            const Longs is = x == x;
+            Doubles count = load<Doubles>(counts + at), seen = load<Doubles>(observers + at);
+            seen += keep(is, splat(sign));
+            count = keep(seen > 0.0, count + keep(is, splat(sign * w)));
+            const Doubles own = is ? splat(w) : pull * w, y = is ? x : load<Doubles>(c + j);
+            const Doubles D = count + pull * gaps(l, count, seen), before = load<Doubles>(m + at);
+            const Doubles by = keep((own > 0.0) & (D > NOTHING_LEFT * own), sign * own * (y - before) / D);
+            store(counts + at, count);
+            store(observers + at, seen);
+            store(m + at, before + by);
         }
         joining.weight[l] = leaving.weight[l] = -1;
     }
 };
 
 // What a row pays in the features start .. stop of a cluster, of which m, factor and gap are.
-template <class T>
-INLINE double price_of(const T* row, double missing, const double* m, const double* factor,
-                       const double* gap, Index start, Index stop) {
+INLINE double price_of(const double* row, const double* m, const double* factor, const double* gap,
+                       Index start, Index stop) {
     Sum8 sum;
-    Index j = start;
-    for (; j + EIGHT <= stop; j += EIGHT)
+    for (Index j = start; j < stop; j += EIGHT)
         UNROLL for (int part = 0; part < EIGHT / HALF; ++part) {
-            Index at = j + part * HALF;
-            Doubles x = load_doubles(row + at), away = x - load<Doubles>(m + at);
-            Longs is = (x == x) & (x != missing);
-            Longs price = (Longs)(load<Doubles>(factor + at) * (away * away)) & is;
+            const Index at = j + part * HALF;
+            const Doubles x = load<Doubles>(row + at), away = x - load<Doubles>(m + at);
+            const Longs is = x == x;
+            const Longs price = (Longs)(load<Doubles>(factor + at) * (away * away)) & is;
             sum.parts[part] += (Doubles)(price | ((Longs)load<Doubles>(gap + at) & ~is));
         }
-    double rest[EIGHT] = {};
-    for (Index r = 0; j < stop; ++j, ++r) {
-        double x = row[j], away = x - m[j];
-        rest[r] = x == x && x != missing ? factor[j] * (away * away) : gap[j];
-    }
-    for (int part = 0; part < EIGHT / HALF; ++part)
-        sum.parts[part] += load<Doubles>(rest + part * HALF);
     return sum.total();
 }
 
 // --- rows -------------------------------------------------------------------------------------
 
-// The entries of a row one after the other, NaN or `missing` in its gaps.
-template <class Rows> class RowReader {
-  public:
-    using T = typename Rows::Value;
-    double missing;
-    explicit RowReader(const Dense<T>& rows) : missing(rows.missing), room(rows.p), rows(rows) {}
-    bool ok() const { return room.ok(); }
-    const T* read(Index i) { return rows.row(i, room); }
-    void forget(Index) {}
-
-  private:
-    Array<T> room;
-    const Dense<T>& rows;
-};
-
-template <class T_> class RowReader<Sparse<T_>> {
-  public:
-    using T = T_;
-    double missing = __builtin_nan("");
-    explicit RowReader(const Sparse<T>& rows) : room(rows.p, T(__builtin_nan(""))), rows(rows) {}
-    bool ok() const { return room.ok(); }
-    const T* read(Index i) {
-        for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) room[rows.indices[e]] = rows.values[e];
-        return room;
+// OUT out (room,), NaN before: row i, NaN in its gaps.
+template <class T> INLINE void spread_row(const Dense<T>& rows, Index i, double* out) {
+    const double gap = __builtin_nan("");
+    const T* at = rows.values + i * rows.row_stride;
+    Index j = 0;
+    for (; rows.is_contiguous() && j + HALF <= rows.p; j += HALF) {
+        Doubles x = load_doubles(at + j);
+        store(out + j, x == rows.missing ? splat(gap) : x);
     }
-    void forget(Index i) {
-        for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e)
-            room[rows.indices[e]] = T(__builtin_nan(""));
+    for (; j < rows.p; ++j) {
+        double x = at[j * rows.column_stride];
+        out[j] = x == rows.missing ? gap : x;
     }
+}
+template <class T> INLINE void spread_row(const Sparse<T>& rows, Index i, double* out) {
+    for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) out[rows.indices[e]] = rows.values[e];
+}
 
-  private:
-    Array<T> room;
-    const Sparse<T>& rows;
-};
+// INOUT out: what row i left is taken away, where the next one would not overwrite it.
+template <class T> INLINE void forget_row(const Dense<T>&, Index, double*) {}
+template <class T> INLINE void forget_row(const Sparse<T>& rows, Index i, double* out) {
+    for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) out[rows.indices[e]] = __builtin_nan("");
+}
 
 // --- passes -----------------------------------------------------------------------------------
 
@@ -187,9 +182,9 @@ struct Moves {
 template <class Rows> class Mover {
   public:
     Mover(const Rows& rows, const double* weights, Clusters& clusters)
-        : rows(rows), weights(weights), clusters(clusters), reader(rows),
+        : rows(rows), weights(weights), clusters(clusters), row(clusters.room, __builtin_nan("")),
           changed(clusters.k, Index(0)), clock(0) {}
-    bool ok() const { return all_ok(reader, changed); }
+    bool ok() const { return all_ok(row, changed); }
 
     // INOUT labels (n,), clusters. One pass over all rows, in their order.
     int32_t pass(Label* labels, Moves& moves, const Control& control) {
@@ -197,34 +192,33 @@ template <class Rows> class Mover {
         for (Index i = 0; i < rows.n; ++i, ++clock) {
             if (i % STRETCH == 0 && cancelled(control)) return CANCELLED;
             if (weights[i] == 0 || clusters.members[labels[i]] <= 1 || !any_news()) continue;
-            const T* row = reader.read(i);
+            spread_row(rows, i, row);
             Index own = labels[i], best = own;
-            double gain = price(LEAVING, row, weights[i], own, __builtin_inf());
+            double gain = price<LEAVING>(weights[i], own, __builtin_inf());
             double least = gain * (1 - LEAST_SHARE);
             for (Index l = 0; l < clusters.k; ++l) {
                 if (l == own || !(is_news(own) || is_news(l))) continue;
-                double cost = price(JOINING, row, weights[i], l, least);
+                double cost = price<JOINING>(weights[i], l, least);
                 if (cost < least) best = l, least = cost;
             }
             if (best != own) {
-                clusters.move(row, reader.missing, weights[i], -1, own);
-                clusters.move(row, reader.missing, weights[i], 1, best);
+                clusters.move(row, weights[i], -1, own);
+                clusters.move(row, weights[i], 1, best);
                 changed[own] = changed[best] = last_change = clock;
                 labels[i] = Label(best);
                 ++moves.count;
                 moves.fall += gain - least;
             }
-            reader.forget(i);
+            forget_row(rows, i, row);
         }
         return DONE;
     }
 
   private:
-    using T = typename Rows::Value;
     const Rows& rows;
     const double* weights;
     Clusters& clusters;
-    RowReader<Rows> reader;
+    Array<double> row;     // (room,) the one looked at
     Array<Index> changed;  // (k,) when a row joined or left
     Index clock, last_change = 0;
 
@@ -233,15 +227,15 @@ template <class Rows> class Mover {
     bool is_news(Index l) const { return changed[l] >= clock - rows.n; }
     bool any_news() const { return last_change >= clock - rows.n; }
 
-    // What a row pays for one way; something above `limit` if it is more than that.
-    double price(Way way, const T* row, double w, Index l, double limit) {
-        const Prices& prices = way == JOINING ? clusters.joining : clusters.leaving;
-        if (prices.weight[l] != w) clusters.set_prices(way, l, w);
-        Index at = l * clusters.p;
+    // What the row pays for one way; something above `limit` if it is more than that.
+    template <Way WAY> double price(double w, Index l, double limit) {
+        const Prices& prices = WAY == JOINING ? clusters.joining : clusters.leaving;
+        if (prices.weight[l] != w) clusters.set_prices<WAY>(l, w);
+        const Index at = l * clusters.room;
         double total = 0;
-        for (Index start = 0; start < clusters.p && total < limit; start += FEATURES_AT_ONCE)
-            total += price_of(row, reader.missing, clusters.mu + at, prices.factor + at, prices.gap + at,
-                              start, least(start + FEATURES_AT_ONCE, clusters.p));
+        for (Index start = 0; start < clusters.room && total < limit; start += FEATURES_AT_ONCE)
+            total += price_of(row, clusters.m + at, prices.factor + at, prices.gap + at, start,
+                              least(start + FEATURES_AT_ONCE, clusters.room));
         return total;
     }
 };
@@ -254,7 +248,7 @@ int32_t move_rows(const Rows& rows, const Table& table, const Starts& starts, In
     double *mu = starts.mu + r * k * p, *path = starts.paths + r * starts.max_iter;
     const Centers centers{1, k, mu, starts.lam + r * p, starts.reference, starts.shift};
     const Stats stats = stats_of(starts.stats, r, k, p);
-    Clusters clusters(k, p, centers.lam, centers.reference, mu);
+    Clusters clusters(centers, p);
     Mover<Rows> mover(rows, table.weights, clusters);
     if (!all_ok(clusters, mover)) return OUT_OF_MEMORY;
     if (!clusters.begin(rows, table.weights, labels, stats)) return OUT_OF_MEMORY;
@@ -267,6 +261,7 @@ int32_t move_rows(const Rows& rows, const Table& table, const Starts& starts, In
         if (status != DONE) return status;
         if (moves.count == 0) break;
         moved = true;
+        clusters.put(mu);
         double before = path[done - 1], loss = before - moves.fall;
         if (!(loss > DIGITS_LEFT * before)) {
             status = loss_of(table, centers, labels, nullptr, &loss, alone);
