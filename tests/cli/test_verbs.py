@@ -193,6 +193,15 @@ def test_report_is_drawn_again(server, fitted, tmp_path):
     assert "<title>Plasma &amp; &lt;b&gt;co&lt;/b&gt;</title>" in page
 
 
+def test_compare_leaves_out_and_stops_at_the_limit(server, tables, tmp_path):
+    arguments = ["compare", tables / "t.csv", "-k", 2, "--methods", "kpod,zero", "--without", "zero"]
+    done = server.run(*arguments, "--time-limit", 0)
+    assert done.code == 0
+    assert "not done after 0 s" in done.out + done.err
+    assert "1 of 1, k-POD, 0 s at most" in done.err
+    assert "filled with zero" not in done.out
+
+
 def test_compare_with_and_without_output(server, tables, tmp_path):
     arguments = ["compare", tables / "t.csv", "-k", 2, "--labels", "kind", "--methods", "kpod,zero"]
     done = server.run(*arguments, "--json")

@@ -4,6 +4,10 @@ zero   a gap becomes 0
 mean   the feature's observed mean
 knn    the mean of the 10 nearest rows that observe the feature (scikit-learn's KNNImputer)
 mice   the mean of 5 draws of chained equations of 10 sweeps each
+qrilc, minprob  draws from below the observed values (`_left`)
+
+`PCAKMeans` fills gaps with zero and clusters the first 50 principal components, as is done with
+cells.
 """
 
 from __future__ import annotations
@@ -14,9 +18,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
 from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.utils import check_random_state
 
+from mnarkmeans.baselines._left import minprob, qrilc
 from mnarkmeans.baselines._mice import mice_draws
 from mnarkmeans.baselines._table import with_gaps
 
@@ -27,7 +33,7 @@ class ImputedKMeans(ClusterMixin, BaseEstimator):
     Parameters
     ----------
     n_clusters : int
-    imputation : {"zero", "mean", "knn", "mice"}
+    imputation : {"zero", "mean", "knn", "mice", "qrilc", "minprob"}
         How gaps are filled; see the table at the top of this module.
     n_init, max_iter : int
         Starts and iterations of k-means, as in the paper.
@@ -109,4 +115,51 @@ IMPUTATIONS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "mean": _mean,
     "knn": _knn,
     "mice": _mice,
+    "qrilc": qrilc,
+    "minprob": minprob,
 }
+
+
+class PCAKMeans(ClusterMixin, BaseEstimator):
+    """k-means on the first principal components of the zero-filled table.
+
+    Parameters
+    ----------
+    n_clusters : int
+    n_components : int
+        Components at most.
+    n_init : int
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+    cluster_centers_ : ndarray of shape (n_clusters, n_features), means of the zero-filled rows
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_components: int = 50,
+        n_init: int = 100,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_components = n_components
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> PCAKMeans:
+        """Fill, project, cluster."""
+        filled = np.nan_to_num(with_gaps(X), nan=0.0)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        few = min(self.n_components, *filled.shape)
+        projected = PCA(few, random_state=seed).fit_transform(filled)
+        kmeans = KMeans(self.n_clusters, n_init=self.n_init, random_state=seed).fit(projected)
+        self.labels_ = kmeans.labels_
+        self.cluster_centers_ = np.stack(
+            [filled[self.labels_ == l].mean(axis=0) for l in range(self.n_clusters)]
+        )
+        self.n_features_in_ = filled.shape[1]
+        return self

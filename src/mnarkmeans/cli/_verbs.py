@@ -61,12 +61,21 @@ def compare(
     methods: Annotated[
         str | None, typer.Option("--methods", help="Rivals to run, such as kpod,mean (else all).")
     ] = None,
+    without: Annotated[
+        str | None, typer.Option("--without", help="Rivals to leave out, such as mice,fwpd.")
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option("--time-limit", metavar="SECONDS", min=0.0, help="Most time of one rival."),
+    ] = None,
 ) -> None:
     """Run the rivals beside ours; with -o, an interrupted run goes on where it stopped."""
     from ._compare import compare as work
 
-    rivals = [name.strip() for name in methods.split(",")] if methods else []
-    work(Console(telling), source, fitting, output, labels, rivals)
+    named, left_out = (
+        [name.strip() for name in names.split(",")] if names else [] for names in (methods, without)
+    )
+    work(Console(telling), source, fitting, output, labels, named, left_out, time_limit)
 
 
 @app.command(epilog=_example("diagnose proteins.csv --reference min"))
