@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-CLI_MODULES = ("typer", "rich", "pandas", "pyarrow", "click")
+CLI_MODULES = ("typer", "rich", "pandas", "pyarrow", "filelock", "jinja2", "markupsafe", "click")
 
 
 def main() -> None:

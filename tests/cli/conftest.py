@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -39,10 +41,12 @@ def tables(tmp_path_factory, frame):
     np.save(folder / "t.npy", numbers)
     stored = sp.csr_matrix(np.nan_to_num(numbers))
     sp.save_npz(folder / "t.npz", stored)
-    anndata = pytest.importorskip("anndata")
-    obs = frame[["kind"]].set_index(frame["sample"].rename(None))
-    var = pd.DataFrame(index=list("abcde"))
-    anndata.AnnData(stored, obs, var).write_h5ad(folder / "t.h5ad")
+    if find_spec("anndata"):
+        import anndata
+
+        obs = frame[["kind"]].set_index(frame["sample"].rename(None))
+        var = pd.DataFrame(index=list("abcde"))
+        anndata.AnnData(stored, obs, var).write_h5ad(folder / "t.h5ad")
     return folder
 
 

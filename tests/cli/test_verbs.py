@@ -22,6 +22,8 @@ from mnarkmeans._selection import SelectionWarning
     "name", ["t.csv", "t.csv.gz", "t.tsv", "t.parquet", "t.npy", "t.npz", "t.h5ad"]
 )
 def test_fit_predict_impute_in_every_format(server, tables, fitted, tmp_path, name):
+    if name == "t.h5ad":
+        pytest.importorskip("anndata")
     out = tmp_path / "out"
     done = server.run("fit", tables / name, "-k", 2, "--lam", 0.5, "-o", out)
     assert done.code == 0, done.err
@@ -246,6 +248,7 @@ def test_select_agrees_with_the_estimator(server, tables, tmp_path, frame):
 
 
 def test_diagnose_tells_and_writes(server, tables, tmp_path):
+    pytest.importorskip("matplotlib")
     done = server.run("diagnose", tables / "t.csv")
     assert done.code == 0, done.err
     assert "missing share against the distance" in done.out
@@ -264,6 +267,7 @@ def test_diagnose_tells_and_writes(server, tables, tmp_path):
 
 
 def test_reproduce_writes_and_resumes(server, tmp_path):
+    pytest.importorskip("matplotlib")
     arguments = ["reproduce", "table2", "--quick", "--repetitions", 1, "--jobs", 1, "-o", tmp_path]
     done = server.run(*arguments)
     assert done.code == 0, done.err

@@ -68,6 +68,8 @@ def _run(arguments: list[str]) -> int:
     code = command.main(arguments, prog_name="mnarkmeans", standalone_mode=False)
     if code == INTERRUPTED:  # newer typer answers Ctrl-C itself
         raise KeyboardInterrupt
+    if not arguments:  # older typer shows the help and is content
+        return 2
     return code if isinstance(code, int) else 0
 
 

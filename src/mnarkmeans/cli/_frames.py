@@ -97,18 +97,10 @@ class ColumnChoice:
         )
 
 
-def table_from_frame(
-    frame: Any,
-    choice: ColumnChoice,
-    missing_codes: tuple[str, ...],
-    written: dict[str, list[str]] | None = None,
-) -> Table:
-    """Find the id column and the numeric columns of a pandas frame.
-
-    `written` has the text of columns that may name the rows, where the frame has numbers.
-    """
-    frame = frame.rename(columns=str)
-    names = list(frame.columns)
+def table_from_frame(frame: Any, choice: ColumnChoice, missing_codes: tuple[str, ...]) -> Table:
+    """Find the id column and the numeric columns of a pandas frame."""
+    names = [str(name) for name in frame.columns]
+    frame.columns = names
     id_column = find_id_column(frame, choice.id_column)
     for name in (*choice.labels, *choice.drop):
         if name not in names and not any(fnmatchcase(n, name) for n in names):
@@ -127,8 +119,8 @@ def table_from_frame(
         raise UserError(f"the table has none of the model's columns, such as {some!r}")
     if not features:
         raise UserError(_no_numbers(left_out))
-    ids, id_name = _row_names(frame, id_column, (written or {}).get(id_column or ""))
-    labels = {name: frame[name].to_numpy() for name in choice.labels}
+    ids, id_name = _row_names(frame, id_column)
+    labels = {name: _classes(frame[name], missing_codes) for name in choice.labels}
     table = Table(values, ids, features, id_name, left_out, labels=labels)
     _check_finite(table)
     return transposed(table, named=id_column is not None) if choice.transpose else table
@@ -142,20 +134,23 @@ def _matrix(
     Columns of floats are taken together: a table may have 100,000 of them.
     """
     reasons, floats = list(reasons), [str(kind) == "float64" for kind in frame.dtypes]
-    out = np.empty((len(frame), len(reasons)))
     together = [j for j, reason in enumerate(reasons) if reason is None and floats[j]]
-    if together:
-        out[:, together] = frame.iloc[:, together].to_numpy()
-        never = np.isnan(out[:, together]).all(axis=0)
-        for j in np.asarray(together)[never].tolist():
-            reasons[j] = NEVER_OBSERVED
+    values = frame.iloc[:, together].to_numpy(dtype=np.float64)
+    never = np.isnan(values).all(axis=0)
+    for j in np.asarray(together, dtype=int)[never].tolist():
+        reasons[j] = NEVER_OBSERVED
+    others: dict[int, np.ndarray] = {}
     for j, name in enumerate(frame.columns):
         if reasons[j] is None and not floats[j]:
-            values, reasons[j] = _numbers(frame.iloc[:, j], name, missing_codes)
-            if values is not None:
-                out[:, j] = values
-    kept = [reason is None for reason in reasons]
-    return (out if all(kept) else out[:, kept]), reasons
+            column, reasons[j] = _numbers(frame.iloc[:, j], name, missing_codes)
+            if column is not None:
+                others[j] = column
+    if not others:
+        return (values[:, ~never] if never.any() else values), reasons
+    place = {j: i for i, j in enumerate(together)}
+    kept = [j for j, reason in enumerate(reasons) if reason is None]
+    columns = [others[j] if j in others else values[:, place[j]] for j in kept]
+    return np.column_stack(columns), reasons
 
 
 def _set_aside(name: str, id_column: str | None, choice: ColumnChoice) -> str | None:
@@ -182,9 +177,8 @@ def find_id_column(frame: Any, given: str | None) -> str | None:
     kinds = frame.dtypes.to_numpy()
     text = [n for n, kind in zip(names, kinds, strict=True) if not _is_number(kind)]
     text = [n for n in text if _names_rows(frame[n]) and not _mostly_numbers(frame[n])]
-    likely = SURE_ID_NAMES | LIKELY_ID_NAMES
     for candidates in (
-        [n for n in text if n.strip().lower() in likely],
+        [n for n in text if may_name_rows(n)],
         [n for n in names if n.strip().lower() in SURE_ID_NAMES and _names_rows(frame[n])],
         text,
     ):
@@ -196,6 +190,11 @@ def find_id_column(frame: Any, given: str | None) -> str | None:
 def may_name_rows(name: str) -> bool:
     """Whether a column of this name may turn out to be the one that names the rows."""
     return name.strip().lower() in SURE_ID_NAMES | LIKELY_ID_NAMES
+
+
+def _classes(column: Any, missing_codes: tuple[str, ...]) -> np.ndarray:
+    """Known classes; a code for missing is none."""
+    return column.where(~column.astype(str).isin(missing_codes)).to_numpy()
 
 
 def _names_rows(column: Any) -> bool:
@@ -244,6 +243,7 @@ def _numbers(
     numbers = pd.to_numeric(as_text.where(present), errors="coerce").astype(np.float64)
     words = as_text[present & numbers.isna()]
     if words.empty:
+        numbers[present] = [float(text) for text in as_text[present]]  # to the last bit
         return numbers.to_numpy(), None
     if len(words) < 0.5 * present.sum():
         example = Counter(words).most_common(1)[0][0]
@@ -268,14 +268,10 @@ def _no_numbers(left_out: list[tuple[str, str]]) -> str:
     return f"the table has no numeric column to cluster ({told or 'it has no columns'})"
 
 
-def _row_names(
-    frame: Any, id_column: str | None, written: list[str] | None
-) -> tuple[np.ndarray, str]:
+def _row_names(frame: Any, id_column: str | None) -> tuple[np.ndarray, str]:
     if id_column is None:
         return np.array([str(i + 1) for i in range(len(frame))], dtype=object), "id"
     values = frame[id_column]
-    if written is not None:
-        values = values.where(values.isna(), written)
     ids = np.array(
         [f"row {i + 1}" if gap else str(v) for i, (v, gap) in enumerate(
             zip(values, values.isna(), strict=True))],

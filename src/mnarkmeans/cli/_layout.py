@@ -20,7 +20,7 @@ MISSING_WORDS = (
 DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "blank"}
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 LINES_OF_SAMPLE = 64
-BYTES_OF_SAMPLE = 1 << 23  # of wide tables fewer lines tell enough
+BYTES_OF_SAMPLE, FEWEST_LINES = 1 << 20, 8  # of wide tables fewer lines tell enough
 _WITH_COMMA = re.compile(r"^[+-]?\d+,(\d+)(e[+-]?\d+)?$", re.IGNORECASE)
 _WITH_POINT = re.compile(r"^[+-]?\d+\.\d*(e[+-]?\d+)?$", re.IGNORECASE)
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -37,6 +37,7 @@ class TextLayout:
     n_fields: int
     names_in_front: bool  # R's write.table: the header has one field less than the rows
     lines_above: int  # the rows: the header and blank lines before it
+    words: tuple[int, ...]  # columns in which the first lines have something else than numbers
 
 
 def find_layout(path: Path, reading: Rereading) -> TextLayout:
@@ -51,14 +52,25 @@ def find_layout(path: Path, reading: Rereading) -> TextLayout:
     header = reading.header
     if header is None:
         header = not all(is_number_or_missing(field, decimal) for field in rows[0])
-    if not header:
-        return TextLayout(encoding, delimiter, decimal, None, len(rows[0]), False, above)
-    if len(rows) == 1:
-        raise UserError(f"{path} has a header line but no rows below it")
-    names = [name.strip() for name in rows[0]]
-    in_front = len(rows[1]) == len(names) + 1
-    above += 1 + len(_LINE_END.findall(lines[0]))
-    return TextLayout(encoding, delimiter, decimal, names, len(names) + in_front, in_front, above)
+    names, in_front = None, False
+    if header:
+        if len(rows) == 1:
+            raise UserError(f"{path} has a header line but no rows below it")
+        names = [name.strip() for name in rows.pop(0)]
+        in_front = len(rows[0]) == len(names) + 1
+        above += 1 + len(_LINE_END.findall(lines[0]))
+    n_fields = len(names) + in_front if names else len(rows[0])
+    words = _columns_of_words(rows, n_fields, decimal)
+    return TextLayout(encoding, delimiter, decimal, names, n_fields, in_front, above, words)
+
+
+def _columns_of_words(rows: list[list[str]], n_fields: int, decimal: str) -> tuple[int, ...]:
+    whole = [row for row in rows if len(row) == n_fields]
+    return tuple(
+        j
+        for j, fields in enumerate(zip(*whole, strict=True))
+        if not all(is_number_or_missing(field, decimal) for field in fields)
+    )
 
 
 def find_encoding(path: Path, given: str | None) -> str:
@@ -85,7 +97,8 @@ def _first_lines(path: Path, encoding: str) -> tuple[int, list[str]]:
     text = ""
     for block in blocks(path, encoding):
         text += block.decode()
-        if len(text) > BYTES_OF_SAMPLE or text.count("\n") > 2 * LINES_OF_SAMPLE:
+        count = len(_LINE_END.findall(text))
+        if count > 2 * LINES_OF_SAMPLE or (len(text) > BYTES_OF_SAMPLE and count > FEWEST_LINES):
             break
     lines = _whole_quotes(_LINE_END.split(text))
     above = next((i for i, line in enumerate(lines) if line.strip()), 0)

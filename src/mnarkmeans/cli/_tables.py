@@ -114,9 +114,10 @@ def _kind(path: Path) -> str:
 
 
 def _from_text(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
-    found = read_text(path, reading, lambda name: name == choice.id_column or may_name_rows(name))
-    layout = found.layout
-    table = table_from_frame(found.frame, choice, reading.codes, found.written)
+    frame, layout = read_text(
+        path, reading, lambda name: name == choice.id_column or may_name_rows(name)
+    )
+    table = table_from_frame(frame, choice, reading.codes)
     table.source.update(
         delimiter=DELIMITERS.get(layout.delimiter, layout.delimiter),
         encoding=layout.encoding.removesuffix("-sig"),

@@ -10,33 +10,30 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from .._io.memory import machine_memory
 from .._io.optional import require
 from ._errors import UserError
-from ._layout import DELIMITERS, MISSING_WORDS, TextLayout, find_layout
+from ._layout import DELIMITERS, MISSING_WORDS, TextLayout, find_layout, is_number_or_missing
 from ._lines import LINE_END, LONGEST_LINE, Stream, after, blocks, single_blanks, without_blank_end
 from ._options import Rereading
 
-BYTES_PER_FIELD = 32  # that reading takes at its peak: text, numbers and their copies
+BYTES_PER_FIELD = 24  # that reading takes at its peak: the numbers, their copy, some room
+FIELDS_AT_ONCE = 1 << 21
+Columns = dict[int, list[str]]
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """What was read: a pandas frame, numeric where the file is, and how the file is written."""
+def read_text(
+    path: Path, reading: Rereading, as_text: Callable[[str], bool]
+) -> tuple[Any, TextLayout]:
+    """Read a CSV or TSV file; returns a pandas frame, and how the file is written.
 
-    frame: Any
-    layout: TextLayout
-    written: dict[str, list[str]]  # columns that may name the rows, letter by letter
-
-
-def read_text(path: Path, reading: Rereading, as_written: Callable[[str], bool]) -> TextTable:
-    """Read a CSV or TSV file with unique column names.
-
-    `as_written` tells of which columns the text is wanted too: 007 is a number, and a name.
+    Columns of words, and those that are wanted `as_text` by their name (007 is a number, and a
+    name), come as the text that they are; all others are floats.
     """
     layout = find_layout(path, reading)
     names = layout.header or [f"V{j + 1}" for j in range(layout.n_fields)]
@@ -45,14 +42,18 @@ def read_text(path: Path, reading: Rereading, as_written: Callable[[str], bool])
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise UserError(f"{path} has more than one column called {repeated[0]!r}; rename them")
-    wanted = [j for j, name in enumerate(names) if as_written(name)]
-    texts = check_rows(path, layout, wanted)
-    frame = _read(path, layout, names, reading.codes)
-    return TextTable(frame, layout, {names[j]: text for j, text in texts.items()})
+    text = {j for j, name in enumerate(names) if as_text(name)} | set(layout.words)
+    texts, n_rows = check_rows(path, layout, sorted(text))
+    _check_memory(path, n_rows * layout.n_fields * BYTES_PER_FIELD)
+    values, surprises = _read(path, layout, reading.codes, text, n_rows)
+    if surprises:
+        found, _ = check_rows(path, layout, surprises)
+        texts |= {j: _with_points(column, layout) for j, column in found.items()}
+    return _framed(values, names, texts), layout
 
 
-def check_rows(path: Path, layout: TextLayout, wanted: list[int]) -> dict[int, list[str]]:
-    """Refuse a file whose rows differ in length; returns the columns `wanted` as text."""
+def check_rows(path: Path, layout: TextLayout, wanted: list[int]) -> tuple[Columns, int]:
+    """Refuse a file whose rows differ in length; the columns `wanted` as text, and the rows."""
     csv, arrow = require("pyarrow.csv", "cli"), require("pyarrow", "cli")
     wrong: list[Any] = []
 
@@ -83,8 +84,7 @@ def check_rows(path: Path, layout: TextLayout, wanted: list[int]) -> dict[int, l
         if wrong:
             raise _wrong_length(path, layout, wrong[0]) from None
         raise UserError(f"{path} cannot be read as a table: {error}") from error
-    _check_memory(path, table.num_rows * layout.n_fields * BYTES_PER_FIELD)
-    return {j: table.column(str(j)).to_pylist() for j in wanted}
+    return {j: table.column(str(j)).to_pylist() for j in wanted}, table.num_rows
 
 
 def _rows(path: Path, layout: TextLayout) -> io.BufferedReader:
@@ -129,14 +129,23 @@ def _check_memory(path: Path, needed: float) -> None:
         )
 
 
-def _read(path: Path, layout: TextLayout, names: list[str], codes: tuple[str, ...]) -> Any:
+def _read(
+    path: Path, layout: TextLayout, codes: tuple[str, ...], text: set[int], n_rows: int
+) -> tuple[np.ndarray, list[int]]:
+    """Numbers (n, p) of the columns that are not text, and columns that hold words after all."""
     pandas = require("pandas", "cli")
+    values = np.full((n_rows, layout.n_fields), np.nan)
+    columns = [j for j in range(layout.n_fields) if j not in text]
+    if not columns:
+        return values, []
+    words: set[int] = set()
     try:
-        return pandas.read_csv(
+        with pandas.read_csv(
             _rows(path, layout),
             sep=layout.delimiter,
             header=None,
-            names=names,
+            names=range(layout.n_fields),
+            usecols=columns,
             index_col=False,
             decimal=layout.decimal,
             keep_default_na=False,
@@ -145,6 +154,38 @@ def _read(path: Path, layout: TextLayout, names: list[str], codes: tuple[str, ..
             skip_blank_lines=layout.n_fields > 1,
             low_memory=False,
             float_precision="round_trip",  # the default parser may miss the last bit
-        )
+            chunksize=max(1, FIELDS_AT_ONCE // layout.n_fields),  # bounds the parser's memory
+        ) as chunks:
+            done = 0
+            for chunk in chunks:
+                numeric = [k for k, kind in enumerate(chunk.dtypes) if kind.kind in "fiu"]
+                words |= set(columns) - {columns[k] for k in numeric}
+                place = [columns[k] for k in numeric]
+                values[done : done + len(chunk), place] = chunk.iloc[:, numeric].to_numpy(float)
+                done += len(chunk)
     except pandas.errors.ParserError as error:
         raise UserError(f"{path} cannot be read as a table: {error}") from error
+    if done != n_rows:
+        raise UserError(f"{path} cannot be read as a table: a quote is opened and never closed")
+    return values, sorted(words)
+
+
+def _with_points(column: list[str], layout: TextLayout) -> list[str]:
+    """Numbers among words, written with a decimal point."""
+    if layout.decimal == ".":
+        return column
+    return [
+        text.replace(",", ".") if is_number_or_missing(text, layout.decimal) else text
+        for text in column
+    ]
+
+
+def _framed(values: np.ndarray, names: list[str], texts: Columns) -> Any:
+    """Numbers and words as one frame; words for missing are gaps."""
+    pandas = require("pandas", "cli")
+    frame = pandas.DataFrame(values, columns=names, copy=False)
+    missing = set(MISSING_WORDS)
+    for j, column in texts.items():
+        found = [None if text.strip() in missing else text for text in column]
+        frame.isetitem(j, pandas.Series(found, dtype=object))
+    return frame
