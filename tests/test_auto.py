@@ -275,6 +275,7 @@ def test_row_order_does_not_matter_even_when_rows_are_sampled(monkeypatch):
         [[1e-120, np.nan], [1e-120, 3e-120], [np.nan, 1e-120]],
     ],
 )
+@pytest.mark.filterwarnings("ignore:The reference lies far outside")
 def test_tiny_and_degenerate_data_settle(X):
     model = MNARKMeans(1, random_state=0).fit(X)
     assert 0.0 <= model.lam_ <= 2.0

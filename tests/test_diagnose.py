@@ -44,8 +44,17 @@ def test_detection_limit_suggests_the_minimum():
     assert found.suggested_reference == "min"
     assert "detection limit" in found.advice[0]
     again = diagnose(X, "min")
-    assert again.kind == "decaying"
+    assert again.kind == "one-sided"
+    assert again.missingness.mechanism == "limit"
+    assert again.advice[0] == again.missingness.sentence
     assert again.suggested_reference == "min"
+
+
+def test_many_zeros_of_a_complete_table_are_mentioned():
+    counts = np.random.default_rng(0).poisson(1.0, size=(60, 4)).astype(float)
+    assert "exactly 0" in diagnose(counts).advice[0]
+    assert "missing_values=0" in diagnose(counts).advice[0]
+    assert "exactly 0" not in diagnose(counts + 1.0).advice[0]
 
 
 def test_gaps_at_high_values_are_called_what_they_are():

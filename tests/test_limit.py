@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 from sklearn.metrics import adjusted_rand_score
 
-from mnarkmeans import MNARKMeans
+from mnarkmeans import MNARKMeans, MNARKMeansCV
 from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.cells import PSEUDO, Cells
 from mnarkmeans._penalty.limit import Limit
@@ -140,3 +140,46 @@ def test_a_feature_without_gaps_has_no_limit():
     found = MNARKMeans(3, reference="min", random_state=0).fit(X).missingness_
     assert np.isnan(found.limit[0])
     assert np.isfinite(found.limit[1:]).all()
+
+
+def lost_below_a_limit(shift=0.0, **options):
+    X = mixture(**options)[0]
+    X = ampute(X, "limit", strength=0.3, rng=0) + shift
+    return X[~np.isnan(X).all(axis=1)]
+
+
+def test_a_reference_is_chosen():
+    X = lost_below_a_limit()
+    model = MNARKMeans(3, reference="auto", random_state=0).fit(X)
+    np.testing.assert_array_equal(model.reference_, np.nanmin(X, axis=0))
+    told = MNARKMeans(3, reference="min", random_state=0).fit(X)
+    np.testing.assert_array_equal(model.labels_, told.labels_)
+    X = ampute(mixture()[0], "mnar0", fraction=0.3, rng=0)
+    X = X[~np.isnan(X).all(axis=1)]
+    model = MNARKMeans(3, reference="auto", random_state=0).fit(X)
+    np.testing.assert_array_equal(model.reference_, 0.0)
+    complete = MNARKMeans(3, reference="auto", random_state=0).fit(mixture()[0])
+    np.testing.assert_array_equal(complete.reference_, 0.0)
+
+
+def test_features_far_from_zero_have_a_limit_of_their_own():
+    X = ampute(mixture()[0], "mnar0", fraction=0.3, rng=0)
+    X = X[~np.isnan(X).all(axis=1)]
+    X[:, 0] += 100.0
+    reference = MNARKMeans(3, reference="auto", random_state=0).fit(X).reference_
+    np.testing.assert_array_equal(reference[1:], 0.0)
+    assert reference[0] == np.nanmin(X[:, 0])
+
+
+def test_a_reference_far_outside_the_values_is_told():
+    X = lost_below_a_limit(shift=100.0)
+    with pytest.warns(UserWarning, match=r"far outside the observed values of 6 of 6 feature"):
+        MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    MNARKMeans(3, lam=0.5, reference="min", random_state=0).fit(X)
+    MNARKMeans(3, lam=0.5, random_state=0).fit(np.nan_to_num(X, nan=100.0))
+
+
+def test_the_choice_of_lam_knows_a_chosen_reference():
+    X = lost_below_a_limit()
+    model = MNARKMeansCV(3, reference="auto", n_splits=3, n_init=3, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.reference_, np.nanmin(X, axis=0))

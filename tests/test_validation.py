@@ -36,7 +36,7 @@ def fit(table=X, n_clusters=2, sample_weight=None, **options):
         ({"init": X[1:3]}, ValueError, "init must be finite"),
         ({"reference": [0.0] * 3}, ValueError, r"one per feature \(n_features=2\); got .*\(3,\)"),
         ({"reference": np.nan}, ValueError, "reference must be finite; got nan"),
-        ({"reference": "max"}, ValueError, "reference must be 'min', a number or an array"),
+        ({"reference": "max"}, ValueError, "reference must be 'min', 'auto', a number or an array"),
         ({"reference": object()}, TypeError, "reference must be a number"),
         ({"missing_values": "NA"}, TypeError, "missing_values must be nan or a number; got 'NA'"),
         ({"missing_values": np.inf}, ValueError, "missing_values must be nan or a finite number"),

@@ -133,10 +133,18 @@ def check_weights(sample_weight, X) -> np.ndarray:
     return weights
 
 
-def check_reference(reference, n_features: int, least: np.ndarray) -> np.ndarray:
-    """(p,) float64 from a number, an array of n_features, or "min" (least observed values)."""
+def check_reference(
+    reference, n_features: int, least: np.ndarray, *, allow_auto: bool = False
+) -> np.ndarray:
+    """(p,) float64 from a number, an array of n_features, or "min" (least observed values).
+
+    "auto" is 0 here: the choice needs fits (``_penalty.reference``).
+    """
     if isinstance(reference, str):
-        check_choice("reference", reference, ("min",), ", a number or an array of n_features")
+        words = ("min", "auto") if allow_auto else ("min",)
+        check_choice("reference", reference, words, ", a number or an array of n_features")
+        if reference == "auto":
+            return np.zeros(n_features)
         return np.where(np.isfinite(least), least, 0.0)
     try:
         numbers = np.asarray(reference, dtype=np.float64)
@@ -157,7 +165,7 @@ def check_reference(reference, n_features: int, least: np.ndarray) -> np.ndarray
 
 def observe(
     X, *, missing_values=math.nan, reference=0.0, sample_weight=None, threads: int = 1,
-    warn: bool = False, names=None, allow_all_missing: bool = False,
+    warn: bool = False, names=None, allow_all_missing: bool = False, allow_auto: bool = False,
 ) -> Observed:  # fmt: skip
     """Turn a table that ``read_table`` has let in into an ``Observed``.
 
@@ -169,9 +177,11 @@ def observe(
     weights = check_weights(sample_weight, X)
     X, weights, found = first_pass.look_over(X, missing, weights, threads)
     first_pass.check_found(found, allow_all_missing=allow_all_missing)
-    center = check_reference(reference, X.shape[1], found.least)
+    center = check_reference(reference, X.shape[1], found.least, allow_auto=allow_auto)
     if warn:
         warn_unseen(found, names)
+        if not isinstance(reference, str):
+            warn_far(found, center)
     check_scale(found.extent, found.weight, 1.0, center, vanishing=not allow_all_missing)
     return Observed(
         X, missing, weights, found.means(center), center, found.counts, found.has_gaps,
@@ -202,6 +212,21 @@ def warn_unseen(found: Found, names, stacklevel: int = 5) -> None:
         warnings.warn(
             f"{len(features)} feature(s) have no observed value ({shown}{more}). "
             "Their centres are the reference.",
+            MissingDataWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def warn_far(found: Found, reference: np.ndarray, stacklevel: int = 4) -> None:
+    """A reference far outside the values of features with gaps is hardly where they get lost."""
+    judged = found.has_gaps & (found.observed > 0) & (found.highest > found.lowest)
+    low, high = np.where(judged, found.lowest, 0.0), np.where(judged, found.highest, 0.0)
+    far = judged & (np.maximum(low - reference, reference - high) > high - low)
+    if far.sum() > 0.5 * judged.sum():
+        warnings.warn(
+            f"The reference lies far outside the observed values of {far.sum()} of {judged.sum()} "
+            "feature(s) with gaps: a penalty would pull their centres to where no value is. Use "
+            "reference='min' for values lost below a detection limit, or reference='auto'.",
             MissingDataWarning,
             stacklevel=stacklevel,
         )

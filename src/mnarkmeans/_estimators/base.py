@@ -22,6 +22,7 @@ from .._data.frames import like_input
 from .._data.observed import Observed
 from .._data.validation import check_init_centers, check_lam, check_loss, observe, read_table
 from .._penalty.choice import likelihood_choice
+from .._penalty.reference import choose_reference
 from .._solver.solve import assign_rows, finish, row_distances
 from .._solver.starts import STARTS
 from .._solver.threads import effective_threads
@@ -119,6 +120,14 @@ class CentersModel(
             made = [self.init(X, k, random_state=rng) for _ in range(self.n_init)]
             return np.stack([check_init_centers(centers, k, p) for centers in made])
         return check_init_centers(self.init, k, p)[None]
+
+    def _choose_reference(self, observed: Observed, starts: np.ndarray) -> Observed:
+        """The table with the reference it was given, or with one chosen from it ("auto")."""
+        if not (isinstance(self.reference, str) and self.reference == "auto"):
+            return observed
+        return choose_reference(
+            observed, starts, max_iter=self.max_iter, tol=float(self.tol), threads=self._threads()
+        )
 
     def _choose_lam(self, observed: Observed, starts: np.ndarray, *, max_iter: int, tol: float):
         """lam as given, or estimated from the table: one number, or one per feature."""

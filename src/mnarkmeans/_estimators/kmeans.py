@@ -48,9 +48,10 @@ class MNARKMeans(CentersModel):
     lam : float, array of shape (n_features,) or "auto", default="auto"
         Penalty of the gaps, >= 0, for all features or for each. "auto" estimates it from the data by
         the likelihood of the pattern of gaps, at the cost of a few more fits.
-    reference : float, array of shape (n_features,) or "min", default=0.0
+    reference : float, array of shape (n_features,), "min" or "auto", default=0.0
         The point near which values are likely to be missing. "min" takes the least observed value
-        of each feature, as for data below a detection limit.
+        of each feature, as for data below a detection limit. "auto" takes zero or that, whichever
+        explains the gaps.
     missing_values : float, default=nan
         How gaps are marked in dense input: NaN, or a number such as 0. NaN always counts as a gap.
         In sparse input whatever is not stored is a gap, and stored zeros are observed.
@@ -180,9 +181,11 @@ default="k-means++"
             threads=self._threads(),
             warn=True,
             names=getattr(self, "feature_names_in_", None),
+            allow_auto=True,
         )
         check_enough_rows(observed, self.n_clusters)
         starts = self._starts(observed, X, check_random_state(self.random_state))
+        observed = self._choose_reference(observed, starts)
         lam = self._choose_lam(observed, starts, max_iter=self.max_iter, tol=float(self.tol))
         self._keep(observed, self._solve(observed, starts, lam), lam)
         return self

@@ -96,6 +96,17 @@ class Missingness:
     limit: np.ndarray | None = None
     softness: float = 0.0
 
+    @property
+    def sentence(self) -> str:
+        """What it comes to, in words."""
+        how = {
+            "mcar": "Gaps look as if they knew nothing of the values",
+            "decay": "Values close to the reference are missing more often",
+            "threshold": "Values within a distance of the reference are missing",
+            "limit": "Low values are missing more often, as below a detection limit",
+        }[self.mechanism]
+        return f'{how}: lam="auto" takes {self.lam:.2g}.'
+
     @classmethod
     def nothing_to_estimate(cls, missing: float, observed: float) -> Missingness:
         """No gaps, or no value away from the reference: every lam is as good, so 0."""
@@ -227,7 +238,7 @@ def describe_limit(rows: Rows, sides: Sides) -> Missingness:
     units = -0.5 * rows.observed_weight * math.log(rows.scale)
     believed = sides.believed
     return Missingness(
-        lam=sides.start.lam if believed else 0.0,
+        lam=sides.lam,
         lam_theory=theory if believed else 0.0,
         lam_star=0.0,
         sigma2=found.s * rows.scale,

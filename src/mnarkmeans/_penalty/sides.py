@@ -29,24 +29,20 @@ BETWEEN = (
     (0.1, 0), (0.1, 1), (0.25, 0), (0.25, 1), (0.75, 1), (0.75, 2), (1.5, 2), (2.0, 2), (3.0, 2),
 )  # fmt: skip
 ONE_SIDED = 0.05  # share of the observed values that may lie below the reference
-CLEARLY = 10.0  # log-likelihood by which "limit" must lead where both could be
+CLEARLY = 20.0  # log-likelihood by which "limit" must lead where both could be
 DOUBT = 0.5
 
 
 class Sides(NamedTuple):
     """The best partition if values get lost below a limit, and how sure that is."""
 
-    start: Start
     cells: Cells
     fit: CellFit
     log_likelihood: float
     by_chance: float  # the best log-likelihood of gaps that know nothing of the value
     around: float  # the best of gaps around the reference
-    gain: float  # what lam > 0 and a falling share gain, after their price
-
-    @property
-    def believed(self) -> bool:
-        return self.gain > 0 and self.start.lam > 0
+    believed: bool  # low values are the missing ones, whether or not a penalty helps
+    lam: float  # the penalty of the best partition, if it is clearly better than without
 
 
 def fit_between(
@@ -80,8 +76,9 @@ def below_a_limit(rows: Rows, path: Sequence[Start], below: float, elsewhere: fl
     if below >= ONE_SIDED and values[best] < around + CLEARLY:
         return None
     price = 0.5 * math.log(max(rows.n_rows, 2.0)) + DOUBT
-    gain = values[best] - max(chance + elsewhere, values[0]) - price
-    gain = gain if limit[best].slope > 0 else -math.inf
-    return Sides(
-        path[best], cells[best], limit[best], float(values[best]), chance + elsewhere, around, gain
-    )
+    chance += elsewhere
+    falls = limit[best].slope > 0
+    helps = falls and values[best] > max(chance, values[0]) + price
+    believed = helps or (falls and values[best] > chance + CLEARLY)
+    lam = path[best].lam if helps else 0.0
+    return Sides(cells[best], limit[best], float(values[best]), chance, around, believed, lam)

@@ -27,6 +27,7 @@ from .._estimators.base import CentersModel
 from .._estimators.kmeans import MNARKMeans
 from .._penalty.choice import likelihood_choice
 from .._penalty.evidence import Missingness
+from .._penalty.reference import choose_reference
 from .._solver.solve import ALGORITHMS, assign_rows
 from .._solver.starts import STARTS, content_order
 from .agreement import cluster_stability, spread
@@ -186,9 +187,11 @@ n_features_in_, feature_names_in_
             threads=self._threads(),
             warn=True,
             names=getattr(self, "feature_names_in_", None),
+            allow_auto=True,
         )
         check_enough_rows(observed, max(ks))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        observed = self._with_reference(observed, max(ks), seed)
         judged = self._judged(observed)
         progress = Progress(len(ks) * self._n_parts(), bool(self.verbose))
         trials = [self._trial(judged, k, lams, seed, progress) for k in ks]
@@ -230,6 +233,16 @@ n_features_in_, feature_names_in_
         check_choice("algorithm", self.algorithm, ("auto", *ALGORITHMS))
         check_choice("init", self.init, tuple(STARTS))
         return ks, lams
+
+    def _with_reference(self, observed: Observed, k: int, seed: int) -> Observed:
+        """The table with the reference it was given, or with one chosen from it ("auto")."""
+        if not (isinstance(self.reference, str) and self.reference == "auto"):
+            return observed
+        rng = np.random.RandomState(seed)
+        starts = STARTS[self.init](observed, self.n_init, k, rng, self._threads())
+        return choose_reference(
+            observed, starts, max_iter=self.max_iter, tol=float(self.tol), threads=self._threads()
+        )
 
     def _n_parts(self) -> int:
         splits = self.n_splits or SPLITS.get(self.criterion, SPLITS_OTHERWISE)

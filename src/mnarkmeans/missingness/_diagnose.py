@@ -23,7 +23,7 @@ from .._solver.starts import k_means_plus_plus
 from ._cells import CellCounts, missing_against_magnitude
 from ._reading import advice_for, far_minus_near, shape_of
 from ._strength import Fit, Pattern, fit_mechanisms
-from ._summaries import feature_summaries, shares
+from ._summaries import feature_summaries, shares, zeros_note
 
 FAR_FROM_THE_DATA = 1.0  # standard deviations between the reference and the least value
 
@@ -198,7 +198,7 @@ def diagnose(
     >>> found.kind
     'decaying'
     >>> print(found.advice[0])
-    Values close to the reference are missing more often: what the method assumes.
+    Values close to the reference are missing more often: lam="auto" takes 0.81.
     """
     check_count("n_clusters", n_clusters)
     names = getattr(X, "columns", None)
@@ -239,7 +239,8 @@ class _Look:
         kind = "complete" if row_share.max() == 0 else "unvarying"
         if kind == "complete" or missingness.sigma2 <= 0:
             reasons = {
-                "complete": "Nothing is missing: every lam gives ordinary k-means.",
+                "complete": "Nothing is missing: every lam gives ordinary k-means."
+                + zeros_note(self.observed),
                 "unvarying": "The observed values do not vary around the reference: there is "
                 "nothing to learn from the gaps.",
             }

@@ -30,12 +30,16 @@ def far_minus_near(size: np.ndarray, share: np.ndarray, weight: np.ndarray) -> f
 
 
 def shape_of(trend: float, signed: float, missingness: Missingness) -> str:
+    """What lam="auto" believes comes first; the curve speaks where that sees nothing but chance."""
+    if missingness.mechanism in ("decay", "threshold"):
+        return "decaying"
+    if missingness.mechanism == "limit":
+        return "one-sided"
     if trend >= CLEAR_DIFFERENCE:
         return "rising"
-    # Low values are often the close ones; a loss of high ones is another matter.
-    if signed >= CLEAR_DIFFERENCE or (signed <= -CLEAR_DIFFERENCE < trend):
+    if abs(signed) >= CLEAR_DIFFERENCE:
         return "one-sided"
-    return "decaying" if missingness.lam > 0 or trend <= -CLEAR_DIFFERENCE else "flat"
+    return "flat"
 
 
 def advice_for(
@@ -44,24 +48,31 @@ def advice_for(
     """(lam, reference, sentences)."""
     careful = "This describes the table; it cannot prove how the gaps arose."
     minimum = isinstance(given, str)
-    if outside and not minimum and kind in ("decaying", "one-sided") and signed < 0:
+    found = missingness.mechanism == "limit" or (kind == "one-sided" and signed < 0)
+    if found and not minimum:
+        where = ", and the reference lies outside the observed values" if outside else ""
         return "auto", "min", [
-            "Low values are missing more often, and the reference lies outside the observed "
-            "values: this looks like a detection limit.",
-            'Try reference="min" (the least observed value of each feature) with lam="auto".',
+            missingness.sentence,
+            f"Low values are the missing ones{where}: try reference=\"min\" (the least observed "
+            'value of each feature) or reference="auto" with lam="auto".',
+            careful,
+        ]  # fmt: skip
+    if missingness.mechanism == "limit":
+        return "auto", given, [
+            missingness.sentence,
+            "The penalty stands for what was lost below the reference.",
             careful,
         ]  # fmt: skip
     if kind == "decaying":
         return "auto", given, [
-            "Values close to the reference are missing more often: what the method assumes.",
-            f'lam="auto" would take about {missingness.lam:.2g}; MNARKMeansCV also tries larger '
-            "ones, which help when many features are noise.",
+            missingness.sentence,
+            "This is what the method assumes; MNARKMeansCV also tries larger penalties, which help "
+            "when many features are noise.",
             careful,
         ]  # fmt: skip
     if kind == "flat":
         return missingness.lam, given, [
-            "The missing share hardly changes with the distance from the reference: the gaps look "
-            "as if they knew nothing of the values.",
+            missingness.sentence,
             "A penalty near 0 ignores such gaps (lam=0 is k-POD); a reference that means something "
             "in your data, such as a detection limit, may change the picture.",
             careful,

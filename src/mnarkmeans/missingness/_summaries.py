@@ -6,6 +6,8 @@ import numpy as np
 
 from .._data.observed import Observed
 
+MANY_ZEROS = 0.05  # share of exact zeros from which they may be gaps
+
 
 def shares(observed: Observed) -> tuple[np.ndarray, np.ndarray]:
     """Missing share of every row and feature."""
@@ -43,3 +45,16 @@ def feature_summaries(observed: Observed) -> tuple[np.ndarray, ...]:
     deviation = np.sqrt(np.maximum(square / known - mean**2, 0.0))
     least, most = (np.where(count > 0, bound, np.nan) for bound in (least, most))
     return least, most, mean, deviation
+
+
+def zeros_note(observed: Observed) -> str:
+    """A sentence where a complete table has so many exact zeros that they may stand for gaps."""
+    if observed.is_sparse:
+        return ""
+    share = float(np.mean(observed.source == 0))
+    if share < MANY_ZEROS:
+        return ""
+    return (
+        f" But {share:.0%} of the values are exactly 0: if those stand for values that were not "
+        "measured, say so with missing_values=0 (--missing-value 0 on the command line)."
+    )
