@@ -7,7 +7,6 @@ execute code is loaded: pickled arrays are refused.
 
 from __future__ import annotations
 
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -148,7 +147,9 @@ def _from_numpy(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
     kind = path.suffix.lower()[1:]
     try:
         values = _load_npz(path) if kind == "npz" else np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
+    except (UserError, MemoryError, PermissionError):
+        raise
+    except Exception as error:  # numpy, scipy, zipfile and zlib raise many kinds for one cause
         with open(path, "rb") as stream:
             is_array = stream.read(6) in (
                 b"\x93NUMPY",
