@@ -55,7 +55,10 @@ def _wait_for(function, arguments, control, watch) -> int:
         finally:
             done.set()
 
-    threading.Thread(target=work, daemon=True).start()
+    try:
+        threading.Thread(target=work, daemon=True).start()
+    except RuntimeError:  # no room for another thread: without Ctrl-C, but with a result
+        return function(*arguments)
     try:
         while not done.wait(0.1):
             if watch is not None:

@@ -1,0 +1,182 @@
+"""Ctrl-C, full memory, progress, other processes: what happens around a long fit."""
+
+import multiprocessing
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from places import to_csr
+
+from mnarkmeans import MNARKMeans, _core
+from mnarkmeans._core import calls
+
+TABLE = """
+import signal, sys, time
+import numpy as np
+from scipy import sparse
+from mnarkmeans import MNARKMeans, MiniBatchMNARKMeans
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60_000, 40)).astype(np.float32)
+X[rng.random(X.shape) < 0.3] = np.nan
+"""
+SAY_WHEN = """
+def note(*_):
+    global asked
+    asked = time.process_time()
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGINT, note)
+print("ready", flush=True)
+try:
+    {work}
+except KeyboardInterrupt:
+    print(time.process_time() - asked)
+"""
+LONG = {
+    "seeding": "MNARKMeans(400, lam=0.5, n_init=50, n_jobs=2).fit(X)",
+    "one block": "MNARKMeans(100, lam=0.5, n_init=3000, init='random', n_jobs=2).fit(X[:3000])",
+    "passes": "MNARKMeans(300, lam=0.5, n_init=100, init='random', tol=0, n_jobs=2).fit(X)",
+    "hartigan": "MNARKMeans(200, lam=0.5, n_init=200, init='random', algorithm='hartigan').fit(X)",
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing on Windows")
+@pytest.mark.parametrize("work", LONG)
+def test_ctrl_c_ends_a_long_fit_within_a_second(work):
+    """A second of each of two threads, by their own clock: the machine may be busy."""
+    code = TABLE + SAY_WHEN.format(work=LONG[work])
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", code],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout.readline().strip() == "ready", process.stderr.read()
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert float(out) < 2.0
+
+
+LITTLE_MEMORY = """
+import resource
+said = []
+for work in (
+    lambda: MNARKMeans(20_000, lam=0.5, init=np.nan_to_num(X[:20_000]), max_iter=2).fit(X),
+    lambda: model.transform(X),
+):
+    in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (in_use + 30_000_000, limits[1]))
+    try:
+        work()
+    except MemoryError:
+        said.append("MemoryError")
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+print(said)
+print(model.predict(X[:2]).shape)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_out_of_memory_is_a_memory_error_and_nothing_worse():
+    prepared = "model = MNARKMeans(800, lam=0.5, init=np.nan_to_num(X[:800]), max_iter=1)\n"
+    prepared += "model.fit(X[:1000])\n"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", TABLE + prepared + LITTLE_MEMORY],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [str(["MemoryError"] * 2), "(2,)"]
+
+
+# --- Control ----------------------------------------------------------------------------------
+
+
+def small(n=3000, p=20, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("form", [np.asarray, to_csr], ids=["dense", "csr"])
+def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatch):
+    """Every function of the core that takes a Control, asked with the flag set already."""
+    X = small()
+    table = _core.Table(form(X), np.nan, np.ones(len(X)))
+    init = np.nan_to_num(X[:8])
+    means = np.zeros(20)
+    centers = _core.Centers(init[None], np.full((1, 20), 0.5), means, means)
+    starts = _core.Starts(
+        init[None], np.full((1, 20), 0.5), means, means, n_rows=len(X), max_iter=5, tol=0.0,
+        weights=(True, float(len(X))),
+    )  # fmt: skip
+    labels, one = np.zeros(len(X), np.int32), np.array([0])
+    control = calls.structs.Control
+    monkeypatch.setattr(calls.structs, "Control", lambda threads: control(1, threads, 0))
+    draws, order = np.random.default_rng(0).random((1, 8, 3)), np.arange(len(X))
+    for call in (
+        lambda: _core.first_pass(table, 2),
+        lambda: _core.assign(table, centers, 2),
+        lambda: _core.assign(table, centers, 2, plain=True),
+        lambda: _core.loss_of(table, centers, labels, 2),
+        lambda: _core.last_look(table, centers, 2),
+        lambda: _core.distances(table, centers, np.float64, 2, roots=True),
+        lambda: _core.pass_(table, starts, one, fresh=True, known=None, threads=2),
+        lambda: _core.lloyd(table, starts, 2),
+        lambda: _core.hartigan(table, starts, one, 2),
+        lambda: _core.seed(table, means, order, draws, 2),
+        lambda: _core.add_rows(table, centers, labels, starts.stats, 2),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            call()
+
+
+def test_progress_counts_up_to_all_starts(monkeypatch):
+    X, told = small(), []
+    monkeypatch.setattr(calls, "SHORT", 0)
+    starts = _core.Starts(
+        np.nan_to_num(X[:160]).reshape(20, 8, 20), np.full((20, 20), 0.5), np.zeros(20),
+        np.zeros(20), n_rows=len(X), max_iter=40, tol=0.0, weights=(True, float(len(X))),
+    )  # fmt: skip
+    table = _core.Table(X, np.nan, np.ones(len(X)))
+    _core.lloyd(table, starts, 1, told.append)
+    assert told == sorted(told)
+    assert all(0 <= done <= 20 for done in told)
+
+
+# --- other processes --------------------------------------------------------------------------
+
+
+def fitted(X):
+    return MNARKMeans(3, lam=0.5, n_init=3, random_state=0, n_jobs=2).fit(X)
+
+
+def inertia(X):
+    return fitted(X).inertia_
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_children_of_every_kind_fit_the_same(method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system has no {method}")
+    X = small(400)
+    expected = inertia(X)
+    with multiprocessing.get_context(method).Pool(1) as pool:
+        assert pool.map(inertia, [X, X]) == [expected, expected]
+
+
+def test_fits_in_threads_end_when_the_main_thread_is_busy_elsewhere():
+    X, found = small(400), []
+    threads = [threading.Thread(target=lambda: found.append(inertia(X))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 1
