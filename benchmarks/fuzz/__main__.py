@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     turns, counts, failures = orders(options), Counter(), 0
     end = time.monotonic() + 60 * options.minutes
-    number = options.first
+    number, told = options.first, time.monotonic()
     while time.monotonic() < end and number < options.first + options.cases:
         levels = turns[number % len(turns)]
         case = cases.make(options.seed, number, options.most)
@@ -56,10 +56,12 @@ def main(arguments: list[str] | None = None) -> int:
             failures += 1
             report(*shrunk(case, levels, problem), levels)
         number += 1
-        if not options.quiet and (number - options.first) % 1000 == 0:
+        if not options.quiet and time.monotonic() > told + 60:
+            told = time.monotonic()
             print(f"{number - options.first} cases, {failures} failures", flush=True)
     done = number - options.first
-    print(f"seed {options.seed}, cases {options.first} to {number - 1}: {done} cases, {failures} failures")
+    span = f"cases {options.first} to {number - 1}"
+    print(f"seed {options.seed}, {span}: {done} cases, {failures} failures")
     if not options.quiet:
         print(", ".join(f"{name} {count}" for name, count in counts.most_common()))
     return 1 if failures else 0
@@ -102,7 +104,9 @@ def shrunk(case: cases.Case, levels, problem: str) -> tuple[cases.Case, str, lis
 def report(case: cases.Case, problem: str, rows: list[int], levels: tuple[str, ...]) -> None:
     print(f"\n# {problem}\n# {case.describe()}")
     print("from benchmarks.fuzz.cases import make\nfrom benchmarks.fuzz.checks import check")
-    print(f"case = make({case.seed}, {case.number}, {case.most!r}).rows({rows if len(rows) < 50 else 'slice(None)'})")
+    # More rows than that are all of them, or too many to list: the whole case fails as well.
+    kept = rows if len(rows) < 50 else "slice(None)"
+    print(f"case = make({case.seed}, {case.number}, {case.most!r}).rows({kept})")
     print(f"check(case, {levels!r})")
     if case.X.size <= SMALL:
         with np.printoptions(threshold=sys.maxsize, floatmode="unique", linewidth=100):

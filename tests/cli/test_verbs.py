@@ -196,7 +196,16 @@ def test_report_is_drawn_again(server, fitted, tmp_path):
 
 
 def test_compare_leaves_out_and_stops_at_the_limit(server, tables, tmp_path):
-    arguments = ["compare", tables / "t.csv", "-k", 2, "--methods", "kpod,zero", "--without", "zero"]
+    arguments = [
+        "compare",
+        tables / "t.csv",
+        "-k",
+        2,
+        "--methods",
+        "kpod,zero",
+        "--without",
+        "zero",
+    ]
     done = server.run(*arguments, "--time-limit", 0)
     assert done.code == 0
     assert "not done after 0 s" in done.out + done.err
@@ -320,3 +329,14 @@ def test_help_has_examples(server):
         assert done.code == 0
         assert "Example:" in done.out
     assert server.run().code == 2
+
+
+@pytest.mark.parametrize("far", ["1e9", "1e10", "1e100"])
+def test_predict_gives_a_row_its_label_whatever_stands_beside_it(
+    server, fitted, tables, tmp_path, far
+):
+    lines = (tables / "t.csv").read_text().splitlines()
+    (tmp_path / "far.csv").write_text("\n".join([*lines, f"far,{','.join([far] * 5)},odd"]) + "\n")
+    done = server.run("predict", fitted, tmp_path / "far.csv", "-o", tmp_path / "labels.csv")
+    assert done.code == 0, done.err
+    assert rows(tmp_path / "labels.csv")[:-1] == rows(fitted / "labels.csv")
