@@ -54,7 +54,8 @@ def main(arguments: list[str] | None = None) -> None:
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]])
     options.out.mkdir(parents=True, exist_ok=True)
     threads = 1 if options.one_thread else joblib.cpu_count()
-    limits = machine_limits.measure(threads, megabytes=20 if options.quick else 400)
+    megabytes = 20 if options.quick else 400
+    limits = machine_limits.measure(threads, megabytes, clock=clock(options))
     print(limits.describe())
 
     timings, curves = [], []

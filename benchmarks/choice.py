@@ -1,7 +1,7 @@
 """What the choice of lam costs: in one fit (lam="auto"), by MNARKMeansCV, and as in the paper.
 
-The authors' R/C++ is not run here. On machines where both were measured, its choice of lam took 12
-times as long as scikit-learn's KMeans with 100 starts on the same table: that stands for it.
+The authors' R/C++ is not run here: 12 times scikit-learn's KMeans with 100 starts, in the same run,
+stands for its choice of lam.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def commands(text):
 
 
 def run_command(arguments, monkeypatch):
-    """In this process, so that nothing is compiled twice."""
+    """In this process, so that nothing is imported twice."""
     from mnarkmeans.__main__ import main
 
     monkeypatch.setattr(sys, "argv", ["mnarkmeans", *arguments])
