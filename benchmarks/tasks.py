@@ -62,9 +62,7 @@ def _choice(how: str, n: int, p: int, k: int) -> Callable[[], object]:
 def tasks() -> dict[str, Callable[[], Callable[[], object]]]:
     from .choice import SHAPES
 
-    smaller = {
-        job.name: job.smaller(max(1, job.n // ROWS.get(job.name, LARGE))) for job in JOBS
-    }
+    smaller = {job.name: job.smaller(max(1, job.n // ROWS.get(job.name, LARGE))) for job in JOBS}
     found: dict = {name: partial(_fit, job) for name, job in smaller.items()}
     for name in ("dense", "k=100", "CSR"):
         found[f"{name}, lam=0.5"] = partial(_with_penalty, smaller[name])

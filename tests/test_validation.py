@@ -18,7 +18,11 @@ def fit(table=X, n_clusters=2, sample_weight=None, **options):
         ({"lam": -1.0}, ValueError, "lam must be a finite number >= 0; got -1.0"),
         ({"lam": np.nan}, ValueError, "lam must be a finite number >= 0; got nan"),
         ({"lam": np.inf}, ValueError, "lam must be a finite number >= 0; got inf"),
-        ({"lam": "best"}, ValueError, "lam must be 'auto', a number >= 0 or an array of them; got 'best'"),
+        (
+            {"lam": "best"},
+            ValueError,
+            "lam must be 'auto', a number >= 0 or an array of them; got 'best'",
+        ),
         ({"lam": None}, TypeError, "lam must be a number >= 0; got None"),
         ({"n_clusters": 0}, ValueError, "n_clusters must be a whole number >= 1; got 0"),
         ({"n_clusters": 2.5}, TypeError, "n_clusters must be a whole number >= 1; got 2.5"),

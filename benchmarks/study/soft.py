@@ -4,8 +4,8 @@ Which method when: 4 shapes of noise x 5 ways of losing values x k = 3, 5 x n = 
 features, centres N(0, 1.2^2), noise of unit scale. For every draw the adjusted Rand index of every
 method; `known` is the classifier that knows the true parameters (normal noise only). Also, for
 normal noise, how sure MNARMixture was and how often it was right. OUT/soft.csv and
-OUT/calibration.csv are written as it goes and resumed from; OUT/soft.md has the tables, OUT/soft.png
-the picture.
+OUT/calibration.csv are written as it goes and resumed from; OUT/soft.md has the tables,
+OUT/soft.png the picture.
 """
 
 from __future__ import annotations
@@ -201,8 +201,11 @@ def draw_picture(table: pd.DataFrame, path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.study.soft", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.study.soft",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--sizes", type=int, nargs="*", default=[300, 2000])
     parser.add_argument("--seed", type=int, default=0, help="first draw")

@@ -1,4 +1,4 @@
-"""mixture.h, decay.h, agreement.h, moves.h against slow, obvious twins, at every instruction set."""
+"""mixture.h, decay.h, agreement.h, moves.h against slow, obvious twins, at every level."""
 
 import numpy as np
 import pytest

@@ -33,7 +33,8 @@ from .library import available_levels, level, set_level
 
 __all__ = [
     "Centers", "FirstPass", "Known", "Starts", "Stats", "Table", "add_rows", "assign",
-    "available_levels", "choose_rescued", "content_keys", "content_order", "decide", "distances", "fill_rows", "first_pass",
+    "available_levels", "choose_rescued", "content_keys", "content_order", "decide", "distances",
+    "fill_rows", "first_pass",
     "hartigan", "impute", "last_look", "level", "lloyd", "loss_of", "pass_", "rescue", "seed",
     "set_level", "update",
 ]  # fmt: skip

@@ -1,6 +1,6 @@
-"""What goes into the core: tables, centres, sums, starts. Arrays are checked before addresses are taken.
+"""What goes into the core: tables, centres, sums, starts.
 
-Each class holds on to the arrays whose addresses it hands out; ``src/core/core.h`` documents the
+Arrays are checked before their addresses are taken. Each class holds on to the arrays whose addresses it hands out; ``src/core/core.h`` documents the
 structs.
 """
 
@@ -34,7 +34,6 @@ def check_labels(labels: np.ndarray, n: int, k: int) -> int | None:
     if n and not (labels.min() >= 0 and labels.max() < k):
         raise ValueError(f"labels must be from 0 to {k - 1}")
     return at(labels, np.int32, (n,))
-
 
 
 class Table:
@@ -141,9 +140,7 @@ class Known(NamedTuple):
 def bounds_struct(known: Known | None, n: int, k: int):
     if known is None:
         return structs.Bounds()
-    return structs.Bounds(
-        at(known.expiry, np.float32, (n,)), at(known.drop, np.float64, (k,))
-    )
+    return structs.Bounds(at(known.expiry, np.float32, (n,)), at(known.drop, np.float64, (k,)))
 
 
 class Starts:

@@ -14,7 +14,17 @@ from typing import NamedTuple
 import numpy as np
 
 from . import library as structs
-from .arrays import Centers, Known, Starts, Stats, Table, at, bounds_struct, check_labels, stats_struct
+from .arrays import (
+    Centers,
+    Known,
+    Starts,
+    Stats,
+    Table,
+    at,
+    bounds_struct,
+    check_labels,
+    stats_struct,
+)
 from .library import library
 
 SHORT = 1 << 24  # multiply-adds that are over before anyone could press Ctrl-C
@@ -91,11 +101,12 @@ class FirstPass(NamedTuple):
 
 def first_pass(table: Table, threads: int) -> FirstPass:
     p = table.p
-    arrays = [np.empty(p) for _ in range(4)]
-    arrays += [np.empty(p, np.int64), np.empty(table.n, np.int32)]
+    counts, sums, least, most = np.empty((4, p))
+    observed, seen = np.empty(p, np.int64), np.empty(table.n, np.int32)
+    arrays = counts, sums, least, most, observed, seen
     out = structs.FirstPass(*(array.ctypes.data for array in arrays), -1, -1)
     _call("first_pass", _address(table.struct), _address(out), threads=threads, work=table.entries)
-    return FirstPass(*arrays, infinite=out.infinite, malformed=out.malformed)
+    return FirstPass(*arrays, out.infinite, out.malformed)
 
 
 def content_keys(table: Table, threads: int) -> np.ndarray:
@@ -131,7 +142,7 @@ def impute(table: Table, mu: np.ndarray, labels: np.ndarray, out: np.ndarray, th
     """OUT out (n, p), of the table's type: its rows, gaps filled from the centre of the label."""
     if out.shape != (table.n, table.p) or out.dtype != table.source.dtype:
         raise TypeError(f"out must be {table.source.dtype} of shape {(table.n, table.p)}")
-    if out.strides[1] != out.itemsize and table.p > 1 or out.strides[0] % out.itemsize:
+    if (out.strides[1] != out.itemsize and table.p > 1) or out.strides[0] % out.itemsize:
         raise TypeError("the rows of out must lie in one piece each")
     check_labels(labels, table.n, len(mu))
     _call(
@@ -142,7 +153,13 @@ def impute(table: Table, mu: np.ndarray, labels: np.ndarray, out: np.ndarray, th
 
 
 def pass_(
-    table: Table, starts: Starts, active: np.ndarray, *, fresh: bool, known: Known | None, threads: int
+    table: Table,
+    starts: Starts,
+    active: np.ndarray,
+    *,
+    fresh: bool,
+    known: Known | None,
+    threads: int,
 ) -> tuple[int, float]:
     """One assignment pass for the active starts; INOUT starts.labels and starts.stats.
 
@@ -151,7 +168,8 @@ def pass_(
     """
     centers = starts.centers(active)
     own = structs.Pass(
-        active=active.ctypes.data, fresh=fresh, labels=at(starts.labels, np.int32, (len(starts.mu), table.n)),
+        active=active.ctypes.data, fresh=fresh,
+        labels=at(starts.labels, np.int32, (len(starts.mu), table.n)),
         label_stride=table.n, bounds=bounds_struct(known, table.n, centers.k),
     )  # fmt: skip
     if fresh:
@@ -175,7 +193,9 @@ def assign(table: Table, centers: Centers, threads: int, *, plain: bool = False)
     return labels
 
 
-def add_rows(table: Table, centers: Centers, labels: np.ndarray, stats: Stats, threads: int) -> None:
+def add_rows(
+    table: Table, centers: Centers, labels: np.ndarray, stats: Stats, threads: int
+) -> None:
     """OUT stats (of one start) from the labels its rows have."""
     check_labels(labels, table.n, centers.k)
     own = stats_struct(stats)

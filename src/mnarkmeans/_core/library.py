@@ -31,8 +31,8 @@ def _struct(name: str, **fields) -> type[ct.Structure]:
 
 Control = _struct("Control", cancel=I32, threads=I32, done=I64)
 Table = _struct(
-    "Table", is_sparse=I32, is_double=I32, n=I64, p=I64, values=P, row_stride=I64, column_stride=I64,
-    indices=P, starts=P, missing=F64, weights=P, has_gaps=P, first=I64,
+    "Table", is_sparse=I32, is_double=I32, n=I64, p=I64, values=P, row_stride=I64,
+    column_stride=I64, indices=P, starts=P, missing=F64, weights=P, has_gaps=P, first=I64,
     one_slab=I64, per_slab=I64,
 )  # fmt: skip
 Centers = _struct("Centers", groups=I64, k=I64, mu=P, lam=P, reference=P, shift=P)

@@ -72,7 +72,7 @@ class EStep:
             "soften", _address(self._table.struct), _address(self._own), _address(out),
             threads=self._threads, work=3.0 * self._table.entries * k,
         )  # fmt: skip
-        return SoftSums(sizes, *sums, out.log_likelihood)
+        return SoftSums(sizes, sums[0], sums[1], sums[2], out.log_likelihood)
 
 
 def soft_rows(table: Table, mixture: Mixture, threads: int) -> SoftRows:

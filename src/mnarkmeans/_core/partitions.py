@@ -1,4 +1,4 @@
-"""Pairs of rows that partitions agree on (``agreement.h``), k-means by single moves (``moves.h``)."""
+"""Pairs of rows that partitions agree on (``agreement.h``), moves of single rows (``moves.h``)."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .. import _core as core
@@ -51,7 +53,8 @@ def _values(observed: Observed) -> np.ndarray:
 
 def _overlap(one: np.ndarray, two: np.ndarray) -> bool:
     try:
-        return bool(np.shares_memory(one, two, max_work=10**6))
+        work: Any = 10**6  # NumPy's annotations know only two special values
+        return bool(np.shares_memory(one, two, max_work=work))
     except np.exceptions.TooHardError:
         return True
 

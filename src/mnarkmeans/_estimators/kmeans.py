@@ -46,8 +46,8 @@ class MNARKMeans(CentersModel):
     n_clusters : int, default=8
         Number of clusters.
     lam : float, array of shape (n_features,) or "auto", default="auto"
-        Penalty of the gaps, >= 0, for all features or for each. "auto" estimates it from the data by
-        the likelihood of the pattern of gaps, at the cost of a few more fits.
+        Penalty of the gaps, >= 0, for all features or for each. "auto" estimates it from the data
+        by the likelihood of the pattern of gaps, at the cost of a few more fits.
     reference : float, array of shape (n_features,), "min" or "auto", default=0.0
         The point near which values are likely to be missing. "min" takes the least observed value
         of each feature, as for data below a detection limit. "auto" takes zero or that, whichever

@@ -16,6 +16,7 @@ the reference, in units of the root mean square.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from .mixture import Rows
 PSEUDO = 0.25  # gaps and values added to each cell: its share stays away from 0 and 1
 PRIOR = 1.0  # values at the feature's mean added to each cell: one that saw nothing stands there
 MOST_STEPS = 12
-COVARIATES = {"limit": lambda m: m, "decay": np.abs}
+COVARIATES: dict[str, Callable[[np.ndarray], np.ndarray]] = {"limit": lambda m: m, "decay": np.abs}
 
 
 class CellFit(NamedTuple):

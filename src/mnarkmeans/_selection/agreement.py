@@ -16,8 +16,8 @@ from .._core.partitions import count_pairs
 
 def _pairs(a: np.ndarray, b: np.ndarray, keep: np.ndarray, k: int):
     """Pairs of kept rows together in both, in a, in b, for labels (n,) or (n, G); and kept rows."""
-    tables = (np.ascontiguousarray(own.reshape(len(own), -1), np.int32) for own in (a, b))
-    pairs = count_pairs(*tables, np.ascontiguousarray(keep), k).T
+    left, right = (np.ascontiguousarray(own.reshape(len(own), -1), np.int32) for own in (a, b))
+    pairs = count_pairs(left, right, np.ascontiguousarray(keep), k).T
     return *(pairs if a.ndim > 1 else pairs[:, 0]), float(np.count_nonzero(keep))
 
 

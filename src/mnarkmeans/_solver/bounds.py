@@ -1,7 +1,7 @@
 """When to keep bounds on which rows can change cluster, and how far the centres have moved.
 
-``src/core/pass.h`` has the formula: a row need not be looked at while expiry_i > drop_l, where drop_l
-sums up how far centre l and the others may have come closer to each other.
+``src/core/pass.h`` has the formula: a row need not be looked at while expiry_i > drop_l,
+where drop_l sums up how far centre l and the others may have come closer to each other.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     assign:  z_i = argmin_l of the row's loss       ``rows.pass_``
     centre:  from the three sums of each cluster    ``_core.update``
 
-Both steps are exact minimisations, so the loss never rises. (On a small table in memory the core runs
-the same loop by itself, for many starts at once: ``src/core/lloyd.h``.)
+Both steps are exact minimisations, so the loss never rises. (On a small table in memory the core
+runs the same loop by itself, for many starts at once: ``src/core/lloyd.h``.)
 """
 
 from __future__ import annotations

@@ -55,9 +55,12 @@ class StartResults(NamedTuple):
         if len(pieces) == 1:
             return pieces[0]
         return cls(
-            *(np.concatenate([piece[i] for piece in pieces]) for i in range(3)),
+            np.concatenate([piece.centers for piece in pieces]),
+            np.concatenate([piece.losses for piece in pieces]),
+            np.concatenate([piece.n_iter for piece in pieces]),
             [path for piece in pieces for path in piece.paths],
-            *(np.concatenate([piece[i] for piece in pieces]) for i in (4, 5)),
+            np.concatenate([piece.converged for piece in pieces]),
+            np.concatenate([piece.empty for piece in pieces]),
         )
 
     @property

@@ -56,8 +56,8 @@ def run_starts(
     ones: as many starts as memory allows run side by side, the threads share the rows. Neither cut
     depends on the number of threads. ``progress`` is called with every finished lot of starts.
 
-    "hartigan" begins with Lloyd's loop, which comes close in few passes; moves of single rows do the
-    rest, in about ``n_hartigan`` of the starts, those with the smallest losses (None: in all).
+    "hartigan" begins with Lloyd's loop, which comes close in few passes; moves of single rows do
+    the rest, in about ``n_hartigan`` of the starts, those with the smallest losses (None: in all).
     """
     n_starts, k, p = centers.shape
     lam = penalties(lam, n_starts, p)

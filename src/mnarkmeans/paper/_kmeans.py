@@ -20,7 +20,8 @@ __all__ = ["move_rows", "same_partitions"]
 def same_partitions(labels: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Starts (rows of labels) that end in different partitions, and which of them each one is."""
     seen: dict[bytes, int] = {}
-    first, which = [], []
+    first: list[int] = []
+    which: list[int] = []
     for r, own in enumerate(labels):
         name = _named_by_first_rows(own, k).tobytes()
         if name not in seen:

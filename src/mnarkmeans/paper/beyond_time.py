@@ -89,9 +89,8 @@ def compare(table: Frame) -> str:
     means = table.groupby(["method", "n", "p"]).seconds.mean().unstack(["n", "p"])
     header = [f"{n} x {p}" for n, p in means.columns]
     rows = [[title, *means.loc[name]] for name, title in TITLES.items()]
-    return (
-        "Mean seconds of processor time, one thread, k = 3, 30 % missing.\n\n"
-        + markdown(["method", *header], rows)
+    return "Mean seconds of processor time, one thread, k = 3, 30 % missing.\n\n" + markdown(
+        ["method", *header], rows
     )
 
 
