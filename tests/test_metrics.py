@@ -227,3 +227,22 @@ def test_mistakes_are_named(case):
     for score in (silhouette_score, calinski_harabasz_score, davies_bouldin_score):
         with pytest.raises(ValueError, match=r"fall into 1 cluster\(s\)"):
             score(X, one_cluster)
+
+
+def test_confidence_is_a_mixture_at_the_centres():
+    from mnarkmeans.metrics import confidence, noise_of
+
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((400, 1)) < 0.5, 0.0, 2.0) + rng.normal(size=(400, 3))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X = X[~np.isnan(X).all(axis=1)]
+    model = MNARKMeans(2, lam=0.5, random_state=0).fit(X)
+    square = model.transform(X) ** 2
+    noise = model.inertia_ / np.count_nonzero(~np.isnan(X))
+    assert noise_of(X, model) == pytest.approx(noise)
+    shares = np.exp(-square / (2 * noise))
+    shares /= shares.sum(axis=1, keepdims=True)
+    found = confidence(X, model)
+    np.testing.assert_allclose(found, shares[np.arange(len(X)), model.labels_])
+    assert found.min() >= 0.5 - 1e-12
+    np.testing.assert_allclose(confidence(X[:2], model, noise=noise), found[:2])

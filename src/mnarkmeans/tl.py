@@ -4,6 +4,7 @@ What is written, with ``key_added="mnar_kmeans"``:
 
     obs["mnar_kmeans"]            cluster of each cell, categorical of strings
     obs["mnar_kmeans_distance"]   square root of its penalised distance to its centre
+    obs["mnar_kmeans_confidence"] how sure its cluster is (`mnarkmeans.metrics.confidence`)
     varm["mnar_kmeans"]           centres (n_vars, k), NaN for genes that took no part
     uns["mnar_kmeans"]            params, lam, reference, inertia, n_iter, loss_path, ...
     layers[impute_layer]          the filled matrix, only if asked for
@@ -22,6 +23,7 @@ from scipy import sparse
 from ._data.validation import MissingDataWarning
 from ._estimators.kmeans import MNARKMeans
 from ._io.optional import require
+from .metrics import confidence
 
 __all__ = ["mnar_kmeans"]
 
@@ -281,6 +283,7 @@ def _file_results(adata, key: str, model, X, used, params: dict, *, in_genes: bo
     adata.obs[key] = pandas.Categorical.from_codes(model.labels_, categories=names)
     own = np.take_along_axis(model.transform(X), model.labels_[:, None].astype(np.intp), axis=1)
     adata.obs[f"{key}_distance"] = own[:, 0]
+    adata.obs[f"{key}_confidence"] = confidence(X, model)
 
     centers = np.full((len(used), model.n_clusters), np.nan)
     centers[used] = model.cluster_centers_.T

@@ -29,7 +29,7 @@ def test_fit_predict_impute_in_every_format(server, tables, fitted, tmp_path, na
     assert done.code == 0, done.err
     assert {p.name for p in out.iterdir()} == FILES
     got, expected = rows(out / "labels.csv"), rows(fitted / "labels.csv")
-    assert got[0] == ["id", "cluster", "distance"]
+    assert got[0] == ["id", "cluster", "distance", "confidence"]
     # Sparse sums round in another order, so clusters may change names, nothing else.
     assert len({(a[1], b[1]) for a, b in zip(got[1:], expected[1:], strict=True)}) == 2
     np.testing.assert_allclose(

@@ -1,6 +1,7 @@
 """The files of a fit: labels.csv, centers.csv, summary.json, model.json + model.npz, the report.
 
-labels.csv   id, cluster, distance (root of the penalised distance to the cluster's centre)
+labels.csv   id, cluster, distance (root of the penalised distance to the cluster's centre) and,
+             where the table was read whole, confidence (`metrics.confidence`)
 centers.csv  one row per cluster, in the units of the table
 summary.json what was read, what was done, what came out
 report.json  the numbers of report.html, so that the page can be drawn again
@@ -21,6 +22,7 @@ import numpy as np
 
 from .. import __version__
 from .._io.model_files import save_model
+from ..metrics import confidence, noise_of
 from ._console import plain
 from ._csv import write_csv
 from ._job import Course, Prepared
@@ -145,13 +147,15 @@ def write_results(folder: Path, results: Results) -> None:
     job, estimator = results.job, results.estimator
     labels = estimator.labels_
     distances = np.asarray(estimator.transform(job.X))[np.arange(len(labels)), labels]
-    rows = zip(job.table.ids, labels, distances, strict=True)
-    write_labels(folder / "labels.csv", rows, results.safe)
-    write_rest(folder, results)
+    noise = noise_of(job.X, estimator)
+    sure = confidence(job.X, estimator, noise=noise)
+    rows = zip(job.table.ids, labels, distances, sure, strict=True)
+    write_labels(folder / "labels.csv", rows, results.safe, ("confidence",))
+    write_rest(folder, results, noise)
 
 
-def write_rest(folder: Path, results: Results) -> None:
-    """All files but the labels."""
+def write_rest(folder: Path, results: Results, noise: float | None = None) -> None:
+    """All files but the labels; the noise goes with the model, for the confidence of new rows."""
     job, estimator = results.job, results.estimator
     centers = job.preparation.undo(estimator.cluster_centers_)
     write_csv(
@@ -166,15 +170,18 @@ def write_rest(folder: Path, results: Results) -> None:
         "reading": asdict(results.reading),
         "id_column": job.table.id_name,
         "command": results.summary["command"],
+        "noise": noise,
     }
     save_model(estimator, folder, feature_names=job.table.features, extra=extra)
     write_page(folder, make_page(results))
 
 
-def write_labels(path: Path, rows: Iterable[tuple[Any, Any, Any]], safe: bool) -> None:
-    """labels.csv: id, cluster, distance to the centre of that cluster."""
-    lines = ([name, int(label), float(distance)] for name, label, distance in rows)
-    write_csv(path, ["id", "cluster", "distance"], lines, safe=safe)
+def write_labels(
+    path: Path, rows: Iterable[tuple[Any, ...]], safe: bool, more: tuple[str, ...] = ()
+) -> None:
+    """labels.csv: id, cluster, distance to the centre of that cluster, and `more` numbers."""
+    lines = ([name, int(label), *map(float, numbers)] for name, label, *numbers in rows)
+    write_csv(path, ["id", "cluster", "distance", *more], lines, safe=safe)
 
 
 def write_page(folder: Path, page: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from .._io.model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, load_model
 from .._io.optional import require
+from ..metrics._confidence import confidence_of
 from ._console import Console
 from ._csv import without_formulas
 from ._errors import UserError
@@ -34,7 +35,11 @@ def predict(
         labels = np.asarray(saved.estimator.predict(X))
         distances = np.asarray(saved.estimator.transform(X))
         own = distances[np.arange(len(labels)), labels]
-        _write(claim, {"id": table.ids, "cluster": labels, "distance": own}, output)
+        columns = {"id": table.ids, "cluster": labels, "distance": own}
+        noise = saved.extra.get("noise")
+        if isinstance(noise, float):  # models of tables read in blocks do not have it
+            columns["confidence"] = confidence_of(distances, noise)
+        _write(claim, columns, output)
     sizes = np.bincount(labels, minlength=distances.shape[1])
     console.say(f"{len(labels):,} rows labelled; written to {output.out}")
     console.result({"rows": len(labels), "cluster_sizes": sizes, "output": str(output.out)})

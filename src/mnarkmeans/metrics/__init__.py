@@ -1,5 +1,6 @@
 """Scores: against the truth, or by themselves for data with gaps."""
 
+from ._confidence import confidence, noise_of
 from ._quality import calinski_harabasz_score, davies_bouldin_score, silhouette_score
 from ._truth import center_mse, clustering_error_rate
 
@@ -7,6 +8,8 @@ __all__ = [
     "calinski_harabasz_score",
     "center_mse",
     "clustering_error_rate",
+    "confidence",
     "davies_bouldin_score",
+    "noise_of",
     "silhouette_score",
 ]

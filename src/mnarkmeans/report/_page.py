@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from .._versions import versions
 from ..displays._embedding import embed
+from ..metrics._confidence import BETWEEN, confidence_of
 from ..missingness._cells import cell_counts, missing_against_magnitude
 
 PAGE_VERSION = 1
@@ -89,6 +90,7 @@ def collect(
         "embedding": _points(X, ids, labels, distances, missing_row, centers, embedding),
         "rows_by_cluster": _sorted_rows(X, ids, labels, centers, reference, features),
         "far": _far(ids, labels, distances, missing_row),
+        "between": _between(ids, labels, distances, missing_row, p),
     }
     return page | facts
 
@@ -216,6 +218,25 @@ def _far(ids, labels, distances, missing_row) -> list[dict[str, Any]]:
             }
         )
     return out
+
+
+def _between(ids, labels, distances, missing_row, p) -> list[dict[str, Any]]:
+    """The rows that are least sure of their cluster, and the next one."""
+    observed = float((1.0 - missing_row).sum() * p)
+    noise = float(np.square(distances.min(axis=1)).sum()) / max(observed, 1.0)
+    sure = confidence_of(distances, noise)
+    order = np.argsort(sure, kind="stable")[:MAX_FAR]
+    return [
+        {
+            "id": str(ids[i]),
+            "cluster": int(labels[i]),
+            "next_cluster": int(np.argsort(distances[i], kind="stable")[1]),
+            "confidence": float(sure[i]),
+            "missing": float(missing_row[i]),
+        }
+        for i in order
+        if sure[i] < BETWEEN and distances.shape[1] > 1
+    ]
 
 
 def _histogram(share: np.ndarray, bins: int = 20) -> dict[str, Any]:
