@@ -18,8 +18,8 @@ constexpr double CLOSE = 1e-6;                   // of |x'_i|^2 + |x'_c|^2: clos
 constexpr Index BYTES_OF_DISTANCES = 1 << 25;    // of the starts that are seeded side by side
 constexpr Index BYTES_OF_CANDIDATES = 1 << 20;   // so that they stay in the cache
 constexpr Index MOST_STARTS = 8;                 // that a thread seeds side by side on a small table
-constexpr Index BYTES_TO_REMEMBER = 1 << 22;     // of distances to candidates, one of which is kept
-constexpr Index ROWS_OF_TILE = 4;
+constexpr Index BYTES_TO_REMEMBER = 1 << 25;     // of distances to candidates, one of which is kept
+constexpr int ROWS_OF_TILE = 8;
 constexpr int WIDEST_TILE = 3;  // registers of candidates: with four rows, all sums stay in registers
 
 // --- rows relative to the means ---------------------------------------------------------------
@@ -111,18 +111,21 @@ struct Candidates {
     }
 };
 
-// OUT dots (ROWS_OF_TILE, room): x' of some rows times a tile of C registers of candidates.
-template <int C>
+// OUT dots (ROWS_OF_TILE, room): x' of some rows times a tile of C registers of candidates, R rows at
+// a time: enough sums to hide the time an addition takes, and no more than there are registers.
+template <int C, int R = C == 1 ? 8 : 4>
 INLINE void multiply(const double* const* x, const Candidates& with, Index lane, double* dots) {
-    Doubles sums[ROWS_OF_TILE][C] = {};
-    const double* table = with.table + lane;
-    for (Index j = 0; j < with.p; ++j, table += with.room)
-        UNROLL for (int c = 0; c < C; ++c) {
-            Doubles y = load<Doubles>(table + c * HALF);
-            UNROLL for (int r = 0; r < ROWS_OF_TILE; ++r) sums[r][c] += x[r][j] * y;
-        }
-    UNROLL for (int r = 0; r < ROWS_OF_TILE; ++r)
-        UNROLL for (int c = 0; c < C; ++c) store(dots + r * with.room + lane + c * HALF, sums[r][c]);
+    for (int first = 0; first < ROWS_OF_TILE; first += R, x += R, dots += R * with.room) {
+        Doubles sums[R][C] = {};
+        const double* table = with.table + lane;
+        for (Index j = 0; j < with.p; ++j, table += with.room)
+            UNROLL for (int c = 0; c < C; ++c) {
+                Doubles y = load<Doubles>(table + c * HALF);
+                UNROLL for (int r = 0; r < R; ++r) sums[r][c] += x[r][j] * y;
+            }
+        UNROLL for (int r = 0; r < R; ++r)
+            UNROLL for (int c = 0; c < C; ++c) store(dots + r * with.room + lane + c * HALF, sums[r][c]);
+    }
 }
 
 // Calls one(width, lane) for tiles of near-equal width.
@@ -227,7 +230,7 @@ INLINE void lower(const Rows& rows, Index i, const Seeding& of, const Candidates
 enum Passing { TRY, KEEP, KEEP_FIRST };  // KEEP: one candidate per start, which becomes a centre
 
 // INOUT nearest (n, G) unless TRY. OUT potentials (room,): sum of
-// weights * distance to the nearest centre, were the candidate one of them; lowered (n, room): these
+// weights * distance to the nearest centre, were the candidate one of them; lowered (n, lanes): these
 // distances, unless null. The rows begin .. end.
 template <class Rows>
 int32_t lower_rows(const Rows& rows, Index begin, Index end, const Seeding& of, const Candidates& with,
@@ -257,7 +260,7 @@ int32_t lower_rows(const Rows& rows, Index begin, Index end, const Seeding& of, 
                 lower_to([&](Index lane) { return load<Doubles>(expanded + lane); });
             }
             if (passing != TRY) memcpy(own, near, sizeof(double) * with.groups);
-            if (lowered) memcpy(lowered + (i + r) * with.room, near, sizeof(double) * with.room);
+            if (lowered) memcpy(lowered + (i + r) * with.lanes, near, sizeof(double) * with.lanes);
             const Doubles weight = splat(of.table.weights[i + r]);
             for (Index lane = 0; lane < with.room; lane += HALF)
                 store(potentials + lane, load<Doubles>(potentials + lane) + weight * load<Doubles>(near + lane));
@@ -325,8 +328,8 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, In
     Candidates tried(groups, trials, p), kept(groups, 1, p);
     Array<double> nearest(n * groups), ends(blocks * groups), row(p);
     Array<double> parts(n_slabs * tried.room);
-    bool remembers = 8 * n * tried.room <= BYTES_TO_REMEMBER;
-    Array<double> lowered(remembers ? n * tried.room : 0);
+    bool remembers = 8 * n * tried.lanes <= BYTES_TO_REMEMBER;
+    Array<double> lowered(remembers ? n * tried.lanes : 0);
     Array<Index> chosen(tried.lanes), winners(groups);
     if (!all_ok(tried, kept, nearest, ends, row, parts, lowered, chosen, winners)) return OUT_OF_MEMORY;
     auto pass = [&](const Candidates& with, Passing passing) {
@@ -366,7 +369,7 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, In
         if (l < k - 1 && tried.tried > 1 && remembers)
             for (Index i = 0; i < n; ++i)
                 for (Index g = 0; g < groups; ++g)
-                    nearest[i * groups + g] = lowered[i * tried.room + winners[g]];
+                    nearest[i * groups + g] = lowered[i * tried.lanes + winners[g]];
         else if (l < k - 1)
             status = pass(kept, l == 0 ? KEEP_FIRST : KEEP);
         if (status != DONE) return status;
