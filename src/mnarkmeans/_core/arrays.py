@@ -1,7 +1,7 @@
 """What goes into the core: tables, centres, sums, starts.
 
-Arrays are checked before their addresses are taken. Each class holds on to the arrays whose addresses it hands out; ``src/core/core.h`` documents the
-structs.
+Arrays are checked before their addresses are taken. Each class holds on to the arrays
+whose addresses it hands out; ``src/core/core.h`` documents the structs.
 """
 
 from __future__ import annotations

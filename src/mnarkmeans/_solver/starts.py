@@ -1,8 +1,8 @@
 """Where the starts come from: k-means++ on mean-filled data, random rows, given centres.
 
 All starts are seeded together (``src/core/seeding.h``). Rows are drawn along an order given by
-their content, with numbers drawn beforehand: shuffled rows, a row twice or its weight doubled, dense or
-sparse storage, float32 or float64 all lead to the same starting centres.
+their content, with numbers drawn beforehand: shuffled rows, a row twice or its weight doubled,
+dense or sparse storage, float32 or float64 all lead to the same starting centres.
 """
 
 from __future__ import annotations
