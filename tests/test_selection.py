@@ -12,6 +12,7 @@ from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, SelectionWa
 from mnarkmeans._selection import agreement, criteria
 from mnarkmeans._selection.evidence import Evidence, subsamples, thirds
 from mnarkmeans._selection.grid import candidate_lams
+from mnarkmeans._selection.trials import Trial, Trials
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import clustering_error_rate
 
@@ -261,3 +262,39 @@ def test_scikit_learn_checks(estimator, check):
         warnings.simplefilter("ignore", SelectionWarning)
         warnings.simplefilter("ignore", MissingDataWarning)  # sparse checks have empty rows
         check(estimator)
+
+
+def test_a_search_that_remembers_its_trials_ends_the_same():
+    """What the command line keeps between two runs is all that a trial is."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3)) + 5.0 * rng.integers(0, 3, size=(90, 1))
+    X[:, 1:][rng.random((90, 2)) < 0.2] = np.nan
+
+    class Remembered(Trials):
+        def __init__(self, kept):
+            self.kept, self.tried = kept, []
+
+        def load(self, k):
+            found = self.kept.get(k)
+            return None if found is None else Trial.from_plain(found)
+
+        def done(self, k, trial):
+            self.tried.append(k)
+            self.kept[k] = trial.to_plain()
+
+    def search(kept):
+        model = MNARKMeansCV([2, 3], lams=[0.0, 0.5], n_splits=3, n_init=2, random_state=0)
+        model._known = Remembered(kept)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SelectionWarning)
+            return model.fit(X)
+
+    kept = {}
+    first = search(kept)
+    assert first._known.tried == [2, 3]
+    kept[2]["evidence"]["seconds"] = np.full(3, 12345.0)  # whoever reads it has not tried again
+    second = search(kept)
+    assert (second.lam_, second.n_clusters_) == (first.lam_, first.n_clusters_)
+    np.testing.assert_array_equal(second.labels_, first.labels_)
+    np.testing.assert_array_equal(second.cluster_centers_, first.cluster_centers_)
+    assert (second.cv_results_["mean_fit_time"][:2] == 12345.0).all()
