@@ -7,13 +7,14 @@ done, so that an interrupted run goes on with the next.
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import MNARKMeans, MNARKMeansCV
+from .. import MNARKMeans, MNARKMeansCV, MNARMixture
 from .._selection.trials import Trial, Trials
 from ._console import Console, Step, plain
 from ._csv import write_csv
@@ -60,11 +61,12 @@ def select(
         parts = Parts(claim, _key(source, searching))
         search, course = _search(console, job, searching, parts)
         estimator = as_model(search)
+        likelihoods = mixtures(job, searching)
         summary = summarise(
             job, source.data, estimator, course, seed=searching.seed,
-            selection=_account(search, searching),
+            selection=_account(search, searching) | {"mixture": likelihoods},
         )  # fmt: skip
-        text = choice_text(search, searching)
+        text = choice_text(search, searching) + mixture_text(likelihoods)
         facts = plain(
             {"lam_text": text, "choice": choice_page(search), "stability": search.stability_}
         )
@@ -137,6 +139,36 @@ def choice_text(search: MNARKMeansCV, searching: Searching) -> str:
         what = f"lam = {search.lam_:.4g} and k = {search.n_clusters_} were"
     candidates = len(search.cv_results_["param_lam"])
     return f'{what} chosen from {candidates} candidates (criterion "{searching.criterion}").'
+
+
+def mixtures(job: Prepared, searching: Searching) -> list[dict[str, Any]]:
+    """BIC and ICL of MNARMixture for each number of clusters; smaller is better.
+
+    They ask another question: whether normal clusters explain the table, not whether a partition
+    comes out again.
+    """
+    if len(searching.clusters) < 2:
+        return []
+    found = []
+    for k in searching.clusters:
+        model = MNARMixture(k, reference=job.reference, random_state=searching.seed)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # told of the search itself
+                model.fit(job.X)
+        except ValueError:  # fewer rows than clusters, and the like
+            continue
+        found.append({"k": k, "bic": model.bic(job.X), "icl": model.icl(job.X),
+                      "mechanism": model.mechanism_})  # fmt: skip
+    return found
+
+
+def mixture_text(found: list[dict[str, Any]]) -> str:
+    """What the mixtures would have chosen, in a sentence."""
+    if not found:
+        return ""
+    bic, icl = (min((one[name], one["k"]) for one in found)[1] for name in ("bic", "icl"))
+    return f" The likelihood of a mixture prefers k = {bic} (BIC) and k = {icl} (ICL)."
 
 
 def choice_page(search: MNARKMeansCV) -> dict[str, Any]:
