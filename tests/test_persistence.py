@@ -100,6 +100,7 @@ def test_damage_is_told_in_a_sentence(folder, damage, message):
         ({"feature_names": []}, "feature_names must be a list"),
         ({"fitted": {}}, "fitted lacks cluster_centers_"),
         ({"fitted": None}, "fitted must be an object"),
+        ({"fitted": {"$array": "fitted/cluster_centers_"}}, "fitted must be an object"),
         ({"params": [1]}, "params must be an object"),
         ({"extra": 3}, "extra must be an object"),
         ({"extra": {"when": {"$date": "today"}}}, "extra/when has the unknown tag '\\$date'"),

@@ -166,7 +166,8 @@ def load_model(path: str | Path) -> SavedModel:
     except RecursionError:
         raise ModelFileError(f"{file} has brackets within brackets without end") from None
     except ValueError as error:
-        raise ModelFileError(f"{file}: {error}; fit the model again") from error
+        told = " ".join(str(error).split())  # an array that was found is shown in several lines
+        raise ModelFileError(f"{file}: {told}; fit the model again") from error
     return SavedModel(estimator, names, extra, document)
 
 
