@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-import mnarkmeans
-
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "CONTRIBUTING.md"
-PACKAGE = Path(mnarkmeans.__file__).parent
+PACKAGE = ROOT / "src" / "mnarkmeans"
 CORE = ROOT / "src" / "core"
 PLACES = [ROOT, CORE, PACKAGE, ROOT / "src", ROOT / "tests"]
 FILE = r"[\w./]+\.(?:h|cpp|py)"

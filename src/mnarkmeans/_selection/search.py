@@ -30,8 +30,9 @@ from .._penalty.evidence import Missingness
 from .._penalty.reference import choose_reference
 from .._solver.solve import ALGORITHMS, assign_rows
 from .._solver.starts import STARTS, content_order
-from .agreement import cluster_stability, spread
-from .criteria import CRITERIA, SHARE_OF_ROWS, held_out_penalty, usable
+from .agreement import cluster_stability
+from .criteria import CRITERIA, SHARE_OF_ROWS, held_out_penalty
+from .doubts import doubts
 from .evidence import (
     Settings,
     centers_of_partitions,
@@ -206,7 +207,8 @@ n_features_in_, feature_names_in_
         warm = centers_of_partitions(judged, own, self.n_clusters_, self.lam_)
         self._refit(observed, X, seed, warm)
         self._keep_stability(judged, chosen)
-        self._warn(chosen, given=not isinstance(self.lams, str))
+        for doubt in doubts(chosen, given=not isinstance(self.lams, str)):
+            warnings.warn(doubt, SelectionWarning, stacklevel=2)
         return self
 
     # ------------------------------------------------------------------------------------------
@@ -333,27 +335,3 @@ n_features_in_, feature_names_in_
         labels = assign_rows(judged, centers, np.array([self.lam_]), self._threads())[:, 0]
         own = chosen.evidence.labels[:, :, chosen.verdict.choice]
         self.stability_ = cluster_stability(labels, own, chosen.evidence.inside, self.n_clusters_)
-
-    def _warn(self, chosen: Trial, given: bool) -> None:
-        lams, choice = chosen.evidence.lams, chosen.verdict.choice
-        mean = chosen.verdict.instability.mean(axis=0)
-        error = spread(chosen.verdict.instability) / np.sqrt(self._n_parts())
-        edge = choice == len(lams) - 1 or (choice == 0 and lams[0] > 0)
-        if len(lams) > 2 and self.n_clusters_ > 1 and np.ptp(mean) <= error.min():
-            warnings.warn(
-                f"All candidates for lam are equally unstable (instability {mean.min():.3f} to "
-                f"{mean.max():.3f}); reproducibility does not say which one to take.",
-                SelectionWarning, stacklevel=3,
-            )  # fmt: skip
-        elif given and len(lams) > 1 and edge:
-            warnings.warn(
-                f"lam={self.lam_:g} lies at the edge of the candidates ({lams[0]:g} to "
-                f"{lams[-1]:g}); extend lams beyond it.",
-                SelectionWarning, stacklevel=3,
-            )  # fmt: skip
-        if not usable(chosen.evidence)[choice] or chosen.evidence.smallest_share[choice] == 0:
-            warnings.warn(
-                f"With lam={self.lam_:g} clusters collapse: fits to parts of the rows do not keep "
-                f"{self.n_clusters_} clusters. Try smaller lams or fewer clusters.",
-                SelectionWarning, stacklevel=3,
-            )  # fmt: skip
