@@ -13,7 +13,7 @@ import matplotlib  # noqa: E402
 
 matplotlib.use("Agg")
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs" / "_ext")]
+sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 
 import mnarkmeans  # noqa: E402
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Raised with every change of a struct or a function below; _core.py holds the same number.
+// Raised with every change of a struct or a function below; _core/library.py holds the same number.
 #define MNARKMEANS_ABI 1
 
 namespace mnar {

@@ -33,8 +33,9 @@ INLINE Exponential exponential(Doubles x) {
 
 // x <= GREATEST_EXPONENT.
 INLINE Doubles exp_of(Doubles x) {
-    Exponential e = exponential(x);
-    return keep(x >= LEAST_EXPONENT, e.scale + e.scale * e.rest);
+    Longs is = x >= LEAST_EXPONENT;
+    Exponential e = exponential(keep(is, x));
+    return keep(is, e.scale + e.scale * e.rest);
 }
 
 // e^x - 1, to the last digits where x is small; for x <= 0.

@@ -138,7 +138,7 @@ EXPORT int32_t mnarkmeans_set_level(const char* name) {
     return found != nullptr;
 }
 
-// The sizes of the structs in core.h, in the order of _core.py's STRUCTS; returns how many there are.
+// The sizes of the structs in core.h, in the order of STRUCTS in _core/library.py; returns how many there are.
 EXPORT int32_t mnarkmeans_struct_sizes(int64_t* sizes, int32_t room) {
     const int64_t all[] = {sizeof(Control), sizeof(Table), sizeof(Centers), sizeof(Stats), sizeof(Bounds),
                            sizeof(Pass), sizeof(FirstPass), sizeof(Starts), sizeof(Mixture),

@@ -22,6 +22,7 @@ from .frames import native
 from .observed import Observed
 from .scale import LARGEST_LAM, check_scale
 
+FEWEST_VALUES = 10  # of a feature, to know how far they spread
 ADVICE_ON_TEXT = (
     "Encode text columns as numbers or leave them out; write gaps as NaN (or None), "
     "or name their code with missing_values."
@@ -166,10 +167,12 @@ def check_reference(
 def observe(
     X, *, missing_values=math.nan, reference=0.0, sample_weight=None, threads: int = 1,
     warn: bool = False, names=None, allow_all_missing: bool = False, allow_auto: bool = False,
+    lam=1.0,
 ) -> Observed:  # fmt: skip
     """Turn a table that ``read_table`` has let in into an ``Observed``.
 
-    With ``warn``, rows and features that nobody observed are reported. New rows to predict may be
+    With ``warn``, rows and features that nobody observed are reported, and a reference far from the
+    values if ``lam`` would pull centres there. New rows to predict may be
     missing altogether (``allow_all_missing``), data to fit may not.
     """
     # The code as it reads in the table's own precision.
@@ -178,11 +181,12 @@ def observe(
     X, weights, found = first_pass.look_over(X, missing, weights, threads)
     first_pass.check_found(found, allow_all_missing=allow_all_missing)
     center = check_reference(reference, X.shape[1], found.least, allow_auto=allow_auto)
+    check_scale(found.extent, found.weight, 1.0, center, vanishing=not allow_all_missing)
     if warn:
         warn_unseen(found, names)
-        if not isinstance(reference, str):
+        pulls = isinstance(lam, str) or np.any(np.asarray(lam) > 0)
+        if pulls and not isinstance(reference, str):
             warn_far(found, center)
-    check_scale(found.extent, found.weight, 1.0, center, vanishing=not allow_all_missing)
     return Observed(
         X, missing, weights, found.means(center), center, found.counts, found.has_gaps,
         found.extent,
@@ -219,7 +223,7 @@ def warn_unseen(found: Found, names, stacklevel: int = 5) -> None:
 
 def warn_far(found: Found, reference: np.ndarray, stacklevel: int = 4) -> None:
     """A reference far outside the values of features with gaps is hardly where they get lost."""
-    judged = found.has_gaps & (found.observed > 0) & (found.highest > found.lowest)
+    judged = found.has_gaps & (found.observed >= FEWEST_VALUES) & (found.highest > found.lowest)
     low, high = np.where(judged, found.lowest, 0.0), np.where(judged, found.highest, 0.0)
     far = judged & (np.maximum(low - reference, reference - high) > high - low)
     if far.sum() > 0.5 * judged.sum():

@@ -182,6 +182,7 @@ default="k-means++"
             warn=True,
             names=getattr(self, "feature_names_in_", None),
             allow_auto=True,
+            lam=self.lam,
         )
         check_enough_rows(observed, self.n_clusters)
         starts = self._starts(observed, X, check_random_state(self.random_state))

@@ -221,6 +221,7 @@ feature_names_in_
             warn=first,
             names=getattr(self, "feature_names_in_", None),
             allow_all_missing=not first,
+            lam=self.lam,
         )
         if first:
             check_enough_rows(observed, self.n_clusters)

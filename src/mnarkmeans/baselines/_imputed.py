@@ -135,6 +135,16 @@ class PCAKMeans(ClusterMixin, BaseEstimator):
     ----------
     labels_ : ndarray of shape (n_samples,)
     cluster_centers_ : ndarray of shape (n_clusters, n_features), means of the zero-filled rows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mnarkmeans.baselines import PCAKMeans
+    >>> nan = np.nan
+    >>> X = [[5.0, nan], [5.2, 0.9], [4.8, nan], [nan, 5.1], [0.8, 4.9], [nan, 5.0]]
+    >>> labels = PCAKMeans(2, n_init=5, random_state=0).fit_predict(X)
+    >>> labels[0] == labels[1], labels[1] == labels[4]
+    (np.True_, np.False_)
     """
 
     def __init__(

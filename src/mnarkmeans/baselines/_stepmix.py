@@ -33,6 +33,11 @@ class StepMixClusters(ClusterMixin, BaseEstimator):
     labels_ : ndarray of shape (n_samples,)
     probabilities_ : ndarray of shape (n_samples, n_clusters)
     cluster_centers_ : ndarray of shape (n_clusters, n_features), observed means by probability
+
+    Examples
+    --------
+    >>> from mnarkmeans.baselines import StepMixClusters
+    >>> StepMixClusters(2, mask=True).fit_predict(X)  # doctest: +SKIP
     """
 
     def __init__(

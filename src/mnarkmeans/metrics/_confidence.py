@@ -50,7 +50,16 @@ def confidence(X: Any, model: Any, *, noise: float | None = None) -> np.ndarray:
 
 
 def noise_of(X: Any, model: Any) -> float:
-    """The variance of an observed entry around its centre, as `confidence` takes it."""
+    """The variance of an observed entry around its centre, as `confidence` takes it.
+
+    Examples
+    --------
+    >>> from mnarkmeans import MNARKMeans
+    >>> from mnarkmeans.metrics import noise_of
+    >>> X = [[0.0], [1.0], [10.0], [11.0]]
+    >>> noise_of(X, MNARKMeans(2, lam=0.0, random_state=0).fit(X))
+    0.25
+    """
     return -model.score(X) / max(float(model._observe(X).observed_weight.sum()), 1.0)
 
 

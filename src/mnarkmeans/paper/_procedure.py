@@ -89,7 +89,7 @@ class Starts(NamedTuple):
 
 def draw_starts(X: np.ndarray, k: int, n_starts: int, rng: np.random.Generator) -> Starts:
     """Whole k-means runs on the mean-filled table; runs that end alike are kept once."""
-    filled = np.where(np.isnan(X), observe(X).means, X)
+    filled = np.ascontiguousarray(np.where(np.isnan(X), observe(X).means, X))
     centers = plus_plus(filled, k, n_starts, rng)
     labels = move_rows(filled, centers, MAX_ITER)
     first, which = same_partitions(labels, k)

@@ -51,7 +51,8 @@ def jobs(X: np.ndarray, k: int, rng: np.random.Generator) -> dict[str, Callable[
         lam = _procedure.choose_lam(X, k, CANDIDATES_WIDE, rng).lam
         _procedure.fit(X, k, lam, rng)
 
-    return {name: rival(name) for name in BASELINES} | {
+    rivals = [name for name in BASELINES if name in TITLES]
+    return {name: rival(name) for name in rivals} | {
         "fixed": lambda: MNARKMeans(k, lam=1.0, n_init=100, **ours).fit(X),
         "auto": lambda: MNARKMeans(k, lam="auto", **ours).fit(X),
         "cv": lambda: MNARKMeansCV(k, **ours).fit(X),
