@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans
+from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, _core
 
 nan = np.nan
 
@@ -16,6 +16,14 @@ def as_csr(X):
     seen = ~np.isnan(X)
     starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
     return sparse.csr_array((X[seen], np.nonzero(seen)[1], starts), shape=X.shape)
+
+
+@pytest.fixture(params=_core.available_levels())
+def each_level(request):
+    before = _core.level()
+    _core.set_level(request.param)
+    yield
+    _core.set_level(before)
 
 
 def table(n=200, p=6, k=3, share=0.3, seed=0):
@@ -196,6 +204,18 @@ def test_distances_of_float32_are_rounded_once(scale):
     assert np.isfinite(found).all()
     assert (found > 0).any()
     assert np.array_equal(found, expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("scale", [1e16, 1e18, 1e19, 1e20, 1e30])
+@pytest.mark.parametrize("lam", [0.0, 1e-15, 0.5, 1.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_labels_are_the_nearest_where_float32_scores_overflow(scale, lam, dtype, each_level):
+    X = (scale * table(p=3, k=8)).astype(dtype)
+    centers = scale * np.random.default_rng(1).normal(size=(1, 12, 3)) * 10
+    mu, lams = np.ascontiguousarray(centers), np.full((1, 3), lam)
+    own = _core.Centers(mu, lams, np.zeros(3), mu.mean(axis=(0, 1)))
+    rows = _core.Table(X, nan, np.ones(len(X)))
+    assert np.array_equal(_core.assign(rows, own, 1), _core.assign(rows, own, 1, plain=True))
 
 
 # --- filled tables ----------------------------------------------------------------------------

@@ -22,6 +22,8 @@ constexpr int WIDEST = 6;         // centres of a tile: two sums each, which 16 
 
 // --- centres into tiles -----------------------------------------------------------------------
 
+constexpr double LARGEST_SQUARE = 1e37;  // of a centre: products with float32 rows stay finite
+
 struct Tiles {
     Index groups, k, p, count;     // tiles per start
     Origin origin;
@@ -66,6 +68,9 @@ struct Tiles {
             }
         complete = Rounding(p, 2 * __builtin_sqrt(longest), heaviest);
         with_gaps = Rounding(2 * p, 2 * __builtin_sqrt(longest), heaviest_gaps);
+        // A score that overflows may become NaN, which never wins: then nothing is certain.
+        if (!(larger(longest, heaviest_gaps) < LARGEST_SQUARE))
+            complete.fixed = with_gaps.fixed = __builtin_inff();
     }
 };
 
