@@ -169,24 +169,31 @@ struct Distances {
     INLINE void put(double* out) const { memcpy(out, parts, sizeof parts); }
 };
 
+// As ``distances_of``, for S strips of centres from `strip` on: one need not wait for the other.
+template <int S, class T>
+INLINE Index distances_to(const Dense<T>& rows, Index i, const Direct& direct, Index strip, double* out) {
+    const T* row = rows.values + i * rows.row_stride;
+    const double *mu = direct.mu + strip, *gap = direct.gap + strip;
+    Index seen = 0, room = direct.room;
+    Distances sums[S];
+    for (Index j = 0; j < rows.p; ++j, mu += room, gap += room) {
+        double x = row[j * rows.column_stride];
+        bool is = !rows.is_gap(x);
+        UNROLL for (int s = 0; s < S; ++s) sums[s].meet(mu + s * EIGHT, gap + s * EIGHT, x, is);
+        seen += is;
+    }
+    for (int s = 0; s < S; ++s) sums[s].put(out + strip + s * EIGHT);
+    return seen;
+}
+
 // OUT out (room,): the loss of row i at every centre, in the order of the features. Returns how
 // many features the row observes.
 template <class T>
 Index distances_of(const Dense<T>& rows, Index i, const Direct& direct, double* out) {
-    const T* row = rows.values + i * rows.row_stride;
-    Index seen = 0, step = rows.column_stride, room = direct.room;
-    for (Index strip = 0; strip < room; strip += EIGHT) {
-        Distances sums;
-        const double *mu = direct.mu + strip, *gap = direct.gap + strip;
-        seen = 0;
-        for (Index j = 0; j < rows.p; ++j, mu += room, gap += room) {
-            double x = row[j * step];
-            bool is = !rows.is_gap(x);
-            sums.meet(mu, gap, x, is);
-            seen += is;
-        }
-        sums.put(out + strip);
-    }
+    Index seen = 0, strip = 0;
+    for (; strip + 2 * EIGHT <= direct.room; strip += 2 * EIGHT)
+        seen = distances_to<2>(rows, i, direct, strip, out);
+    if (strip < direct.room) seen = distances_to<1>(rows, i, direct, strip, out);
     return seen;
 }
 

@@ -69,7 +69,7 @@ def test_a_fit_killed_while_writing_leaves_no_output_and_can_be_repeated(
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("after", [0.0, 0.1, 0.5])
 def test_an_end_while_fitting(tmp_path, large, how, after):
-    process = start("fit", large, "-k", 3, "--starts", 400, "-o", "out", cwd=tmp_path)
+    process = start("fit", large, "-k", 40, "--starts", 400, "-o", "out", cwd=tmp_path)
     line = ""
     while "fitting" not in line:
         line = process.stderr.readline()
