@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from mnarkmeans import _core
+
 # The same few cases in every run, or new ones: pytest --hypothesis-profile=explore
 settings.register_profile("same", max_examples=12, deadline=None, derandomize=True)
 settings.register_profile("explore", max_examples=300, deadline=None)
@@ -22,3 +24,12 @@ def data_folder():
     if not (folder / "lymphoma.x.txt").exists():
         pytest.skip("the real data sets are absent: set MNARKMEANS_DATA to their folder")
     return folder
+
+
+@pytest.fixture(params=_core.available_levels())
+def each_level(request):
+    """Each instruction set of this machine in turn."""
+    before = _core.level()
+    _core.set_level(request.param)
+    yield request.param
+    _core.set_level(before)

@@ -1,29 +1,12 @@
 """What a row gets depends on the row and the model alone; numbers too large are refused."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
-from scipy import sparse
+from places import to_csr
 
 from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, _core
 
 nan = np.nan
-
-
-def as_csr(X):
-    seen = ~np.isnan(X)
-    starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
-    return sparse.csr_array((X[seen], np.nonzero(seen)[1], starts), shape=X.shape)
-
-
-@pytest.fixture(params=_core.available_levels())
-def each_level(request):
-    before = _core.level()
-    _core.set_level(request.param)
-    yield
-    _core.set_level(before)
 
 
 def table(n=200, p=6, k=3, share=0.3, seed=0):
@@ -38,14 +21,14 @@ def table(n=200, p=6, k=3, share=0.3, seed=0):
 
 
 @pytest.mark.parametrize("far", [1e9, 1e10, 1e15, 1e100, -1e60])
-@pytest.mark.parametrize("form", [np.asarray, as_csr])
+@pytest.mark.parametrize("form", [np.asarray, to_csr])
 def test_a_far_row_does_not_change_the_labels_of_others(far, form):
     X = np.r_[np.zeros((5, 1)), np.ones((5, 1))]
     model = MNARKMeans(2, lam=0.5, init=[[0.0], [1.0]]).fit(X)
     assert model.predict(form(np.array([[0.0], [1.0], [far]])))[:2].tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("form", [np.asarray, as_csr], ids=["dense", "csr"])
+@pytest.mark.parametrize("form", [np.asarray, to_csr], ids=["dense", "csr"])
 @pytest.mark.parametrize("lam", [0.0, 0.5, 3.0])
 def test_every_answer_is_one_of_the_row_and_the_model(form, lam):
     model = MNARKMeans(3, lam=lam, random_state=0, reference=0.3).fit(table())
@@ -74,7 +57,7 @@ def test_labels_are_those_of_predict(weights, algorithm):
     assert np.array_equal(model.labels_, model.predict(X))
 
 
-@pytest.mark.parametrize("form", [np.asarray, as_csr], ids=["dense", "csr"])
+@pytest.mark.parametrize("form", [np.asarray, to_csr], ids=["dense", "csr"])
 @pytest.mark.parametrize("lam", [0.0, 0.5, [0.0, 2.0]])
 def test_a_row_without_values_gets_the_centre_nearest_to_the_reference(form, lam):
     X = np.array([[9.0, 9.0], [8.0, 9.0], [0.1, nan], [nan, 0.2], [0.1, 0.2]])
@@ -88,7 +71,7 @@ def test_a_row_without_values_gets_the_centre_nearest_to_the_reference(form, lam
 # --- large and small --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", [np.asarray, as_csr], ids=["dense", "csr"])
+@pytest.mark.parametrize("form", [np.asarray, to_csr], ids=["dense", "csr"])
 @pytest.mark.parametrize("scale", [1e-130, 1e-60, 1e60, 1e140])
 @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
 def test_any_scale_between_gives_the_same_clusters(form, scale, algorithm):
@@ -104,7 +87,7 @@ def test_any_scale_between_gives_the_same_clusters(form, scale, algorithm):
 
 def fits(X, lam=0.5, **settings):
     yield lambda: MNARKMeans(2, lam=lam, random_state=0, **settings).fit(X)
-    yield lambda: MNARKMeans(2, lam=lam, random_state=0, **settings).fit(as_csr(X))
+    yield lambda: MNARKMeans(2, lam=lam, random_state=0, **settings).fit(to_csr(X))
     yield lambda: MiniBatchMNARKMeans(2, lam=lam, random_state=0, **settings).fit(X)
 
 
@@ -216,150 +199,3 @@ def test_labels_are_the_nearest_where_float32_scores_overflow(scale, lam, dtype,
     own = _core.Centers(mu, lams, np.zeros(3), mu.mean(axis=(0, 1)))
     rows = _core.Table(X, nan, np.ones(len(X)))
     assert np.array_equal(_core.assign(rows, own, 1), _core.assign(rows, own, 1, plain=True))
-
-
-# --- filled tables ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("into", ["C", "F", "rows apart", "backwards"])
-def test_impute_writes_to_what_it_is_given(dtype, order, into):
-    X = np.array(table(), dtype=dtype, order=order)
-    model = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
-    expected = np.where(np.isnan(X), model.cluster_centers_[model.predict(X)], X)
-    room = {
-        "C": np.empty_like(X, order="C"), "F": np.empty_like(X, order="F"),
-        "rows apart": np.empty((2 * len(X), 9), dtype)[::2, 1:7],
-        "backwards": np.empty_like(X, order="C")[::-1],
-    }[into]  # fmt: skip
-    filled = model.impute(X, out=room)
-    assert filled is room
-    assert np.array_equal(filled, expected)
-    assert filled.dtype == dtype
-    assert np.array_equal(model.impute(as_csr(X), out=room), expected)
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("missing", [nan, -1.0])
-def test_impute_works_in_place(order, missing):
-    X = np.array(np.where(np.isnan(table()), missing, table()), order=order)
-    model = MNARKMeans(3, lam=0.5, random_state=0, missing_values=missing).fit(X)
-    expected = model.impute(X)
-    assert model.impute(X, out=X) is X
-    assert np.array_equal(X, expected)
-
-
-def test_impute_refuses_what_it_cannot_write_to():
-    X = table()
-    model = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
-    closed = X.copy()
-    closed.flags.writeable = False
-    for out, message in [
-        (X.tolist(), "got list"), (X.astype(np.float32), "float64 array"), (X[:5].copy(), "shape"),
-        (closed, "read-only"), (X[::-1], "share no memory"),
-    ]:  # fmt: skip
-        with pytest.raises((TypeError, ValueError), match=message):
-            model.impute(X, out=out)
-
-
-def test_impute_follows_the_type_of_the_table():
-    model = MNARKMeans(3, lam=0.5, random_state=0).fit(table())
-    assert model.impute(table().astype(np.float32)).dtype == np.float32
-    assert model.impute(table()).dtype == np.float64
-
-
-PEAK = """
-import sys
-import numpy as np
-from scipy import sparse
-from mnarkmeans import MNARKMeans
-
-def memory(name):
-    lines = open("/proc/self/status").read().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
-
-rng = np.random.default_rng(0)
-X = rng.normal(size=(300_000, 50))
-X[rng.random(X.shape) < 0.3] = np.nan
-model = MNARKMeans(4, lam=0.5, random_state=0, n_jobs=2, max_iter=3, n_init=1).fit(X[:20_000])
-size = X.nbytes
-if sys.argv[1] == "csr":
-    seen = ~np.isnan(X)
-    starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
-    X = sparse.csr_array((X[seen], np.nonzero(seen)[1].astype(np.int32), starts.astype(np.int32)),
-                         shape=X.shape)
-    size = X.data.nbytes + X.indices.nbytes
-    del seen, starts
-out = None if sys.argv[1] == "new" else np.ones(X.shape)
-model.impute(X[:1000])
-open("/proc/self/clear_refs", "w").write("5")
-before = memory("VmRSS")
-filled = model.impute(X) if out is None else model.impute(X, out=out)
-beyond = memory("VmHWM") - before - (filled.nbytes if out is None else 0)
-print(beyond / size)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("kind", ["new", "given", "csr"])
-def test_impute_needs_little_beyond_its_result(kind):
-    done = subprocess.run(
-        [sys.executable, "-c", PEAK, kind], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert float(done.stdout) < 0.15
-
-
-# --- sparse matrices that are not what they say -------------------------------------------------
-
-
-def test_a_matrix_that_points_outside_is_refused():
-    X = as_csr(table())
-    for feature in (6, 10**6, -1):
-        wrong = X.copy()
-        wrong.indices[40] = feature
-        with pytest.raises(ValueError, match=f"an entry in feature {feature}"):
-            MNARKMeans(2, lam=0.5).fit(wrong)
-    wrong = X.copy()
-    wrong.indptr[7], wrong.indptr[8] = wrong.indptr[8] + 5, wrong.indptr[7]
-    with pytest.raises(ValueError, match="do not rise"):
-        MNARKMeans(2, lam=0.5).fit(wrong)
-
-
-@pytest.mark.parametrize("index", [np.int32, np.int64])
-def test_order_and_duplicates_of_stored_entries_do_not_matter(index):
-    X = as_csr(table())
-    expected = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
-    rng = np.random.default_rng(0)
-    data, indices = X.data.copy(), X.indices.astype(index)
-    for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
-        order = begin + rng.permutation(end - begin)
-        data[begin:end], indices[begin:end] = data[order], indices[order]
-    shuffled = sparse.csr_array((data, indices, X.indptr.astype(index)), shape=X.shape)
-    stale = shuffled.copy()
-    stale.has_sorted_indices = stale.has_canonical_format = True  # believed, and wrong
-    twice = sparse.csr_array(
-        (np.repeat(data / 2, 2), np.repeat(indices, 2), 2 * X.indptr.astype(index)), shape=X.shape
-    )
-    for other in (shuffled, stale, twice):
-        before = other.data.copy()
-        found = MNARKMeans(3, lam=0.5, random_state=0).fit(other)
-        assert np.array_equal(found.labels_, expected.labels_)
-        assert np.array_equal(found.cluster_centers_, expected.cluster_centers_)
-        assert np.array_equal(other.data, before)
-
-
-def test_stored_gaps_are_gaps():
-    X = table()
-    stored = np.where(np.isnan(X), nan, X)
-    full = sparse.csr_array(
-        (stored.ravel(), np.tile(np.arange(6), len(X)), 6 * np.arange(len(X) + 1)), shape=X.shape
-    )
-    expected = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
-    found = MNARKMeans(3, lam=0.5, random_state=0).fit(full)
-    assert np.array_equal(found.labels_, expected.labels_)
-    coded = full.copy()
-    coded.data[np.isnan(coded.data)] = -7.0
-    found = MNARKMeans(3, lam=0.5, random_state=0, missing_values=-7.0).fit(coded)
-    assert np.array_equal(found.labels_, expected.labels_)

@@ -10,20 +10,12 @@ import pytest
 from places import IN_MEMORY, PLACES, Place, names, to_csr
 from sklearn.cluster import KMeans
 
-from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, _core
+from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans
 
 nan = np.nan
 everywhere = pytest.mark.parametrize("place", PLACES, ids=names)
 in_memory = pytest.mark.parametrize("place", IN_MEMORY, ids=names)
 BLOCK = Place("block", "dense")
-
-
-@pytest.fixture(params=_core.available_levels())
-def each_level(request):
-    before = _core.level()
-    _core.set_level(request.param)
-    yield request.param
-    _core.set_level(before)
 
 
 # --- the row and the model alone --------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
+from places import to_csr
 
 from mnarkmeans._data.validation import observe
 from mnarkmeans._solver.starts import STARTS
@@ -13,12 +13,6 @@ def table(n, p, seed=0):
     X = (100.0 + 3.0 * rng.normal(size=(n, p))).astype(np.float32).astype(np.float64)
     X[rng.random((n, p)) < 0.3] = np.nan
     return X
-
-
-def as_csr(X):
-    seen = ~np.isnan(X)
-    starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
-    return sparse.csr_array((X[seen], np.nonzero(seen)[1], starts), shape=X.shape)
 
 
 def draw(init, X, n_starts=7, k=4, threads=1, **how):
@@ -33,10 +27,10 @@ def test_every_form_of_a_table_draws_the_same_starts(init, shape):
     expected = draw(init, X)
     assert len(np.unique(expected, axis=0)) > 1
     coded = np.where(np.isnan(X), -1.0, X)
-    for same in (X.astype(np.float32), np.asfortranarray(X), as_csr(X)):
+    for same in (X.astype(np.float32), np.asfortranarray(X), to_csr(X)):
         assert np.array_equal(draw(init, same), expected)
         assert np.array_equal(draw(init, same, threads=2), expected)
-    assert np.array_equal(draw(init, as_csr(X.astype(np.float32))), expected)
+    assert np.array_equal(draw(init, to_csr(X.astype(np.float32))), expected)
     assert np.array_equal(draw(init, coded, missing_values=-1.0), expected)
 
 

@@ -1,7 +1,7 @@
 """The same table in every form the core takes."""
 
 import numpy as np
-from scipy import sparse
+from places import to_csr
 
 from mnarkmeans import _core
 
@@ -14,12 +14,6 @@ def with_gaps(n, p, share=0.3, seed=0, scale=1.0):
     X = (scale * rng.normal(size=(n, p))).astype(np.float32).astype(np.float64)
     X[rng.random((n, p)) < share] = np.nan
     return X
-
-
-def as_csr(X, dtype=np.float64):
-    seen = ~np.isnan(X)
-    starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
-    return sparse.csr_array((X[seen].astype(dtype), np.nonzero(seen)[1], starts), shape=X.shape)
 
 
 def kinds(X):
@@ -38,8 +32,8 @@ def kinds(X):
         "apart": (apart[::2, :p], np.nan),
         "backwards": (np.ascontiguousarray(X[::-1])[::-1], np.nan),
         "coded": (np.where(np.isnan(X), CODE, X), CODE),
-        "csr": (as_csr(X), np.nan),
-        "csr float32": (as_csr(X, np.float32), np.nan),
+        "csr": (to_csr(X), np.nan),
+        "csr float32": (to_csr(X.astype(np.float32)), np.nan),
     }
 
 

@@ -6,7 +6,8 @@ bit for bit.
 
 import numpy as np
 import pytest
-from kinds import as_csr, tables, with_gaps
+from kinds import tables, with_gaps
+from places import to_csr
 
 from mnarkmeans import _core as core
 
@@ -87,7 +88,7 @@ def test_numbers_of_any_size(scale, offset, each_level):
     mu, lam, reference = problem(rng, 150, 9, 5)
     shift = np.nan_to_num(np.nanmean(X, axis=0))
     forms = [
-        core.Table(form, np.nan, np.ones(150)) for form in (X, np.asfortranarray(X), as_csr(X))
+        core.Table(form, np.nan, np.ones(150)) for form in (X, np.asfortranarray(X), to_csr(X))
     ]
     check_labels(X, (mu + offset) * scale, lam, reference * scale, shift, forms)
 
@@ -141,7 +142,7 @@ def test_a_pass_of_changes_gives_the_sums_of_a_fresh_one(each_level):
     mu, lam, reference = problem(rng, 300, 10, 4, groups=3)
     options = {"n_rows": 300, "max_iter": 5, "tol": 0.0, "weights": (True, weights.sum())}
     active = np.array([0, 2])
-    for source in (X, as_csr(X)):
+    for source in (X, to_csr(X)):
         table = core.Table(source, np.nan, weights)
         changing = core.Starts(mu, lam, reference, np.zeros(10), **options)
         core.pass_(table, changing, active, fresh=True, known=None, threads=2)

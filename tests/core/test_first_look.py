@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from kinds import as_csr, kinds, tables, with_gaps
+from kinds import kinds, tables, with_gaps
+from places import to_csr
 
 from mnarkmeans import _core
 
@@ -152,7 +153,7 @@ def test_content_keys_are_sums_of_mixed_bits():
         return z ^ (z >> 31)
 
     X = with_gaps(5, 6)
-    keys = _core.content_keys(_core.Table(as_csr(X), np.nan, np.ones(5)), 1)
+    keys = _core.content_keys(_core.Table(to_csr(X), np.nan, np.ones(5)), 1)
     for row, key in zip(X, keys, strict=True):
         bits = row[~np.isnan(row)].view(np.uint64).tolist()
         assert int(key) == sum(map(mixed, bits)) % 2**64

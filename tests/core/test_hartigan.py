@@ -54,14 +54,15 @@ def move_slowly(X, labels, weights, lam, reference, mu, max_passes, tol):
     return labels, path
 
 
-def starts_on(X, table, k, lam, weights, *, reference=None, seed=0, max_iter=100, tol=0.0, count=1):
+def starts_on(X, table, k, lam, weights, *, reference=None, seed=0, count=1, **stopping):
     """Starts as Lloyd's loop would leave them: any partition, its stats and centres."""
     n, p = X.shape
     rng = np.random.default_rng(seed)
     reference = np.zeros(p) if reference is None else reference
     starts = _core.Starts(
         np.zeros((count, k, p)), np.broadcast_to(lam, (count, p)).copy(), reference,
-        rng.normal(size=p), n_rows=n, max_iter=max_iter, tol=tol, weights=(False, weights.sum()),
+        rng.normal(size=p), n_rows=n, weights=(False, weights.sum()),
+        **{"max_iter": 100, "tol": 0.0, **stopping},
     )  # fmt: skip
     for r in range(count):
         labels = rng.integers(0, k, n).astype(np.int32)

@@ -22,15 +22,6 @@ PACKAGE = Path(_core.__file__).parent.parent
 DOOR = sorted(Path(_core.__file__).parent.glob("*.py"))
 
 
-@pytest.fixture(params=_core.available_levels())
-def level(request):
-    """Each instruction set of this machine in turn."""
-    before = _core.level()
-    _core.set_level(request.param)
-    yield request.param
-    _core.set_level(before)
-
-
 def import_core(path=PACKAGE.parent, **environment):
     """What a fresh process says that imports the door, perhaps from another place."""
     code = "import sys; sys.path.insert(0, sys.argv[1])\n"
@@ -64,7 +55,7 @@ def test_the_best_instruction_set_is_used_unless_told():
     assert import_core(MNARKMEANS_CPU="").stdout.split() == [_core.available_levels()[-1]]
 
 
-def test_labels_centers_and_losses_do_not_depend_on_the_level(level):
+def test_labels_centers_and_losses_do_not_depend_on_the_level(each_level):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 13)) + rng.integers(0, 3, size=(500, 1))
     X[rng.random(X.shape) < 0.3] = np.nan

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from kinds import as_csr, tables, with_gaps
+from kinds import tables, with_gaps
+from places import to_csr
 
 from mnarkmeans import _core
 
@@ -84,7 +85,7 @@ def test_rows_that_nearly_agree_are_told_apart(each_level):
     means = np.zeros(1)
     expected = seed(X, weights, means, order, draws)
     assert len(np.unique(expected[0])) == 4
-    for kind in (X, as_csr(X)):
+    for kind in (X, to_csr(X)):
         assert np.array_equal(
             _core.seed(_core.Table(kind, np.nan, weights), means, order, draws, 1), expected
         )
@@ -97,7 +98,7 @@ def test_seeding_gives_the_same_bits_at_every_level():
         before, found = _core.level(), []
         for level in _core.available_levels():
             _core.set_level(level)
-            for kind in (X, as_csr(X)):
+            for kind in (X, to_csr(X)):
                 table = _core.Table(kind, np.nan, weights)
                 found += [_core.seed(table, means, order, draws, threads) for threads in (1, 2)]
         _core.set_level(before)
