@@ -3,7 +3,8 @@
     p(row) = sum_l pi_l prod_{j observed} N(x_ij; mu_lj, v_lj) (1 - P(missing | x_ij))
                         prod_{j missing} P_lj
 
-The mechanisms and the EM are `_penalty.mechanisms` and `_penalty.em`.
+The mechanisms and the EM are `_penalty.mechanisms` and `_penalty.em`, the way to the best of them
+is `mixture_fit`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,9 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import xlogy
-from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import ClassifierTags, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import check_random_state
 
-from .._core.likelihood import SoftRows, soft_rows
-from .._data.frames import like_input
 from .._data.observed import Observed
 from .._data.validation import (
     check_choice,
@@ -31,19 +27,12 @@ from .._data.validation import (
     observe,
     read_table,
 )
-from .._penalty.choice import first_fits, sample_rows
-from .._penalty.em import Problem, State, core_mixture, hidden_rows
-from .._penalty.evidence import DOUBT
-from .._penalty.mar import gain_of_complete_features
+from .._penalty.em import Problem, State
 from .._penalty.mechanisms import MECHANISMS, finished
-from .._penalty.mixture import stored_entries
-from .._solver.solve import finish
-from .._solver.starts import STARTS
-from .._solver.threads import effective_threads
+from .mixture_fit import Wanted, fit_mechanisms, go_on, scores_of
+from .mixture_rows import FittedMixture
 
 INIT_PARAMS = ("kmeans", "k-means++", "random", "random_from_data")
-KMEANS_STARTS = 10  # k-means fits for every start of the mixture
-SHORT_ROUNDS = 5  # from every first partition, before only the best goes on
 
 
 class MixtureMissingness(NamedTuple):
@@ -61,7 +50,7 @@ class MixtureMissingness(NamedTuple):
     scores: dict[str, float]
 
 
-class MNARMixture(DensityMixin, BaseEstimator):
+class MNARMixture(FittedMixture):
     """Gaussian mixture for data with gaps, fitted together with how values get lost.
 
     Every row belongs to every cluster with a probability, and a gap is evidence too: of the value
@@ -218,87 +207,18 @@ default="auto"
             reg_covar=float(self.reg_covar),
             threads=self._threads(),
         )
-        self._keep(problem, self._fit_mechanisms(problem))
+        wanted = self._wanted(observed)
+        if self._goes_on():
+            last = State(self.weights_, self.means_, self._variances(), self._mechanism, -math.inf)
+            found = go_on(problem, wanted, last)
+        else:
+            found = fit_mechanisms(problem, wanted, check_random_state(self.random_state))
+        self._keep(problem, found)
         return self
 
     def fit_predict(self, X, y=None, sample_weight=None):
         """Fit, and the likeliest cluster of each row."""
         return self.fit(X, y, sample_weight=sample_weight).predict(X)
-
-    def predict(self, X):
-        """The likeliest cluster of each row."""
-        return self._look(X)[1].labels
-
-    def predict_proba(self, X):
-        """Probability of every cluster for each row: (n_samples, n_components)."""
-        return self._look(X)[1].memberships
-
-    def score_samples(self, X):
-        """Log-likelihood of each row, gaps included, given that something of it is observed."""
-        observed, rows = self._look(X)
-        values, features, per_row = stored_entries(observed)
-        each = self._mechanism.log_observed(values, features)
-        row = np.repeat(np.arange(observed.n_rows), per_row)
-        lost = self._mechanism.lost(self.means_ - self.reference_, self._variances())
-        share, _ = hidden_rows(self.weights_, lost, self._mechanism.has_gaps)
-        added = np.bincount(row, each, minlength=observed.n_rows)
-        return rows.log_likelihoods + added - math.log1p(-share)
-
-    def score(self, X, y=None):
-        """Mean log-likelihood of a row."""
-        return float(self.score_samples(X).mean())
-
-    def bic(self, X):
-        """Bayesian information criterion; smaller is better."""
-        n = self._n_rows(X)
-        return -2.0 * n * self.score(X) + self._n_parameters() * math.log(n)
-
-    def aic(self, X):
-        """Akaike's information criterion; smaller is better."""
-        return -2.0 * self._n_rows(X) * self.score(X) + 2.0 * self._n_parameters()
-
-    def icl(self, X):
-        """Integrated completed likelihood: the BIC, plus twice the entropy of the memberships."""
-        shares = self.predict_proba(X)
-        return self.bic(X) - 2.0 * float(xlogy(shares, shares).sum())
-
-    def sample(self, n_samples=1, *, gaps=False):
-        """Draw rows from the fitted mixture.
-
-        Parameters
-        ----------
-        n_samples : int
-        gaps : bool
-            Lose values as the mechanism says; otherwise rows are complete.
-
-        Returns
-        -------
-        X, labels : ndarrays of shape (n_samples, n_features) and (n_samples,)
-        """
-        check_is_fitted(self)
-        check_count("n_samples", n_samples)
-        rng = check_random_state(self.random_state)
-        sizes = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
-        labels = np.repeat(np.arange(len(sizes)), sizes)
-        noise = rng.standard_normal((n_samples, self.n_features_in_))
-        X = self.means_[labels] + noise * np.sqrt(self._variances()[labels])
-        if gaps:
-            lost = self._mechanism.probability(X - self.reference_, labels)
-            X[rng.random_sample(X.shape) < lost] = np.nan
-        return X, labels
-
-    def impute(self, X):
-        """Fill gaps by what is expected of them, over clusters and mechanism.
-
-        Returns
-        -------
-        filled : the kind of table that was given (sparse input gives a dense array)
-        """
-        observed, rows = self._look(X)
-        filled, gaps = observed.filled_and_gaps()
-        lost = self._mechanism.lost(self.means_ - self.reference_, self._variances())
-        expected = rows.memberships @ (self.reference_ + lost.mean)
-        return like_input(np.where(gaps, expected.astype(filled.dtype), filled), X)
 
     # ------------------------------------------------------------------------------------------
 
@@ -321,107 +241,27 @@ default="auto"
             if not math.isclose(weights.sum(), 1.0, abs_tol=1e-6):
                 raise ValueError(f"weights_init must sum to 1; got {weights.sum():g}.")
 
-    def _threads(self) -> int:
-        return effective_threads(self.n_jobs)
-
     def _goes_on(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "means_")
 
-    def _names(self, problem: Problem) -> list[str]:
-        """The mechanisms to try."""
-        if self.mechanism != "auto":
-            return [self.mechanism]
-        rows = problem.rows
-        if rows.missing_weight <= 0 or rows.magnitudes.mean_square <= 0:
-            return ["mcar"]
-        at_reference = rows.least[rows.has_gaps].min() <= 1e-6
-        return [name for name in MECHANISMS if not (name == "threshold" and at_reference)]
-
-    def _fit_mechanisms(self, problem: Problem) -> dict[str, State]:
-        names = self._names(problem)
-        if self._goes_on():
-            return {name: self._run(problem, [self._last_state(problem, name)]) for name in names}
-        rng = check_random_state(self.random_state)
-        found: dict[str, State] = {}
-        for start in range(self.n_init):
-            firsts = [problem.sums_of(shares) for shares in self._partitions(problem, rng)]
-            for name in names:
-                state = self._run(problem, [self._begin(problem, sums, name) for sums in firsts])
-                if self.verbose:
-                    print(f"start {start + 1}, {name}: {state.n_iter} rounds, {state.bound:.6f}")
-                if name not in found or state.bound > found[name].bound:
-                    found[name] = state
-        return found
-
-    def _begin(self, problem: Problem, sums, name: str) -> State:
-        state = problem.begin(sums, name)
-        if self.means_init is not None:
-            state = state._replace(means=self._means_init(problem.observed))
-        if self.weights_init is not None:
-            state = state._replace(weights=np.asarray(self.weights_init, dtype=np.float64))
-        return state
-
-    def _run(self, problem: Problem, states: list[State]) -> State:
-        if len(states) > 1:
-            rounds = min(SHORT_ROUNDS, self.max_iter)
-            states = [list(problem.run(s, max_iter=rounds, tol=self.tol))[-1] for s in states]
-        state = max(states, key=lambda one: one.bound)
-        rounds = problem.run(state, max_iter=self.max_iter - state.n_iter, tol=self.tol)
-        for state in rounds:
-            if self.verbose > 1:
-                print(f"  round {state.n_iter}: {state.bound:.6f}")
-        return state
-
-    def _means_init(self, observed: Observed) -> np.ndarray:
-        try:
-            return check_init_centers(self.means_init, self.n_components, observed.n_features)
-        except ValueError as error:
-            raise ValueError(str(error).replace("init must", "means_init must")) from None
-
-    def _partitions(self, problem: Problem, rng) -> list[np.ndarray]:
-        """First memberships (n, k) to begin with, one or several."""
-        observed, k, threads = problem.observed, self.n_components, self._threads()
-        if self.means_init is not None:
-            fits = [(self._means_init(observed), 0.0)]
-        elif self.init_params == "random":
-            shares = rng.random_sample((observed.n_rows, k))
-            return [shares / shares.sum(axis=1, keepdims=True)]
-        elif self.init_params == "kmeans":
-            starts = STARTS["k-means++"](observed, KMEANS_STARTS, k, rng, threads)
-            sample = sample_rows(observed, max(200, 20 * k), threads)
-            found = first_fits(sample, starts, max_iter=300, tol=1e-5, threads=threads)
-            found = found if problem.rows.missing_weight > 0 else found[:1]
-            fits = [(fit.centers + observed.reference, fit.lam) for fit in found]
-        else:
-            way = {"k-means++": "k-means++", "random_from_data": "random"}[self.init_params]
-            fits = [(STARTS[way](observed, 1, k, rng, threads)[0], 0.0)]
-        labels = [finish(observed, centers, lam, threads)[0] for centers, lam in fits]
-        return [np.eye(k)[own] for own in labels]
-
-    def _last_state(self, problem: Problem, name: str) -> State:
-        means, variances = self.means_, self._variances()
-        if name == self.mechanism_:
-            return State(self.weights_, means, variances, self._mechanism, -math.inf)
-        lost = self._mechanism.lost(means - self.reference_, variances)
-        rows = soft_rows(
-            problem.observed.table,
-            core_mixture(self.weights_, means, variances, lost),
-            self._threads(),
-        )
-        return problem.begin(problem.sums_of(rows.memberships), name)
+    def _wanted(self, observed: Observed) -> Wanted:
+        means, weights = self.means_init, self.weights_init
+        if means is not None:
+            try:
+                means = check_init_centers(means, self.n_components, observed.n_features)
+            except ValueError as error:
+                raise ValueError(str(error).replace("init must", "means_init must")) from None
+        if weights is not None:
+            weights = np.asarray(weights, dtype=np.float64)
+        return Wanted(
+            self.n_components, self.mechanism, self.init_params, weights, means, self.n_init,
+            self.max_iter, self.tol, self.verbose,
+        )  # fmt: skip
 
     def _keep(self, problem: Problem, found: dict[str, State]) -> None:
-        n, k = problem.rows.n_rows, self.n_components
+        n = problem.rows.n_rows
         values = {name: state.bound * n for name, state in found.items()}
-        scores = {
-            name: values[name] - 0.5 * math.log(max(n, 2.0)) * state.mechanism.n_parameters(k)
-            for name, state in found.items()
-        }
-        if len(found) > 1:
-            rows = problem.rows
-            scores["mcar"] += DOUBT + gain_of_complete_features(
-                rows.table.source, rows.has_gaps, rows.gaps_per_row, rows.weights
-            )
+        scores = scores_of(problem, found)
         self.mechanism_ = max(scores, key=scores.__getitem__)
         state = found[self.mechanism_]
         self._mechanism = finished(state.mechanism)
@@ -441,46 +281,3 @@ default="auto"
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-    @property
-    def precisions_(self):
-        return 1.0 / self.covariances_
-
-    @property
-    def precisions_cholesky_(self):
-        return 1.0 / np.sqrt(self.covariances_)
-
-    def _variances(self) -> np.ndarray:
-        if self.covariances_.ndim == 2:
-            return self.covariances_
-        return np.repeat(self.covariances_[:, None], self.means_.shape[1], axis=1)
-
-    def _n_parameters(self) -> float:
-        k, p = self.means_.shape
-        own = self._mechanism.n_parameters(k) if self._mechanism.has_gaps.any() else 0
-        return k - 1 + k * p + self.covariances_.size + own
-
-    @staticmethod
-    def _n_rows(X) -> int:
-        return X.shape[0] if hasattr(X, "shape") else len(X)
-
-    def _look(self, X) -> tuple[Observed, SoftRows]:
-        check_is_fitted(self)
-        observed = observe(
-            read_table(self, X, reset=False),
-            missing_values=self.missing_values,
-            reference=self.reference_,
-            threads=self._threads(),
-            allow_all_missing=True,
-        )
-        lost = self._mechanism.lost(self.means_ - self.reference_, self._variances())
-        mixture = core_mixture(self.weights_, self.means_, self._variances(), lost)
-        return observed, soft_rows(observed.table, mixture, self._threads())
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        # scikit-learn's check of sparse input asks this of whatever has predict_proba.
-        tags.classifier_tags = ClassifierTags(multi_class=False)
-        return tags

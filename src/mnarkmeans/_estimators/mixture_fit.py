@@ -1,0 +1,143 @@
+"""How MNARMixture comes to its clusters: first partitions, EM for each mechanism, the choice.
+
+From every first partition a few rounds are taken for every mechanism, and the likeliest goes on. Of
+the mechanisms the one with the largest log-likelihood is taken, less log(n) / 2 for each of its
+parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._core.likelihood import soft_rows
+from .._penalty.choice import first_fits, sample_rows
+from .._penalty.em import Problem, State, core_mixture
+from .._penalty.evidence import DOUBT
+from .._penalty.mar import gain_of_complete_features
+from .._penalty.mechanisms import MECHANISMS
+from .._solver.solve import finish
+from .._solver.starts import STARTS
+
+KMEANS_STARTS = 10  # k-means fits for every start of the mixture
+SHORT_ROUNDS = 5  # from every first partition, before only the best goes on
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user asked for, checked."""
+
+    n_components: int
+    mechanism: str
+    init_params: str
+    weights_init: np.ndarray | None
+    means_init: np.ndarray | None
+    n_init: int
+    max_iter: int
+    tol: float
+    verbose: int
+
+
+def fit_mechanisms(problem: Problem, wanted: Wanted, rng: Any) -> dict[str, State]:
+    """The best state of every mechanism that is tried."""
+    found: dict[str, State] = {}
+    for start in range(wanted.n_init):
+        firsts = [problem.sums_of(shares) for shares in _partitions(problem, wanted, rng)]
+        for name in names_to_try(problem, wanted.mechanism):
+            states = [_begin(problem, wanted, sums, name) for sums in firsts]
+            state = _run(problem, wanted, states)
+            if wanted.verbose:
+                print(f"start {start + 1}, {name}: {state.n_iter} rounds, {state.bound:.6f}")
+            if name not in found or state.bound > found[name].bound:
+                found[name] = state
+    return found
+
+
+def go_on(problem: Problem, wanted: Wanted, last: State) -> dict[str, State]:
+    """From where an earlier fit ended."""
+    names = names_to_try(problem, wanted.mechanism)
+    return {name: _run(problem, wanted, [_turned(problem, last, name)]) for name in names}
+
+
+def names_to_try(problem: Problem, mechanism: str) -> list[str]:
+    if mechanism != "auto":
+        return [mechanism]
+    rows = problem.rows
+    if rows.missing_weight <= 0 or rows.magnitudes.mean_square <= 0:
+        return ["mcar"]
+    at_reference = rows.least[rows.has_gaps].min() <= 1e-6
+    return [name for name in MECHANISMS if not (name == "threshold" and at_reference)]
+
+
+def scores_of(problem: Problem, found: dict[str, State]) -> dict[str, float]:
+    """Log-likelihoods after the price of the parameters; what is in doubt goes to chance."""
+    rows = problem.rows
+    price = 0.5 * math.log(max(rows.n_rows, 2.0))
+    scores = {
+        name: state.bound * rows.n_rows - price * state.mechanism.n_parameters(len(state.means))
+        for name, state in found.items()
+    }
+    if len(found) > 1:
+        scores["mcar"] += DOUBT + gain_of_complete_features(
+            rows.table.source, rows.has_gaps, rows.gaps_per_row, rows.weights
+        )
+    return scores
+
+
+# --- first partitions ---------------------------------------------------------------------------
+
+
+def _partitions(problem: Problem, wanted: Wanted, rng: Any) -> list[np.ndarray]:
+    """First memberships (n, k) to begin with, one or several."""
+    observed, k, threads = problem.observed, wanted.n_components, problem.threads
+    if wanted.means_init is not None:
+        fits = [(wanted.means_init, 0.0)]
+    elif wanted.init_params == "random":
+        shares = rng.random_sample((observed.n_rows, k))
+        return [shares / shares.sum(axis=1, keepdims=True)]
+    elif wanted.init_params == "kmeans":
+        starts = STARTS["k-means++"](observed, KMEANS_STARTS, k, rng, threads)
+        sample = sample_rows(observed, max(200, 20 * k), threads)
+        found = first_fits(sample, starts, max_iter=300, tol=1e-5, threads=threads)
+        found = found if problem.rows.missing_weight > 0 else found[:1]
+        fits = [(fit.centers + observed.reference, fit.lam) for fit in found]
+    else:
+        way = {"k-means++": "k-means++", "random_from_data": "random"}[wanted.init_params]
+        fits = [(STARTS[way](observed, 1, k, rng, threads)[0], 0.0)]
+    labels = [finish(observed, centers, lam, threads)[0] for centers, lam in fits]
+    return [np.eye(k)[own] for own in labels]
+
+
+def _begin(problem: Problem, wanted: Wanted, sums, name: str) -> State:
+    state = problem.begin(sums, name)
+    if wanted.means_init is not None:
+        state = state._replace(means=wanted.means_init)
+    if wanted.weights_init is not None:
+        state = state._replace(weights=wanted.weights_init)
+    return state
+
+
+def _turned(problem: Problem, last: State, name: str) -> State:
+    """The last state, as another mechanism would begin from it."""
+    if name == last.mechanism.name:
+        return last
+    lost = last.mechanism.lost(last.means - problem.reference, last.variances)
+    mixture = core_mixture(last.weights, last.means, last.variances, lost)
+    rows = soft_rows(problem.observed.table, mixture, problem.threads)
+    return problem.begin(problem.sums_of(rows.memberships), name)
+
+
+def _run(problem: Problem, wanted: Wanted, states: list[State]) -> State:
+    """A few rounds from each state, then the likeliest until it settles."""
+    if len(states) > 1:
+        few = min(SHORT_ROUNDS, wanted.max_iter)
+        states = [list(problem.run(s, max_iter=few, tol=wanted.tol))[-1] for s in states]
+    state = max(states, key=lambda one: one.bound)
+    rounds = problem.run(state, max_iter=wanted.max_iter - state.n_iter, tol=wanted.tol)
+    for state in rounds:
+        if wanted.verbose > 1:
+            print(f"  round {state.n_iter}: {state.bound:.6f}")
+    return state

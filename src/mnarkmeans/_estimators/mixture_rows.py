@@ -1,0 +1,157 @@
+"""What a fitted mixture says of rows: memberships, likelihoods, what is expected in the gaps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.special import xlogy
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils import ClassifierTags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._core.likelihood import SoftRows, soft_rows
+from .._data.frames import like_input
+from .._data.observed import Observed
+from .._data.validation import check_count, observe, read_table
+from .._penalty.em import core_mixture, hidden_rows
+from .._penalty.mixture import stored_entries
+from .._solver.threads import effective_threads
+
+
+class FittedMixture(DensityMixin, BaseEstimator):
+    """Everything that needs no more than the fitted attributes."""
+
+    missing_values: Any
+    random_state: Any
+    n_jobs: Any
+    n_features_in_: int
+    weights_: np.ndarray
+    means_: np.ndarray
+    covariances_: np.ndarray
+    reference_: np.ndarray
+    _mechanism: Any
+
+    def predict(self, X):
+        """The likeliest cluster of each row."""
+        return self._look(X)[1].labels
+
+    def predict_proba(self, X):
+        """Probability of every cluster for each row: (n_samples, n_components)."""
+        return self._look(X)[1].memberships
+
+    def score_samples(self, X):
+        """Log-likelihood of each row, gaps included, given that something of it is observed."""
+        observed, rows = self._look(X)
+        values, features, per_row = stored_entries(observed)
+        each = self._mechanism.log_observed(values, features)
+        row = np.repeat(np.arange(observed.n_rows), per_row)
+        lost = self._mechanism.lost(self.means_ - self.reference_, self._variances())
+        share, _ = hidden_rows(self.weights_, lost, self._mechanism.has_gaps)
+        added = np.bincount(row, each, minlength=observed.n_rows)
+        return rows.log_likelihoods + added - math.log1p(-share)
+
+    def score(self, X, y=None):
+        """Mean log-likelihood of a row."""
+        return float(self.score_samples(X).mean())
+
+    def bic(self, X):
+        """Bayesian information criterion; smaller is better."""
+        n = self._n_rows(X)
+        return -2.0 * n * self.score(X) + self._n_parameters() * math.log(n)
+
+    def aic(self, X):
+        """Akaike's information criterion; smaller is better."""
+        return -2.0 * self._n_rows(X) * self.score(X) + 2.0 * self._n_parameters()
+
+    def icl(self, X):
+        """Integrated completed likelihood: the BIC, plus twice the entropy of the memberships."""
+        shares = self.predict_proba(X)
+        return self.bic(X) - 2.0 * float(xlogy(shares, shares).sum())
+
+    def sample(self, n_samples=1, *, gaps=False):
+        """Draw rows from the fitted mixture.
+
+        Parameters
+        ----------
+        n_samples : int
+        gaps : bool
+            Lose values as the mechanism says; otherwise rows are complete.
+
+        Returns
+        -------
+        X, labels : ndarrays of shape (n_samples, n_features) and (n_samples,)
+        """
+        check_is_fitted(self)
+        check_count("n_samples", n_samples)
+        rng = check_random_state(self.random_state)
+        sizes = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
+        labels = np.repeat(np.arange(len(sizes)), sizes)
+        noise = rng.standard_normal((n_samples, self.n_features_in_))
+        X = self.means_[labels] + noise * np.sqrt(self._variances()[labels])
+        if gaps:
+            lost = self._mechanism.probability(X - self.reference_, labels)
+            X[rng.random_sample(X.shape) < lost] = np.nan
+        return X, labels
+
+    def impute(self, X):
+        """Fill gaps by what is expected of them, over clusters and mechanism.
+
+        Returns
+        -------
+        filled : the kind of table that was given (sparse input gives a dense array)
+        """
+        observed, rows = self._look(X)
+        filled, gaps = observed.filled_and_gaps()
+        lost = self._mechanism.lost(self.means_ - self.reference_, self._variances())
+        expected = rows.memberships @ (self.reference_ + lost.mean)
+        return like_input(np.where(gaps, expected.astype(filled.dtype), filled), X)
+
+    # ------------------------------------------------------------------------------------------
+
+    def _threads(self) -> int:
+        return effective_threads(self.n_jobs)
+
+    @property
+    def precisions_(self):
+        return 1.0 / self.covariances_
+
+    @property
+    def precisions_cholesky_(self):
+        return 1.0 / np.sqrt(self.covariances_)
+
+    def _variances(self) -> np.ndarray:
+        if self.covariances_.ndim == 2:
+            return self.covariances_
+        return np.repeat(self.covariances_[:, None], self.means_.shape[1], axis=1)
+
+    def _n_parameters(self) -> float:
+        k, p = self.means_.shape
+        own = self._mechanism.n_parameters(k) if self._mechanism.has_gaps.any() else 0
+        return k - 1 + k * p + self.covariances_.size + own
+
+    @staticmethod
+    def _n_rows(X) -> int:
+        return X.shape[0] if hasattr(X, "shape") else len(X)
+
+    def _look(self, X) -> tuple[Observed, SoftRows]:
+        check_is_fitted(self)
+        observed = observe(
+            read_table(self, X, reset=False),
+            missing_values=self.missing_values,
+            reference=self.reference_,
+            threads=self._threads(),
+            allow_all_missing=True,
+        )
+        lost = self._mechanism.lost(self.means_ - self.reference_, self._variances())
+        mixture = core_mixture(self.weights_, self.means_, self._variances(), lost)
+        return observed, soft_rows(observed.table, mixture, self._threads())
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        # scikit-learn's check of sparse input asks this of whatever has predict_proba.
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags

@@ -1,0 +1,97 @@
+"""Gaps that know nothing of the value: a rate for each feature, or for each cluster and feature."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import xlogy
+
+from ..mixture import Rows
+from .contract import Clusters, Lost
+
+PRIOR_ROWS = 2.0  # a cluster's missing rate begins with so many rows of the feature's own
+
+
+def _log_rates(rates: np.ndarray, has_gaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """log rate and log(1 - rate); nothing where no feature lost a value."""
+    with np.errstate(divide="ignore"):
+        lost = np.maximum(np.log(rates), -700.0)
+        seen = np.maximum(np.log1p(-rates), -700.0)
+    return np.where(has_gaps, lost, 0.0), np.where(has_gaps, seen, 0.0)
+
+
+@dataclass(frozen=True)
+class ByClass:
+    """Every cluster loses a feature at its own rate (k, p)."""
+
+    rates: np.ndarray
+    has_gaps: np.ndarray
+    name: ClassVar[str] = "class"
+    ignorable: ClassVar[bool] = True  # within a cluster, gaps know nothing of the value
+
+    @classmethod
+    def begin(cls, rows: Rows, clusters: Clusters) -> ByClass:
+        return cls(np.zeros_like(clusters.mean), rows.has_gaps).update(rows, clusters)
+
+    def update(self, rows: Rows, clusters: Clusters) -> ByClass:
+        """A few rows of the feature's mean rate keep small clusters from certainty."""
+        sizes = clusters.sizes[:, None]
+        of_feature = clusters.gaps.sum(axis=0) / max(float(clusters.sizes.sum()), 1e-300)
+        rates = (clusters.gaps + PRIOR_ROWS * of_feature) / (sizes + PRIOR_ROWS)
+        return replace(self, rates=np.clip(rates, 0.0, 1.0))
+
+    def lost(self, mean: np.ndarray, variance: np.ndarray) -> Lost:
+        missing, observed = _log_rates(self.rates, self.has_gaps)
+        return Lost(missing, mean, variance, observed)
+
+    def log_observed(self, values: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """Of values less the reference: all of it depends on the cluster."""
+        return np.zeros(len(values))
+
+    def total_log_observed(self, rows: Rows) -> float:
+        return 0.0
+
+    def probability(self, values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """P(missing) of values (n, p) less the reference."""
+        return np.where(self.has_gaps, self.rates[labels], 0.0)
+
+    def n_parameters(self, k: int) -> float:
+        return k * int(self.has_gaps.sum())
+
+    def parameters(self) -> dict[str, Any]:
+        return {"rates": self.rates}
+
+
+@dataclass(frozen=True)
+class ByChance(ByClass):
+    """One rate for all features, or one for each where that is worth its price: (1, p)."""
+
+    name: ClassVar[str] = "mcar"
+
+    def update(self, rows: Rows, clusters: Clusters) -> ByChance:
+        size = max(float(clusters.sizes.sum()), 1e-300)
+        own = np.clip(clusters.gaps.sum(axis=0) / size, 0.0, 1.0)
+        common = np.where(
+            self.has_gaps, own[self.has_gaps].sum() / max(self.has_gaps.sum(), 1), own
+        )
+        gain = xlogy(own, own / np.maximum(common, 1e-300)) + xlogy(
+            1.0 - own, (1.0 - own) / np.maximum(1.0 - common, 1e-300)
+        )
+        price = 0.5 * (self.has_gaps.sum() - 1) * math.log(max(size, 2.0))
+        rates = own if size * gain[self.has_gaps].sum() > price else common
+        return replace(self, rates=rates[None])
+
+    def lost(self, mean: np.ndarray, variance: np.ndarray) -> Lost:
+        missing, observed = (
+            np.broadcast_to(part, mean.shape) for part in _log_rates(self.rates, self.has_gaps)
+        )
+        return Lost(missing, mean, variance, observed)
+
+    def probability(self, values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(np.where(self.has_gaps, self.rates, 0.0), values.shape)
+
+    def n_parameters(self, k: int) -> float:
+        return len(np.unique(self.rates[0, self.has_gaps]))
