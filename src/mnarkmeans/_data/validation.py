@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -164,16 +164,22 @@ def check_reference(
     return np.broadcast_to(numbers, (n_features,)).copy()
 
 
+class Fitting(NamedTuple):
+    """What the door must know of a fit to warn its user."""
+
+    names: Any = None  # of the features, if they have any
+    lam: Any = 1.0  # the penalty that is to be used, or "auto"
+
+
 def observe(
     X, *, missing_values=math.nan, reference=0.0, sample_weight=None, threads: int = 1,
-    warn: bool = False, names=None, allow_all_missing: bool = False, allow_auto: bool = False,
-    lam=1.0,
+    allow_all_missing: bool = False, allow_auto: bool = False, warn_for: Fitting | None = None,
 ) -> Observed:  # fmt: skip
     """Turn a table that ``read_table`` has let in into an ``Observed``.
 
-    With ``warn``, rows and features that nobody observed are reported, and a reference far from the
-    values if ``lam`` would pull centres there. New rows to predict may be
-    missing altogether (``allow_all_missing``), data to fit may not.
+    With ``warn_for``, rows and features that nobody observed are reported, and a reference far from
+    the values if the penalty would pull centres there. New rows to predict may be missing
+    altogether (``allow_all_missing``), data to fit may not.
     """
     # The code as it reads in the table's own precision.
     missing = float(X.dtype.type(check_missing_values(missing_values)))
@@ -182,9 +188,9 @@ def observe(
     first_pass.check_found(found, allow_all_missing=allow_all_missing)
     center = check_reference(reference, X.shape[1], found.least, allow_auto=allow_auto)
     check_scale(found.extent, found.weight, 1.0, center, vanishing=not allow_all_missing)
-    if warn:
-        warn_unseen(found, names)
-        pulls = isinstance(lam, str) or np.any(np.asarray(lam) > 0)
+    if warn_for is not None:
+        warn_unseen(found, warn_for.names)
+        pulls = isinstance(warn_for.lam, str) or np.any(np.asarray(warn_for.lam) > 0)
         if pulls and not isinstance(reference, str):
             warn_far(found, center)
     return Observed(

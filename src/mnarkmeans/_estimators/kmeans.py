@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from .._data.observed import Observed
 from .._data.validation import (
+    Fitting,
     check_choice,
     check_count,
     check_enough_rows,
@@ -179,10 +180,8 @@ default="k-means++"
             reference=self.reference,
             sample_weight=sample_weight,
             threads=self._threads(),
-            warn=True,
-            names=getattr(self, "feature_names_in_", None),
             allow_auto=True,
-            lam=self.lam,
+            warn_for=Fitting(getattr(self, "feature_names_in_", None), self.lam),
         )
         check_enough_rows(observed, self.n_clusters)
         starts = self._starts(observed, X, check_random_state(self.random_state))
@@ -203,11 +202,12 @@ default="k-means++"
         if isinstance(self.init, str):
             check_choice("init", self.init, tuple(STARTS), ", an array or a callable")
 
-    def _algorithm(self, observed: Observed) -> str:
+    def _n_hartigan(self, observed: Observed, n_starts: int) -> int:
+        """In how many of the starts Lloyd's loop is followed by moves of single rows."""
         if self.algorithm != "auto":
-            return self.algorithm
+            return n_starts if self.algorithm == "hartigan" else 0
         work = observed.n_rows * observed.n_features * self.n_clusters
-        return "hartigan" if work <= LARGEST_FOR_HARTIGAN else "lloyd"
+        return N_HARTIGAN if work <= LARGEST_FOR_HARTIGAN else 0
 
     def _solve(self, observed: Observed, starts: np.ndarray, lam) -> Solution:
         lams = np.atleast_2d(lam)
@@ -216,8 +216,7 @@ default="k-means++"
                 observed,
                 starts,
                 lams,
-                algorithm=self._algorithm(observed),
-                n_hartigan=N_HARTIGAN if self.algorithm == "auto" else None,
+                n_hartigan=self._n_hartigan(observed, len(starts)),
                 max_iter=self.max_iter,
                 tol=float(self.tol),
                 threads=self._threads(),

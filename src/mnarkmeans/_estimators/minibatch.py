@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 from .. import _core as core
 from .._data.observed import Observed
 from .._data.validation import (
+    Fitting,
     check_choice,
     check_count,
     check_enough_rows,
@@ -212,16 +213,15 @@ feature_names_in_
             check_choice("init", self.init, tuple(STARTS), ", an array or a callable")
 
     def _look(self, table, sample_weight, *, first: bool) -> Observed:
+        names = getattr(self, "feature_names_in_", None)
         observed = observe(
             table,
             missing_values=self.missing_values,
             reference=self.reference,
             sample_weight=sample_weight,
             threads=self._threads(),
-            warn=first,
-            names=getattr(self, "feature_names_in_", None),
             allow_all_missing=not first,
-            lam=self.lam,
+            warn_for=Fitting(names, self.lam) if first else None,
         )
         if first:
             check_enough_rows(observed, self.n_clusters)
@@ -241,9 +241,7 @@ feature_names_in_
         starts = self._starts(sample, X, self._rng)
         self.lam_ = self._choose_lam(sample, starts, **TRIAL)
         lams = np.atleast_2d(self.lam_)
-        results = run_starts(
-            sample, starts, lams, algorithm="lloyd", threads=self._threads(), **TRIAL
-        )
+        results = run_starts(sample, starts, lams, threads=self._threads(), **TRIAL)
         self.start_losses_ = results.losses
         is_given = not isinstance(self.init, str) and not callable(self.init)
         best = starts[0] if is_given else results.centers[results.best]

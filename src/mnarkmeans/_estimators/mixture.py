@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 
 from .._data.observed import Observed
 from .._data.validation import (
+    Fitting,
     check_choice,
     check_count,
     check_enough_rows,
@@ -197,8 +198,7 @@ default="auto"
             reference=self.reference,
             sample_weight=sample_weight,
             threads=self._threads(),
-            warn=True,
-            names=getattr(self, "feature_names_in_", None),
+            warn_for=Fitting(getattr(self, "feature_names_in_", None)),
         )
         check_enough_rows(observed, self.n_components)
         problem = Problem(

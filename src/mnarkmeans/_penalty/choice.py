@@ -49,7 +49,6 @@ def first_fits(
         observed,
         np.tile(starts, (n_lams, 1, 1)),
         np.repeat(FIRST_LAMS, n_starts),
-        algorithm="lloyd",
         max_iter=max_iter,
         tol=tol,
         threads=threads,

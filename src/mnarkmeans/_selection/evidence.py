@@ -63,7 +63,6 @@ def fit_part(
         observed,
         np.tile(starts, (n_lams, 1, 1)),
         np.repeat(lams, n_starts),
-        algorithm="lloyd",
         max_iter=settings.max_iter,
         tol=settings.tol,
         threads=threads,

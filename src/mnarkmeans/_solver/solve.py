@@ -43,12 +43,11 @@ def run_starts(
     centers: np.ndarray,
     lam: np.ndarray,
     *,
-    algorithm: str,
     max_iter: int,
     tol: float,
     threads: int,
+    n_hartigan: int = 0,
     progress: Callable[[StartResults], None] | None = None,
-    n_hartigan: int | None = None,
 ) -> StartResults:
     """Run the starts ``centers`` (R, k, p) to their ends; ``lam`` as in ``penalties``.
 
@@ -56,14 +55,14 @@ def run_starts(
     ones: as many starts as memory allows run side by side, the threads share the rows. Neither cut
     depends on the number of threads. ``progress`` is called with every finished lot of starts.
 
-    "hartigan" begins with Lloyd's loop, which comes close in few passes; moves of single rows do
-    the rest, in about ``n_hartigan`` of the starts, those with the smallest losses (None: in all).
+    Lloyd's loop comes close in few passes; moves of single rows do the rest, in about
+    ``n_hartigan`` of the starts, those with the smallest losses.
     """
     n_starts, k, p = centers.shape
     lam = penalties(lam, n_starts, p)
     table = observed.table
     size = n_starts if table.is_one_slab else max(1, BYTES_OF_LABELS // (4 * table.n))
-    share = 1.0 if n_hartigan is None else min(1.0, n_hartigan / n_starts)
+    share = min(1.0, n_hartigan / n_starts)
     pieces = []
     for first in range(0, n_starts, size):
         some = slice(first, first + size)
@@ -77,11 +76,11 @@ def run_starts(
         else:
             rows = InMemory(table, k, threads)
             lloyd(rows, starts)
-        if algorithm == "hartigan":
+        if n_hartigan > 0:
             most = math.ceil(share * len(starts.mu))
             core.hartigan(table, starts, _best_of(starts, most), threads)
         piece = StartResults.of(starts)
-        if n_starts == 1 and rows is not None and rows.bounds is not None and algorithm == "lloyd":
+        if n_starts == 1 and rows is not None and rows.bounds is not None and n_hartigan == 0:
             piece = piece._replace(warm=WarmStart(starts.labels[0], rows.bounds))
         if progress is not None:
             progress(piece)

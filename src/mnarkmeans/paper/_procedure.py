@@ -113,7 +113,6 @@ def fit(
         table,
         starts.centers,
         penalties,
-        algorithm="lloyd",
         max_iter=MAX_ITER,
         tol=TOL,
         threads=1,
