@@ -95,7 +95,7 @@ def test_float32_and_counts_are_read(expression):
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
 @pytest.mark.parametrize("chunk", [7, 4096])
 def test_backed_equals_memory(expression, kind, chunk, tmp_path, monkeypatch):
-    monkeypatch.setattr("mnarkmeans.tl.BACKED_ROWS", chunk)
+    monkeypatch.setattr("mnarkmeans.tl._matrix.BACKED_ROWS", chunk)
     make(kind(expression)).write_h5ad(tmp_path / "data.h5ad")
     backed = anndata.read_h5ad(tmp_path / "data.h5ad", backed="r")
     run(backed, impute_layer="filled")
@@ -264,3 +264,36 @@ def test_usoskin_with_default_settings(max_missing):
     adata = make(sparse.csr_matrix(np.log1p(counts.data)))
     mnar_kmeans(adata, 4, rng=0)
     assert clustering_error_rate(counts.target, adata.obs[KEY].astype(int)) <= 0.012
+
+
+def test_markers_are_where_scanpy_looks_for_them(expression, tmp_path):
+    adata = run(make(sparse.csr_matrix(expression)))
+    markers = adata.uns[f"{KEY}_markers"]
+    assert markers["names"].dtype.names == ("0", "1", "2")
+    cells = adata.obs[KEY].to_numpy().astype(int)
+    for name in "012":
+        best = int(markers["names"][name][0].removeprefix("gene"))
+        inside = expression[cells == int(name), best].mean()
+        assert inside > 2 * expression[cells != int(name), best].mean()
+        assert (np.diff(markers["scores"][name]) <= 0).all()
+        assert (
+            markers["pts"].loc[f"gene{best}", name]
+            == (expression[cells == int(name), best] > 0).mean()
+        )
+    adata.write_h5ad(tmp_path / "data.h5ad")
+    back = anndata.read_h5ad(tmp_path / "data.h5ad")
+    scanpy = pytest.importorskip("scanpy")
+    frame = scanpy.get.rank_genes_groups_df(back, "0", key=f"{KEY}_markers")
+    assert frame["names"].tolist() == markers["names"]["0"].tolist()
+
+
+def test_dense_zeros_and_sparse_tell_the_same_markers(expression):
+    dense, thin = (run(make(kind(expression))) for kind in (np.asarray, stored_zeros))
+    a, b = (adata.uns[f"{KEY}_markers"] for adata in (dense, thin))
+    assert a["names"].tolist() == b["names"].tolist()
+    np.testing.assert_allclose(a["scores"].tolist(), b["scores"].tolist(), rtol=1e-9)
+
+
+def test_what_the_fit_does_not_know_is_refused(expression):
+    with pytest.raises(TypeError, match="n_inits"):
+        mnar_kmeans(make(expression), 3, n_inits=3)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 
-FILES = {"labels.csv", "centers.csv", "summary.json", "model.json", "model.npz", "report.json",
-         "report.html"}  # fmt: skip
+FILES = {"labels.csv", "centers.csv", "markers.csv", "summary.json", "model.json", "model.npz",
+         "report.json", "report.html"}  # fmt: skip
 
 
 def rows(path):

@@ -1,8 +1,9 @@
-"""The files of a fit: labels.csv, centers.csv, summary.json, model.json + model.npz, the report.
+"""The files of a fit: labels, centres, markers, summary.json, model.json + model.npz, the report.
 
 labels.csv   id, cluster, distance (root of the penalised distance to the cluster's centre) and,
              where the table was read whole, confidence (`metrics.confidence`)
 centers.csv  one row per cluster, in the units of the table
+markers.csv  the features that make each cluster (`metrics.cluster_markers`), means in these units
 summary.json what was read, what was done, what came out
 report.json  the numbers of report.html, so that the page can be drawn again
 """
@@ -23,15 +24,17 @@ import numpy as np
 from .. import __version__
 from .._io.model_files import save_model
 from ..metrics import confidence, noise_of
+from ..metrics._markers import contrasts, ranked
 from ._console import plain
 from ._csv import write_csv
 from ._job import Course, Prepared
 from ._options import Picture, Reading
 
 RESULT_FILES = [
-    "labels.csv", "centers.csv", "summary.json", "model.json", "model.npz", "report.json",
-    "report.html",
+    "labels.csv", "centers.csv", "markers.csv", "summary.json", "model.json", "model.npz",
+    "report.json", "report.html",
 ]  # fmt: skip
+MARKERS = 100  # features of each cluster in markers.csv
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,7 @@ def write_rest(folder: Path, results: Results, noise: float | None = None) -> No
         ([number, *center.tolist()] for number, center in enumerate(centers)),
         safe=results.safe,
     )
+    write_markers(folder / "markers.csv", results)
     write_json(folder / "summary.json", results.summary)
     extra = {
         "preparation": job.preparation.to_dict(),
@@ -182,6 +186,16 @@ def write_labels(
     """labels.csv: id, cluster, distance to the centre of that cluster, and `more` numbers."""
     lines = ([name, int(label), *map(float, numbers)] for name, label, *numbers in rows)
     write_csv(path, ["id", "cluster", "distance", *more], lines, safe=safe)
+
+
+def write_markers(path: Path, results: Results) -> None:
+    """markers.csv: the features that separate each cluster most from the other rows."""
+    job, k = results.job, len(results.estimator.cluster_centers_)
+    found = contrasts(job.X, results.estimator.labels_, k)
+    means = (job.preparation.undo(own) for own in (found.mean_inside, found.mean_outside))
+    found = found._replace(**dict(zip(("mean_inside", "mean_outside"), means, strict=True)))
+    table = plain(dict(ranked(found, range(k), job.table.features, MARKERS)))
+    write_csv(path, list(table), zip(*table.values(), strict=True), safe=results.safe)
 
 
 def write_page(folder: Path, page: dict[str, Any]) -> None:

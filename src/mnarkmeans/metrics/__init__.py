@@ -1,12 +1,14 @@
 """Scores: against the truth, or by themselves for data with gaps."""
 
 from ._confidence import confidence, noise_of
+from ._markers import cluster_markers
 from ._quality import calinski_harabasz_score, davies_bouldin_score, silhouette_score
 from ._truth import center_mse, clustering_error_rate
 
 __all__ = [
     "calinski_harabasz_score",
     "center_mse",
+    "cluster_markers",
     "clustering_error_rate",
     "confidence",
     "davies_bouldin_score",
