@@ -146,7 +146,7 @@ def _from_parquet(path: Path, reading: Rereading, choice: ColumnChoice) -> Table
 def _from_numpy(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
     kind = path.suffix.lower()[1:]
     try:
-        values = _load_npz(path) if kind == "npz" else np.load(path, allow_pickle=False)
+        values = _load_npz(path) if kind == "npz" else _load_npy(path)
     except (UserError, MemoryError, PermissionError):
         raise
     except Exception as error:  # numpy, scipy, zipfile and zlib raise many kinds for one cause
@@ -169,6 +169,11 @@ def _from_numpy(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
     n, p = values.shape
     ids = np.array([str(i + 1) for i in range(n)], dtype=object)
     return _from_matrix(values, ids, [f"V{j + 1}" for j in range(p)], choice, {})
+
+
+def _load_npy(path: Path) -> np.ndarray:
+    with open(path, "rb") as stream:  # np.load would take an archive or a pickle by this name too
+        return np.lib.format.read_array(stream, allow_pickle=False)
 
 
 def _load_npz(path: Path) -> Any:
