@@ -20,6 +20,7 @@ dd = pytest.importorskip("dask.dataframe")
 pd = pytest.importorskip("pandas")
 
 from mnarkmeans.dask import MNARKMeans  # noqa: E402 (needs dask)
+from mnarkmeans.missingness import ampute  # noqa: E402
 
 K = 4
 
@@ -346,3 +347,19 @@ def test_progress_is_told(X, capsys):
     assert seen[-1].n_active == 0
     assert seen[-1].loss == pytest.approx(model.inertia_, rel=1e-9)
     assert capsys.readouterr().out.count("iteration") == len(seen)
+
+
+@pytest.mark.parametrize("lost", ["limit", "mnar0"])
+def test_a_reference_is_chosen_as_in_memory(lost):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 6)) + 2.0 * rng.normal(size=(3, 6))[rng.integers(3, size=600)]
+    X = ampute(X, lost, fraction=0.3, rng=0)
+    X = X[~np.isnan(X).all(axis=1)]
+    model = MNARKMeans(3, reference="auto", random_state=0).fit(da.from_array(X, chunks=(100, -1)))
+    expected = np.nanmin(X, axis=0) if lost == "limit" else np.zeros(6)
+    assert_array_equal(model.reference_, expected)
+
+
+def test_a_reference_far_outside_the_values_is_told(X):
+    with pytest.warns(UserWarning, match=r"far outside the observed values of 5 of 5 feature"):
+        MNARKMeans(K, lam=0.5, random_state=0).fit(da.from_array(X + 1000.0, chunks=(100, -1)))

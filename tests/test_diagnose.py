@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from mnarkmeans import MNARKMeans
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.missingness import ampute, diagnose
 
@@ -34,7 +35,8 @@ def test_the_mechanism_that_made_the_gaps_is_the_likeliest(mechanism, strength):
 def test_flat_gaps_get_a_penalty_near_zero():
     found = diagnose(table("mcar", 0.3))
     assert found.suggested_lam < 0.05
-    assert "knew nothing of the values" in found.advice[0]
+    assert found.advice[0] == found.missingness.sentence
+    assert "knew nothing of the values" in found.advice[2]
 
 
 def test_detection_limit_suggests_the_minimum():
@@ -52,9 +54,32 @@ def test_detection_limit_suggests_the_minimum():
 
 def test_many_zeros_of_a_complete_table_are_mentioned():
     counts = np.random.default_rng(0).poisson(1.0, size=(60, 4)).astype(float)
-    assert "exactly 0" in diagnose(counts).advice[0]
-    assert "missing_values=0" in diagnose(counts).advice[0]
-    assert "exactly 0" not in diagnose(counts + 1.0).advice[0]
+    found = diagnose(counts)
+    assert found.zero_share == np.mean(counts == 0)
+    assert "exactly 0" in found.zeros_note
+    assert "missing_values=0" in found.zeros_note
+    assert found.zeros_note in found.advice[0]
+    for other in (diagnose(counts + 1.0), diagnose(np.where(counts > 2, np.nan, counts))):
+        assert other.zeros_note == ""
+        assert "exactly 0" not in str(other)
+
+
+@pytest.mark.parametrize("mechanism", ["mcar", "mnar0", "limit"])
+@pytest.mark.parametrize("reference", [0.0, "min", "auto"])
+def test_diagnose_and_fit_say_the_same(mechanism, reference):
+    complete = table("mcar", 0.0, n=300)
+    X = ampute(complete, mechanism, fraction=0.3, rng=0)
+    X = X[~np.isnan(X).all(axis=1)]
+    found = diagnose(X, reference, n_clusters=3, random_state=1)
+    model = MNARKMeans(3, reference=reference, random_state=1).fit(X)
+    np.testing.assert_array_equal(found.reference, model.reference_)
+    assert found.missingness.lam == model.lam_
+    assert found.missingness.sentence == model.missingness_.sentence == found.advice[0]
+    chosen = MNARKMeans(3, reference="auto", random_state=1).fit(X).reference_
+    takes = "takes 0" if not chosen.any() else "takes the least observed value of each feature"
+    assert takes in found.advice[1]
+    if reference == 0.0:
+        assert (found.suggested_reference == "min") == bool(chosen.any())
 
 
 def test_gaps_at_high_values_are_called_what_they_are():
@@ -64,8 +89,9 @@ def test_gaps_at_high_values_are_called_what_they_are():
         found = diagnose(np.where(lost, np.nan, values))
         assert found.kind == kind
         assert found.suggested_lam == 0.0
-        assert "nothing like" in found.advice[0]
-        assert "lam=0" in found.advice[1]
+        assert found.advice[0] == found.missingness.sentence
+        assert "nothing like" in found.advice[2]
+        assert "lam=0" in found.advice[3]
 
 
 def test_complete_table():

@@ -5,9 +5,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.stats import norm
+from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 
-from mnarkmeans import MNARKMeans, MNARKMeansCV
+from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV
 from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.cells import PSEUDO, Cells
 from mnarkmeans._penalty.limit import Limit
@@ -177,6 +178,37 @@ def test_a_reference_far_outside_the_values_is_told():
         MNARKMeans(3, lam=0.5, random_state=0).fit(X)
     MNARKMeans(3, lam=0.5, reference="min", random_state=0).fit(X)
     MNARKMeans(3, lam=0.5, random_state=0).fit(np.nan_to_num(X, nan=100.0))
+
+
+def test_a_centre_at_a_sepal_of_no_length_is_warned_of():
+    X = ampute(load_iris().data, "limit", strength=0.3, softness=0.3, rng=0)
+    X = X[~np.isnan(X).all(axis=1)]
+    with pytest.warns(UserWarning, match=r"feature\(s\) with gaps \(0, 1.*reference='min'"):
+        MNARKMeans(3, random_state=0).fit(X)
+    for settings in ({"reference": "min"}, {"reference": "auto"}, {"lam": 0.0}):
+        MNARKMeans(3, random_state=0, **settings).fit(X)
+
+
+def test_one_feature_very_far_from_the_reference_is_told():
+    X = ampute(mixture(p=12)[0], "mnar0", fraction=0.3, rng=0)
+    X = X[~np.isnan(X).all(axis=1)]
+    MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    X[:, 7] += 2000.0
+    with pytest.warns(UserWarning, match=r"of 1 of 12 feature\(s\) with gaps \(7\)"):
+        MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("lost", ["limit", "mnar0"])
+def test_batches_choose_a_reference(lost):
+    X = ampute(mixture(n=3000)[0], lost, fraction=0.3, rng=0)
+    X = X[~np.isnan(X).all(axis=1)]
+    least = np.nanmin(X, axis=0) if lost == "limit" else np.zeros(6)
+    model = MiniBatchMNARKMeans(3, reference="auto", batch_size=500, random_state=0)
+    np.testing.assert_array_equal(model.fit(X).reference_, least)
+    model = MiniBatchMNARKMeans(3, reference="auto", random_state=0)
+    for batch in np.array_split(X, 5):
+        model.partial_fit(batch)
+    np.testing.assert_array_equal(model.reference_, least)
 
 
 def test_the_choice_of_lam_knows_a_chosen_reference():

@@ -23,6 +23,8 @@ from .observed import Observed
 from .scale import LARGEST_LAM, check_scale
 
 FEWEST_VALUES = 10  # of a feature, to know how far they spread
+FAR_SHARE = 1 / 3  # of the features with gaps, from which a far reference is warned of
+MUCH_FURTHER = 3.0  # times their own spread: then one feature is enough
 ADVICE_ON_TEXT = (
     "Encode text columns as numbers or leave them out; write gaps as NaN (or None), "
     "or name their code with missing_values."
@@ -189,10 +191,7 @@ def observe(
     center = check_reference(reference, X.shape[1], found.least, allow_auto=allow_auto)
     check_scale(found.extent, found.weight, 1.0, center, vanishing=not allow_all_missing)
     if warn_for is not None:
-        warn_unseen(found, warn_for.names)
-        pulls = isinstance(warn_for.lam, str) or np.any(np.asarray(warn_for.lam) > 0)
-        if pulls and not isinstance(reference, str):
-            warn_far(found, center)
+        warn_about(found, warn_for, None if isinstance(reference, str) else center)
     return Observed(
         X, missing, weights, found.means(center), center, found.counts, found.has_gaps,
         found.extent,
@@ -206,7 +205,14 @@ def check_loss(observed: Observed, lam, *points: np.ndarray) -> None:
         check_scale(observed.extent, weight, lam, observed.reference, *points)
 
 
-def warn_unseen(found: Found, names, stacklevel: int = 5) -> None:
+def warn_about(found: Found, fit: Fitting, given: np.ndarray | None, stacklevel: int = 5) -> None:
+    """Tell the caller of ``fit`` what is odd about a table; given: the reference, if in numbers."""
+    warn_unseen(found, fit.names, stacklevel + 1)
+    if given is not None:
+        warn_far(found, given, fit, stacklevel + 1)
+
+
+def warn_unseen(found: Found, names, stacklevel: int) -> None:
     """Rows and features without a single observed value are reported to the caller of ``fit``."""
     if found.n_unseen:
         warnings.warn(
@@ -217,29 +223,42 @@ def warn_unseen(found: Found, names, stacklevel: int = 5) -> None:
         )
     features = np.flatnonzero(found.counts == 0)
     if len(features):
-        shown = ", ".join(str(f if names is None else names[f]) for f in features[:5])
-        more = ", ..." if len(features) > 5 else ""
         warnings.warn(
-            f"{len(features)} feature(s) have no observed value ({shown}{more}). "
+            f"{len(features)} feature(s) have no observed value ({_some(features, names)}). "
             "Their centres are the reference.",
             MissingDataWarning,
             stacklevel=stacklevel,
         )
 
 
-def warn_far(found: Found, reference: np.ndarray, stacklevel: int = 4) -> None:
-    """A reference far outside the values of features with gaps is hardly where they get lost."""
+def warn_far(found: Found, reference: np.ndarray, fit: Fitting, stacklevel: int) -> None:
+    """A reference far outside the values of features with gaps is hardly where they get lost.
+
+    Far: further away than the values are from each other, for so many of the features that it is
+    no matter of a few narrow ones, or much further for any.
+    """
+    if not (isinstance(fit.lam, str) or np.any(np.asarray(fit.lam) > 0)):
+        return  # it pulls at nothing
     judged = found.has_gaps & (found.observed >= FEWEST_VALUES) & (found.highest > found.lowest)
     low, high = np.where(judged, found.lowest, 0.0), np.where(judged, found.highest, 0.0)
-    far = judged & (np.maximum(low - reference, reference - high) > high - low)
-    if far.sum() > 0.5 * judged.sum():
-        warnings.warn(
-            f"The reference lies far outside the observed values of {far.sum()} of {judged.sum()} "
-            "feature(s) with gaps: a penalty would pull their centres to where no value is. Use "
-            "reference='min' for values lost below a detection limit, or reference='auto'.",
-            MissingDataWarning,
-            stacklevel=stacklevel,
-        )
+    away = np.where(judged, np.maximum(low - reference, reference - high), 0.0)
+    far, very_far = away > high - low, away > MUCH_FURTHER * (high - low)
+    if far.sum() < FAR_SHARE * max(judged.sum(), 1) and not very_far.any():
+        return
+    warnings.warn(
+        f"The reference lies far outside the observed values of {far.sum()} of {judged.sum()} "
+        f"feature(s) with gaps ({_some(np.flatnonzero(far), fit.names)}): a penalty would pull "
+        "their centres to where no value is. Use reference='min' for values lost below a detection "
+        "limit, reference='auto' to let the gaps say where they lie, or lam=0.",
+        MissingDataWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def _some(features: np.ndarray, names, most: int = 5) -> str:
+    """The first few features by name, or by number."""
+    shown = ", ".join(str(f if names is None else names[f]) for f in features[:most])
+    return shown + (", ..." if len(features) > most else "")
 
 
 def check_enough_rows(observed: Observed, n_clusters: int) -> None:

@@ -31,6 +31,7 @@ from .._data.validation import (
     observe,
     read_table,
 )
+from .._penalty.reference import extent_of, zero_or_limit
 from .._solver.solve import finish, penalties, run_starts
 from .._solver.starts import STARTS
 from .base import CentersModel
@@ -52,8 +53,10 @@ class MiniBatchMNARKMeans(CentersModel):
     lam : float, array of shape (n_features,) or "auto", default="auto"
         Penalty of the gaps, >= 0, for all features or for each. "auto" estimates it from the sample
         the starts are tried on (the first batch, for ``partial_fit``).
-    reference : float, array of shape (n_features,) or "min", default=0.0
+    reference : float, array of shape (n_features,), "min" or "auto", default=0.0
         The point near which values are likely to be missing. "min" is the least value seen so far.
+        "auto" takes zero or that, whichever explains the gaps of the sample the starts are tried on
+        (of the first batch, for ``partial_fit``).
     missing_values : float, default=nan
         How gaps are marked in dense input, besides NaN.
     init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, \
@@ -159,7 +162,8 @@ feature_names_in_
         self._check_parameters()
         observed = self._look(read_table(self, X, reset=True), sample_weight, first=True)
         self._rng = check_random_state(self.random_state)
-        self._begin(self._draw(observed, SAMPLE * self.batch_size), X)
+        self._begin(self._draw(observed, SAMPLE * self.batch_size), X, observed)
+        observed = replace(observed, reference=self.reference_)
         quiet = 0
         while self.n_iter_ < self.max_iter and quiet < QUIET_BATCHES:
             change = self._learn(self._draw(observed, self.batch_size))
@@ -184,9 +188,8 @@ feature_names_in_
         observed = self._look(read_table(self, X, reset=first), sample_weight, first=first)
         if first:
             self._rng = check_random_state(self.random_state)
-            self._begin(observed, X)
-        elif isinstance(self.reference, str):
-            observed = self._lower_reference(observed)
+            self._begin(observed, X, observed)
+        observed = self._with_reference(observed)
         self._learn(observed)
         self._publish()
         self.labels_, self.inertia_ = self._labels, self._loss
@@ -222,6 +225,7 @@ feature_names_in_
             threads=self._threads(),
             allow_all_missing=not first,
             warn_for=Fitting(names, self.lam) if first else None,
+            allow_auto=True,
         )
         if first:
             check_enough_rows(observed, self.n_clusters)
@@ -236,9 +240,16 @@ feature_names_in_
         rows = np.sort(self._rng.randint(0, observed.n_rows, size))
         return observed.take(rows, means=observed.means)
 
-    def _begin(self, sample: Observed, X) -> None:
-        """Starting centres and lam; sums of nothing."""
+    def _begin(self, sample: Observed, X, whole: Observed) -> None:
+        """Starting centres, reference and lam, from a sample of all rows; sums of nothing."""
         starts = self._starts(sample, X, self._rng)
+        self._follows = np.full(sample.n_features, isinstance(self.reference, str))
+        if isinstance(self.reference, str) and self.reference == "auto":
+            threads = self._threads()
+            chosen = zero_or_limit(
+                sample, extent_of(whole, threads), starts, TRIAL | {"threads": threads}
+            )
+            sample, self._follows = replace(sample, reference=chosen.reference), chosen.at_limit
         self.lam_ = self._choose_lam(sample, starts, **TRIAL)
         lams = np.atleast_2d(self.lam_)
         results = run_starts(sample, starts, lams, threads=self._threads(), **TRIAL)
@@ -256,12 +267,14 @@ feature_names_in_
         self.n_iter_, self.n_rows_seen_ = 0, 0.0
         self._path: list[float] = []
 
-    def _lower_reference(self, observed: Observed) -> Observed:
-        """reference="min": the least value of all batches, this one included."""
-        seen = observed.observed_weight > 0.0
-        lower = np.where(seen, np.minimum(self.reference_, observed.reference), self.reference_)
-        self.reference_ = self._state.reference = lower
-        return replace(observed, reference=lower)
+    def _with_reference(self, observed: Observed) -> Observed:
+        """A batch with the reference of all batches, this one included: the least value of features
+        whose reference is one."""
+        if self._follows.any():
+            least = np.minimum(extent_of(observed, self._threads())[0], self.reference_)
+            self.reference_ = np.where(self._follows, least, self.reference_)
+            self._state.reference = self.reference_
+        return replace(observed, reference=self.reference_)
 
     def _learn(self, batch: Observed) -> float:
         """One batch. Returns the share of its loss by which the new centres may change it."""

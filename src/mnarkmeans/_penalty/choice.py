@@ -14,7 +14,7 @@ from .._solver.solve import run_starts
 from .._solver.starts import content_order
 from .evidence import Missingness, describe_limit, estimate_missingness, explained_elsewhere
 from .mixture import Rows, Start
-from .sides import below_a_limit, fit_between
+from .sides import fit_between, side_of
 
 FIRST_LAMS = np.array([0.0, 0.5, 1.0])
 MOST_STARTS = 10  # per lam: the likelihood needs good places to begin, not the very best
@@ -33,10 +33,10 @@ def likelihood_choice(
         return Missingness.nothing_to_estimate(rows.missing_weight, rows.observed_weight)
     path = fit_between(sample, fits, max_iter=max_iter, tol=tol, threads=threads)
     elsewhere = explained_elsewhere(rows)
-    sides = below_a_limit(rows, path, rows.share_below, elsewhere)
-    if sides is not None:
+    sides = side_of(rows, path, elsewhere)
+    if sides.below:
         return describe_limit(rows, sides)
-    return estimate_missingness(rows, fits, elsewhere)
+    return estimate_missingness(rows, [sides.around], elsewhere, [sides.chance])
 
 
 def first_fits(

@@ -82,7 +82,8 @@ class Magnitudes:
         """
         square = np.square(np.asarray(values, dtype=np.float64))
         total = float(weights.sum())
-        mean_square = float(square @ weights / total) if total > 0 else 0.0
+        # Sums of products, not a matrix product: its threads would only wait for each other.
+        mean_square = float((square * weights).sum() / total) if total > 0 else 0.0
         if at_risk is not None:
             square, weights = square[at_risk], weights[at_risk]
         if mean_square <= 0 or len(square) == 0:

@@ -100,7 +100,7 @@ class Missingness:
     def sentence(self) -> str:
         """What it comes to, in words."""
         how = {
-            "mcar": "Gaps look as if they knew nothing of the values",
+            "mcar": "Seen from the reference, the gaps ask for no penalty",
             "decay": "Values close to the reference are missing more often",
             "threshold": "Values within a distance of the reference are missing",
             "limit": "Low values are missing more often, as below a detection limit",
@@ -130,14 +130,21 @@ def explained_elsewhere(rows: Rows) -> float:
 
 
 def estimate_missingness(
-    rows: Rows, starts: Sequence[Start], elsewhere: float | None = None
+    rows: Rows,
+    starts: Sequence[Start],
+    elsewhere: float | None = None,
+    by_chance_from: Sequence[Start] | None = None,
 ) -> Missingness:
-    """Fit the mixtures from every start; the likeliest mechanism gives lam."""
+    """Fit the mixtures from every start; the likeliest mechanism gives lam.
+
+    ``elsewhere``: what gaps that follow a complete feature explain, if it is known already;
+    ``by_chance_from``: other starts for gaps that know nothing of the value.
+    """
     if rows.tell_nothing:
         return Missingness.nothing_to_estimate(rows.missing_weight, rows.observed_weight)
     elsewhere = explained_elsewhere(rows) if elsewhere is None else elsewhere
     chosen = _with_free_sizes(rows, _likeliest(rows, starts))
-    by_chance = _begin(rows, starts, "mcar")
+    by_chance = _begin(rows, by_chance_from or starts, "mcar")
     behind = chosen.score - by_chance.score - elsewhere
     if behind < SLACK + GAIN_PER_CENTER * chosen.mixture.M.size:
         by_chance = _with_free_sizes(rows, _finish(rows, by_chance))

@@ -35,7 +35,10 @@ from .threshold import Threshold
 
 SHORT_ROUNDS = 4  # from every start, before only the best goes on
 MOST_ROUNDS = 40
-TOLERANCE = 1e-2  # gain of log-likelihood per round below which nothing more will change
+# Gain of log-likelihood per round below which nothing more will change, for up to SMALL coordinates
+# of centres; of more, each may still gain as much.
+TOLERANCE = 1e-2
+SMALL = 1000
 MOST_HIDDEN = 0.95  # share of the rows that may have lost everything
 
 
@@ -67,10 +70,11 @@ class Rows:
         self.root = math.sqrt(self.scale)
         self.weights = weights
         self.n_rows = float(weights.sum())
-        self.observed_weight = float(weights @ per_row)
+        self.observed_weight = float((weights * per_row).sum())
         self.gaps_per_row = p - per_row
-        self.missing_weight = float(weights @ self.gaps_per_row)
-        self.share_below = float(entry_weights @ (values < 0)) / max(self.observed_weight, 1e-300)
+        self.missing_weight = float((weights * self.gaps_per_row).sum())
+        below = float(entry_weights[values < 0].sum())
+        self.share_below = below / max(self.observed_weight, 1e-300)
         self.least = _least_magnitude(values, features, p) / self.root
 
     @property
@@ -208,7 +212,7 @@ def _run(rows: Rows, state: Mixture, family: Family, equal_sizes: bool, rounds: 
     for _ in range(rounds):
         previous = state.log_likelihood
         state = _round(rows, state, family, equal_sizes)
-        if state.log_likelihood - previous < TOLERANCE:
+        if state.log_likelihood - previous < TOLERANCE * max(1.0, state.M.size / SMALL):
             break
     return state
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,24 +23,47 @@ from .sides import fit_between
 LEAD = 5.0  # log-likelihood by which the limit must explain more than zero does
 
 
+class Chosen(NamedTuple):
+    """A reference for every feature, and which of them are limits: least values, not zero."""
+
+    reference: np.ndarray  # (p,)
+    at_limit: np.ndarray  # (p,) bool
+
+
 def choose_reference(
     observed: Observed, starts: np.ndarray, *, max_iter: int, tol: float, threads: int
 ) -> Observed:
     """The table with a reference of its own choice (zero where nothing is missing)."""
-    found = first_pass(observed.table, threads)
-    seen = found.counts > 0
-    least = np.where(seen, found.least, 0.0)
-    most = np.where(seen, found.most, 0.0)
-    zero = np.where(far_from(0.0, least, most), least, 0.0)
-    if not observed.has_gaps[seen].any() or np.array_equal(zero, least):
-        return replace(observed, reference=zero)
-    sample = sample_rows(observed, max(FEWEST_ROWS, 20 * starts.shape[1]), threads)
     settings = dict(max_iter=max_iter, tol=tol, threads=threads)
+    extent = extent_of(observed, threads)
+    return replace(observed, reference=zero_or_limit(observed, extent, starts, settings).reference)
+
+
+def extent_of(observed: Observed, threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """(p,) least and largest value of the rows that count; not finite where there are none."""
+    found = first_pass(observed.table, threads)
+    return found.least, found.most
+
+
+def zero_or_limit(
+    observed: Observed, extent: tuple[np.ndarray, np.ndarray], starts: np.ndarray, settings: dict
+) -> Chosen:
+    """The choice for a table, or for a sample of it; ``extent``: least and largest values of all
+    rows that count; ``settings``: of the fits (max_iter, tol, threads)."""
+    seen = np.isfinite(extent[0])
+    least, most = (np.where(seen, end, 0.0) for end in extent)
+    far = far_from(0.0, least, most)
+    zero = np.where(far, least, 0.0)
+    if not observed.has_gaps[seen].any() or np.array_equal(zero, least):
+        return Chosen(zero, far)
+    sample = sample_rows(observed, max(FEWEST_ROWS, 20 * starts.shape[1]), settings["threads"])
     at_zero, at_limit = (
         explained(replace(sample, reference=reference), starts, settings)
         for reference in (zero, least)
     )
-    return replace(observed, reference=least if at_limit > at_zero + LEAD else zero)
+    if at_limit > at_zero + LEAD:
+        return Chosen(least, seen)
+    return Chosen(zero, far)
 
 
 def far_from(point, least: np.ndarray, most: np.ndarray) -> np.ndarray:

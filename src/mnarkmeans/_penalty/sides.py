@@ -34,15 +34,17 @@ DOUBT = 0.5
 
 
 class Sides(NamedTuple):
-    """The best partition if values get lost below a limit, and how sure that is."""
+    """Which side values get lost on, and the best partitions for each answer."""
 
-    cells: Cells
+    below: bool  # below a limit; otherwise around the reference, or by chance
+    cells: Cells  # of the best partition if it is a limit
     fit: CellFit
+    believed: bool  # low values are the missing ones, whether or not a penalty helps
+    lam: float  # the penalty of that partition, if it is clearly better than without
     log_likelihood: float
     by_chance: float  # the best log-likelihood of gaps that know nothing of the value
-    around: float  # the best of gaps around the reference
-    believed: bool  # low values are the missing ones, whether or not a penalty helps
-    lam: float  # the penalty of the best partition, if it is clearly better than without
+    around: Start  # the best partition if values get lost around the reference
+    chance: Start  # and if they get lost by chance
 
 
 def fit_between(
@@ -59,24 +61,31 @@ def fit_between(
     return sorted([*fits, *between], key=lambda start: start.lam)
 
 
-def below_a_limit(rows: Rows, path: Sequence[Start], below: float, elsewhere: float):
-    """Sides if values get lost on one side, otherwise None.
-
-    ``below``: share of the observed values below the reference; ``elsewhere``: what gaps that
-    follow another feature explain (`mar`).
-    """
+def side_of(rows: Rows, path: Sequence[Start], elsewhere: float) -> Sides:
+    """Judge the fits; ``elsewhere``: what gaps that follow another feature explain (`mar`)."""
     cells = [Cells(rows, rows.hard_sums(start)) for start in path]
-    limit = [own.fit("limit") for own in cells]
-    values = np.array([fit.log_likelihood for fit in limit])
-    around = max(own.fit("decay").log_likelihood for own in cells)
-    chance = max(own.fit("mcar").log_likelihood for own in cells)
-    best = int(np.argmax(values))
-    if below >= ONE_SIDED and values[best] < around + CLEARLY:
-        return None
+    fits = {kind: [own.fit(kind) for own in cells] for kind in ("limit", "decay", "mcar")}
+    values = {kind: np.array([fit.log_likelihood for fit in own]) for kind, own in fits.items()}
+    best = {kind: _first_best(own) for kind, own in values.items()}
+    limit, index = values["limit"], best["limit"]
+    leads = limit.max() >= values["decay"].max() + CLEARLY
     price = 0.5 * math.log(max(rows.n_rows, 2.0)) + DOUBT
-    chance += elsewhere
-    falls = limit[best].slope > 0
-    helps = falls and values[best] > max(chance, values[0]) + price
-    believed = helps or (falls and values[best] > chance + CLEARLY)
-    lam = path[best].lam if helps else 0.0
-    return Sides(cells[best], limit[best], float(values[best]), chance, around, believed, lam)
+    by_chance = float(values["mcar"].max()) + elsewhere
+    falls = fits["limit"][index].slope > 0
+    helps = falls and limit[index] > max(by_chance, limit[0]) + price
+    return Sides(
+        below=leads or rows.share_below < ONE_SIDED,
+        cells=cells[index],
+        fit=fits["limit"][index],
+        believed=helps or (falls and limit[index] > by_chance + CLEARLY),
+        lam=path[index].lam if helps else 0.0,
+        log_likelihood=float(limit[index]),
+        by_chance=by_chance,
+        around=path[best["decay"]],
+        chance=path[best["mcar"]],
+    )
+
+
+def _first_best(values: np.ndarray) -> int:
+    """The first of those that differ by rounding only: the same partition may come up twice."""
+    return int(np.argmax(values >= values.max() - 1e-9 * (1.0 + abs(values.max()))))

@@ -18,15 +18,15 @@ from .._core import Starts
 from .._data.first_pass import check_enough_rows, check_found
 from .._data.scale import check_scale
 from .._data.validation import (
+    Fitting,
     check_choice,
     check_count,
     check_init_centers,
     check_lam,
     check_missing_values,
     check_number,
-    check_reference,
     read_table,
-    warn_unseen,
+    warn_about,
 )
 from .._estimators.base import CentersModel
 from .._io.optional import require
@@ -36,7 +36,7 @@ from ._blocks import LazyTable, held_table, is_frame, is_lazy, lazy_table, lazy_
 from ._lloyd import Checkpoint, Iteration, run
 from ._passes import Fitted, assess, merge_assessed
 from ._run import ClusterLostError, Pieces, compute, count_rows, gather_pieces
-from ._starts import STARTS, Problem
+from ._starts import STARTS, Problem, with_reference
 
 
 class MNARKMeans(CentersModel):
@@ -56,9 +56,9 @@ class MNARKMeans(CentersModel):
     lam : float, array of shape (n_features,) or "auto", default="auto"
         Penalty of the gaps, for all features or for each. "auto" estimates it in memory, from a
         sample of at most 50,000 rows.
-    reference : float, array of shape (n_features,) or "min", default=0.0
+    reference : float, array of shape (n_features,), "min" or "auto", default=0.0
         The point near which values are likely to be missing; "min" takes the least observed value
-        of each feature, over all blocks.
+        of each feature, over all blocks. "auto" takes zero or that, as a sample of them says.
     missing_values : float, default=nan
         How gaps are marked in dense blocks, besides NaN. In sparse blocks what is not stored is
         missing.
@@ -269,13 +269,15 @@ feature_names_in_
 
     def _judge(self, pieces: Pieces) -> Problem:
         """What all blocks together tell is judged as the first pass over a table in memory is."""
-        found = pieces.found
-        check_found(found)
+        check_found(found := pieces.found)
         check_enough_rows(found.n_usable, found.n_rows, self.n_clusters)
-        warn_unseen(found, getattr(self, "feature_names_in_", None), stacklevel=4)
-        self.reference_ = check_reference(self.reference, self.n_features_in_, found.least)
-        check_scale(found.extent, found.weight, 1.0, self.reference_, vanishing=True)
-        return Problem(pieces, self.reference_)
+        settings = dict(max_iter=self.max_iter, tol=float(self.tol), threads=self._threads())
+        problem = with_reference(pieces, self.reference, (self.n_init, self.n_clusters), settings)
+        self.reference_ = problem.reference
+        fit = Fitting(getattr(self, "feature_names_in_", None), self.lam)
+        given = None if isinstance(self.reference, str) else self.reference_
+        warn_about(found, fit, given, stacklevel=4)
+        return problem
 
     def _begin(self, problem: Problem) -> Starts:
         k, p = self.n_clusters, self.n_features_in_

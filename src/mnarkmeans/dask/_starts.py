@@ -20,7 +20,9 @@ import numpy as np
 
 from .. import _core as core
 from .._data.observed import Observed
-from .._data.validation import observe
+from .._data.scale import check_scale
+from .._data.validation import check_reference, observe
+from .._penalty.reference import zero_or_limit
 from .._solver.solve import penalties
 from .._solver.starts import k_means_plus_plus, random_rows
 from ._passes import Pool, followers, merge_races, propose
@@ -74,6 +76,25 @@ class Problem:
             self.reference, self.means, n_rows=0, max_iter=max_iter, tol=tol,
             weights=self.pieces.found.total_weight,
         )  # fmt: skip
+
+
+def with_reference(pieces: Pieces, reference, shape: tuple[int, int], settings: dict) -> Problem:
+    """The problem with its reference as numbers; "auto" is decided by a sample, by so many starts
+    and clusters.
+
+    The same for the same rows, whatever the seed: a resumed run has to find it again.
+    """
+    found = pieces.found
+    numbers = check_reference(reference, len(found.least), found.least, allow_auto=True)
+    check_scale(found.extent, found.weight, 1.0, numbers, vanishing=True)
+    problem = Problem(pieces, numbers)
+    if not (isinstance(reference, str) and reference == "auto"):
+        return problem
+    rng = np.random.RandomState(0)
+    sample = problem.sample(rng)
+    starts = k_means_plus_plus(sample, *shape, rng, settings["threads"])
+    chosen = zero_or_limit(sample, (found.least, found.highest), starts, settings)
+    return Problem(pieces, chosen.reference)
 
 
 def scalable(problem: Problem, n_starts: int, k: int, rng: np.random.RandomState) -> np.ndarray:

@@ -7,7 +7,7 @@ group in its feature. What comes out describes the table; it tests nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,14 @@ from .._io.optional import require
 from .._penalty.choice import first_fits, likelihood_choice, sample_rows
 from .._penalty.evidence import Missingness, describing_mixture
 from .._penalty.mixture import Rows, stored_entries
+from .._penalty.reference import extent_of, zero_or_limit
 from .._solver.starts import k_means_plus_plus
 from ._cells import CellCounts, missing_against_magnitude
-from ._reading import advice_for, far_minus_near, shape_of
+from ._reading import Seen, advice_for, far_minus_near, shape_of
 from ._strength import Fit, Pattern, fit_mechanisms
-from ._summaries import feature_summaries, shares, zeros_note
+from ._summaries import feature_summaries, shares, zero_share, zeros_note
 
+FITS: dict[str, Any] = {"max_iter": 300, "tol": 1e-5, "threads": 1}  # MNARKMeans' own
 FAR_FROM_THE_DATA = 1.0  # standard deviations between the reference and the least value
 
 
@@ -55,6 +57,11 @@ class Diagnosis:
         What to try first.
     advice : list of str
         The same in sentences.
+    zero_share : float
+        Of all entries, those that are observed and exactly 0.
+    zeros_note : str
+        A sentence where nothing is missing and at least 5 % of the table are exactly 0, which may
+        stand for gaps; otherwise empty.
 
     Examples
     --------
@@ -84,6 +91,8 @@ class Diagnosis:
     feature_mean: np.ndarray
     feature_least: np.ndarray
     feature_most: np.ndarray
+    zero_share: float
+    zeros_note: str
     _cells: tuple[np.ndarray, np.ndarray] = field(repr=False)
 
     def __str__(self) -> str:
@@ -175,10 +184,11 @@ def diagnose(
     ----------
     X : table of shape (n_samples, n_features)
         Array, frame or sparse matrix (not stored = missing), gaps allowed.
-    reference : float, array of shape (n_features,) or "min", default=0.0
+    reference : float, array of shape (n_features,), "min" or "auto", default=0.0
         The point near which values may be missing more often.
     n_clusters : int, default=5
-        Groups of similar rows by which the size of a missing value is judged.
+        Groups of similar rows by which the size of a missing value is judged. With as many clusters
+        and the same seed, ``MNARKMeans`` finds the same ``missingness_`` and reference.
     missing_values : float, default=nan
         How gaps are marked in dense input.
     random_state : int, default=0
@@ -205,42 +215,34 @@ def diagnose(
     table = check_array(
         X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
     )
-    observed = observe(table, missing_values=missing_values, reference=reference)
+    observed = observe(table, missing_values=missing_values, reference=reference, allow_auto=True)
     return _Look(observed, reference, n_clusters, random_state).diagnosis(names)
 
 
 class _Look:
-    """One pass over the questions, in order."""
+    """One pass over the questions, in order; fits begin as those of MNARKMeans do, so that with as
+    many clusters and the same seed both say the same."""
 
     def __init__(self, observed: Observed, given: Any, n_clusters: int, random_state: int):
-        self.observed, self.given = observed, given
-        self.sample = sample_rows(observed, 50 * n_clusters, 1)
-        k = max(1, min(n_clusters, self.sample.n_rows // 4))
+        self.given = given
+        k = max(1, min(n_clusters, int(np.count_nonzero(observed.weights)) // 4))
         rng = np.random.RandomState(random_state)
-        self.starts = k_means_plus_plus(self.sample, 10, k, rng, 1)
+        self.starts = k_means_plus_plus(observed, 10, k, rng, 1)
+        self.chosen = zero_or_limit(observed, extent_of(observed, 1), self.starts, FITS)
+        if isinstance(given, str) and given == "auto":
+            observed = replace(observed, reference=self.chosen.reference)
+        self.observed = observed
+        self.sample = sample_rows(observed, 50 * n_clusters, 1)
 
     def diagnosis(self, names: Any) -> Diagnosis:
-        p = self.observed.n_features
-        row_share, feature_share = shares(self.observed)
-        least, most, mean, deviation = feature_summaries(self.observed)
-        common: dict[str, Any] = dict(
-            n_rows=self.observed.n_rows,
-            n_features=p,
-            missing_share=float(row_share.mean()),
-            row_share=row_share,
-            feature_share=feature_share,
-            feature_names=np.arange(p) if names is None else np.asarray(list(names)),
-            reference=self.observed.reference,
-            feature_mean=mean,
-            feature_least=least,
-            feature_most=most,
-        )
-        missingness = likelihood_choice(self.sample, self.starts, max_iter=100, tol=1e-5, threads=1)
-        kind = "complete" if row_share.max() == 0 else "unvarying"
+        common = self._common(names)
+        missingness = likelihood_choice(self.observed, self.starts, **FITS)
+        note = common["zeros_note"]
+        kind = "complete" if common["row_share"].max() == 0 else "unvarying"
         if kind == "complete" or missingness.sigma2 <= 0:
             reasons = {
                 "complete": "Nothing is missing: every lam gives ordinary k-means."
-                + zeros_note(self.observed),
+                + (f" But {note}" if note else ""),
                 "unvarying": "The observed values do not vary around the reference: there is "
                 "nothing to learn from the gaps.",
             }
@@ -252,14 +254,14 @@ class _Look:
             )  # fmt: skip
         centers, means, counts, pattern = self._groups()
         share = counts.missing_share
-        curve = missing_against_magnitude(centers, np.zeros(p), counts)
+        curve = missing_against_magnitude(centers, np.zeros(centers.shape[1]), counts)
         weight = np.broadcast_to(counts.sizes[:, None], share.shape).ravel()
         trend = far_minus_near(np.abs(centers).ravel(), share.ravel(), weight)
         signed = far_minus_near(means.ravel(), share.ravel(), weight)
         kind = shape_of(trend, signed, missingness)
-        distance = (least - self.observed.reference) / np.where(deviation > 0, deviation, 1.0)
-        outside = bool(np.nanmin(distance) >= 0 and np.nanmedian(distance) > FAR_FROM_THE_DATA)
-        lam, suggested, advice = advice_for(kind, signed, outside, missingness, self.given)
+        at_limit = self.chosen.at_limit[self.observed.observed_weight > 0]
+        seen = Seen(kind, signed, self._outside(common), missingness, self.given, at_limit)
+        lam, suggested, advice = advice_for(seen)
         return Diagnosis(
             **common, magnitude=curve.magnitude, magnitude_share=curve.missing_share,
             trend=trend, signed_trend=signed, mechanisms=fit_mechanisms(pattern),
@@ -267,6 +269,33 @@ class _Look:
             suggested_reference=suggested, advice=advice,
             _cells=(np.abs(centers).ravel(), share.ravel()),
         )  # fmt: skip
+
+    def _common(self, names: Any) -> dict[str, Any]:
+        """Plain counts, whatever the gaps mean."""
+        p = self.observed.n_features
+        row_share, feature_share = shares(self.observed)
+        least, most, mean, self.deviation = feature_summaries(self.observed)
+        missing, zeros = float(row_share.mean()), zero_share(self.observed)
+        return dict(
+            n_rows=self.observed.n_rows,
+            n_features=p,
+            missing_share=missing,
+            row_share=row_share,
+            feature_share=feature_share,
+            feature_names=np.arange(p) if names is None else np.asarray(list(names)),
+            reference=self.observed.reference,
+            feature_mean=mean,
+            feature_least=least,
+            feature_most=most,
+            zero_share=zeros,
+            zeros_note=zeros_note(zeros, missing),
+        )
+
+    def _outside(self, common: dict[str, Any]) -> bool:
+        """The reference lies below all values, and for most features far below."""
+        spread = np.where(self.deviation > 0, self.deviation, 1.0)
+        distance = (common["feature_least"] - self.observed.reference) / spread
+        return bool(np.nanmin(distance) >= 0 and np.nanmedian(distance) > FAR_FROM_THE_DATA)
 
     def _groups(self) -> tuple[np.ndarray, np.ndarray, CellCounts, Pattern]:
         """Groups of the fitted mixture: centres and observed means from the reference, counts."""

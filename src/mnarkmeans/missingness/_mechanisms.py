@@ -50,8 +50,8 @@ def ampute(
         that it lies below a detection limit of its feature ("limit").
     strength : float, optional
         The parameter a of the mechanism: a probability (mcar), a quantile (mnar2), the share that
-        each feature loses (limit), or a rate at
-        which missingness decays with the squared distance (others; larger means fewer gaps).
+        each feature loses (limit), or a rate at which missingness decays with the squared distance
+        (others; larger means fewer gaps).
     fraction : float, optional
         Instead of the strength: the expected share of missing entries of the whole table.
     softness : float, default=0.0
@@ -84,22 +84,11 @@ def ampute(
         )
     values = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
     mechanism = WORDS.get(mechanism, mechanism)
-    draw = _mechanism(mechanism)
-    if mechanism == "limit":
-        draw = partial(_limit, softness=_check_softness(softness))
-    elif softness != 0:
-        raise ValueError(f"softness belongs to mechanism='limit'; got it with {mechanism!r}.")
+    draw = _with_softness(mechanism, softness)
     distance = _distance_from(reference, values)
     if mechanism == "mar":
         distance = _driver(distance)
-    if (strength is None) == (fraction is None):
-        raise ValueError(
-            "Give either strength= or fraction=, "
-            f"found strength={strength!r} and fraction={fraction!r}."
-        )
-    if strength is None and fraction is not None:
-        strength = _solve_strength(mechanism, draw, distance, np.isnan(values), fraction)
-    strength = _check_strength(mechanism, strength)
+    strength = _strength_for(mechanism, draw, distance, strength, fraction, np.isnan(values))
     probability = np.nan_to_num(draw(distance, strength), nan=1.0)
     lost = np.random.default_rng(rng).random(values.shape) < probability
     if hasattr(X, "iloc"):
@@ -167,6 +156,15 @@ def _mechanism(name: str) -> Probability:
     return MECHANISMS[name]
 
 
+def _with_softness(mechanism: str, softness: Any) -> Probability:
+    draw = _mechanism(mechanism)
+    if mechanism == "limit":
+        return partial(_limit, softness=_check_softness(softness))
+    if softness != 0:
+        raise ValueError(f"softness belongs to mechanism='limit'; got it with {mechanism!r}.")
+    return draw
+
+
 def _distance_from(reference: Any, values: np.ndarray) -> np.ndarray:
     point = np.asarray(reference, dtype=float)
     if point.ndim > 1 or (point.ndim == 1 and len(point) != values.shape[1]):
@@ -205,6 +203,20 @@ def _check_strength(mechanism: str, strength: Any) -> float:
         wanted = "between 0 and 1" if bounded else "a finite number >= 0"
         raise ValueError(f"strength of {mechanism!r} must be {wanted}, found {strength!r}.")
     return float(strength)
+
+
+def _strength_for(
+    mechanism: str, draw: Probability, distance: np.ndarray, strength, fraction, missing: np.ndarray
+) -> float:
+    """The strength given, or the one that loses the fraction wanted."""
+    if (strength is None) == (fraction is None):
+        raise ValueError(
+            "Give either strength= or fraction=, "
+            f"found strength={strength!r} and fraction={fraction!r}."
+        )
+    if strength is None:
+        strength = _solve_strength(mechanism, draw, distance, missing, fraction)
+    return _check_strength(mechanism, strength)
 
 
 def _solve_strength(

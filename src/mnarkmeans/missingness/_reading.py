@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,56 +42,80 @@ def shape_of(trend: float, signed: float, missingness: Missingness) -> str:
     return "flat"
 
 
-def advice_for(
-    kind: str, signed: float, outside: bool, missingness: Missingness, given: Any
-) -> tuple[Any, Any, list[str]]:
-    """(lam, reference, sentences)."""
+class Seen(NamedTuple):
+    """What advice rests on."""
+
+    kind: str
+    signed: float  # missing share of the highest values minus that of the lowest
+    outside: bool  # the reference lies below nearly all values
+    missingness: Missingness  # what lam="auto" makes of the table
+    given: Any  # the reference asked for
+    at_limit: np.ndarray  # (p,) bool: features whose least value reference="auto" takes
+
+
+def reference_sentence(at_limit: np.ndarray) -> str:
+    """What reference="auto" takes."""
+    if at_limit.all():
+        return 'reference="auto" takes the least observed value of each feature.'
+    if not at_limit.any():
+        return 'reference="auto" takes 0.'
+    return (
+        f'reference="auto" takes the least observed value of {at_limit.sum()} feature(s), 0 for '
+        "the others."
+    )
+
+
+def suggested_reference(given: Any, at_limit: np.ndarray) -> Any:
+    """What reference="auto" takes, in a word, where the one given is a limit nowhere."""
+    if isinstance(given, str) or np.ndim(given) > 0 or not at_limit.any():
+        return given
+    return "min" if at_limit.all() else "auto"
+
+
+def advice_for(seen: Seen) -> tuple[Any, Any, list[str]]:
+    """(lam, reference, sentences). What fit says of lam and reference comes in the same words."""
+    kind, missingness, given = seen.kind, seen.missingness, seen.given
     careful = "This describes the table; it cannot prove how the gaps arose."
-    minimum = isinstance(given, str)
-    found = missingness.mechanism == "limit" or (kind == "one-sided" and signed < 0)
-    if found and not minimum:
-        where = ", and the reference lies outside the observed values" if outside else ""
-        return "auto", "min", [
-            missingness.sentence,
-            f"Low values are the missing ones{where}: try reference=\"min\" (the least observed "
-            'value of each feature) or reference="auto" with lam="auto".',
-            careful,
-        ]  # fmt: skip
+    better = suggested_reference(given, seen.at_limit)
+    told = [missingness.sentence, reference_sentence(seen.at_limit)]
+    if kind == "rising" or (kind == "one-sided" and seen.signed > 0):
+        return 0.0, given, [*told, *_wrong_way(kind, seen.signed), careful]
+    moved = isinstance(better, str) and not isinstance(given, str)
+    if moved:
+        where = ", and the reference lies outside the observed values" if seen.outside else ""
+        hint = f"Low values are the missing ones{where}: try reference={better!r} with lam='auto'."
+        return "auto", better, [*told, hint, careful]
     if missingness.mechanism == "limit":
-        return "auto", given, [
-            missingness.sentence,
-            "The penalty stands for what was lost below the reference.",
-            careful,
-        ]  # fmt: skip
+        hint = "The penalty stands for what was lost below the reference."
+        return "auto", given, [*told, hint, careful]
     if kind == "decaying":
-        return "auto", given, [
-            missingness.sentence,
+        hint = (
             "This is what the method assumes; MNARKMeansCV also tries larger penalties, which help "
-            "when many features are noise.",
-            careful,
-        ]  # fmt: skip
+            "when many features are noise."
+        )
+        return "auto", given, [*told, hint, careful]
     if kind == "flat":
-        return missingness.lam, given, [
-            missingness.sentence,
-            "A penalty near 0 ignores such gaps (lam=0 is k-POD); a reference that means something "
-            "in your data, such as a detection limit, may change the picture.",
-            careful,
-        ]  # fmt: skip
-    if kind == "rising" or signed > 0:
-        where = "far from the reference" if kind == "rising" else "with high values"
-        other = (
-            "the greatest observed value of each feature" if signed > 0
-            else 'the least observed value of each feature (reference="min")'
-        )  # fmt: skip
-        return 0.0, given, [
-            f"Entries {where} are missing more often: nothing like the missingness that decays "
-            "with the distance from the reference, which the method assumes.",
-            "Do not trust a positive lam here: use lam=0, which lets gaps have no say, or move the "
-            f"reference to where values do get lost, for instance {other}.",
-            careful,
-        ]  # fmt: skip
-    return "auto", "min", [
-        "Low values are missing more often, whichever side of the reference they lie on.",
-        'Try reference="min" (the least observed value of each feature) with lam="auto".',
-        careful,
-    ]  # fmt: skip
+        hint = (
+            "Gaps look as if they knew nothing of the values; a penalty near 0 ignores such gaps "
+            "(lam=0 is k-POD)."
+        )
+        return missingness.lam, given, [*told, hint, careful]
+    hint = (
+        "Low values are missing more often, whichever side of the reference they lie on; where you "
+        'know of a detection limit, try reference="min" (the least observed value of each feature).'
+    )
+    return "auto", given, [*told, hint, careful]
+
+
+def _wrong_way(kind: str, signed: float) -> list[str]:
+    where = "far from the reference" if kind == "rising" else "with high values"
+    other = (
+        "the greatest observed value of each feature" if signed > 0
+        else 'the least observed value of each feature (reference="min")'
+    )  # fmt: skip
+    return [
+        f"Entries {where} are missing more often: nothing like the missingness that decays "
+        "with the distance from the reference, which the method assumes.",
+        "Do not trust a positive lam here: use lam=0, which lets gaps have no say, or move the "
+        f"reference to where values do get lost, for instance {other}.",
+    ]

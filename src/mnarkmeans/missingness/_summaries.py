@@ -47,14 +47,18 @@ def feature_summaries(observed: Observed) -> tuple[np.ndarray, ...]:
     return least, most, mean, deviation
 
 
-def zeros_note(observed: Observed) -> str:
+def zero_share(observed: Observed) -> float:
+    """Share of the entries of a table that are exactly 0 (of a sparse one: stored zeros)."""
+    n, p = observed.source.shape
+    values = observed.source.data if observed.is_sparse else observed.source
+    return float(np.count_nonzero(values == 0)) / (n * p)
+
+
+def zeros_note(share: float, missing_share: float) -> str:
     """A sentence where a complete table has so many exact zeros that they may stand for gaps."""
-    if observed.is_sparse:
-        return ""
-    share = float(np.mean(observed.source == 0))
-    if share < MANY_ZEROS:
+    if missing_share > 0 or share < MANY_ZEROS:
         return ""
     return (
-        f" But {share:.0%} of the values are exactly 0: if those stand for values that were not "
+        f"{share:.0%} of the values are exactly 0: if those stand for values that were not "
         "measured, say so with missing_values=0 (--missing-value 0 on the command line)."
     )
