@@ -88,7 +88,10 @@ class Observed:
         """
         if isinstance(self.source, np.ndarray):
             values, gaps = self.filled_and_gaps()
-            return np.where(gaps, 0.0, values - self.reference), (~gaps).astype(np.float64)
+            seen = ~gaps
+            # R's NA is a NaN that complains when it is subtracted from: gaps are left alone.
+            shifted = np.subtract(values, self.reference, where=seen, out=np.zeros(gaps.shape))
+            return shifted, seen.astype(np.float64)
         source = self.source
         values = source.data.astype(np.float64) - self.reference[source.indices]
         return tuple(

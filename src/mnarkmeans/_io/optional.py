@@ -11,6 +11,8 @@ def require(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
+        if not isinstance(error, ModuleNotFoundError):
+            raise ImportError(f"{module} is needed here and cannot be imported: {error}") from error
         raise ImportError(
             f"{module} is needed here and is not installed. "
             f'Install it with: pip install "mnarkmeans[{extra}]"'

@@ -157,9 +157,9 @@ class Problem:
                 values.data = values.data**2
                 squares += R @ values
                 continue
-            gaps = np.isnan(source) | (source == observed.missing)
-            values = np.where(gaps, 0.0, source - self.shift)
-            counts += R @ (~gaps).astype(np.float64)
+            seen = ~(np.isnan(source) | (source == observed.missing))
+            values = np.subtract(source, self.shift, where=seen, out=np.zeros(source.shape))
+            counts += R @ seen.astype(np.float64)
             sums += R @ values
             squares += R @ values**2
         return SoftSums(shared.sum(axis=0), sums, counts, squares, 0.0)
