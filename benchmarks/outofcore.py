@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -89,6 +88,8 @@ def _write_h5ad(path: Path, n_blocks: int) -> Path:
 def fit(path: str, limit: float, iterations: int) -> None:
     """In the limited process."""
     if limit > 0:
+        import resource  # not on Windows
+
         most = int(limit * 1e9)
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     import dask

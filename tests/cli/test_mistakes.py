@@ -19,7 +19,7 @@ BAD_TABLES = {
     "binary.csv": b"\x00\x01\x02",
     "workbook.csv": b"PK\x03\x04....",
     "infinite.csv": b"a,b\n1,2\ninf,3\n4,5\n",
-    "mixed.csv": b"a,b\n1,2\n3,<x>\n5,6\n",
+    "mixed.csv": b"a,b\n1,2\n3,n.d.\n5,6\n",
     "good.csv": b"id,a,b\nr,1,2\ns,3,4\nt,5,7\n",
     "negative.csv": b"a,b\n-5,2\n3,4\n",
     "broken.csv.gz": gzip.compress(b"a,b\n1,2\n")[:-9],
@@ -30,7 +30,6 @@ BAD_TABLES = {
     "broken.h5ad": b"\x89HDF",
     "unknown.dat": b"1 2",
     "sheet.xlsx": b"PK",
-    "sheet.xls": b"PK",
     "labels.csv": b"feature,value\na,1\nb,2\n",
     "other.csv": b"x,y\n1,2\n3,4\n",
 }
@@ -49,7 +48,7 @@ MISTAKES = [
     (["fit", "binary.csv", *FIT], "not a text file"),
     (["fit", "workbook.csv", *FIT], "Excel workbook"),
     (["fit", "infinite.csv", *FIT], "infinite value in row '2'"),
-    (["fit", "mixed.csv", *FIT], '--missing-value "<x>"'),
+    (["fit", "mixed.csv", *FIT], '--missing-value "n.d."'),
     (["fit", "broken.csv.gz", *FIT], "damaged gzip"),
     (["fit", "broken.parquet", *FIT], "not a readable Parquet"),
     (["fit", "broken.npy", *FIT], "not a readable .npy"),
@@ -57,8 +56,7 @@ MISTAKES = [
     (["fit", "broken.npz", *FIT], "not a readable .npz"),
     (["fit", "broken.h5ad", *FIT], "not a readable .h5ad"),
     (["fit", "unknown.dat", *FIT], "known format"),
-    (["fit", "sheet.xlsx", *FIT], "not a readable .xlsx"),
-    (["fit", "sheet.xls", *FIT], "spreadsheet of another kind"),
+    (["fit", "sheet.xlsx", *FIT], "spreadsheet"),
     (["fit", "good.csv", "-k", "9", "-o", "out"], "only 3 rows"),
     (["fit", "good.csv", "-k", "0", "-o", "out"], "'--clusters'"),
     (["fit", "good.csv", "-k", "two", "-o", "out"], "valid integer"),
@@ -71,7 +69,7 @@ MISTAKES = [
     (["fit", "good.csv", *FIT, "--encoding", "klingon"], "not an encoding"),
     (["fit", "good.csv", *FIT, "--scale", "log"], "'none', 'std', 'maxabs'"),
     (["fit", "good.csv", *FIT, "--center", "--reference", "1"], "choose one"),
-    (["fit", "good.csv", *FIT, "--reference", "max"], "auto, min, a number, or a CSV file"),
+    (["fit", "good.csv", *FIT, "--reference", "max"], "a number, min, or a CSV file"),
     (["fit", "good.csv", *FIT, "--max-missing", "7"], "'--max-missing'"),
     (["fit", "good.csv", *FIT, "--embedding", "tsne"], "'pca', 'umap'"),
     (["fit", "good.csv", *FIT, "--missing-value", "1", "--missing-value", "3",
@@ -171,7 +169,7 @@ def test_a_full_disk_leaves_nothing(server, tables, fitted, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.skipif(getattr(os, "geteuid", int)() == 0, reason="root may write everywhere")
 def test_an_unwritable_folder_is_told(server, tables, tmp_path):
     tmp_path.chmod(0o500)
     done = server.run("fit", tables / "t.csv", "-k", 2, "-o", tmp_path / "out")
