@@ -1,0 +1,119 @@
+"""A process for each kind of work, and what is seen of it from outside and inside."""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.connection as pipes
+import os
+import shutil
+import tempfile
+import time
+import traceback
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from .figures import Seen
+from .work import KINDS, Work
+
+PATIENCE = 600.0  # seconds without a word, after which a process is taken to hang
+SHARED_MEMORY = Path("/dev/shm")
+
+
+def serve(kind: str, seconds: float, seed: int, told) -> None:
+    """In a process of its own: turn after turn, and after each a message."""
+    process = psutil.Process()
+    try:
+        work: Work = KINDS[kind](seed)
+        with work:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                compared = work.turn()
+                memory = process.memory_info().rss
+                told.send((compared, memory, handles(process), dict(work.counts)))
+    except BaseException:
+        told.send(traceback.format_exc())
+        raise SystemExit(1) from None
+    finally:
+        told.close()
+
+
+def handles(process: psutil.Process) -> int:
+    return process.num_fds() if hasattr(process, "num_fds") else process.num_handles()
+
+
+def watch(kinds: list[str], seconds: float, seed: int, say=print) -> tuple[list[Seen], list[str]]:
+    """What was seen of each kind, and the names of files that were left behind."""
+    before = shared_memory()
+    with own_folder() as folder:
+        seen = [Seen(kind) for kind in kinds]
+        spawn = multiprocessing.get_context("spawn")
+        running = {}
+        for number, s in enumerate(seen):
+            ours, theirs = spawn.Pipe(duplex=False)
+            process = spawn.Process(target=serve, args=(s.kind, seconds, seed + number, theirs))
+            process.start()
+            theirs.close()
+            running[ours] = s, process
+        _listen(running, seconds, say)
+        left = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    return seen, sorted(left) + sorted(shared_memory() - before)
+
+
+def _listen(running: dict, seconds: float, say) -> None:
+    told = began = time.monotonic()
+    heard = dict.fromkeys(running, began)
+    while running:
+        for pipe in pipes.wait(list(running), timeout=5):
+            s, process = running[pipe]
+            heard[pipe] = time.monotonic()
+            try:
+                _note(s, pipe.recv())
+            except EOFError:
+                process.join()
+                if process.exitcode and not s.trouble:
+                    s.trouble = f"the process ended with {process.exitcode}"
+                del running[pipe]
+        for pipe in [p for p in running if time.monotonic() - heard[p] > PATIENCE]:
+            s, process = running.pop(pipe)
+            s.trouble = f"nothing was heard for {PATIENCE:.0f} s"
+            process.kill()
+        if time.monotonic() > told + 60:
+            told = time.monotonic()
+            turns = ", ".join(f"{s.kind} {s.turns}" for s, _ in running.values())
+            say(f"{(told - began) / 60:.0f} of {seconds / 60:g} minutes: {turns}", flush=True)
+
+
+def _note(s: Seen, message) -> None:
+    if isinstance(message, str):
+        s.trouble = message
+        return
+    compared, memory, files, s.counts = message
+    s.turns += 1
+    s.compared += compared
+    s.memory.append(memory)
+    s.handles.append(files)
+
+
+@contextmanager
+def own_folder():
+    """An empty folder in which the processes work and leave their temporary files, if any."""
+    folder = Path(tempfile.mkdtemp(prefix="soak-"))
+    (folder / "tmp").mkdir()
+    (folder / "here").mkdir()
+    came_from, before = Path.cwd(), dict(os.environ)
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(came_from), before.get("PYTHONPATH", "")])
+    os.environ |= {"TMPDIR": str(folder / "tmp"), "DASK_TEMPORARY_DIRECTORY": str(folder / "tmp")}
+    os.chdir(folder / "here")
+    try:
+        yield folder
+    finally:
+        os.chdir(came_from)
+        os.environ.clear()
+        os.environ.update(before)
+        shutil.rmtree(folder)
+
+
+def shared_memory() -> set[str]:
+    return {str(path) for path in SHARED_MEMORY.iterdir()} if SHARED_MEMORY.exists() else set()
