@@ -1,6 +1,7 @@
 """Sphinx settings. Build with:  sphinx-build -W --keep-going docs docs/_build/html"""
 
 import os
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -177,6 +178,14 @@ def write_api_page(app, config):
         target.write_text(page, "utf8")
 
 
+def write_guide_for_programs(app, error):
+    """llms.txt beside the pages, its links turned to them."""
+    if error is None and app.builder.format == "html":
+        text = (ROOT / "llms.txt").read_text("utf8")
+        text = re.sub(r"\]\(docs/([^)]+)\.md\)", r"](\1.html)", text)
+        (Path(app.outdir) / "llms.txt").write_text(text, "utf8")
+
+
 def skip_inherited_from_sklearn(app, what, name, obj, skip, options):
     """Methods that scikit-learn documents are not repeated here."""
     return True if str(getattr(obj, "__module__", "")).startswith("sklearn.") else skip
@@ -186,4 +195,5 @@ def setup(app):
     app.connect("config-inited", write_api_page)
     app.add_html_math_renderer("mathml", mathml(display=False), mathml(display=True))
     app.connect("source-read", list_other_pages)
+    app.connect("build-finished", write_guide_for_programs)
     app.connect("autodoc-skip-member", skip_inherited_from_sklearn)
