@@ -1,3 +1,7 @@
+#!/usr/bin/env -S uv run --script
+# /// script
+# dependencies = ["nox>=2025.10.14"]
+# ///
 """The steps of ``.ci/run`` one by one, each in an environment of its own: ``nox -s mypy``.
 
 ``nox -s nightly -- sanitize`` runs sections of ``.ci/nightly``.
@@ -5,16 +9,10 @@
 
 import nox
 
-nox.options.sessions = ["ruff", "mypy", "lint-imports", "check-core", "tests"]
+nox.needs_version = ">=2025.10.14"
+nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 PYTHONS = ["3.11", "3.12", "3.13"]
-
-
-@nox.session(python=PYTHONS)
-def tests(session):
-    """The suite, or what is named after ``--``."""
-    session.install(".[test]")
-    session.run("python", "-m", "pytest", "-q", *session.posargs)
 
 
 @nox.session
@@ -43,6 +41,27 @@ def check_core(session):
 
 
 @nox.session
+def portable(session):
+    """The tests can be imported where there is no fork and no user number."""
+    session.install(".[test]")
+    session.run("python", ".ci/portable.py")
+
+
+@nox.session(name="repo-review")
+def repo_review(session):
+    """Habits of well-kept repositories; pyproject.toml has the reasons for what is ignored."""
+    session.install("sp-repo-review[cli]")
+    session.run("repo-review", ".")
+
+
+@nox.session(python=PYTHONS)
+def tests(session):
+    """The suite, or what is named after ``--``."""
+    session.install(".[test]")
+    session.run("python", "-m", "pytest", "-q", *session.posargs)
+
+
+@nox.session(default=False)
 def docs(session):
     session.install(".[docs]")
     html = f"{session.create_tmp()}/html"
@@ -50,13 +69,23 @@ def docs(session):
     session.run("python", "docs/check_links.py", html)
 
 
-@nox.session
+@nox.session(default=False)
 def demo(session):
     session.install(".[all]")
     session.chdir(session.create_tmp())
     session.run("mnarkmeans", "demo")
 
 
-@nox.session
+@nox.session(default=False)
+def coverage(session):
+    """Lines that the suite reaches, of Python and of the core."""
+    session.run("bash", ".ci/coverage", *session.posargs, external=True)
+
+
+@nox.session(default=False)
 def nightly(session):
     session.run("bash", ".ci/nightly", *session.posargs, external=True)
+
+
+if __name__ == "__main__":
+    nox.main()
