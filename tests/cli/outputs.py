@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 
 FILES = {"labels.csv", "centers.csv", "markers.csv", "summary.json", "model.json", "model.npz",
          "report.json", "report.html"}  # fmt: skip
@@ -15,3 +16,11 @@ def rows(path):
 
 def leftovers(folder):
     return sorted(p.name for p in folder.iterdir() if p.name.startswith(".mnarkmeans"))
+
+
+def write(folder, name, content):
+    path = folder / name
+    if isinstance(content, str):
+        content = content.encode()
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return path

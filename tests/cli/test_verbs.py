@@ -44,7 +44,8 @@ def test_fit_predict_impute_in_every_format(server, tables, fitted, tmp_path, na
     assert done.code == 0, done.err
     filled = pd.read_parquet(tmp_path / "filled.parquet")
     original = pd.read_csv(tables / "t.csv")[["a", "b", "c", "d", "e"]].to_numpy()
-    values = filled.iloc[:, 1:].to_numpy(float)
+    names = list("abcde") if "a" in filled else [f"V{j}" for j in range(1, 6)]
+    values = filled[names].to_numpy(float)
     assert np.isfinite(values).all()
     seen = ~np.isnan(original)
     np.testing.assert_allclose(values[seen], original[seen], rtol=1e-12)
@@ -90,7 +91,8 @@ def test_preparation_is_repeated_on_new_tables(server, tables, tmp_path, frame):
     done = server.run("impute", out, tmp_path / "new.csv", "-o", tmp_path / "f.csv")
     assert done.code == 0, done.err
     filled = pd.read_csv(tmp_path / "f.csv")
-    assert list(filled.columns) == ["sample", "a", "b", "c", "d", "e"]
+    assert list(filled.columns) == list(shuffled.columns)
+    assert (filled["extra"] == 1).all()
     assert (filled[list("abcde")] > -1).all(axis=None)
     centers = pd.read_csv(out / "centers.csv")
     gap = frame["a"].isna().to_numpy()

@@ -13,12 +13,12 @@ import numpy as np
 
 from ._console import Console
 from ._errors import UserError, one_line
-from ._frames import Table
 from ._job import Course, Prepared, reference_of
 from ._options import Fitting, Page, Reading, Scale, Source, as_number
 from ._output import FolderClaim
 from ._prepare import Preparation
 from ._results import Results, summary_of, write_labels, write_rest
+from ._table import Table
 
 if TYPE_CHECKING:
     from ..dask._files import TableFile

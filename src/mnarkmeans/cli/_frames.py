@@ -1,21 +1,21 @@
-"""A frame becomes a table: which column names the rows, which hold numbers, what was left out."""
+"""A frame becomes a table: which rows count, what names them, which columns hold numbers."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ._errors import UserError, unknown_name
-from ._layout import MISSING_WORDS
+from ._marks import Findings, read_cells, shortened
 from ._options import Reading, Rereading
+from ._table import Origin, Table, check_finite, transposed
 
 NEVER_OBSERVED = "no value observed"
+NAMES_ROWS = "names the rows"
 SURE_ID_NAMES = {"", "id", "index", "unnamed: 0", "row", "rowid", "row_id"}
 LIKELY_ID_NAMES = {
     "sample", "sample id", "sample_id", "sampleid", "cell", "cell id", "cell_id", "barcode", "name",
@@ -25,56 +25,17 @@ LIKELY_ID_NAMES = {
 }  # fmt: skip
 
 
-@dataclass
-class Table:
-    """Numbers with gaps, the names of their rows and columns, and the story of their reading.
+@dataclass(frozen=True)
+class Words:
+    """How numbers are written in a text: their decimal sign, and the user's codes for missing."""
 
-    values : (n, p) array with NaN for missing, or CSR matrix whose stored entries are observed.
-    """
-
-    values: Any
-    ids: np.ndarray
-    features: list[str]
-    id_name: str = "id"
-    left_out: list[tuple[str, str]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    labels: dict[str, np.ndarray] = field(default_factory=dict)
-    source: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.values.shape
-
-    def missing_by_feature(self) -> np.ndarray:
-        """Share of missing entries of every feature."""
-        n = max(self.shape[0], 1)
-        if sp.issparse(self.values):
-            return 1.0 - self.values.getnnz(axis=0) / n
-        return np.isnan(self.values).sum(axis=0) / n
-
-    def missing_share(self) -> float:
-        """Share of missing entries of the whole table."""
-        return float(self.missing_by_feature().mean()) if self.shape[1] else 0.0
-
-    def with_features(self, keep: np.ndarray) -> Table:
-        """The same rows with the features where `keep` is true (or in the order of its indices)."""
-        where = np.flatnonzero(keep) if keep.dtype == bool else keep
-        values = self.values[:, where]
-        return Table(
-            values=values.tocsr() if sp.issparse(values) else np.ascontiguousarray(values),
-            ids=self.ids,
-            features=[self.features[j] for j in where],
-            id_name=self.id_name,
-            left_out=list(self.left_out),
-            notes=list(self.notes),
-            labels=self.labels,
-            source=self.source,
-        )
+    codes: tuple[str, ...] = ()
+    decimal: str = "."
 
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """What the user said about columns."""
+    """What the user said about columns and rows."""
 
     id_column: str | None = None
     columns: Sequence[str] = ()  # patterns such as "LFQ intensity *"
@@ -82,53 +43,116 @@ class ColumnChoice:
     labels: Sequence[str] = ()  # kept aside, never clustered
     transpose: bool = False  # features in rows
     only: frozenset[str] | None = None  # the features a model knows; all others are ignored
+    drop_rows: Sequence[str] = ()  # such as "Reverse=+"
+    of_model: bool = False  # a model says all this, of a table that may lack what only it needed
+    keep_origin: bool = False
 
     @classmethod
-    def of(cls, reading: Rereading, labels: Sequence[str], only: Sequence[str]) -> ColumnChoice:
-        """From the options; the columns of a model need no choice."""
-        chosen = reading if isinstance(reading, Reading) and not only else Reading()
+    def of(
+        cls, reading: Rereading, labels: Sequence[str], only: Sequence[str], keep: bool
+    ) -> ColumnChoice:
+        """From the options. A model knows its columns by name; but of a transposed table they are
+        the rows, and the columns that are samples are chosen as they were when it was fitted."""
+        chosen = reading if isinstance(reading, Reading) else Reading()
+        by_name = bool(only) and not reading.transpose
         return cls(
             reading.id_column,
-            tuple(chosen.columns or ()),
-            tuple(chosen.drop or ()),
+            () if by_name else tuple(chosen.columns or ()),
+            () if by_name else tuple(chosen.drop or ()),
             tuple(labels),
             reading.transpose,
-            frozenset(only) if only and not reading.transpose else None,
+            frozenset(only) if by_name else None,
+            tuple(chosen.drop_rows or ()),
+            bool(only),
+            keep,
         )
 
 
-def table_from_frame(frame: Any, choice: ColumnChoice, missing_codes: tuple[str, ...]) -> Table:
+def table_from_frame(
+    frame: Any,
+    choice: ColumnChoice,
+    words: Words,
+    texts: dict[int, list[str]] | None = None,
+) -> Table:
     """Find the id column and the numeric columns of a pandas frame."""
     names = [str(name) for name in frame.columns]
     frame.columns = names
-    id_column = find_id_column(frame, choice.id_column)
-    for name in (*choice.labels, *choice.drop):
+    whole = frame
+    asked = choice.labels if choice.of_model else (*choice.labels, *choice.drop)
+    for name in asked:
         if name not in names and not any(fnmatchcase(n, name) for n in names):
             raise unknown_name("column", name, names)
-    # Samples of a transposed table are columns; their labels cannot be columns as well.
+    rows, told = kept_rows(choice, names, lambda name: frame[name], len(frame))
+    if len(rows) < len(frame):
+        frame = frame.iloc[rows].reset_index(drop=True)
+    id_column = find_id_column(frame, choice.id_column, words)
     reasons = [_set_aside(name, id_column, choice) for name in names]
-    values, reasons = _matrix(frame, reasons, missing_codes)
+    values, reasons, findings = _matrix(frame, reasons, words)
     features = [name for name, reason in zip(names, reasons, strict=True) if reason is None]
+    findings.check(len(features))
     left_out = [
         (name, reason)
         for name, reason in zip(names, reasons, strict=True)
-        if reason is not None and name != id_column
+        if reason is not None and reason != NAMES_ROWS
     ]
-    if not features and choice.only:
-        some = sorted(choice.only)[0]
-        raise UserError(f"the table has none of the model's columns, such as {some!r}")
     if not features:
-        raise UserError(_no_numbers(left_out))
+        raise UserError(_no_numbers(left_out, choice))
     ids, id_name = _row_names(frame, id_column)
-    labels = {name: _classes(frame[name], missing_codes) for name in choice.labels}
-    table = Table(values, ids, features, id_name, left_out, labels=labels)
-    _check_finite(table)
+    # Samples of a transposed table are columns; their labels cannot be columns as well.
+    labels = {name: _classes(frame[name], words.codes) for name in choice.labels}
+    origin = Origin(whole, texts or {}, rows, id_column) if choice.keep_origin else None
+    notes = [*told, *findings.notes()]
+    source = {"id_column": id_column}
+    table = Table(values, ids, features, id_name, left_out, notes, labels, source, origin)
+    check_finite(table)
     return transposed(table, named=id_column is not None) if choice.transpose else table
 
 
+def kept_rows(
+    choice: ColumnChoice, names: Sequence[str], column_of: Any, n_rows: int
+) -> tuple[np.ndarray, list[str]]:
+    """Positions of the rows that --drop-rows leaves, and what was dropped in words."""
+    keep, told = np.ones(n_rows, bool), []
+    for rule in choice.drop_rows:
+        name, value = _column_and_value(rule)
+        if name not in names:
+            if choice.of_model and choice.transpose:
+                continue  # the rows are features, and those are found by name
+            raise unknown_name("column", name, names)
+        hit = _equal(column_of(name), value) & keep
+        keep &= ~hit
+        told.append(f"{hit.sum():,} rows dropped because {name} is {value!r}")
+    if not keep.any():
+        raise UserError(f"--drop-rows {choice.drop_rows[0]} leaves no row of the table")
+    return np.flatnonzero(keep), told
+
+
+def _column_and_value(rule: str) -> tuple[str, str]:
+    name, _, value = rule.rpartition("=")
+    if not name:
+        raise UserError(f"--drop-rows takes COLUMN=VALUE, such as Reverse=+, not {rule!r}")
+    return name, value
+
+
+def _equal(column: Any, value: str) -> np.ndarray:
+    """Where a column holds this value: as text, or as the same number; '' is no value."""
+    gap = column.isna().to_numpy()
+    texts = column.astype(object)
+    if not value:
+        return gap | (texts.astype(str).str.strip() == "").to_numpy()
+    same = (texts.astype(str).str.strip() == value.strip()).to_numpy()
+    try:
+        number = float(value)
+    except ValueError:
+        return same & ~gap
+    import pandas as pd
+
+    return (same | (pd.to_numeric(texts, errors="coerce") == number).to_numpy()) & ~gap
+
+
 def _matrix(
-    frame: Any, reasons: list[str | None], missing_codes: tuple[str, ...]
-) -> tuple[np.ndarray, list[str | None]]:
+    frame: Any, reasons: list[str | None], words: Words
+) -> tuple[np.ndarray, list[str | None], Findings]:
     """Columns that were not set aside and hold numbers, and why the others do not.
 
     Columns of floats are taken together: a table may have 100,000 of them.
@@ -140,26 +164,29 @@ def _matrix(
     for j in np.asarray(together, dtype=int)[never].tolist():
         reasons[j] = NEVER_OBSERVED
     others: dict[int, np.ndarray] = {}
+    findings = Findings()
     for j, name in enumerate(frame.columns):
         if reasons[j] is None and not floats[j]:
-            column, reasons[j] = _numbers(frame.iloc[:, j], name, missing_codes)
+            column, reasons[j] = _numbers(frame.iloc[:, j], name, words, findings)
             if column is not None:
                 others[j] = column
     if not others:
-        return (values[:, ~never] if never.any() else values), reasons
+        return (values[:, ~never] if never.any() else values), reasons, findings
     place = {j: i for i, j in enumerate(together)}
     kept = [j for j, reason in enumerate(reasons) if reason is None]
     columns = [others[j] if j in others else values[:, place[j]] for j in kept]
-    return np.column_stack(columns), reasons
+    return np.column_stack(columns), reasons, findings
 
 
 def _set_aside(name: str, id_column: str | None, choice: ColumnChoice) -> str | None:
     if name == id_column:
-        return "names the rows"
+        return NAMES_ROWS
     if name in choice.labels:
         return "known classes, kept aside"
-    if choice.only is not None and name not in choice.only:
-        return "unknown to the model"
+    if choice.only is not None:
+        return None if name in choice.only else "unknown to the model"
+    if any(_column_and_value(rule)[0] == name for rule in choice.drop_rows):
+        return "tells which rows are dropped"
     if any(name == pattern or fnmatchcase(name, pattern) for pattern in choice.drop):
         return "dropped as asked"
     if choice.columns and not any(name == p or fnmatchcase(name, p) for p in choice.columns):
@@ -167,7 +194,12 @@ def _set_aside(name: str, id_column: str | None, choice: ColumnChoice) -> str | 
     return None
 
 
-def find_id_column(frame: Any, given: str | None) -> str | None:
+def set_aside(names: Sequence[str], choice: ColumnChoice) -> list[str | None]:
+    """Why each column of a file that names its rows itself is not used, or None."""
+    return [_set_aside(name, None, choice) for name in names]
+
+
+def find_id_column(frame: Any, given: str | None, words: Words) -> str | None:
     """The column that names the rows: the one given, a well-known name, or unique text."""
     names = list(frame.columns)
     if given is not None:
@@ -176,7 +208,7 @@ def find_id_column(frame: Any, given: str | None) -> str | None:
         return given
     kinds = frame.dtypes.to_numpy()
     text = [n for n, kind in zip(names, kinds, strict=True) if not _is_number(kind)]
-    text = [n for n in text if _names_rows(frame[n]) and not _mostly_numbers(frame[n])]
+    text = [n for n in text if _names_rows(frame[n]) and not _mostly_numbers(frame[n], words)]
     for candidates in (
         [n for n in text if may_name_rows(n)],
         [n for n in names if n.strip().lower() in SURE_ID_NAMES and _names_rows(frame[n])],
@@ -212,19 +244,18 @@ def _is_numeric(column: Any) -> bool:
     return bool(pd.api.types.is_numeric_dtype(column)) and not pd.api.types.is_bool_dtype(column)
 
 
-def _mostly_numbers(column: Any) -> bool:
+def _mostly_numbers(column: Any, words: Words) -> bool:
     """Numbers, perhaps with a few words among them that stand for something else."""
-    import pandas as pd
-
     if _is_numeric(column):
         return True
-    return bool(pd.to_numeric(column.astype(str), errors="coerce").notna().mean() > 0.5)
+    cells = read_cells(column, words.decimal, words.codes)
+    return cells.count > cells.words.total()
 
 
 def _numbers(
-    column: Any, name: str, missing_codes: tuple[str, ...]
+    column: Any, name: str, words: Words, findings: Findings
 ) -> tuple[np.ndarray | None, str | None]:
-    """The column as floats, or the reason why it is left out."""
+    """The column as floats, or the reason why it is left out; INOUT findings: its words."""
     import pandas as pd
 
     if not column.notna().any():
@@ -235,35 +266,26 @@ def _numbers(
         return column.to_numpy(dtype=np.float64, na_value=np.nan), None
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
         return None, f"not numbers ({column.dtype})"
-    present = column.notna()
-    as_text = column.astype(str).str.strip()
-    present &= ~as_text.isin((*MISSING_WORDS, *missing_codes))
-    if not present.any():
+    cells = read_cells(column, words.decimal, words.codes)
+    if not cells.words and not cells.count:
         return None, NEVER_OBSERVED
-    numbers = pd.to_numeric(as_text.where(present), errors="coerce").astype(np.float64)
-    words = as_text[present & numbers.isna()]
-    if words.empty:
-        numbers[present] = [float(text) for text in as_text[present]]  # to the last bit
-        return numbers.to_numpy(), None
-    if len(words) < 0.5 * present.sum():
-        example = Counter(words).most_common(1)[0][0]
-        raise UserError(
-            f"column {name!r} holds numbers, but {len(words)} of its entries are not, such as "
-            f"{_short(example)!r}; if that means missing add --missing-value {_quoted(example)}, "
-            f"otherwise leave the column out with --drop {_quoted(name)}"
-        )
-    return None, f"text, such as {_short(words.iloc[0])!r}"
+    if not cells.words:
+        findings.marks.update(cells.marks)
+        return cells.numbers, None
+    if cells.measured:
+        findings.words[name] = cells.words
+        return None, "words among numbers"
+    example = next(iter(cells.words))
+    if cells.looks_measured:
+        findings.unread[name] = example
+    return None, f"text, such as {shortened(example)!r}"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 30 else text[:27] + "..."
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"' if not text.isalnum() else text
-
-
-def _no_numbers(left_out: list[tuple[str, str]]) -> str:
+def _no_numbers(left_out: list[tuple[str, str]], choice: ColumnChoice) -> str:
+    if choice.only:
+        return f"the table has none of the model's columns, such as {sorted(choice.only)[0]!r}"
+    if choice.of_model and choice.columns:
+        return f"the model reads columns like {choice.columns[0]!r}, and the table has none of them"
     told = "; ".join(f"{name!r}: {reason}" for name, reason in left_out[:3])
     return f"the table has no numeric column to cluster ({told or 'it has no columns'})"
 
@@ -278,37 +300,3 @@ def _row_names(frame: Any, id_column: str | None) -> tuple[np.ndarray, str]:
         dtype=object,
     )  # fmt: skip
     return ids, id_column.strip() or "id"
-
-
-def _check_finite(table: Table) -> None:
-    """Infinite values have no distance to anything: name the first one."""
-    values = table.values.data if sp.issparse(table.values) else table.values
-    if not np.isinf(values).any():
-        return
-    if sp.issparse(table.values):
-        coo = table.values.tocoo()
-        first = np.flatnonzero(np.isinf(coo.data))[0]
-        i, j = coo.row[first], coo.col[first]
-    else:
-        i, j = np.argwhere(np.isinf(values))[0]
-    raise UserError(
-        f"column {table.features[j]!r} holds an infinite value in row {table.ids[i]!r}; "
-        "correct it, or mark it as missing with --missing-value inf"
-    )
-
-
-def transposed(table: Table, *, named: bool = True) -> Table:
-    """Rows become features and features become rows; feature names must be unique."""
-    features = [str(i) for i in table.ids]
-    repeated = [name for name, times in Counter(features).items() if times > 1]
-    if repeated:
-        raise UserError(
-            f"with --transpose every row names a feature, but {repeated[0]!r} appears more than "
-            f"once in column {table.id_name!r}; choose another one with --id-column"
-        )
-    if not named:
-        features = [f"V{name}" for name in features]
-    values = table.values.T
-    values = values.tocsr() if sp.issparse(values) else np.ascontiguousarray(values)
-    ids = np.array(table.features, dtype=object)
-    return Table(values, ids, features, "id", table.left_out, table.notes, {}, table.source)

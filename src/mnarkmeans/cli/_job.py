@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import time
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,10 +12,13 @@ import numpy as np
 
 from ._console import Console
 from ._errors import UserError, one_line
-from ._frames import Table
 from ._options import Source, Steps, as_number
 from ._prepare import Preparation, learn
+from ._table import Table
 from ._tables import read_table
+
+MOST_NAMED = 8  # columns in a line
+ASKED_FOR = {"not among --columns", "dropped as asked", "unknown to the model"}
 
 
 class Course(NamedTuple):
@@ -42,15 +44,32 @@ def tell_table(console: Console, path: Path, table: Table) -> None:
     console.say(f"{path.name}: {n:,} rows, {p:,} features, {table.missing_share():.1%} missing")
     if table.id_name != "id" or not str(table.ids[0]).isdigit():
         console.note(f"rows are named by {table.id_name!r}, such as {str(table.ids[0])!r}")
-    reasons = Counter(_in_general(reason) for _, reason in table.left_out)
-    shown = table.left_out if len(table.left_out) <= 5 else []
-    for name, reason in shown:
-        console.note(f"left out {name!r}: {reason}")
-    if not shown and table.left_out:
-        common = ", ".join(f"{reason}: {times}" for reason, times in reasons.most_common(3))
-        console.note(f"left out {len(table.left_out)} columns or features ({common})")
-    for text in table.notes:
+    for text in [*told_left_out(table.left_out), *table.notes]:
         console.note(text)
+
+
+def told_left_out(left_out: list[tuple[str, str]]) -> list[str]:
+    """A line for each reason, with the names; what the user asked for is only counted.
+
+    Examples
+    --------
+    >>> told_left_out([("note", "text, such as 'x'"), ("a", "dropped as asked")])
+    ["left out 'note': text, such as 'x'", 'left out 1: dropped as asked']
+    """
+    lines = [f"left out {name!r}: {why}" for name, why in left_out if _in_general(why) == "text"]
+    if len(lines) > MOST_NAMED:
+        lines = []
+    groups: dict[str, list[str]] = {}
+    for name, why in left_out:
+        groups.setdefault(_in_general(why), []).append(name)
+    for why, names in groups.items():
+        if why in ASKED_FOR:
+            lines.append(f"left out {len(names):,}: {why}")
+        elif why != "text" or len(names) > MOST_NAMED:
+            shown = ", ".join(map(repr, names[:MOST_NAMED]))
+            more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+            lines.append(f"left out {shown}{more}: {why}")
+    return lines
 
 
 def _in_general(reason: str) -> str:
@@ -87,22 +106,23 @@ def prepare(table: Table, steps: Steps) -> Prepared:
 def reference_of(text: str | None, preparation: Preparation) -> Any:
     """The reference that was asked for, where it lies after preparation."""
     if text is None:
-        return preparation.reference(0.0)
-    if text.strip().lower() == "min":
-        return "min"
+        return "min" if preparation.log2 else preparation.reference(0.0)  # log2 has no zero
+    if text.strip().lower() in ("auto", "min"):
+        return text.strip().lower()
     value = as_number(text)
-    if value is None:
-        return preparation.reference(_reference_file(Path(text), preparation.features))
-    if not np.isfinite(value) or (preparation.log1p and value <= -1):
-        raise UserError(
-            f"--reference must be a finite number (above -1 with --log1p), not {text!r}"
-        )
-    return preparation.reference(value)
+    given = _reference_file(Path(text), preparation.features) if value is None else value
+    least = -1.0 if preparation.log1p else 0.0 if preparation.log2 else -np.inf
+    if not np.isfinite(given).all() or np.min(given) <= least:
+        above = {-1.0: " (above -1 with --log1p)", 0.0: " (above 0 with --log2)"}.get(least, "")
+        raise UserError(f"--reference must be a finite number{above}, not {text!r}")
+    return preparation.reference(given)
 
 
 def _reference_file(path: Path, features: tuple[str, ...]) -> np.ndarray:
     if not path.is_file():
-        raise UserError(f"--reference must be a number, min, or a CSV file, not {str(path)!r}")
+        raise UserError(
+            f"--reference must be auto, min, a number, or a CSV file, not {str(path)!r}"
+        )
     try:
         with open(path, newline="", encoding="utf-8-sig") as stream:
             rows = [row for row in csv.reader(stream) if row]

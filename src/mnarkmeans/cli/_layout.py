@@ -10,12 +10,8 @@ from pathlib import Path
 
 from ._errors import UserError
 from ._lines import blocks, opened
+from ._marks import as_float, is_sure_mark
 from ._options import Rereading
-
-MISSING_WORDS = (
-    "", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "NAN", "-NaN", "-nan",
-    "null", "NULL", "Null", "None", "none", "Filtered", "filtered", "FILTERED",
-)  # fmt: skip
 
 DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "blank"}
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
@@ -48,7 +44,7 @@ def find_layout(path: Path, reading: Rereading) -> TextLayout:
         raise UserError(f"{path} is empty")
     delimiter = find_delimiter(path, lines, reading.delimiter)
     rows = [split_line(line, delimiter) for line in lines]
-    decimal = "," if delimiter != "," and _has_decimal_commas(rows[1:] or rows) else "."
+    decimal = find_decimal(rows[1:] or rows, delimiter, reading.decimal)
     header = reading.header
     if header is None:
         header = not all(is_number_or_missing(field, decimal) for field in rows[0])
@@ -168,20 +164,32 @@ def find_delimiter(path: Path, lines: list[str], given: str | None) -> str:
 
 
 def is_number_or_missing(field: str, decimal: str = ".") -> bool:
-    """Whether a field can stand in a numeric column."""
-    field = field.strip()
-    if field in MISSING_WORDS:
-        return True
-    try:
-        float(field.replace(",", ".") if decimal == "," else field)
-    except ValueError:
-        return False
-    return True
+    """Whether a field can stand in a numeric column, whatever the column."""
+    return is_sure_mark(field) or as_float(field.strip(), decimal) is not None
 
 
-def _has_decimal_commas(rows: list[list[str]]) -> bool:
-    """Numbers such as 1,5 and none such as 1.5; 1,500 may mean thousands and does not count."""
-    fields = [field.strip() for row in rows for field in row]
-    commas = [found for field in fields if (found := _WITH_COMMA.match(field))]
-    points = any(_WITH_POINT.match(field) for field in fields)
-    return not points and any(len(found.group(1)) != 3 for found in commas)
+def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> str:
+    """The decimal sign that more columns use, or the one that was given.
+
+    1,500 may mean thousands: it counts only where semicolons separate, as they do where the comma
+    is a decimal sign.
+
+    Examples
+    --------
+    >>> find_decimal([["1,5", "x"], ["2,25", "y"]], "|", None)
+    ','
+    >>> find_decimal([["1,500"]], "|", None), find_decimal([["1,500"]], ";", None)
+    ('.', ',')
+    """
+    if given is not None:
+        return given
+    columns: list[set[str]] = [set() for _ in range(max(map(len, rows)))]
+    for row in rows:
+        for signs, field in zip(columns, row, strict=False):
+            comma = _WITH_COMMA.match(field.strip())
+            if comma and (len(comma.group(1)) != 3 or delimiter == ";"):
+                signs.add(",")
+            elif _WITH_POINT.match(field.strip()):
+                signs.add(".")
+    commas = sum("," in signs for signs in columns)
+    return "," if commas > sum("." in signs for signs in columns) else "."

@@ -1,16 +1,20 @@
 """Preparation of a table before clustering, stored in the model and repeated on new data.
 
-In this order: drop features above a share of gaps, log1p, centre, scale,
+In this order: zeros become gaps (log2 only), features above a share of gaps are dropped, rows are
+normalised, then logarithm, centring, scaling,
 
-    x -> (f(x) - m_j) / s_j,     f = log1p or nothing, m_j = 0 or the mean, s_j = 1 or the spread,
+    x -> (f(x T / t_i) - m_j) / s_j,     f = log1p, log2 or nothing, m_j = 0 or the mean,
+                                         s_j = 1 or the spread,
 
-all numbers taken from observed entries of the table the model was fitted on.
+t_i the median or sum of the row's own observed entries and T the median of all t_i (T = t_i if rows
+are not normalised). All numbers but t_i are taken from observed entries of the fitted table.
 
-What this does to the reference c, the point near which values go missing: log1p and scaling carry
-it along, c -> f(c) / s_j, so zero stays zero and a detection limit remains one. Centring
-is different: it makes each feature's observed mean the reference (the paper does so on
-standardised data), a statement about the data that only the user can make. It cannot be combined
-with another reference, because moving data and reference together would change nothing at all.
+What this does to the reference c, the point near which values go missing: logarithm and scaling
+carry it along, c -> f(c) / s_j, so zero stays zero (but for log2, which has none) and a detection
+limit remains one. Centring is different: it makes each feature's observed mean the reference (the
+paper does so on standardised data), a statement about the data that only the user can make. It
+cannot be combined with another reference, because moving data and reference together would change
+nothing at all.
 """
 
 from __future__ import annotations
@@ -22,8 +26,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._errors import UserError
-from ._frames import NEVER_OBSERVED, Table
-from ._options import Scale, Steps
+from ._frames import NEVER_OBSERVED
+from ._options import Normalize, Scale, Steps
+from ._table import Table
 
 
 @dataclass(frozen=True)
@@ -34,14 +39,13 @@ class Preparation:
     log1p: bool = False
     shift: np.ndarray | None = None
     spread: np.ndarray | None = None
+    log2: bool = False
+    normalize: str = "none"
+    level: float = 1.0  # T, of the fitted rows
 
     def to_dict(self) -> dict[str, Any]:
         """For the model file."""
-        return {
-            "log1p": self.log1p,
-            "shift": self.shift,
-            "spread": self.spread,
-        }
+        return {name: value for name, value in vars(self).items() if name != "features"}
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any], features: list[str]) -> Preparation:
@@ -51,13 +55,42 @@ class Preparation:
             values = stored.get(name)
             if values is not None and not _usable(values, p, positive=name == "spread"):
                 raise UserError(f"preparation/{name} of the model is damaged; fit the model again")
-        if not isinstance(stored.get("log1p"), bool):
-            raise UserError("preparation/log1p of the model is damaged; fit the model again")
-        return cls(tuple(features), stored["log1p"], stored.get("shift"), stored.get("spread"))
+        told: dict[str, Any] = {
+            "log2": False,
+            "normalize": "none",
+            "level": 1.0,
+        } | stored  # of older models
+        right = {
+            "log1p": isinstance(told.get("log1p"), bool),
+            "log2": isinstance(told["log2"], bool),
+            "normalize": told["normalize"] in tuple(Normalize),
+            "level": isinstance(told["level"], float) and 0 < told["level"] < np.inf,
+        }
+        for name, is_right in right.items():
+            if not is_right:
+                raise UserError(f"preparation/{name} of the model is damaged; fit the model again")
+        kept: dict[str, Any] = {name: told.get(name) for name in (*right, "shift", "spread")}
+        return cls(tuple(features), **kept)
+
+    def with_gaps(self, table: Table) -> Table:
+        """The table as the steps see it: for log2, zero is a gap."""
+        if not self.log2:
+            return table
+        values, zeros = without_zeros(table.values)
+        if zeros:
+            table = replace(table, values=values, notes=list(table.notes))
+            table.notes.append(f"{zeros:,} zeros have no logarithm and became gaps (--log2)")
+        return table
+
+    def row_factors(self, table: Table) -> Any:
+        """(n, 1) what every row is divided by, t_i / T, or 1."""
+        if self.normalize == Normalize.none:
+            return 1.0
+        return (row_levels(table, self.normalize) / self.level)[:, None]
 
     def apply(self, table: Table) -> Any:
         """The prepared values of a table that has exactly these features."""
-        values = _log1p(table) if self.log1p else table.values
+        values = self._logarithm(divided(table.values, self.row_factors(table)))
         if self.shift is None and self.spread is None:
             return values
         shift = 0.0 if self.shift is None else self.shift
@@ -72,8 +105,15 @@ class Preparation:
 
     def reference(self, given: float | np.ndarray) -> Any:
         """Where a reference given in the table's own units lies after preparation."""
-        value = np.log1p(given) if self.log1p else given
+        value = np.log1p(given) if self.log1p else np.log2(given) if self.log2 else given
         return value if self.spread is None else value / self.spread
+
+    def _logarithm(self, values: Any) -> Any:
+        if self.log1p:
+            return _log_of(values, np.log1p, -1.0, "--log1p needs values above -1")
+        if self.log2:
+            return _log_of(values, np.log2, 0.0, "--log2 needs values that are not negative")
+        return values
 
     def undo(self, values: np.ndarray) -> np.ndarray:
         """Prepared values in the table's own units."""
@@ -81,11 +121,17 @@ class Preparation:
             values = values * self.spread
         if self.shift is not None:
             values = values + self.shift
+        if self.log2:
+            return np.exp2(values)
         return np.expm1(values) if self.log1p else values
 
     def describe(self) -> list[str]:
         """The steps in words."""
         steps = []
+        if self.normalize != Normalize.none:
+            steps.append(f"rows brought to the same {self.normalize} of their observed entries")
+        if self.log2:
+            steps.append("log2(x), zeros are gaps")
         if self.log1p:
             steps.append("log(1 + x)")
         if self.shift is not None:
@@ -118,8 +164,14 @@ def learn(table: Table, steps: Steps) -> tuple[Table, Preparation]:
     >>> table.features, preparation.apply(table).ravel(), preparation.reference(0.0)
     (['a'], array([0.33333333, 1.        ]), array([0.]))
     """
-    table = _drop_features(table, steps.max_missing)
-    base = Preparation(tuple(table.features), steps.log1p)
+    if steps.log1p and steps.log2:
+        raise UserError("--log1p and --log2 are two logarithms; choose one of them")
+    base = Preparation((), steps.log1p, log2=steps.log2, normalize=str(steps.normalize))
+    table = _drop_features(base.with_gaps(table), steps.max_missing)
+    base = replace(base, features=tuple(table.features))
+    if steps.normalize != Normalize.none:
+        levels = row_levels(table, base.normalize)
+        base = replace(base, level=float(np.median(levels)))
     values = base.apply(table)
     if steps.scale == Scale.none and not steps.center:
         return table, base
@@ -153,18 +205,62 @@ def _drop_features(table: Table, max_missing: float | None) -> Table:
     return kept
 
 
-def _log1p(table: Table) -> Any:
-    values = table.values
+def without_zeros(values: Any) -> tuple[Any, int]:
+    """The values with every zero a gap, and how many there were."""
+    if sp.issparse(values):
+        zeros = int((values.data == 0).sum())
+        if zeros:
+            values = values.copy()
+            values.eliminate_zeros()
+        return values, zeros
+    zero = values == 0
+    zeros = int(zero.sum())
+    return (
+        np.where(zero, np.array(np.nan, dtype=values.dtype), values) if zeros else values
+    ), zeros
+
+
+def row_levels(table: Table, kind: str) -> np.ndarray:
+    """(n,) median or sum of the observed entries of every row; 1 where there are none."""
+    if sp.issparse(table.values):
+        csr = table.values
+        rows = [csr.data[a:b] for a, b in zip(csr.indptr[:-1], csr.indptr[1:], strict=True)]
+    else:
+        rows = [row[~np.isnan(row)] for row in table.values]
+    measure = np.median if kind == Normalize.median else np.sum
+    levels = np.array([measure(row.astype(float)) if row.size else 1.0 for row in rows])
+    if not (levels > 0).all():
+        worst = int(np.argmin(levels))
+        raise UserError(
+            f"--normalize {kind} divides each row by the {kind} of its observed entries, but that "
+            f"of row {table.ids[worst]!r} is {levels[worst]:g}; it is for intensities and counts "
+            "that are not logarithms yet"
+        )
+    return levels
+
+
+def divided(values: Any, factors: Any) -> Any:
+    """Each row divided by its factor, (n, 1) or 1."""
+    if np.ndim(factors) == 0:
+        return values
+    if not sp.issparse(values):
+        return (values / factors).astype(values.dtype, copy=False)
+    out = values.copy()
+    out.data = (out.data / np.repeat(factors[:, 0], np.diff(out.indptr))).astype(values.dtype)
+    return out
+
+
+def _log_of(values: Any, log: Any, above: float, need: str) -> Any:
     stored = values.data if sp.issparse(values) else values
     with np.errstate(invalid="ignore"):
-        bad = stored <= -1.0
+        bad = stored <= above
     if bad.any():
         worst = float(stored[bad].min())
-        raise UserError(f"--log1p needs values above -1, but the table holds {worst:g}")
+        raise UserError(f"{need}, but the table holds {worst:g}")
     if not sp.issparse(values):
-        return np.log1p(values)
+        return log(values)
     out = values.copy()
-    out.data = np.log1p(out.data)
+    out.data = log(out.data)
     return out
 
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
-import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -25,10 +23,12 @@ from .. import __version__
 from .._io.model_files import save_model
 from ..metrics import confidence, noise_of
 from ..metrics._markers import contrasts, ranked
+from ._command import command_line
 from ._console import plain
 from ._csv import write_csv
 from ._job import Course, Prepared
 from ._options import Picture, Reading
+from ._remembered import to_remember
 
 RESULT_FILES = [
     "labels.csv", "centers.csv", "markers.csv", "summary.json", "model.json", "model.npz",
@@ -49,11 +49,6 @@ class Results:
     embedding: Picture = Picture.pca
     facts: dict[str, Any] = field(default_factory=dict)  # further sections of the report
     safe: bool = False  # names for spreadsheets
-
-
-def command_line() -> str:
-    """The command as it was typed."""
-    return shlex.join(["mnarkmeans", *sys.argv[1:]])
 
 
 def file_sum(path: Path) -> str:
@@ -171,7 +166,7 @@ def write_rest(folder: Path, results: Results, noise: float | None = None) -> No
     write_json(folder / "summary.json", results.summary)
     extra = {
         "preparation": job.preparation.to_dict(),
-        "reading": asdict(results.reading),
+        "reading": to_remember(results.reading, job.table),
         "id_column": job.table.id_name,
         "command": results.summary["command"],
         "noise": noise,

@@ -61,7 +61,7 @@ def select(
         parts = Parts(claim, _key(source, searching))
         search, course = _search(console, job, searching, parts)
         estimator = as_model(search)
-        likelihoods = mixtures(job, searching)
+        likelihoods = mixtures(job, searching, estimator.reference_)
         summary = summarise(
             job, source.data, estimator, course, seed=searching.seed,
             selection=_account(search, searching) | {"mixture": likelihoods},
@@ -141,7 +141,7 @@ def choice_text(search: MNARKMeansCV, searching: Searching) -> str:
     return f'{what} chosen from {candidates} candidates (criterion "{searching.criterion}").'
 
 
-def mixtures(job: Prepared, searching: Searching) -> list[dict[str, Any]]:
+def mixtures(job: Prepared, searching: Searching, reference: Any) -> list[dict[str, Any]]:
     """BIC and ICL of MNARMixture for each number of clusters; smaller is better.
 
     They ask another question: whether normal clusters explain the table, not whether a partition
@@ -151,7 +151,7 @@ def mixtures(job: Prepared, searching: Searching) -> list[dict[str, Any]]:
         return []
     found = []
     for k in searching.clusters:
-        model = MNARMixture(k, reference=job.reference, random_state=searching.seed)
+        model = MNARMixture(k, reference=reference, random_state=searching.seed)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # told of the search itself

@@ -1,6 +1,6 @@
 """Every file format becomes a `Table`.
 
-.csv .tsv .txt (+ .gz), .parquet, .npy, .npz (scipy.sparse, or one dense array), .h5ad.
+.csv .tsv .txt (+ .gz), .xlsx, .parquet, .npy, .npz (scipy.sparse, or one dense array), .h5ad.
 In dense formats NaN is missing; in sparse ones what is not stored is missing. Nothing that could
 execute code is loaded: pickled arrays are refused.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,22 @@ import scipy.sparse as sp
 
 from .._io.optional import require
 from ._errors import UserError, unknown_name
+from ._excel import read_sheet
 from ._frames import (
     ColumnChoice,
-    Table,
-    _check_finite,
-    _set_aside,
+    Words,
+    kept_rows,
     may_name_rows,
+    set_aside,
     table_from_frame,
-    transposed,
 )
 from ._layout import DELIMITERS
 from ._options import Reading, Rereading
+from ._table import Origin, Table, check_finite, transposed
 from ._text import read_text
 
 TEXT_SUFFIXES = {".csv", ".tsv", ".txt", ".tab"}
-FORMATS = "CSV, TSV (also .gz), .parquet, .npy, .npz or .h5ad"
+FORMATS = "CSV, TSV (also .gz), .xlsx, .parquet, .npy, .npz or .h5ad"
 
 
 def read_table(
@@ -40,6 +42,7 @@ def read_table(
     *,
     labels: Sequence[str] = (),
     only: Sequence[str] = (),
+    keep: bool = False,
 ) -> Table:
     """Read a table from any supported file.
 
@@ -54,6 +57,8 @@ def read_table(
         Kept aside, never clustered.
     only : names of features, optional
         Nothing but these, as far as they are there.
+    keep : bool
+        Keep the whole file with the table, so that it can be written again.
 
     Examples
     --------
@@ -65,13 +70,9 @@ def read_table(
     (['a', 'b'], ['r1', 'r2'], [('note', "text, such as 'x'")])
     """
     path, reading = Path(path), reading or Reading()
-    _check_file(path)
-    kind = _kind(path)
-    if kind != "text" and (reading.encoding or reading.delimiter or reading.header is not None):
-        raise UserError(f"--encoding, --delimiter and --header are for text files, not {path.name}")
-    if kind != "h5ad" and reading.layer:
-        raise UserError(f"--layer is for .h5ad files, not {path.name}")
-    choice = ColumnChoice.of(reading, labels, only)
+    kind = kind_of(path)
+    _check_options(path, kind, reading)
+    choice = ColumnChoice.of(reading, labels, only, keep)
     try:
         table = READERS[kind](path, reading, choice)
     except PermissionError as error:
@@ -79,10 +80,23 @@ def read_table(
     except MemoryError as error:
         raise UserError(f"{path} does not fit into memory") from error
     table = _codes_to_gaps(table, reading.codes)
-    _check_finite(table)
+    check_finite(table)
     _check_not_empty(path, table)
     table.source.update(file=path.name, format=kind, missing_codes=list(reading.codes))
     return table
+
+
+def _check_options(path: Path, kind: str, reading: Rereading) -> None:
+    """Options that say something about another format are refused, not passed over."""
+    layout = (reading.encoding, reading.delimiter, reading.decimal, reading.header)
+    if kind != "text" and any(given is not None for given in layout):
+        raise UserError(
+            f"--encoding, --delimiter, --decimal and --header are for text files, not {path.name}"
+        )
+    if kind != "h5ad" and reading.layer:
+        raise UserError(f"--layer is for .h5ad files, not {path.name}")
+    if kind != "xlsx" and reading.sheet:
+        raise UserError(f"--sheet is for .xlsx files, not {path.name}")
 
 
 def _check_file(path: Path) -> None:
@@ -94,7 +108,9 @@ def _check_file(path: Path) -> None:
         raise UserError(f"{path} is empty")
 
 
-def _kind(path: Path) -> str:
+def kind_of(path: Path) -> str:
+    """The format of a file that is there, by its ending."""
+    _check_file(path)
     suffixes = [s.lower() for s in path.suffixes]
     last = suffixes[-1] if suffixes else ""
     if last == ".gz":
@@ -105,18 +121,22 @@ def _kind(path: Path) -> str:
         return "text"
     elif last in (".parquet", ".pq"):
         return "parquet"
-    elif last in (".npy", ".npz", ".h5ad"):
+    elif last in (".npy", ".npz", ".h5ad", ".xlsx"):
         return last[1:]
-    elif last in (".xlsx", ".xls", ".ods"):
-        raise UserError(f"{path} is a spreadsheet; save the table as CSV (UTF-8)")
+    elif last in (".xls", ".xlsb", ".xlsm", ".ods"):
+        raise UserError(f"{path} is a spreadsheet of another kind; save it as .xlsx or CSV (UTF-8)")
     raise UserError(f"{path} does not end in a known format; a table is {FORMATS}")
 
 
 def _from_text(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
-    frame, layout = read_text(
-        path, reading, lambda name: name == choice.id_column or may_name_rows(name)
+    frame, layout, texts = read_text(
+        path,
+        # What is to be written again is kept as it is; codes are made gaps further on.
+        replace(reading, missing_codes=None) if choice.keep_origin else reading,
+        lambda name: name == choice.id_column or may_name_rows(name),
     )
-    table = table_from_frame(frame, choice, reading.codes)
+    words = Words(reading.codes, layout.decimal)
+    table = table_from_frame(frame, choice, words, texts if choice.keep_origin else None)
     table.source.update(
         delimiter=DELIMITERS.get(layout.delimiter, layout.delimiter),
         encoding=layout.encoding.removesuffix("-sig"),
@@ -125,6 +145,14 @@ def _from_text(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
     )
     if layout.header is None:
         table.notes.append("the first line holds numbers, so columns are called V1, V2, ...")
+    return table
+
+
+def _from_excel(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
+    sheet = read_sheet(path, reading.sheet)
+    table = table_from_frame(sheet.frame, choice, Words(reading.codes))
+    table.notes.extend(sheet.notes)
+    table.source.update(sheet=sheet.name)
     return table
 
 
@@ -140,7 +168,7 @@ def _from_parquet(path: Path, reading: Rereading, choice: ColumnChoice) -> Table
     repeated = [n for n, times in Counter(frame.columns).items() if times > 1]
     if repeated:
         raise UserError(f"{path} has more than one column called {repeated[0]!r}; rename them")
-    return table_from_frame(frame, choice, reading.codes)
+    return table_from_frame(frame, choice, Words(reading.codes))
 
 
 def _from_numpy(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
@@ -168,7 +196,7 @@ def _from_numpy(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
             raise UserError(f"{path} holds {values.dtype} values; a table needs numbers")
     n, p = values.shape
     ids = np.array([str(i + 1) for i in range(n)], dtype=object)
-    return _from_matrix(values, ids, [f"V{j + 1}" for j in range(p)], choice, {})
+    return _from_matrix(values, ids, [f"V{j + 1}" for j in range(p)], choice, None)
 
 
 def _load_npy(path: Path) -> np.ndarray:
@@ -205,13 +233,14 @@ def _from_h5ad(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
     for name in choice.labels:
         if name not in adata.obs:
             raise unknown_name("column of obs", name, adata.obs.columns)
-    labels = {name: adata.obs[name].to_numpy() for name in choice.labels}
     ids = adata.obs_names.to_numpy(dtype=object)
-    return _from_matrix(values, ids, [str(v) for v in adata.var_names], choice, labels)
+    return _from_matrix(values, ids, [str(v) for v in adata.var_names], choice, adata.obs)
 
 
-def _from_matrix(values, ids, features, choice: ColumnChoice, labels) -> Table:
-    """A table from an array without a header, or from AnnData."""
+def _from_matrix(
+    values: Any, ids: np.ndarray, features: list[str], choice: ColumnChoice, obs: Any
+) -> Table:
+    """A table from an array without a header, or from AnnData, whose obs describes the rows."""
     if choice.id_column is not None:
         raise UserError("--id-column is for tables with columns; this file names its rows itself")
     if sp.issparse(values):
@@ -220,13 +249,17 @@ def _from_matrix(values, ids, features, choice: ColumnChoice, labels) -> Table:
         values.sum_duplicates()
     else:
         values = np.asarray(values, dtype=_float_type(values.dtype))
-    table = Table(values, np.asarray(ids, dtype=object), features, labels=labels)
-    keep = np.ones(len(features), dtype=bool)
-    for j, name in enumerate(features):
-        reason = _set_aside(name, None, choice) if name not in choice.labels else None
-        if reason is not None:
-            keep[j] = False
-            table.left_out.append((name, reason))
+    columns = [] if obs is None else [str(name) for name in obs.columns]
+    rows, told = kept_rows(choice, columns, lambda name: obs[name], len(ids))
+    origin = _origin_of(values, ids, features, rows) if choice.keep_origin else None
+    if len(rows) < len(ids):
+        values, ids = values[rows], ids[rows]
+    labels = {name: obs[name].to_numpy()[rows] for name in choice.labels} if columns else {}
+    table = Table(values, np.asarray(ids, dtype=object), features, notes=told, labels=labels,
+                  origin=origin)  # fmt: skip
+    reasons = set_aside(features, replace(choice, labels=()))
+    keep = np.array([reason is None for reason in reasons])
+    table.left_out += [(n, r) for n, r in zip(features, reasons, strict=True) if r is not None]
     if not keep.all():
         table = table.with_features(keep)
     repeated = [name for name, times in Counter(features).items() if times > 1]
@@ -235,6 +268,15 @@ def _from_matrix(values, ids, features, choice: ColumnChoice, labels) -> Table:
     if sp.issparse(values):
         table.notes.append("entries that are not stored count as missing")
     return transposed(table) if choice.transpose else table
+
+
+def _origin_of(values: Any, ids: np.ndarray, features: list[str], rows: np.ndarray) -> Origin:
+    """An array as the frame it would be written as, its rows named in the first column."""
+    names = "id" if "id" not in features else "row id"
+    frame = require("pandas", "cli").DataFrame(Table(values, ids, features).dense())
+    frame.columns = features
+    frame.insert(0, names, ids)
+    return Origin(frame, {}, rows, names)
 
 
 def _float_type(dtype: np.dtype) -> type:
@@ -274,6 +316,7 @@ def _check_not_empty(path: Path, table: Table) -> None:
 
 READERS: dict[str, Callable[[Path, Rereading, ColumnChoice], Table]] = {
     "text": _from_text,
+    "xlsx": _from_excel,
     "parquet": _from_parquet,
     "npy": _from_numpy,
     "npz": _from_numpy,

@@ -18,8 +18,9 @@ import numpy as np
 from .._io.memory import machine_memory
 from .._io.optional import require
 from ._errors import UserError
-from ._layout import DELIMITERS, MISSING_WORDS, TextLayout, find_layout, is_number_or_missing
+from ._layout import DELIMITERS, TextLayout, find_layout
 from ._lines import LINE_END, LONGEST_LINE, Stream, after, blocks, single_blanks, without_blank_end
+from ._marks import SPELLINGS, is_sure_mark
 from ._options import Rereading
 
 BYTES_PER_FIELD = 24  # that reading takes at its peak: the numbers, their copy, some room
@@ -29,8 +30,8 @@ Columns = dict[int, list[str]]
 
 def read_text(
     path: Path, reading: Rereading, as_text: Callable[[str], bool]
-) -> tuple[Any, TextLayout]:
-    """Read a CSV or TSV file; returns a pandas frame, and how the file is written.
+) -> tuple[Any, TextLayout, Columns]:
+    """Read a CSV or TSV file: a pandas frame, how the file is written, its columns of words.
 
     Columns of words, and those that are wanted `as_text` by their name (007 is a number, and a
     name), come as the text that they are; all others are floats.
@@ -48,8 +49,8 @@ def read_text(
     values, surprises = _read(path, layout, reading.codes, text, n_rows)
     if surprises:
         found, _ = check_rows(path, layout, surprises)
-        texts |= {j: _with_points(column, layout) for j, column in found.items()}
-    return _framed(values, names, texts), layout
+        texts |= found
+    return _framed(values, names, texts), layout, texts
 
 
 def check_rows(path: Path, layout: TextLayout, wanted: list[int]) -> tuple[Columns, int]:
@@ -149,7 +150,7 @@ def _read(
             index_col=False,
             decimal=layout.decimal,
             keep_default_na=False,
-            na_values=[*MISSING_WORDS, *codes],
+            na_values=[*SPELLINGS, *codes],
             skipinitialspace=True,
             skip_blank_lines=layout.n_fields > 1,
             low_memory=False,
@@ -170,22 +171,11 @@ def _read(
     return values, sorted(words)
 
 
-def _with_points(column: list[str], layout: TextLayout) -> list[str]:
-    """Numbers among words, written with a decimal point."""
-    if layout.decimal == ".":
-        return column
-    return [
-        text.replace(",", ".") if is_number_or_missing(text, layout.decimal) else text
-        for text in column
-    ]
-
-
 def _framed(values: np.ndarray, names: list[str], texts: Columns) -> Any:
     """Numbers and words as one frame; words for missing are gaps."""
     pandas = require("pandas", "cli")
     frame = pandas.DataFrame(values, columns=names, copy=False)
-    missing = set(MISSING_WORDS)
     for j, column in texts.items():
-        found = [None if text.strip() in missing else text for text in column]
+        found = [None if is_sure_mark(text) else text for text in column]
         frame.isetitem(j, pandas.Series(found, dtype=object))
     return frame

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from .._io.model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, load_model
 from .._io.optional import require
@@ -17,13 +16,15 @@ from ..metrics._confidence import confidence_of
 from ._console import Console
 from ._csv import without_formulas
 from ._errors import UserError
-from ._frames import Table
+from ._fill import fill_file, spelled
 from ._options import OutputFile, Rereading
 from ._output import FileClaim, claimed_file
 from ._prepare import Preparation, matched
+from ._remembered import remembered
+from ._table import Table
 from ._tables import read_table
 
-SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".npy")
+SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet", ".npy")
 
 
 def predict(
@@ -39,29 +40,26 @@ def predict(
         noise = saved.extra.get("noise")
         if isinstance(noise, float):  # models of tables read in blocks do not have it
             columns["confidence"] = confidence_of(distances, noise)
-        _write(claim, columns, output)
+        _write(claim, require("pandas", "cli").DataFrame(columns), output)
     sizes = np.bincount(labels, minlength=distances.shape[1])
     console.say(f"{len(labels):,} rows labelled; written to {output.out}")
     console.result({"rows": len(labels), "cluster_sizes": sizes, "output": str(output.out)})
 
 
 def impute(console: Console, model: Path, data: Path, given: Rereading, output: OutputFile) -> None:
-    """The table in its own units with every gap filled from the row's centre."""
+    """The file in its own units, shape and order, with every gap the model knows filled."""
     with _claimed(model, data, output) as claim:
-        saved, table, X = _ready(console, model, data, given)
-        if table.id_name in table.features:
-            raise UserError(
-                f"a feature is called {table.id_name!r} like the column that names the rows"
-            )
+        saved, table, X = _ready(console, model, data, given, keep=True)
         labels = np.asarray(saved.estimator.predict(X))
-        centers = np.asarray(saved.estimator.cluster_centers_, dtype=float)
-        values = _dense(table)
-        gaps = np.isnan(values)
-        filled = np.where(gaps, _preparation(saved).undo(centers)[labels], values)
-        columns = {name: filled[:, j] for j, name in enumerate(table.features)}
-        _write(claim, {table.id_name: table.ids} | columns, output)
-    console.say(f"{gaps.sum():,} of {gaps.size:,} entries filled; written to {output.out}")
-    told = {"rows": len(labels), "filled": int(gaps.sum()), "output": str(output.out)}
+        preparation = _preparation(saved)
+        centers = preparation.undo(np.asarray(saved.estimator.cluster_centers_, dtype=float))
+        guesses = centers[labels] * preparation.row_factors(table)
+        filled = fill_file(table, guesses)
+        _write(claim, filled.frame, output, layout=table.source)
+    console.say(f"{filled.count:,} of {filled.entries:,} entries filled; written to {output.out}")
+    for text in filled.notes:
+        console.note(text)
+    told = {"rows": len(labels), "filled": filled.count, "output": str(output.out)}
     console.result(told)
 
 
@@ -73,23 +71,27 @@ def _claimed(model: Path, data: Path, output: OutputFile) -> AbstractContextMana
 
 
 def _ready(
-    console: Console, model: Path, data: Path, given: Rereading
+    console: Console, model: Path, data: Path, given: Rereading, *, keep: bool = False
 ) -> tuple[SavedModel, Table, Any]:
     saved = read_model(model)
-    reading = _as_fitted(saved, given)
+    reading = remembered(saved, given, data)
     try:
-        table = read_table(data, reading, only=saved.feature_names)
+        table = read_table(data, reading, only=saved.feature_names, keep=keep)
     except UserError as error:
         # The fitted table's id column need not be in the new one.
         if given.id_column or not reading.id_column or reading.id_column not in str(error):
             raise
-        table = read_table(data, replace(reading, id_column=None), only=saved.feature_names)
-    table = matched(table, tuple(saved.feature_names))
-    X = _preparation(saved).apply(table)
+        reading = replace(reading, id_column=None)
+        table = read_table(data, reading, only=saved.feature_names, keep=keep)
+    preparation = _preparation(saved)
+    table = preparation.with_gaps(matched(table, tuple(saved.feature_names)))
+    X = preparation.apply(table)
     console.say(
         f"{data.name}: {table.shape[0]:,} rows, {table.shape[1]:,} features, "
         f"{table.missing_share():.1%} missing"
     )
+    for text in table.notes:
+        console.note(text)
     return saved, table, X
 
 
@@ -101,22 +103,6 @@ def read_model(path: Path) -> SavedModel:
         raise UserError(str(error)) from error
 
 
-def _as_fitted(saved: SavedModel, given: Rereading) -> Rereading:
-    """Read as the fitted table was read, but for what is said now; no text layout is kept."""
-    stored = saved.extra.get("reading") or {}
-    kept: dict[str, Any] = {}
-    for name, kind in (("missing_codes", list), ("id_column", str), ("transpose", bool),
-                       ("layer", str)):  # fmt: skip
-        value = stored.get(name) if isinstance(stored, dict) else stored
-        if value is not None and not isinstance(value, kind):
-            raise UserError(f"reading/{name} of the model is damaged; fit the model again")
-        kept[name] = value
-    said = {name: value for name, value in vars(given).items() if value not in (None, False)}
-    if given.header is not None:
-        said["header"] = given.header
-    return replace(Rereading(**kept), **said)
-
-
 def _preparation(saved: SavedModel) -> Preparation:
     stored = saved.extra.get("preparation")
     if stored is None:
@@ -126,32 +112,46 @@ def _preparation(saved: SavedModel) -> Preparation:
     return Preparation.from_dict(stored, saved.feature_names)
 
 
-def _dense(table: Table) -> np.ndarray:
-    if not sp.issparse(table.values):
-        return np.asarray(table.values, dtype=float)
-    coo = table.values.tocoo()
-    out = np.full(table.shape, np.nan)
-    out[coo.row, coo.col] = coo.data
-    return out
-
-
-def _write(claim: FileClaim, columns: dict[str, Any], output: OutputFile) -> None:
-    frame = require("pandas", "cli").DataFrame(columns)
+def _write(
+    claim: FileClaim, frame: Any, output: OutputFile, layout: dict[str, Any] | None = None
+) -> None:
     with claim.file() as path:
-        write_frame(path, frame, output.out.name.lower(), output.safe)
+        write_frame(path, frame, output.out.name.lower(), output.safe, layout)
 
 
-def write_frame(path: Path, frame: Any, name: str, safe: bool) -> None:
-    """A frame as a text table, Parquet, or (numbers only) .npy, by the ending of `name`."""
+def write_frame(
+    path: Path, frame: Any, name: str, safe: bool, layout: dict[str, Any] | None = None
+) -> None:
+    """A frame as a text table, Parquet, or (numbers only) .npy, by the ending of `name`.
+
+    A .csv comes back with the separator and the decimal sign of the .csv it was made from: the
+    spreadsheet that wrote the one opens the other.
+    """
     if name.endswith(".npy"):
         numeric = frame.select_dtypes("number").to_numpy(dtype=float)
         with open(path, "wb") as stream:
             np.save(stream, numeric)
     elif name.endswith(".parquet"):
-        frame.astype({frame.columns[0]: str}).to_parquet(path, index=False)
+        _one_kind_each(frame).to_parquet(path, index=False)
     else:
         frame = without_formulas(frame) if safe else frame
-        text = frame.to_csv(index=False, sep="\t" if ".tsv" in name else ",", lineterminator="\n")
+        by_comma = name.endswith((".csv", ".csv.gz"))
+        separator = "," if by_comma else "\t"
+        if layout is not None:
+            if by_comma and layout.get("delimiter") == "semicolon":
+                separator = ";"
+            frame = spelled(frame, "." if separator == "," else layout.get("decimal", "."))
+        text = frame.to_csv(index=False, sep=separator, lineterminator="\n")
         # No time stamp in the gzip header: the same input gives the same bytes.
         content = text.encode()
         path.write_bytes(gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
+
+
+def _one_kind_each(frame: Any) -> Any:
+    """Parquet has one kind of value in a column: words, unless it holds nothing but numbers."""
+    out = frame.copy(deep=False)
+    for j, kind in enumerate(frame.dtypes):
+        if getattr(kind, "kind", "") == "O":
+            column = frame.iloc[:, j]
+            out.isetitem(j, column.where(column.isna(), column.astype(str)))
+    return out

@@ -17,7 +17,7 @@ from .output import (
     Telling,
     Title,
 )
-from .source import Data, Reading, Rereading, Scale, Source, Steps
+from .source import Data, Normalize, Reading, Rereading, Scale, Source, Steps
 
 __all__ = [
     "Data",
@@ -25,6 +25,7 @@ __all__ = [
     "Force",
     "Jobs",
     "Model",
+    "Normalize",
     "OptionalOutput",
     "Out",
     "Output",

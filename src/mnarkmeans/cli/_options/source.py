@@ -15,9 +15,17 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="CSV, TSV (also .gz), .parquet (or a folder of them), .npy, .npz, .h5ad, .zarr.",
+        help="CSV, TSV (also .gz), .xlsx, .parquet (or a folder), .npy, .npz, .h5ad, .zarr.",
     ),
 ]
+
+
+def parse_decimal(text: str) -> str:
+    """A point or a comma."""
+    found = {"point": ".", "comma": ","}.get(text.strip().lower(), text.strip())
+    if found not in (".", ","):
+        raise typer.BadParameter(f"must be . or , and not {text!r}")
+    return found
 
 
 @dataclass(frozen=True)
@@ -29,8 +37,8 @@ class Rereading:
         of_reading(
             "--missing-value",
             metavar="CODE",
-            help="Another code for missing, such as 0 or n.d.; may be repeated. Empty, NA, NaN and "
-            "Filtered always are.",
+            help="Another code for missing, such as 0 or -99; may be repeated. Empty, NA, n.d., -, "
+            "?, <LOD, <0.5 and other marks of laboratories always are.",
         ),
     ] = None
     id_column: Annotated[
@@ -40,6 +48,15 @@ class Rereading:
     transpose: Annotated[
         bool, of_reading("--transpose", help="Features are in rows, samples in columns.")
     ] = False
+    decimal: Annotated[
+        str | None,
+        of_reading(
+            "--decimal",
+            metavar=". or ,",
+            parser=parse_decimal,
+            help="Decimal sign of a text file (else found).",
+        ),
+    ] = None
     encoding: Annotated[
         str | None, of_reading("--encoding", help="Encoding of a text file that is not UTF-8.")
     ] = None
@@ -51,6 +68,12 @@ class Rereading:
         bool | None,
         of_reading(
             "--header/--no-header", help="Whether the first line names the columns (else found)."
+        ),
+    ] = None
+    sheet: Annotated[
+        str | None,
+        of_reading(
+            "--sheet", metavar="NAME|NUMBER", help="Sheet of an .xlsx file (else the first)."
         ),
     ] = None
     layer: Annotated[
@@ -79,6 +102,15 @@ class Reading(Rereading):
         list[str] | None,
         of_reading("--drop", metavar="PATTERN", help="Leave such columns out; may be repeated."),
     ] = None
+    drop_rows: Annotated[
+        list[str] | None,
+        of_reading(
+            "--drop-rows",
+            metavar="COLUMN=VALUE",
+            help="Leave out the rows of the file that have this value there, for example "
+            "'Reverse=+'; may be repeated.",
+        ),
+    ] = None
 
 
 # --- preparing --------------------------------------------------------------------------------
@@ -92,13 +124,22 @@ class Scale(StrEnum):
     maxabs = "maxabs"
 
 
+class Normalize(StrEnum):
+    """What every row is brought to the same size of, over its observed entries."""
+
+    none = "none"
+    median = "median"
+    total = "total"
+
+
 Reference = Annotated[
     str | None,
     of_model(
         "--reference",
-        metavar="NUMBER|min|FILE",
+        metavar="auto|min|NUMBER|FILE",
         help="The value near which data go missing, in the table's units: a number (0 if not "
-        "given), min (each feature's least value), or a CSV file with columns feature,value.",
+        "given; min with --log2), min (each feature's least value), auto (zero or min, whichever "
+        "explains the gaps), or a CSV file with columns feature,value.",
     ),
 ]
 
@@ -117,6 +158,20 @@ class Steps:
             help="Drop features with more gaps, for example 0.8.",
         ),
     ] = None
+    normalize: Annotated[
+        Normalize,
+        of_preparing(
+            "--normalize",
+            help="Bring every row to the same median or total of its observed entries, before the "
+            "logarithm.",
+        ),
+    ] = Normalize.none
+    log2: Annotated[
+        bool,
+        of_preparing(
+            "--log2", help="Use log2(x), for intensities. Zero has no logarithm and becomes a gap."
+        ),
+    ] = False
     log1p: Annotated[
         bool,
         of_preparing(

@@ -1,0 +1,148 @@
+"""A sheet of an Excel workbook becomes a frame.
+
+People write titles above a table, and names in two lines: groups or units over or under the names
+themselves. The lines above the first row of numbers are read so:
+
+    a line with one filled cell      a title, passed over
+    the last lines with more         names; two lines are joined, the upper one spread to the right
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .._io.optional import require
+from ._errors import UserError, unknown_name
+from ._frames import may_name_rows
+from ._marks import as_float, is_mark
+
+LINES_OF_NAMES = 20  # as far down the first row of numbers is looked for
+MOST_HEADERS = 2
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A sheet as a pandas frame, its name, and what was done about its header."""
+
+    frame: Any
+    name: str
+    notes: list[str]
+
+
+def read_sheet(path: Path, wanted: str | None) -> Sheet:
+    """Read one sheet: the one of this name or number, or the first."""
+    openpyxl = require("openpyxl", "excel")
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except Exception as error:  # zip, XML and openpyxl have many kinds for one cause
+        raise UserError(f"{path} is not a readable .xlsx file; save it again") from error
+    try:
+        name = _chosen(book.sheetnames, wanted)
+        rows = [list(row) for row in book[name].iter_rows(values_only=True)]
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"{path} is not a readable .xlsx file; save it again") from error
+    finally:
+        book.close()
+    others = [other for other in book.sheetnames if other != name]
+    notes = [f"sheet {name!r} was read; --sheet takes another"] if others and not wanted else []
+    names, body, told = _parted(path, _trimmed(rows))
+    frame = require("pandas", "cli").DataFrame(body, columns=names, dtype=object)
+    return Sheet(frame, name, notes + told)
+
+
+def _chosen(names: list[str], wanted: str | None) -> str:
+    if wanted is None:
+        return names[0]
+    if wanted in names:
+        return wanted
+    if wanted.isdigit() and 1 <= int(wanted) <= len(names):
+        return names[int(wanted) - 1]
+    raise unknown_name("sheet", wanted, names)
+
+
+def _trimmed(rows: list[list[Any]]) -> list[list[Any]]:
+    """Without lines and columns that are empty, all lines of one length."""
+    rows = [row for row in rows if any(_filled(cell) for cell in row)]
+    width = max(map(len, rows), default=0)
+    rows = [row + [None] * (width - len(row)) for row in rows]
+    used = [j for j in range(width) if any(_filled(row[j]) for row in rows)]
+    return [[row[j] for j in used] for row in rows]
+
+
+def _filled(cell: Any) -> bool:
+    return cell is not None and str(cell).strip() != ""
+
+
+def _parted(path: Path, rows: list[list[Any]]) -> tuple[list[str], list[list[Any]], list[str]]:
+    """Names of the columns, the rows below them, and what was done."""
+    if not rows:
+        raise UserError(f"{path} has nothing on this sheet; choose another one with --sheet")
+    begin = next((i for i, row in enumerate(rows[:LINES_OF_NAMES]) if _holds_numbers(row)), None)
+    if begin is None:
+        raise UserError(
+            f"{path} has no row of numbers in its first {LINES_OF_NAMES} lines; choose another "
+            "sheet with --sheet, or save the table alone as CSV"
+        )
+    first = next(cell for cell in rows[begin] if _filled(cell))
+    if isinstance(first, str) and first.strip() and may_name_rows(first):
+        begin += 1  # samples are called 1, 2, 3
+    above = rows[:begin]
+    titles = [row for row in above if sum(map(_filled, row)) == 1 and len(row) > 2]
+    headers = [row for row in above if row not in titles]
+    if len(headers) > MOST_HEADERS:
+        raise UserError(
+            f"{path} has {len(headers)} lines above its first row of numbers; leave one or two "
+            "lines of names there"
+        )
+    told = [f"{len(titles)} lines above the table were passed over"] if titles else []
+    if not headers:
+        names = [f"V{j + 1}" for j in range(len(rows[0]))]
+        told.append("the first line holds numbers, so columns are called V1, V2, ...")
+    else:
+        names = _joined(headers)
+        if len(headers) > 1:
+            example = next((n for n in names if " " in n), names[-1])
+            told.append(f"two lines of names were joined, such as {example!r}")
+    _check_names(path, names)
+    return names, rows[begin:], told
+
+
+def _holds_numbers(row: list[Any]) -> bool:
+    """A row of the table: a number, and nothing but numbers and marks but for some names."""
+    numbers = sum(_is_number(cell) for cell in row)
+    others = sum(not _is_number(c) and _filled(c) and not is_mark(str(c)) for c in row)
+    return numbers >= 1 and numbers >= 0.3 * (numbers + others)
+
+
+def _is_number(cell: Any) -> bool:
+    if isinstance(cell, bool) or not _filled(cell):
+        return False
+    return isinstance(cell, (int, float)) or as_float(str(cell).strip()) is not None
+
+
+def _joined(headers: list[list[Any]]) -> list[str]:
+    """One name for each column; a name above several stands over those to its right."""
+    lines = [["" if not _filled(cell) else str(cell).strip() for cell in row] for row in headers]
+    if len(lines) == 1:
+        return lines[0]
+    upper, lower = lines
+    gaps_below = sum(not name for name in lower)
+    if sum(not name for name in upper) > gaps_below:  # groups over names
+        spread, last = [], ""
+        for above, below in zip(upper, lower, strict=True):
+            last = above or last
+            spread.append(last if below else above)
+        upper = spread
+    return [" ".join(part for part in pair if part) for pair in zip(upper, lower, strict=True)]
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        what = f"called {repeated[0]!r}" if repeated[0] else "without a name"
+        raise UserError(f"{path} has more than one column {what}; rename them")

@@ -1,0 +1,107 @@
+"""Numbers as people write them: decimal commas, marks for missing, words nobody explained."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from outputs import rows, write
+
+from mnarkmeans.cli._errors import UserError
+from mnarkmeans.cli._options import Reading
+from mnarkmeans.cli._tables import read_table
+
+MARKS = ["NA", "n.d.", "N.A.", "-", "?", "<LOD", "< loq", "<0,5", "BDL", "filtered", "#N/A", ""]
+
+
+def european(n=60, marks=MARKS, seed=0):
+    """A table of three groups as a German Excel saves it, and the groups."""
+    rng = np.random.default_rng(seed)
+    group = np.arange(n) % 3
+    X = 4.0 * np.eye(3)[group].repeat(4, axis=1) + rng.normal(0, 0.5, (n, 12)) + 5
+    texts = np.char.replace(X.round(2).astype(str), ".", ",").astype(object)
+    lost = rng.random(X.shape) < 0.25
+    texts[lost] = rng.choice(marks, lost.sum())
+    lines = [";".join(["Probe", *(f"Stoff {j}" for j in range(12)), "Ort"])]
+    lines += [";".join([f"P{i:03d}", *row, "Köln"]) for i, row in enumerate(texts)]
+    return "\n".join(lines) + "\n", np.where(lost, np.nan, X.round(2)), group
+
+
+def test_decimal_commas_and_the_marks_of_laboratories(tmp_path):
+    text, X, _ = european()
+    table = read_table(write(tmp_path, "t.csv", text))
+    np.testing.assert_array_equal(table.values, X)
+    assert table.features == [f"Stoff {j}" for j in range(12)]
+    assert table.left_out == [("Ort", "text, such as 'Köln'")]
+    told = " ".join(table.notes)
+    for mark in MARKS[1:9]:
+        assert f"'{mark}'" in told
+
+
+def test_a_european_file_is_clustered_by_its_numbers(server, tmp_path):
+    text, _, group = european()
+    write(tmp_path, "t.csv", text)
+    done = server.run("fit", "t.csv", "-k", 3, "--json", "-o", "out", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert sorted(json.loads(done.out)["cluster_sizes"]) == [20, 20, 20]
+    labels = np.array([int(r[1]) for r in rows(tmp_path / "out" / "labels.csv")[1:]])
+    assert len(set(zip(labels.tolist(), group.tolist(), strict=True))) == 3
+
+
+@pytest.mark.parametrize("mark", ["n.f.", "out", ">100"])
+def test_all_unknown_marks_are_listed_with_the_command_to_run(server, tmp_path, mark):
+    text, _, _ = european(marks=[mark, "weg", "NA"])
+    write(tmp_path, "t.csv", text)
+    done = server.run("fit", "t.csv", "-k", 3, "-o", "out", cwd=tmp_path)
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert f"'{mark}'" in done.err
+    assert "'weg'" in done.err
+    command = done.err.partition(" run: ")[2].partition(" ; ")[0]
+    assert command.startswith("mnarkmeans fit t.csv -k 3 -o out --missing-value ")
+    import shlex
+
+    done = server.run(*shlex.split(command)[1:], cwd=tmp_path)
+    assert done.code == 0, done.err
+
+
+def test_a_few_marks_do_not_turn_a_column_into_text(tmp_path):
+    """Three quarters of the entries are a word nobody explained: still a measured column."""
+    lines = ["id,a,b"] + [f"r{i},{i / 8 if i % 4 == 0 else 'weg'},{i}" for i in range(40)]
+    with pytest.raises(UserError, match=r"column 'a' .* 30 of its entries are not: 'weg'"):
+        read_table(write(tmp_path, "t.csv", "\n".join(lines) + "\n"))
+
+
+def test_a_table_whose_measured_columns_cannot_be_read_is_an_error(tmp_path):
+    lines = ["id,a,b,c,n"] + [f"r{i},{i}.5 mg,{i} %,{i}.1 mg,{i}" for i in range(20)]
+    with pytest.raises(UserError, match=r"3 columns look like measurements.*'0.5 mg'.*'a'"):
+        read_table(write(tmp_path, "t.csv", "\n".join(lines) + "\n"))
+
+
+def test_thousands_or_decimals_is_for_the_user_to_say(tmp_path):
+    lines = ["id\ta\tb"] + [f"r{i}\t{i},125\t{i},250" for i in range(20)]
+    path = write(tmp_path, "t.tsv", "\n".join(lines) + "\n")
+    with pytest.raises(UserError, match=r"2 columns look like measurements.*--decimal ,"):
+        read_table(path)
+    table = read_table(path, Reading(decimal=","))
+    np.testing.assert_array_equal(table.values[3], [3.125, 3.25])
+
+
+def test_a_column_with_points_in_a_file_of_commas(tmp_path):
+    text = "id;a;b;rt\nr;1,5;2,5;3.25\ns;2,5;n.d.;4.5\n"
+    table = read_table(write(tmp_path, "t.csv", text))
+    np.testing.assert_array_equal(table.values, [[1.5, 2.5, 3.25], [2.5, np.nan, 4.5]])
+    text = "id;a;b;count\nr;1,5;2,5;3.250\ns;2,5;n.d.;4.500\n"
+    assert ("count", "text, such as '3.250'") in read_table(write(tmp_path, "t.csv", text)).left_out
+
+
+def test_quoted_decimal_commas_between_commas(tmp_path):
+    text = 'id,a,b\nr,"1,5","2,25"\ns,"3,5",n.d.\n'
+    table = read_table(write(tmp_path, "t.csv", text))
+    np.testing.assert_array_equal(table.values, [[1.5, 2.25], [3.5, np.nan]])
+
+
+def test_names_are_kept_where_numbers_have_commas(tmp_path):
+    text = "id;a\n1,5;1,5\n2,5;3,5\n"
+    assert list(read_table(write(tmp_path, "t.csv", text)).ids) == ["1,5", "2,5"]

@@ -1,0 +1,119 @@
+"""A model remembers how its table was read: predict and impute do the same, or refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from outputs import rows, write
+
+SAMPLES, PROTEINS = 24, 30
+
+
+@pytest.fixture(scope="module")
+def proteins(tmp_path_factory, server):
+    """A proteinGroups.txt, and a model of its samples."""
+    folder = tmp_path_factory.mktemp("proteins")
+    rng = np.random.default_rng(1)
+    kind = np.arange(SAMPLES) % 3
+    profile = 22 + rng.normal(0, 3, (3, PROTEINS))
+    log2 = profile[kind] + rng.normal(0, 0.4, (SAMPLES, PROTEINS))
+    seen = rng.random(log2.shape) < 1 / (1 + np.exp(-2 * (log2 - 19)))
+    frame = pd.DataFrame(np.where(seen, (2**log2).round(), 0).T.astype(np.int64))
+    frame.columns = [f"LFQ intensity S{i:02d}" for i in range(SAMPLES)]
+    frame.insert(0, "Protein IDs", [f"P{j}" for j in range(PROTEINS)])
+    frame["Peptides"] = rng.integers(2, 40, PROTEINS)
+    frame["Mol. weight [kDa]"] = rng.uniform(10, 90, PROTEINS).round(1)
+    for i in range(SAMPLES):
+        frame[f"Intensity S{i:02d}"] = rng.integers(1, 10**9, PROTEINS)
+    frame["Reverse"] = ["+" if j in (3, 7) else "" for j in range(PROTEINS)]
+    frame.to_csv(folder / "proteinGroups.txt", sep="\t", index=False)
+    done = server.run(
+        "fit", "proteinGroups.txt", "-k", 3, "--transpose", "--columns", "LFQ intensity *",
+        "--missing-value", 0, "--log2", "--drop-rows", "Reverse=+", "--normalize", "median",
+        "--max-missing", 0.9, "-o", "plasma", cwd=folder,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    return folder, frame
+
+
+def test_predict_labels_the_samples_of_the_model_and_nothing_else(server, proteins, tmp_path):
+    folder, _ = proteins
+    done = server.run(
+        "predict", "plasma", "proteinGroups.txt", "-o", tmp_path / "l.csv", cwd=folder
+    )
+    assert done.code == 0, done.err
+    assert len(rows(tmp_path / "l.csv")) == SAMPLES + 1
+    assert rows(tmp_path / "l.csv") == rows(folder / "plasma" / "labels.csv")
+
+
+@pytest.mark.parametrize("name", ["filled.txt", "filled.parquet"])
+def test_impute_gives_back_the_file_with_its_gaps_filled(server, proteins, tmp_path, name):
+    folder, frame = proteins
+    done = server.run("impute", "plasma", "proteinGroups.txt", "-o", tmp_path / name, cwd=folder)
+    assert done.code == 0, done.err
+    text = name.endswith("txt")
+    path = tmp_path / name
+    filled = pd.read_csv(path, sep="\t") if text else pd.read_parquet(path)
+    assert list(filled.columns) == list(frame.columns)
+    assert list(filled["Protein IDs"]) == list(frame["Protein IDs"])
+    others = [c for c in frame if not c.startswith("LFQ") and c != "Reverse"]
+    pd.testing.assert_frame_equal(filled[others], frame[others], check_dtype=False)
+    lfq = [c for c in frame if c.startswith("LFQ")]
+    before, after = frame[lfq].to_numpy(float), filled[lfq].to_numpy(float)
+    used = [c in rows(folder / "plasma" / "centers.csv")[0] for c in frame["Protein IDs"]]
+    np.testing.assert_array_equal(after[before != 0], before[before != 0])
+    assert (after[used] > 0).all()
+    assert (after[~np.array(used)] == before[~np.array(used)]).all()
+    assert f"{int((before[used] == 0).sum())} of" in done.out
+
+
+def test_a_table_without_the_samples_of_the_model_is_refused(server, proteins, tmp_path):
+    folder, frame = proteins
+    other = frame.rename(columns=lambda c: c.replace("LFQ intensity", "iBAQ"))
+    other.to_csv(tmp_path / "t.txt", sep="\t", index=False)
+    done = server.run("predict", folder / "plasma", "t.txt", "-o", "l.csv", cwd=tmp_path)
+    assert done.code == 2
+    assert "reads columns like 'LFQ intensity *'" in done.err
+
+
+def test_a_european_file_comes_back_as_it_was(server, tmp_path):
+    lines = ["Probe;a;b;Ort;leer"]
+    lines += [
+        f"P{i};{i % 2 * 5},{i};{'n.d.' if i % 3 == 0 else f'{i % 2 * 7},25'};K;"
+        for i in range(1, 10)
+    ]
+    write(tmp_path, "t.csv", "\n".join(lines) + "\n")
+    done = server.run("fit", "t.csv", "-k", 2, "-o", "out", cwd=tmp_path)
+    assert done.code == 0, done.err
+    done = server.run("impute", "out", "t.csv", "-o", "f.csv", cwd=tmp_path)
+    assert done.code == 0, done.err
+    after = (tmp_path / "f.csv").read_text().splitlines()
+    assert len(after) == len(lines)
+    for old, new in zip(lines, after, strict=True):
+        if "n.d." not in old:
+            assert new == old
+        else:
+            assert new.split(";")[0] == old.split(";")[0]
+            assert float(new.split(";")[2].replace(",", ".")) >= 0
+    # One row is too little to see that 5,125 is no thousand: the model knows.
+    write(tmp_path, "one.tsv", "Probe\ta\tb\nX\t5,125\t7,250\n")
+    done = server.run("predict", "out", "one.tsv", "-o", "l.csv", cwd=tmp_path)
+    assert done.code == 0, done.err
+    label = {r[0]: r[1] for r in rows(tmp_path / "out" / "labels.csv")}
+    assert rows(tmp_path / "l.csv")[1][1] == label["P1"]
+
+
+def test_rows_that_are_dropped_are_dropped_again(server, tmp_path):
+    lines = ["id,a,b,qc"] + [f"r{i},{i % 2 * 5 + i / 50},{i % 2 * 4},{i % 5}" for i in range(20)]
+    write(tmp_path, "t.csv", "\n".join(lines) + "\n")
+    done = server.run("fit", "t.csv", "-k", 2, "--drop-rows", "qc=0", "-o", "out", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "4 rows dropped because qc is '0'" in done.err
+    assert len(rows(tmp_path / "out" / "labels.csv")) == 17
+    assert server.run("predict", "out", "t.csv", "-o", "l.csv", cwd=tmp_path).code == 0
+    assert rows(tmp_path / "l.csv") == rows(tmp_path / "out" / "labels.csv")
+    write(tmp_path, "new.csv", "id,a,b\nx,1,2\n")
+    done = server.run("predict", "out", "new.csv", "-o", "n.csv", cwd=tmp_path)
+    assert done.code == 2
+    assert "no column called 'qc'" in done.err
