@@ -30,6 +30,13 @@ def test_the_map_shows_every_folder_and_module_and_no_other():
     assert sorted(shown) == sorted(there)
 
 
+def test_what_a_file_of_the_core_includes_stands_below_it():
+    shown = re.findall(r"`(\w+\.(?:h|cpp))`", GUIDE.read_text().split("src/core`. What")[1])
+    for path in CORE.iterdir():
+        for name in re.findall(r'#include "(\w+\.h)"', path.read_text()):
+            assert shown.index(path.name) < shown.index(name), (path.name, name)
+
+
 def sources():
     return [*CORE.iterdir(), *PACKAGE.rglob("*.py"), *(ROOT / "tests").rglob("*.py"), GUIDE]
 
