@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,10 +16,12 @@ from mnarkmeans import MNARKMeans, MNARKMeansCV
 from mnarkmeans.displays import (
     CentersDisplay,
     ClustersDisplay,
+    FlowDisplay,
     InstabilityDisplay,
     LossPathDisplay,
     MissingnessDisplay,
 )
+from mnarkmeans.displays._palette import color, marker
 
 plt = pytest.importorskip("matplotlib.pyplot")
 plt.switch_backend("Agg")
@@ -92,10 +95,34 @@ def test_missing_share_falls_with_the_distance_from_the_reference(model, data):
     np.testing.assert_allclose(same.missing_share.sum(), display.missing_share.sum(), rtol=0.3)
 
 
-def test_points_are_the_principal_components_of_the_imputed_matrix(model, data):
+def test_points_are_the_principal_components_where_nothing_is_missing(model):
+    complete = np.random.default_rng(1).normal(size=(60, 4)) * [3, 2, 1, 1]
+    display = ClustersDisplay.from_estimator(model, complete)
+    pca = PCA(2).fit(complete)
+    np.testing.assert_allclose(np.abs(display.points), np.abs(pca.transform(complete)), atol=1e-6)
+    np.testing.assert_allclose(display.explained, pca.explained_variance_ratio_, atol=1e-6)
+
+
+def test_the_labels_colour_the_rows_and_do_not_place_them(model, data):
     display = ClustersDisplay.from_estimator(model, data)
-    expected = PCA(2).fit_transform(model.impute(data))
-    np.testing.assert_allclose(np.abs(display.points), np.abs(expected), atol=1e-9)
+    other = MNARKMeans(5, lam=0.5, random_state=1).fit(data)
+    np.testing.assert_array_equal(
+        display.points, ClustersDisplay.from_estimator(other, data).points
+    )
+    noise = np.random.default_rng(0).normal(size=(300, 40))
+    noise[np.random.default_rng(1).random(noise.shape) < 0.8] = np.nan
+    split = MNARKMeans(3, lam=0.5, random_state=0).fit(noise)
+    points = ClustersDisplay.from_estimator(split, noise).points
+    # No islands where there are none: the clusters of pure noise overlap in the picture.
+    within = sum(points[split.labels_ == l].var(axis=0).sum() for l in range(3)) / 3
+    assert within > 0.5 * points.var(axis=0).sum()
+
+
+def test_rows_that_are_not_sure_are_faint(model, data):
+    display = ClustersDisplay.from_estimator(model, data)
+    for cluster, part in enumerate(display.points_):
+        sure = display.confidence[display.labels == cluster]
+        np.testing.assert_allclose(part.get_facecolors()[:, 3], 0.1 + 0.65 * sure**2)
     assert len(display.points_) == 2
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert legend == [f"{i} ({(model.labels_ == i).sum()})" for i in range(2)]
@@ -136,6 +163,51 @@ def test_names_come_from_the_frame_and_are_not_read_as_mathematics(data):
     assert names[:2] == ["a", "$\\bad"]
     assert len(names[3]) <= 24
     display.figure_.canvas.draw()
+
+
+def test_long_names_keep_both_ends(data):
+    names = [f"LFQ intensity of a long protein name {j}" for j in range(4)]
+    model = MNARKMeans(2, lam=0.5, random_state=0).fit(data)
+    display = CentersDisplay.from_estimator(model, data, feature_names=names)
+    shown = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert len(set(shown)) == 4
+    assert all(name.startswith("LFQ") for name in shown)
+
+
+def test_thirty_six_clusters_have_colours_of_their_own():
+    assert len({color(l) for l in range(36)}) == 36
+    assert {marker(l) for l in range(36)} == {"o"}
+
+
+def test_a_flow_keeps_every_row_and_tells_how_many_move():
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 3, 200)
+    second = np.where(np.arange(200) < 20, (first + 1) % 3, first)
+    display = FlowDisplay.from_predictions([first, second, second], names=["a", "b", "$c$"])
+    layout = display.layout_
+    assert layout.moved == [pytest.approx(0.1), 0.0]
+    assert sum(ribbon.rows for ribbon in layout.ribbons) == 400
+    assert len(display.ribbons_) == len(layout.ribbons)
+    for column in range(3):
+        boxes = sorted(box[3:5] for box in layout.boxes if box.column == column)
+        assert all(low <= high for low, high in boxes)
+        assert all(a[1] < b[0] for a, b in pairwise(boxes))
+    display.figure_.canvas.draw()
+    with pytest.raises(ValueError, match="same rows"):
+        FlowDisplay.from_predictions([[0, 1], [0]])
+
+
+@pytest.mark.filterwarnings("ignore::mnarkmeans.SelectionWarning")
+def test_a_flow_is_drawn_along_the_candidates(data):
+    search = MNARKMeansCV([2, 3], lams=[0.0, 0.1, 4.0], n_splits=3, n_init=2, random_state=0)
+    search.fit(data)
+    by_k = FlowDisplay.from_estimator(search, data)
+    assert by_k.names == ["2", "3"]
+    by_lam = FlowDisplay.from_estimator(search, data, along="lam")
+    assert by_lam.names == ["0", "0.1", "4"]
+    np.testing.assert_array_equal(by_lam.partitions[by_lam.chosen], search.predict(data))
+    with pytest.raises(ValueError, match="along must be"):
+        FlowDisplay.from_estimator(search, data, along="n")
 
 
 def test_wide_models_show_the_features_that_differ_most():

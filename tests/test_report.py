@@ -12,7 +12,10 @@ import pytest
 import scipy.sparse as sp
 
 from mnarkmeans import MNARKMeans
+from mnarkmeans.displays._flow import Path
 from mnarkmeans.report import collect, render
+from mnarkmeans.report._annotations import crossed
+from mnarkmeans.report._flow import as_page
 
 HOSTILE = "<script>alert(1)</script>"
 ROW = "</script><img src=x onerror=alert(2)>"
@@ -39,7 +42,10 @@ def make_page(n=300, p=12, k=3, sparse=False, **facts):
     model = MNARKMeans(k, lam=0.5, n_init=2, random_state=0).fit(X)
     features = [HOSTILE, *(f"feature {j}" for j in range(1, p))]
     ids = [ROW, *(f"row {i}" for i in range(1, n))]
-    return collect(X=X, ids=ids, features=features, model=model, title=HOSTILE, facts=facts)
+    notes = {HOSTILE: [HOSTILE, "b"] * (n // 2), "age": np.arange(n) / 7}
+    return collect(
+        X=X, ids=ids, features=features, model=model, title=HOSTILE, facts=facts, annotations=notes
+    )
 
 
 FACTS = {
@@ -54,6 +60,13 @@ FACTS = {
         "std": [0.01] * 6,
         "best_index": 4,
     },
+    "between": [
+        {"id": ROW, "cluster": 0, "next_cluster": 1, "confidence": 0.5, "missing": 0.25},
+    ],
+    "mixture": [{"k": 2, "bic": 30.0, "icl": 31.0}, {"k": 3, "bic": 20.0, "icl": 32.0}],
+    "flow": [
+        as_page(Path([np.arange(9) % 2, np.arange(9) % 3], [HOSTILE, "3"], 1, HOSTILE)),
+    ],
     "comparison": {
         "text": HOSTILE,
         "caption": HOSTILE,
@@ -109,6 +122,61 @@ def test_one_cluster_one_feature_and_no_gaps_can_be_drawn():
     model = MNARKMeans(1, lam=1.0, n_init=1, random_state=0).fit(X)
     page = collect(X=X, ids=list(range(8)), features=["x"], model=model, title="small")
     assert "small" in render(page)
+
+
+def test_markers_confidence_and_the_verdict_are_told(html):
+    for text in ("How sure is this?", "What makes a cluster", "found again", "Rows between"):
+        assert text in html
+    page = make_page()
+    for cluster in page["clusters"]:
+        assert sum(cluster["levels"]) == cluster["rows"]
+        assert 1 / 3 <= cluster["confidence"] <= 1
+        assert -1 <= cluster["silhouette"] <= 1
+    assert page["sure"]["level"] in ("solid", "fair", "weak")
+    assert len(page["stability"]) == 3
+    sure = [row["confidence"] for row in page["between"]]
+    assert sure == sorted(sure)
+    assert {marker["cluster"] for marker in page["markers"]} == {0, 1, 2}
+
+
+def test_noise_is_called_weak_and_islands_solid():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(200, 6))
+    noise[rng.random(noise.shape) < 0.3] = np.nan
+    islands = noise + 9.0 * np.arange(200)[:, None] % 27.0
+    for X, k, level in ((noise, 8, "weak"), (islands, 3, "solid")):
+        model = MNARKMeans(k, lam=0.0, random_state=0).fit(X)
+        page = collect(X=X, ids=range(200), features=list("abcdef"), model=model, title="t")
+        assert page["sure"]["level"] == level, page["sure"]
+
+
+def test_annotations_are_crossed_with_the_clusters():
+    page = make_page()
+    first, age = page["annotations"]
+    assert np.sum(first["counts"]) == np.sum(age["counts"]) == 300
+    assert len(age["groups"]) == 4
+    assert age["values"][7] == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="one per row"):
+        crossed({"batch": ["a"]}, np.array([0, 1]), np.arange(2))
+
+
+def test_numbers_of_any_size_fit_their_places():
+    rng = np.random.default_rng(0)
+    for size in (1e-90, 1e6, 1e10):
+        X = rng.normal(size=(40, 3)) * size
+        model = MNARKMeans(2, lam=0.5, random_state=0).fit(X)
+        page = collect(X=X, ids=range(40), features=list("abc"), model=model, title="t")
+        html = render(page)
+        shown = re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
+        assert not re.search(r">[^<]*\d[eE][+-]?\d\d+[^<]*</(text|dd|td)>", shown)
+
+
+def test_centres_on_one_side_are_compared_with_the_mean():
+    X = 20.0 + np.random.default_rng(0).normal(size=(60, 4))
+    model = MNARKMeans(2, lam=0.5, reference="min", random_state=0).fit(X)
+    page = collect(X=X, ids=range(60), features=list("abcd"), model=model, title="t")
+    assert '<option value="mean" selected>' in render(page)
+    assert '<option value="reference" selected>' in render(make_page(p=3))
 
 
 # ---- in the browser ------------------------------------------------------------------------------
@@ -203,7 +271,7 @@ def test_tables_sort(opened):
 def test_every_plot_gives_its_numbers(opened, tmp_path):
     page = opened()
     names = page.locator("button.download").evaluate_all("all => all.map(b => b.dataset.name)")
-    assert len(names) == 11
+    assert len(names) == len(set(names)) == 16
     for number, name in enumerate(names):
         if number == len(names) // 2:
             page = opened()  # a browser grants a page ten downloads in a row

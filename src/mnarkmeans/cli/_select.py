@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import MNARKMeans, MNARKMeansCV, MNARMixture
 from .._selection.trials import Trial, Trials
+from ..report._flow import flows_of
 from ._console import Console, Step, plain
 from ._csv import write_csv
 from ._errors import UserError, one_line
@@ -68,13 +69,14 @@ def select(
         )  # fmt: skip
         text = choice_text(search, searching) + mixture_text(likelihoods)
         facts = plain(
-            {"lam_text": text, "choice": choice_page(search), "stability": search.stability_}
-        )
+            {"lam_text": text, "choice": choice_page(search), "stability": search.stability_,
+             "mixture": likelihoods, "flow": flows_of(search, job.X)}
+        )  # fmt: skip
         title = page.title or source.data.name
         results = Results(
             job, estimator, summary, source.reading, title, page.embedding, facts, output.safe
         )
-        _write(claim, results, search)
+        _write(claim, results, search, likelihoods)
         parts.clear()
     console.say(text)
     tell_fit(console, summary, output.out)
@@ -183,10 +185,25 @@ def choice_page(search: MNARKMeansCV) -> dict[str, Any]:
     }
 
 
-def _write(claim: FolderClaim, results: Results, search: MNARKMeansCV) -> None:
+def _write(
+    claim: FolderClaim, results: Results, search: MNARKMeansCV, likelihoods: list[dict[str, Any]]
+) -> None:
     with claim.files() as folder:
         write_results(folder, results)
-        write_selection(folder / "selection.csv", search.cv_results_, int(search.best_index_))
+        candidates = search.cv_results_ | by_candidate(search, likelihoods)
+        write_selection(folder / "selection.csv", candidates, int(search.best_index_))
+
+
+def by_candidate(search: MNARKMeansCV, likelihoods: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    """BIC and ICL of the mixture with as many clusters as each candidate has."""
+    if not likelihoods:
+        return {}
+    of_k = {one["k"]: one for one in likelihoods}
+    ks = search.cv_results_["param_n_clusters"]
+    return {
+        f"mixture_{name}": np.array([of_k[k][name] if k in of_k else np.nan for k in ks])
+        for name in ("bic", "icl")
+    }
 
 
 def write_selection(path: Path, results: dict[str, np.ndarray], best_index: int) -> None:

@@ -6,6 +6,7 @@ Every class has `from_estimator`, `from_predictions`, `plot(ax=None)`, and after
 
 from ._centers import CentersDisplay
 from ._clusters import ClustersDisplay
+from ._flow import FlowDisplay
 from ._instability import InstabilityDisplay
 from ._loss_path import LossPathDisplay
 from ._missingness import MissingnessDisplay
@@ -13,6 +14,7 @@ from ._missingness import MissingnessDisplay
 __all__ = [
     "CentersDisplay",
     "ClustersDisplay",
+    "FlowDisplay",
     "InstabilityDisplay",
     "LossPathDisplay",
     "MissingnessDisplay",

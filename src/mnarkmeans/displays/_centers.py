@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ..missingness._cells import cell_counts
-from ._palette import GAP, INK, MUTED
+from ._palette import GAP, INK, MUTED, brief
 from ._style import axes, diverging, title
 
 
@@ -159,7 +159,7 @@ class CentersDisplay:
         names = [f"{i}" if self.sizes is None else f"{i}\n({self.sizes[i]:,})" for i in range(k)]
         self.ax_.set_xticks(np.arange(k) + 0.5, names)
         labels = [self.feature_names[j] for j in self.shown_]
-        shown = [name if len(name) <= 24 else name[:22] + "…" for name in labels]
+        shown = [brief(name, 24) for name in labels]
         # Names come from the data: a dollar sign in them is a dollar sign, not mathematics.
         self.ax_.set_yticks(np.arange(rows) + 0.5, shown, fontsize=8, parse_math=False)
         self.ax_.tick_params(length=0)

@@ -1,4 +1,4 @@
-"""The rows in the plane, coloured by cluster."""
+"""The rows in the plane, coloured by cluster, faint where the cluster is not sure."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ._centers import observed_means
-from ._embedding import embed
+from .._io.optional import require
+from ..metrics import confidence
+from ._embedding import Embedding, embed
 from ._missingness import _values
 from ._palette import INK, color, marker
 from ._style import axes, title
 
 
 class ClustersDisplay:
-    """A two-dimensional picture of the rows: principal components of the imputed matrix, or UMAP.
+    """A two-dimensional picture of the rows: the main directions of a table with gaps, or UMAP.
 
-    Gaps are filled from the row's own centre, which draws rows with many gaps towards it: the
-    picture shows what the model sees, not how well it does.
+    The labels only give the colours: where a row lies follows from its values and gaps (the loss of
+    the model with a plane instead of centres), so clusters that are not there do not show. A row
+    with few values lies near the middle. Rows that the model is not sure of are faint.
 
     Parameters
     ----------
@@ -28,6 +30,8 @@ class ClustersDisplay:
     axis_names : pair of str
     explained : pair of float, optional
         Share of the variance along each axis.
+    confidence : array (n,), optional
+        How sure the cluster of each row is, from 0 to 1 (`mnarkmeans.metrics.confidence`).
 
     Attributes
     ----------
@@ -50,11 +54,13 @@ class ClustersDisplay:
         labels: ArrayLike,
         axis_names: tuple[str, str] = ("first axis", "second axis"),
         explained: tuple[float, float] | None = None,
+        confidence: ArrayLike | None = None,
     ) -> None:
         self.points = np.asarray(points, dtype=float)
         self.labels = np.asarray(labels)
         self.axis_names = axis_names
         self.explained = explained
+        self.confidence = None if confidence is None else np.asarray(confidence, dtype=float)
 
     @classmethod
     def from_estimator(
@@ -63,27 +69,36 @@ class ClustersDisplay:
         """Draw the rows X under a fitted estimator; `method` is "pca" or "umap"."""
         check_is_fitted(estimator, "cluster_centers_")
         values = _values(X, getattr(estimator, "missing_values", np.nan))
-        labels = estimator.predict(X)
-        return cls._embedded(values, labels, estimator.cluster_centers_, method).plot(ax, **kwargs)
+        lam, reference = (getattr(estimator, name, 0.0) for name in ("lam_", "reference_"))
+        sure = confidence(X, estimator) if hasattr(estimator, "lam_") else None
+        embedding = embed(values, lam, reference, method)
+        return cls._embedded(embedding, estimator.predict(X), sure).plot(ax, **kwargs)
 
     @classmethod
     def from_predictions(
         cls, X: Any, labels: ArrayLike, *, method: str = "pca", ax: Any = None, **kwargs: Any
     ) -> ClustersDisplay:
-        """Draw rows X (NaN missing) with given labels; gaps are filled by the cluster's means."""
-        X, labels = _values(X), np.asarray(labels)
-        centers = observed_means(X, labels, 0.0)
-        return cls._embedded(X, labels, centers, method).plot(ax, **kwargs)
+        """Draw rows X (NaN missing) with given labels; the observed entries place them."""
+        embedding = embed(_values(X), method=method)
+        return cls._embedded(embedding, np.asarray(labels), None).plot(ax, **kwargs)
 
     @classmethod
-    def _embedded(cls, X: Any, labels: Any, centers: Any, method: str) -> ClustersDisplay:
-        embedding = embed(X, centers, labels, method)
+    def _embedded(cls, embedding: Embedding, labels: Any, sure: Any) -> ClustersDisplay:
         return cls(
             points=embedding.points,
             labels=labels,
             axis_names=embedding.axis_names,
             explained=embedding.explained,
+            confidence=sure,
         )
+
+    def _shades(self, cluster: int, own: np.ndarray) -> Any:
+        """One colour per row, faint where the row is not sure."""
+        to_rgba = require("matplotlib.colors", "plot").to_rgba
+        shades = np.tile(to_rgba(color(cluster), 0.75), (int(own.sum()), 1))
+        if self.confidence is not None:
+            shades[:, 3] = 0.1 + 0.65 * self.confidence[own] ** 2
+        return shades
 
     def plot(self, ax: Any = None, **kwargs: Any) -> ClustersDisplay:
         """Draw; keywords go to the scatter."""
@@ -92,11 +107,10 @@ class ClustersDisplay:
         self.points_ = []
         for cluster in np.unique(self.labels):
             own = self.labels == cluster
-            look = {"s": size, "alpha": 0.75, "linewidths": 0} | kwargs
+            look = {"s": size, "linewidths": 0, "color": self._shades(int(cluster), own)} | kwargs
             self.points_.append(
                 self.ax_.scatter(
                     *self.points[own].T,
-                    color=color(int(cluster)),
                     marker=marker(int(cluster)),
                     label=f"{cluster} ({own.sum():,})",
                     **look,
@@ -107,9 +121,15 @@ class ClustersDisplay:
             (self.ax_.set_xlabel, self.ax_.set_ylabel), self.axis_names, shares, strict=True
         ):
             set_label(name if share is None else f"{name} ({share:.0%})", color=INK)
-        self.ax_.legend(
+        legend = self.ax_.legend(
             title="cluster (rows)", frameon=False, fontsize=9, title_fontsize=9, loc="upper left",
             bbox_to_anchor=(1.0, 1.0), markerscale=(30 / size) ** 0.5,
         )  # fmt: skip
-        title(self.ax_, "The rows by cluster", "gaps filled from each row's centre")
+        for handle in legend.legend_handles:
+            handle.set_alpha(0.75)
+        below = "placed without the labels"
+        title(
+            self.ax_, "The rows by cluster",
+            below if self.confidence is None else f"{below}; faint: rows that are not sure",
+        )  # fmt: skip
         return self

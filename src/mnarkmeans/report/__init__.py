@@ -1,9 +1,14 @@
 """One HTML file that tells what was found, opens without a network and can be printed.
 
-_page     the numbers of the page, a plain dict that JSON can hold
-_svg      small charts, drawn as SVG that follows the page's colours
-_render   the numbers poured into the template (page.html.j2), every name escaped
-page.js   draws the rows as points (computed in displays._embedding), sorts and filters tables
+_page         the numbers of the page, a plain dict that JSON can hold
+_rows         where rows lie, a sample of the table, far rows
+_sure         confidence, silhouettes, stability, and a verdict in words
+_annotations  what else is known of the rows, crossed with the clusters
+_flow         rows flowing between the clusters of neighbouring lam or k
+_charts       small charts, _heatmap the centres: SVG (_svg) that follows the page's colours
+_numbers      numbers as people read them
+_render       the numbers poured into the template (page.html.j2), every name escaped
+page.js       draws the rows as points (placed by displays._plane), sorts and filters tables
 """
 
 from ._page import collect

@@ -6,22 +6,27 @@ table it was made from.
 
 from __future__ import annotations
 
+import re
+import warnings
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from .._selection.stability import N_PARTS, SHARE, stability_of
 from .._versions import versions
-from ..displays._embedding import embed
-from ..metrics._confidence import BETWEEN, confidence_of
-from ..missingness._cells import cell_counts, missing_against_magnitude
+from ..metrics._markers import DIRECTIONS, contrasts
+from ..missingness import diagnose
+from ..missingness._cells import CellCounts, cell_counts, missing_against_magnitude
+from . import _rows, _sure
+from ._annotations import crossed
+from ._numbers import rounded
 
-PAGE_VERSION = 1
-MAX_POINTS = 50_000
-MAX_FEATURES = 60
-MAX_ROWS_SHOWN = 400
-MAX_FAR = 100
+PAGE_VERSION = 2
+MARKERS = 8  # of each cluster
+ROWS_TO_DIAGNOSE = 2_000
 
 
 def collect(
@@ -33,6 +38,7 @@ def collect(
     title: str,
     facts: dict[str, Any] | None = None,
     embedding: str = "pca",
+    annotations: Mapping[str, Sequence[Any]] | None = None,
 ) -> dict[str, Any]:
     """Everything the page shows about rows X under a fitted model.
 
@@ -45,8 +51,10 @@ def collect(
         Heading of the page.
     facts : dict, optional
         What the caller knows: "command", "file", "left_out", "notes", "preparation", "choice",
-        "comparison", "settings".
+        "comparison", "settings", "stability", "mixture", "flow", "diagnosis".
     embedding : "pca" or "umap"
+    annotations : mapping, optional
+        What else is known of the rows (batch, group, time): name -> one value per row.
 
     Examples
     --------
@@ -58,41 +66,75 @@ def collect(
     >>> page["data"]["rows"], len(page["clusters"])
     (4, 2)
     """
+    facts = facts or {}
     distances = np.asarray(model.transform(X), dtype=float)
     labels = np.asarray(model.predict(X))
-    centers = np.asarray(model.cluster_centers_, dtype=float)
-    reference = np.broadcast_to(np.asarray(model.reference_, dtype=float), centers.shape[1])
-    counts = cell_counts(X, labels, centers.shape[0])
     n, p = X.shape
-    missing_row = 1.0 - _observed_per_row(X) / p
-    curve = missing_against_magnitude(centers, reference, counts)
-    facts = facts or {}
+    counts = cell_counts(X, labels, len(model.cluster_centers_))
+    missing = 1.0 - _observed_per_row(X) / p
+    sure = _sure.sureness(distances, labels, float(counts.observed.sum()))
+    own = distances[np.arange(n), labels]
+    clusters = _clusters(labels, own, missing, sure, counts.sizes)
+    kept = _rows.kept_rows(n)
+    picture = _rows.points(X, model, embedding, kept) | {
+        "ids": [str(ids[i]) for i in kept],
+        "cluster": labels[kept].tolist(),
+        "distance": rounded(own[kept]),
+        "missing": rounded(missing[kept], 3),
+        "confidence": rounded(sure.confidence[kept], 3),
+    }
+    stability, how = _stability(X, model, facts)
     page: dict[str, Any] = {
         "page_version": PAGE_VERSION,
         "title": title,
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "versions": versions(),
-        "data": {
-            "rows": n,
-            "features": p,
-            "missing_share": float(missing_row.mean()),
-            "by_feature": _histogram(1.0 - counts.observed.sum(axis=0) / n),
-            "by_row": _histogram(missing_row),
-        },
+        "data": _data(missing, counts),
         "fit": _fit_facts(model),
-        "clusters": _clusters(labels, distances, missing_row, counts.sizes),
+        "clusters": clusters,
+        "embedding": picture,
+        "far": _rows.far_rows(ids, labels, own, sure, missing),
+        "between": _sure.rows_between(ids, labels, sure, missing),
+        "sure": _sure.summary(sure, clusters, stability, how),
+        "annotations": crossed(annotations or {}, labels, kept),
+        "diagnosis": [] if facts.get("diagnosis") is not None else _diagnosis(X, model, facts),
+    }
+    page |= _about_features(X, ids, labels, model, features, counts)
+    return page | facts | {"stability": None if stability is None else rounded(stability)}
+
+
+def _about_features(X, ids, labels, model, features, counts: CellCounts) -> dict[str, Any]:
+    """Centres, markers, a sample of the table, missing rate against magnitude."""
+    centers = np.asarray(model.cluster_centers_, dtype=float)
+    k, p = centers.shape
+    reference = np.broadcast_to(np.asarray(model.reference_, dtype=float), p)
+    mean = counts.sizes @ centers / max(counts.sizes.sum(), 1)
+    shown = _rows.most_different(centers)
+    about = {
+        "indices": shown,
+        "names": [str(features[j]) for j in shown],
+        "reference": reference[shown],
+        "mean": mean[shown],
+    }
+    curve = missing_against_magnitude(centers, reference, counts)
+    return {
         "curve": {
-            "magnitude": _rounded(curve.magnitude),
-            "missing_share": _rounded(curve.missing_share),
+            "magnitude": rounded(curve.magnitude),
+            "missing_share": rounded(curve.missing_share),
             "entries": curve.entries.astype(int).tolist(),
         },
-        "centers": _centers(centers, reference, counts, features),
-        "embedding": _points(X, ids, labels, distances, missing_row, centers, embedding),
-        "rows_by_cluster": _sorted_rows(X, ids, labels, centers, reference, features),
-        "far": _far(ids, labels, distances, missing_row),
-        "between": _between(ids, labels, distances, missing_row, p),
+        "centers": {
+            "n_features": p,
+            "features": about["names"],
+            "centers": [rounded(row) for row in centers[:, shown]],
+            "reference": rounded(reference[shown]),
+            "mean": rounded(mean[shown]),
+            "missing": [rounded(row, 3) for row in counts.missing_share[:, shown]],
+            "sizes": counts.sizes.tolist(),
+        },
+        "markers": _markers(X, labels, k, features),
+        "rows_by_cluster": _rows.sorted_rows(X, ids, labels, about),
     }
-    return page | facts
 
 
 def _observed_per_row(X: Any) -> np.ndarray:
@@ -101,18 +143,29 @@ def _observed_per_row(X: Any) -> np.ndarray:
     return (~np.isnan(X)).sum(axis=1).astype(float)
 
 
+def _data(missing: np.ndarray, counts: CellCounts) -> dict[str, Any]:
+    n, p = len(missing), counts.observed.shape[1]
+    return {
+        "rows": n,
+        "features": p,
+        "missing_share": float(missing.mean()),
+        "by_feature": _histogram(1.0 - counts.observed.sum(axis=0) / n),
+        "by_row": _histogram(missing),
+    }
+
+
 def _fit_facts(model: Any) -> dict[str, Any]:
     return {
         "k": int(model.cluster_centers_.shape[0]),
         "lam": np.asarray(model.lam_, dtype=float).tolist(),  # a number, or one per feature
         "inertia": float(model.inertia_),
         "n_iter": int(model.n_iter_),
-        "loss_path": _rounded(model.loss_path_, 7),
-        "start_losses": _rounded(np.sort(np.asarray(model.start_losses_)), 7),
+        "loss_path": rounded(model.loss_path_, 7),
+        "start_losses": rounded(np.sort(np.asarray(model.start_losses_)), 7),
     }
 
 
-def _clusters(labels, distances, missing_row, sizes) -> list[dict[str, Any]]:
+def _clusters(labels, own_distance, missing, sure: _sure.Sureness, sizes) -> list[dict[str, Any]]:
     out = []
     for cluster, size in enumerate(sizes):
         own = labels == cluster
@@ -122,129 +175,74 @@ def _clusters(labels, distances, missing_row, sizes) -> list[dict[str, Any]]:
                 "cluster": cluster,
                 "rows": int(size),
                 "share": float(size / labels.size),
-                "distance": float(distances[own, cluster].mean()) if known else None,
-                "missing": float(missing_row[own].mean()) if known else None,
+                "distance": float(own_distance[own].mean()) if known else None,
+                "missing": float(missing[own].mean()) if known else None,
+                **_sure.of_cluster(sure, own),
             }
         )
     return out
 
 
-def most_different(centers: np.ndarray, reference: np.ndarray, count: int) -> np.ndarray:
-    """Indices, in their order, of the features whose centres differ most."""
-    distance = centers - reference
-    spread = distance.max(axis=0) - distance.min(axis=0)
-    return np.sort(np.argsort(-spread, kind="stable")[:count])
-
-
-def _centers(centers, reference, counts, features) -> dict[str, Any]:
-    shown = most_different(centers, reference, MAX_FEATURES)
-    return {
-        "n_features": centers.shape[1],
-        "features": [str(features[j]) for j in shown],
-        "centers": [_rounded(row) for row in centers[:, shown]],
-        "reference": _rounded(reference[shown]),
-        "missing": [_rounded(row, 3) for row in counts.missing_share[:, shown]],
-        "sizes": counts.sizes.tolist(),
-    }
-
-
-def _points(X, ids, labels, distances, missing_row, centers, method) -> dict[str, Any]:
-    n = X.shape[0]
-    kept = np.arange(n)
-    if n > MAX_POINTS:
-        kept = np.sort(np.random.default_rng(0).choice(n, MAX_POINTS, replace=False))
-    sample = X[kept]
-    found = embed(sample, centers, labels[kept], method)
-    nearest = distances[kept, labels[kept]]
-    return {
-        "method": method,
-        "rows": n,
-        "ids": [str(ids[i]) for i in kept],
-        "x": _rounded(found.points[:, 0], 5),
-        "y": _rounded(found.points[:, 1], 5),
-        "cluster": labels[kept].tolist(),
-        "distance": _rounded(nearest),
-        "missing": _rounded(missing_row[kept], 3),
-        "axis_names": list(found.axis_names),
-        "explained": list(found.explained) if found.explained else None,
-    }
-
-
-def _sorted_rows(X, ids, labels, centers, reference, features) -> dict[str, Any]:
-    """A sample of the table, rows by cluster, as levels -1..1 of distance from the reference."""
-    rng = np.random.default_rng(0)
-    n = X.shape[0]
-    kept = np.arange(n) if n <= MAX_ROWS_SHOWN else rng.choice(n, MAX_ROWS_SHOWN, replace=False)
-    kept = kept[np.lexsort((kept, labels[kept]))]
-    shown = most_different(centers, reference, MAX_FEATURES)
-    part = X[kept][:, shown]
-    if sp.issparse(part):
-        stored = part.tocoo()
-        part = np.full(part.shape, np.nan)
-        part[stored.row, stored.col] = stored.data
-    distance = np.asarray(part, dtype=float) - reference[shown]
-    seen = ~np.isnan(distance)
-    # Each feature has its own span, so that one loud feature does not bleach the others.
-    top = np.array(
-        [np.quantile(np.abs(c[m]), 0.98) if m.any() else 1.0 for c, m in zip(
-            distance.T, seen.T, strict=True)]
-    )  # fmt: skip
-    level = np.clip(distance / np.where(top > 0, top, 1.0), -1, 1)
-    code = np.where(seen, np.round((np.nan_to_num(level) + 1) * 100), -1).astype(int)
-    return {
-        "ids": [str(ids[i]) for i in kept],
-        "cluster": labels[kept].tolist(),
-        "features": [str(features[j]) for j in shown],
-        "levels": code.ravel().tolist(),
-    }
-
-
-def _far(ids, labels, distances, missing_row) -> list[dict[str, Any]]:
-    n, k = distances.shape
-    own = distances[np.arange(n), labels]
-    order = np.argsort(-own, kind="stable")[:MAX_FAR]
-    out = []
-    for i in order:
-        others = np.delete(distances[i], labels[i])
-        nearest = int(np.argsort(distances[i])[1]) if k > 1 else None
-        out.append(
+def _markers(X, labels, k: int, features) -> list[dict[str, Any]]:
+    """The strongest features of each cluster, as records."""
+    found = contrasts(X, labels, k)
+    records = []
+    for l in range(k):
+        order = np.argsort(-found.effect[l], kind="stable")[:MARKERS]
+        records += [
             {
-                "id": str(ids[i]),
-                "cluster": int(labels[i]),
-                "distance": float(own[i]),
-                "next_cluster": nearest,
-                "next_distance": float(others.min()) if k > 1 else None,
-                "missing": float(missing_row[i]),
+                "cluster": l,
+                "feature": str(features[j]),
+                "effect": float(found.effect[l, j]),
+                "direction": DIRECTIONS[found.direction[l, j]],
+                "mean_inside": _known(found.mean_inside[l, j]),
+                "mean_outside": _known(found.mean_outside[l, j]),
+                "observed_inside": float(found.observed_inside[l, j]),
+                "observed_outside": float(found.observed_outside[l, j]),
             }
-        )
-    return out
+            for j in order
+            if found.effect[l, j] > 0
+        ]
+    return records
 
 
-def _between(ids, labels, distances, missing_row, p) -> list[dict[str, Any]]:
-    """The rows that are least sure of their cluster, and the next one."""
-    observed = float((1.0 - missing_row).sum() * p)
-    noise = float(np.square(distances.min(axis=1)).sum()) / max(observed, 1.0)
-    sure = confidence_of(distances, noise)
-    order = np.argsort(sure, kind="stable")[:MAX_FAR]
-    return [
-        {
-            "id": str(ids[i]),
-            "cluster": int(labels[i]),
-            "next_cluster": int(np.argsort(distances[i], kind="stable")[1]),
-            "confidence": float(sure[i]),
-            "missing": float(missing_row[i]),
-        }
-        for i in order
-        if sure[i] < BETWEEN and distances.shape[1] > 1
-    ]
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _stability(X, model, facts: dict[str, Any]) -> tuple[Any, str]:
+    """As the search found it, or from a few fits to parts of the rows."""
+    if facts.get("stability") is not None:
+        return facts["stability"], "the splits of the search"
+    return stability_of(X, model), f"{N_PARTS} fits to {SHARE:.0%} of the rows each"
+
+
+def _diagnosis(X, model, facts: dict[str, Any]) -> list[str]:
+    """What `diagnose` would say of these rows; silent where it cannot."""
+    if X.shape[0] > ROWS_TO_DIAGNOSE:
+        rng = np.random.default_rng(0)
+        X = X[np.sort(rng.choice(X.shape[0], ROWS_TO_DIAGNOSE, replace=False))]
+    given = model.reference if isinstance(model.reference, str) else None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit has told them
+            found = diagnose(X, "min" if given == "min" else model.reference_)
+    except ValueError:  # a sample without a single value, and the like
+        return []
+    return [command_words(line) if facts.get("command") else line for line in found.advice]
+
+
+def command_words(text: str) -> str:
+    """Parameters of Python as options of the command line.
+
+    Examples
+    --------
+    >>> command_words('try reference="min" with lam="auto"')
+    'try --reference min with --lam auto'
+    """
+    return re.sub(r"\b(reference|lam)=\"?([\w.]+)\"?", r"--\1 \2", text)
 
 
 def _histogram(share: np.ndarray, bins: int = 20) -> dict[str, Any]:
     counts, edges = np.histogram(share, bins=bins, range=(0.0, 1.0))
-    return {"edges": _rounded(edges, 3), "counts": counts.tolist()}
-
-
-def _rounded(values: Any, digits: int = 4) -> list[float | None]:
-    """Floats with so many significant digits: a page of 50,000 rows should stay small."""
-    array = np.asarray(values, dtype=float)
-    return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in array.ravel()]
+    return {"edges": rounded(edges, 3), "counts": counts.tolist()}

@@ -15,7 +15,8 @@ from typing import Any
 
 from .._io.optional import require
 from ..displays._palette import CLUSTERS
-from . import _svg
+from . import _charts, _flow, _heatmap
+from ._numbers import number, percent, short
 
 
 def render(page: dict[str, Any]) -> str:
@@ -41,13 +42,15 @@ def render(page: dict[str, Any]) -> str:
     folder = files(__package__)
     script = (folder / "page.js").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(number=_svg.number, percent=_svg.percent)
+    environment.filters.update(number=number, percent=percent, short=short)
     template = environment.from_string((folder / "page.html.j2").read_text(encoding="utf-8"))
     markup = jinja2.utils.markupsafe.Markup
     return template.render(
         page=page,
         palette=CLUSTERS,
-        charts=_charts(page),
+        charts=_draw(page),
+        markers=_by_cluster(page),
+        from_mean=_heatmap.one_sided(page["centers"]),
         style=markup((folder / "page.css").read_text(encoding="utf-8")),
         script=markup(script),
         script_hash=_hash(script),
@@ -55,26 +58,37 @@ def render(page: dict[str, Any]) -> str:
     )
 
 
-def _charts(page: dict[str, Any]) -> dict[str, Any]:
+def _draw(page: dict[str, Any]) -> dict[str, Any]:
     data, fit = page["data"], page["fit"]
-    charts = {
-        "by_feature": _svg.histogram(
+    charts: dict[str, Any] = {
+        "by_feature": _charts.histogram(
             **data["by_feature"], x_name="missing share", y_name="features"
         ),
-        "by_row": _svg.histogram(**data["by_row"], x_name="missing share", y_name="rows"),
-        "curve": _svg.rate_curve(page["curve"]["magnitude"], page["curve"]["missing_share"]),
-        "loss_path": _svg.loss_path(fit["loss_path"], fit["start_losses"]),
-        "centers": _svg.heatmaps(page["centers"]),
+        "by_row": _charts.histogram(**data["by_row"], x_name="missing share", y_name="rows"),
+        "curve": _charts.rate_curve(page["curve"]["magnitude"], page["curve"]["missing_share"]),
+        "loss_path": _charts.loss_path(fit["loss_path"], fit["start_losses"]),
+        "centers": _heatmap.heatmaps(page["centers"]),
     }
     if page.get("choice"):
-        charts["choice"] = _svg.instability(page["choice"])
+        charts["choice"] = _charts.instability(page["choice"])
+    if page.get("mixture"):
+        charts["mixture"] = _charts.information(page["mixture"], fit["k"])
+    charts["flows"] = [(flow["text"], _flow.draw(flow)) for flow in page.get("flow") or []]
     return charts
+
+
+def _by_cluster(page: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """The markers of each cluster."""
+    grouped: list[list[dict[str, Any]]] = [[] for _ in page["clusters"]]
+    for marker in page["markers"]:
+        grouped[marker["cluster"]].append(marker)
+    return grouped
 
 
 def _for_script(page: dict[str, Any]) -> dict[str, Any]:
     """What the script draws or offers for download."""
     names = ("embedding", "rows_by_cluster", "centers", "curve", "clusters", "far", "choice",
-             "comparison", "title")  # fmt: skip
+             "comparison", "title", "between", "markers", "mixture", "annotations")  # fmt: skip
     chosen = {name: page.get(name) for name in names}
     chosen["palette"] = list(CLUSTERS)
     chosen["fit"] = page["fit"]

@@ -7,6 +7,7 @@
   var css = function (name) { return getComputedStyle(root).getPropertyValue(name).trim(); };
   var show = function (value) {
     if (value === null || value === undefined) return "–";
+    if (Math.abs(value) >= 1e9) return (+value).toExponential(2).replace("e+", " × 10^");
     return Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(+(+value).toPrecision(4));
   };
   var percent = function (share) { return share === null ? "–" : +(100 * share).toPrecision(3) + " %"; };
@@ -25,6 +26,54 @@
   // ---- the rows -------------------------------------------------------------------------------
   var points = data.embedding, map = byId("map"), tip = byId("tip"), spoken = byId("spoken");
   var hidden = {}, placed = null, current = -1, order = null;
+  var chosen = byId("shade"), fade = byId("fade"), noted = data.annotations || [];
+
+  // A ramp from blue over grey to orange, readable on light and dark ground.
+  function ramp(t) {
+    var ends = t < 0.5 ? [[0, 114, 178], [153, 153, 153]] : [[153, 153, 153], [213, 94, 0]], s = t < 0.5 ? 2 * t : 2 * t - 1;
+    return "rgb(" + ends[0].map(function (v, i) { return Math.round(v + (ends[1][i] - v) * s); }).join(",") + ")";
+  }
+  var STEPS = 12;
+  // What the rows are coloured by: a key per row, a colour and a name per key.
+  function coloring() {
+    var by = chosen.value, numbers = null, low = 0, high = 1;
+    if (by === "cluster") return { key: function (i) { return points.cluster[i]; }, color: shade, groups: null };
+    if (by === "confidence" || by === "missing") numbers = points[by];
+    else if (noted[+by].values) {
+      numbers = noted[+by].values;
+      var known = numbers.filter(function (v) { return v !== null; });
+      low = known.reduce(function (a, b) { return Math.min(a, b); }, Infinity);
+      high = known.reduce(function (a, b) { return Math.max(a, b); }, -Infinity);
+    }
+    if (numbers) {
+      return {
+        key: function (i) { return numbers[i] === null ? -1 : Math.min(STEPS - 1, Math.floor((numbers[i] - low) / (high - low || 1) * STEPS)); },
+        color: function (key) { return key < 0 ? css("--gapline") : ramp(key / (STEPS - 1)); },
+        groups: [[0, show(low)], [STEPS - 1, show(high)]]
+      };
+    }
+    var note = noted[+by];
+    return {
+      key: function (i) { return note.codes[i]; },
+      color: function (key) { return key < 0 ? css("--gapline") : shade(key); },
+      groups: note.groups.map(function (name, g) { return [g, name]; })
+    };
+  }
+  function paintGroups(coloured) {
+    var list = byId("groups");
+    list.hidden = !coloured.groups;
+    list.textContent = "";
+    (coloured.groups || []).forEach(function (group) {
+      var item = document.createElement("li"), dot = document.createElement("span");
+      dot.className = "swatch"; dot.style.background = coloured.color(group[0]);
+      item.className = "soft";
+      item.appendChild(dot); item.appendChild(document.createTextNode(" " + group[1]));
+      list.appendChild(item);
+    });
+  }
+  [chosen, fade].forEach(function (control) {
+    control.addEventListener("change", function () { paintGroups(coloring()); draw(); });
+  });
 
   function place() {
     var area = sharpen(map), n = points.x.length, pad = 26, i;
@@ -50,16 +99,20 @@
     if (!placed) place();
     var pen = placed.area.pen, n = points.x.length, r = placed.r, i, c;
     pen.clearRect(0, 0, placed.area.width, placed.area.height);
-    pen.globalAlpha = n > 5000 ? 0.55 : 0.8;
-    var groups = {};
+    var coloured = coloring(), full = n > 5000 ? 0.6 : 0.85, levels = 4, groups = {};
     for (i = 0; i < n; i++) {
-      c = points.cluster[i];
-      if (!hidden[c]) (groups[c] = groups[c] || []).push(i);
+      if (hidden[points.cluster[i]]) continue;
+      // Faint where the cluster is unsure; sure rows are drawn last, on top.
+      c = fade.checked ? Math.min(levels - 1, Math.floor(points.confidence[i] * levels)) : levels - 1;
+      var name = c + ":" + coloured.key(i);
+      (groups[name] = groups[name] || []).push(i);
     }
-    Object.keys(groups).forEach(function (key) {
-      pen.fillStyle = shade(+key);
+    Object.keys(groups).sort().forEach(function (name) {
+      var parts = name.split(":");
+      pen.globalAlpha = full * [0.14, 0.22, 0.45, 1][+parts[0]];
+      pen.fillStyle = coloured.color(+parts[1]);
       pen.beginPath();
-      groups[key].forEach(function (j) {
+      groups[name].forEach(function (j) {
         if (n > 8000) pen.rect(placed.px[j] - r, placed.py[j] - r, 2 * r, 2 * r);
         else { pen.moveTo(placed.px[j] + r, placed.py[j]); pen.arc(placed.px[j], placed.py[j], r, 0, 6.2832); }
       });
@@ -87,8 +140,11 @@
     var name = document.createElement("b");
     name.textContent = points.ids[i];
     tip.appendChild(name);
-    var text = "cluster " + points.cluster[i] + " · distance " + show(points.distance[i]) +
-      " · " + percent(points.missing[i]) + " missing";
+    var text = "cluster " + points.cluster[i] + " · confidence " + show(points.confidence[i]) +
+      " · distance " + show(points.distance[i]) + " · " + percent(points.missing[i]) + " missing";
+    noted.forEach(function (note) {
+      if (note.codes[i] >= 0) text += " · " + note.name + " " + (note.values ? show(note.values[i]) : note.groups[note.codes[i]]);
+    });
     tip.appendChild(document.createTextNode(text));
     tip.hidden = false;
     var x = placed.px[i] + 14, y = placed.py[i] + 14;
@@ -159,7 +215,15 @@
     return "rgb(" + end.map(function (v) { return Math.round(247 + (v - 247) * s); }).join(",") + ")";
   }
 
+  var origin = byId("origin");
+  function levels() { return origin.value === "mean" ? sorted.levels_mean : sorted.levels; }
+  origin.addEventListener("change", function () {
+    byId("panels").classList.toggle("from-mean", origin.value === "mean");
+    drawSheet();
+  });
+
   function drawSheet() {
+    var shown = levels();
     var n = sorted.ids.length, p = sorted.features.length;
     var high = Math.max(Math.min(n * 12, 460), Math.min(n, 460));
     sheet.style.height = high + "px";
@@ -171,7 +235,7 @@
       pen.fillStyle = shade(sorted.cluster[i]);
       pen.fillRect(0, i * h, strip - 3, h + 0.5);
       for (var j = 0; j < p; j++) {
-        var level = sorted.levels[i * p + j];
+        var level = shown[i * p + j];
         if (level < 0) continue;
         pen.fillStyle = tone(level);
         pen.fillRect(strip + j * w, i * h, w + 0.4, h + 0.4);
@@ -227,10 +291,18 @@
   };
   var tables = {
     embedding: function () {
-      return columns(["id", "x", "y", "cluster", "distance", "missing"],
-        [points.ids, points.x, points.y, points.cluster, points.distance, points.missing]);
+      return columns(["id", "x", "y", "cluster", "confidence", "distance", "missing"],
+        [points.ids, points.x, points.y, points.cluster, points.confidence, points.distance, points.missing]);
     },
-    clusters: function () { return records(data.clusters); },
+    clusters: function () {
+      return [["cluster", "rows", "share", "distance", "missing", "confidence", "silhouette", "sure", "fairly_sure", "between"]]
+        .concat(data.clusters.map(function (c) {
+          return [c.cluster, c.rows, c.share, c.distance, c.missing, c.confidence, c.silhouette].concat(c.levels);
+        }));
+    },
+    between: function () { return records(data.between); },
+    markers: function () { return records(data.markers); },
+    mixture: function () { return records(data.mixture); },
     far: function () { return records(data.far); },
     curve: function () {
       return columns(["magnitude", "missing_share", "entries"],
@@ -256,13 +328,18 @@
     rows_by_cluster: function () {
       var p = sorted.features.length, rows = [["id", "cluster"].concat(sorted.features)];
       sorted.ids.forEach(function (id, i) {
-        rows.push([id, sorted.cluster[i]].concat(sorted.levels.slice(i * p, i * p + p).map(function (level) {
+        rows.push([id, sorted.cluster[i]].concat(levels().slice(i * p, i * p + p).map(function (level) {
           return level < 0 ? "" : (level - 100) / 100;
         })));
       });
       return rows;
     }
   };
+  noted.forEach(function (note, a) {
+    tables["annotation-" + a] = function () {
+      return [["cluster"].concat(note.groups)].concat(note.counts.map(function (row, l) { return [l].concat(row); }));
+    };
+  });
   var quoted = function (value) {
     var text = value === null || value === undefined ? "" : String(value);
     return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;

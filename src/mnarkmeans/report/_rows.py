@@ -1,0 +1,99 @@
+"""Rows on the page: where they lie, a sample of the table, those far from their centres."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..displays._embedding import embed
+from ._numbers import rounded
+from ._sure import Sureness
+
+MAX_POINTS = 50_000
+MAX_FEATURES = 60
+MAX_ROWS_SHOWN = 400
+MAX_FAR = 100
+
+
+def kept_rows(n: int) -> np.ndarray:
+    """The rows of the picture: all, or a random sample."""
+    if n <= MAX_POINTS:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, MAX_POINTS, replace=False))
+
+
+def points(X: Any, model: Any, method: str, kept: np.ndarray) -> dict[str, Any]:
+    """Coordinates of the rows, from values and gaps alone."""
+    found = embed(X[kept], model.lam_, model.reference_, method)
+    return {
+        "method": method,
+        "rows": X.shape[0],
+        "x": rounded(found.points[:, 0], 5),
+        "y": rounded(found.points[:, 1], 5),
+        "axis_names": list(found.axis_names),
+        "explained": list(found.explained) if found.explained else None,
+    }
+
+
+def most_different(centers: np.ndarray, count: int = MAX_FEATURES) -> np.ndarray:
+    """Indices, in their order, of the features whose centres differ most."""
+    spread = centers.max(axis=0) - centers.min(axis=0)
+    return np.sort(np.argsort(-spread, kind="stable")[:count])
+
+
+def sorted_rows(X: Any, ids: Any, labels: np.ndarray, shown: dict[str, Any]) -> dict[str, Any]:
+    """A sample of the table, rows by cluster, as levels -1..1 from the reference and the mean.
+
+    `shown`: indices, names, reference and mean of the features.
+    """
+    rng = np.random.default_rng(0)
+    n = X.shape[0]
+    kept = np.arange(n) if n <= MAX_ROWS_SHOWN else rng.choice(n, MAX_ROWS_SHOWN, replace=False)
+    kept = kept[np.lexsort((kept, labels[kept]))]
+    part = X[kept][:, shown["indices"]]
+    if sp.issparse(part):
+        stored = part.tocoo()
+        part = np.full(part.shape, np.nan)
+        part[stored.row, stored.col] = stored.data
+    values = np.asarray(part, dtype=float)
+    return {
+        "ids": [str(ids[i]) for i in kept],
+        "cluster": labels[kept].tolist(),
+        "features": shown["names"],
+        "levels": _levels(values - shown["reference"]),
+        "levels_mean": _levels(values - shown["mean"]),
+    }
+
+
+def _levels(distance: np.ndarray) -> list[int]:
+    """0..200, 100 at no distance, -1 in the gaps.
+
+    Each feature has its own span, so that one loud feature does not bleach the others.
+    """
+    seen = ~np.isnan(distance)
+    columns = zip(distance.T, seen.T, strict=True)
+    top = np.array([np.quantile(np.abs(c[m]), 0.98) if m.any() else 1.0 for c, m in columns])
+    level = np.clip(distance / np.where(top > 0, top, 1.0), -1, 1)
+    return (
+        np.where(seen, np.round((np.nan_to_num(level) + 1) * 100), -1).astype(int).ravel().tolist()
+    )
+
+
+def far_rows(
+    ids: Any, labels: np.ndarray, own: np.ndarray, sure: Sureness, missing: np.ndarray
+) -> list[dict[str, Any]]:
+    """The rows furthest from their centres."""
+    alone = bool((sure.next_cluster < 0).all())
+    return [
+        {
+            "id": str(ids[i]),
+            "cluster": int(labels[i]),
+            "distance": float(own[i]),
+            "next_cluster": None if alone else int(sure.next_cluster[i]),
+            "next_distance": None if alone else float(sure.next_distance[i]),
+            "missing": float(missing[i]),
+        }
+        for i in np.argsort(-own, kind="stable")[:MAX_FAR]
+    ]

@@ -1,0 +1,176 @@
+"""How sure the clusters are: numbers per row and per cluster, and a verdict in words.
+
+confidence  of a row: `metrics.confidence`, the margin to the next centre in units of the noise
+silhouette  of a row: (b - a) / max(a, b), distance to the own centre (a) and to the next one (b)
+found again of a cluster: its mean Jaccard similarity when a fifth of the rows is left out
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..metrics._confidence import BETWEEN, confidence_of
+from ._numbers import percent
+
+SURE, MOST_SURE = 0.9, 0.8  # confidence of a row; share of such rows in solid clusters
+SOLID, DISSOLVED = 0.75, 0.5  # found again
+MOST_LISTED = 100
+FEW_ROWS = 3
+KIND = (
+    "Confidence is the probability of a row's own cluster if all clusters were equally wide normal "
+    "clouds around the centres found: the margin to the next centre, in units of the noise. It was "
+    "chosen over the probabilities of a free mixture because the likeliest cluster is then always "
+    "the label. It takes the centres for granted; whether they would come out again with other "
+    "rows is what \u201cfound again\u201d tells."
+)
+
+
+class Sureness(NamedTuple):
+    """Per row: confidence, silhouette, the next cluster (-1 where there is one cluster only)."""
+
+    confidence: np.ndarray
+    silhouette: np.ndarray
+    next_cluster: np.ndarray
+    next_distance: np.ndarray
+
+
+def sureness(distances: np.ndarray, labels: np.ndarray, observed_entries: float) -> Sureness:
+    """From the distances (n, k) of the rows to the centres."""
+    n, k = distances.shape
+    own = distances[np.arange(n), labels]
+    noise = float(np.square(own).sum()) / max(observed_entries, 1.0)
+    others = distances.copy()
+    others[np.arange(n), labels] = np.inf
+    if k == 1:
+        nothing = np.full(n, np.nan)
+        return Sureness(np.ones(n), np.zeros(n), np.full(n, -1), nothing)
+    following = others.argmin(axis=1)
+    other = others[np.arange(n), following]
+    largest = np.maximum(own, other)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        silhouette = np.where(largest > 0, (other - own) / largest, 0.0)
+    alone = np.bincount(labels, minlength=k)[labels] == 1
+    silhouette = np.where(alone, 0.0, silhouette)
+    return Sureness(confidence_of(distances, noise), silhouette, following, other)
+
+
+def of_cluster(sure: Sureness, own: np.ndarray) -> dict[str, Any]:
+    """What the table of clusters tells of the rows `own`."""
+    confidence = sure.confidence[own]
+    if not confidence.size:
+        return {"confidence": None, "silhouette": None, "levels": [0, 0, 0]}
+    between = int((confidence < BETWEEN).sum())
+    high = int((confidence >= SURE).sum())
+    return {
+        "confidence": float(confidence.mean()),
+        "silhouette": float(sure.silhouette[own].mean()),
+        "levels": [high, int(own.sum()) - high - between, between],
+    }
+
+
+def rows_between(ids: Any, labels: np.ndarray, sure: Sureness, missing: np.ndarray) -> list[dict]:
+    """The rows that are least sure of their cluster, and the next one."""
+    order = np.argsort(sure.confidence, kind="stable")[:MOST_LISTED]
+    return [
+        {
+            "id": str(ids[i]),
+            "cluster": int(labels[i]),
+            "next_cluster": int(sure.next_cluster[i]),
+            "confidence": float(sure.confidence[i]),
+            "missing": float(missing[i]),
+        }
+        for i in order
+        if sure.confidence[i] < BETWEEN and sure.next_cluster[i] >= 0
+    ]
+
+
+def summary(sure: Sureness, clusters: list[dict], stability: Any, n_parts: str) -> dict[str, Any]:
+    """The section "How sure is this?": shares, a headline, its reasons, what to do next."""
+    n = len(sure.confidence)
+    high = float((sure.confidence >= SURE).mean())
+    between = int((sure.confidence < BETWEEN).sum())
+    told: dict[str, Any] = {
+        "kind": KIND,
+        "mean_confidence": float(sure.confidence.mean()),
+        "sure": high,
+        "between": between,
+        "silhouette": float(sure.silhouette.mean()),
+    }
+    if len(clusters) == 1:
+        only = "One cluster: there is nothing to be unsure of."
+        return told | {"level": "none", "headline": only, "reasons": [], "next": []}
+    reasons = [
+        f"{percent(high)} of the rows are sure of their cluster (confidence at least {SURE}); "
+        f"{between:,} of {n:,} lie between two (below {BETWEEN}).",
+        f"The mean silhouette is {told['silhouette']:.2f}, on a scale from -1 to 1: "
+        f"{_silhouette_words(told['silhouette'])}.",
+    ]
+    level = "fair"
+    if stability is not None:
+        level, sentence = _stability_words(np.asarray(stability, float), n_parts)
+        reasons.insert(0, sentence)
+    if level == "solid" and high < MOST_SURE:
+        level = "fair"
+    return told | {
+        "level": level,
+        "headline": HEADLINES[level],
+        "reasons": reasons,
+        "next": _next_steps(level, clusters, stability, between / n),
+    }
+
+
+HEADLINES = {
+    "solid": "These clusters are solid.",
+    "fair": "These clusters are there, but not all of it is certain.",
+    "weak": "Do not build on these clusters yet.",
+}
+
+
+def _silhouette_words(value: float) -> str:
+    if value > 0.5:
+        return "rows lie much closer to their own centre than to the next"
+    if value > 0.2:
+        return "rows lie closer to their own centre than to the next, with some overlap"
+    return "most rows lie about as far from the next centre as from their own"
+
+
+def _stability_words(stability: np.ndarray, n_parts: str) -> tuple[str, str]:
+    solid, gone = stability >= SOLID, stability < DISSOLVED
+    how = f"when rows are left out ({n_parts})"
+    if solid.all():
+        return "solid", f"Every cluster comes back {how}: the least to {percent(stability.min())}."
+    if stability.mean() < DISSOLVED or gone.sum() > len(stability) / 2:
+        return "weak", (
+            f"{int(gone.sum())} of {len(stability)} clusters dissolve {how}: on average a cluster "
+            f"comes back to {percent(float(stability.mean()))}."
+        )
+    doubtful = ", ".join(str(l) for l in np.flatnonzero(~solid))
+    return "fair", (
+        f"{int(solid.sum())} of {len(stability)} clusters come back {how}; less so: {doubtful}."
+    )
+
+
+def _next_steps(level: str, clusters: list[dict], stability: Any, between: float) -> list[str]:
+    steps = []
+    k = len(clusters)
+    if level != "solid":
+        steps.append(
+            f"Try other numbers of clusters: \u201cselect\u201d with -k 2:{k + 2} compares them, "
+            "and shows which clusters stay."
+        )
+    small = [c["cluster"] for c in clusters if 0 < c["rows"] <= FEW_ROWS]
+    if small:
+        names = ", ".join(map(str, small))
+        steps.append(
+            f"Cluster {names} has no more than {FEW_ROWS} rows: look at them among the far rows; "
+            "they may be outliers, and leaving them out frees a cluster."
+        )
+    if between > 0.05:
+        steps.append(
+            "Treat the rows between clusters as undecided: labels.csv has the confidence of each."
+        )
+    if stability is None:
+        steps.append("How stable the clusters are was not judged: there are too few rows.")
+    return steps
