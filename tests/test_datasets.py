@@ -23,6 +23,13 @@ def folder():
     return path
 
 
+def test_what_no_loss_knows_is_refused():
+    with pytest.raises(TypeError, match="fractoin"):
+        make_gaussian_clusters(50, fractoin=0.2)
+    with pytest.raises(ValueError, match="mechanism=None loses nothing, but fraction="):
+        make_gaussian_clusters(50, mechanism=None, fraction=0.2)
+
+
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_polygon_centres_are_the_papers(k):
     a = 3.0

@@ -97,6 +97,15 @@ def test_init_given_as_array_callable_and_name(X):
     assert MNARKMeans(3, lam=0.5, init="random", random_state=0).fit(X).inertia_ > 0
 
 
+def test_given_centres_and_several_starts_are_warned_of():
+    X, start = [[0.0], [1.0], [9.0], [8.0]], [[0.0], [9.0]]
+    with pytest.warns(RuntimeWarning, match="n_init=5 is not used"):
+        model = MNARKMeans(2, lam=0.5, init=start, n_init=5).fit(X)
+    assert len(model.start_losses_) == 1
+    for silent in ({}, {"n_init": 1}, {"n_init": 10}):
+        MNARKMeans(2, lam=0.5, init=start, **silent).fit(X)
+
+
 def test_clone_pickle_and_parameters_survive(X):
     model = MNARKMeans(3, lam=0.5, random_state=0)
     before = {k: v for k, v in model.get_params().items() if v == v}

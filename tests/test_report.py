@@ -15,6 +15,7 @@ from mnarkmeans import MNARKMeans
 from mnarkmeans.displays._flow import Path
 from mnarkmeans.report import collect, render
 from mnarkmeans.report._annotations import crossed
+from mnarkmeans.report._charts import instability
 from mnarkmeans.report._flow import as_page
 
 HOSTILE = "<script>alert(1)</script>"
@@ -169,6 +170,13 @@ def test_numbers_of_any_size_fit_their_places():
         html = render(page)
         shown = re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
         assert not re.search(r">[^<]*\d[eE][+-]?\d\d+[^<]*</(text|dd|td)>", shown)
+
+
+def test_instability_is_drawn_against_k_where_lam_is_one():
+    choice = {"lam": [0.0] * 3, "k": [2, 3, 4], "mean": [0.3, 0.1, None], "std": [0.0] * 3}
+    drawn = str(instability(choice | {"best_index": 1}))
+    assert "number of clusters" in drawn
+    assert drawn.count('class="ring"') == 1
 
 
 def test_centres_on_one_side_are_compared_with_the_mean():

@@ -27,6 +27,8 @@ from .._solver.solve import assign_rows, finish, row_distances
 from .._solver.starts import STARTS
 from .._solver.threads import effective_threads
 
+N_INIT = 10  # the default number of starts
+
 try:  # progress bars and the like, from scikit-learn 1.9
     from sklearn.callback import CallbackSupportMixin
 except ImportError:
@@ -119,6 +121,13 @@ class CentersModel(
         if callable(self.init):
             made = [self.init(X, k, random_state=rng) for _ in range(self.n_init)]
             return np.stack([check_init_centers(centers, k, p) for centers in made])
+        if self.n_init not in (1, N_INIT):
+            warnings.warn(
+                f"Explicit initial centre positions were passed: there is one start, and "
+                f"n_init={self.n_init} is not used. Leave n_init out, or say n_init=1.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
         return check_init_centers(self.init, k, p)[None]
 
     def _choose_reference(self, observed: Observed, starts: np.ndarray) -> Observed:

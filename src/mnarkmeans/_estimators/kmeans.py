@@ -25,7 +25,7 @@ from .._solver.progress import starts_progress, with_callbacks
 from .._solver.results import Solution
 from .._solver.solve import ALGORITHMS, best_of, run_starts
 from .._solver.starts import STARTS
-from .base import CentersModel
+from .base import N_INIT, CentersModel
 
 # Up to so many rows x features x clusters, ten starts with Hartigan's moves reach lower losses than
 # thirty of Lloyd's in less time; beyond, the gain is below a millionth of the loss and not worth it
@@ -135,7 +135,7 @@ default="k-means++"
         reference=0.0,
         missing_values=math.nan,
         init="k-means++",
-        n_init=10,
+        n_init=N_INIT,
         max_iter=300,
         tol=1e-5,
         algorithm="auto",

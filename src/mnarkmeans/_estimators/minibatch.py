@@ -34,7 +34,7 @@ from .._data.validation import (
 from .._penalty.reference import extent_of, zero_or_limit
 from .._solver.solve import finish, penalties, run_starts
 from .._solver.starts import STARTS
-from .base import CentersModel
+from .base import N_INIT, CentersModel
 
 SAMPLE = 3  # the starts are tried on a sample of this many batches
 TRIAL: dict[str, Any] = {"max_iter": 300, "tol": 1e-4}  # how they are tried
@@ -123,7 +123,7 @@ feature_names_in_
         reference=0.0,
         missing_values=math.nan,
         init="k-means++",
-        n_init=10,
+        n_init=N_INIT,
         batch_size=4096,
         max_iter=1000,
         tol=1e-5,

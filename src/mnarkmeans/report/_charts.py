@@ -102,6 +102,8 @@ def lam_ticks(lams: Sequence[float]) -> list[float]:
 
 def instability(choice: dict[str, Any]) -> Markup:
     """Mean instability against lam, one line per k; lam is logarithmic, with a place for 0."""
+    if len(set(choice["lam"])) == 1 and len(set(choice["k"])) > 1:
+        return _by_k(choice)
     positive = [lam for lam in choice["lam"] if lam > 0]
     low = math.log2(min(positive)) if positive else 0.0
     high = math.log2(max(positive)) if positive else 1.0
@@ -134,6 +136,29 @@ def instability(choice: dict[str, Any]) -> Markup:
         f"with k = {choice['k'][best]}."
     )
     return svg(body, described)
+
+
+def _by_k(choice: dict[str, Any]) -> Markup:
+    """Mean instability against k, where all candidates share one lam."""
+    known = [i for i in range(len(choice["k"])) if choice["mean"][i] is not None]
+    ks = [choice["k"][i] for i in known]
+    top = max([choice["mean"][i] for i in known] or [1.0]) * 1.15 or 1.0
+    frame = Frame((min(choice["k"]) - 0.4, max(choice["k"]) + 0.4), (0, top))
+    points = [frame.at(choice["k"][i], choice["mean"][i]) for i in known]
+    line = " ".join(f"{x},{y}" for x, y in points)
+    body = f'<polyline class="line" points="{line}"/>'
+    for (x, y), i in zip(points, known, strict=True):
+        body += (
+            f'<circle class="dot" cx="{x}" cy="{y}" r="3.5"><title>k = {choice["k"][i]}: '
+            f"{number(choice['mean'][i])}</title></circle>"
+        )
+        body += f'<circle class="ring" cx="{x}" cy="{y}" r="8.5"/>' * (i == choice["best_index"])
+    step = max(1, math.ceil(len(ks) / 10))
+    y_ticks = [(v, number(v)) for v in ticks(0, top, 4)]
+    axes = frame.axes([(float(k), str(k)) for k in ks[::step]], y_ticks, "number of clusters",
+                      "instability")  # fmt: skip
+    chosen = choice["k"][choice["best_index"]]
+    return svg(axes + body, f"Instability against the number of clusters; chosen k = {chosen}.")
 
 
 def _lines(choice: dict[str, Any], place: Any, frame: Frame) -> tuple[str, list[tuple[str, str]]]:
