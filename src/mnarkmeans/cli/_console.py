@@ -30,6 +30,7 @@ from rich.table import Table as RichTable
 
 from ._errors import one_line
 from ._options import Telling
+from ._spoken import spoken
 
 Step = Callable[[str], None]
 
@@ -138,7 +139,7 @@ class Console:
         for warning in caught:
             if issubclass(warning.category, (DeprecationWarning, PendingDeprecationWarning)):
                 continue
-            text = one_line(warning.message)
+            text = spoken(one_line(warning.message))
             if text not in texts:
                 texts.append(text)
                 self.note(text)

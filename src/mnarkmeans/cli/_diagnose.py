@@ -12,10 +12,13 @@ from ..missingness import diagnose as look
 from ._console import Console, plain
 from ._csv import without_formulas
 from ._errors import UserError, one_line
-from ._job import Prepared, open_source
+from ._job import Prepared, prepare, tell_table
 from ._options import OptionalOutput, Source
 from ._output import maybe_claimed_folder
 from ._results import write_json
+from ._spoken import spoken
+from ._suggest import Hint, advised, command_for
+from ._tables import read_table
 
 TABLES = ("features", "rows", "magnitude", "mechanisms")
 FILES = ["diagnosis.txt", "diagnosis.json", "diagnosis.png", *(f"{name}.csv" for name in TABLES)]
@@ -26,21 +29,40 @@ def diagnose(console: Console, source: Source, output: OptionalOutput, seed: int
     if output.out is not None:
         require("matplotlib", "plot")
     with maybe_claimed_folder(output.out, FILES, force=output.force, inputs=source.inputs) as claim:
-        job = open_source(console, source)
+        source, hints = advised(source, lambda asked: read_table(asked.data, asked.reading))
+        job = prepare(read_table(source.data, source.reading), source.steps)
+        tell_table(console, source.data, job.table)
         try:
             with console.warnings_as_notes():
                 found = look(_named(job), job.reference, random_state=seed)
         except ValueError as error:
             raise UserError(one_line(error)) from error
-        document = as_document(found)
+        command = command_for(source, found.n_rows)
+        document = as_document(found) | {
+            "command": command,
+            "reasons": [{"options": hint.typed(), "why": hint.why} for hint in hints],
+        }
+        text = f"{spoken(str(found))}\n\n{_next_step(command, hints)}"
         if claim is not None:
             with claim.files() as folder:
+                (folder / "diagnosis.txt").write_text(text + "\n", encoding="utf-8")
                 _write(folder, job, found, output.safe)
                 write_json(folder / "diagnosis.json", document)
-    console.say(str(found))
+    console.say(text)
     if output.out is not None:
         console.say(f"written to {output.out}")
     console.result(document | {"output": output.out and str(output.out)})
+
+
+def _next_step(command: str, hints: list[Hint]) -> str:
+    """The command to run, and why it says what it says."""
+    lines = ["The command for this table:", "", f"  {command}", ""]
+    lines += [f"- {hint.typed()}: {hint.why}" for hint in hints]
+    if hints:
+        lines.append("- The numbers above are of the table read and prepared so; leave out what is "
+                     "not true of yours.")  # fmt: skip
+    lines.append("- If the number of clusters is known, say fit -k NUMBER instead of select -k ...")
+    return "\n".join(lines)
 
 
 def _named(job: Prepared) -> Any:
@@ -61,7 +83,7 @@ def as_document(found: Any) -> dict[str, Any]:
             "trend": found.trend,
             "suggested_lam": found.suggested_lam,
             "suggested_reference": found.suggested_reference,
-            "advice": found.advice,
+            "advice": [spoken(sentence) for sentence in found.advice],
             "magnitude": found.magnitude,
             "magnitude_share": found.magnitude_share,
             "mechanisms": [
@@ -73,7 +95,6 @@ def as_document(found: Any) -> dict[str, Any]:
 
 
 def _write(folder: Path, job: Prepared, found: Any, safe: bool) -> None:
-    (folder / "diagnosis.txt").write_text(str(found) + "\n", encoding="utf-8")
     for name in TABLES:
         frame = found.to_frame(name)
         if name == "rows":

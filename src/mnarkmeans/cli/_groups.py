@@ -48,6 +48,47 @@ def spread(verb: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def words(group: Any) -> list[str]:
+    """What was said to a group of options, as it would be typed; what is default is not said.
+
+    Examples
+    --------
+    >>> from typing import Annotated
+    >>> import typer
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Point:
+    ...     x: Annotated[list | None, typer.Option("--x")] = None
+    ...     up: Annotated[bool, typer.Option("--up")] = False
+    >>> words(Point(["1", "2"], True))
+    ['--x', '1', '--x', '2', '--up']
+    """
+    said: list[str] = []
+    hints = get_type_hints(type(group), include_extras=True)
+    for field in fields(group):
+        value, default = getattr(group, field.name), _default(field)
+        names = _names(hints[field.name])
+        if value is None or value == default or not names:
+            continue
+        name = names[-1]
+        if isinstance(value, bool):
+            said.append(name.split("/")[0 if value else 1])
+        else:
+            for one in value if isinstance(value, list) else [value]:
+                said += [name, str(one)]
+    return said
+
+
+def _names(annotation: Any) -> list[str]:
+    """The names of an option; typer takes the first one for a default until it builds a command."""
+    return [
+        name
+        for option in getattr(annotation, "__metadata__", ())
+        for name in (option.default, *(option.param_decls or ()))
+        if isinstance(name, str) and name.startswith("-")
+    ]
+
+
 def _flat(name: str, hints: dict[str, Any], default: Any) -> list[Parameter]:
     kind = hints[name]
     if not is_dataclass(kind):

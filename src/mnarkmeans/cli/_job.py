@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._command import quoted
 from ._console import Console
 from ._errors import UserError, one_line
 from ._options import Source, Steps, as_number
 from ._prepare import Preparation, learn
+from ._suggest import structure_hints, value_hints
 from ._table import Table
 from ._tables import read_table
 
@@ -87,8 +89,20 @@ def open_source(
     rows = job.table.shape[0]
     if clusters > rows:
         raise UserError(f"-k is {clusters}, but the table has only {rows} rows")
+    job.table.notes.extend(hints_told(source, job.table))
     tell_table(console, source.data, job.table)
     return job
+
+
+def hints_told(source: Source, table: Table) -> list[str]:
+    """What the names and the range of a table suggest, as options to add."""
+    found = [
+        *structure_hints(table, source.reading),
+        *value_hints(table, source.reading, source.steps),
+    ]
+    told = [f"{hint.why}: if so, add {hint.typed()}" for hint in found]
+    whole = f"mnarkmeans diagnose {quoted(str(source.data))} names the whole command"
+    return [*told, whole] if told else []
 
 
 def prepare(table: Table, steps: Steps) -> Prepared:
@@ -106,7 +120,7 @@ def prepare(table: Table, steps: Steps) -> Prepared:
 def reference_of(text: str | None, preparation: Preparation) -> Any:
     """The reference that was asked for, where it lies after preparation."""
     if text is None:
-        return "min" if preparation.log2 else preparation.reference(0.0)  # log2 has no zero
+        return "auto"
     if text.strip().lower() in ("auto", "min"):
         return text.strip().lower()
     value = as_number(text)

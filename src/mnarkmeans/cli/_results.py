@@ -247,8 +247,11 @@ def make_page(results: Results) -> dict[str, Any]:
 
 
 def _reference_words(job: Prepared, estimator: Any) -> str:
-    if isinstance(job.reference, str):
+    if job.reference == "min":
         return "least observed value of each feature"
+    if job.reference == "auto":
+        chosen = "least observed value of each feature" if np.any(estimator.reference_) else "zero"
+        return f"{chosen}, chosen by what explains the gaps"
     if job.preparation.shift is not None:
         return "observed mean of each feature"
     used = np.unique(np.asarray(estimator.reference_, dtype=float))

@@ -149,7 +149,8 @@ def mixtures(job: Prepared, searching: Searching, reference: Any) -> list[dict[s
     They ask another question: whether normal clusters explain the table, not whether a partition
     comes out again.
     """
-    if len(searching.clusters) < 2:
+    n, p = job.X.shape
+    if len(searching.clusters) < 2 or p > n:  # a mixture with more numbers than rows says nothing
         return []
     found = []
     for k in searching.clusters:

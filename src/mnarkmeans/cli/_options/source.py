@@ -137,9 +137,9 @@ Reference = Annotated[
     of_model(
         "--reference",
         metavar="auto|min|NUMBER|FILE",
-        help="The value near which data go missing, in the table's units: a number (0 if not "
-        "given; min with --log2), min (each feature's least value), auto (zero or min, whichever "
-        "explains the gaps), or a CSV file with columns feature,value.",
+        help="The value near which data go missing: auto (if nothing is given: zero or min, "
+        "whichever explains the gaps), min (each feature's least value), a number in the table's "
+        "units, or a CSV file with columns feature,value.",
     ),
 ]
 

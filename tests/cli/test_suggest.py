@@ -1,0 +1,97 @@
+"""What names and ranges suggest, and in which words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mnarkmeans.cli._options import Normalize, Reading, Scale, Source, Steps
+from mnarkmeans.cli._spoken import spoken
+from mnarkmeans.cli._suggest import command_for, structure_hints, value_hints
+from mnarkmeans.cli._table import Table
+
+RNG = np.random.default_rng(0)
+
+
+def table_of(values, features=None, id_name="id"):
+    features = features or [f"f{j}" for j in range(values.shape[1])]
+    ids = np.array([f"r{i}" for i in range(len(values))], dtype=object)
+    return Table(values, ids, features, id_name)
+
+
+def added(hints):
+    reading = {k: v for hint in hints for k, v in hint.reading.items()}
+    return reading | {k: v for hint in hints for k, v in hint.steps.items()}
+
+
+@pytest.mark.parametrize(
+    ("values", "options"),
+    [
+        (RNG.normal(size=(40, 5)), {}),
+        (RNG.normal(25, 2, size=(40, 5)), {}),
+        (RNG.integers(1, 8, (40, 5)).astype(float), {}),
+        (2.0 ** RNG.normal(24, 1, (40, 60)), {"log2": True}),
+        (
+            2.0 ** (RNG.normal(24, 1, (40, 60)) + np.linspace(0, 3, 40)[:, None]),
+            {"log2": True, "normalize": Normalize.median},
+        ),
+        (
+            2.0 ** RNG.normal(24, 1, (40, 60)) * (RNG.random((40, 60)) > 0.3),
+            {"missing_codes": ["0"], "log2": True},
+        ),
+        (np.exp(RNG.normal(0, 1.2, (200, 60))), {"log2": True}),
+        (RNG.normal(0, 1, (40, 5)) * [1, 1, 1, 1, 50], {"scale": Scale.std}),
+        (
+            RNG.poisson(np.outer(np.linspace(1, 9, 60), RNG.choice([0.1, 1, 90], 30))).astype(float),
+            {"missing_codes": ["0"], "log1p": True, "normalize": Normalize.total},
+        ),
+    ],
+    ids=["centred", "logarithms", "survey", "intensities", "uneven", "zeros", "skewed", "loud",
+         "counts"],
+)  # fmt: skip
+def test_ranges_suggest_what_to_do(values, options):
+    assert added(value_hints(table_of(values), Reading(), Steps())) == options
+    # What was said is not said again.
+    reading = Reading(missing_codes=options.get("missing_codes"))
+    steps = Steps(**{k: v for k, v in options.items() if k != "missing_codes"})
+    said = table_of(np.where(values == 0, np.nan, values) if reading.codes else values)
+    assert value_hints(said, reading, steps) == []
+
+
+def test_names_suggest_which_columns_are_samples():
+    names = ["Peptides", *(f"Intensity {i}" for i in "abc"), *(f"LFQ intensity {i}" for i in "abc")]
+    table = table_of(np.ones((4, 7)), names, "Protein IDs")
+    table.left_out += [("Reverse", "text, such as '+'"), ("Contaminant", "no value observed")]
+    assert added(structure_hints(table, Reading())) == {
+        "columns": ["LFQ intensity *"], "transpose": True, "drop_rows": ["Reverse=+"],
+    }  # fmt: skip
+    said = Reading(columns=["Intensity *"], transpose=True, drop_rows=["Reverse=+"])
+    assert structure_hints(table, said) == []
+    assert structure_hints(table_of(np.ones((4, 3)), ["a", "b", "c"], "sample"), Reading()) == []
+    compounds = table_of(np.ones((4, 3)), ["m/z", "s1", "s2"], "Compound")
+    assert added(structure_hints(compounds, Reading())) == {"transpose": True, "drop": ["m/z"]}
+
+
+def test_the_command_says_all_that_was_said():
+    source = Source(
+        Path("my table.csv"),
+        Reading(missing_codes=["0", "<x>"], header=False, columns=["LFQ *"]),
+        Steps(scale=Scale.std, reference="min", max_missing=0.5),
+    )
+    assert command_for(source, 100) == (
+        'mnarkmeans select "my table.csv" -k 2:8 --missing-value 0 --missing-value "<x>" '
+        '--no-header --columns "LFQ *" --max-missing 0.5 --scale std --reference min '
+        '-o "my table-clusters"'
+    )
+
+
+def test_advice_speaks_the_words_of_the_command():
+    assert spoken("Use reference='min', reference=\"auto\" or lam=0.") == (
+        "Use --reference min, --reference auto or --lam 0."
+    )
+    assert spoken("say so with missing_values=0 (--missing-value 0 on the command line).") == (
+        "say so with --missing-value 0."
+    )
+    assert "mnar0  strength" not in spoken("  mnar0  strength 1.5   +2.0")
