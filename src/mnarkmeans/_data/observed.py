@@ -81,6 +81,18 @@ class Observed:
             has_gaps=first.observed < part.n_rows, extent=(first.least, first.most),
         )  # fmt: skip
 
+    def take_columns(self, columns: np.ndarray) -> Observed:
+        """The table of some features; rows that observe none of them do not count."""
+        source = self.source[:, columns]
+        extent = self.extent and (self.extent[0][columns], self.extent[1][columns])
+        part = replace(
+            self, source=source, means=self.means[columns], reference=self.reference[columns],
+            observed_weight=self.observed_weight[columns], has_gaps=self.has_gaps[columns],
+            extent=extent,
+        )  # fmt: skip
+        seen = first_pass(part.table, threads=1).seen > 0
+        return part if seen.all() else replace(part, weights=np.where(seen, self.weights, 0.0))
+
     def zero_filled(self) -> tuple[Any, Any]:
         """Values measured from the reference with gaps as 0, and 1 where observed; float64.
 

@@ -2,7 +2,8 @@
 
 Fits with lam = 0, 1/2 and 1 from the same starting centres, side by side, are what `sides` judges
 and the places from which the mixture of `mixture` is followed. Large tables are judged by a sample
-of their rows, drawn by content so that the order of the rows does not matter.
+of their rows, drawn by content so that the order of the rows does not matter, and wide ones by a
+sample of their features.
 """
 
 from __future__ import annotations
@@ -17,16 +18,19 @@ from .mixture import Rows, Start
 from .sides import fit_between, side_of
 
 FIRST_LAMS = np.array([0.0, 0.5, 1.0])
-MOST_STARTS = 10  # per lam: the likelihood needs good places to begin, not the very best
-ENTRIES_OF_SAMPLE = 1 << 18
+MOST_STARTS = 5  # per lam: the likelihood needs good places to begin, not the very best
+ENTRIES_OF_SAMPLE = 1 << 17
 FEWEST_ROWS = 200
+FEWEST_COLUMNS = 500
+FEW_COMPLETE = 50
 
 
 def likelihood_choice(
     observed: Observed, starts: np.ndarray, *, max_iter: int, tol: float, threads: int
 ) -> Missingness:
     """Estimate lam for the data from starting centres (R, k, p)."""
-    sample = sample_rows(observed, max(FEWEST_ROWS, 20 * starts.shape[1]), threads)
+    sample, columns = sample_table(observed, starts.shape[1], threads)
+    starts = starts[:, :, columns]
     fits = first_fits(sample, starts, max_iter=max_iter, tol=tol, threads=threads)
     rows = Rows(sample, threads)
     if rows.tell_nothing:
@@ -34,9 +38,9 @@ def likelihood_choice(
     path = fit_between(sample, fits, max_iter=max_iter, tol=tol, threads=threads)
     elsewhere = explained_elsewhere(rows)
     sides = side_of(rows, path, elsewhere)
-    if sides.below:
-        return describe_limit(rows, sides)
-    return estimate_missingness(rows, [sides.around], elsewhere, [sides.chance])
+    if not sides.below:
+        return estimate_missingness(rows, [sides.around], elsewhere, [sides.chance])
+    return describe_limit(rows, sides).for_columns(columns, observed.n_features)
 
 
 def first_fits(
@@ -60,13 +64,37 @@ def first_fits(
     ]
 
 
+def sample_table(observed: Observed, k: int, threads: int) -> tuple[Observed, np.ndarray]:
+    """At most about ENTRIES_OF_SAMPLE entries, and the features they are of.
+
+    First fewer rows, then, where few rows have many features, fewer of those: each so many of them
+    in the order of their means, so that their own order does not matter. Complete features are kept
+    if they are few: gaps may follow one of them.
+    """
+    sample = sample_rows(observed, max(FEWEST_ROWS, 20 * k), threads)
+    p = sample.n_features
+    wanted = max(FEWEST_COLUMNS, ENTRIES_OF_SAMPLE * p // max(_entries(sample), 1))
+    if p <= 1.5 * wanted:
+        return sample, np.arange(p)
+    order = np.argsort(sample.means, kind="stable")
+    chosen = np.zeros(p, bool)
+    chosen[order[((np.arange(wanted) + 0.5) * (p / wanted)).astype(np.intp)]] = True
+    if np.count_nonzero(~sample.has_gaps) <= FEW_COMPLETE:
+        chosen |= ~sample.has_gaps
+    columns = np.flatnonzero(chosen)
+    return sample.take_columns(columns), columns
+
+
 def sample_rows(observed: Observed, fewest: int, threads: int) -> Observed:
     """Rows that count, at most about ENTRIES_OF_SAMPLE entries of them (the whole, if small)."""
-    source = observed.source
-    entries = source.size if isinstance(source, np.ndarray) else source.nnz
-    wanted = max(fewest, ENTRIES_OF_SAMPLE * observed.n_rows // max(entries, 1))
+    wanted = max(fewest, ENTRIES_OF_SAMPLE * observed.n_rows // max(_entries(observed), 1))
     counting = observed.weights > 0
     if counting.sum() <= wanted:
         return observed if counting.all() else observed.take(np.flatnonzero(counting))
     order = content_order(observed, threads)
     return observed.take(np.sort(order[counting[order]][:wanted]))
+
+
+def _entries(observed: Observed) -> int:
+    source = observed.source
+    return source.size if isinstance(source, np.ndarray) else source.nnz

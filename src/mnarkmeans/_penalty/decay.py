@@ -111,6 +111,11 @@ class Theta:
         logit = math.log(share) - math.log1p(-share)
         return cls(np.array([0.0, math.log(max(variance, 1e-12)), logit, math.inf]))
 
+    def with_floor(self, r: float) -> Theta:
+        """The same with a share r of it that is missing at random."""
+        logit = math.log(r / (1.0 - r))
+        return Theta(np.append(np.clip(self.vector[:3], -_LOGIT_BOUND, _LOGIT_BOUND), logit))
+
     @property
     def t(self) -> float:
         return math.exp(self.vector[0])
@@ -216,5 +221,9 @@ def _grid(log_s: float, missing_share: float, model: Model) -> np.ndarray:
     floors = np.array([0.02, 0.5, 0.9])
     logit_c = np.log(ceilings / (1.0 - ceilings)) if model.free[2] else [model.logit_c]
     logit_r = np.log(floors / (1.0 - floors)) if model.free[3] else [-_LOGIT_BOUND]
-    axes = np.meshgrid(log_t, [log_s], logit_c, logit_r, indexing="ij")
-    return np.stack([axis.ravel() for axis in axes], axis=1)
+    points = np.empty((len(log_t), len(logit_c), len(logit_r), 4))
+    points[..., 0] = log_t[:, None, None]
+    points[..., 1] = log_s
+    points[..., 2] = np.reshape(logit_c, (-1, 1))
+    points[..., 3] = logit_r
+    return points.reshape(-1, 4)

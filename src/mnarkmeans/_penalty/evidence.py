@@ -25,13 +25,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 
-from .decay import fit_theta
+from .decay import Theta, fit_theta
 from .limit import limit_of
 from .mar import gain_of_complete_features
 from .mixture import Mixture, Rows, Start, begin_mixture, continue_mixture, finish_mixture
@@ -43,6 +43,7 @@ DOUBT = 0.5
 SLACK = 20.0  # log-likelihood that a family may always be behind before it is given up
 # What more rounds may gain for each coordinate of a centre (0.11 was the most ever seen).
 GAIN_PER_CENTER = 0.25
+AFTER_FIRST = 0.7  # and all rounds after the first, for each coordinate and each row
 # k-means draws hard borders, which moves the centres of overlapping clusters apart; more pull than
 # the theory of the single cluster asks for makes up for it. On Figure 2 powers from 0.4 to 0.67 do
 # equally well, 1 is worse.
@@ -80,8 +81,9 @@ class Missingness:
         How values seem to get lost: by chance, the likelier the closer to the reference, within a
         distance of it, or below a limit.
     limit, softness : array of shape (n_features,) or None, float
-        With "limit": where half of the values are lost (NaN for features without gaps), and the
-        width of the curve P(missing | x) = Phi((limit - x) / softness).
+        With "limit": where half of the values are lost (NaN for features without gaps, and for
+        those of a wide table that were not looked at), and the width of the curve
+        P(missing | x) = Phi((limit - x) / softness).
     """
 
     lam: float
@@ -106,6 +108,14 @@ class Missingness:
             "limit": "Low values are missing more often, as below a detection limit",
         }[self.mechanism]
         return f'{how}: lam="auto" takes {self.lam:.2g}.'
+
+    def for_columns(self, columns: np.ndarray, n_features: int) -> Missingness:
+        """The same for a table of which only some columns were looked at."""
+        if self.limit is None or len(columns) == n_features:
+            return self
+        limit = np.full(n_features, np.nan)
+        limit[columns] = self.limit
+        return replace(self, limit=limit)
 
     @classmethod
     def nothing_to_estimate(cls, missing: float, observed: float) -> Missingness:
@@ -144,7 +154,8 @@ def estimate_missingness(
         return Missingness.nothing_to_estimate(rows.missing_weight, rows.observed_weight)
     elsewhere = explained_elsewhere(rows) if elsewhere is None else elsewhere
     chosen = _with_free_sizes(rows, _likeliest(rows, starts))
-    by_chance = _begin(rows, by_chance_from or starts, "mcar")
+    within_reach = chosen.mixture.log_likelihood - elsewhere - _reach(rows, chosen.mixture)
+    by_chance = _begin(rows, by_chance_from or starts, "mcar", within_reach)
     behind = chosen.score - by_chance.score - elsewhere
     if behind < SLACK + GAIN_PER_CENTER * chosen.mixture.M.size:
         by_chance = _with_free_sizes(rows, _finish(rows, by_chance))
@@ -158,8 +169,9 @@ def _likeliest(rows: Rows, starts: Sequence[Start]) -> _Candidate:
     if rows.least[rows.has_gaps].min() > 1e-6:  # a value at the reference itself: no threshold
         families.append("mnar2")
     begun = [general]
+    within_reach = general.mixture.log_likelihood - _reach(rows, general.mixture)
     for family in families:
-        mixture = continue_mixture(rows, general.mixture, family, equal_sizes=True)
+        mixture = continue_mixture(rows, general.mixture, family, True, within_reach)
         begun.append(_priced(rows, family, mixture, True))
     *others, first = sorted(begun, key=_score)
     best = _finish(rows, first)
@@ -169,11 +181,20 @@ def _likeliest(rows: Rows, starts: Sequence[Start]) -> _Candidate:
     return max([best, *finished], key=_score)
 
 
-def _begin(rows: Rows, starts: Sequence[Start], family: str) -> _Candidate:
-    return _priced(rows, family, begin_mixture(rows, starts, family, equal_sizes=True), True)
+def _begin(
+    rows: Rows, starts: Sequence[Start], family: str, within_reach: float = -math.inf
+) -> _Candidate:
+    return _priced(rows, family, begin_mixture(rows, starts, family, True, within_reach), True)
+
+
+def _reach(rows: Rows, mixture: Mixture) -> float:
+    """How far behind a family may be after its first round for others to be worth their time."""
+    return SLACK + AFTER_FIRST * (mixture.M.size + rows.n_rows)
 
 
 def _finish(rows: Rows, begun: _Candidate) -> _Candidate:
+    if begun.mixture.settled:
+        return begun
     mixture = finish_mixture(rows, begun.mixture, begun.family, equal_sizes=True)
     return _priced(rows, begun.family, mixture, True)
 
@@ -218,7 +239,8 @@ def _describe(
     theory = mean_penalty(found)
     residual = found.mechanism.s * rows.observed_weight
     all_gaps = found.gaps + found.hidden[:, None]
-    with_share = fit_theta(rows.magnitudes, found.M, all_gaps, residual)
+    start = found.mechanism.with_floor(0.05) if isinstance(found.mechanism, Theta) else None
+    with_share = fit_theta(rows.magnitudes, found.M, all_gaps, residual, start, max_steps=20)
     units = -0.5 * rows.observed_weight * math.log(rows.scale)
     return Missingness(
         lam=min(max(theory, theory**POWER), LARGEST) if believed else 0.0,
@@ -237,7 +259,7 @@ def describe_limit(rows: Rows, sides: Sides) -> Missingness:
     """The answer where values get lost below a limit, in the units of the data."""
     found, centers = limit_of(sides.cells)
     lam = found.log_missing(centers)[1]
-    weight = np.square(centers) * sides.cells.gaps
+    weight = np.square(centers) * sides.cells.gaps[0]
     theory = float((weight * lam).sum() / max(weight.sum(), 1e-300))
     limit = np.full(len(rows.reference), np.nan)
     limit[rows.has_gaps] = found.c * rows.root + rows.reference[rows.has_gaps]

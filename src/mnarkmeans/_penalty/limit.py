@@ -71,20 +71,22 @@ def moments(M: np.ndarray, s, c: np.ndarray, zeta) -> tuple[np.ndarray, np.ndarr
 
 
 def limit_of(cells: Cells) -> tuple[Limit, np.ndarray]:
-    """The limits (of the features with gaps) and the centres that a falling missing share means.
+    """The limits (of the features with gaps) and the centres that a falling missing share means,
+    of one partition.
 
     From centres to the curve of missing shares over them and back, a few times: what is observed is
     what is left above the limit.
     """
     seen = cells.observed / max(float(cells.observed.sum()), 1e-9)
-    centers, s = cells.means, cells.variance
+    variance = float(cells.variance[0])
+    centers, s = cells.means, variance
     for _ in range(ROUNDS):
         fit = cells.fit("limit", centers)
-        d = LOGISTIC / max(fit.slope, 1e-6)
+        d = LOGISTIC / max(float(fit.slope[0]), 1e-6)
         a = ndtri(np.clip(expit(fit.logits(centers)), 1e-6, 1.0 - 1e-6))
         over = np.exp(-0.5 * a * a - _HALF_LOG_2PI - log_ndtr(-a))
-        s = min(cells.variance + (s / d) ** 2 * float((seen * over * (over - a)).sum()), d * d)
+        s = min(variance + (s / d) ** 2 * float((seen * over * (over - a)).sum()), d * d)
         centers = cells.means - (s / d) * over
     weight = cells.gaps + cells.observed
-    c = (weight * (centers + d * a)).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-9)
-    return Limit(c, math.sqrt(max(d * d - s, 0.0)), s), centers
+    c = (weight * (centers + d * a)).sum(axis=1) / np.maximum(weight.sum(axis=1), 1e-9)
+    return Limit(c[0], math.sqrt(max(d * d - s, 0.0)), s), centers[0]

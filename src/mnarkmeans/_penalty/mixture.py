@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core import Centers, Stats, add_rows, assign
+from .._core import Starts, pass_
 from .._core.likelihood import EStep, SoftSums
 from .._data.observed import Observed
 from .decay import MODELS, Magnitudes, Model, Theta, fit_theta
@@ -57,25 +57,42 @@ class Rows:
     """
 
     def __init__(self, observed: Observed, threads: int = 1):
-        values, features, per_row = stored_entries(observed)
         weights, p = observed.weights, observed.n_features
         self.table, self.threads = observed.table, threads
         self._step: EStep | None = None
-        self.reference = observed.reference
-        self.has_gaps = np.bincount(features, minlength=p) < len(weights)
-        entry_weights = np.repeat(weights, per_row)
-        self.magnitudes = Magnitudes.of(values, entry_weights, self.has_gaps[features])
+        self.reference, self.has_gaps = observed.reference, observed.has_gaps
         self.some_complete = not self.has_gaps.all()
+        values, per_row, at_risk, least = self._entries(observed)
+        entry_weights = np.repeat(weights, per_row)
+        self.magnitudes = Magnitudes.of(values, entry_weights, at_risk)
         self.scale = self.magnitudes.mean_square or 1.0
         self.root = math.sqrt(self.scale)
         self.weights = weights
         self.n_rows = float(weights.sum())
+        # Sums of products, not matrix products: their threads would only wait for each other.
         self.observed_weight = float((weights * per_row).sum())
         self.gaps_per_row = p - per_row
         self.missing_weight = float((weights * self.gaps_per_row).sum())
         below = float(entry_weights[values < 0].sum())
         self.share_below = below / max(self.observed_weight, 1e-300)
-        self.least = _least_magnitude(values, features, p) / self.root
+        # Of a feature never observed, the largest of the others.
+        some = np.isfinite(least)
+        most = least[some].max() if some.any() else 0.0
+        self.least = np.where(some, least, most) / self.root
+
+    def _entries(self, observed: Observed):
+        """Observed values less the reference, how many each row has, which of them could have been
+        lost (None: all), and the smallest magnitude of each feature."""
+        least = np.full(observed.n_features, np.inf)
+        if observed.is_sparse:
+            values, features, per_row = stored_entries(observed)
+            np.minimum.at(least, features, np.abs(values))
+            return values, per_row, self.has_gaps[features] if self.some_complete else None, least
+        away = observed.source - observed.reference
+        seen = seen_entries(observed)
+        least = np.min(np.abs(away), axis=0, where=seen, initial=np.inf)
+        at_risk = np.broadcast_to(self.has_gaps, seen.shape)[seen] if self.some_complete else None
+        return away[seen], np.count_nonzero(seen, axis=1), at_risk, least
 
     @property
     def tell_nothing(self) -> bool:
@@ -98,20 +115,27 @@ class Rows:
         mixture.log_weight[:] = log_weight
         return self._in_units(self._step())
 
-    def hard_sums(self, start: Start) -> SoftSums:
-        """The sums of the rows by the labels that a fit gives them."""
-        k, p = start.centers.shape
-        mu = (self.reference + start.centers)[None]
-        centers = Centers(mu, np.full((1, p), start.lam), self.reference, self.reference)
-        labels = assign(self.table, centers, self.threads)[0]
-        stats = Stats.zeros(1, k, p)
-        add_rows(self.table, centers, labels, stats, self.threads)
-        return self._in_units(
-            SoftSums(stats.sizes[0], stats.sums[0], stats.counts[0], np.zeros((k, p)), 0.0)
-        )
+    def hard_sums(self, starts: Sequence[Start]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Sizes (R, k), sums and counts (R, k, p) of the rows by the labels that fits give them."""
+        mu = self.reference + np.stack([start.centers for start in starts])
+        lam = np.repeat([[start.lam] for start in starts], mu.shape[2], axis=1)
+        fits = Starts(
+            mu, lam, self.reference, self.reference, n_rows=self.table.n, max_iter=1, tol=0.0,
+            weights=(False, self.n_rows),
+        )  # fmt: skip
+        pass_(self.table, fits, np.arange(len(mu)), fresh=True, known=None, threads=self.threads)
+        return fits.stats.sizes, fits.stats.sums / self.root, fits.stats.counts
 
     def _in_units(self, found: SoftSums) -> SoftSums:
         return found._replace(sums=found.sums / self.root, squares=found.squares / self.scale)
+
+
+def seen_entries(observed: Observed) -> np.ndarray:
+    """(n, p) bool of a dense table."""
+    seen = ~np.isnan(observed.source)
+    if not math.isnan(observed.missing):
+        seen &= observed.source != observed.missing
+    return seen
 
 
 def stored_entries(observed: Observed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -120,18 +144,10 @@ def stored_entries(observed: Observed) -> tuple[np.ndarray, np.ndarray, np.ndarr
     if observed.is_sparse:
         values = source.data.astype(np.float64) - observed.reference[source.indices]
         return values, source.indices, np.diff(source.indptr)
-    seen = ~(np.isnan(source) | (source == observed.missing))
+    seen = seen_entries(observed)
     features = np.nonzero(seen)[1]
     values = source[seen].astype(np.float64) - observed.reference[features]
     return values, features, np.count_nonzero(seen, axis=1)
-
-
-def _least_magnitude(stored: np.ndarray, features: np.ndarray, p: int) -> np.ndarray:
-    """(p,) smallest observed |x|; of a feature never observed, the largest of the others."""
-    least = np.full(p, np.inf)
-    np.minimum.at(least, features, np.abs(stored))
-    some = np.isfinite(least)
-    return np.where(some, least, least[some].max() if some.any() else 0.0)
 
 
 class Mixture(NamedTuple):
@@ -144,6 +160,7 @@ class Mixture(NamedTuple):
     hidden: np.ndarray  # (k,) weight of the rows that lost everything
     soft: SoftSums  # over the rows, weighted by their memberships
     log_likelihood: float
+    settled: bool = False  # another round would change next to nothing
 
 
 # --- families of mechanisms: (rows, M, gaps, residual, previous or None) -> mechanism
@@ -181,18 +198,26 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def begin_mixture(rows: Rows, starts: Sequence[Start], family: str, equal_sizes=False) -> Mixture:
-    """A few rounds from every start; the best of them."""
-    states = [_begin(rows, start, FAMILIES[family], equal_sizes) for start in starts]
-    states = [_run(rows, state, FAMILIES[family], equal_sizes, SHORT_ROUNDS) for state in states]
+def begin_mixture(
+    rows: Rows, starts: Sequence[Start], family: str, equal_sizes=False, at_least=-math.inf
+) -> Mixture:
+    """A few rounds from every start; the best of them. Those that are not ``at_least`` so likely
+    after their first round are left there."""
+    update = FAMILIES[family]
+    states = [_begin(rows, start, update, equal_sizes) for start in starts]
+    states = [_short(rows, state, update, equal_sizes, at_least) for state in states]
     return max(states, key=lambda state: state.log_likelihood)
 
 
-def continue_mixture(rows: Rows, state: Mixture, family: str, equal_sizes=False) -> Mixture:
-    """A few rounds from where another family has led."""
-    update = FAMILIES[family]
-    state = _round(rows, state._replace(mechanism=None), update, equal_sizes)
-    return _run(rows, state, update, equal_sizes, SHORT_ROUNDS)
+def continue_mixture(
+    rows: Rows, state: Mixture, family: str, equal_sizes=False, at_least=-math.inf
+) -> Mixture:
+    """The same from where another family has led."""
+    update, before = FAMILIES[family], state
+    state = _round(rows, before._replace(mechanism=None, settled=False), update, equal_sizes)
+    if before.settled and abs(state.log_likelihood - before.log_likelihood) < TOLERANCE:
+        return state._replace(settled=True)  # both say the same
+    return _short(rows, state, update, equal_sizes, at_least)
 
 
 def finish_mixture(rows: Rows, state: Mixture, family: str, equal_sizes=False) -> Mixture:
@@ -200,11 +225,19 @@ def finish_mixture(rows: Rows, state: Mixture, family: str, equal_sizes=False) -
     return _run(rows, state, FAMILIES[family], equal_sizes, MOST_ROUNDS)
 
 
+def _short(rows: Rows, state: Mixture, update: Family, equal_sizes: bool, at_least) -> Mixture:
+    if state.log_likelihood < at_least:
+        return state
+    return _run(rows, state, update, equal_sizes, SHORT_ROUNDS)
+
+
 def _begin(rows: Rows, start: Start, family: Family, equal_sizes: bool) -> Mixture:
     """The sums of the fit's hard labels, and the mechanism they suggest."""
     M = start.centers / rows.root
     lam, nothing = np.full_like(M, start.lam), np.zeros_like(M)
-    state = Mixture(M, lam, None, nothing, nothing[:, 0], rows.hard_sums(start), -math.inf)
+    sizes, sums, counts = rows.hard_sums([start])
+    soft = SoftSums(sizes[0], sums[0], counts[0], nothing, 0.0)
+    state = Mixture(M, lam, None, nothing, nothing[:, 0], soft, -math.inf)
     return _round(rows, state, family, equal_sizes)
 
 
@@ -213,7 +246,7 @@ def _run(rows: Rows, state: Mixture, family: Family, equal_sizes: bool, rounds: 
         previous = state.log_likelihood
         state = _round(rows, state, family, equal_sizes)
         if state.log_likelihood - previous < TOLERANCE * max(1.0, state.M.size / SMALL):
-            break
+            return state._replace(settled=True)
     return state
 
 

@@ -1,8 +1,10 @@
 """reference="auto": zero, or the least observed value of each feature?
 
-Both are tried: fits for many lam (`sides`) with the one and with the other, and the partition that
-explains values and gaps best (`cells`) says which. Zero wins unless the limit leads. A feature
-whose values lie further from zero than from each other has a limit in any case.
+Both are tried: fits for many lam (`sides`) with the one and with the other. Where values lie on
+both sides of zero, it matters whether the missing share of clusters and features falls with the
+value (then there is a limit) or with its distance from zero (`cells`). Otherwise, or if neither
+leads, the partition that explains values and gaps best says which; zero wins unless the limit
+leads. A feature whose values lie further from zero than from each other has a limit in any case.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ import numpy as np
 from .._core import first_pass
 from .._data.observed import Observed
 from .cells import Cells
-from .choice import FEWEST_ROWS, first_fits, sample_rows
+from .choice import first_fits, sample_table
 from .mixture import Rows
-from .sides import fit_between
+from .sides import ONE_SIDED, fit_between
 
 LEAD = 5.0  # log-likelihood by which the limit must explain more than zero does
 
@@ -56,14 +58,13 @@ def zero_or_limit(
     zero = np.where(far, least, 0.0)
     if not observed.has_gaps[seen].any() or np.array_equal(zero, least):
         return Chosen(zero, far)
-    sample = sample_rows(observed, max(FEWEST_ROWS, 20 * starts.shape[1]), settings["threads"])
+    sample, columns = sample_table(observed, starts.shape[1], settings["threads"])
+    starts = starts[:, :, columns]
     at_zero, at_limit = (
-        explained(replace(sample, reference=reference), starts, settings)
+        explained(replace(sample, reference=reference[columns]), starts, settings)
         for reference in (zero, least)
     )
-    if at_limit > at_zero + LEAD:
-        return Chosen(least, seen)
-    return Chosen(zero, far)
+    return Chosen(least, seen) if at_limit.rather_than(at_zero) else Chosen(zero, far)
 
 
 def far_from(point, least: np.ndarray, most: np.ndarray) -> np.ndarray:
@@ -72,13 +73,26 @@ def far_from(point, least: np.ndarray, most: np.ndarray) -> np.ndarray:
     return (span > 0) & (np.maximum(least - point, point - most) > span)
 
 
-def explained(observed: Observed, starts: np.ndarray, settings: dict) -> float:
-    """The best log-likelihood of values and gaps together, in the units of the data."""
+class Explained(NamedTuple):
+    """The best log-likelihoods of values and gaps with a reference, in the units of the data."""
+
+    limit: float  # if the missing share falls with the value
+    decay: float  # with the distance from the reference
+    below: float  # share of the observed values below the reference
+
+    def rather_than(self, zero: Explained) -> bool:
+        """Whether this limit is to be preferred to zero."""
+        falls = max(self.limit, zero.limit) - zero.decay
+        if zero.below >= ONE_SIDED and abs(falls) > LEAD:
+            return falls > 0
+        return max(self.limit, self.decay) > max(zero.limit, zero.decay) + LEAD
+
+
+def explained(observed: Observed, starts: np.ndarray, settings: dict) -> Explained:
     rows = Rows(observed, settings["threads"])
     if rows.tell_nothing:
-        return -math.inf
+        return Explained(-math.inf, -math.inf, 0.0)
     path = fit_between(observed, first_fits(observed, starts, **settings), **settings)
     units = -0.5 * rows.observed_weight * math.log(rows.scale)
-    cells = [Cells(rows, rows.hard_sums(start)) for start in path]
-    kinds = ("limit", "decay")
-    return units + max(own.fit(kind).log_likelihood for own in cells for kind in kinds)
+    limit, decay = (units + fit.log_likelihood.max() for fit in Cells(rows, path).fit_both())
+    return Explained(float(limit), float(decay), rows.share_below)
