@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 // Raised with every change of a struct or a function below; _core/library.py holds the same number.
-#define MNARKMEANS_ABI 1
+#define MNARKMEANS_ABI 2
 
 namespace mnar {
 
@@ -104,7 +104,7 @@ struct Starts {            // R starts of Lloyd's loop on a table, side by side
     double total_weight;   // of all rows
 };
 
-struct Mixture {                 // normal clusters with gaps
+struct Mixture {                 // normal clusters with gaps, or Student's t
     Index k;
     const double* log_weight;    // (k,)
     const double* mean;          // (k, p)
@@ -112,6 +112,8 @@ struct Mixture {                 // normal clusters with gaps
     const double* log_missing;   // (k, p) log P(missing | cluster, feature), finite
     const double* log_observed;  // (k, p) added for an observed entry beside its density; null: 0
     const double* shift;         // (p,)
+    double freedom;              // degrees of freedom; 0: normal
+    double log_peak;             // log density at the centre of a t with variance 1; unused if normal
 };
 
 struct Softened {            // what rows say of a mixture; sums add up over any split
@@ -119,10 +121,12 @@ struct Softened {            // what rows say of a mixture; sums add up over any
     double* sums;            // (k, p) of w (x - shift) over observed entries, INOUT
     double* counts;          // (k, p) INOUT
     double* squares;         // (k, p) of w (x - shift)^2, INOUT
+    double* pulls;           // (k, p) of w, INOUT; used by heavy tails only
     double* memberships;     // (n, k) or null
     double* row_likelihoods; // (n,) or null
     Label* labels;           // (n,) or null: the likeliest cluster
     double log_likelihood;   // INOUT, weighted
+    double tail;             // INOUT: how heavy the tails are
 };
 
 struct Decay {                  // what the likelihood of a decaying mechanism needs of a table

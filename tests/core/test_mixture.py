@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import logsumexp
+from scipy.stats import t as student_t
 
 from mnarkmeans import _core
 from mnarkmeans._core.likelihood import Decay, EStep, Mixture, decay_fit, soft_rows
 from mnarkmeans._core.partitions import count_pairs, move_rows
 
 
-def problem(n, p, k, seed=0, dtype=np.float64):
+def problem(n, p, k, seed=0, dtype=np.float64, freedom=0.0):
     rng = np.random.default_rng(seed)
     X = (rng.normal(size=(n, p)) + 3.0).astype(dtype)
     X[rng.random((n, p)) < 0.3] = np.nan
@@ -22,29 +23,43 @@ def problem(n, p, k, seed=0, dtype=np.float64):
         rng.random((k, p)) + 0.3,
         -rng.random((k, p)),
         -rng.random((k, p)),
+        freedom,
     )
     return X, weights, mixture
 
 
 def by_definition(X, weights, mixture, shift):
-    """The formulas at the head of mixture.h, one array for each."""
-    log_weight, mean, variance, log_missing, log_observed = mixture
+    """The formulas at the heads of densities.h and mixture.h, one array for each."""
+    log_weight, mean, variance, log_missing, log_observed, freedom = mixture
     X, seen = X.astype(float), ~np.isnan(X)
-    density = -0.5 * ((X[:, None] - mean) ** 2 / variance + np.log(2 * np.pi * variance))
+    away = (X[:, None] - mean) ** 2 / variance
+    if freedom:
+        density = student_t.logpdf(X[:, None], freedom, mean, np.sqrt(variance))
+        pull = np.where(seen[:, None], (freedom + 1) / (freedom + away), 0.0)
+        logs = np.where(seen[:, None], np.log1p(away / freedom), 0.0).sum(axis=2)
+    else:
+        density = -0.5 * (away + np.log(2 * np.pi * variance))
+        pull, logs = np.repeat(seen[:, None], len(mean), axis=1), np.zeros((len(X), len(mean)))
     parts = np.where(seen[:, None], density + log_observed, log_missing)
     logits = parts.sum(axis=2) + log_weight
     rows = logsumexp(logits, axis=1)
     memberships = np.exp(logits - rows[:, None])
     soft, values = memberships * weights[:, None], np.where(seen, X - shift, 0.0)
-    sums = soft.sum(axis=0), soft.T @ values, soft.T @ seen, soft.T @ values**2, weights @ rows
+    pulled = soft[:, :, None] * pull
+    sums = (
+        soft.sum(axis=0), (pulled * values[:, None]).sum(axis=0), soft.T @ seen,
+        (pulled * values[:, None] ** 2).sum(axis=0), weights @ rows,
+    )  # fmt: skip
+    if freedom:
+        sums = (*sums, pulled.sum(axis=0), (soft * logs).sum())
     return sums, (memberships, rows, logits.argmax(axis=1))
 
 
 def run(table, mixture, shift, threads):
     step = EStep(table, len(mixture.log_weight), shift, threads, log_observed=True)
-    for room, values in zip(step.mixture, mixture, strict=True):
-        room[:] = values
-    return step()
+    step.fill(mixture)
+    found = step()
+    return found if mixture.freedom else found[:5]
 
 
 def tables(X, weights):
@@ -64,8 +79,9 @@ SHAPES = [(1, 1, 1), (130, 5, 3), (300, 70, 9), (129, 200, 2), (700, 8, 17)]
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_an_e_step_is_its_formula(shape, dtype, each_level):
-    X, weights, mixture = problem(*shape, dtype=dtype)
+@pytest.mark.parametrize("freedom", [0.0, 1.5, 7.0])
+def test_an_e_step_is_its_formula(shape, dtype, freedom, each_level):
+    X, weights, mixture = problem(*shape, dtype=dtype, freedom=freedom)
     shift = np.full(shape[1], 2.5)
     sums, rows = by_definition(X, weights, mixture, shift)
     for table in tables(X, weights):
@@ -76,8 +92,9 @@ def test_an_e_step_is_its_formula(shape, dtype, each_level):
 
 
 @pytest.mark.parametrize("as_sparse", [False, True])
-def test_results_are_the_same_bits_for_all_threads_and_instruction_sets(as_sparse):
-    X, weights, mixture = problem(20000, 60, 5)
+@pytest.mark.parametrize("freedom", [0.0, 4.0])
+def test_results_are_the_same_bits_for_all_threads_and_instruction_sets(as_sparse, freedom):
+    X, weights, mixture = problem(20000, 60, 5, freedom=freedom)
     source = sparse.csr_array(np.nan_to_num(X)) if as_sparse else X
     table = _core.Table(source, np.nan, weights)
     found, before = [], _core.level()
@@ -90,11 +107,12 @@ def test_results_are_the_same_bits_for_all_threads_and_instruction_sets(as_spars
             np.testing.assert_array_equal(a, b)
 
 
-def test_far_away_rows_and_tiny_variances_stay_finite(each_level):
+@pytest.mark.parametrize("freedom", [0.0, 3.0])
+def test_far_away_rows_and_tiny_variances_stay_finite(freedom, each_level):
     X = np.array([[1e8], [-1e8], [0.0], [np.nan]])
     mixture = Mixture(
         np.log([0.5, 0.5]), np.array([[0.0], [1.0]]), np.full((2, 1), 1e-12),
-        np.full((2, 1), -1e5), None,
+        np.full((2, 1), -1e5), None, freedom,
     )  # fmt: skip
     memberships, rows, labels = soft_rows(_core.Table(X, np.nan, np.ones(4)), mixture, 1)
     assert np.isfinite(rows).all()

@@ -10,7 +10,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-ABI = 1  # as in core.h
+ABI = 2  # as in core.h
 PACKAGE = "mnarkmeans"
 ALL_LEVELS = ("baseline", "avx2", "avx512")
 NAME = "libmnarkmeans_core" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
@@ -52,11 +52,12 @@ Starts = _struct(
     total_weight=F64,
 )  # fmt: skip
 Mixture = _struct(
-    "Mixture", k=I64, log_weight=P, mean=P, variance=P, log_missing=P, log_observed=P, shift=P
-)
+    "Mixture", k=I64, log_weight=P, mean=P, variance=P, log_missing=P, log_observed=P, shift=P,
+    freedom=F64, log_peak=F64,
+)  # fmt: skip
 Softened = _struct(
-    "Softened", sizes=P, sums=P, counts=P, squares=P, memberships=P, row_likelihoods=P, labels=P,
-    log_likelihood=F64,
+    "Softened", sizes=P, sums=P, counts=P, squares=P, pulls=P, memberships=P, row_likelihoods=P,
+    labels=P, log_likelihood=F64, tail=F64,
 )  # fmt: skip
 Decay = _struct(
     "Decay", n_squares=I64, n_gaps=I64, squares=P, weights=P, gap_squares=P, gap_weights=P,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,23 +14,29 @@ from .library import library
 
 
 class Mixture(NamedTuple):
-    """Normal clusters with gaps. Every array is (k, p) float64 but for the first."""
+    """Clusters with gaps, normal or Student's t. Arrays are (k, p) float64 but for the first."""
 
     log_weight: np.ndarray  # (k,)
     mean: np.ndarray
     variance: np.ndarray
     log_missing: np.ndarray  # log P(missing | cluster, feature), finite
     log_observed: np.ndarray | None = None  # added for an observed entry beside its density
+    freedom: float = 0.0  # degrees of freedom; 0: normal
 
 
 class SoftSums(NamedTuple):
-    """Sums over rows, weighted by their memberships. They add up over any split of the rows."""
+    """Sums over rows, weighted by their memberships. They add up over any split of the rows.
+
+    With heavy tails a value far out counts for less in ``sums``, ``squares`` and ``pulls``.
+    """
 
     sizes: np.ndarray  # (k,)
     sums: np.ndarray  # (k, p) of the observed values, less the shift
     counts: np.ndarray  # (k, p) weight of the observed entries
     squares: np.ndarray  # (k, p) of the observed values, less the shift, squared
     log_likelihood: float
+    pulls: np.ndarray | None = None  # (k, p) what counts became; None: the same
+    tail: float = 0.0  # sum of log(1 + (x - mu)^2 / (freedom v))
 
 
 class SoftRows(NamedTuple):
@@ -44,8 +51,17 @@ def _struct(mixture: Mixture, shift: np.ndarray, p: int):
     k = len(mixture.log_weight)
     return structs.Mixture(
         k, at(mixture.log_weight, np.float64, (k,)),
-        *(at(values, np.float64, (k, p)) for values in mixture[1:]), at(shift, np.float64, (p,)),
+        *(at(values, np.float64, (k, p)) for values in mixture[1:5]), at(shift, np.float64, (p,)),
+        mixture.freedom, log_peak(mixture.freedom),
     )  # fmt: skip
+
+
+def log_peak(freedom: float) -> float:
+    """Log density of Student's t at its centre, for scale 1."""
+    if freedom <= 0:
+        return 0.0
+    half = 0.5 * freedom
+    return math.lgamma(half + 0.5) - math.lgamma(half) - 0.5 * math.log(freedom * math.pi)
 
 
 class EStep:
@@ -56,23 +72,34 @@ class EStep:
 
     def __init__(self, table: Table, k: int, shift: np.ndarray, threads: int, log_observed=False):
         p = table.p
+        mean, variance, log_missing, log_seen = (np.zeros((k, p)) for _ in range(4))
         self.mixture = Mixture(
-            np.zeros(k), *(np.zeros((k, p)) for _ in range(4 if log_observed else 3))
+            np.zeros(k), mean, variance, log_missing, log_seen if log_observed else None
         )
         self._table, self._shift, self._threads = table, shift, threads
         self._own = _struct(self.mixture, shift, p)
 
+    def fill(self, mixture: Mixture) -> None:
+        """Take over what a mixture says."""
+        for own, new in zip(self.mixture[:5], mixture[:5], strict=True):
+            if own is not None and new is not None:
+                np.copyto(own, new)
+        self._own.freedom, self._own.log_peak = mixture.freedom, log_peak(mixture.freedom)
+
     def __call__(self) -> SoftSums:
         k, p = self.mixture.mean.shape
-        room = np.zeros(k + 3 * k * p)
-        sizes, sums = room[:k], room[k:].reshape(3, k, p)
+        heavy = self._own.freedom > 0
+        parts = 4 if heavy else 3
+        room = np.zeros(k + parts * k * p)
+        sizes, sums = room[:k], room[k:].reshape(parts, k, p)
         first, step = room.ctypes.data, 8 * k * p
-        out = structs.Softened(first, *(first + 8 * k + i * step for i in range(3)))
+        out = structs.Softened(first, *(first + 8 * k + i * step for i in range(parts)))
         _call(
             "soften", _address(self._table.struct), _address(self._own), _address(out),
-            threads=self._threads, work=3.0 * self._table.entries * k,
+            threads=self._threads, work=(20.0 if heavy else 3.0) * self._table.entries * k,
         )  # fmt: skip
-        return SoftSums(sizes, sums[0], sums[1], sums[2], out.log_likelihood)
+        pulls = sums[3] if heavy else None
+        return SoftSums(sizes, sums[0], sums[1], sums[2], out.log_likelihood, pulls, out.tail)
 
 
 def soft_rows(table: Table, mixture: Mixture, threads: int) -> SoftRows:
@@ -80,7 +107,7 @@ def soft_rows(table: Table, mixture: Mixture, threads: int) -> SoftRows:
     n, k = table.n, len(mixture.log_weight)
     own = _struct(mixture, np.zeros(table.p), table.p)
     rows = SoftRows(np.empty((n, k)), np.empty(n), np.empty(n, np.int32))
-    out = structs.Softened(None, None, None, None, *(part.ctypes.data for part in rows), 0.0)
+    out = structs.Softened(*[None] * 5, *(part.ctypes.data for part in rows))
     _call(
         "soften", _address(table.struct), _address(own), _address(out), threads=threads,
         work=2.0 * table.entries * k,

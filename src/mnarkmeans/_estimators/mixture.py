@@ -1,10 +1,10 @@
 """MNARMixture: soft clusters, fitted together with how values get lost.
 
-    p(row) = sum_l pi_l prod_{j observed} N(x_ij; mu_lj, v_lj) (1 - P(missing | x_ij))
+    p(row) = sum_l pi_l prod_{j observed} f_lj(x_ij) (1 - P(missing | x_ij))
                         prod_{j missing} P_lj
 
-The mechanisms and the EM are `_penalty.mechanisms` and `_penalty.em`, the way to the best of them
-is `mixture_fit`.
+with f_lj normal or Student's t. The mechanisms and the EM are `_penalty.mechanisms` and
+`_penalty.em`, the way to the best of them is `mixture_fit`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class MixtureMissingness(NamedTuple):
 
     mechanism : its name
     parameters : dict of numbers and arrays, values measured from the reference
-    log_likelihoods : of each mechanism tried, for the whole table
+    log_likelihoods : of each mechanism tried, for the whole table; of one that was far behind after
+        a few rounds, as it was then
     scores : the same less the price of the parameters; the largest was taken
     """
 
@@ -69,8 +70,16 @@ default="auto"
         soft limit of the feature, Phi((c - x) / zeta) ("limit"), at a rate of each cluster and
         feature ("class"). "auto" fits them all and takes the likeliest, after
         the price of its parameters.
+    tails : {"auto", "normal", "t"}, default="auto"
+        Shape of the clusters: normal, or Student's t, to which values far out do no harm, with the
+        degrees of freedom that fit. "auto" takes the likelier one, after its price, where values
+        are missing; a complete table gets normal clusters, as in ``GaussianMixture``.
     covariance_type : {"diag", "spherical"}, default="diag"
         Variances of every cluster and feature, or one for each cluster.
+    variance_prior : float or "auto", default="auto"
+        So many rows of the variance common to all clusters begin every variance ("diag"), which
+        keeps clusters that saw few values from being too sure. "auto" finds the number by how
+        much the variances differ, and takes 0 on a complete table; 0 is maximum likelihood.
     reference : float, array of shape (n_features,) or "min", default=0.0
         The point around which "decay" and "threshold" lose values.
     missing_values : float, default=nan
@@ -105,10 +114,14 @@ default="auto"
     means_ : ndarray of shape (n_components, n_features)
         Of all values, lost ones included.
     covariances_ : ndarray of shape (n_components, n_features), or (n_components,) if spherical
+        With Student's t its squared scales.
     precisions_, precisions_cholesky_ : ndarray
         1 over the variances, and over their square roots.
     mechanism_ : str
         The mechanism that was used.
+    tails_ : {"normal", "t"}
+    degrees_of_freedom_ : float
+        Of Student's t; infinite for normal clusters.
     missingness_ : MixtureMissingness
         Its parameters, and the likelihood of every mechanism that was tried.
     converged_ : bool
@@ -144,7 +157,9 @@ default="auto"
         n_components=1,
         *,
         mechanism="auto",
+        tails="auto",
         covariance_type="diag",
+        variance_prior="auto",
         reference=0.0,
         missing_values=math.nan,
         tol=1e-3,
@@ -161,7 +176,9 @@ default="auto"
     ):
         self.n_components = n_components
         self.mechanism = mechanism
+        self.tails = tails
         self.covariance_type = covariance_type
+        self.variance_prior = variance_prior
         self.reference = reference
         self.missing_values = missing_values
         self.tol = tol
@@ -206,11 +223,11 @@ default="auto"
             spherical=self.covariance_type == "spherical",
             reg_covar=float(self.reg_covar),
             threads=self._threads(),
+            prior=self.variance_prior,
         )
         wanted = self._wanted(observed)
         if self._goes_on():
-            last = State(self.weights_, self.means_, self._variances(), self._mechanism, -math.inf)
-            found = go_on(problem, wanted, last)
+            found = go_on(problem, wanted, self._state())
         else:
             found = fit_mechanisms(problem, wanted, check_random_state(self.random_state))
         self._keep(problem, found)
@@ -225,6 +242,11 @@ default="auto"
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components)
         check_choice("mechanism", self.mechanism, ("auto", *MECHANISMS))
+        check_choice("tails", self.tails, ("auto", "normal", "t"))
+        if isinstance(self.variance_prior, str):
+            check_choice("variance_prior", self.variance_prior, ("auto",), " or a number >= 0")
+        else:
+            check_number("variance_prior", self.variance_prior)
         check_choice("covariance_type", self.covariance_type, ("diag", "spherical"))
         check_choice("init_params", self.init_params, INIT_PARAMS)
         check_count("n_init", self.n_init)
@@ -254,8 +276,8 @@ default="auto"
         if weights is not None:
             weights = np.asarray(weights, dtype=np.float64)
         return Wanted(
-            self.n_components, self.mechanism, self.init_params, weights, means, self.n_init,
-            self.max_iter, self.tol, self.verbose,
+            self.n_components, self.mechanism, self.tails, self.init_params, weights, means,
+            self.n_init, self.max_iter, self.tol, self.verbose,
         )  # fmt: skip
 
     def _keep(self, problem: Problem, found: dict[str, State]) -> None:
@@ -268,6 +290,8 @@ default="auto"
         self.weights_, self.means_ = state.weights, state.means
         spherical = self.covariance_type == "spherical"
         self.covariances_ = state.variances[:, 0].copy() if spherical else state.variances
+        self.tails_ = "t" if state.freedom > 0 else "normal"
+        self.degrees_of_freedom_ = state.freedom if state.freedom > 0 else math.inf
         self.reference_ = problem.reference
         self.converged_, self.n_iter_ = state.converged, state.n_iter
         self.lower_bound_ = state.bound

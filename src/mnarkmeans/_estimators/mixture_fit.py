@@ -1,8 +1,8 @@
 """How MNARMixture comes to its clusters: first partitions, EM for each mechanism, the choice.
 
-From every first partition a few rounds are taken for every mechanism, and the likeliest goes on. Of
-the mechanisms the one with the largest log-likelihood is taken, less log(n) / 2 for each of its
-parameters.
+From every first partition a few rounds are taken for every mechanism, with normal clusters and with
+heavy-tailed ones, and the likeliest goes on; a kind that is far behind by then is given up. Of them
+all the one with the largest log-likelihood is taken, less log(n) / 2 for each parameter.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .._core.likelihood import soft_rows
 from .._penalty.choice import first_fits, sample_rows
 from .._penalty.em import Problem, State, core_mixture
 from .._penalty.evidence import DOUBT
+from .._penalty.heavy import FIRST_FREEDOM, lost_of
 from .._penalty.mar import gain_of_complete_features
 from .._penalty.mechanisms import MECHANISMS
 from .._solver.solve import finish
@@ -24,6 +25,9 @@ from .._solver.starts import STARTS
 
 KMEANS_STARTS = 10  # k-means fits for every start of the mixture
 SHORT_ROUNDS = 5  # from every first partition, before only the best goes on
+# Log-likelihood, and so much more for each row, by which a kind of mixture may then be behind the
+# best kind without being given up.
+BEHIND, BEHIND_PER_ROW = 20.0, 0.05
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class Wanted:
 
     n_components: int
     mechanism: str
+    tails: str
     init_params: str
     weights_init: np.ndarray | None
     means_init: np.ndarray | None
@@ -43,23 +48,37 @@ class Wanted:
 
 def fit_mechanisms(problem: Problem, wanted: Wanted, rng: Any) -> dict[str, State]:
     """The best state of every mechanism that is tried."""
-    found: dict[str, State] = {}
+    found: dict[tuple[str, float], State] = {}
+    kinds = [
+        (name, freedom)
+        for name in names_to_try(problem, wanted.mechanism)
+        for freedom in _tails_to_try(problem, wanted.tails)
+    ]
     for start in range(wanted.n_init):
         firsts = [problem.sums_of(shares) for shares in _partitions(problem, wanted, rng)]
-        for name in names_to_try(problem, wanted.mechanism):
-            states = [_begin(problem, wanted, sums, name) for sums in firsts]
-            state = _run(problem, wanted, states)
+        begun = {
+            kind: _short_runs(problem, wanted, [_begin(problem, wanted, f, *kind) for f in firsts])
+            for kind in kinds
+        }
+        for kind in _with_a_chance(problem, begun):
+            begun[kind] = _run(problem, wanted, begun[kind])
+        for kind, state in begun.items():
             if wanted.verbose:
-                print(f"start {start + 1}, {name}: {state.n_iter} rounds, {state.bound:.6f}")
-            if name not in found or state.bound > found[name].bound:
-                found[name] = state
-    return found
+                told = f"{kind[0]}, {'heavy tails' if kind[1] else 'normal'}"
+                print(f"start {start + 1}, {told}: {state.n_iter} rounds, {state.bound:.6f}")
+            if kind not in found or state.bound > found[kind].bound:
+                found[kind] = state
+    best: dict[str, State] = {}
+    for (name, _), state in found.items():
+        if name not in best or score_of(problem, state) > score_of(problem, best[name]):
+            best[name] = state
+    return best
 
 
 def go_on(problem: Problem, wanted: Wanted, last: State) -> dict[str, State]:
     """From where an earlier fit ended."""
     names = names_to_try(problem, wanted.mechanism)
-    return {name: _run(problem, wanted, [_turned(problem, last, name)]) for name in names}
+    return {name: _run(problem, wanted, _turned(problem, last, name)) for name in names}
 
 
 def names_to_try(problem: Problem, mechanism: str) -> list[str]:
@@ -72,14 +91,24 @@ def names_to_try(problem: Problem, mechanism: str) -> list[str]:
     return [name for name in MECHANISMS if not (name == "threshold" and at_reference)]
 
 
+def _tails_to_try(problem: Problem, tails: str) -> list[float]:
+    """Degrees of freedom to begin with; a complete table is left to the normal clusters."""
+    if tails == "auto" and problem.rows.missing_weight > 0:
+        return [0.0, FIRST_FREEDOM]
+    return [FIRST_FREEDOM] if tails == "t" else [0.0]
+
+
+def score_of(problem: Problem, state: State) -> float:
+    """Log-likelihood after the price of mechanism and tails."""
+    n = problem.rows.n_rows
+    parameters = state.mechanism.n_parameters(len(state.means)) + (state.freedom > 0)
+    return state.bound * n - 0.5 * math.log(max(n, 2.0)) * parameters
+
+
 def scores_of(problem: Problem, found: dict[str, State]) -> dict[str, float]:
-    """Log-likelihoods after the price of the parameters; what is in doubt goes to chance."""
+    """Of every mechanism; what is in doubt goes to chance."""
     rows = problem.rows
-    price = 0.5 * math.log(max(rows.n_rows, 2.0))
-    scores = {
-        name: state.bound * rows.n_rows - price * state.mechanism.n_parameters(len(state.means))
-        for name, state in found.items()
-    }
+    scores = {name: score_of(problem, state) for name, state in found.items()}
     if len(found) > 1:
         scores["mcar"] += DOUBT + gain_of_complete_features(
             rows.table.source, rows.has_gaps, rows.gaps_per_row, rows.weights
@@ -111,8 +140,8 @@ def _partitions(problem: Problem, wanted: Wanted, rng: Any) -> list[np.ndarray]:
     return [np.eye(k)[own] for own in labels]
 
 
-def _begin(problem: Problem, wanted: Wanted, sums, name: str) -> State:
-    state = problem.begin(sums, name)
+def _begin(problem: Problem, wanted: Wanted, sums, name: str, freedom: float) -> State:
+    state = problem.begin(sums, name, freedom)
     if wanted.means_init is not None:
         state = state._replace(means=wanted.means_init)
     if wanted.weights_init is not None:
@@ -124,18 +153,29 @@ def _turned(problem: Problem, last: State, name: str) -> State:
     """The last state, as another mechanism would begin from it."""
     if name == last.mechanism.name:
         return last
-    lost = last.mechanism.lost(last.means - problem.reference, last.variances)
-    mixture = core_mixture(last.weights, last.means, last.variances, lost)
-    rows = soft_rows(problem.observed.table, mixture, problem.threads)
-    return problem.begin(problem.sums_of(rows.memberships), name)
+    lost = lost_of(last.mechanism, last.means - problem.reference, last.variances, last.freedom)
+    rows = soft_rows(problem.observed.table, core_mixture(last, lost), problem.threads)
+    return problem.begin(problem.sums_of(rows.memberships), name, last.freedom)
 
 
-def _run(problem: Problem, wanted: Wanted, states: list[State]) -> State:
-    """A few rounds from each state, then the likeliest until it settles."""
-    if len(states) > 1:
-        few = min(SHORT_ROUNDS, wanted.max_iter)
-        states = [list(problem.run(s, max_iter=few, tol=wanted.tol))[-1] for s in states]
-    state = max(states, key=lambda one: one.bound)
+def _short_runs(problem: Problem, wanted: Wanted, states: list[State]) -> State:
+    """The likeliest after a few rounds from each state."""
+    few = min(SHORT_ROUNDS, wanted.max_iter)
+    states = [list(problem.run(s, max_iter=few, tol=wanted.tol))[-1] for s in states]
+    return max(states, key=lambda one: one.bound)
+
+
+def _with_a_chance(problem: Problem, begun: dict[Any, State]) -> list[Any]:
+    """The kinds that are not hopelessly behind."""
+    scores = {kind: score_of(problem, state) for kind, state in begun.items()}
+    least = max(scores.values()) - BEHIND - BEHIND_PER_ROW * problem.rows.n_rows
+    return [kind for kind, score in scores.items() if score >= least]
+
+
+def _run(problem: Problem, wanted: Wanted, state: State) -> State:
+    """Rounds until it settles."""
+    if state.converged:
+        return state
     rounds = problem.run(state, max_iter=wanted.max_iter - state.n_iter, tol=wanted.tol)
     for state in rounds:
         if wanted.verbose > 1:

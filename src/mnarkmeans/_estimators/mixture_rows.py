@@ -15,7 +15,9 @@ from .._core.likelihood import SoftRows, soft_rows
 from .._data.frames import like_input
 from .._data.observed import Observed
 from .._data.validation import check_count, observe, read_table
-from .._penalty.em import core_mixture, hidden_rows
+from .._penalty.em import State, core_mixture, hidden_rows
+from .._penalty.heavy import lost_of
+from .._penalty.mechanisms import Lost
 from .._penalty.mixture import stored_entries
 from .._solver.threads import effective_threads
 
@@ -30,6 +32,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
     weights_: np.ndarray
     means_: np.ndarray
     covariances_: np.ndarray
+    degrees_of_freedom_: float
     reference_: np.ndarray
     _mechanism: Any
 
@@ -47,8 +50,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
         values, features, per_row = stored_entries(observed)
         each = self._mechanism.log_observed(values, features)
         row = np.repeat(np.arange(observed.n_rows), per_row)
-        lost = self._mechanism.lost(self.means_ - self.reference_, self._variances())
-        share, _ = hidden_rows(self.weights_, lost, self._mechanism.has_gaps)
+        share, _ = hidden_rows(self.weights_, self._lost(), self._mechanism.has_gaps)
         added = np.bincount(row, each, minlength=observed.n_rows)
         return rows.log_likelihoods + added - math.log1p(-share)
 
@@ -89,6 +91,9 @@ class FittedMixture(DensityMixin, BaseEstimator):
         sizes = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
         labels = np.repeat(np.arange(len(sizes)), sizes)
         noise = rng.standard_normal((n_samples, self.n_features_in_))
+        if math.isfinite(self.degrees_of_freedom_):
+            half = 0.5 * self.degrees_of_freedom_
+            noise = noise / np.sqrt(rng.gamma(half, 1.0 / half, noise.shape))
         X = self.means_[labels] + noise * np.sqrt(self._variances()[labels])
         if gaps:
             lost = self._mechanism.probability(X - self.reference_, labels)
@@ -104,8 +109,9 @@ class FittedMixture(DensityMixin, BaseEstimator):
         """
         observed, rows = self._look(X)
         filled, gaps = observed.filled_and_gaps()
-        lost = self._mechanism.lost(self.means_ - self.reference_, self._variances())
-        expected = rows.memberships @ (self.reference_ + lost.mean)
+        lost = self._lost()
+        mean = lost.mean if lost.widths is None else lost.widths.expected
+        expected = rows.memberships @ (self.reference_ + mean)
         return like_input(np.where(gaps, expected.astype(filled.dtype), filled), X)
 
     # ------------------------------------------------------------------------------------------
@@ -129,7 +135,9 @@ class FittedMixture(DensityMixin, BaseEstimator):
     def _n_parameters(self) -> float:
         k, p = self.means_.shape
         own = self._mechanism.n_parameters(k) if self._mechanism.has_gaps.any() else 0
-        return k - 1 + k * p + self.covariances_.size + own
+        return (
+            k - 1 + k * p + self.covariances_.size + own + math.isfinite(self.degrees_of_freedom_)
+        )
 
     @staticmethod
     def _n_rows(X) -> int:
@@ -144,9 +152,21 @@ class FittedMixture(DensityMixin, BaseEstimator):
             threads=self._threads(),
             allow_all_missing=True,
         )
-        lost = self._mechanism.lost(self.means_ - self.reference_, self._variances())
-        mixture = core_mixture(self.weights_, self.means_, self._variances(), lost)
+        mixture = core_mixture(self._state(), self._lost())
         return observed, soft_rows(observed.table, mixture, self._threads())
+
+    def _state(self) -> State:
+        """As EM left it."""
+        freedom = self.degrees_of_freedom_ if math.isfinite(self.degrees_of_freedom_) else 0.0
+        return State(
+            self.weights_, self.means_, self._variances(), self._mechanism, -math.inf, freedom
+        )
+
+    def _lost(self) -> Lost:
+        state = self._state()
+        return lost_of(
+            self._mechanism, self.means_ - self.reference_, state.variances, state.freedom
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from .._estimators.mixture import MixtureMissingness, MNARMixture
+from .._penalty.heavy import MOST_FREEDOM
 from .._penalty.mechanisms import MECHANISMS, mechanism_of
 from .model_checks import _count, _number, _numbers, _reference, check_whole
 
@@ -24,6 +26,7 @@ def fitted_mixture(estimator: MNARMixture) -> dict[str, Any]:
     return {
         **{name: getattr(estimator, name) for name in ("weights_", "means_", "covariances_")},
         "reference_": estimator.reference_,
+        "freedom": estimator._state().freedom,
         "lower_bound_": estimator.lower_bound_,
         "n_iter_": estimator.n_iter_,
         "converged_": bool(estimator.converged_),
@@ -46,6 +49,11 @@ def checked_mixture(params: dict[str, Any], fitted: dict[str, Any], p: int) -> M
         "covariances_", _shaped("covariances_", fitted["covariances_"], shape)
     )
     estimator.reference_ = _reference("reference_", fitted["reference_"], p)
+    freedom = _number("freedom", fitted["freedom"])
+    if not 0 <= freedom <= MOST_FREEDOM:
+        raise ValueError(f"freedom must be between 0 and {MOST_FREEDOM:g}, found {freedom:g}")
+    estimator.degrees_of_freedom_ = freedom if freedom > 0 else math.inf
+    estimator.tails_ = "t" if freedom > 0 else "normal"
     estimator.lower_bound_ = _number("lower_bound_", fitted["lower_bound_"])
     estimator.n_iter_ = _count("n_iter_", fitted["n_iter_"], p)
     estimator.converged_ = bool(fitted["converged_"])
@@ -63,7 +71,7 @@ def checked_mixture(params: dict[str, Any], fitted: dict[str, Any], p: int) -> M
 
 def fitted_names() -> tuple[str, ...]:
     return (
-        "weights_", "means_", "covariances_", "reference_", "lower_bound_", "n_iter_",
+        "weights_", "means_", "covariances_", "reference_", "freedom", "lower_bound_", "n_iter_",
         "converged_", "has_gaps", "missingness_",
     )  # fmt: skip
 

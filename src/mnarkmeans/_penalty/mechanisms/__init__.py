@@ -27,12 +27,12 @@ from typing import Any
 
 import numpy as np
 
-from .contract import Clusters, Lost
+from .contract import Clusters, Lost, Widths
 from .decaying import BelowThreshold, Decaying
 from .limits import BelowLimit
 from .rates import ByChance, ByClass
 
-__all__ = ["MECHANISMS", "Clusters", "Lost", "finished", "mechanism_of"]
+__all__ = ["MECHANISMS", "Clusters", "Lost", "Widths", "finished", "mechanism_of"]
 
 MECHANISMS: dict[str, Any] = {
     one.name: one for one in (ByChance, Decaying, BelowThreshold, BelowLimit, ByClass)

@@ -7,6 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 
+class Widths(NamedTuple):
+    """Heavy clusters as normal ones of several widths (`heavy`), seen from their gaps."""
+
+    w: np.ndarray  # (m,) the variance is v / w
+    share: np.ndarray  # (m, k, p) of the gaps
+    pull: np.ndarray  # (k, p) mean of w
+    expected: np.ndarray  # (k, p) E[x | missing]
+
+
 class Lost(NamedTuple):
     """What a mechanism says of clusters and features, each (k, p)."""
 
@@ -14,6 +23,7 @@ class Lost(NamedTuple):
     mean: np.ndarray  # of what is missing
     variance: np.ndarray
     log_observed: np.ndarray | None = None  # where it depends on the cluster, not on x
+    widths: Widths | None = None  # of heavy tails: mean and variance are weighted by the pull
 
 
 class Clusters(NamedTuple):

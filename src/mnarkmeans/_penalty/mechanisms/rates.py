@@ -23,9 +23,15 @@ def _log_rates(rates: np.ndarray, has_gaps: np.ndarray) -> tuple[np.ndarray, np.
     return np.where(has_gaps, lost, 0.0), np.where(has_gaps, seen, 0.0)
 
 
+def _gain(own: np.ndarray, common: np.ndarray) -> np.ndarray:
+    """Log-likelihood that own rates gain over common ones, for each row."""
+    lost = xlogy(own, own / np.maximum(common, 1e-300))
+    return lost + xlogy(1.0 - own, (1.0 - own) / np.maximum(1.0 - common, 1e-300))
+
+
 @dataclass(frozen=True)
 class ByClass:
-    """Every cluster loses a feature at its own rate (k, p)."""
+    """Every cluster loses values at its own rate, or each feature at another: (k, p)."""
 
     rates: np.ndarray
     has_gaps: np.ndarray
@@ -37,11 +43,19 @@ class ByClass:
         return cls(np.zeros_like(clusters.mean), rows.has_gaps).update(rows, clusters)
 
     def update(self, rows: Rows, clusters: Clusters) -> ByClass:
-        """A few rows of the feature's mean rate keep small clusters from certainty."""
-        sizes = clusters.sizes[:, None]
-        of_feature = clusters.gaps.sum(axis=0) / max(float(clusters.sizes.sum()), 1e-300)
-        rates = (clusters.gaps + PRIOR_ROWS * of_feature) / (sizes + PRIOR_ROWS)
-        return replace(self, rates=np.clip(rates, 0.0, 1.0))
+        """A few rows of the feature's mean rate keep small clusters from certainty.
+
+        Rates of every feature, or one for all, whichever is worth its price.
+        """
+        sizes, size = clusters.sizes[:, None], max(float(clusters.sizes.sum()), 1e-300)
+        of_feature = clusters.gaps.sum(axis=0) / size
+        own = np.clip((clusters.gaps + PRIOR_ROWS * of_feature) / (sizes + PRIOR_ROWS), 0.0, 1.0)
+        m = max(int(self.has_gaps.sum()), 1)
+        common = own[:, self.has_gaps].sum(axis=1, keepdims=True) / m
+        gain = sizes * _gain(own, common)
+        price = 0.5 * len(own) * (m - 1) * math.log(max(size, 2.0))
+        rates = own if gain[:, self.has_gaps].sum() > price else np.broadcast_to(common, own.shape)
+        return replace(self, rates=np.where(self.has_gaps, rates, own))
 
     def lost(self, mean: np.ndarray, variance: np.ndarray) -> Lost:
         missing, observed = _log_rates(self.rates, self.has_gaps)
@@ -59,7 +73,9 @@ class ByClass:
         return np.where(self.has_gaps, self.rates[labels], 0.0)
 
     def n_parameters(self, k: int) -> float:
-        return k * int(self.has_gaps.sum())
+        rates = self.rates[:, self.has_gaps]
+        one_for_all = rates.size == 0 or np.ptp(rates, axis=1).max() == 0.0
+        return k * (1 if one_for_all else rates.shape[1])
 
     def parameters(self) -> dict[str, Any]:
         return {"rates": self.rates}
@@ -77,11 +93,9 @@ class ByChance(ByClass):
         common = np.where(
             self.has_gaps, own[self.has_gaps].sum() / max(self.has_gaps.sum(), 1), own
         )
-        gain = xlogy(own, own / np.maximum(common, 1e-300)) + xlogy(
-            1.0 - own, (1.0 - own) / np.maximum(1.0 - common, 1e-300)
-        )
+        gain = size * _gain(own, common)
         price = 0.5 * (self.has_gaps.sum() - 1) * math.log(max(size, 2.0))
-        rates = own if size * gain[self.has_gaps].sum() > price else common
+        rates = own if gain[self.has_gaps].sum() > price else common
         return replace(self, rates=rates[None])
 
     def lost(self, mean: np.ndarray, variance: np.ndarray) -> Lost:
