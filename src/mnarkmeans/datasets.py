@@ -147,7 +147,9 @@ def _centers(centers: int | ArrayLike, n_features: int, side: float) -> np.ndarr
     return points
 
 
-def load_lymphoma(folder: str | os.PathLike | None = None, *, standardize: bool = True) -> Bunch:
+def load_lymphoma(
+    folder: str | os.PathLike[str] | None = None, *, standardize: bool = True
+) -> Bunch:
     """Lymphoma: 62 samples of 3 kinds, 4026 gene expressions, no gaps.
 
     Parameters
@@ -187,7 +189,7 @@ def load_lymphoma(folder: str | os.PathLike | None = None, *, standardize: bool 
 
 
 def load_usoskin(
-    folder: str | os.PathLike | None = None,
+    folder: str | os.PathLike[str] | None = None,
     *,
     preparation: str = "paper",
     max_missing: int | None = 600,
@@ -260,7 +262,7 @@ def _standardized(data: np.ndarray) -> np.ndarray:
     return (data - np.nanmean(data, axis=0)) / np.where(spread > 0, spread, 1.0)
 
 
-def _file(name: str, folder: str | os.PathLike | None) -> Path:
+def _file(name: str, folder: str | os.PathLike[str] | None) -> Path:
     """The checked file: from the folder named, from MNARKMEANS_DATA, or downloaded once."""
     folder = folder if folder is not None else os.environ.get("MNARKMEANS_DATA")
     if folder is None:

@@ -8,11 +8,12 @@ unless a frame of theirs can be around.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 
 
-def native(X):
+def native(X: Any) -> Any:
     """The frame inside a narwhals wrapper; a lazy frame is refused, anything else is left alone."""
     narwhals = _narwhals()
     if narwhals is None:

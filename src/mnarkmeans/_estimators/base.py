@@ -6,6 +6,7 @@ distance_il = sum_{j observed} (x_ij - mu_lj)^2 + lam * sum_{j missing} (mu_lj -
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from sklearn.base import (
@@ -46,7 +47,7 @@ class CentersModel(
 ):
     """Prediction, distances, score and imputation from the fitted centres."""
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Index of the closest centre for each row, gaps and all.
 
         Parameters
@@ -59,11 +60,11 @@ class CentersModel(
         """
         return self._labels_of(self._observe(X))
 
-    def fit_predict(self, X, y=None, sample_weight=None):
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Fit and return ``labels_``."""
         return self.fit(X, y, sample_weight=sample_weight).labels_
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """Square root of the penalised distance of each row to every centre.
 
         Returns
@@ -75,11 +76,11 @@ class CentersModel(
             observed, self.cluster_centers_, self.lam_, self._threads(), roots=True
         )
 
-    def fit_transform(self, X, y=None, sample_weight=None):
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit and return the distances of the rows to the centres."""
         return self.fit(X, y, sample_weight=sample_weight).transform(X)
 
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the penalised loss of X at the fitted centres; larger is better.
 
         Rows without an observed value count for nothing.
@@ -87,7 +88,7 @@ class CentersModel(
         observed = self._observe(X, sample_weight)
         return -finish(observed, self.cluster_centers_, self.lam_, self._threads())[1]
 
-    def impute(self, X, *, out=None):
+    def impute(self, X: Any, *, out: Any = None) -> Any:
         """Fill the gaps of each row from its centre; observed values stay as they are.
 
         Parameters
@@ -113,7 +114,7 @@ class CentersModel(
     def _threads(self) -> int:
         return effective_threads(getattr(self, "n_jobs", None))
 
-    def _starts(self, observed: Observed, X, rng: np.random.RandomState) -> np.ndarray:
+    def _starts(self, observed: Observed, X: Any, rng: np.random.RandomState) -> np.ndarray:
         """Starting centres (n_init, k, p), as ``init`` wants them."""
         k, p = self.n_clusters, observed.n_features
         if isinstance(self.init, str):
@@ -138,7 +139,9 @@ class CentersModel(
             observed, starts, max_iter=self.max_iter, tol=float(self.tol), threads=self._threads()
         )
 
-    def _choose_lam(self, observed: Observed, starts: np.ndarray, *, max_iter: int, tol: float):
+    def _choose_lam(
+        self, observed: Observed, starts: np.ndarray, *, max_iter: int, tol: float
+    ) -> Any:
         """lam as given, or estimated from the table: one number, or one per feature."""
         lam = check_lam(self.lam, observed.n_features)
         check_loss(observed, 1.0 if isinstance(lam, str) else lam, starts)
@@ -162,7 +165,7 @@ class CentersModel(
                 stacklevel=stacklevel + 1,
             )
 
-    def _observe(self, X, sample_weight=None) -> Observed:
+    def _observe(self, X: Any, sample_weight: Any = None) -> Observed:
         check_is_fitted(self)
         observed = observe(
             read_table(self, X, reset=False),
@@ -183,7 +186,7 @@ class CentersModel(
     def _n_features_out(self) -> int:
         return self.cluster_centers_.shape[0]
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True

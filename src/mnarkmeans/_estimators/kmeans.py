@@ -6,6 +6,7 @@ L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + lam sum_{j missing} (m
 from __future__ import annotations
 
 import math
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -129,20 +130,20 @@ default="k-means++"
 
     def __init__(
         self,
-        n_clusters=8,
+        n_clusters: int = 8,
         *,
-        lam="auto",
-        reference=0.0,
-        missing_values=math.nan,
-        init="k-means++",
-        n_init=N_INIT,
-        max_iter=300,
-        tol=1e-5,
-        algorithm="auto",
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        lam: Any = "auto",
+        reference: Any = 0.0,
+        missing_values: float = math.nan,
+        init: Any = "k-means++",
+        n_init: int = N_INIT,
+        max_iter: int = 300,
+        tol: float = 1e-5,
+        algorithm: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_clusters = n_clusters
         self.lam = lam
         self.reference = reference
@@ -157,7 +158,7 @@ default="k-means++"
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the centres.
 
         Parameters
@@ -209,7 +210,7 @@ default="k-means++"
         work = observed.n_rows * observed.n_features * self.n_clusters
         return N_HARTIGAN if work <= LARGEST_FOR_HARTIGAN else 0
 
-    def _solve(self, observed: Observed, starts: np.ndarray, lam) -> Solution:
+    def _solve(self, observed: Observed, starts: np.ndarray, lam: Any) -> Solution:
         lams = np.atleast_2d(lam)
         with starts_progress(self, len(starts)) as progress:
             results = run_starts(
@@ -224,7 +225,7 @@ default="k-means++"
             )
         return best_of(observed, results, lams, self._threads())
 
-    def _keep(self, observed: Observed, solution: Solution, lam) -> None:
+    def _keep(self, observed: Observed, solution: Solution, lam: Any) -> None:
         self.cluster_centers_ = solution.centers
         self.labels_ = solution.labels
         self.inertia_ = solution.loss

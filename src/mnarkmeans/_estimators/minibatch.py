@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -117,21 +117,21 @@ feature_names_in_
 
     def __init__(
         self,
-        n_clusters=8,
+        n_clusters: int = 8,
         *,
-        lam="auto",
-        reference=0.0,
-        missing_values=math.nan,
-        init="k-means++",
-        n_init=N_INIT,
-        batch_size=4096,
-        max_iter=1000,
-        tol=1e-5,
-        reassignment_ratio=0.01,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        lam: Any = "auto",
+        reference: Any = 0.0,
+        missing_values: float = math.nan,
+        init: Any = "k-means++",
+        n_init: int = N_INIT,
+        batch_size: int = 4096,
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        reassignment_ratio: float = 0.01,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_clusters = n_clusters
         self.lam = lam
         self.reference = reference
@@ -146,7 +146,7 @@ feature_names_in_
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the centres from random batches of the table.
 
         Parameters
@@ -175,7 +175,7 @@ feature_names_in_
         self._warn_if_few(members, stacklevel=3)
         return self
 
-    def partial_fit(self, X, y=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one more batch. The first one must have at least ``n_clusters`` usable rows.
 
         Returns
@@ -215,7 +215,7 @@ feature_names_in_
         if isinstance(self.init, str):
             check_choice("init", self.init, tuple(STARTS), ", an array or a callable")
 
-    def _look(self, table, sample_weight, *, first: bool) -> Observed:
+    def _look(self, table: Any, sample_weight: Any, *, first: bool) -> Observed:
         names = getattr(self, "feature_names_in_", None)
         observed = observe(
             table,
@@ -240,7 +240,7 @@ feature_names_in_
         rows = np.sort(self._rng.randint(0, observed.n_rows, size))
         return observed.take(rows, means=observed.means)
 
-    def _begin(self, sample: Observed, X, whole: Observed) -> None:
+    def _begin(self, sample: Observed, X: Any, whole: Observed) -> None:
         """Starting centres, reference and lam, from a sample of all rows; sums of nothing."""
         starts = self._starts(sample, X, self._rng)
         self._follows = np.full(sample.n_features, isinstance(self.reference, str))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -154,26 +154,26 @@ default="auto"
 
     def __init__(
         self,
-        n_components=1,
+        n_components: int = 1,
         *,
-        mechanism="auto",
-        tails="auto",
-        covariance_type="diag",
-        variance_prior="auto",
-        reference=0.0,
-        missing_values=math.nan,
-        tol=1e-3,
-        reg_covar=1e-6,
-        max_iter=100,
-        n_init=1,
-        init_params="kmeans",
-        weights_init=None,
-        means_init=None,
-        random_state=None,
-        warm_start=False,
-        verbose=0,
-        n_jobs=None,
-    ):
+        mechanism: str = "auto",
+        tails: Any = "auto",
+        covariance_type: str = "diag",
+        variance_prior: Any = "auto",
+        reference: Any = 0.0,
+        missing_values: float = math.nan,
+        tol: float = 1e-3,
+        reg_covar: float = 1e-6,
+        max_iter: int = 100,
+        n_init: int = 1,
+        init_params: Any = "kmeans",
+        weights_init: Any = None,
+        means_init: Any = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
         self.n_components = n_components
         self.mechanism = mechanism
         self.tails = tails
@@ -193,7 +193,7 @@ default="auto"
         self.verbose = verbose
         self.n_jobs = n_jobs
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit clusters and mechanism.
 
         Parameters
@@ -233,7 +233,7 @@ default="auto"
         self._keep(problem, found)
         return self
 
-    def fit_predict(self, X, y=None, sample_weight=None):
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Fit, and the likeliest cluster of each row."""
         return self.fit(X, y, sample_weight=sample_weight).predict(X)
 

@@ -140,7 +140,7 @@ def _partitions(problem: Problem, wanted: Wanted, rng: Any) -> list[np.ndarray]:
     return [np.eye(k)[own] for own in labels]
 
 
-def _begin(problem: Problem, wanted: Wanted, sums, name: str, freedom: float) -> State:
+def _begin(problem: Problem, wanted: Wanted, sums: Any, name: str, freedom: float) -> State:
     state = problem.begin(sums, name, freedom)
     if wanted.means_init is not None:
         state = state._replace(means=wanted.means_init)

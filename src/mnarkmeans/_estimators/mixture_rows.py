@@ -36,15 +36,15 @@ class FittedMixture(DensityMixin, BaseEstimator):
     reference_: np.ndarray
     _mechanism: Any
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The likeliest cluster of each row."""
         return self._look(X)[1].labels
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of every cluster for each row: (n_samples, n_components)."""
         return self._look(X)[1].memberships
 
-    def score_samples(self, X):
+    def score_samples(self, X: Any) -> np.ndarray:
         """Log-likelihood of each row, gaps included, given that something of it is observed."""
         observed, rows = self._look(X)
         values, features, per_row = stored_entries(observed)
@@ -54,25 +54,25 @@ class FittedMixture(DensityMixin, BaseEstimator):
         added = np.bincount(row, each, minlength=observed.n_rows)
         return rows.log_likelihoods + added - math.log1p(-share)
 
-    def score(self, X, y=None):
+    def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of a row."""
         return float(self.score_samples(X).mean())
 
-    def bic(self, X):
+    def bic(self, X: Any) -> float:
         """Bayesian information criterion; smaller is better."""
         n = self._n_rows(X)
         return -2.0 * n * self.score(X) + self._n_parameters() * math.log(n)
 
-    def aic(self, X):
+    def aic(self, X: Any) -> float:
         """Akaike's information criterion; smaller is better."""
         return -2.0 * self._n_rows(X) * self.score(X) + 2.0 * self._n_parameters()
 
-    def icl(self, X):
+    def icl(self, X: Any) -> float:
         """Integrated completed likelihood: the BIC, plus twice the entropy of the memberships."""
         shares = self.predict_proba(X)
         return self.bic(X) - 2.0 * float(xlogy(shares, shares).sum())
 
-    def sample(self, n_samples=1, *, gaps=False):
+    def sample(self, n_samples: int = 1, *, gaps: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows from the fitted mixture.
 
         Parameters
@@ -100,7 +100,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
             X[rng.random_sample(X.shape) < lost] = np.nan
         return X, labels
 
-    def impute(self, X):
+    def impute(self, X: Any) -> Any:
         """Fill gaps by what is expected of them, over clusters and mechanism.
 
         Returns
@@ -120,11 +120,11 @@ class FittedMixture(DensityMixin, BaseEstimator):
         return effective_threads(self.n_jobs)
 
     @property
-    def precisions_(self):
+    def precisions_(self) -> np.ndarray:
         return 1.0 / self.covariances_
 
     @property
-    def precisions_cholesky_(self):
+    def precisions_cholesky_(self) -> np.ndarray:
         return 1.0 / np.sqrt(self.covariances_)
 
     def _variances(self) -> np.ndarray:
@@ -140,10 +140,10 @@ class FittedMixture(DensityMixin, BaseEstimator):
         )
 
     @staticmethod
-    def _n_rows(X) -> int:
+    def _n_rows(X: Any) -> int:
         return X.shape[0] if hasattr(X, "shape") else len(X)
 
-    def _look(self, X) -> tuple[Observed, SoftRows]:
+    def _look(self, X: Any) -> tuple[Observed, SoftRows]:
         check_is_fitted(self)
         observed = observe(
             read_table(self, X, reset=False),
@@ -168,7 +168,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
             self._mechanism, self.means_ - self.reference_, state.variances, state.freedom
         )
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True

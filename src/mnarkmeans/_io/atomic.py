@@ -16,7 +16,7 @@ MARK = ".mnarkmeans-"  # how names of what is not yet whole begin
 
 
 @contextmanager
-def replacing(target: str | os.PathLike, hidden: Path | None = None) -> Iterator[Path]:
+def replacing(target: str | os.PathLike[str], hidden: Path | None = None) -> Iterator[Path]:
     """A hidden path to write to; when the block ends well, the file there becomes `target`.
 
     A link is followed: the file it points to is replaced. The hidden name (another one each time,
@@ -46,13 +46,13 @@ def replacing(target: str | os.PathLike, hidden: Path | None = None) -> Iterator
     flush_folder(place.parent)
 
 
-def write_bytes(target: str | os.PathLike, content: bytes) -> None:
+def write_bytes(target: str | os.PathLike[str], content: bytes) -> None:
     """Write a file at once."""
     with replacing(target) as hidden:
         hidden.write_bytes(content)
 
 
-def write_text(target: str | os.PathLike, text: str) -> None:
+def write_text(target: str | os.PathLike[str], text: str) -> None:
     """Write a text file at once, as UTF-8."""
     write_bytes(target, text.encode())
 

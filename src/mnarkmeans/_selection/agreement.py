@@ -9,12 +9,14 @@ With T the table, r and c its margins, and (x over 2) = x (x - 1) / 2 pairs of x
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .._core.partitions import count_pairs
 
 
-def _pairs(a: np.ndarray, b: np.ndarray, keep: np.ndarray, k: int):
+def _pairs(a: np.ndarray, b: np.ndarray, keep: np.ndarray, k: int) -> Any:
     """Pairs of kept rows together in both, in a, in b, for labels (n,) or (n, G); and kept rows."""
     left, right = (np.ascontiguousarray(own.reshape(len(own), -1), np.int32) for own in (a, b))
     pairs = count_pairs(left, right, np.ascontiguousarray(keep), k).T
@@ -46,7 +48,7 @@ def pairwise_adjusted_rand(labels: np.ndarray, inside: np.ndarray, k: int) -> np
     return np.array(found).reshape(len(pairs), labels.shape[2])
 
 
-def cluster_stability(reference: np.ndarray, labels: np.ndarray, inside: np.ndarray, k: int):
+def cluster_stability(reference: np.ndarray, labels: np.ndarray, inside: np.ndarray, k: int) -> Any:
     """For each cluster of `reference`, the mean over fits of its best Jaccard similarity.
 
     reference (n,), labels (B, n), inside (B, n). Near 1: the cluster is found again whichever

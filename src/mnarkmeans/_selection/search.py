@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from scipy.stats import rankdata
@@ -131,23 +132,23 @@ n_features_in_, feature_names_in_
 
     def __init__(
         self,
-        n_clusters=8,
+        n_clusters: Any = 8,
         *,
-        lams="auto",
-        criterion="heldout",
-        n_splits=None,
-        n_init=10,
-        one_standard_error=False,
-        reference=0.0,
-        missing_values=math.nan,
-        init="k-means++",
-        max_iter=300,
-        tol=1e-5,
-        algorithm="auto",
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        lams: Any = "auto",
+        criterion: str = "heldout",
+        n_splits: int | None = None,
+        n_init: int = 10,
+        one_standard_error: bool = False,
+        reference: Any = 0.0,
+        missing_values: float = math.nan,
+        init: Any = "k-means++",
+        max_iter: int = 300,
+        tol: float = 1e-5,
+        algorithm: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_clusters = n_clusters
         self.lams = lams
         self.criterion = criterion
@@ -164,7 +165,7 @@ n_features_in_, feature_names_in_
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose lam (and k), then fit all rows with the choice.
 
         Parameters
@@ -258,12 +259,12 @@ n_features_in_, feature_names_in_
             return observed.take(np.sort(order[counting[order]][:MOST_ROWS]))
         return observed if counting.all() else observed.take(np.flatnonzero(counting))
 
-    def _settings(self, report=None) -> Settings:
+    def _settings(self, report: Any = None) -> Settings:
         return Settings(
             self.init, self.n_init, self.max_iter, float(self.tol), self._threads(), report
         )
 
-    def _trial(self, judged: Observed, k: int, lams, seed: int, progress: Progress) -> Trial:
+    def _trial(self, judged: Observed, k: int, lams: Any, seed: int, progress: Progress) -> Trial:
         """One k, unless it is known already."""
         trial = self._known.load(k)
         if trial is None:
@@ -271,7 +272,7 @@ n_features_in_, feature_names_in_
         self._known.done(k, trial)
         return trial
 
-    def _try(self, judged: Observed, k: int, lams, seed: int, progress: Progress) -> Trial:
+    def _try(self, judged: Observed, k: int, lams: Any, seed: int, progress: Progress) -> Trial:
         """Evidence and verdict for one k."""
         rng = np.random.RandomState(seed)
         missingness: Missingness | None = None
@@ -317,7 +318,7 @@ n_features_in_, feature_names_in_
         before = sum(len(trial.evidence.lams) for trial in trials[:best])
         self.best_index_ = before + trials[best].verdict.choice
 
-    def _refit(self, observed: Observed, X, seed: int, warm: np.ndarray) -> None:
+    def _refit(self, observed: Observed, X: Any, seed: int, warm: np.ndarray) -> None:
         """Fit all rows from fresh starts and from what the parts have found."""
         model = MNARKMeans(
             self.n_clusters_, lam=self.lam_, init=self.init, n_init=self.n_init,

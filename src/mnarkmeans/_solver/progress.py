@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from .results import StartResults
 
@@ -12,13 +13,13 @@ try:  # scikit-learn >= 1.9
     from sklearn.callback import with_callbacks
 except ImportError:
 
-    def with_callbacks(method):
+    def with_callbacks(method: Any) -> Any:
         """Older scikit-learn has no callbacks."""
         return method
 
 
 @contextmanager
-def starts_progress(estimator, n_starts: int):
+def starts_progress(estimator: Any, n_starts: int) -> Iterator[Any]:
     """Yields what ``run_starts`` calls with each finished batch of starts.
 
     Each start is one task of the estimator's callbacks (a ``ProgressBar`` counts starts).
@@ -32,7 +33,7 @@ def starts_progress(estimator, n_starts: int):
         context.call_on_fit_task_end(estimator=estimator)
 
 
-def _reporter(estimator, context, n_starts: int) -> Callable[[StartResults], None] | None:
+def _reporter(estimator: Any, context: Any, n_starts: int) -> Callable[[StartResults], None] | None:
     if context is None and not estimator.verbose:
         return None
     lock = threading.Lock()  # batches finish on several threads

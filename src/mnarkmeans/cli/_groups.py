@@ -44,7 +44,7 @@ def spread(verb: Callable[..., None]) -> Callable[..., None]:
 
     command.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in flat}
-    del command.__wrapped__  # type: ignore[attr-defined]  # which has the other signature
+    del command.__wrapped__  # which has the other signature
     return command
 
 

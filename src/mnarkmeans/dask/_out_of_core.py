@@ -17,11 +17,11 @@ import numpy as np
 from scipy import sparse
 
 from .._estimators.kmeans import MNARKMeans
+from .._io.memory import machine_memory
 from .._io.optional import require
 from .._solver.threads import slices
 from ._files import TableFile, kind_of, open_table, row_blocks
 from ._lazy import Model, labels_and_distances
-from ._run import machine_memory
 
 SHARE_OF_MEMORY = 0.4  # a table beyond this share is read in blocks: fitting needs room too
 SMALL_FILE = 0.02  # files below this share of memory are not looked into

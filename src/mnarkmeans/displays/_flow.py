@@ -219,7 +219,7 @@ def _consecutive(labels: ArrayLike) -> np.ndarray:
     return np.unique(labels, return_inverse=True)[1]
 
 
-def _curve(begin: float, end: float, left, right) -> Any:
+def _curve(begin: float, end: float, left: Any, right: Any) -> Any:
     from matplotlib.path import Path as Outline
 
     middle = (begin + end) / 2

@@ -9,7 +9,7 @@ colour of the cluster that gives them most.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -105,7 +105,7 @@ def _spans(count: np.ndarray, order: np.ndarray, n: int) -> dict[int, tuple[floa
     return spans
 
 
-def _ribbons(column: int, table, spans, order, color) -> list[Ribbon]:
+def _ribbons(column: int, table: Any, spans: Any, order: Any, color: Any) -> list[Ribbon]:
     left = {l: low for l, (low, _) in spans[column].items()}
     right = {l: low for l, (low, _) in spans[column + 1].items()}
     height = {l: high - low for l, (low, high) in spans[column].items()}

@@ -131,7 +131,9 @@ def _start(part: _Part, q: int) -> tuple[np.ndarray, np.ndarray, float]:
     return mean, right.T * (size / np.sqrt(n)), noise or 1.0
 
 
-def _improve(part: _Part, mean, V, noise: float) -> tuple[np.ndarray, np.ndarray, float]:
+def _improve(
+    part: _Part, mean: np.ndarray, V: np.ndarray, noise: float
+) -> tuple[np.ndarray, np.ndarray, float]:
     """EM until the directions rest."""
     q = V.shape[1]
     squares = float((part.y.multiply(part.y) if sp.issparse(part.y) else part.y**2).sum())
@@ -155,7 +157,9 @@ def _improve(part: _Part, mean, V, noise: float) -> tuple[np.ndarray, np.ndarray
     return mean, V, noise
 
 
-def _coordinates(part: _Part, mean, V, noise: float) -> tuple[np.ndarray, np.ndarray]:
+def _coordinates(
+    part: _Part, mean: np.ndarray, V: np.ndarray, noise: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Expected coordinates (n, q) of the rows, and their covariances (n, q, q)."""
     q = V.shape[1]
     upper = np.triu_indices(q)
@@ -175,7 +179,9 @@ def _symmetric(packed: np.ndarray, q: int) -> np.ndarray:
     return full
 
 
-def _place(X: Any, geometry, mean, V, noise: float) -> tuple[np.ndarray, np.ndarray, float]:
+def _place(
+    X: Any, geometry: Any, mean: np.ndarray, V: np.ndarray, noise: float
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Coordinates of all rows, in blocks; per row and direction-pair what they explain."""
     n, p = X.shape
     step = max(1, BLOCK_ENTRIES // max(p, 1))
@@ -200,7 +206,7 @@ def _around_the_mean(part: _Part, mean: np.ndarray) -> float:
     return float(square.sum() - 2.0 * cross + part.weigh_rows(mean[:, None] ** 2).sum())
 
 
-def _along_axes(points, V, reach, total: float) -> Plane:
+def _along_axes(points: np.ndarray, V: np.ndarray, reach: Any, total: float) -> Plane:
     """Rotate: orthogonal directions, the first along the widest spread of the points."""
     directions, size, turn = np.linalg.svd(V, full_matrices=False)
     stretch = turn.T * size  # V = directions @ stretch.T, so u' V' = (u @ stretch) directions'

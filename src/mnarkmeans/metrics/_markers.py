@@ -159,7 +159,7 @@ def contrasts(X: Any, labels: np.ndarray, k: int) -> Contrasts:
 
 def ranked(found: Contrasts, clusters: Any, names: Any, top: int | None) -> Markers:
     """The strongest features of each cluster, as columns; those that say nothing are left out."""
-    columns: dict[str, list] = {"cluster": [], "rank": [], "j": [], "l": []}
+    columns: dict[str, list[Any]] = {"cluster": [], "rank": [], "j": [], "l": []}
     for l, name in enumerate(clusters):
         order = np.argsort(-found.effect[l], kind="stable")
         order = order[found.effect[l][order] > 0][:top]

@@ -119,7 +119,7 @@ class Diagnosis:
         lines += [f"- {sentence}" for sentence in self.advice]
         return "\n".join(lines)
 
-    def to_frame(self, table: str = "features"):
+    def to_frame(self, table: str = "features") -> Any:
         """One of the tables as a pandas DataFrame.
 
         Parameters
@@ -151,7 +151,7 @@ class Diagnosis:
             )
         return pandas.DataFrame(columns)
 
-    def plot(self, ax: Any = None, **kwargs: Any):
+    def plot(self, ax: Any = None, **kwargs: Any) -> Any:
         """Draw the missing share against the distance from the reference.
 
         Returns

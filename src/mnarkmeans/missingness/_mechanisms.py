@@ -206,7 +206,12 @@ def _check_strength(mechanism: str, strength: Any) -> float:
 
 
 def _strength_for(
-    mechanism: str, draw: Probability, distance: np.ndarray, strength, fraction, missing: np.ndarray
+    mechanism: str,
+    draw: Probability,
+    distance: np.ndarray,
+    strength: Any,
+    fraction: Any,
+    missing: np.ndarray,
 ) -> float:
     """The strength given, or the one that loses the fraction wanted."""
     if (strength is None) == (fraction is None):

@@ -18,7 +18,7 @@ one clustering; they are no test.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -58,7 +58,7 @@ def fit_mechanisms(pattern: Pattern) -> list[Fit]:
     ]
 
 
-def _strongest(name: str, log_likelihood, pattern: Pattern) -> Fit:
+def _strongest(name: str, log_likelihood: Any, pattern: Pattern) -> Fit:
     """Look over a grid of strengths, then refine around the best."""
     scale = float(pattern.squares.mean()) or 1.0
     grid = np.linspace(math.log(1e-5), math.log(1e5), 24) - math.log(scale)

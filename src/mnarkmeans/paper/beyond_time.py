@@ -41,7 +41,7 @@ def jobs(X: np.ndarray, k: int, rng: np.random.Generator) -> dict[str, Callable[
     """Every method as something to call; scImpute gets counts of the same shape and gaps."""
     seed = seed_of(rng)
     counts = np.round(np.abs(X) * 100)
-    ours = {"random_state": seed, "n_jobs": 1}
+    ours: dict[str, Any] = {"random_state": seed, "n_jobs": 1}
 
     def rival(name: str) -> Callable[[], Any]:
         table = counts if name == "scimpute" else X
