@@ -9,13 +9,15 @@ For every design of the groups "limit" and "mixed" and every seed, the adjusted 
 
 The best fixed lam of a design is picked in hindsight, one number for all its data sets. Differences
 are paired over the data sets of a design; the interval is 1.96 standard errors wide on each side.
-Written after every design, and resumed from there.
+All designs of a seed come before the next
+seed; what is done is written every twenty data sets, and resumed from there.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -89,7 +91,19 @@ def report(designs: pd.DataFrame) -> None:
                   f"{row._8:+.3f} to filled, lam {row.lam:.2f}")  # fmt: skip
 
 
-def main() -> None:
+def judge(task: tuple[str, int, int, bool]) -> dict:
+    """One data set: a row of the table. Task: group, number of the design, seed, reference."""
+    group, number, seed, with_reference = task
+    warnings.simplefilter("ignore")
+    design = list(GROUPS[group]())[number]
+    references = [("auto", design.reference)]
+    if with_reference:
+        references.append(("reference", "auto"))
+    found = evaluate(design, design.make(1000 * seed + number), seed, tuple(references))
+    return {"group": group, "design": design.name, "seed": seed, **found}
+
+
+def options_given() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.study.limit", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -99,29 +113,32 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="first seed")
     parser.add_argument("--every", type=int, default=1, help="only every so many designs")
     parser.add_argument("--no-reference", action="store_true", help='leave out reference="auto"')
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--report-only", action="store_true", help="what is there already")
     parser.add_argument("-o", "--out", type=Path, default=Path("study-limit"))
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = options_given()
     options.out.mkdir(parents=True, exist_ok=True)
     file = options.out / "limit.csv"
     rows = pd.read_csv(file).to_dict("records") if file.exists() else []
     known = {(row["group"], row["design"], row["seed"]) for row in rows}
-    for group in options.groups:
-        for number, design in enumerate(GROUPS[group]()):
-            if number % options.every:
-                continue
-            references = [("auto", design.reference)]
-            if not options.no_reference:
-                references.append(("reference", "auto"))
-            for seed in range(options.seed, options.seed + options.repetitions):
-                if (group, design.name, seed) in known:
-                    continue
-                data = design.make(1000 * seed + number)
-                found = evaluate(design, data, seed, tuple(references))
-                rows.append({"group": group, "design": design.name, "seed": seed, **found})
-            pd.DataFrame(rows).to_csv(file, index=False)  # to go on from, if it is stopped
-    table = pd.DataFrame(rows)
-    designs = summarise(table)
+    tasks = [
+        (group, number, seed, not options.no_reference)
+        for seed in range(options.seed, options.seed + options.repetitions)
+        for group in options.groups
+        for number, design in enumerate(GROUPS[group]())
+        if number % options.every == 0 and (group, design.name, seed) not in known
+    ]
+    if not options.report_only:
+        with ProcessPoolExecutor(options.jobs) as pool:
+            for count, row in enumerate(pool.map(judge, tasks), 1):
+                rows.append(row)
+                if count % 20 == 0 or count == len(tasks):  # to go on from, if it is stopped
+                    pd.DataFrame(rows).to_csv(file, index=False)
+    designs = summarise(pd.DataFrame(rows))
     designs.to_csv(options.out / "designs.csv", index=False)
     report(designs)
 

@@ -1,10 +1,12 @@
 """reference="auto": zero, or the least observed value of each feature?
 
 Both are tried: fits for many lam (`sides`) with the one and with the other. Where values lie on
-both sides of zero, it matters whether the missing share of clusters and features falls with the
-value (then there is a limit) or with its distance from zero (`cells`). Otherwise, or if neither
-leads, the partition that explains values and gaps best says which; zero wins unless the limit
-leads. A feature whose values lie further from zero than from each other has a limit in any case.
+both sides of zero and those close to it are rare, that is where values get lost. Otherwise it
+matters whether the missing share of clusters and features falls with the value (then there is a
+limit) or with its distance from zero (`cells`); if neither leads, whether the lower tails of the
+features are cut off. Where next to no value lies below zero, the partition that explains values and
+gaps best says which; zero wins unless the limit leads. A feature whose values lie further from zero
+than from each other has a limit in any case.
 """
 
 from __future__ import annotations
@@ -19,9 +21,12 @@ from .._core import first_pass
 from .._data.observed import Observed
 from .cells import Cells
 from .choice import first_fits, sample_table
-from .mixture import Rows
+from .mixture import Rows, stored_entries
 from .sides import ONE_SIDED, fit_between
 
+CLOSE = 0.15  # root mean squares of the feature
+RARE = 3.0  # log-likelihood from which values close to zero are called rare
+CUT_OFF = 0.5
 LEAD = 5.0  # log-likelihood by which the limit must explain more than zero does
 
 
@@ -79,12 +84,16 @@ class Explained(NamedTuple):
     limit: float  # if the missing share falls with the value
     decay: float  # with the distance from the reference
     below: float  # share of the observed values below the reference
+    rare: float = 0.0  # what speaks for values close to the reference being rare
+    tails: float = 1.0  # how far the lower tail of a feature reaches, in lengths of the upper one
 
     def rather_than(self, zero: Explained) -> bool:
         """Whether this limit is to be preferred to zero."""
         falls = max(self.limit, zero.limit) - zero.decay
-        if zero.below >= ONE_SIDED and abs(falls) > LEAD:
-            return falls > 0
+        if zero.below >= ONE_SIDED and (zero.rare > RARE or abs(falls) > LEAD):
+            return zero.rare <= RARE and falls > 0
+        if zero.below >= ONE_SIDED and zero.tails < CUT_OFF:
+            return True
         return max(self.limit, self.decay) > max(zero.limit, zero.decay) + LEAD
 
 
@@ -95,4 +104,23 @@ def explained(observed: Observed, starts: np.ndarray, settings: dict) -> Explain
     path = fit_between(observed, first_fits(observed, starts, **settings), **settings)
     units = -0.5 * rows.observed_weight * math.log(rows.scale)
     limit, decay = (units + fit.log_likelihood.max() for fit in Cells(rows, path).fit_both())
-    return Explained(float(limit), float(decay), rows.share_below)
+    least, most = extent_of(observed, settings["threads"])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        tails = np.median(((observed.means - least) / (most - observed.means))[observed.has_gaps])
+    rare = rare_at_reference(observed)
+    return Explained(float(limit), float(decay), rows.share_below, rare, float(tails))
+
+
+def rare_at_reference(observed: Observed) -> float:
+    """Log-likelihood of a density that is halved within CLOSE of the reference against one that is
+    not, by the values within three times that; of features with gaps and values on both sides."""
+    values, features, _ = stored_entries(observed)
+    p = observed.n_features
+    count = np.maximum(np.bincount(features, minlength=p), 1)
+    below = np.bincount(features, values < 0, p) / count
+    spread = np.sqrt(np.bincount(features, values * values, p) / count)
+    judged = observed.has_gaps & (np.minimum(below, 1.0 - below) >= ONE_SIDED)
+    size = np.abs(values) / np.where(judged & (spread > 0), spread, np.nan)[features]
+    within, around = np.count_nonzero(size < CLOSE), np.count_nonzero(size < 3.0 * CLOSE)
+    # One third of them lies within if nothing is rare, one fifth if half of those are lost.
+    return within * math.log(3 / 5) + (around - within) * math.log(6 / 5)
