@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Raised with every change of a struct or a function below; _core/library.py holds the same number.
-#define MNARKMEANS_ABI 2
+// MNARKMEANS_INTERFACE, a fingerprint of this file, comes from the build, which ends with an error unless
+// _core/library.py holds the same one: whoever changes what is said here cannot forget the other side.
 
 namespace mnar {
 

@@ -26,18 +26,19 @@ constexpr double LARGEST_SQUARE = 1e37;  // of a centre: products with float32 r
 
 struct Tiles {
     Index groups, k, p, count;     // tiles per start
+    Index width, wider;            // centres of a tile; so many tiles have one more
     Origin origin;
     bool fills;                    // every lam is 1
     Array<float> table;            // per tile and feature: -2 m of the tile's centres, then their G
     Array<float> first;            // (G k,) |m|^2
     Rounding complete, with_gaps;  // bounds for panels without and with gaps
 
-    Index begin(Index tile) const { return tile * k / count; }
+    Index begin(Index tile) const { return tile * width + least(tile, wider); }
     bool ok() const { return all_ok(origin, table, first); }
 
     Tiles(const Table& of, const Centers& centers)
         : groups(centers.groups), k(centers.k), p(of.p), count((k + WIDEST - 1) / WIDEST),
-          origin(centers, p), fills(true), table(2 * groups * k * p), first(groups * k) {
+          width(k / count), wider(k % count), origin(of, centers), fills(true), table(2 * groups * k * p), first(groups * k) {
         if (!ok()) return;
         for (Index j = 0; j < groups * p; ++j) fills = fills && centers.lam[j] == 1.0;
         double longest = 0, heaviest = 0, heaviest_gaps = 0;
@@ -50,7 +51,7 @@ struct Tiles {
                     const double *mu = centers.mu + t * p, *lam = centers.lam + g * p;
                     double square = 0, gaps = 0;
                     for (Index j = 0; j < p; ++j) {
-                        double m = mu[j] - centers.shift[j], pull = mu[j] - centers.reference[j];
+                        double m = mu[j] - origin.shift[j], pull = mu[j] - centers.reference[j];
                         bool may_miss = !of.has_gaps || of.has_gaps[j];
                         double G = may_miss ? lam[j] * pull * pull - m * m : 0.0;
                         to[2 * width * j + l] = float(-2 * m);
@@ -86,6 +87,7 @@ struct TwoNearest {  // of each lane of one register
     Floats best, second;
     Ints label;
 
+    TwoNearest() : best(splat(__builtin_inff())), second(best), label(Ints{}) {}
     INLINE void compare(Floats score, int32_t l) {
         Ints wins = score < best;
         second = smaller(wins ? best : score, second);
@@ -158,8 +160,8 @@ INLINE Floats margin_between(const TwoNearest& it, Floats square, Floats bound, 
 inline void label_panel(const Panel& panel, const Tiles& tiles, Index g, Ahead& requests, Label* labels,
                         float* margins) {
     Ahead ahead = requests;  // a copy of its own can stay in registers
-    const float inf = __builtin_inff(), largest = 0x1p126f;
-    TwoNearest nearest[2] = {{splat(inf), splat(inf), Ints{}}, {splat(inf), splat(inf), Ints{}}};
+    const float largest = 0x1p126f;
+    TwoNearest nearest[2];
     const float* table = tiles.table + g * 2 * tiles.k * tiles.p;
     const float* first = tiles.first + g * tiles.k;
     const Rounding& rounding = panel.complete ? tiles.complete : tiles.with_gaps;
@@ -196,31 +198,31 @@ template <class T>
 Index label_dense(const Dense<T>& rows, const Tiles& tiles, const Panels* kept, DenseScratch& scratch,
                   const Index* chosen, Index count, Label* nearest, Index room, float* margins) {
     Index p = rows.p, unsure = 0;
-    const Reading how = tiles.origin.reading(tiles.fills, rows.missing);
+    Reading<T> how;
+    tiles.origin.reading(tiles.fills, rows.missing, how);
     const T* at[STRETCH + 2 * LANES];  // the rows that follow fill the last panel, and are next
     T* copies = reinterpret_cast<T*>(scratch.copies.get());
-    const T* end = rows.is_contiguous() ? rows.end() : copies + (STRETCH + 2 * LANES) * p;
-    for (Index e = 0; !kept && e < count + 2 * LANES; ++e) {
-        Index i = e < count ? chosen[e] : least(chosen[count - 1] + 1 + e - count, rows.n - 1);
-        at[e] = rows.row(i, copies + e * p);
-    }
+    for (Index e = 0; !kept && e < count; ++e) at[e] = rows.row(chosen[e], copies + e * p);
+    for (Index e = count; !kept && e < count + 2 * LANES; ++e)
+        at[e] = rows.row(least(chosen[count - 1] + 1 + e - count, rows.n - 1), copies + e * p);
     for (Index e = 0; e < count; e += LANES) {
         Panel panel = kept ? kept->panel(chosen[0] + e) : Panel(scratch.panel, p);
         Ahead ahead = kept || !rows.is_contiguous()
                           ? Ahead::nothing()
                           : Ahead::over(reinterpret_cast<const char* const*>(at) + e + LANES,
                                         p * Index(sizeof(T)), p * (2 + tiles.count * tiles.groups));
-        if (!kept) fill_panel(at + e, end, p, how, ahead, panel);
+        if (!kept) fill_panel(at + e, p, how, ahead, panel);
         Index used = least(LANES, count - e);
         for (Index g = 0; g < tiles.groups; ++g) {
             bool wanted = margins && g == tiles.groups - 1;
-            label_panel(panel, tiles, g, ahead, scratch.labels, wanted ? scratch.margins.get() : nullptr);
-            Label* to = nearest + g * room + e;
-            for (Index r = 0; r < used; ++r) {
-                to[r] = scratch.labels[r];
-                unsure += to[r] == UNSURE;
+            Label *to = nearest + g * room + e, *labels = used == LANES ? to : scratch.labels.get();
+            float* apart = wanted && used == LANES ? margins + e : scratch.margins.get();
+            label_panel(panel, tiles, g, ahead, labels, wanted ? apart : nullptr);
+            if (used < LANES) {
+                memcpy(to, labels, sizeof(Label) * used);
+                if (wanted) memcpy(margins + e, apart, sizeof(float) * used);
             }
-            if (wanted) memcpy(margins + e, scratch.margins, sizeof(float) * used);
+            for (Index r = 0; r < used; ++r) unsure += to[r] == UNSURE;
         }
     }
     return unsure;

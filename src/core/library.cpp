@@ -127,7 +127,7 @@ void run_jobs(Index count, int threads, void (*work)(void*, Index), void* contex
 
 using namespace mnar;
 
-EXPORT int32_t mnarkmeans_abi() { return MNARKMEANS_ABI; }
+EXPORT const char* mnarkmeans_interface() { return MNARKMEANS_INTERFACE; }
 
 // The level in use; those this machine can run, with spaces between; another one (1, or 0 if it cannot).
 EXPORT const char* mnarkmeans_level() { return kernels->name; }

@@ -40,34 +40,42 @@ struct Panel {                      // a view
 #define EACH_QUAD(w, x, y, z) w, x, y, z
 #endif
 
-// How rows are brought into panels: the shift, and what gaps are filled with where lam is 1. Both have
-// room for whole blocks of eight.
-struct Reading {
-    const double* shift;
+// How rows of numbers T are brought into panels: the shift, and what gaps are filled with where lam is 1.
+// Both have room for whole blocks of eight.
+template <class T> struct Reading {
+    const T* shift;
     const float* filling;  // or null: gaps are masked
-    double missing;
+    T missing;
 };
 
 INLINE Index whole_eights(Index p) { return (p + EIGHT - 1) / EIGHT * EIGHT; }
 
-// Eight entries of a row less their shifts, as float32; NaN in gaps.
-template <bool CODED, class T>
-INLINE Floats8 read_eight(const T* x, const double* shift, double missing) {
-    const double gap = __builtin_nan("");
+// Four or eight entries of a row less their shifts, rounded to float32 once; NaN in gaps.
+template <bool CODED> INLINE void read_entries(const float* x, const float* shift, float missing, Floats4& out) {
+    Floats4 all = load<Floats4>(x);
+    if (CODED) all = all == missing ? Floats4{} + __builtin_nanf("") : all;
+    out = all - load<Floats4>(shift);
+}
+template <bool CODED> INLINE void read_entries(const float* x, const float* shift, float missing, Floats8& out) {
+    Floats8 all = load<Floats8>(x);
+    if (CODED) all = all == missing ? Floats8{} + __builtin_nanf("") : all;
+    out = all - load<Floats8>(shift);
+}
+template <bool CODED> INLINE void read_entries(const double* x, const double* shift, double missing, Floats4& out) {
+    Doubles4 all = load<Doubles4>(x);
+    if (CODED) all = all == missing ? Doubles4{} + __builtin_nan("") : all;
+    out = __builtin_convertvector(all - load<Doubles4>(shift), Floats4);
+}
+template <bool CODED> INLINE void read_entries(const double* x, const double* shift, double missing, Floats8& out) {
 #if defined(__AVX512F__)
-    typedef T Eight __attribute__((vector_size(8 * sizeof(T))));
-    Doubles8 all = __builtin_convertvector(load<Eight>(x), Doubles8);
-    if (CODED) all = all == missing ? Doubles8{} + gap : all;
-    return __builtin_convertvector(all - load<Doubles8>(shift), Floats8);
+    Doubles8 all = load<Doubles8>(x);
+    if (CODED) all = all == missing ? Doubles8{} + __builtin_nan("") : all;
+    out = __builtin_convertvector(all - load<Doubles8>(shift), Floats8);
 #else
-    typedef T Four __attribute__((vector_size(4 * sizeof(T))));
-    Doubles4 low = __builtin_convertvector(load<Four>(x), Doubles4);
-    Doubles4 high = __builtin_convertvector(load<Four>(x + 4), Doubles4);
-    if (CODED) low = low == missing ? Doubles4{} + gap : low;
-    if (CODED) high = high == missing ? Doubles4{} + gap : high;
-    Floats4 a = __builtin_convertvector(low - load<Doubles4>(shift), Floats4);
-    Floats4 b = __builtin_convertvector(high - load<Doubles4>(shift + 4), Floats4);
-    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
+    Floats4 low, high;
+    read_entries<CODED>(x, shift, missing, low);
+    read_entries<CODED>(x + 4, shift + 4, missing, high);
+    out = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
 #endif
 }
 
@@ -84,7 +92,21 @@ INLINE void transpose_quads(Floats* v) {
     v[3] = SHUFFLE(ab2, cd2, EACH_QUAD(2, 3, W + 2, W + 3));
 }
 
-// OUT columns (8,) of one register of rows: quads of four rows next to each other, then transposed.
+// OUT columns (C,) of one register of rows: quads of four rows next to each other, then transposed.
+INLINE void transpose_rows(const Floats4 (&rows)[WIDTH], Floats (&columns)[4]) {
+    UNROLL for (int i = 0; i < 4; ++i) {
+#if defined(__AVX512F__)
+        Floats8 low = __builtin_shufflevector(rows[i], rows[i + 4], 0, 1, 2, 3, 4, 5, 6, 7);
+        Floats8 high = __builtin_shufflevector(rows[i + 8], rows[i + 12], 0, 1, 2, 3, 4, 5, 6, 7);
+        columns[i] = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#elif defined(__AVX2__)
+        columns[i] = __builtin_shufflevector(rows[i], rows[i + 4], 0, 1, 2, 3, 4, 5, 6, 7);
+#else
+        columns[i] = rows[i];
+#endif
+    }
+    transpose_quads(columns);
+}
 INLINE void transpose_rows(const Floats8 (&rows)[WIDTH], Floats (&columns)[EIGHT]) {
     UNROLL for (int i = 0; i < 4; ++i) {
 #if defined(__AVX512F__)
@@ -119,15 +141,16 @@ struct Ahead {
 
     // Requests for the LANES rows at `at`, of so many bytes each, spread over so many steps.
     static Ahead over(const char* const* at, Index bytes, Index steps) {
-        Index lines = LANES * ((bytes + CACHE_LINE - 1) / CACHE_LINE);
         bool together = at[LANES - 1] - at[0] == (LANES - 1) * bytes;
+        Index lines = together ? (LANES * bytes + CACHE_LINE - 1) / CACHE_LINE
+                               : LANES * ((bytes + CACHE_LINE - 1) / CACHE_LINE);
         return {at[0], at[0] + (together ? LANES * bytes : bytes), at + 1, together ? 0 : LANES - 1, bytes,
                 (lines + steps - 1) / steps};
     }
     static Ahead nothing() { return {nullptr, nullptr, nullptr, 0, 0, 1}; }
 
-    INLINE void ask() {
-        for (Index request = 0; request < burst; ++request) {
+    INLINE void ask(Index steps = 1) {
+        for (Index request = 0; request < steps * burst; ++request) {
             if (next >= stop) {
                 if (left == 0) return;
                 --left;
@@ -140,80 +163,112 @@ struct Ahead {
     }
 };
 
-// OUT the panel of the rows at `at`. A row may be read up to `end`, beyond its own.
+// Fills one half of a panel, a register of rows, C features at a time.
+template <bool CODED, bool FILLS, class T> struct Filling {
+    const T* const* at;
+    const Reading<T>& how;
+    float *values, *gaps;
+    Floats squares;
+    Ints seen;
+
+    // As many features from j on as there are Entries, the first `skip` of which are known.
+    template <class Entries> INLINE void take(Index j, Index skip) {
+        Entries rows[WIDTH];
+        UNROLL for (int r = 0; r < WIDTH; ++r)
+            read_entries<CODED>(at[r] + j, how.shift + j, how.missing, rows[r]);
+        put(rows, j, skip, sizeof(Entries) / sizeof(float));
+    }
+    template <class Entries> INLINE void put(const Entries (&rows)[WIDTH], Index j, Index skip, Index stop) {
+        constexpr int C = sizeof(Entries) / sizeof(float);
+        Floats columns[C];
+        transpose_rows(rows, columns);
+        UNROLL for (int c = 0; c < C; ++c) {
+            if (c < skip || c >= stop) continue;
+            Ints is = columns[c] == columns[c];
+            Floats value = keep(is, columns[c]);
+            if (FILLS) value = is ? columns[c] : splat(how.filling[j + c]);
+            store(values + (j + c) * LANES, value);
+            if (!FILLS) store(gaps + (j + c) * LANES, keep(~is, splat(1.0f)));
+            if (!FILLS) seen &= is;
+            squares += value * value;
+        }
+    }
+    // Rows of fewer than four features: nothing beyond them may be read.
+    INLINE void take_few(Index p) {
+        Floats4 rows[WIDTH];
+        for (int r = 0; r < WIDTH; ++r) {
+            T copy[4] = {};
+            for (Index j = 0; j < p; ++j) copy[j] = at[r][j];
+            read_entries<CODED>(copy, how.shift, how.missing, rows[r]);
+        }
+        put(rows, 0, 0, p);
+    }
+};
+
+// OUT the panel of the rows at `at`. What does not fill eight features, or four, begins where it reads
+// some once more: nothing beyond a row is read.
 template <bool CODED, bool FILLS, class T>
-inline void fill_as(const T* const* at, const T* end, Index p, const Reading& how, Ahead& requests,
-                    Panel& panel) {
+inline void fill_as(const T* const* at, Index p, const Reading<T>& how, Ahead& requests, Panel& panel) {
     Ahead ahead = requests;  // a copy of its own can stay in registers
     Ints seen = splat_int(-1);
     for (int half = 0; half < LANES; half += WIDTH) {
-        Floats squares = {};
-        for (Index j = 0; j < p; j += EIGHT) {
-            const Index count = least(EIGHT, p - j);
-            Floats8 rows[WIDTH];
-            for (Index c = 0; c < count; ++c) ahead.ask();
-            if (count == EIGHT) {
-                UNROLL for (int r = 0; r < WIDTH; ++r)
-                    rows[r] = read_eight<CODED>(at[half + r] + j, how.shift + j, how.missing);
-            } else {
-                for (int r = 0; r < WIDTH; ++r) {
-                    const T* from = at[half + r] + j;
-                    T copy[EIGHT] = {};
-                    if (end - from < EIGHT) {
-                        for (Index c = 0; c < count; ++c) copy[c] = from[c];
-                        from = copy;
-                    }
-                    rows[r] = read_eight<CODED>(from, how.shift + j, how.missing);
-                }
-            }
-            Floats columns[EIGHT];
-            transpose_rows(rows, columns);
-            auto put = [&](Index c) INLINE_LAMBDA {
-                Ints is = columns[c] == columns[c];
-                Floats value = keep(is, columns[c]);
-                if (FILLS) value = is ? columns[c] : splat(how.filling[j + c]);
-                store(panel.values + (j + c) * LANES + half, value);
-                if (!FILLS) store(panel.gaps + (j + c) * LANES + half, keep(~is, splat(1.0f)));
-                if (!FILLS) seen &= is;
-                squares += value * value;
-            };
-            if (count == EIGHT) {
-                UNROLL for (Index c = 0; c < EIGHT; ++c) put(c);
-            } else {
-                for (Index c = 0; c < count; ++c) put(c);
-            }
+        Filling<CODED, FILLS, T> to{at + half, how, panel.values + half, panel.gaps + half, Floats{}, seen};
+        Index j = 0;
+        for (; j + EIGHT <= p; j += EIGHT) {
+            ahead.ask(EIGHT);
+            to.template take<Floats8>(j, 0);
         }
-        store(panel.squares + half, squares);
+        Index rest = p - j;
+        ahead.ask(rest);
+        if (rest > 4 && p > EIGHT) {
+            to.template take<Floats8>(p - EIGHT, EIGHT - rest);
+        } else if (rest > 4) {
+            to.template take<Floats4>(0, 0);
+            to.template take<Floats4>(p - 4, EIGHT - p);
+        } else if (rest > 0 && p >= 4) {
+            to.template take<Floats4>(p - 4, 4 - rest);
+        } else if (rest > 0) {
+            to.take_few(p);
+        }
+        store(panel.squares + half, to.squares);
+        seen = to.seen;
     }
     panel.complete = all_set(seen);
     requests = ahead;
 }
 
 template <class T>
-INLINE void fill_panel(const T* const* at, const T* end, Index p, const Reading& how, Ahead& ahead,
+INLINE void fill_panel(const T* const* at, Index p, const Reading<T>& how, Ahead& ahead,
                        Panel& panel) {
     bool coded = how.missing == how.missing;
     if (how.filling)
-        coded ? fill_as<true, true>(at, end, p, how, ahead, panel)
-              : fill_as<false, true>(at, end, p, how, ahead, panel);
+        coded ? fill_as<true, true>(at, p, how, ahead, panel)
+              : fill_as<false, true>(at, p, how, ahead, panel);
     else
-        coded ? fill_as<true, false>(at, end, p, how, ahead, panel)
-              : fill_as<false, false>(at, end, p, how, ahead, panel);
+        coded ? fill_as<true, false>(at, p, how, ahead, panel)
+              : fill_as<false, false>(at, p, how, ahead, panel);
 }
 
-// What rows are measured from, and the reference measured from there, in whole blocks of eight.
+// What rows are measured from, and the reference measured from there, in whole blocks of eight. From
+// float32 numbers a float32 is taken away, so that one rounding in float32 is all there is.
 struct Origin {
     Array<double> shift;
-    Array<float> reference;
-    Origin(const Centers& centers, Index p) : shift(whole_eights(p), 0.0), reference(whole_eights(p), 0.0f) {
-        for (Index j = 0; ok() && j < p; ++j) {
-            shift[j] = centers.shift[j];
-            reference[j] = float(centers.reference[j] - centers.shift[j]);
+    Array<float> rounded, reference;
+    Origin(const Table& of, const Centers& centers)
+        : shift(whole_eights(of.p), 0.0), rounded(whole_eights(of.p), 0.0f), reference(whole_eights(of.p), 0.0f) {
+        for (Index j = 0; ok() && j < of.p; ++j) {
+            rounded[j] = float(centers.shift[j]);
+            shift[j] = of.is_double ? centers.shift[j] : double(rounded[j]);
+            reference[j] = float(centers.reference[j] - shift[j]);
         }
     }
-    bool ok() const { return all_ok(shift, reference); }
-    Reading reading(bool fills, double missing) const {
-        return {shift, fills ? reference.get() : nullptr, missing};
+    bool ok() const { return all_ok(shift, rounded, reference); }
+    void reading(bool fills, double missing, Reading<double>& how) const {
+        how = {shift, fills ? reference.get() : nullptr, missing};
+    }
+    void reading(bool fills, double missing, Reading<float>& how) const {
+        bool may_be = double(float(missing)) == missing;  // no float32 equals any other code
+        how = {rounded, fills ? reference.get() : nullptr, may_be ? float(missing) : __builtin_nanf("")};
     }
 };
 
@@ -226,19 +281,20 @@ struct Panels {
     Array<bool> complete;
 
     Panels(const Table& of, const Centers& centers, bool fills)
-        : p(of.p), size(panel_size(p)), origin(centers, p), fills(fills),
+        : p(of.p), size(panel_size(p)), origin(of, centers), fills(fills),
           panels((of.n + LANES - 1) / LANES * size), complete((of.n + LANES - 1) / LANES) {}
     bool ok() const { return all_ok(origin, panels, complete); }
 
     // copies (LANES, p): scratch.
     template <class T> void fill(const Dense<T>& rows, T* copies) {
         Ahead ahead = Ahead::nothing();
+        Reading<T> how;
+        origin.reading(fills, rows.missing, how);
         for (Index e = 0; e < rows.n; e += LANES) {
             const T* at[LANES];
             for (Index r = 0; r < LANES; ++r) at[r] = rows.row(least(e + r, rows.n - 1), copies + r * p);
             Panel panel(panels + e / LANES * size, p);
-            const T* end = rows.is_contiguous() ? rows.end() : copies + LANES * p;
-            fill_panel(at, end, p, origin.reading(fills, rows.missing), ahead, panel);
+            fill_panel(at, p, how, ahead, panel);
             complete[e / LANES] = panel.complete;
         }
     }

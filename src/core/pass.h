@@ -16,6 +16,7 @@
 // one number per row that changes only when the row is looked at. Labels are the same as without.
 #pragma once
 #include "labels.h"
+#include "sums.h"
 
 namespace mnar { namespace LEVEL { namespace {
 
@@ -47,7 +48,8 @@ INLINE float expiry(double until) {
 // `own_stats`, stats[g]: all rows if fresh, otherwise what changed.
 template <class Rows>
 int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const Pass& pass,
-                  bool own_stats, const Stats& stats, Moved& moved, const Control& control) {
+                  bool own_stats, const Stats& stats, Changes& changes, Moved& moved,
+                  const Control& control) {
     const Table& table = by.table;
     Index k = by.centers.k, p = table.p, groups = by.centers.groups;
     const double *weights = table.weights, *shift = by.centers.shift;
@@ -72,14 +74,16 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
                 moved.changed += now != old;
                 double w = weights[i];
                 if (w == 0) continue;
-                double square = transfer(rows, i, table.first, 1, w, shift, now, to, scratch);
-                if (pass.fresh) {
-                    *to.squares += w * square;
-                    continue;
-                }
-                transfer(rows, i, table.first, -1, w, shift, old, to, scratch);
-                moved.largest = larger(moved.largest, square);
+                changes.put(i, w, now);
+                if (!pass.fresh) changes.put(i, -w, old);
             }
+            changes.add_to(to, rows, table.first, shift, scratch);
+            for (Index c = 0; c < changes.count; ++c)
+                if (pass.fresh)
+                    *to.squares += changes.weights[c] * changes.squares[c];
+                else
+                    moved.largest = larger(moved.largest, changes.squares[c]);
+            changes.clear();
         }
         if (pass.bounds.expiry)
             for (Index e = 0; e < count; ++e)
@@ -99,12 +103,13 @@ int32_t run_pass(const Table& table, const Centers& centers, Pass& pass, const S
     if (!all_ok(prepared, parts, moved)) return OUT_OF_MEMORY;
     int32_t status = in_parallel(slabs.count, control, [&](Index s) -> int32_t {
         Labeller by(table, centers, prepared, nullptr);
+        Changes changes(k);
         parts[s] = make<OwnStats>(groups, k, p);
-        if (!by.ok() || !parts[s]) return OUT_OF_MEMORY;
+        if (!all_ok(by, changes) || !parts[s]) return OUT_OF_MEMORY;
         parts[s]->clear();
         return with_rows(table, [&](const auto& rows) {
-            return pass_rows(rows, by, slabs.begin(s), slabs.end(s), pass, true, parts[s]->all(), moved[s],
-                             control);
+            return pass_rows(rows, by, slabs.begin(s), slabs.end(s), pass, true, parts[s]->all(), changes,
+                             moved[s], control);
         });
     });
     pass.changed = 0;

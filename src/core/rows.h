@@ -32,7 +32,7 @@ template <class T> struct Dense {
     bool is_gap(double x) const { return x != x || x == missing; }
 
     // The entries of a row one after the other: in place, or copied into scratch (p,).
-    const T* row(Index i, T* scratch) const {
+    INLINE const T* row(Index i, T* scratch) const {
         const T* at = values + i * row_stride;
         if (is_contiguous()) return at;
         for (Index j = 0; j < p; ++j) scratch[j] = at[j * column_stride];
@@ -313,16 +313,18 @@ double add_row(const Dense<T>& rows, Index i, double w, const double* shift, dou
             store(counts + at, load<Doubles>(counts + at) + keep(is, weight));
             squares.parts[part] += value * value;
         }
-    double square = squares.total();
-    for (; j < rows.p; ++j) {  // no branches: they would be guessed wrong as often as there are gaps
+    double rest[EIGHT] = {};
+    for (Index r = 0; j < rows.p; ++j, ++r) {  // no branches: they would be guessed wrong as often as there are gaps
         double x = row[j];
         bool is = !rows.is_gap(x);
         double value = is ? x - shift[j] : 0.0;
         sums[j] += w * value;
         counts[j] += is ? w : 0.0;
-        square += value * value;
+        rest[r] = value * value;
     }
-    return square;
+    for (int part = 0; part < EIGHT / HALF; ++part)
+        squares.parts[part] += load<Doubles>(rest + part * HALF);
+    return squares.total();
 }
 
 template <class T>

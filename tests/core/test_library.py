@@ -2,8 +2,9 @@
 
 import ctypes
 import ctypes.util
+import hashlib
 import os
-import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -72,7 +73,7 @@ def test_labels_centers_and_losses_do_not_depend_on_the_level(each_level):
 
 
 def test_a_library_of_another_interface_is_refused_with_the_way_out(monkeypatch):
-    monkeypatch.setattr(_core, "ABI", _core.ABI + 1)
+    monkeypatch.setattr(_core, "INTERFACE", "0123456789abcdef")
     with pytest.raises(ImportError, match="belongs to another version of mnarkmeans") as error:
         _core.load(_core.find_library())
     assert "pip install" in str(error.value)
@@ -102,7 +103,7 @@ def test_somebody_elses_library_is_refused(tmp_path):
     other = ctypes.util.find_library("c")
     if other is None:
         pytest.skip("no other library at hand")
-    with pytest.raises(ImportError, match="is not the library of mnarkmeans"):
+    with pytest.raises(ImportError, match="is not the library of this version of mnarkmeans"):
         _core.load(Path(other))
 
 
@@ -136,9 +137,31 @@ def test_the_library_shadows_no_module():
     assert stem not in modules
 
 
-def test_the_interface_has_one_number_on_both_sides():
-    header = ROOT / "src" / "core" / "core.h"
-    assert re.search(r"#define MNARKMEANS_ABI (\d+)", header.read_text())[1] == str(_core.ABI)
+def test_both_sides_know_the_interface_as_it_is_written():
+    header = (ROOT / "src" / "core" / "core.h").read_bytes().replace(b"\r", b"")
+    assert hashlib.sha256(header).hexdigest()[:16] == _core.INTERFACE
+    library = ctypes.CDLL(str(_core.find_library()))
+    library.mnarkmeans_interface.restype = ctypes.c_char_p
+    assert library.mnarkmeans_interface().decode() == _core.INTERFACE
+
+
+def test_the_build_ends_where_only_one_side_of_the_interface_has_changed(tmp_path):
+    """Before anything is compiled, and with the line to write."""
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("no cmake")
+    for name in ("CMakeLists.txt", "src/core", "src/mnarkmeans/_core"):
+        source, target = ROOT / name, tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
+    header = tmp_path / "src" / "core" / "core.h"
+    header.write_text(header.read_text() + "// one more word\n")
+    ran = subprocess.run(
+        [cmake, "-S", tmp_path, "-B", tmp_path / "build"], capture_output=True, text=True
+    )
+    assert ran.returncode != 0
+    assert "core.h has changed" in ran.stderr
+    assert f'INTERFACE = "{hashlib.sha256(header.read_bytes()).hexdigest()[:16]}"' in ran.stderr
 
 
 def test_the_version_is_written_once():

@@ -10,7 +10,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-ABI = 2  # as in core.h
+INTERFACE = "80664b2d85449c48"  # of core.h: the build says what to write here
 PACKAGE = "mnarkmeans"
 ALL_LEVELS = ("baseline", "avx2", "avx512")
 NAME = "libmnarkmeans_core" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
@@ -126,17 +126,20 @@ def load(path: Path) -> ct.CDLL:
     except OSError as error:
         raise ImportError(f"{path} cannot be loaded: {error}. {REBUILD}") from error
     try:
-        version = int(library.mnarkmeans_abi())
+        library.mnarkmeans_interface.restype = ct.c_char_p
+        interface = library.mnarkmeans_interface().decode()
         sizes = (ct.c_int64 * len(STRUCTS))()
         n_structs = library.mnarkmeans_struct_sizes(sizes, len(STRUCTS))
     except AttributeError:
-        raise ImportError(f"{path} is not the library of mnarkmeans. {REBUILD}") from None
-    expected = [ct.sizeof(struct) for struct in STRUCTS]
-    if version != ABI or n_structs != len(STRUCTS) or list(sizes) != expected:
         raise ImportError(
-            f"{path} belongs to another version of mnarkmeans: its interface is {version} with "
-            f"structs of {list(sizes[:n_structs])} bytes, and {ABI} with {expected} is needed. "
-            f"{REBUILD}"
+            f"{path} is not the library of this version of mnarkmeans. {REBUILD}"
+        ) from None
+    expected = [ct.sizeof(struct) for struct in STRUCTS]
+    if interface != INTERFACE or n_structs != len(STRUCTS) or list(sizes) != expected:
+        raise ImportError(
+            f"{path} belongs to another version of mnarkmeans: its interface is {interface} with "
+            f"structs of {list(sizes[:n_structs])} bytes, and {INTERFACE} with {expected} is "
+            f"needed. {REBUILD}"
         )
     library.mnarkmeans_level.restype = ct.c_char_p
     library.mnarkmeans_levels.restype = ct.c_char_p
