@@ -143,8 +143,8 @@ def slow_round(model, X):
 def test_slow_em_agrees_and_stays_where_ours_ended(name, tails):
     X, _ = make(name, heavy=tails == "t")
     model = MNARMixture(
-        2, mechanism=name, tails=tails, variance_prior=0.0, tol=1e-9, max_iter=3000,
-        reg_covar=0.0, random_state=0,
+        2, mechanism=name, tails=tails, variance_prior=0.0, temper=1.0, tol=1e-9,
+        max_iter=3000, reg_covar=0.0, random_state=0,
     ).fit(X)  # fmt: skip
     each, rho, expected, means, variances = slow_round(model, X)
     slack = 1.0 if tails == "normal" else 100.0  # heavy: integrals from a few nodes
@@ -218,6 +218,21 @@ def test_variances_are_drawn_together_as_far_as_they_are_alike():
         free, auto, tied = (spread.std(axis=0).mean() for spread in spreads)
         assert tied < 1e-3 < auto <= free
         assert auto < 0.5 * free if alike else auto > 0.8 * free
+
+
+def test_few_rows_make_less_sure_and_labels_stay():
+    X, _ = make("mcar", n=100)
+    model = MNARMixture(2, random_state=0).fit(X)
+    plain = MNARMixture(2, temper=1.0, random_state=0).fit(X)
+    assert 0.3 < model.temper_ < 1.0 == plain.temper_
+    np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+    raised = plain.predict_proba(X) ** model.temper_
+    np.testing.assert_allclose(model.predict_proba(X), raised / raised.sum(axis=1, keepdims=True))
+    order = np.random.default_rng(0).permutation(len(X))
+    again = MNARMixture(2, random_state=0).fit(X[order])
+    assert again.temper_ == pytest.approx(model.temper_, abs=1e-3)
+    X, _ = make("mcar", n=3000)
+    assert MNARMixture(2, random_state=0).fit(X).temper_ == 1.0
 
 
 # --- laws -------------------------------------------------------------------------------------
@@ -324,6 +339,8 @@ def test_a_gap_where_training_had_none_says_nothing():
         ({"tails": "fat"}, "tails must be"),
         ({"variance_prior": "much"}, "variance_prior must be"),
         ({"variance_prior": -1.0}, "variance_prior"),
+        ({"temper": "steel"}, "temper must be"),
+        ({"temper": -1.0}, "temper"),
         ({"init_params": "best"}, "init_params must be"),
     ],
 )

@@ -21,7 +21,7 @@ import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
-from mnarkmeans import MNARKMeans, MNARMixture
+from mnarkmeans import MNARKMeans, MNARKMeansCV, MNARMixture
 from mnarkmeans._penalty.mechanisms import mechanism_of
 from mnarkmeans.baselines import BASELINES
 
@@ -35,7 +35,7 @@ NOISES: dict[str, Callable] = {
 LOSSES = ("chance", "class", "soft", "hard", "decay")
 CLASS_RATES = (0.1, 0.3, 0.6)
 RIVALS = ("gmm_mask", "gmm", "zero", "mean", "kpod", "rkpod", "qrilc", "minprob")
-OURS = ("mixture", "kmeans")
+OURS = ("mixture", "kmeans", "cv")
 
 
 def make(noise: str, loss: str, k: int, n: int, draw: int):
@@ -80,6 +80,8 @@ def labels_of(name: str, X: np.ndarray, k: int, seed: int):
         return model.predict(X), model
     if name == "kmeans":
         return MNARKMeans(k, random_state=seed).fit_predict(X), None
+    if name == "cv":
+        return MNARKMeansCV(k, random_state=seed).fit(X).labels_, None
     rival = BASELINES[name](k, random_state=seed)
     if hasattr(rival, "imputation"):
         rival.set_params(n_init=10)
@@ -105,7 +107,7 @@ def run(options) -> pd.DataFrame:
     methods = [name for name in (*OURS, *RIVALS) if name not in options.without]
     for draw in range(options.seed, options.seed + options.draws):
         for n in options.sizes:
-            for noise in NOISES:
+            for noise in options.noises:
                 for loss in LOSSES:
                     for k in (3, 5):
                         key = {"noise": noise, "loss": loss, "k": k, "n": n, "draw": draw}
@@ -208,6 +210,7 @@ def main() -> None:
     )
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--sizes", type=int, nargs="*", default=[300, 2000])
+    parser.add_argument("--noises", nargs="*", default=list(NOISES), choices=list(NOISES))
     parser.add_argument("--seed", type=int, default=0, help="first draw")
     parser.add_argument("--without", nargs="*", default=[], help="methods to leave out")
     parser.add_argument("--tables", action="store_true", help="only tables and picture")

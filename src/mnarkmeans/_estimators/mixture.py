@@ -30,6 +30,7 @@ from .._data.validation import (
 )
 from .._penalty.em import Problem, State
 from .._penalty.mechanisms import MECHANISMS, finished
+from .mixture_doubt import power_of
 from .mixture_fit import Wanted, fit_mechanisms, go_on, scores_of
 from .mixture_rows import FittedMixture
 
@@ -80,6 +81,10 @@ default="auto"
         So many rows of the variance common to all clusters begin every variance ("diag"), which
         keeps clusters that saw few values from being too sure. "auto" finds the number by how
         much the variances differ, and takes 0 on a complete table; 0 is maximum likelihood.
+    temper : float or "auto", default="auto"
+        The power to which ``predict_proba`` raises memberships before it makes them sum to 1; below
+        1 they are less sure. "auto" finds it by fits to the rows in random weights: clusters
+        found from few rows are uncertain themselves. 1 on a complete table, and is plain Bayes.
     reference : float, array of shape (n_features,) or "min", default=0.0
         The point around which "decay" and "threshold" lose values.
     missing_values : float, default=nan
@@ -122,6 +127,8 @@ default="auto"
     tails_ : {"normal", "t"}
     degrees_of_freedom_ : float
         Of Student's t; infinite for normal clusters.
+    temper_ : float
+        The power to which memberships are raised.
     missingness_ : MixtureMissingness
         Its parameters, and the likelihood of every mechanism that was tried.
     converged_ : bool
@@ -160,6 +167,7 @@ default="auto"
         tails: Any = "auto",
         covariance_type: str = "diag",
         variance_prior: Any = "auto",
+        temper: Any = "auto",
         reference: Any = 0.0,
         missing_values: float = math.nan,
         tol: float = 1e-3,
@@ -179,6 +187,7 @@ default="auto"
         self.tails = tails
         self.covariance_type = covariance_type
         self.variance_prior = variance_prior
+        self.temper = temper
         self.reference = reference
         self.missing_values = missing_values
         self.tol = tol
@@ -226,11 +235,12 @@ default="auto"
             prior=self.variance_prior,
         )
         wanted = self._wanted(observed)
+        rng = check_random_state(self.random_state)
         if self._goes_on():
             found = go_on(problem, wanted, self._state())
         else:
-            found = fit_mechanisms(problem, wanted, check_random_state(self.random_state))
-        self._keep(problem, found)
+            found = fit_mechanisms(problem, wanted, rng)
+        self._keep(problem, found, rng)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
@@ -243,10 +253,12 @@ default="auto"
         check_count("n_components", self.n_components)
         check_choice("mechanism", self.mechanism, ("auto", *MECHANISMS))
         check_choice("tails", self.tails, ("auto", "normal", "t"))
-        if isinstance(self.variance_prior, str):
-            check_choice("variance_prior", self.variance_prior, ("auto",), " or a number >= 0")
-        else:
-            check_number("variance_prior", self.variance_prior)
+        for name in ("variance_prior", "temper"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                check_choice(name, value, ("auto",), " or a number >= 0")
+            else:
+                check_number(name, value)
         check_choice("covariance_type", self.covariance_type, ("diag", "spherical"))
         check_choice("init_params", self.init_params, INIT_PARAMS)
         check_count("n_init", self.n_init)
@@ -280,7 +292,7 @@ default="auto"
             self.n_init, self.max_iter, self.tol, self.verbose,
         )  # fmt: skip
 
-    def _keep(self, problem: Problem, found: dict[str, State]) -> None:
+    def _keep(self, problem: Problem, found: dict[str, State], rng: Any) -> None:
         n = problem.rows.n_rows
         values = {name: state.bound * n for name, state in found.items()}
         scores = scores_of(problem, found)
@@ -292,6 +304,8 @@ default="auto"
         self.covariances_ = state.variances[:, 0].copy() if spherical else state.variances
         self.tails_ = "t" if state.freedom > 0 else "normal"
         self.degrees_of_freedom_ = state.freedom if state.freedom > 0 else math.inf
+        auto = self.temper == "auto"
+        self.temper_ = power_of(problem, state, rng) if auto else float(self.temper)
         self.reference_ = problem.reference
         self.converged_, self.n_iter_ = state.converged, state.n_iter
         self.lower_bound_ = state.bound

@@ -20,6 +20,7 @@ from .._penalty.heavy import lost_of
 from .._penalty.mechanisms import Lost
 from .._penalty.mixture import stored_entries
 from .._solver.threads import effective_threads
+from .mixture_doubt import tempered
 
 
 class FittedMixture(DensityMixin, BaseEstimator):
@@ -33,6 +34,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
     means_: np.ndarray
     covariances_: np.ndarray
     degrees_of_freedom_: float
+    temper_: float
     reference_: np.ndarray
     _mechanism: Any
 
@@ -42,7 +44,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of every cluster for each row: (n_samples, n_components)."""
-        return self._look(X)[1].memberships
+        return tempered(self._look(X)[1].memberships, self.temper_)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-likelihood of each row, gaps included, given that something of it is observed."""
@@ -111,7 +113,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
         filled, gaps = observed.filled_and_gaps()
         lost = self._lost()
         mean = lost.mean if lost.widths is None else lost.widths.expected
-        expected = rows.memberships @ (self.reference_ + mean)
+        expected = tempered(rows.memberships, self.temper_) @ (self.reference_ + mean)
         return like_input(np.where(gaps, expected.astype(filled.dtype), filled), X)
 
     # ------------------------------------------------------------------------------------------

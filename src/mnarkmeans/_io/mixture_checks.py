@@ -27,6 +27,7 @@ def fitted_mixture(estimator: MNARMixture) -> dict[str, Any]:
         **{name: getattr(estimator, name) for name in ("weights_", "means_", "covariances_")},
         "reference_": estimator.reference_,
         "freedom": estimator._state().freedom,
+        "temper_": estimator.temper_,
         "lower_bound_": estimator.lower_bound_,
         "n_iter_": estimator.n_iter_,
         "converged_": bool(estimator.converged_),
@@ -54,6 +55,9 @@ def checked_mixture(params: dict[str, Any], fitted: dict[str, Any], p: int) -> M
         raise ValueError(f"freedom must be between 0 and {MOST_FREEDOM:g}, found {freedom:g}")
     estimator.degrees_of_freedom_ = freedom if freedom > 0 else math.inf
     estimator.tails_ = "t" if freedom > 0 else "normal"
+    estimator.temper_ = _number("temper_", fitted["temper_"])
+    if estimator.temper_ < 0:
+        raise ValueError(f"temper_ must not be negative, found {estimator.temper_:g}")
     estimator.lower_bound_ = _number("lower_bound_", fitted["lower_bound_"])
     estimator.n_iter_ = _count("n_iter_", fitted["n_iter_"], p)
     estimator.converged_ = bool(fitted["converged_"])
@@ -71,8 +75,8 @@ def checked_mixture(params: dict[str, Any], fitted: dict[str, Any], p: int) -> M
 
 def fitted_names() -> tuple[str, ...]:
     return (
-        "weights_", "means_", "covariances_", "reference_", "freedom", "lower_bound_", "n_iter_",
-        "converged_", "has_gaps", "missingness_",
+        "weights_", "means_", "covariances_", "reference_", "freedom", "temper_", "lower_bound_",
+        "n_iter_", "converged_", "has_gaps", "missingness_",
     )  # fmt: skip
 
 

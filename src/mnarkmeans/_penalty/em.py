@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,13 @@ class Problem:
         self.prior = prior
         self.reference, self.shift = observed.reference, observed.means
         self._step: EStep | None = None
+
+    def with_weights(self, weights: np.ndarray) -> Problem:
+        """The same table with other weights of its rows."""
+        return Problem(
+            replace(self.observed, weights=weights), spherical=self.spherical,
+            reg_covar=self.reg_covar, threads=self.threads, prior=self.prior,
+        )  # fmt: skip
 
     # --- one round ----------------------------------------------------------------------------
 
