@@ -26,6 +26,7 @@ def test_public_names():
         "MissingDataWarning",
         "SelectionWarning",
         "__version__",
+        "load",
         "show_versions",
     }
 

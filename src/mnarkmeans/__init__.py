@@ -9,6 +9,7 @@ from ._data.validation import MissingDataWarning
 from ._estimators.kmeans import MNARKMeans
 from ._estimators.minibatch import MiniBatchMNARKMeans
 from ._estimators.mixture import MNARMixture
+from ._io.model_files import load
 from ._selection import MNARKMeansCV, SelectionWarning
 from ._versions import show_versions
 
@@ -25,6 +26,7 @@ __all__ = [
     "MissingDataWarning",
     "SelectionWarning",
     "__version__",
+    "load",
     "show_versions",
 ]
 

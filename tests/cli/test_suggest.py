@@ -44,7 +44,7 @@ def added(hints):
         (np.exp(RNG.normal(0, 1.2, (200, 60))), {"log2": True}),
         (RNG.normal(0, 1, (40, 5)) * [1, 1, 1, 1, 50], {"scale": Scale.std}),
         (
-            RNG.poisson(np.outer(np.linspace(1, 9, 60), RNG.choice([0.1, 1, 90], 30))).astype(float),
+            1.0 * RNG.poisson(np.outer(np.linspace(1, 9, 60), RNG.choice([0.1, 1, 90], 30))),
             {"missing_codes": ["0"], "log1p": True, "normalize": Normalize.total},
         ),
     ],

@@ -27,6 +27,7 @@ from .._penalty.reference import choose_reference
 from .._solver.solve import assign_rows, finish, row_distances
 from .._solver.starts import STARTS
 from .._solver.threads import effective_threads
+from .saving import Saving
 
 N_INIT = 10  # the default number of starts
 
@@ -39,6 +40,7 @@ except ImportError:
 
 
 class CentersModel(
+    Saving,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,

@@ -21,9 +21,10 @@ from .._penalty.mechanisms import Lost
 from .._penalty.mixture import stored_entries
 from .._solver.threads import effective_threads
 from .mixture_doubt import tempered
+from .saving import Saving
 
 
-class FittedMixture(DensityMixin, BaseEstimator):
+class FittedMixture(Saving, DensityMixin, BaseEstimator):
     """Everything that needs no more than the fitted attributes."""
 
     missing_values: Any

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from .._estimators.kmeans import MNARKMeans
 from .._estimators.mixture import MNARMixture
 from . import atomic
 from .mixture_checks import checked_mixture, fitted_mixture
@@ -68,7 +70,7 @@ def save_model(
 
     Parameters
     ----------
-    estimator : MNARKMeans or MNARMixture
+    estimator : MNARMixture, MNARKMeans or another model of centres
         A fitted estimator.
     folder : path
         Where to write.
@@ -92,8 +94,16 @@ def save_model(
     arrays: dict[str, np.ndarray] = {}
     names = feature_names or getattr(estimator, "feature_names_in_", None)
     if names is None:
-        names = [f"V{j + 1}" for j in range(estimator.n_features_in_)]
+        names = unnamed(estimator.n_features_in_)
     is_mixture = isinstance(estimator, MNARMixture)
+    if not is_mixture:
+        estimator = as_kmeans(estimator)
+    params = estimator.get_params(deep=False)
+    if not isinstance(params["random_state"], (int, type(None))):
+        params["random_state"] = None  # a generator has gone on since
+    for name, value in params.items():
+        if isinstance(value, (list, tuple)):
+            params[name] = np.asarray(value, dtype=float)
     fitted = (
         fitted_mixture(estimator)
         if is_mixture
@@ -105,7 +115,7 @@ def save_model(
             "format_version": FORMAT_VERSION,
             "written_by": f"mnarkmeans {__version__}",
             "estimator": "MNARMixture" if is_mixture else "MNARKMeans",
-            "params": split(estimator.get_params(deep=False), "params", arrays),
+            "params": split(params, "params", arrays),
             "fitted": split(fitted, "fitted", arrays),
             "feature_names": [str(name) for name in names],
             "extra": split(extra or {}, "extra", arrays),
@@ -118,6 +128,71 @@ def save_model(
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     atomic.write_bytes(folder / ARRAYS_NAME, packed)
     atomic.write_text(folder / JSON_NAME, text + "\n")
+
+
+def unnamed(p: int) -> list[str]:
+    """Names of columns that have none."""
+    return [f"V{j + 1}" for j in range(p)]
+
+
+def as_kmeans(model: Any) -> MNARKMeans:
+    """Any model of centres as MNARKMeans: a search with its choice, batches as if fitted whole."""
+    if type(model) is MNARKMeans:
+        return model
+    told = model.get_params(deep=False)
+    kept = {name: told[name] for name in ("reference", "missing_values", "init", "random_state",
+                                          "n_jobs") if name in told}  # fmt: skip
+    plain = MNARKMeans(
+        len(model.cluster_centers_), lam=model.lam_, n_init=len(model.start_losses_), **kept
+    )
+    for name in (*FITTED, "labels_", "missingness_", "n_features_in_", "feature_names_in_"):
+        if hasattr(model, name):
+            setattr(plain, name, getattr(model, name))
+    return plain
+
+
+def load(path: str | Path) -> Any:
+    """Read a model written by `save`, or by `mnarkmeans fit` or `select` on the command line.
+
+    Parameters
+    ----------
+    path : path
+        The folder, or the model.json inside it.
+
+    Returns
+    -------
+    model : MNARKMeans or MNARMixture
+        Fitted, without the labels of its rows. Loading runs no code from the files.
+
+    Warns
+    -----
+    UserWarning
+        If the command line prepared its table (logarithm, scaling): `predict` expects values that
+        are prepared likewise.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import mnarkmeans
+    >>> X = [[0.0, 1.0], [0.2, float("nan")], [5.0, 6.0], [5.1, 6.2]]
+    >>> model = mnarkmeans.MNARKMeans(2, lam=0.5, random_state=0).fit(X)
+    >>> folder = tempfile.mkdtemp()
+    >>> model.save(folder)
+    >>> (mnarkmeans.load(folder).predict(X) == model.labels_).all()
+    np.True_
+    """
+    saved = load_model(path)
+    if saved.feature_names != unnamed(len(saved.feature_names)):
+        saved.estimator.feature_names_in_ = np.array(saved.feature_names, dtype=object)
+    steps = saved.extra.get("prepared")
+    if steps and isinstance(steps, list):
+        warnings.warn(
+            f"This model was fitted on prepared values ({'; '.join(map(str, steps))}): bring X "
+            "into that form first, or use mnarkmeans predict on the command line, which does.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return saved.estimator
 
 
 def load_model(path: str | Path) -> SavedModel:

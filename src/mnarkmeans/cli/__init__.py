@@ -13,6 +13,7 @@ _remembered  how a table was read, stored in the model too
 _fill      the file a table came from, with its gaps filled
 _command   the command as it was typed, and the one to type next
 _suggest   what names and ranges of a table suggest; _spoken says it in the command's words
+_annotations  what else is known of the rows, against the clusters
 _job       what the verbs share: read and prepare a table, fit with progress
 _blocks    a table larger than memory, fitted in blocks
 _output    places are claimed, files appear whole or not at all

@@ -14,7 +14,7 @@ import numpy as np
 from ._console import Console
 from ._errors import UserError, one_line
 from ._job import Course, Prepared, reference_of
-from ._options import Fitting, Page, Reading, Scale, Source, as_number
+from ._options import Fitting, Normalize, Page, Reading, Scale, Source, as_number
 from ._output import FolderClaim
 from ._prepare import Preparation
 from ._results import Results, summary_of, write_labels, write_rest
@@ -106,9 +106,12 @@ def _refuse_unsupported(source: Source) -> None:
     reading, steps = source.reading, source.steps
     asked = {
         "--columns": reading.columns, "--drop": reading.drop, "--transpose": reading.transpose,
-        "--scale": steps.scale != Scale.none, "--center": steps.center,
+        "--drop-rows": reading.drop_rows, "--annotations": source.annotations,
+        "--scale": steps.scale != Scale.none, "--center": steps.center, "--log2": steps.log2,
+        "--normalize": steps.normalize != Normalize.none,
         "--max-missing": steps.max_missing is not None,
         "--encoding": reading.encoding, "--delimiter": reading.delimiter,
+        "--decimal": reading.decimal, "--sheet": reading.sheet,
         "--header": reading.header is not None,
     }  # fmt: skip
     for option, given in asked.items():

@@ -15,13 +15,14 @@ from sklearn.metrics import adjusted_rand_score
 from .. import MNARKMeans
 from ..baselines import BASELINES
 from ..metrics import clustering_error_rate
+from ._annotations import agreements, tell_annotations
 from ._console import Console
 from ._csv import write_csv
 from ._errors import UserError, one_line, unknown_name
 from ._job import Course, Prepared, fit_with_progress, open_source
 from ._options import Fitting, OptionalOutput, Source
 from ._output import maybe_claimed_folder
-from ._results import RESULT_FILES, Results, file_sum, summarise, write_results
+from ._results import Results, file_sum, result_files, summarise, write_results
 from ._resume import Parts
 
 OURS = "mnarkmeans"
@@ -41,7 +42,7 @@ WORDS = {
     "gmm": "Gaussian mixture (StepMix)",
     "gmm_mask": "Gaussian mixture with the pattern of gaps (StepMix)",
 }
-FILES = [*RESULT_FILES, "comparison.csv", "comparison_labels.csv"]
+FILES = ("comparison.csv", "comparison_labels.csv")
 
 
 def compare(
@@ -58,7 +59,8 @@ def compare(
     for name in (*methods, *without):
         if name not in BASELINES:
             raise unknown_name("method", name, BASELINES)
-    with maybe_claimed_folder(output.out, FILES, force=output.force, inputs=source.inputs) as claim:
+    files = result_files(source, *FILES)
+    with maybe_claimed_folder(output.out, files, force=output.force, inputs=source.inputs) as claim:
         known = (labels,) if labels else ()
         job = open_source(console, source, clusters=fitting.clusters, labels=known)
         truth = true_labels(job, labels)
@@ -78,6 +80,7 @@ def compare(
                 write_comparison(folder, written, results, truth)
             parts.clear()
     tell(console, results, truth)
+    tell_annotations(console, agreements(job.annotations, estimator.labels_))
     if output.out is not None:
         console.say(f"written to {output.out}; open {output.out / 'report.html'}")
     console.result({"methods": strip(results), "output": output.out and str(output.out)})

@@ -23,7 +23,7 @@ from ._csv import write_csv
 from ._job import open_source
 from ._options import Reading, Source, Steps
 from ._output import claimed_folder
-from ._results import Results, summarise, write_results
+from ._results import RESULT_FILES, Results, summarise, write_results
 from ._resume import Parts
 
 KINDS, CELLS, GENES = 4, 600, 60
@@ -52,7 +52,8 @@ def simulate(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def demo(console: Console, out: Path, force: bool) -> None:
     """Simulate, compare, report."""
     X, complete, kind = simulate()
-    with claimed_folder(out, [*FILES, TABLE], force=force) as claim, claim.files() as folder:
+    files = [*RESULT_FILES, *FILES, TABLE]
+    with claimed_folder(out, files, force=force) as claim, claim.files() as folder:
         write_table(folder / TABLE, X, kind)
         source = Source(folder / TABLE, Reading(), Steps())
         job = open_source(console, source, labels=("kind",))

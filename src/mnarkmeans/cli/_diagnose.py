@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from .._io.optional import require
 from ..missingness import diagnose as look
+from ._annotations import read_annotations
 from ._console import Console, plain
 from ._csv import without_formulas
 from ._errors import UserError, one_line
@@ -31,6 +32,7 @@ def diagnose(console: Console, source: Source, output: OptionalOutput, seed: int
     with maybe_claimed_folder(output.out, FILES, force=output.force, inputs=source.inputs) as claim:
         source, hints = advised(source, lambda asked: read_table(asked.data, asked.reading))
         job = prepare(read_table(source.data, source.reading), source.steps)
+        job.table.notes.extend(read_annotations(source.annotations, job.table.ids).notes)
         tell_table(console, source.data, job.table)
         try:
             with console.warnings_as_notes():

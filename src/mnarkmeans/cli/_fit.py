@@ -7,11 +7,12 @@ from typing import Any
 
 from .. import MNARKMeans
 from .._io.optional import require
+from ._annotations import tell_annotations
 from ._console import Console
 from ._job import fit_with_progress, open_source
 from ._options import Fitting, Output, Page, Picture, Source
 from ._output import FolderClaim, claimed_folder
-from ._results import RESULT_FILES, Results, lam_words, summarise, write_results
+from ._results import Results, lam_words, result_files, summarise, write_results
 
 
 def fit(
@@ -27,7 +28,7 @@ def fit(
 
     check_page(page)
     with claimed_folder(
-        output.out, RESULT_FILES, force=output.force, inputs=source.inputs
+        output.out, result_files(source), force=output.force, inputs=source.inputs
     ) as claim:
         if scheduler is not None or needs_blocks(source.data, source.reading.layer):
             summary = fit_blocks(console, source, fitting, page, claim, output.safe, scheduler)
@@ -64,6 +65,7 @@ def tell_fit(console: Console, summary: dict[str, Any], out: Path) -> None:
     sizes, rows = summary["cluster_sizes"], summary["data"]["rows"]
     told = [[str(i), f"{size:,}", f"{size / rows:.1%}"] for i, size in enumerate(sizes)]
     console.table("clusters", ["cluster", "rows", "share"], told)
+    tell_annotations(console, summary.get("annotations", []))
     console.say(f"written to {out}; open {out / 'report.html'}")
     console.result(summary | {"output": str(out)})
 

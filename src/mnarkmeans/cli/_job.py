@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._annotations import Annotations, read_annotations
 from ._command import quoted
 from ._console import Console
 from ._errors import UserError, one_line
@@ -38,6 +39,7 @@ class Prepared:
     preparation: Preparation
     X: Any
     reference: Any
+    annotations: Annotations = field(default_factory=Annotations)
 
 
 def tell_table(console: Console, path: Path, table: Table) -> None:
@@ -89,9 +91,10 @@ def open_source(
     rows = job.table.shape[0]
     if clusters > rows:
         raise UserError(f"-k is {clusters}, but the table has only {rows} rows")
-    job.table.notes.extend(hints_told(source, job.table))
+    known = read_annotations(source.annotations, job.table.ids)
+    job.table.notes.extend([*known.notes, *hints_told(source, job.table)])
     tell_table(console, source.data, job.table)
-    return job
+    return replace(job, annotations=known)
 
 
 def hints_told(source: Source, table: Table) -> list[str]:

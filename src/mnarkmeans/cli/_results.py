@@ -23,11 +23,13 @@ from .. import __version__
 from .._io.model_files import save_model
 from ..metrics import confidence, noise_of
 from ..metrics._markers import contrasts, ranked
+from ._annotations import FILE as ANNOTATIONS
+from ._annotations import agreements, write_annotations
 from ._command import command_line
 from ._console import plain
 from ._csv import write_csv
 from ._job import Course, Prepared
-from ._options import Picture, Reading
+from ._options import Picture, Reading, Source
 from ._remembered import to_remember
 
 RESULT_FILES = [
@@ -35,6 +37,11 @@ RESULT_FILES = [
     "report.json", "report.html",
 ]  # fmt: skip
 MARKERS = 100  # features of each cluster in markers.csv
+
+
+def result_files(source: Source, *more: str) -> list[str]:
+    """The files that are written of this table."""
+    return [*RESULT_FILES, *([ANNOTATIONS] if source.annotations else []), *more]
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,10 @@ def summarise(
     }
     sizes = np.bincount(estimator.labels_, minlength=len(estimator.cluster_centers_))
     told = Course([*table.notes, *course.notes], course.seconds)
-    return summary_of(estimator, data, job.preparation.describe(), sizes, told) | plain(more)
+    summary = summary_of(estimator, data, job.preparation.describe(), sizes, told) | plain(more)
+    if job.annotations.columns:
+        summary["annotations"] = plain(agreements(job.annotations, estimator.labels_))
+    return summary
 
 
 def summary_of(
@@ -163,9 +173,12 @@ def write_rest(folder: Path, results: Results, noise: float | None = None) -> No
         safe=results.safe,
     )
     write_markers(folder / "markers.csv", results)
+    if "annotations" in results.summary:
+        write_annotations(folder / ANNOTATIONS, results.summary["annotations"], results.safe)
     write_json(folder / "summary.json", results.summary)
     extra = {
         "preparation": job.preparation.to_dict(),
+        "prepared": job.preparation.describe(),
         "reading": to_remember(results.reading, job.table),
         "id_column": job.table.id_name,
         "command": results.summary["command"],
@@ -242,16 +255,16 @@ def make_page(results: Results) -> dict[str, Any]:
         title=results.title,
         facts=told | results.facts,
         embedding=str(results.embedding),
+        annotations=job.annotations.columns,
     )
     return plain(page)
 
 
 def _reference_words(job: Prepared, estimator: Any) -> str:
-    if job.reference == "min":
-        return "least observed value of each feature"
-    if job.reference == "auto":
-        chosen = "least observed value of each feature" if np.any(estimator.reference_) else "zero"
-        return f"{chosen}, chosen by what explains the gaps"
+    if isinstance(job.reference, str):
+        least = job.reference == "min" or np.any(estimator.reference_)
+        chosen = ", chosen by what explains the gaps" if job.reference == "auto" else ""
+        return ("least observed value of each feature" if least else "zero") + chosen
     if job.preparation.shift is not None:
         return "observed mean of each feature"
     used = np.unique(np.asarray(estimator.reference_, dtype=float))

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import MNARKMeans, MNARKMeansCV, MNARMixture
+from .. import MNARKMeansCV, MNARMixture
+from .._io.model_files import as_kmeans
 from .._selection.trials import Trial, Trials
 from ..report._flow import flows_of
 from ._console import Console, Step, plain
@@ -24,14 +25,8 @@ from ._fit import check_page, tell_fit
 from ._job import Course, Prepared, open_source
 from ._options import Output, Page, Searching, Source
 from ._output import FolderClaim, claimed_folder
-from ._results import RESULT_FILES, Results, file_sum, summarise, write_results
+from ._results import Results, file_sum, result_files, summarise, write_results
 from ._resume import Parts
-
-FILES = [*RESULT_FILES, "selection.csv"]
-FITTED = (
-    "cluster_centers_", "labels_", "inertia_", "n_iter_", "loss_path_", "start_losses_", "lam_",
-    "reference_", "n_features_in_", "missingness_",
-)  # fmt: skip
 
 
 class KeptTrials(Trials):
@@ -57,11 +52,12 @@ def select(
 ) -> None:
     """Judge every candidate, fit with the best, write the results."""
     check_page(page)
-    with claimed_folder(output.out, FILES, force=output.force, inputs=source.inputs) as claim:
+    files = result_files(source, "selection.csv")
+    with claimed_folder(output.out, files, force=output.force, inputs=source.inputs) as claim:
         job = open_source(console, source, clusters=searching.clusters[-1])
         parts = Parts(claim, _key(source, searching))
         search, course = _search(console, job, searching, parts)
-        estimator = as_model(search)
+        estimator = as_kmeans(search)
         likelihoods = mixtures(job, searching, estimator.reference_)
         summary = summarise(
             job, source.data, estimator, course, seed=searching.seed,
@@ -110,18 +106,6 @@ def _search(
     except ValueError as error:
         raise UserError(one_line(error)) from error
     return search, Course(notes, time.perf_counter() - begin)
-
-
-def as_model(search: MNARKMeansCV) -> MNARKMeans:
-    """The fit that the search ended with, as a model of its own."""
-    model = MNARKMeans(
-        search.n_clusters_, lam=search.lam_, reference=search.reference, init=search.init,
-        n_init=len(search.start_losses_), random_state=search.random_state, n_jobs=search.n_jobs,
-    )  # fmt: skip
-    for name in FITTED:
-        if hasattr(search, name):
-            setattr(model, name, getattr(search, name))
-    return model
 
 
 def _account(search: MNARKMeansCV, searching: Searching) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def command_for(source: Source, rows: int) -> str:
     most = max(2, min(MOST_CLUSTERS, rows // ROWS_OF_A_CLUSTER))
     name = source.data.name.split(".")[0] or "table"
     said = ["mnarkmeans", "select", str(source.data), "-k", f"2:{most}" if most > 2 else "2"]
-    said += [*words(source.reading), *words(source.steps), "-o", f"{name}-clusters"]
+    said += [*words(source.reading), *words(source.steps), *words(source), "-o", f"{name}-clusters"]
     return " ".join(map(quoted, said))
 
 

@@ -86,6 +86,19 @@ def read_table(
     return table
 
 
+def read_frame(path: Path) -> tuple[Any, str]:
+    """A file of columns as a frame of text (or what its format holds), and its decimal sign."""
+    kind = kind_of(path)
+    if kind == "text":
+        frame, layout, _ = read_text(path, Reading(), lambda name: True)
+        return frame, layout.decimal
+    if kind == "xlsx":
+        return read_sheet(path, None).frame, "."
+    if kind == "parquet":
+        return _parquet_frame(path), "."
+    raise UserError(f"{path} has no columns with names; give a CSV, TSV, .xlsx or .parquet file")
+
+
 def _check_options(path: Path, kind: str, reading: Rereading) -> None:
     """Options that say something about another format are refused, not passed over."""
     layout = (reading.encoding, reading.delimiter, reading.decimal, reading.header)
@@ -157,6 +170,10 @@ def _from_excel(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
 
 
 def _from_parquet(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
+    return table_from_frame(_parquet_frame(path), choice, Words(reading.codes))
+
+
+def _parquet_frame(path: Path) -> Any:
     pandas, arrow = require("pandas", "cli"), require("pyarrow", "cli")
     try:
         frame = pandas.read_parquet(path)
@@ -168,7 +185,7 @@ def _from_parquet(path: Path, reading: Rereading, choice: ColumnChoice) -> Table
     repeated = [n for n, times in Counter(frame.columns).items() if times > 1]
     if repeated:
         raise UserError(f"{path} has more than one column called {repeated[0]!r}; rename them")
-    return table_from_frame(frame, choice, Words(reading.codes))
+    return frame
 
 
 def _from_numpy(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:

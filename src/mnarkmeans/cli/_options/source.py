@@ -204,8 +204,18 @@ class Source:
     data: Data
     reading: Reading
     steps: Steps
+    annotations: Annotated[
+        Path | None,
+        of_reading(
+            "--annotations",
+            metavar="FILE",
+            help="What else is known of the rows (batch, group, time): a table with their names. "
+            "It takes no part in the clustering and is compared with the clusters.",
+        ),
+    ] = None
 
     @property
     def inputs(self) -> list[Path]:
         """The files that are read."""
-        return [self.data, *([Path(self.steps.reference)] if self.steps.reference else [])]
+        named = Path(self.steps.reference) if self.steps.reference else None
+        return [path for path in (self.data, named, self.annotations) if path is not None]

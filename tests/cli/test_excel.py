@@ -1,0 +1,86 @@
+"""Sheets as people make them: titles, two lines of names, numbers stored as text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mnarkmeans.cli._errors import UserError
+from mnarkmeans.cli._options import Reading
+from mnarkmeans.cli._tables import read_table
+
+openpyxl = pytest.importorskip("openpyxl")
+
+
+def book(folder, *sheets, name="t.xlsx"):
+    made = openpyxl.Workbook()
+    made.remove(made.active)
+    for number, lines in enumerate(sheets, start=1):
+        sheet = made.create_sheet(f"sheet {number}")
+        for line in lines:
+            sheet.append(line)
+    made.save(folder / name)
+    return folder / name
+
+
+PLAIN = [["sample", "a", "b"], ["r1", 1.5, None], ["r2", 4, "n.d."], ["r3", "7", 8]]
+
+
+def test_a_sheet_is_a_table(tmp_path):
+    table = read_table(book(tmp_path, PLAIN))
+    np.testing.assert_array_equal(table.values, [[1.5, np.nan], [4, np.nan], [7, 8]])
+    assert list(table.ids) == ["r1", "r2", "r3"]
+    assert table.source["sheet"] == "sheet 1"
+
+
+def test_titles_are_passed_over_and_empty_lines_too(tmp_path):
+    lines = [["Project 12"], [], [None, "exported by hand"], *PLAIN, []]
+    table = read_table(book(tmp_path, lines))
+    assert table.features == ["a", "b"]
+    assert "2 lines above the table were passed over" in table.notes
+
+
+def test_groups_over_names_are_joined(tmp_path):
+    lines = [[None, "control", None, "treated"], ["Compound", "s1", "s2", "s1"], ["C1", 1, 2, 3]]
+    table = read_table(book(tmp_path, [*lines, ["C2", 4, None, 6]]))
+    assert table.features == ["control s1", "control s2", "treated s1"]
+    assert list(table.ids) == ["C1", "C2"]
+
+
+def test_units_under_names_are_joined(tmp_path):
+    lines = [["sample", "glucose", "sodium"], [None, "mg/dl", "mmol/l"], ["p1", 90, 140]]
+    table = read_table(book(tmp_path, [*lines, ["p2", 100, 138]]))
+    assert table.features == ["glucose mg/dl", "sodium mmol/l"]
+    assert "two lines of names were joined, such as 'glucose mg/dl'" in table.notes
+
+
+def test_samples_called_by_numbers_are_names(tmp_path):
+    table = read_table(book(tmp_path, [["Compound", 1, 2], ["C1", 5, 6], ["C2", 7, 8]]))
+    assert table.features == ["1", "2"]
+
+
+def test_a_sheet_is_chosen_by_name_or_number(tmp_path):
+    other = [["id", "x"], ["q", 3], ["p", 4]]
+    path = book(tmp_path, PLAIN, other)
+    assert "sheet 'sheet 1' was read; --sheet takes another" in read_table(path).notes
+    for wanted in ("sheet 2", "2"):
+        assert read_table(path, Reading(sheet=wanted)).features == ["x"]
+    with pytest.raises(UserError, match="no sheet called 'sheet 3'; did you mean"):
+        read_table(path, Reading(sheet="sheet 3"))
+    with pytest.raises(UserError, match=r"--sheet is for \.xlsx files"):
+        read_table(tmp_path / "t.csv" if (tmp_path / "t.csv").write_text("a\n1\n2\n") else "",
+                   Reading(sheet="1"))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([], "nothing on this sheet"),
+        ([["a", "b"], ["x", "y"]], "no row of numbers"),
+        ([["a", "b"], ["c", "d"], ["e", "f"], [1, 2]], "3 lines above its first row of numbers"),
+        ([["id", "a", "a"], ["r", 1, 2]], "more than one column called 'a'"),
+    ],
+)
+def test_sheets_that_are_no_tables_are_told(tmp_path, lines, message):
+    with pytest.raises(UserError, match=message):
+        read_table(book(tmp_path, lines))
