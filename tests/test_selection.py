@@ -36,7 +36,7 @@ def made_up(labels, inside=None, held_out=None, lams=None, k=3):
     inside = np.ones((parts, n), bool) if inside is None else inside
     lams = np.arange(size, dtype=float) if lams is None else lams
     held_out = np.full((parts, size), np.nan) if held_out is None else held_out
-    return Evidence(k, lams, labels, inside, held_out, np.zeros(parts))
+    return Evidence(k, lams, labels, inside, held_out, np.zeros(parts), np.arange(parts))
 
 
 # --- pieces ---------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def test_pairwise_agreement_looks_at_shared_rows_only():
     rng = np.random.default_rng(1)
     labels = rng.integers(3, size=(3, 25, 2)).astype(np.int32)
     inside = rng.random((3, 25)) < 0.8
-    found = agreement.pairwise_adjusted_rand(labels, inside, 3)
+    found = agreement.pairwise_adjusted_rand(labels, inside, np.arange(3), 3)
     shared = inside[1] & inside[0]
     assert found[0, 1] == pytest.approx(
         adjusted_rand_score(labels[1, shared, 1], labels[0, shared, 1])

@@ -15,18 +15,19 @@ from mnarkmeans._penalty.choice import likelihood_choice
 from mnarkmeans._selection.criteria import CRITERIA, SHARE_OF_ROWS, held_out_penalty
 from mnarkmeans._selection.evidence import (
     Evidence,
-    Settings,
     centers_of_partitions,
     gather,
     subsamples,
     thirds,
 )
+from mnarkmeans._selection.fits import Settings
 from mnarkmeans._selection.grid import candidate_lams
 from mnarkmeans._solver.solve import assign_rows
 from mnarkmeans._solver.starts import STARTS
 from mnarkmeans.metrics import center_mse, clustering_error_rate
 
 SETTINGS = Settings(init="k-means++", n_init=10, max_iter=100, tol=1e-5, threads=2)
+EVIDENCE = {"paper": "thirds", "heldout": "shared"}  # rule -> its fits; the others': "alone"
 FIXED = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
@@ -47,7 +48,7 @@ def evaluate(design: Design, data: Data, seed: int) -> list[dict]:
     }
     lams = np.unique(np.concatenate([*grids.values(), FIXED, [likelihood.lam]]))
     evidence, times = _evidence(observed, k, lams, held_out_penalty(likelihood), rng)
-    errors, distances, labels = _fits(observed, data, evidence["others"], seed)
+    errors, distances, labels = _fits(observed, data, evidence["shared"], seed)
 
     rows = []
 
@@ -69,11 +70,10 @@ def evaluate(design: Design, data: Data, seed: int) -> list[dict]:
     for name, grid in grids.items():
         index = np.searchsorted(lams, grid)
         for rule, criterion in CRITERIA.items():
-            part = _only(evidence["paper" if rule == "paper" else "others"], index)
+            kind = EVIDENCE.get(rule, "alone")
             begin = time.perf_counter()
-            choice = criterion(part, labels[:, index], False).choice
-            share = len(grid) / len(lams)
-            spent = times["paper" if rule == "paper" else "others"] * share
+            choice = criterion(_only(evidence[kind], index), labels[:, index], False).choice
+            spent = times[kind] * len(grid) / len(lams)
             note(name, rule, index[choice], spent + time.perf_counter() - begin)
         note(name, "middle of the grid", index[len(index) // 2], 0.0)
         note(name, "oracle", index[int(np.argmin(errors[index]))], 0.0)
@@ -103,16 +103,17 @@ def _fits(observed: Observed, data: Data, evidence: Evidence, seed: int):
 
 
 def _evidence(observed: Observed, k: int, lams: np.ndarray, held_out_lam: float, rng):
+    """As MNARKMeansCV gathers it: thirds, and subsamples that share starts or do not."""
     n = observed.n_rows
+    parts = {"shared": subsamples(n, 12, SHARE_OF_ROWS, rng), "thirds": thirds(n, 10, rng)}
+    parts["alone"] = parts["shared"]
     evidence, times = {}, {}
-    for name, parts in (
-        ("others", subsamples(n, 12, SHARE_OF_ROWS, rng)),
-        ("paper", thirds(n, 10, rng)),
-    ):
+    for name, own in parts.items():
         begin = time.perf_counter()
-        seeds = rng.randint(2**31 - 1, size=len(parts))
-        penalty = held_out_lam if name == "others" else None
-        evidence[name] = gather(observed, k, lams, parts, seeds, SETTINGS, penalty)
+        seeds = rng.randint(2**31 - 1, size=len(own))
+        settings = replace(SETTINGS, thorough=name != "shared")
+        penalty = held_out_lam if name == "shared" else None
+        evidence[name] = gather(observed, k, lams, own, seeds, settings, penalty)
         times[name] = time.perf_counter() - begin
     return evidence, times
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from .arrays import at
@@ -11,17 +13,29 @@ from .library import library
 
 def count_pairs(a: np.ndarray, b: np.ndarray, kept: np.ndarray, k: int) -> np.ndarray:
     """(G, 3) pairs of kept rows together in both, in a, in b; labels a, b (n, G) below k."""
-    n, candidates = a.shape
-    for labels in (a, b):
-        if n and not (labels.min() >= 0 and labels.max() < k):
-            raise ValueError(f"labels must be from 0 to {k - 1}")
-    pairs = np.empty((candidates, 3))
-    status = library.mnarkmeans_count_pairs(
-        at(a, np.int32, (n, candidates)), at(b, np.int32, (n, candidates)),
-        at(kept, np.bool_, (n,)), n, candidates, k, pairs.ctypes.data,
-    )  # fmt: skip
-    if status != DONE:
-        raise MemoryError
+    both = np.stack([a, b])
+    return count_pairs_of(both, np.broadcast_to(kept, both.shape[:2]), [(0, 1)], k)[0]
+
+
+def count_pairs_of(
+    labels: np.ndarray, kept: np.ndarray, couples: Sequence[tuple[int, int]], k: int
+) -> np.ndarray:
+    """(C, G, 3) as ``count_pairs``, for couples of the fits with labels (B, n, G).
+
+    Judged are the rows that both have in ``kept`` (B, n).
+    """
+    _, n, candidates = labels.shape
+    if labels.size and not (labels.min() >= 0 and labels.max() < k):
+        raise ValueError(f"labels must be from 0 to {k - 1}")
+    fits = [at(own, np.int32, (n, candidates)) for own in labels]
+    pairs = np.empty((len(couples), candidates, 3))
+    for (a, b), own in zip(couples, pairs, strict=True):
+        shared = kept[a] & kept[b]
+        status = library.mnarkmeans_count_pairs(
+            fits[a], fits[b], at(shared, np.bool_, (n,)), n, candidates, k, own.ctypes.data
+        )
+        if status != DONE:
+            raise MemoryError
     return pairs
 
 

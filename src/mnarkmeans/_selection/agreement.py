@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from typing import Any
+
 import numpy as np
 
-from .._core.partitions import count_pairs
+from .._core.partitions import count_pairs, count_pairs_of
 
 
 def _pairs(a: np.ndarray, b: np.ndarray, keep: np.ndarray, k: int) -> Any:
@@ -34,18 +36,30 @@ def disagreement(a: np.ndarray, b: np.ndarray, keep: np.ndarray, k: int) -> np.n
 
 def adjusted_rand(a: np.ndarray, b: np.ndarray, keep: np.ndarray, k: int) -> np.ndarray:
     """For labels a, b (n,), or (G,) for labels (n, G)."""
-    both, in_a, in_b, m = _pairs(a, b, keep, k)
-    expected = in_a * in_b / max(m * (m - 1.0) / 2.0, 1.0)
+    return _adjusted(*_pairs(a, b, keep, k))
+
+
+def _adjusted(both: Any, in_a: Any, in_b: Any, m: Any) -> np.ndarray:
+    """From the pairs together in both, in a, in b, of m rows."""
+    expected = in_a * in_b / np.maximum(m * (m - 1.0) / 2.0, 1.0)
     most = (in_a + in_b) / 2.0
     room = most - expected
     return np.where(room == 0.0, 1.0, (both - expected) / np.where(room == 0.0, 1.0, room))
 
 
-def pairwise_adjusted_rand(labels: np.ndarray, inside: np.ndarray, k: int) -> np.ndarray:
-    """labels (B, n, G), inside (B, n) -> (pairs of B, G): agreement on the rows two fits share."""
-    pairs = [(a, b) for a in range(len(labels)) for b in range(a)]
-    found = [adjusted_rand(labels[a], labels[b], inside[a] & inside[b], k) for a, b in pairs]
-    return np.array(found).reshape(len(pairs), labels.shape[2])
+def pairwise_adjusted_rand(
+    labels: np.ndarray, inside: np.ndarray, groups: np.ndarray, k: int
+) -> np.ndarray:
+    """labels (B, n, G), inside (B, n) -> (pairs, G): agreement on the rows two fits share.
+
+    Pairs of fits from different groups (B,): what one group finds is no surprise to its own.
+    """
+    couples = [(a, b) for a in range(len(labels)) for b in range(a) if groups[a] != groups[b]]
+    labels, inside = np.ascontiguousarray(labels, np.int32), np.ascontiguousarray(inside)
+    both, in_a, in_b = np.moveaxis(count_pairs_of(labels, inside, couples, k), 2, 0)
+    shared = inside.astype(np.float64) @ inside.T
+    m = np.array([shared[couple] for couple in couples]).reshape(-1, 1)
+    return _adjusted(both, in_a, in_b, m)
 
 
 def cluster_stability(reference: np.ndarray, labels: np.ndarray, inside: np.ndarray, k: int) -> Any:

@@ -49,8 +49,10 @@ def instability_of_thirds(evidence: Evidence) -> np.ndarray:
 
 
 def instability_of_subsamples(evidence: Evidence) -> np.ndarray:
-    """(pairs, G)."""
-    return 1.0 - pairwise_adjusted_rand(evidence.labels, evidence.inside, evidence.k)
+    """(pairs, G), of parts that did not share their starts."""
+    return 1.0 - pairwise_adjusted_rand(
+        evidence.labels, evidence.inside, evidence.groups, evidence.k
+    )
 
 
 def usable(evidence: Evidence) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The fits from which every criterion judges: parts of the rows, common to all candidates.
 
-A split names the rows of one fit. All candidates of a split start from the same centres and run
-side by side in one batch; small tables are cut by split over the threads, large ones by rows.
+A part names the rows of one fit; `fits` has how they are fitted. Small tables are cut by part over
+the threads, large ones by rows.
 """
 
 from __future__ import annotations
@@ -9,25 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from .._data.observed import Observed
-from .._solver.solve import assign_rows, row_distances, run_starts
-from .._solver.starts import STARTS
+from .._solver.solve import assign_rows, row_distances
 from .._solver.threads import ordered_map
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a part is fitted."""
-
-    init: str
-    n_init: int
-    max_iter: int
-    tol: float
-    threads: int
-    report: Callable[[], None] | None = None
+from .fits import PartFits, Pool, Settings, anchors, groups_of
 
 
 @dataclass(frozen=True)
@@ -40,35 +30,17 @@ class Evidence:
     inside: np.ndarray  # (B, n) rows of the part
     held_out: np.ndarray  # (B, G) loss per held-out row; NaN where it was not asked for
     seconds: np.ndarray  # (B,) per candidate
+    groups: np.ndarray  # (B,) parts of one group shared their starts
 
-    @property
+    @cached_property
     def smallest_share(self) -> np.ndarray:
         """(G,) rows of the smallest cluster, median over the parts."""
-        n_parts, _, n_candidates = self.labels.shape
-        sizes = np.empty((n_parts, n_candidates))
-        for b in range(n_parts):
-            for g in range(n_candidates):
-                sizes[b, g] = np.bincount(self.labels[b, :, g], minlength=self.k).min()
-        return np.median(sizes, axis=0)
-
-
-def fit_part(
-    observed: Observed, k: int, lams: np.ndarray, seed: int, settings: Settings, threads: int
-) -> np.ndarray:
-    """Centres (G, k, p): the best of n_init starts for every lam."""
-    rng = np.random.RandomState(seed)
-    starts = STARTS[settings.init](observed, settings.n_init, k, rng, threads)
-    n_starts, n_lams = len(starts), len(lams)
-    results = run_starts(
-        observed,
-        np.tile(starts, (n_lams, 1, 1)),
-        np.repeat(lams, n_starts),
-        max_iter=settings.max_iter,
-        tol=settings.tol,
-        threads=threads,
-    )
-    best = results.losses.reshape(n_lams, n_starts).argmin(axis=1)
-    return results.centers[best + n_starts * np.arange(n_lams)]
+        n_candidates, k = len(self.lams), self.k
+        names = k * np.arange(n_candidates)
+        sizes = [
+            np.bincount((own + names).ravel(), minlength=k * n_candidates) for own in self.labels
+        ]
+        return np.median(np.reshape(sizes, (-1, n_candidates, k)).min(axis=2), axis=0)
 
 
 def gather(
@@ -79,6 +51,7 @@ def gather(
     seeds: np.ndarray,
     settings: Settings,
     held_out_lam: float | None = None,
+    report: Callable[[], None] | None = None,
 ) -> Evidence:
     """Fit every part (B, n) of bool with every candidate and label all rows.
 
@@ -88,27 +61,46 @@ def gather(
     n_parts, n = parts.shape
     labels = np.empty((n_parts, n, len(lams)), np.int32)
     held_out = np.full((n_parts, len(lams)), np.nan)
-    seconds = np.empty(n_parts)
+    seconds = np.zeros(n_parts)
     resident = observed.table.is_one_slab
     inner = 1 if resident else settings.threads
 
-    def work(b: int) -> None:
-        begin = time.perf_counter()
-        centers = fit_part(
-            observed.take(np.flatnonzero(parts[b])), k, lams, int(seeds[b]), settings, inner
-        )
+    def fits(b: int) -> PartFits:
+        return PartFits(observed.take(np.flatnonzero(parts[b])), k, settings, inner)
+
+    def each_part(work: Callable[[int], Any]) -> list[Any]:
+        def timed(b: int) -> Any:
+            begin = time.perf_counter()
+            result = work(b)
+            seconds[b] += (time.perf_counter() - begin) / len(lams)
+            return result
+
+        return ordered_map(timed, range(n_parts), settings.threads if resident else 1)
+
+    def finish(b: int) -> None:
+        if settings.thorough:
+            centers = fits(b).thorough(lams, int(seeds[b]))
+        else:
+            centers = fits(b).last(lams, pools[groups[b]])
         labels[b] = assign_rows(observed, centers, lams, inner)
         if held_out_lam is not None:
             rest = observed.take(np.flatnonzero(~parts[b]), means=observed.means)
-            for g in range(len(lams)):
-                costs = row_distances(rest, centers[g], held_out_lam, inner).min(axis=1)
-                held_out[b, g] = np.sum(costs * rest.weights) / rest.weights.sum()
-        seconds[b] = (time.perf_counter() - begin) / len(lams)
-        if settings.report is not None:
-            settings.report()
+            every = centers.reshape(-1, observed.n_features)
+            costs = row_distances(rest, every, held_out_lam, inner).reshape(-1, len(lams), k)
+            held_out[b] = rest.weights @ costs.min(axis=2) / rest.weights.sum()
+        if report is not None:
+            report()
 
-    ordered_map(work, range(n_parts), settings.threads if resident else 1)
-    return Evidence(k, lams, labels, parts, held_out, seconds)
+    groups = groups_of(n_parts, settings.thorough)
+    if not settings.thorough:
+        at = lams[anchors(len(lams))]
+        found = np.stack(each_part(lambda b: fits(b).first(at, int(seeds[b]))))
+        pools = [
+            Pool(observed, found[groups == group], lams, settings.threads)
+            for group in range(groups.max() + 1)
+        ]
+    each_part(finish)
+    return Evidence(k, lams, labels, parts, held_out, seconds, groups)
 
 
 def centers_of_partitions(observed: Observed, labels: np.ndarray, k: int, lam: float) -> np.ndarray:

@@ -36,14 +36,13 @@ from .agreement import cluster_stability
 from .criteria import CRITERIA, SHARE_OF_ROWS, held_out_penalty
 from .doubts import doubts
 from .evidence import (
-    Settings,
     centers_of_partitions,
     check_parts,
-    fit_part,
     gather,
     subsamples,
     thirds,
 )
+from .fits import PartFits, Settings, different
 from .grid import candidate_lams
 from .trials import Progress, Trial, Trials, choose_k
 
@@ -64,7 +63,7 @@ class MNARKMeansCV(CentersModel):
     n_clusters : int or sequence of int, default=8
         Number of clusters, or the numbers to choose from.
     lams : "auto" or sequence of float, default="auto"
-        Candidates for lam. "auto": from 0 to 16, below and above 1, with the answer of the
+        Candidates for lam. "auto": from 0 to 12, below and above 1, with the answer of the
         likelihood (what ``MNARKMeans(lam="auto")`` takes) among them.
     criterion : {"heldout", "consensus", "subsample", "paper"}, default="heldout"
         "heldout": loss of rows left out of the fit, all candidates measured with the likelihood's
@@ -74,7 +73,9 @@ class MNARKMeansCV(CentersModel):
     n_splits : int, default=None
         Number of splits; None: 10 for "paper", otherwise 12.
     n_init : int, default=10
-        Starts of every fit.
+        Starts of every fit. With "heldout", two parts of the rows have half of them each and share
+        the best, and candidates go on from their neighbours; with the other criteria, every
+        candidate is fitted from all of them in every part.
     one_standard_error : bool, default=False
         Take the smallest lam that is within one standard error of the best.
     reference, missing_values, max_iter, tol, algorithm
@@ -108,7 +109,7 @@ class MNARKMeansCV(CentersModel):
     cluster_centers_, labels_, inertia_, n_iter_, loss_path_, start_losses_, reference_, \
 n_features_in_, feature_names_in_
         Of the refit with the choice, as for MNARKMeans; its starts are ``n_init`` fresh ones and
-        the partitions that the splits led to.
+        the different partitions that the splits led to.
 
     Notes
     -----
@@ -205,6 +206,7 @@ n_features_in_, feature_names_in_
         if chosen.missingness is not None:
             self.missingness_ = chosen.missingness
         own = chosen.evidence.labels[:, :, chosen.verdict.choice]
+        own = own[different(own.T, self.n_clusters_)]
         warm = centers_of_partitions(judged, own, self.n_clusters_, self.lam_)
         self._refit(observed, X, seed, warm)
         self._keep_stability(judged, chosen)
@@ -259,10 +261,11 @@ n_features_in_, feature_names_in_
             return observed.take(np.sort(order[counting[order]][:MOST_ROWS]))
         return observed if counting.all() else observed.take(np.flatnonzero(counting))
 
-    def _settings(self, report: Any = None) -> Settings:
+    def _settings(self) -> Settings:
         return Settings(
-            self.init, self.n_init, self.max_iter, float(self.tol), self._threads(), report
-        )
+            self.init, self.n_init, self.max_iter, float(self.tol), self._threads(),
+            thorough=self.criterion != "heldout",
+        )  # fmt: skip
 
     def _trial(self, judged: Observed, k: int, lams: Any, seed: int, progress: Progress) -> Trial:
         """One k, unless it is known already."""
@@ -294,15 +297,17 @@ n_features_in_, feature_names_in_
         check_parts(parts, k, n)
         evidence = gather(
             judged, k, lams, parts, rng.randint(np.iinfo(np.int32).max, size=n_parts),
-            self._settings(progress.step),
+            self._settings(),
             held_out_lam=(
                 held_out_penalty(missingness)
                 if missingness and self.criterion == "heldout" else None
             ),
+            report=progress.step,
         )  # fmt: skip
         full_labels = None
         if self.criterion == "consensus":
-            centers = fit_part(judged, k, lams, seed, self._settings(), self._threads())
+            every = PartFits(judged, k, self._settings(), self._threads())
+            centers = every.thorough(lams, seed)
             full_labels = assign_rows(judged, centers, lams, self._threads())
         verdict = CRITERIA[self.criterion](evidence, full_labels, bool(self.one_standard_error))
         return Trial(evidence, verdict, missingness)

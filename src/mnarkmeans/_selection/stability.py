@@ -12,7 +12,8 @@ import numpy as np
 
 from .._solver.solve import assign_rows
 from .agreement import cluster_stability
-from .evidence import Settings, gather, subsamples
+from .evidence import gather, subsamples
+from .fits import Settings
 
 N_PARTS, SHARE, N_INIT = 6, 0.8, 3
 ROWS_PER_CLUSTER = 5  # fewer on average say nothing about what comes back
@@ -46,7 +47,7 @@ def stability_of(X: Any, model: Any, seed: int = 0) -> np.ndarray | None:
     judged = observed.take(counting)
     threads, lams = model._threads(), np.array([float(model.lam_)])
     parts = subsamples(judged.n_rows, N_PARTS, SHARE, rng)
-    settings = Settings("k-means++", N_INIT, 100, 1e-4, threads)
+    settings = Settings("k-means++", N_INIT, 100, 1e-4, threads, thorough=True)
     seeds = rng.randint(np.iinfo(np.int32).max, size=N_PARTS)
     found = gather(judged, k, lams, parts, seeds, settings)
     centers = model.cluster_centers_.astype(np.float64)[None]

@@ -33,17 +33,23 @@ class StartResults(NamedTuple):
     @classmethod
     def of(cls, starts: Starts) -> StartResults:
         """The results of starts that have ended; a twin ended where the earlier start did."""
-        for r in np.flatnonzero(starts.twins >= 0):  # twins point backwards: one sweep does
-            twin, own = starts.twins[r], starts.n_iter[r]
-            rest = starts.paths[twin, own : starts.n_iter[twin]]
-            starts.paths[r, own : own + len(rest)] = rest
-            starts.n_iter[r] = own + len(rest)
-            starts.mu[r], starts.settled[r] = starts.mu[twin], starts.settled[twin]
-            starts.stats.sizes[r] = starts.stats.sizes[twin]
+        left = starts.twins >= 0
+        while left.any():  # those first whose twin is done
+            ready = np.flatnonzero(left & ~left[starts.twins])
+            twins, own = starts.twins[ready], starts.n_iter[ready]
+            last = int(starts.n_iter[twins].max())
+            later = np.arange(last) >= own[:, None]
+            starts.paths[ready, :last] = np.where(
+                later, starts.paths[twins, :last], starts.paths[ready, :last]
+            )
+            starts.n_iter[ready] = starts.n_iter[twins]
+            starts.mu[ready], starts.settled[ready] = starts.mu[twins], starts.settled[twins]
+            starts.stats.sizes[ready] = starts.stats.sizes[twins]
+            left[ready] = False
         paths = [path[:stop] for path, stop in zip(starts.paths, starts.n_iter, strict=True)]
         return cls(
             starts.mu,
-            np.array([path[-1] for path in paths]),
+            starts.paths[np.arange(len(paths)), starts.n_iter - 1],
             starts.n_iter,
             paths,
             starts.settled,

@@ -17,7 +17,10 @@ from .lloyd import InMemory, lloyd
 from .results import Solution, StartResults, WarmStart
 
 ALGORITHMS = ("lloyd", "hartigan")
-BYTES_OF_LABELS = 1 << 25  # starts that run side by side: as many as keep their labels below this
+# Starts that run side by side: as many as keep their labels and their centres below these. With
+# more centres the time goes into memory that is asked for and given back.
+BYTES_OF_LABELS = 1 << 25
+BYTES_OF_CENTERS = 1 << 21
 
 
 def penalties(lam, n_starts: int, p: int) -> np.ndarray:
@@ -61,7 +64,10 @@ def run_starts(
     n_starts, k, p = centers.shape
     lam = penalties(lam, n_starts, p)
     table = observed.table
-    size = n_starts if table.is_one_slab else max(1, BYTES_OF_LABELS // (4 * table.n))
+    size = n_starts
+    if not table.is_one_slab:
+        most = max(1, min(BYTES_OF_LABELS // (4 * table.n), BYTES_OF_CENTERS // (8 * k * p)))
+        size = math.ceil(n_starts / math.ceil(n_starts / most))
     share = min(1.0, n_hartigan / n_starts)
     pieces = []
     for first in range(0, n_starts, size):
