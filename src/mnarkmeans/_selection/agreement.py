@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from typing import Any
-
 import numpy as np
 
 from .._core.partitions import count_pairs, count_pairs_of
