@@ -114,6 +114,7 @@ class InstabilityDisplay:
         below = ""
         if self.best_index is not None:
             at = self.lam[self.best_index], self.mean_instability[self.best_index]
+            self.ax_.axvline(at[0], color=MUTED, lw=0.8, ls=":", zorder=0)
             self.ax_.plot(*at, "o", markersize=13, mfc="none", mec=INK, mew=1.6, zorder=5)
             chosen_k = int(self.n_clusters[self.best_index])
             below = f"chosen: lam = {at[0]:.3g}" + (f", k = {chosen_k}" if chosen_k else "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,26 @@ def diverging() -> Any:
     return cmap.with_extremes(bad=GAP)
 
 
+def lam_ticks(lams: Sequence[float]) -> list[float]:
+    """Even steps on a logarithmic scale, and 0 where it is a candidate.
+
+    Examples
+    --------
+    >>> lam_ticks([0.0, 0.06, 0.39, 0.4, 1.0, 16.0]), lam_ticks([0.5, 1.0, 3.0])
+    ([0.0, 0.1, 1.0, 10.0], [0.5, 1.0, 2.0])
+    """
+    positive = [lam for lam in lams if lam > 0]
+    zero = [0.0] if 0.0 in lams else []
+    if not positive:
+        return zero
+    low, high = min(positive), max(positive)
+    base = 2.0 if high / low <= 40 else 10.0
+    first = math.ceil(math.log(low, base) - 1e-9)
+    last = math.floor(math.log(high, base) + 1e-9)
+    steps = [float(f"{base**i:.6g}") for i in range(first, last + 1)]
+    return zero + (steps[:: math.ceil(len(steps) / 8)] or [low])
+
+
 def lam_axis(ax: Any, lams: Any) -> None:
     """lam on a scale that shows 0 beside values of several magnitudes."""
     lams = np.unique(np.asarray(lams, dtype=float))
@@ -49,7 +71,7 @@ def lam_axis(ax: Any, lams: Any) -> None:
             ax.set_xscale("log")
         else:
             ax.set_xscale("symlog", linthresh=positive[0])
-        shown = lams if lams.size <= 9 else lams[:: int(np.ceil(lams.size / 9))]
+        shown = lam_ticks(lams.tolist())
         ax.set_xticks(shown, [f"{value:g}" for value in shown])
         ax.minorticks_off()
     ax.set_xlabel("penalty lam", color=INK)

@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from ..displays._palette import color
+from ..displays._style import lam_ticks
 from ._numbers import labelled, number, percent, short, ticks
 from ._svg import HEIGHT, LEFT, TOP, Frame, svg
 
@@ -78,26 +79,6 @@ def loss_path(path: Sequence[float], starts: Sequence[float]) -> Markup:
         f"Loss path: from {number(path[0])} to {number(path[-1])} in {len(path)} iterations."
     )
     return svg(body, described)
-
-
-def lam_ticks(lams: Sequence[float]) -> list[float]:
-    """Even steps on a logarithmic scale, and 0 where it is a candidate.
-
-    Examples
-    --------
-    >>> lam_ticks([0.0, 0.06, 0.39, 0.4, 1.0, 16.0]), lam_ticks([0.5, 1.0, 3.0])
-    ([0.0, 0.1, 1.0, 10.0], [0.5, 1.0, 2.0])
-    """
-    positive = [lam for lam in lams if lam > 0]
-    zero = [0.0] if 0.0 in lams else []
-    if not positive:
-        return zero
-    low, high = min(positive), max(positive)
-    base = 2.0 if high / low <= 40 else 10.0
-    first = math.ceil(math.log(low, base) - 1e-9)
-    last = math.floor(math.log(high, base) + 1e-9)
-    steps = [float(f"{base**i:.6g}") for i in range(first, last + 1)]
-    return zero + (steps[:: math.ceil(len(steps) / 8)] or [low])
 
 
 def instability(choice: dict[str, Any]) -> Markup:
