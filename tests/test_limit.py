@@ -79,7 +79,7 @@ def test_cells_find_the_likeliest_curve(mechanism):
     observed = observe(X, reference=0.0)
     rows = Rows(observed.take(np.flatnonzero(observed.weights > 0)))
     centers = np.array([np.nanmean(X[classes == c], axis=0) for c in range(3)])
-    cells = Cells(rows, [Start(centers + 0.1, 1.0), Start(centers, 0.5)]).one(1)
+    cells = Cells(rows, [Start(centers + 0.1, 1.0), Start(centers, 0.5)]).take([1])
     means = cells.means[0]
     z = {"mcar": 0 * means, "limit": means, "decay": np.abs(means)}[mechanism]
     g, n = cells.gaps[0] + PSEUDO, (cells.gaps + cells.observed)[0] + 2 * PSEUDO

@@ -59,12 +59,16 @@ class Cells:
         self.means, self.observed = means[:, :, some], C[:, :, some]
         self.gaps = np.maximum(N[:, :, None] - self.observed, 0.0)
 
-    def one(self, index: int) -> Cells:
-        """One of the partitions."""
+    def take(self, partitions: Sequence[int] | np.ndarray) -> Cells:
+        """Some of the partitions."""
         part = object.__new__(Cells)
         for name, values in vars(self).items():
-            setattr(part, name, values[index : index + 1])
+            setattr(part, name, values[partitions])
         return part
+
+    def distinct(self) -> np.ndarray:
+        """The first of each kind of partition: fits with different lam may end in the same one."""
+        return np.sort(np.unique(np.round(self.variance, 12), return_index=True)[1])
 
     def fit(self, mechanism: str, means: np.ndarray | None = None) -> CellFit:
         """The likeliest alpha and slope of each partition, by Newton's method.
@@ -81,9 +85,7 @@ class Cells:
     def fit_both(self) -> tuple[CellFit, CellFit]:
         """The fits of "limit" and "decay", in one go."""
         R = len(self.means)
-        twice = object.__new__(Cells)
-        for name, values in vars(self).items():
-            setattr(twice, name, np.concatenate([values, values]))
+        twice = self.take(np.tile(np.arange(R), 2))
         z = np.concatenate([COVARIATES[kind](self.means) for kind in ("limit", "decay")])
         found = twice._fit(z)
         return CellFit(*(part[:R] for part in found)), CellFit(*(part[R:] for part in found))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._data.observed import Observed
+from .._solver.results import best_start
 from .._solver.solve import run_starts
 from .._solver.starts import content_order
 from .evidence import Missingness, describe_limit, estimate_missingness, explained_elsewhere
@@ -18,7 +19,7 @@ from .mixture import Rows, Start
 from .sides import fit_between, side_of
 
 FIRST_LAMS = np.array([0.0, 0.5, 1.0])
-MOST_STARTS = 5  # per lam: the likelihood needs good places to begin, not the very best
+MOST_STARTS = 4  # per lam: the likelihood needs good places to begin, not the very best
 ENTRIES_OF_SAMPLE = 1 << 17
 FEWEST_ROWS = 200
 FEWEST_COLUMNS = 500
@@ -57,7 +58,10 @@ def first_fits(
         tol=tol,
         threads=threads,
     )
-    best = batch.losses.reshape(n_lams, n_starts).argmin(axis=1) + n_starts * np.arange(n_lams)
+    best = [
+        lam * n_starts + best_start(losses)
+        for lam, losses in enumerate(batch.losses.reshape(n_lams, n_starts))
+    ]
     return [
         Start(batch.centers[index] - observed.reference, float(lam))
         for index, lam in zip(best, FIRST_LAMS, strict=True)

@@ -37,8 +37,8 @@ import numpy as np
 
 from .._core.likelihood import Decay, decay_fit
 
-_MAGNITUDE_BINS = 192
-_CENTER_BINS = 256
+_MAGNITUDE_BINS = 96
+_CENTER_BINS = 128
 _SMALLEST_MAGNITUDE = 1e-12  # share of the mean square below which x counts as x = reference
 _LEAST_PROBABILITY = 1e-300
 _LOGIT_BOUND = 14.0  # c and r stay 1e-6 away from 0 and 1, as in decay.h
@@ -73,27 +73,29 @@ class Magnitudes:
 
     @classmethod
     def of(
-        cls, values: np.ndarray, weights: np.ndarray, at_risk: np.ndarray | None = None
+        cls, values: np.ndarray, weights: np.ndarray | None, at_risk: np.ndarray | None = None
     ) -> Magnitudes:
         """Collect observed values, already measured from the reference.
 
         Only those `at_risk` enter the histogram: a feature without gaps says nothing about how
-        values get lost.
+        values get lost. ``weights`` None: all are 1.
         """
         square = np.square(np.asarray(values, dtype=np.float64))
-        total = float(weights.sum())
+        total = float(len(square) if weights is None else weights.sum())
         # Sums of products, not a matrix product: its threads would only wait for each other.
-        mean_square = float((square * weights).sum() / total) if total > 0 else 0.0
+        whole = (square if weights is None else square * weights).sum()
+        mean_square = float(whole / total) if total > 0 else 0.0
         if at_risk is not None:
-            square, weights = square[at_risk], weights[at_risk]
+            square, weights = square[at_risk], None if weights is None else weights[at_risk]
         if mean_square <= 0 or len(square) == 0:
             return cls(np.zeros(0), np.zeros(0), 0.0, total)
-        logs = np.log(np.maximum(square / mean_square, _SMALLEST_MAGNITUDE))
+        logs = square / mean_square
+        np.log(np.maximum(logs, _SMALLEST_MAGNITUDE, out=logs), out=logs)
         low = logs.min()
-        width = max(logs.max() - low, 1e-12) / _MAGNITUDE_BINS
-        bins = np.minimum(((logs - low) / width).astype(np.intp), _MAGNITUDE_BINS - 1)
-        weight = np.bincount(bins, weights, _MAGNITUDE_BINS)
-        mean_log = np.bincount(bins, weights * logs, _MAGNITUDE_BINS)
+        width = max(logs.max() - low, 1e-12) / _MAGNITUDE_BINS * (1.0 + 1e-12)
+        bins = ((logs - low) * (1.0 / width)).astype(np.intp)
+        weight = np.bincount(bins, weights, _MAGNITUDE_BINS).astype(np.float64)
+        mean_log = np.bincount(bins, logs if weights is None else weights * logs, _MAGNITUDE_BINS)
         used = weight > 0
         return cls(np.exp(mean_log[used] / weight[used]), weight[used], mean_square, total)
 
@@ -115,6 +117,10 @@ class Theta:
         """The same with a share r of it that is missing at random."""
         logit = math.log(r / (1.0 - r))
         return Theta(np.append(np.clip(self.vector[:3], -_LOGIT_BOUND, _LOGIT_BOUND), logit))
+
+    def with_ceiling(self, logit_c: float) -> Theta:
+        """The same with another probability at the reference, and nothing missing at random."""
+        return Theta(np.array([*self.vector[:2], logit_c, -_LOGIT_BOUND]))
 
     @property
     def t(self) -> float:

@@ -36,6 +36,7 @@ from .limit import limit_of
 from .mar import gain_of_complete_features
 from .mixture import Mixture, Rows, Start, begin_mixture, continue_mixture, finish_mixture
 from .sides import Sides
+from .threshold import Threshold
 
 # With half of the entries missing, chance and the weakest mnar1 are the same; half a unit of
 # log-likelihood in doubt goes to chance (lam < .05 in 97 % of MCAR data sets, 91 % without).
@@ -43,6 +44,8 @@ DOUBT = 0.5
 SLACK = 20.0  # log-likelihood that a family may always be behind before it is given up
 # What more rounds may gain for each coordinate of a centre (0.11 was the most ever seen).
 GAIN_PER_CENTER = 0.25
+HOPEFUL = 0.2  # of their price, what sizes of their own must gain in the first round
+FAR_BEHIND = 3.0  # what a family may lack before its first round, in units of `_reach`
 AFTER_FIRST = 0.7  # and all rounds after the first, for each coordinate and each row
 # k-means draws hard borders, which moves the centres of overlapping clusters apart; more pull than
 # the theory of the single cluster asks for makes up for it. On Figure 2 powers from 0.4 to 0.67 do
@@ -166,7 +169,7 @@ def _likeliest(rows: Rows, starts: Sequence[Start]) -> _Candidate:
     """The best of the families that depend on the value, clusters being of equal size."""
     general = _begin(rows, starts, "ceiling")
     families = ["mnar0", "mnar1"]
-    if rows.least[rows.has_gaps].min() > 1e-6:  # a value at the reference itself: no threshold
+    if _threshold_possible(rows, general.mixture):
         families.append("mnar2")
     begun = [general]
     within_reach = general.mixture.log_likelihood - _reach(rows, general.mixture)
@@ -179,6 +182,19 @@ def _likeliest(rows: Rows, starts: Sequence[Start]) -> _Candidate:
     behind = SLACK + 2.0 * (best.score - first.score)
     finished = [_finish(rows, other) for other in others if best.score - other.score < behind]
     return max([best, *finished], key=_score)
+
+
+def _threshold_possible(rows: Rows, general: Mixture) -> bool:
+    """Not with a value at the reference itself, nor if the gaps of the clusters as they are would
+    be far less likely."""
+    if rows.least[rows.has_gaps].min() <= 1e-6:
+        return False
+    found = general.mechanism
+    log_p = (
+        Threshold(rows.least, found.s).log_missing(general.M)[0] - found.log_missing(general.M)[0]
+    )
+    gain = float((general.gaps * log_p).sum()) - found.log_observed(rows.magnitudes)
+    return gain > -FAR_BEHIND * _reach(rows, general)
 
 
 def _begin(
@@ -201,7 +217,9 @@ def _finish(rows: Rows, begun: _Candidate) -> _Candidate:
 
 def _with_free_sizes(rows: Rows, equal: _Candidate) -> _Candidate:
     """The same with sizes of their own, if that is worth its price."""
-    mixture = finish_mixture(rows, equal.mixture, equal.family)
+    price = 0.5 * (len(equal.mixture.M) - 1) * math.log(max(rows.n_rows, 2.0))
+    hopeful = equal.mixture.log_likelihood + HOPEFUL * price
+    mixture = finish_mixture(rows, equal.mixture, equal.family, at_least=hopeful)
     return max(equal, _priced(rows, equal.family, mixture, False), key=_score)
 
 
@@ -240,7 +258,7 @@ def _describe(
     residual = found.mechanism.s * rows.observed_weight
     all_gaps = found.gaps + found.hidden[:, None]
     start = found.mechanism.with_floor(0.05) if isinstance(found.mechanism, Theta) else None
-    with_share = fit_theta(rows.magnitudes, found.M, all_gaps, residual, start, max_steps=20)
+    with_share = fit_theta(rows.magnitudes, found.M, all_gaps, residual, start, max_steps=5)
     units = -0.5 * rows.observed_weight * math.log(rows.scale)
     return Missingness(
         lam=min(max(theory, theory**POWER), LARGEST) if believed else 0.0,

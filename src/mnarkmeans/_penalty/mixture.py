@@ -39,6 +39,7 @@ MOST_ROUNDS = 40
 # of centres; of more, each may still gain as much.
 TOLERANCE = 1e-2
 SMALL = 1000
+NEARLY = {"mnar0": "pure", "mnar1": "half"}  # families of decay with c fixed, and their models
 MOST_HIDDEN = 0.95  # share of the rows that may have lost everything
 
 
@@ -63,7 +64,7 @@ class Rows:
         self.reference, self.has_gaps = observed.reference, observed.has_gaps
         self.some_complete = not self.has_gaps.all()
         values, per_row, at_risk, least = self._entries(observed)
-        entry_weights = np.repeat(weights, per_row)
+        entry_weights = None if (weights == 1.0).all() else np.repeat(weights, per_row)
         self.magnitudes = Magnitudes.of(values, entry_weights, at_risk)
         self.scale = self.magnitudes.mean_square or 1.0
         self.root = math.sqrt(self.scale)
@@ -73,8 +74,11 @@ class Rows:
         self.observed_weight = float((weights * per_row).sum())
         self.gaps_per_row = p - per_row
         self.missing_weight = float((weights * self.gaps_per_row).sum())
-        below = float(entry_weights[values < 0].sum())
-        self.share_below = below / max(self.observed_weight, 1e-300)
+        negative = values < 0
+        below = (
+            np.count_nonzero(negative) if entry_weights is None else entry_weights[negative].sum()
+        )
+        self.share_below = float(below) / max(self.observed_weight, 1e-300)
         # Of a feature never observed, the largest of the others.
         some = np.isfinite(least)
         most = least[some].max() if some.any() else 0.0
@@ -88,9 +92,11 @@ class Rows:
             values, features, per_row = stored_entries(observed)
             np.minimum.at(least, features, np.abs(values))
             return values, per_row, self.has_gaps[features] if self.some_complete else None, least
-        away = observed.source - observed.reference
-        seen = seen_entries(observed)
-        least = np.min(np.abs(away), axis=0, where=seen, initial=np.inf)
+        away, seen = observed.source - observed.reference, seen_entries(observed)
+        size = np.abs(away)
+        if not math.isnan(observed.missing):
+            size[~seen] = np.nan
+        least = np.fmin.reduce(size, axis=0, initial=np.inf)
         at_risk = np.broadcast_to(self.has_gaps, seen.shape)[seen] if self.some_complete else None
         return away[seen], np.count_nonzero(seen, axis=1), at_risk, least
 
@@ -214,15 +220,29 @@ def continue_mixture(
 ) -> Mixture:
     """The same from where another family has led."""
     update, before = FAMILIES[family], state
-    state = _round(rows, before._replace(mechanism=None, settled=False), update, equal_sizes)
+    begin = _near(before.mechanism, family)
+    state = _round(rows, before._replace(mechanism=begin, settled=False), update, equal_sizes)
     if before.settled and abs(state.log_likelihood - before.log_likelihood) < TOLERANCE:
         return state._replace(settled=True)  # both say the same
     return _short(rows, state, update, equal_sizes, at_least)
 
 
-def finish_mixture(rows: Rows, state: Mixture, family: str, equal_sizes=False) -> Mixture:
+def _near(mechanism: Any, family: str) -> Theta | None:
+    """Where a family can begin: the mechanism of another that is nearly its own."""
+    if not isinstance(mechanism, Theta) or family not in NEARLY:
+        return None
+    own = mechanism.with_ceiling(MODELS[NEARLY[family]].logit_c)
+    return own if abs(own.c - mechanism.c) < 0.02 else None
+
+
+def finish_mixture(
+    rows: Rows, state: Mixture, family: str, equal_sizes=False, at_least=-math.inf
+) -> Mixture:
     """Rounds until the likelihood settles. With `equal_sizes` all clusters have the same pi_l."""
-    return _run(rows, state, FAMILIES[family], equal_sizes, MOST_ROUNDS)
+    state = _round(rows, state, FAMILIES[family], equal_sizes)
+    if state.log_likelihood < at_least:
+        return state
+    return _run(rows, state, FAMILIES[family], equal_sizes, MOST_ROUNDS - 1)
 
 
 def _short(rows: Rows, state: Mixture, update: Family, equal_sizes: bool, at_least) -> Mixture:

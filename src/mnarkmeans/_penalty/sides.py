@@ -38,7 +38,7 @@ BETWEEN = (
 ONE_SIDED = 0.05  # share of the observed values that may lie below the reference
 CLEARLY = 20.0  # log-likelihood by which "limit" must lead where both could be
 DOUBT = 0.5
-WIDE_MARGIN = 25.0
+WIDE_MARGIN = 15.0
 # What the straight curve counts for beside the scatter around it. Between 0.1 and 0.3 the study's
 # designs do equally well; with hundreds of features and none of it, gaps would drown the values.
 OF_CURVE = 0.2
@@ -74,6 +74,8 @@ def fit_between(
 def side_of(rows: Rows, path: Sequence[Start], elsewhere: float) -> Sides:
     """Judge the fits; ``elsewhere``: what gaps that follow another feature explain (`mar`)."""
     cells = Cells(rows, path)
+    different = cells.distinct()
+    cells, path = cells.take(different), [path[index] for index in different]
     below, around = cells.fit_both()
     fits = {"limit": below, "decay": around, "mcar": cells.fit("mcar")}
     values = {kind: fit.log_likelihood for kind, fit in fits.items()}
@@ -90,7 +92,7 @@ def side_of(rows: Rows, path: Sequence[Start], elsewhere: float) -> Sides:
         chosen = _first_best(OF_CURVE * limit + (1.0 - OF_CURVE) * cells.scattered(below))
     return Sides(
         below=one_sided,
-        cells=cells.one(chosen),
+        cells=cells.take([chosen]),
         believed=bool(believed),
         lam=path[chosen].lam if believed else 0.0,
         log_likelihood=float(limit[index]),
