@@ -15,5 +15,6 @@ for requirement in named:
     if found := re.fullmatch(r"([\w.-]+)(?:\[[^]]*\])?\s*>=\s*([\d.]+)", requirement):
         version = tuple(map(int, found[2].split(".")))
         lowest[found[1]] = max(version, lowest.get(found[1], ()))
+print("pyparsing<3.3")  # it warns of what matplotlib 3.8 calls, and warnings are errors in tests
 for name, version in sorted(lowest.items()):
     print(f"{name}=={'.'.join(map(str, version))}")

@@ -18,7 +18,7 @@ from .figures import Seen
 from .work import KINDS, Work
 
 PATIENCE = 600.0  # seconds without a word, after which a process is taken to hang
-SHARED_MEMORY = Path("/dev/shm")
+KEPT_BY_DASK = {"global.lock", "purge.lock"}  # for the next cluster in the same folder
 
 
 def serve(kind: str, seconds: float, seed: int, told) -> None:
@@ -45,7 +45,6 @@ def handles(process: psutil.Process) -> int:
 
 def watch(kinds: list[str], seconds: float, seed: int, say=print) -> tuple[list[Seen], list[str]]:
     """What was seen of each kind, and the names of files that were left behind."""
-    before = shared_memory()
     with own_folder() as folder:
         seen = [Seen(kind) for kind in kinds]
         spawn = multiprocessing.get_context("spawn")
@@ -57,8 +56,9 @@ def watch(kinds: list[str], seconds: float, seed: int, say=print) -> tuple[list[
             theirs.close()
             running[ours] = s, process
         _listen(running, seconds, say)
-        left = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    return seen, sorted(left) + sorted(shared_memory() - before)
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        left = [file for file in files if file.name not in KEPT_BY_DASK]
+        return seen, sorted(file.relative_to(folder).as_posix() for file in left)
 
 
 def _listen(running: dict, seconds: float, say) -> None:
@@ -104,7 +104,8 @@ def own_folder():
     (folder / "here").mkdir()
     came_from, before = Path.cwd(), dict(os.environ)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(came_from), before.get("PYTHONPATH", "")])
-    os.environ |= {"TMPDIR": str(folder / "tmp"), "DASK_TEMPORARY_DIRECTORY": str(folder / "tmp")}
+    for name in ("TMPDIR", "DASK_TEMPORARY_DIRECTORY", "JOBLIB_TEMP_FOLDER"):
+        os.environ[name] = str(folder / "tmp")
     os.chdir(folder / "here")
     try:
         yield folder
@@ -113,7 +114,3 @@ def own_folder():
         os.environ.clear()
         os.environ.update(before)
         shutil.rmtree(folder)
-
-
-def shared_memory() -> set[str]:
-    return {str(path) for path in SHARED_MEMORY.iterdir()} if SHARED_MEMORY.exists() else set()
