@@ -287,8 +287,7 @@ n_features_in_, feature_names_in_
             )  # fmt: skip
         if lams is None:
             assert missingness is not None  # estimated just above
-            has_gaps = missingness.share_at_random > 0 or missingness.lam_star > 0
-            lams = candidate_lams(missingness.lam, has_gaps)
+            lams = candidate_lams(missingness.lam, bool(judged.has_gaps.any()))
         n, n_parts = judged.n_rows, self._n_parts()
         if self.criterion == "paper":
             parts = thirds(n, n_parts // 2, rng)
