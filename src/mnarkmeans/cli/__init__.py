@@ -17,6 +17,7 @@ _annotations  what else is known of the rows, against the clusters
 _job       what the verbs share: read and prepare a table, fit with progress
 _blocks    a table larger than memory, fitted in blocks
 _output    places are claimed, files appear whole or not at all
+_h5ad      a copy of an .h5ad file with the labels in it
 _results   the files of a fit; _csv writes tables; _resume keeps finished parts
 _console   lines for people, JSON for machines, progress on a terminal
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import time
 import warnings
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from ._errors import UserError, one_line, unknown_name
 from ._job import Course, Prepared, fit_with_progress, open_source
 from ._options import Fitting, OptionalOutput, Source
 from ._output import maybe_claimed_folder
-from ._results import Results, file_sum, result_files, summarise, write_results
+from ._results import Results, result_files, summarise, table_key, write_results
 from ._resume import Parts
 
 OURS = "mnarkmeans"
@@ -88,13 +87,7 @@ def compare(
 
 def _key(source: Source, fitting: Fitting) -> dict[str, Any]:
     """What the labels of a rival depend on."""
-    return {
-        "data": file_sum(source.data),
-        "reading": asdict(source.reading),
-        "steps": asdict(source.steps),
-        "clusters": fitting.clusters,
-        "seed": fitting.seed,
-    }
+    return table_key(source) | {"clusters": fitting.clusters, "seed": fitting.seed}
 
 
 def true_labels(job: Prepared, column: str | None) -> np.ndarray | None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from .. import MNARKMeans
 from .._io.optional import require
 from ._annotations import tell_annotations
 from ._console import Console
+from ._errors import UserError
+from ._h5ad import maybe_claimed_copy, write_copy
 from ._job import fit_with_progress, open_source
-from ._options import Fitting, Output, Page, Picture, Source
+from ._options import FitOutput, Fitting, Page, Picture, Source
 from ._output import FolderClaim, claimed_folder
 from ._results import Results, lam_words, result_files, summarise, write_results
 
@@ -20,21 +21,22 @@ def fit(
     source: Source,
     fitting: Fitting,
     page: Page,
-    output: Output,
+    output: FitOutput,
     scheduler: str | None,
 ) -> None:
     """Cluster a table and write the results; in blocks if it is too large for memory."""
     from ._blocks import fit_blocks, needs_blocks
 
     check_page(page)
-    with claimed_folder(
-        output.out, result_files(source), force=output.force, inputs=source.inputs
-    ) as claim:
+    files = result_files(source)
+    with claimed_folder(output.out, files, force=output.force, inputs=source.inputs) as claim:
         if scheduler is not None or needs_blocks(source.data, source.reading.layer):
+            if output.h5ad is not None:
+                raise UserError("--write-h5ad needs a table that fits into memory")
             summary = fit_blocks(console, source, fitting, page, claim, output.safe, scheduler)
         else:
-            summary = _fit_whole(console, source, fitting, page, claim, output.safe)
-    tell_fit(console, summary, output.out)
+            summary = _fit_whole(console, source, fitting, page, claim, output)
+    tell_fit(console, summary, output)
 
 
 def _fit_whole(
@@ -43,21 +45,26 @@ def _fit_whole(
     fitting: Fitting,
     page: Page,
     claim: FolderClaim,
-    safe: bool,
+    output: FitOutput,
 ) -> dict[str, Any]:
-    job = open_source(console, source, clusters=fitting.clusters)
-    estimator = MNARKMeans(reference=job.reference, **fitting.params())
-    course = fit_with_progress(console, estimator, job.X)
-    summary = summarise(job, source.data, estimator, course)
-    title = page.title or source.data.name
-    results = Results(job, estimator, summary, source.reading, title, page.embedding, safe=safe)
-    with claim.files() as folder:
-        write_results(folder, results)
+    with maybe_claimed_copy(source, output) as copy:
+        job = open_source(console, source, clusters=fitting.clusters)
+        estimator = MNARKMeans(reference=job.reference, **fitting.params())
+        course = fit_with_progress(console, estimator, job.X)
+        summary = summarise(job, source.data, estimator, course)
+        title = page.title or source.data.name
+        results = Results(
+            job, estimator, summary, source.reading, title, page.embedding, safe=output.safe
+        )
+        with claim.files() as folder:
+            write_results(folder, results)
+            write_copy(copy, source.data, results)
     return summary
 
 
-def tell_fit(console: Console, summary: dict[str, Any], out: Path) -> None:
+def tell_fit(console: Console, summary: dict[str, Any], output: FitOutput) -> None:
     """What was found and where it is."""
+    out = output.out
     console.say(
         f"{summary['n_clusters']} clusters, lam = {lam_words(summary['lam'])}, "
         f"loss = {summary['inertia']:.6g}, {summary['seconds']:.1f} s"
@@ -67,6 +74,8 @@ def tell_fit(console: Console, summary: dict[str, Any], out: Path) -> None:
     console.table("clusters", ["cluster", "rows", "share"], told)
     tell_annotations(console, summary.get("annotations", []))
     console.say(f"written to {out}; open {out / 'report.html'}")
+    if output.h5ad is not None:
+        console.say(f"a copy of the input with the labels is {output.h5ad}")
     console.result(summary | {"output": str(out)})
 
 

@@ -64,6 +64,15 @@ def file_sum(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def table_key(source: Source) -> dict[str, Any]:
+    """What a prepared table depends on: the file, how it is read and how it is prepared."""
+    return {
+        "data": file_sum(source.data),
+        "reading": asdict(source.reading),
+        "steps": asdict(source.steps),
+    }
+
+
 # --- summary.json -----------------------------------------------------------------------------
 
 

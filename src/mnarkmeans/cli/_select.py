@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,11 @@ from ._console import Console, Step, plain
 from ._csv import write_csv
 from ._errors import UserError, one_line
 from ._fit import check_page, tell_fit
+from ._h5ad import maybe_claimed_copy, write_copy
 from ._job import Course, Prepared, open_source
-from ._options import Output, Page, Searching, Source
-from ._output import FolderClaim, claimed_folder
-from ._results import Results, file_sum, result_files, summarise, write_results
+from ._options import FitOutput, Page, Searching, Source
+from ._output import claimed_folder
+from ._results import Results, result_files, summarise, table_key, write_results
 from ._resume import Parts
 
 
@@ -48,12 +48,15 @@ class KeptTrials(Trials):
 
 
 def select(
-    console: Console, source: Source, searching: Searching, page: Page, output: Output
+    console: Console, source: Source, searching: Searching, page: Page, output: FitOutput
 ) -> None:
     """Judge every candidate, fit with the best, write the results."""
     check_page(page)
     files = result_files(source, "selection.csv")
-    with claimed_folder(output.out, files, force=output.force, inputs=source.inputs) as claim:
+    with (
+        claimed_folder(output.out, files, force=output.force, inputs=source.inputs) as claim,
+        maybe_claimed_copy(source, output) as copy,
+    ):
         job = open_source(console, source, clusters=searching.clusters[-1])
         parts = Parts(claim, _key(source, searching))
         search, course = _search(console, job, searching, parts)
@@ -72,10 +75,14 @@ def select(
         results = Results(
             job, estimator, summary, source.reading, title, page.embedding, facts, output.safe
         )
-        _write(claim, results, search, likelihoods)
+        with claim.files() as folder:
+            write_results(folder, results)
+            candidates = search.cv_results_ | by_candidate(search, likelihoods)
+            write_selection(folder / "selection.csv", candidates, int(search.best_index_))
+            write_copy(copy, source.data, results)
         parts.clear()
     console.say(text)
-    tell_fit(console, summary, output.out)
+    tell_fit(console, summary, output)
 
 
 def _key(source: Source, searching: Searching) -> dict[str, Any]:
@@ -83,12 +90,7 @@ def _key(source: Source, searching: Searching) -> dict[str, Any]:
     params = {
         name: v for name, v in searching.params().items() if name not in ("n_clusters", "n_jobs")
     }
-    return {
-        "data": file_sum(source.data),
-        "reading": asdict(source.reading),
-        "steps": asdict(source.steps),
-        "params": params,
-    }
+    return table_key(source) | {"params": params}
 
 
 def _search(
@@ -168,15 +170,6 @@ def choice_page(search: MNARKMeansCV) -> dict[str, Any]:
         "std": results["std_instability"],
         "best_index": search.best_index_,
     }
-
-
-def _write(
-    claim: FolderClaim, results: Results, search: MNARKMeansCV, likelihoods: list[dict[str, Any]]
-) -> None:
-    with claim.files() as folder:
-        write_results(folder, results)
-        candidates = search.cv_results_ | by_candidate(search, likelihoods)
-        write_selection(folder / "selection.csv", candidates, int(search.best_index_))
 
 
 def by_candidate(search: MNARKMeansCV, likelihoods: list[dict[str, Any]]) -> dict[str, np.ndarray]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import MNARMixture
 from .._io.model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, load_model
 from .._io.optional import require
 from ..metrics._confidence import confidence_of
@@ -17,7 +18,7 @@ from ._console import Console
 from ._csv import without_formulas
 from ._errors import UserError
 from ._fill import fill_file, spelled
-from ._options import OutputFile, Rereading
+from ._options import OutputFile, Use
 from ._output import FileClaim, claimed_file
 from ._prepare import Preparation, matched
 from ._remembered import remembered
@@ -27,67 +28,81 @@ from ._tables import read_table
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet", ".npy")
 
 
-def predict(
-    console: Console, model: Path, data: Path, given: Rereading, output: OutputFile
-) -> None:
-    """The cluster of every row, and its distance to the centre."""
-    with _claimed(model, data, output) as claim:
-        saved, table, X = _ready(console, model, data, given)
+def predict(console: Console, use: Use) -> None:
+    """The cluster of every row, its distance to the centre, and how sure that is."""
+    with _claimed(use) as claim:
+        saved, table, X = _ready(console, use)
         labels = np.asarray(saved.estimator.predict(X))
-        distances = np.asarray(saved.estimator.transform(X))
-        own = distances[np.arange(len(labels)), labels]
-        columns = {"id": table.ids, "cluster": labels, "distance": own}
-        noise = saved.extra.get("noise")
-        if isinstance(noise, float):  # models of tables read in blocks do not have it
-            columns["confidence"] = confidence_of(distances, noise)
-        _write(claim, require("pandas", "cli").DataFrame(columns), output)
-    sizes = np.bincount(labels, minlength=distances.shape[1])
-    console.say(f"{len(labels):,} rows labelled; written to {output.out}")
-    console.result({"rows": len(labels), "cluster_sizes": sizes, "output": str(output.out)})
+        columns = {"id": table.ids, "cluster": labels} | _judged(saved, X, labels)
+        _write(claim, require("pandas", "cli").DataFrame(columns), use.output)
+    params = saved.estimator.get_params(deep=False)
+    k = params.get("n_clusters") or params["n_components"]
+    sizes = np.bincount(labels, minlength=k)
+    console.say(f"{len(labels):,} rows labelled; written to {use.output.out}")
+    console.result({"rows": len(labels), "cluster_sizes": sizes, "output": str(use.output.out)})
 
 
-def impute(console: Console, model: Path, data: Path, given: Rereading, output: OutputFile) -> None:
+def _judged(saved: SavedModel, X: Any, labels: np.ndarray) -> dict[str, np.ndarray]:
+    """What can be said of the labels: a mixture knows probabilities, k-means distances."""
+    if isinstance(saved.estimator, MNARMixture):
+        return {"confidence": saved.estimator.predict_proba(X).max(axis=1)}
+    distances = np.asarray(saved.estimator.transform(X))
+    told = {"distance": distances[np.arange(len(labels)), labels]}
+    noise = saved.extra.get("noise")
+    if isinstance(noise, float):  # models of tables read in blocks do not have it
+        told["confidence"] = confidence_of(distances, noise)
+    return told
+
+
+def impute(console: Console, use: Use) -> None:
     """The file in its own units, shape and order, with every gap the model knows filled."""
-    with _claimed(model, data, output) as claim:
-        saved, table, X = _ready(console, model, data, given, keep=True)
-        labels = np.asarray(saved.estimator.predict(X))
-        preparation = _preparation(saved)
-        centers = preparation.undo(np.asarray(saved.estimator.cluster_centers_, dtype=float))
-        guesses = centers[labels] * preparation.row_factors(table)
-        filled = fill_file(table, guesses)
-        _write(claim, filled.frame, output, layout=table.source)
-    console.say(f"{filled.count:,} of {filled.entries:,} entries filled; written to {output.out}")
+    with _claimed(use) as claim:
+        saved, table, X = _ready(console, use, keep=True)
+        filled = fill_file(table, _guesses(saved, table, X))
+        _write(claim, filled.frame, use.output, layout=table.source)
+    out = use.output.out
+    console.say(f"{filled.count:,} of {filled.entries:,} entries filled; written to {out}")
     for text in filled.notes:
         console.note(text)
-    told = {"rows": len(labels), "filled": filled.count, "output": str(output.out)}
-    console.result(told)
+    console.result({"rows": table.shape[0], "filled": filled.count, "output": str(out)})
 
 
-def _claimed(model: Path, data: Path, output: OutputFile) -> AbstractContextManager[FileClaim]:
-    if not output.out.name.lower().endswith(SUFFIXES):
-        raise UserError(f"{output.out} must end in one of {', '.join(SUFFIXES)}")
-    inputs = [data, model, model / JSON_NAME, model / ARRAYS_NAME]
-    return claimed_file(output.out, force=output.force, inputs=inputs)
+def _guesses(saved: SavedModel, table: Table, X: Any) -> np.ndarray:
+    """What each entry would be by the model, in the units of the table."""
+    preparation = _preparation(saved)
+    if isinstance(saved.estimator, MNARMixture):
+        expected = np.asarray(saved.estimator.impute(X), dtype=float)
+    else:
+        centers = np.asarray(saved.estimator.cluster_centers_, dtype=float)
+        expected = centers[np.asarray(saved.estimator.predict(X))]
+    return preparation.undo(expected) * preparation.row_factors(table)
 
 
-def _ready(
-    console: Console, model: Path, data: Path, given: Rereading, *, keep: bool = False
-) -> tuple[SavedModel, Table, Any]:
-    saved = read_model(model)
-    reading = remembered(saved, given, data)
+def _claimed(use: Use) -> AbstractContextManager[FileClaim]:
+    out, model = use.output.out, use.model
+    if not out.name.lower().endswith(SUFFIXES):
+        raise UserError(f"{out} must end in one of {', '.join(SUFFIXES)}")
+    inputs = [use.data, model, model / JSON_NAME, model / ARRAYS_NAME]
+    return claimed_file(out, force=use.output.force, inputs=inputs)
+
+
+def _ready(console: Console, use: Use, *, keep: bool = False) -> tuple[SavedModel, Table, Any]:
+    saved = read_model(use.model)
+    reading = remembered(saved, use.given, use.data)
     try:
-        table = read_table(data, reading, only=saved.feature_names, keep=keep)
+        table = read_table(use.data, reading, only=saved.feature_names, keep=keep)
     except UserError as error:
         # The fitted table's id column need not be in the new one.
-        if given.id_column or not reading.id_column or reading.id_column not in str(error):
+        found = reading.id_column
+        if use.given.id_column or not found or found not in str(error):
             raise
         reading = replace(reading, id_column=None)
-        table = read_table(data, reading, only=saved.feature_names, keep=keep)
+        table = read_table(use.data, reading, only=saved.feature_names, keep=keep)
     preparation = _preparation(saved)
     table = preparation.with_gaps(matched(table, tuple(saved.feature_names)))
     X = preparation.apply(table)
     console.say(
-        f"{data.name}: {table.shape[0]:,} rows, {table.shape[1]:,} features, "
+        f"{use.data.name}: {table.shape[0]:,} rows, {table.shape[1]:,} features, "
         f"{table.missing_share():.1%} missing"
     )
     for text in table.notes:

@@ -23,7 +23,7 @@ def fit(
     source: opt.Source,
     fitting: opt.Fitting,
     page: opt.Page,
-    output: opt.Output,
+    output: opt.FitOutput,
     telling: opt.Telling,
     scheduler: opt.Scheduler = None,
 ) -> None:
@@ -39,7 +39,7 @@ def select(
     source: opt.Source,
     searching: opt.Searching,
     page: opt.Page,
-    output: opt.Output,
+    output: opt.FitOutput,
     telling: opt.Telling,
 ) -> None:
     """Choose lam and the number of clusters; an interrupted run goes on where it stopped."""
@@ -94,32 +94,20 @@ def diagnose(
 
 @app.command(epilog=_example("predict result/ new.csv -o labels.csv"))
 @spread
-def predict(
-    model: opt.Model,
-    data: opt.Data,
-    given: opt.Rereading,
-    output: opt.OutputFile,
-    telling: opt.Telling,
-) -> None:
-    """Label the rows of a new table, prepared as the model's own was."""
+def predict(use: opt.Use) -> None:
+    """Label the rows of a new table, read and prepared as the model's own was."""
     from ._use import predict as work
 
-    work(Console(telling), model, data, given, output)
+    work(Console(use.telling), use)
 
 
 @app.command(epilog=_example("impute result/ new.csv -o filled.csv"))
 @spread
-def impute(
-    model: opt.Model,
-    data: opt.Data,
-    given: opt.Rereading,
-    output: opt.OutputFile,
-    telling: opt.Telling,
-) -> None:
-    """Fill the gaps of a table from the centres, in the table's own units."""
+def impute(use: opt.Use) -> None:
+    """Fill the gaps of a table from the centres, in the table's own units, order and shape."""
     from ._use import impute as work
 
-    work(Console(telling), model, data, given, output)
+    work(Console(use.telling), use)
 
 
 @app.command(epilog=_example("report result/ --title 'Plasma proteome'"))

@@ -1,12 +1,13 @@
 """What can be said to the verbs: each option is described once, in the group in which it travels.
 
 source   Reading: how a table is read; Steps: how it is prepared; Source: both, and the table
-model    Fitting: one model; Searching: the choice of one
+model    Fitting: one model; Searching: the choice of one; use has Use: one for new tables
 output   Output, OptionalOutput, OutputFile: where to; Page: the report; Telling: what is said
 """
 
 from .model import Fitting, Jobs, Model, Scheduler, Searching, Seed, as_number
 from .output import (
+    FitOutput,
     Force,
     OptionalOutput,
     Out,
@@ -18,9 +19,11 @@ from .output import (
     Title,
 )
 from .source import Data, Normalize, Reading, Rereading, Scale, Source, Steps
+from .use import Use
 
 __all__ = [
     "Data",
+    "FitOutput",
     "Fitting",
     "Force",
     "Jobs",
@@ -42,5 +45,6 @@ __all__ = [
     "Steps",
     "Telling",
     "Title",
+    "Use",
     "as_number",
 ]

@@ -32,6 +32,20 @@ class Output:
 
 
 @dataclass(frozen=True)
+class FitOutput(Output):
+    """A folder to write to, and a copy of the input that has the labels."""
+
+    h5ad: Annotated[
+        Path | None,
+        of_out(
+            "--write-h5ad",
+            metavar="FILE",
+            help="Also write a copy of the .h5ad input with labels, confidence and centres in it.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
 class OptionalOutput:
     """A folder to write to, if anything is to be written."""
 
