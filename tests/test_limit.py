@@ -11,6 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV
 from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.cells import PSEUDO, Cells
+from mnarkmeans._penalty.groups import below_their_limit
 from mnarkmeans._penalty.limit import Limit
 from mnarkmeans._penalty.mixture import Rows, Start
 from mnarkmeans.missingness import ampute
@@ -216,3 +217,54 @@ def test_the_choice_of_lam_knows_a_chosen_reference():
     X = lost_below_a_limit()
     model = MNARKMeansCV(3, reference="auto", n_splits=3, n_init=3, random_state=0).fit(X)
     np.testing.assert_array_equal(model.reference_, np.nanmin(X, axis=0))
+
+
+def half_by_chance(seed=0):
+    """Three features complete, three that lose values by chance, six below a limit."""
+    X, classes = mixture(n=600, p=12, seed=seed)
+    complete = X[:, :3].copy()
+    X[:, :6] = ampute(X[:, :6], "mcar", strength=0.4, rng=seed)
+    X[:, 6:] = ampute(X[:, 6:], "limit", strength=0.4, rng=seed)
+    X[:, :3] = complete
+    return X, classes
+
+
+def test_features_that_lose_values_by_chance_get_no_penalty():
+    X, classes = half_by_chance()
+    model = MNARKMeans(3, reference="min", random_state=0).fit(X)
+    found = model.missingness_
+    assert found.mechanism == "limit"
+    assert found.features[3:6].sum() <= 1  # of means that do not differ nobody can tell
+    assert found.features[6:].all()
+    np.testing.assert_array_equal(model.lam_, found.lam * found.features)
+    assert "feature(s) whose gaps look like chance" in found.sentence
+    alike = MNARKMeans(3, lam=found.lam, reference="min", random_state=0).fit_predict(X)
+    assert adjusted_rand_score(classes, model.labels_) > adjusted_rand_score(classes, alike) + 0.1
+
+
+def test_one_penalty_where_all_features_have_a_limit():
+    X = lost_below_a_limit(n=600)
+    model = MNARKMeans(3, reference="min", random_state=0).fit(X)
+    assert model.missingness_.features is None
+    assert isinstance(model.lam_, float)
+
+
+def test_the_slope_of_features_that_follow_it():
+    X, classes = half_by_chance(1)
+    observed = observe(X, reference="min")
+    rows = Rows(observed)
+    centers = np.array([np.nanmean(X[classes == c], axis=0) for c in range(3)])
+    cells = Cells(rows, [Start(centers - observed.reference, 0.0)])
+    np.testing.assert_array_equal(below_their_limit(cells), np.arange(9) >= 3)
+    for slope in (0.0, 1.5):
+        for j, value in enumerate(cells.pattern_of_features(slope)):
+            g = cells.gaps[0, :, j] + PSEUDO
+            n = g + cells.observed[0, :, j] + PSEUDO
+            z = cells.means[0, :, j]
+            best = minimize(
+                lambda a, g=g, n=n, z=z, b=slope: (
+                    -(g * (a - b * z) - n * np.logaddexp(0.0, a - b * z)).sum()
+                ),
+                [0.0],
+            )
+            assert value == pytest.approx(-best.fun, abs=1e-3)

@@ -152,7 +152,7 @@ class CentersModel(
         self.missingness_ = likelihood_choice(
             observed, starts, max_iter=max_iter, tol=tol, threads=self._threads()
         )
-        return self.missingness_.lam
+        return self.missingness_.penalty
 
     def _warn_if_few(self, members: np.ndarray, stacklevel: int) -> None:
         """``members`` (k,): rows of each cluster. ``stacklevel``: as if the caller warned."""

@@ -49,7 +49,8 @@ class MNARKMeans(CentersModel):
         Number of clusters.
     lam : float, array of shape (n_features,) or "auto", default="auto"
         Penalty of the gaps, >= 0, for all features or for each. "auto" estimates it from the data
-        by the likelihood of the pattern of gaps, at the cost of a few more fits.
+        by the likelihood of the pattern of gaps, at the cost of a few more fits: one number, or,
+        where some features lose values below a limit and others by chance, 0 for the latter.
     reference : float, array of shape (n_features,), "min" or "auto", default=0.0
         The point near which values are likely to be missing. "min" takes the least observed value
         of each feature, as for data below a detection limit. "auto" takes zero or that, whichever

@@ -8,6 +8,8 @@ sample of their features.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .._data.observed import Observed
@@ -15,8 +17,9 @@ from .._solver.results import best_start
 from .._solver.solve import run_starts
 from .._solver.starts import content_order
 from .evidence import Missingness, describe_limit, estimate_missingness, explained_elsewhere
+from .groups import fit_groups
 from .mixture import Rows, Start
-from .sides import fit_between, side_of
+from .sides import DOUBT, fit_between, side_of
 
 FIRST_LAMS = np.array([0.0, 0.5, 1.0])
 MOST_STARTS = 4  # per lam: the likelihood needs good places to begin, not the very best
@@ -41,7 +44,15 @@ def likelihood_choice(
     sides = side_of(rows, path, elsewhere)
     if not sides.below:
         return estimate_missingness(rows, [sides.around], elsewhere, [sides.chance])
-    return describe_limit(rows, sides).for_columns(columns, observed.n_features)
+    found = describe_limit(rows, sides).for_columns(columns, observed.n_features)
+    whole = len(columns) == observed.n_features
+    if not whole or not sides.believed or sides.apart is None or sides.apart.all():
+        return found
+    settings = dict(max_iter=max_iter, tol=tol, threads=threads)
+    grouped = fit_groups(sample, rows, sides.path, sides.apart, settings)
+    if grouped.explained < sides.explained + DOUBT:
+        return found
+    return replace(found, lam=grouped.lam, features=grouped.features)
 
 
 def first_fits(

@@ -87,6 +87,11 @@ class Missingness:
         With "limit": where half of the values are lost (NaN for features without gaps, and for
         those of a wide table that were not looked at), and the width of the curve
         P(missing | x) = Phi((limit - x) / softness).
+    features : array of shape (n_features,) of bool, or None
+        Which features the penalty is for: not those whose gaps look like chance beside others that
+        lose values below a limit. None: for all of them.
+    penalty : float or array of shape (n_features,)
+        The penalty chosen for each feature.
     """
 
     lam: float
@@ -100,6 +105,12 @@ class Missingness:
     mechanism: str = "mcar"
     limit: np.ndarray | None = None
     softness: float = 0.0
+    features: np.ndarray | None = None
+
+    @property
+    def penalty(self) -> float | np.ndarray:
+        """lam, or one for each feature where it is not for all of them."""
+        return self.lam if self.features is None else self.lam * self.features
 
     @property
     def sentence(self) -> str:
@@ -110,7 +121,11 @@ class Missingness:
             "threshold": "Values within a distance of the reference are missing",
             "limit": "Low values are missing more often, as below a detection limit",
         }[self.mechanism]
-        return f'{how}: lam="auto" takes {self.lam:.2g}.'
+        where = ""
+        if self.features is not None:
+            rest = np.count_nonzero(~self.features)
+            where = f", and 0 for {rest} feature(s) whose gaps look like chance"
+        return f'{how}: lam="auto" takes {self.lam:.2g}{where}.'
 
     def for_columns(self, columns: np.ndarray, n_features: int) -> Missingness:
         """The same for a table of which only some columns were looked at."""

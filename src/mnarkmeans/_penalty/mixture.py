@@ -47,7 +47,7 @@ class Start(NamedTuple):
     """A fit to begin with: centres (k, p) and the lam that led to them."""
 
     centers: np.ndarray
-    lam: float
+    lam: Any  # a number, or one for every feature
 
 
 class Rows:
@@ -124,7 +124,7 @@ class Rows:
     def hard_sums(self, starts: Sequence[Start]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Sizes (R, k), sums and counts (R, k, p) of the rows by the labels that fits give them."""
         mu = self.reference + np.stack([start.centers for start in starts])
-        lam = np.repeat([[start.lam] for start in starts], mu.shape[2], axis=1)
+        lam = np.stack([np.broadcast_to(start.lam, mu.shape[2]) for start in starts])
         fits = Starts(
             mu, lam, self.reference, self.reference, n_rows=self.table.n, max_iter=1, tol=0.0,
             weights=(False, self.n_rows),

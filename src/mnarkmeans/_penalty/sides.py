@@ -9,6 +9,10 @@ If low values are the missing ones, the answer is the lam of the partition that 
 shares scattering around the curve. No shape of the noise is assumed, and a penalty that would tear
 apart what belongs together loses more on the values than it gains on the gaps.
 
+Where the limit lies below a reference with values on both sides of it, no penalty towards that
+point makes up for what was lost: centres below the reference would move away from where they
+belong.
+
 A fit with a penalty has used the gaps: it puts rows that lost a value where values are low,
 whatever the reason. So it speaks for a limit only by a wide margin; the fit with lam = 0 may do so
 by less.
@@ -28,6 +32,7 @@ import numpy as np
 from .._data.observed import Observed
 from .._solver.solve import run_starts
 from .cells import Cells
+from .groups import below_their_limit
 from .mixture import Rows, Start
 
 # lam, and which of the first fits (0, 1/2, 1) it starts from.
@@ -39,9 +44,6 @@ ONE_SIDED = 0.05  # share of the observed values that may lie below the referenc
 CLEARLY = 20.0  # log-likelihood by which "limit" must lead where both could be
 DOUBT = 0.5
 WIDE_MARGIN = 15.0
-# What the straight curve counts for beside the scatter around it. Between 0.1 and 0.3 the study's
-# designs do equally well; with hundreds of features and none of it, gaps would drown the values.
-OF_CURVE = 0.2
 
 
 class Sides(NamedTuple):
@@ -50,7 +52,10 @@ class Sides(NamedTuple):
     below: bool  # below a limit; otherwise around the reference, or by chance
     cells: Cells  # of the best partition if it is a limit
     believed: bool  # low values are the missing ones
-    lam: float  # then the penalty of that partition
+    lam: float  # then the penalty of that partition; 0 if the reference lies among the values
+    explained: float  # how well it does, by `Cells.judged`
+    apart: np.ndarray | None  # (features with gaps,) bool: not by chance; None: nobody can say
+    path: list[Start]  # the fits that were judged, different ones
     log_likelihood: float
     by_chance: float  # the best log-likelihood of gaps that know nothing of the value
     around: Start  # the best partition if values get lost around the reference
@@ -86,15 +91,18 @@ def side_of(rows: Rows, path: Sequence[Start], elsewhere: float) -> Sides:
     by_chance = float(values["mcar"].max()) + elsewhere
     honest = limit[0] - values["mcar"][0] - elsewhere if below.slope[0] > 0 else 0.0
     believed = honest > price or (below.slope[index] > 0 and limit[index] > by_chance + WIDE_MARGIN)
-    one_sided = bool(leads or rows.share_below < ONE_SIDED)
-    chosen = index
-    if one_sided and believed:
-        chosen = _first_best(OF_CURVE * limit + (1.0 - OF_CURVE) * cells.scattered(below))
+    at_limit = rows.share_below < ONE_SIDED
+    one_sided = bool(leads or at_limit)
+    judged = cells.judged(below) if at_limit and believed else limit
+    chosen = _first_best(judged)
     return Sides(
         below=one_sided,
         cells=cells.take([chosen]),
         believed=bool(believed),
-        lam=path[chosen].lam if believed else 0.0,
+        lam=path[chosen].lam if at_limit and believed else 0.0,
+        explained=float(judged[chosen]),
+        apart=below_their_limit(cells.take([0])) if at_limit and honest > price else None,
+        path=path,
         log_likelihood=float(limit[index]),
         by_chance=by_chance,
         around=path[best["decay"]],
