@@ -5,11 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import time
 import warnings
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
+from threadpoolctl import threadpool_limits
 
 from .. import MNARKMeans
 from ..baselines import BASELINES
@@ -41,6 +43,7 @@ WORDS = {
     "gmm": "Gaussian mixture (StepMix)",
     "gmm_mask": "Gaussian mixture with the pattern of gaps (StepMix)",
 }
+SMALL = 1_000_000  # entries
 FILES = ("comparison.csv", "comparison_labels.csv")
 
 
@@ -148,11 +151,16 @@ def run_one(name: str, k: int, seed: Any, X: Any, limit: float | None = None) ->
 
 def _labels(name: str, k: int, seed: Any, X: Any) -> tuple[np.ndarray | None, str]:
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), few_threads(X):
             warnings.simplefilter("ignore")  # rivals' convergence is theirs to tell, in the table
             return np.asarray(BASELINES[name](k, random_state=seed).fit_predict(X)), ""
     except (ValueError, ArithmeticError, np.linalg.LinAlgError, MemoryError, ImportError) as error:
         return None, one_line(error)
+
+
+def few_threads(X: Any) -> AbstractContextManager[Any]:
+    """One thread for a small table: on a busy machine threads wait longer than they work."""
+    return threadpool_limits(1 if np.prod(X.shape) < SMALL else None, "openmp")
 
 
 def _labels_within(limit: float, *job: Any) -> tuple[np.ndarray | None, str]:
