@@ -10,7 +10,7 @@ from pathlib import Path
 
 import joblib
 
-from . import against, choice, fresh, history, memory, report, scaling
+from . import against, choice, fresh, history, memory, mixture, report, scaling
 from . import limits as machine_limits
 from .compare import compare_all
 from .jobs import JOBS
@@ -18,7 +18,7 @@ from .measured import Measured
 from .rivals import RIVALS, ours
 
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-PARTS = ("jobs", "fresh", "choice", "memory", "scaling")
+PARTS = ("jobs", "fresh", "choice", "mixture", "memory", "scaling")
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -102,7 +102,7 @@ def run_jobs(options, limits) -> tuple[list, list[Measured]]:
 
 
 def run_figures(options):
-    """A new user's first minute, the choice of lam, memory."""
+    """A new user's first minute, the choice of lam, mixtures, memory."""
     few = 1 if options.quick else options.repeats
     if "fresh" in options.only:
         yield from fresh.measure(few, clock(options).__name__)
@@ -110,6 +110,8 @@ def run_figures(options):
         yield from choice.measure_papers(options.repeats, clock(options))
         shapes = choice.SHAPES[:1] if options.quick else choice.SHAPES
         yield from choice.measure(few, clock(options), shapes)
+    if "mixture" in options.only:
+        yield from mixture.measure(few, clock(options), n=5_000 if options.quick else 100_000)
     if "memory" in options.only and memory.STATUS.exists():
         for verb in memory.VERBS:
             yield memory.measure(verb, 50_000 if options.quick else 1_000_000, 50, 10)

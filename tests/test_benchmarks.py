@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are not part of the package")
 
-from benchmarks import against, history, parts, tasks
+from benchmarks import against, history, mixture, parts, tasks
 from benchmarks.compare import Timing, figures
 from benchmarks.jobs import JOBS, Job
 from benchmarks.measured import Measured, best_in_turns
@@ -67,3 +67,10 @@ def test_the_parts_of_a_fit_are_those_of_the_solver():
     found = parts.parts(slabs.make(), threads=1, repeats=1, bounds=False, lam=0.5)
     assert {"passes", "new centres", "last look"} <= set(found)
     assert np.all(found["passes"] > 0)
+
+
+def test_a_round_of_a_mixture_is_measured_against_both_rivals():
+    pytest.importorskip("stepmix")
+    figures = mixture.measure(1, clock=iter(range(10_000)).__next__, n=300, p=4, k=2)
+    assert [figure.against for figure in figures][1] == "StepMix"
+    assert {figure.goal for figure in figures} == {1.0, 20.0, None}

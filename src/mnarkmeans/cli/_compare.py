@@ -20,6 +20,7 @@ from ._annotations import agreements, tell_annotations
 from ._console import Console
 from ._csv import write_csv
 from ._errors import UserError, one_line, unknown_name
+from ._forecast import forecast
 from ._job import Course, Prepared, fit_with_progress, open_source
 from ._options import Fitting, OptionalOutput, Source
 from ._output import maybe_claimed_folder
@@ -121,17 +122,21 @@ def run_all(
         {"method": OURS, "labels": estimator.labels_, "seconds": course.seconds, "note": ""}
     ]
     k, seed = estimator.n_clusters, estimator.random_state
-    # Methods differ a hundredfold: the mean of those that ran says nothing of those to come, so the
-    # one that is running is named, and time left is told only where there is a limit.
+    done = {name: parts.load(name) for name in rivals}
+    ahead = [name for name in rivals if done[name] is None]
     with console.steps("comparing", None) as step:
+        if ahead:
+            step("trying each method on a few rows")
+        guess = forecast(ahead, job.X, k, lambda name, few: _labels(name, k, seed, few), limit)
         for number, name in enumerate(rivals, start=1):
-            found = parts.load(name)
+            found = done[name]
             if found is None:
-                left = (
-                    "" if limit is None else f", {limit * (len(rivals) - number + 1):g} s at most"
-                )
-                step(f"{number} of {len(rivals)}, {WORDS[name]}{left}")
+                told = f"{number} of {len(rivals)}, {WORDS[name]}"
+                left = guess.left(ahead)
+                step(f"{told}, {left}" if left else told)
                 found = run_one(name, k, seed, job.X, limit)
+                guess.finished(name, found["seconds"])
+                ahead.remove(name)
                 parts.save(name, found)
             results.append(found)
     for result in results:
