@@ -10,11 +10,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, SelectionWarning
 from mnarkmeans._selection import agreement, criteria
+from mnarkmeans._selection.criteria import Asked
 from mnarkmeans._selection.evidence import Evidence, subsamples, thirds
 from mnarkmeans._selection.grid import candidate_lams
 from mnarkmeans._selection.trials import Trial, Trials
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import clustering_error_rate
+from mnarkmeans.missingness import ampute
 
 CRITERIA = sorted(criteria.CRITERIA)
 
@@ -98,10 +100,10 @@ def test_paper_rule_at_the_edge():
     evidence = made_up(labels, inside)
     instability = criteria.instability_of_thirds(evidence)
     assert instability[:, 0].mean() > 0.2
-    assert criteria.paper(evidence, None, False).choice == 1
+    assert criteria.paper(evidence, Asked()).choice == 1
     labels[:, :, 1] = labels[:, :, 0]  # now only the last is good, and it never varies
     labels[:, :, 2] = truth
-    assert criteria.paper(made_up(labels, inside), None, False).choice == 2
+    assert criteria.paper(made_up(labels, inside), Asked()).choice == 2
 
 
 def test_consensus_takes_the_middle_of_the_plateau():
@@ -109,8 +111,8 @@ def test_consensus_takes_the_middle_of_the_plateau():
     odd = np.tile([0, 1, 2], 8)
     labels = np.stack([np.stack([odd, truth, truth, truth], axis=1)] * 4)
     full = np.stack([odd, truth, truth, truth], axis=1)
-    assert criteria.consensus(made_up(labels), full, False).choice == 2
-    assert criteria.consensus(made_up(labels), full, True).choice == 1
+    assert criteria.consensus(made_up(labels), Asked(False, full)).choice == 2
+    assert criteria.consensus(made_up(labels), Asked(True, full)).choice == 1
 
 
 def test_heldout_goes_halfway_up_the_valley_but_not_into_the_collapse():
@@ -118,11 +120,42 @@ def test_heldout_goes_halfway_up_the_valley_but_not_into_the_collapse():
     labels = np.stack([np.stack([truth] * 6, axis=1)] * 4)
     valley = np.array([5.0, 1.0, 1.01, 1.02, 1.03, 9.0])
     swing = 0.1 * np.outer([1, -1, 1, -1], np.arange(6))  # the splits differ, their mean does not
-    assert criteria.heldout(made_up(labels, held_out=valley + swing), None, False).choice == 3
+    assert criteria.heldout(made_up(labels, held_out=valley + swing), Asked()).choice == 3
     collapsed = labels.copy()
     collapsed[:, :, 2:] = np.where(truth == 2, 1, truth)[:, None]
     collapsed[:, 0, 2:] = 2  # one row is all that is left of the third cluster
-    assert criteria.heldout(made_up(collapsed, held_out=valley + swing), None, False).choice == 1
+    assert criteria.heldout(made_up(collapsed, held_out=valley + swing), Asked()).choice == 1
+
+
+def test_heldout_keeps_the_likelihoods_lam_without_evidence_against_it():
+    truth = np.repeat([0, 1, 2], 20)
+    found = np.stack([np.stack([truth] * 4, axis=1)] * 4)
+    lams = np.array([0.0, 0.5, 1.0, 4.0])
+    swing = 0.1 * np.outer([1, -1, 1, -1], np.arange(4))
+    asked = Asked(likelihood_lam=0.5)
+
+    def choice(labels, valley):
+        evidence = made_up(labels, held_out=np.array(valley) + swing, lams=lams)
+        return criteria.heldout(evidence, asked).choice
+
+    assert choice(found, [5.0, 1.0, 1.01, 1.02]) == 1  # nothing is better
+    assert choice(found, [5.0, 2.0, 1.01, 1.0]) == 3  # something is, and comes back every time
+    rng = np.random.default_rng(0)
+    chance = found.copy()
+    for own in chance:
+        own[:, 1:] = rng.integers(3, size=(60, 3))
+    assert choice(chance, [5.0, 2.0, 1.01, 1.0]) == 1  # better for clusters that do not come back
+
+
+def test_heldout_climbs_only_while_clusters_stay_reproducible():
+    truth = np.repeat([0, 1, 2], 20)
+    labels = np.stack([np.stack([truth] * 4, axis=1)] * 4)
+    rng = np.random.default_rng(0)
+    for own in labels:
+        own[:10, 3] = rng.integers(3, size=10)  # the last candidate shuffles some rows
+    swing = 0.1 * np.outer([1, -1, 1, -1], np.arange(4))
+    valley = np.array([5.0, 5.0, 1.0, 1.01])
+    assert criteria.heldout(made_up(labels, held_out=valley + swing), Asked()).choice == 2
 
 
 def test_grid_covers_both_regimes():
@@ -196,6 +229,15 @@ def test_complete_data_have_one_candidate():
     model = quick().fit(X)
     assert model.cv_results_["param_lam"].tolist() == [0.0]
     assert model.n_clusters_ == 3
+
+
+def test_gaps_below_a_limit_have_candidates_too():
+    rng = np.random.default_rng(0)
+    centers = 6.0 + 2.0 * np.array([[0, 1, 2, 0], [1, 2, 0, 1], [2, 0, 1, 2]])
+    X = rng.normal(size=(150, 4)) + centers[np.repeat([0, 1, 2], 50)]
+    model = quick(reference="min").fit(ampute(X, "limit", fraction=0.3, rng=0))
+    assert model.missingness_.mechanism == "limit"
+    assert len(model.cv_results_["param_lam"]) > 5
 
 
 def test_one_standard_error_takes_no_larger_lam():

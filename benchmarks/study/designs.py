@@ -190,6 +190,44 @@ def with_scikit_learn() -> Iterator[Design]:
             yield Design("scikit-learn's data", f"{name}, {mechanism}", k, LAMS_FIGURE_3, make)
 
 
+def _expression(p, spread, share, loading, degrees):
+    """Tables like those of tumours: 85 x p, five unequal classes that differ in a share of the
+    features, noise with tails, of unequal size and partly common to all features."""
+    shares = (0.4, 0.25, 0.15, 0.12, 0.08)
+
+    def make(rng):
+        differs = rng.random((5, p)) < share
+        centers = np.where(differs, rng.normal(scale=spread, size=(5, p)), 0.0)
+        classes = rng.choice(5, size=85, p=shares)
+        noise = rng.standard_t(degrees, (85, p)) / np.sqrt(degrees / (degrees - 2.0))
+        noise *= np.exp(0.3 * rng.normal(size=p))
+        noise += loading * rng.normal(size=(85, 3)) @ rng.normal(size=(3, p))
+        return centers[classes] + noise, classes, None
+
+    return make
+
+
+EXPRESSION = {  # name -> maker
+    "normal": _expression(456, 0.7, 0.6, 0.25, 1000),
+    "weak": _expression(456, 0.5, 0.6, 0.25, 1000),
+    "few features": _expression(456, 1.0, 0.2, 0.25, 5),
+    "correlated": _expression(456, 0.7, 0.6, 0.4, 1000),
+    "tails": _expression(456, 0.7, 0.6, 0.25, 3),
+    "weak, tails": _expression(456, 0.5, 0.6, 0.25, 4),
+    "wide, tails": _expression(1500, 0.7, 0.3, 0.25, 3),
+}
+
+
+def expression() -> Iterator[Design]:
+    for name, maker in EXPRESSION.items():
+
+        def make(seed: int, maker=maker) -> Data:
+            rng = np.random.default_rng(seed)
+            return lose(*maker(rng), "mnar0", rng, fraction=0.3)
+
+        yield Design("expression", name, 5, LAMS_FIGURE_3, make)
+
+
 NOISE = {  # all of variance 1
     "normal": _normal,
     "t3": lambda rng, size: rng.standard_t(3, size) / np.sqrt(3.0),
@@ -235,6 +273,7 @@ GROUPS = {
     "usoskin": usoskin,
     "own": own,
     "bundled": with_scikit_learn,
+    "expression": expression,
     "limit": lambda: below_limits(mixed=False),
     "mixed": lambda: below_limits(mixed=True),
 }

@@ -12,7 +12,7 @@ from mnarkmeans import MNARKMeans
 from mnarkmeans._data.observed import Observed
 from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.choice import likelihood_choice
-from mnarkmeans._selection.criteria import CRITERIA, SHARE_OF_ROWS, held_out_penalty
+from mnarkmeans._selection.criteria import CRITERIA, SHARE_OF_ROWS, Asked, held_out_penalty
 from mnarkmeans._selection.evidence import (
     Evidence,
     centers_of_partitions,
@@ -71,8 +71,9 @@ def evaluate(design: Design, data: Data, seed: int) -> list[dict]:
         index = np.searchsorted(lams, grid)
         for rule, criterion in CRITERIA.items():
             kind = EVIDENCE.get(rule, "alone")
+            asked = Asked(full_labels=labels[:, index], likelihood_lam=likelihood.lam)
             begin = time.perf_counter()
-            choice = criterion(_only(evidence[kind], index), labels[:, index], False).choice
+            choice = criterion(_only(evidence[kind], index), asked).choice
             spent = times[kind] * len(grid) / len(lams)
             note(name, rule, index[choice], spent + time.perf_counter() - begin)
         note(name, "middle of the grid", index[len(index) // 2], 0.0)

@@ -196,6 +196,10 @@ feature_names_in_
         return self
 
     @property
+    def loss_path_(self) -> np.ndarray:
+        return np.array(self._path)
+
+    @property
     def observed_weights_(self) -> np.ndarray:
         return self._state.stats.counts[0].copy()
 
@@ -322,4 +326,3 @@ feature_names_in_
 
     def _publish(self) -> None:
         self.cluster_centers_ = self._state.mu[0].astype(self._dtype)
-        self.loss_path_ = np.array(self._path)

@@ -8,9 +8,13 @@ subsample   1 - adjusted Rand index of two fits to 80 % of the rows on the rows 
 consensus   1 - correlation of a candidate's partition of all rows with the frequency at which rows
             fall together over all subsample fits of all candidates; the middle of the best plateau.
 heldout     loss of the rows that a fit has not seen, measured with one penalty for all candidates
-            (the likelihood's); halfway between its minimum and the largest lam that is not worse
-            by more than one standard deviation over the splits. Partitions that a larger lam makes
-            far more reproducible win over it.
+            (the likelihood's). Its minimum, if that is the likelihood's own lam; otherwise halfway
+            between the minimum and the largest lam that is not worse by more than one standard
+            deviation over the splits, as far as the clusters stay as reproducible as at the
+            minimum. Partitions that a larger lam makes far more reproducible win over it; if those
+            of the choice hardly come back at all, the likelihood's lam is kept. (Centres that are
+            drawn to the reference predict new rows better when clusters have few rows, whether or
+            not the clusters are right: the loss alone would go too far.)
 """
 
 from __future__ import annotations
@@ -26,6 +30,9 @@ from .evidence import Evidence
 
 SHARE_OF_ROWS = 0.8
 FAR_MORE_REPRODUCIBLE = 0.2  # adjusted Rand index
+AS_REPRODUCIBLE = 0.02
+HARDLY_REPRODUCIBLE = 0.4
+SAME_LAM = 0.1  # of itself
 TOLERANCE_OF_PLATEAU = 1e-3
 MOST_ROWS_OF_CONSENSUS = 1500
 
@@ -35,6 +42,14 @@ class Verdict(NamedTuple):
 
     instability: np.ndarray  # (splits or pairs, G)
     choice: int
+
+
+class Asked(NamedTuple):
+    """What a criterion may know beside the evidence."""
+
+    one_error: bool = False  # take the smallest lam within one standard error of the best
+    full_labels: np.ndarray | None = None  # (n, G) by fits to all rows
+    likelihood_lam: float = np.nan  # what the pattern of gaps says, if it was asked
 
 
 def instability_of_thirds(evidence: Evidence) -> np.ndarray:
@@ -71,7 +86,7 @@ def _smallest_within_one_error(instability: np.ndarray, choice: int, allowed: np
     return int(np.flatnonzero(allowed & (mean <= mean[choice] + error))[0])
 
 
-def paper(evidence: Evidence, full_labels: np.ndarray | None, one_error: bool) -> Verdict:
+def paper(evidence: Evidence, asked: Asked) -> Verdict:
     instability = instability_of_thirds(evidence)
     mean = instability.mean(axis=0)
     choice = int(np.argmin(mean))
@@ -79,22 +94,23 @@ def paper(evidence: Evidence, full_labels: np.ndarray | None, one_error: bool) -
     if choice == last and last > 0:
         below = mean < mean[last] + spread(instability)[last]
         choice = int(np.argmax(below)) if below.any() else last
-    if one_error:
+    if asked.one_error:
         choice = _smallest_within_one_error(instability, choice, np.ones(len(mean), bool))
     return Verdict(instability, choice)
 
 
-def subsample(evidence: Evidence, full_labels: np.ndarray | None, one_error: bool) -> Verdict:
+def subsample(evidence: Evidence, asked: Asked) -> Verdict:
     instability = instability_of_subsamples(evidence)
     allowed = usable(evidence)
     choice = _least(instability.mean(axis=0), allowed)
-    if one_error:
+    if asked.one_error:
         choice = _smallest_within_one_error(instability, choice, allowed)
     return Verdict(instability, choice)
 
 
-def consensus(evidence: Evidence, full_labels: np.ndarray, one_error: bool) -> Verdict:
-    correlation = consensus_correlation(evidence, full_labels)
+def consensus(evidence: Evidence, asked: Asked) -> Verdict:
+    assert asked.full_labels is not None  # fitted for this criterion
+    correlation = consensus_correlation(evidence, asked.full_labels)
     allowed = usable(evidence)
     correlation = np.where(allowed, correlation, -1.0)
     best = int(np.argmax(correlation))
@@ -106,7 +122,7 @@ def consensus(evidence: Evidence, full_labels: np.ndarray, one_error: bool) -> V
         and correlation[high + 1] >= correlation[best] - TOLERANCE_OF_PLATEAU
     ):
         high += 1
-    choice = low if one_error else (low + high) // 2
+    choice = low if asked.one_error else (low + high) // 2
     return Verdict(np.tile(1.0 - correlation, (2, 1)), choice)
 
 
@@ -137,28 +153,48 @@ def held_out_penalty(missingness: Missingness) -> float:
     return missingness.lam_theory ** (2.0 / 3.0) if missingness.lam > 0 else 0.0
 
 
-def heldout(evidence: Evidence, full_labels: np.ndarray | None, one_error: bool) -> Verdict:
+def heldout(evidence: Evidence, asked: Asked) -> Verdict:
     instability = instability_of_subsamples(evidence)
     allowed = usable(evidence)
+    stability = np.where(allowed, 1.0 - instability.mean(axis=0), -1.0)
     loss = evidence.held_out
     best = _least(loss.mean(axis=0), allowed)
     worse = loss - loss[:, [best]]
-    margin = spread(worse)
-    if one_error:
-        margin = margin / np.sqrt(len(loss))
-    near = (worse.mean(axis=0) <= margin) & allowed & ~collapsing(evidence, best)
-    near[best] = True
-    if one_error:
-        return Verdict(instability, int(np.flatnonzero(near)[0]))
+    possible = allowed & ~collapsing(evidence, best)
+    home = _likelihoods_own(evidence.lams, asked.likelihood_lam)
+    choice = best if best == home else _up_the_valley(worse, possible, stability, best)
+    steadiest = choice + int(np.argmax(stability[choice:]))
+    if stability[steadiest] > stability[choice] + FAR_MORE_REPRODUCIBLE:
+        choice = steadiest
+    elif home is not None and stability[choice] < HARDLY_REPRODUCIBLE:
+        choice = home
+    if asked.one_error:
+        error = spread(worse) / np.sqrt(len(loss))
+        close = (worse.mean(axis=0) <= error) & possible
+        close[best] = True
+        choice = min(choice, int(np.flatnonzero(close)[0]))
+    return Verdict(instability, choice)
+
+
+def _likelihoods_own(lams: np.ndarray, likelihood_lam: float) -> int | None:
+    """Which of the candidates is the likelihood's lam, or next to it; None if none is."""
+    away = np.abs(lams - likelihood_lam)
+    near = np.flatnonzero(away <= SAME_LAM * likelihood_lam)
+    return int(near[np.argmin(away[near])]) if len(near) else None
+
+
+def _up_the_valley(
+    worse: np.ndarray, possible: np.ndarray, stability: np.ndarray, best: int
+) -> int:
+    """Halfway to the largest lam that is not clearly worse, while clusters stay reproducible."""
+    near = (worse.mean(axis=0) <= spread(worse)) & possible
     high = best
     while high + 1 < len(near) and near[high + 1]:
         high += 1
     choice = (best + high + 1) // 2
-    stability = np.where(allowed, 1.0 - instability.mean(axis=0), -1.0)
-    steadiest = choice + int(np.argmax(stability[choice:]))
-    if stability[steadiest] > stability[choice] + FAR_MORE_REPRODUCIBLE:
-        choice = steadiest
-    return Verdict(instability, choice)
+    while choice > best and stability[choice] < stability[best] - AS_REPRODUCIBLE:
+        choice -= 1
+    return choice
 
 
 def collapsing(evidence: Evidence, best: int) -> np.ndarray:

@@ -33,7 +33,7 @@ from .._penalty.reference import choose_reference
 from .._solver.solve import ALGORITHMS, assign_rows
 from .._solver.starts import STARTS, content_order
 from .agreement import cluster_stability
-from .criteria import CRITERIA, SHARE_OF_ROWS, held_out_penalty
+from .criteria import CRITERIA, SHARE_OF_ROWS, Asked, held_out_penalty
 from .doubts import doubts
 from .evidence import (
     centers_of_partitions,
@@ -308,7 +308,9 @@ n_features_in_, feature_names_in_
             every = PartFits(judged, k, self._settings(), self._threads())
             centers = every.thorough(lams, seed)
             full_labels = assign_rows(judged, centers, lams, self._threads())
-        verdict = CRITERIA[self.criterion](evidence, full_labels, bool(self.one_standard_error))
+        own = missingness.lam if missingness else math.nan
+        asked = Asked(bool(self.one_standard_error), full_labels, own)
+        verdict = CRITERIA[self.criterion](evidence, asked)
         return Trial(evidence, verdict, missingness)
 
     def _keep_results(self, trials: list[Trial], best: int) -> None:
