@@ -8,7 +8,8 @@
 //
 // The factors and all that a gap costs are the same for every row of one weight: they are kept per
 // cluster (``Prices``) and made anew when a row has joined or left, so that looking at a row takes no
-// division.
+// division. (Next to a row that is all but the whole cluster, y - m has no digits left. Such a cluster
+// is added up without the row, and leaving gains what joining it again would cost.)
 //
 // A partition that no such move improves is also a fixed point of Lloyd's loop, but not the other way
 // round: these optima are never worse.
@@ -21,10 +22,12 @@ namespace mnar { namespace LEVEL { namespace {
 constexpr Index FEATURES_AT_ONCE = 256;  // after so many features a hopeless candidate is given up
 constexpr double LEAST_SHARE = 1e-10;    // of the row's cost: a smaller gain may be rounding, and cycle
 constexpr double NOTHING_LEFT = 1e-9;    // of a row's weight: what remains without it is rounding
+constexpr double DIGITS_LOST = 1e-5;     // of a row's weight: what remains is added up again
 
 // --- clusters that rows join and leave --------------------------------------------------------
 
 enum Way { JOINING, LEAVING };
+constexpr Label NOBODYS = -1;
 
 // Features come in whole eights. Those beyond the last are gaps that cost nothing.
 INLINE Index whole_eights(Index p) { return (p + EIGHT - 1) / EIGHT * EIGHT; }
@@ -32,8 +35,9 @@ INLINE Index whole_eights(Index p) { return (p + EIGHT - 1) / EIGHT * EIGHT; }
 struct Prices {  // what rows of one weight pay per feature: a factor of (x - m)^2, or a sum for a gap
     Array<double> factor, gap;  // (k, room)
     Array<double> weight;       // (k,) for which they hold; -1 before they are made
-    Prices(Index k, Index room) : factor(k * room), gap(k * room), weight(k, -1.0) {}
-    bool ok() const { return all_ok(factor, gap, weight); }
+    Array<bool> heavy;          // (k,) a row of that weight is all but the whole cluster in some feature
+    Prices(Index k, Index room) : factor(k * room), gap(k * room), weight(k, -1.0), heavy(k, false) {}
+    bool ok() const { return all_ok(factor, gap, weight, heavy); }
 };
 
 struct Clusters {
@@ -42,6 +46,7 @@ struct Clusters {
     Array<double> m;                  // (k, room) the centres
     Array<double> counts, observers;  // (k, room) weight and number of the rows that observe a feature
     Array<double> sizes, members;     // (k,) weight and number of all rows
+    bool all_one = true;              // every weight: sums then lose nothing when a row leaves
     Prices joining, leaving;
 
     Clusters(const Centers& centers, Index p)
@@ -60,7 +65,6 @@ struct Clusters {
     bool begin(const Rows& rows, const double* weights, const Label* labels, const Stats& stats) {
         memcpy(sizes, stats.sizes, sizeof(double) * k);
         for (Index l = 0; l < k; ++l) memcpy(counts + l * room, stats.counts + l * p, sizeof(double) * p);
-        bool all_one = true;
         for (Index i = 0; i < rows.n; ++i) {
             if (weights[i] > 0) members[labels[i]] += 1;
             all_one = all_one && (weights[i] == 0 || weights[i] == 1);
@@ -90,6 +94,7 @@ struct Clusters {
 
     template <Way WAY> void set_prices(Index l, double w) const {
         const Prices& to = WAY == JOINING ? joining : leaving;
+        Longs heavy{};
         for (Index j = 0; j < room; j += HALF) {
             const Index at = l * room + j;
             const Doubles count = load<Doubles>(counts + at), seen = load<Doubles>(observers + at);
@@ -102,11 +107,14 @@ struct Clusters {
             } else {  // where nobody else knows the feature the centre is the value itself: no gain
                 with = keep(seen > 1.0, count - w) + pull * unseen;
                 with_gap = count + pull * keep(members[l] - seen > 1.0, unseen - w);
+                heavy |= (seen > 1.0) & (with < DIGITS_LOST * w);
+                heavy |= (members[l] - seen > 1.0) & (with_gap < DIGITS_LOST * own);
             }
             store(to.factor + at, keep(with > NOTHING_LEFT * w, w * D / with));
             store(to.gap + at, keep(with_gap > NOTHING_LEFT * own, own * D / with_gap * (away * away)));
         }
         to.weight[l] = w;
+        to.heavy[l] = !all_one && any(heavy);
     }
 
     // A row (room,) of weight w joins (sign 1) or leaves (-1) cluster l.
@@ -128,6 +136,11 @@ struct Clusters {
             store(m + at, before + by);
         }
         joining.weight[l] = leaving.weight[l] = -1;
+    }
+
+    void empty(Index l) {
+        sizes[l] = members[l] = 0;
+        for (Index at = l * room; at < (l + 1) * room; ++at) counts[at] = observers[at] = 0;
     }
 };
 
@@ -183,8 +196,8 @@ template <class Rows> class Mover {
   public:
     Mover(const Rows& rows, const double* weights, Clusters& clusters)
         : rows(rows), weights(weights), clusters(clusters), row(clusters.room, __builtin_nan("")),
-          changed(clusters.k, Index(0)), clock(0) {}
-    bool ok() const { return all_ok(row, changed); }
+          member(clusters.room, __builtin_nan("")), changed(clusters.k, Index(0)), clock(0) {}
+    bool ok() const { return all_ok(row, member, changed); }
 
     // INOUT labels (n,), clusters. One pass over all rows, in their order.
     int32_t pass(Label* labels, Moves& moves, const Control& control) {
@@ -195,17 +208,23 @@ template <class Rows> class Mover {
             spread_row(rows, i, row);
             Index own = labels[i], best = own;
             double gain = price<LEAVING>(weights[i], own, __builtin_inf());
+            const bool is_out = clusters.leaving.heavy[own];
+            if (is_out) {
+                labels[i] = NOBODYS;
+                add_up(labels, own);
+                gain = price<JOINING>(weights[i], own, __builtin_inf());
+            }
             double least = gain * (1 - LEAST_SHARE);
             for (Index l = 0; l < clusters.k; ++l) {
                 if (l == own || !(is_news(own) || is_news(l))) continue;
                 double cost = price<JOINING>(weights[i], l, least);
                 if (cost < least) best = l, least = cost;
             }
+            if (best != own && !is_out) clusters.move(row, weights[i], -1, own);
+            if (best != own || is_out) clusters.move(row, weights[i], 1, best);
+            labels[i] = Label(best);
             if (best != own) {
-                clusters.move(row, weights[i], -1, own);
-                clusters.move(row, weights[i], 1, best);
                 changed[own] = changed[best] = last_change = clock;
-                labels[i] = Label(best);
                 ++moves.count;
                 moves.fall += gain - least;
             }
@@ -219,6 +238,7 @@ template <class Rows> class Mover {
     const double* weights;
     Clusters& clusters;
     Array<double> row;     // (room,) the one looked at
+    Array<double> member;  // (room,) one of a cluster that is added up
     Array<Index> changed;  // (k,) when a row joined or left
     Index clock, last_change = 0;
 
@@ -226,6 +246,17 @@ template <class Rows> class Mover {
     // other is still not worth it.
     bool is_news(Index l) const { return changed[l] >= clock - rows.n; }
     bool any_news() const { return last_change >= clock - rows.n; }
+
+    // Cluster l from its rows: nothing is ever taken away, so no digit is lost.
+    void add_up(const Label* labels, Index l) {
+        clusters.empty(l);
+        for (Index i = 0; i < rows.n; ++i) {
+            if (labels[i] != l || weights[i] == 0) continue;
+            spread_row(rows, i, member);
+            clusters.move(member, weights[i], 1, l);
+            forget_row(rows, i, member);
+        }
+    }
 
     // What the row pays for one way; something above `limit` if it is more than that.
     template <Way WAY> double price(double w, Index l, double limit) {
@@ -255,6 +286,7 @@ int32_t move_rows(const Rows& rows, const Table& table, const Starts& starts, In
     bool moved = false;
     Control alone{0, 1, 0};
     Index& done = starts.n_iter[r];
+    double known = path[done - 1];  // the last loss that was added up, not taken from another one
     while (done < starts.max_iter) {
         Moves moves;
         int32_t status = mover.pass(labels, moves, control);
@@ -263,9 +295,10 @@ int32_t move_rows(const Rows& rows, const Table& table, const Starts& starts, In
         moved = true;
         clusters.put(mu);
         double before = path[done - 1], loss = before - moves.fall;
-        if (!(loss > DIGITS_LEFT * before)) {
+        if (!(loss > DIGITS_LEFT * known)) {
             status = loss_of(table, centers, labels, nullptr, &loss, alone);
             if (status != DONE) return status;
+            known = loss;
         }
         path[done++] = loss < before ? loss : before;
         if (moves.fall <= starts.tol * loss) break;

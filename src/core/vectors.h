@@ -42,6 +42,11 @@ INLINE Ints splat_int(int32_t x) { return x - Ints{}; }
 INLINE Doubles splat(double x) { return x - Doubles{}; }
 INLINE Floats keep(Ints where, Floats v) { return (Floats)((Ints)v & where); }  // 0 elsewhere
 INLINE Doubles keep(Longs where, Doubles v) { return (Doubles)((Longs)v & where); }
+INLINE bool any(Longs where) {
+    int64_t all = 0;
+    for (size_t i = 0; i < sizeof where / sizeof all; ++i) all |= where[i];
+    return all != 0;
+}
 INLINE Doubles load_doubles(const double* from) { return load<Doubles>(from); }
 INLINE Doubles load_doubles(const float* from) {
     return __builtin_convertvector(load<HalfFloats>(from), Doubles);

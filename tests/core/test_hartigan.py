@@ -173,6 +173,22 @@ def test_a_loss_that_all_but_vanishes_keeps_its_digits():
     assert starts.paths[0, starts.n_iter[0] - 1] == pytest.approx(true, rel=1e-6)
 
 
+@pytest.mark.parametrize("lam", [0.0, 0.5])
+def test_light_rows_keep_their_digits_when_a_heavy_one_leaves(lam, each_level):
+    """Weights from 1e-8 to 1e8: the loss is that of the light rows beside the heavy ones."""
+    rng = np.random.default_rng(3)
+    X = (1e4 + rng.normal(size=(40, 5))).astype(np.float32).astype(np.float64)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    weights = 10.0 ** rng.uniform(-8, 8, 40)
+    reference = np.full(5, 1e4)
+    for table in tables(X, weights).values():
+        for seed in range(6):
+            starts = starts_on(X, table, 32, lam, weights, reference=reference, seed=seed)
+            _core.hartigan(table, starts, np.array([0]), 1)
+            true = best_loss(X, starts.labels[0], weights, lam, reference, starts.mu[0])
+            assert starts.paths[0, starts.n_iter[0] - 1] == pytest.approx(true, rel=1e-6)
+
+
 def test_without_a_move_nothing_is_touched():
     X = np.array([[0.0], [0.1], [5.0], [5.1]])
     weights = np.ones(4)
