@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from ..displays._palette import color
 from ..displays._style import lam_ticks
 from ._numbers import labelled, number, percent, short, ticks
-from ._svg import HEIGHT, LEFT, TOP, Frame, svg
+from ._svg import BOTTOM, HEIGHT, LEFT, TOP, Frame, svg
 
 
 def histogram(edges: Sequence[float], counts: Sequence[int], x_name: str, y_name: str) -> Markup:
@@ -104,9 +104,9 @@ def instability(choice: dict[str, Any]) -> Markup:
     x, y = frame.at(place(choice["lam"][best]), choice["mean"][best] or 0.0)
     anchor = "end" if x > 330 else "start"
     body += (
-        f'<line class="drop" x1="{x}" x2="{x}" y1="{y + 9}" y2="{HEIGHT - 46}"/>'
+        f'<line class="drop" x1="{x}" x2="{x}" y1="{TOP + 34}" y2="{HEIGHT - BOTTOM}"/>'
         f'<circle class="ring" cx="{x}" cy="{y}" r="8.5"/>'
-        f'<text class="tick" x="{x + (-13 if anchor == "end" else 13)}" y="{max(y - 9, TOP + 28)}" '
+        f'<text class="tick" x="{x + (-6 if anchor == "end" else 6)}" y="{TOP + 44}" '
         f'text-anchor="{anchor}">chosen: {choice["lam"][best]:.3g}</text>'
     )
     x_ticks = [(place(v), f"{v:g}") for v in lam_ticks(sorted(set(choice["lam"])))]
@@ -180,7 +180,7 @@ def information(mixture: list[dict[str, Any]], chosen: int) -> Markup:
     body, names = "", []
     if min(ks) <= chosen <= max(ks):
         x, _ = frame.at(chosen, low)
-        body += f'<line class="drop" x1="{x}" x2="{x}" y1="{TOP + 26}" y2="{HEIGHT - 46}"/>'
+        body += f'<line class="drop" x1="{x}" x2="{x}" y1="{TOP + 26}" y2="{HEIGHT - BOTTOM}"/>'
     for index, name in enumerate(("bic", "icl")):
         points = [frame.at(one["k"], one[name]) for one in mixture]
         line = " ".join(f"{x},{y}" for x, y in points)
