@@ -156,8 +156,9 @@ def test_a_table_without_header_is_recognised(tmp_path):
     ],
 )
 def test_bad_files_are_told_in_a_sentence(tmp_path, name, content, message):
-    if name.endswith(".h5ad"):
-        pytest.importorskip("anndata")
+    for ending, package in {".h5ad": "anndata", ".xlsx": "openpyxl"}.items():
+        if name.endswith(ending):
+            pytest.importorskip(package)
     if content is None:
         path = tmp_path / name
         path.write_bytes(gzip.compress(TEXT.encode())[:-12])
@@ -197,3 +198,11 @@ def test_wrong_options_for_a_file_are_told(tmp_path):
     np.save(tmp_path / "t.npy", VALUES)
     with pytest.raises(UserError, match="for text files"):
         read_table(tmp_path / "t.npy", Reading(delimiter=","))
+
+
+def test_numbers_are_read_to_the_last_bit(tmp_path):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(500, 2)) * 10.0 ** rng.integers(-200, 200, size=(500, 2))
+    text = "\n".join(f"{a!r},{b!r}" for a, b in values.tolist())
+    (tmp_path / "t.csv").write_text(f"a,b\n{text}\n")
+    np.testing.assert_array_equal(read_table(tmp_path / "t.csv").values, values)

@@ -154,7 +154,7 @@ def _read(
             skipinitialspace=True,
             skip_blank_lines=layout.n_fields > 1,
             low_memory=False,
-            float_precision="round_trip",  # the default parser may miss the last bit
+            **_exact_numbers(pandas),
             chunksize=max(1, FIELDS_AT_ONCE // layout.n_fields),  # bounds the parser's memory
         ) as chunks:
             done = 0
@@ -169,6 +169,12 @@ def _read(
     if done != n_rows:
         raise UserError(f"{path} cannot be read as a table: a quote is opened and never closed")
     return values, sorted(words)
+
+
+def _exact_numbers(pandas: Any) -> dict[str, Any]:
+    """The parser of pandas before 3.1 may miss the last bit; newer ones must not be told."""
+    version = tuple(map(int, pandas.__version__.split(".")[:2]))
+    return {"float_precision": "round_trip"} if version < (3, 1) else {}
 
 
 def _framed(values: np.ndarray, names: list[str], texts: Columns) -> Any:
