@@ -1,5 +1,6 @@
 // What centres say of rows that are not to be moved: labels, losses, distances.
 #pragma once
+#include "distances.h"
 #include "labels.h"
 
 namespace mnar { namespace LEVEL { namespace {
@@ -137,25 +138,56 @@ int32_t last_look(const Table& table, const Centers& centers, const Bounds& boun
 }
 
 // OUT out (n, k), float32 or float64: the loss of each row at every centre, or its square root.
+struct Losses {
+    Index k;
+    bool roots, is_double;
+    void* out;
+
+    INLINE void put(Index i, Index l, double d) const {
+        if (is_double)
+            static_cast<double*>(out)[i * k + l] = d;
+        else
+            static_cast<float*>(out)[i * k + l] = float(d);
+    }
+};
+
+template <class T>
+int32_t put_distances(const Dense<T>& rows, const Direct& direct, Index begin, Index end, const Losses& to,
+                      const Control& control) {
+    InLanes lanes(rows.p, to.k);
+    if (!lanes.ok()) return OUT_OF_MEMORY;
+    for (Index i = begin; i < end; i += ROWS_IN_LANES) {
+        if (cancelled(control)) return CANCELLED;
+        Index count = least(ROWS_IN_LANES, end - i);
+        for (Index r = 0; r < count; ++r) ask_ahead(rows, i + ROWS_AHEAD + r);
+        lanes.read(rows, i, count);
+        lanes.meet(direct, to.roots);
+        for (Index r = 0; r < count; ++r)
+            for (Index l = 0; l < to.k; ++l) to.put(i + r, l, lanes.losses[l * ROWS_IN_LANES + r]);
+    }
+    return DONE;
+}
+
+template <class T>
+int32_t put_distances(const Sparse<T>& rows, const Direct& direct, Index begin, Index end, const Losses& to,
+                      const Control& control) {
+    Array<double> one(direct.room);
+    if (!one.ok()) return OUT_OF_MEMORY;
+    for (Index i = begin; i < end; ++i) {
+        if (i % STRETCH == 0 && cancelled(control)) return CANCELLED;
+        distances_of(rows, i, direct, one);
+        for (Index l = 0; l < to.k; ++l) to.put(i, l, to.roots ? __builtin_sqrt(one[l]) : one[l]);
+    }
+    return DONE;
+}
+
 int32_t distances(const Table& table, const Centers& centers, int32_t roots, int32_t is_double,
                   void* out, Control& control) {
-    Index k = centers.k;
+    const Losses to{centers.k, roots != 0, is_double != 0, out};
     return over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
         Direct direct(centers, 0, table.p);
-        Array<double> one(direct.room);
-        if (!all_ok(direct, one)) return OUT_OF_MEMORY;
-        for (Index i = begin; i < end; ++i) {
-            if (i % STRETCH == 0 && cancelled(control)) return CANCELLED;
-            distances_of(rows, i, direct, one);
-            for (Index l = 0; l < k; ++l) {
-                double d = roots ? __builtin_sqrt(one[l]) : one[l];
-                if (is_double)
-                    static_cast<double*>(out)[i * k + l] = d;
-                else
-                    static_cast<float*>(out)[i * k + l] = float(d);
-            }
-        }
-        return DONE;
+        if (!direct.ok()) return OUT_OF_MEMORY;
+        return put_distances(rows, direct, begin, end, to, control);
     });
 }
 

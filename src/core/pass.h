@@ -27,16 +27,22 @@ struct Moved {  // what became of a slab
     double largest;
 };
 
-// The next e >= from, e < count, where nearest[e] is not own[chosen[e]].
-INLINE Index next_change(const Label* nearest, const Label* own, const Index* chosen, Index from,
-                         Index count) {
+// OUT changed (count,): the e < count where nearest[e] is not own[chosen[e]]. Returns how many.
+INLINE Index find_changes(const Label* nearest, const Label* own, const Index* chosen, Index count, int32_t* changed) {
     constexpr Index SOME = 16;
-    if (chosen[count - 1] - chosen[0] == count - 1)  // consecutive rows: some at once
-        while (from + SOME <= count
-               && memcmp(nearest + from, own + chosen[0] + from, SOME * sizeof(Label)) == 0)
-            from += SOME;
-    while (from < count && nearest[from] == own[chosen[from]]) ++from;
-    return from;
+    bool consecutive = count > 0 && chosen[count - 1] - chosen[0] == count - 1;  // some at once
+    Index found = 0;
+    for (Index e = 0; e < count; e += SOME) {
+        Index stop = least(e + SOME, count);
+        if (consecutive && stop == e + SOME
+            && memcmp(nearest + e, own + chosen[e], SOME * sizeof(Label)) == 0)
+            continue;
+        for (Index i = e; i < stop; ++i) {  // no branches: where the changes are is not to be foreseen
+            changed[found] = int32_t(i);
+            found += nearest[i] != own[chosen[i]];
+        }
+    }
+    return found;
 }
 
 // As float32, rounded down; at once where float32 has too few digits for it, or no such number.
@@ -65,10 +71,10 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
             Label* own = pass.labels + pass.active[g] * pass.label_stride;
             const Label* nearest = by.nearest + g * STRETCH;
             Stats to = stats_of(stats, own_stats ? g : pass.active[g], k, p);
-            for (Index e = 0;; ++e) {
-                if (!pass.fresh) e = next_change(nearest, own, by.chosen, e, count);
-                if (e >= count) break;
-                Index i = by.chosen[e];
+            int32_t changed[STRETCH];
+            Index found = pass.fresh ? count : find_changes(nearest, own, by.chosen, count, changed);
+            for (Index c = 0; c < found; ++c) {
+                Index e = pass.fresh ? c : changed[c], i = by.chosen[e];
                 Label old = own[i], now = nearest[e];
                 own[i] = now;
                 moved.changed += now != old;

@@ -52,7 +52,7 @@ class Changes {
     static constexpr Index ROOM = 2 * STRETCH;
     static constexpr int32_t NONE = -1;
     Array<Index> rows;
-    Array<double> partial;              // of the squares, where a row has more features than STRIPS
+    Array<double> partial;              // eight sums of squares of each, as in Sum8
     Array<int32_t> next, first, last;  // of the same cluster
     Array<Label> touched;
     Index n_touched;
@@ -75,6 +75,7 @@ class Changes {
         double *sums = stats.sums + l * table.p, *counts = stats.counts + l * table.p;
         for (Index j = 0; j < table.p; j += STRIPS * EIGHT)
             add_block<STRIPS>(table, first[l], j, shift, sums, counts);
+        for (int32_t id = first[l]; id != NONE; id = next[id]) squares[id] = total_of(partial + id * EIGHT);
     }
     template <int S, class T>
     void add_block(const Dense<T>& table, int32_t id, Index j, const double* shift, double* sums, double* counts) {
@@ -127,10 +128,7 @@ class Changes {
                 C_l[i] += keep(is, weight);
                 square.parts[i % PARTS] += value * value;
             }
-            if (j + width == table.p)
-                squares[id] = square.total();
-            else
-                memcpy(partial + id * EIGHT, square.parts, sizeof square.parts);
+            memcpy(partial + id * EIGHT, square.parts, sizeof square.parts);
         }
         UNROLL for (int i = 0; i < N; ++i) {
             store(i < WHOLE ? sums + i * HALF : rest.sums + (i - WHOLE) * HALF, S_l[i]);

@@ -60,6 +60,8 @@ INLINE double larger(double a, double b) { return a > b ? a : b; }
 // results are the same bits on every machine.
 constexpr Index EIGHT = 8;
 
+INLINE double total_of(const double* v) { return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])); }
+
 struct Sum8 {
     Doubles parts[EIGHT / HALF];
 
@@ -69,7 +71,7 @@ struct Sum8 {
     double total() const {
         double v[EIGHT];
         memcpy(v, parts, sizeof v);
-        return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
+        return total_of(v);
     }
 };
 
