@@ -271,11 +271,19 @@ def test_model_files_and_pickles_give_the_same_model_back(name, tmp_path):
         assert other.missingness_.scores == model.missingness_.scores
 
 
-def test_model_file_with_a_wrong_number_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("covariances_", -np.ones((2, 3)), "covariances_ must be positive"),
+        ("degrees_of_freedom_", 0.01, "freedom must be 0 or 1.5 to 80"),
+        ("temper_", -1.0, "temper_ must not be negative"),
+    ],
+)
+def test_model_file_with_a_wrong_number_is_refused(name, value, message, tmp_path):
     model = MNARMixture(2, mechanism="decay", random_state=0).fit(make("decay")[0])
-    model.covariances_ = -model.covariances_
+    setattr(model, name, value)
     save_model(model, tmp_path)
-    with pytest.raises(ModelFileError, match="covariances_ must be positive"):
+    with pytest.raises(ModelFileError, match=message):
         load_model(tmp_path)
 
 

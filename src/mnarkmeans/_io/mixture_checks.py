@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._estimators.mixture import MixtureMissingness, MNARMixture
-from .._penalty.heavy import MOST_FREEDOM
+from .._penalty.heavy import LEAST_FREEDOM, MOST_FREEDOM
 from .._penalty.mechanisms import MECHANISMS, mechanism_of
 from .model_checks import _count, _number, _numbers, _reference, check_whole
 
@@ -51,8 +51,9 @@ def checked_mixture(params: dict[str, Any], fitted: dict[str, Any], p: int) -> M
     )
     estimator.reference_ = _reference("reference_", fitted["reference_"], p)
     freedom = _number("freedom", fitted["freedom"])
-    if not 0 <= freedom <= MOST_FREEDOM:
-        raise ValueError(f"freedom must be between 0 and {MOST_FREEDOM:g}, found {freedom:g}")
+    if freedom != 0 and not LEAST_FREEDOM <= freedom <= MOST_FREEDOM:
+        bounds = f"{LEAST_FREEDOM:g} to {MOST_FREEDOM:g}"
+        raise ValueError(f"freedom must be 0 or {bounds}, found {freedom:g}")
     estimator.degrees_of_freedom_ = freedom if freedom > 0 else math.inf
     estimator.tails_ = "t" if freedom > 0 else "normal"
     estimator.temper_ = _number("temper_", fitted["temper_"])

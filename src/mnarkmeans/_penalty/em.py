@@ -73,6 +73,7 @@ class Problem:
         self.prior = prior
         self.reference, self.shift = observed.reference, observed.means
         self._step: EStep | None = None
+        self._prior_rows = 0.0
 
     def with_weights(self, weights: np.ndarray) -> Problem:
         """The same table with other weights of its rows."""
@@ -100,11 +101,11 @@ class Problem:
         lost = lost_of(found, state.means - self.reference, state.variances, freedom)
         sums, hidden, bound = self._expect(state, lost)
         now = state
-        for _ in range(1 if found.ignorable else INNER_STEPS):
+        for step in range(1 if found.ignorable else INNER_STEPS):
             given = None
             if not found.ignorable:
                 given = lost_of(found, now.means - self.reference, now.variances, freedom)
-            means, variances = self._update(sums, given, hidden, now)
+            means, variances = self._update(sums, given, hidden, now, again=step > 0)
             clusters = self._clusters(sums, hidden, means, variances)
             found = found.update(self.rows, by_width(clusters, given))
             now = now._replace(means=means, variances=variances)
@@ -137,8 +138,11 @@ class Problem:
         value -= self.rows.n_rows * math.log1p(-share)
         return sums, hidden * (self.rows.n_rows / (1.0 - share)), value / self.rows.n_rows
 
-    def _update(self, sums: SoftSums, lost: Lost | None, hidden, now: State):
-        """New centres and variances; where a cluster saw nothing, it keeps what it had."""
+    def _update(self, sums: SoftSums, lost: Lost | None, hidden, now: State, again=False):
+        """New centres and variances; where a cluster saw nothing, it keeps what it had.
+
+        again: in the same round, whose prior is known.
+        """
         _, S, C, Q = sums[:4]
         U = C if sums.pulls is None else sums.pulls
         gaps = pulled = before = spread = np.zeros_like(C)
@@ -153,24 +157,26 @@ class Problem:
         )
         square = Q - 2.0 * S * away + U * away**2 + pulled * (spread + (before - away) ** 2)
         square = np.maximum(square, 0.0)
-        rows, common = self._common(square, total, C, now.freedom)
+        if not again:
+            self._prior_rows = self._rows_of_prior(square / total, C, now.freedom)
+        rows = self._prior_rows
+        common = square.sum(axis=0) / np.maximum(total.sum(axis=0), 1e-300)
         new = (square + rows * common) / (total + rows) + self.reg_covar
         new = np.where(some, new, now.variances)
         if self.spherical:
             new = np.repeat(new.mean(axis=1, keepdims=True), new.shape[1], axis=1)
         return self.shift + away, np.maximum(new, 1e-300)
 
-    def _common(self, square, total, seen, freedom: float):
-        """How many rows the common variance of each feature (p,) is worth, and that variance."""
-        common = square.sum(axis=0) / np.maximum(total.sum(axis=0), 1e-300)
+    def _rows_of_prior(self, variances, seen, freedom: float) -> float:
+        """How many rows the common variance of a feature is worth."""
         if self.prior != "auto":
-            return float(self.prior), common
-        if self.spherical or len(square) < 2:
-            return 0.0, common
+            return float(self.prior)
+        if self.spherical or len(variances) < 2:
+            return 0.0
         if freedom > 0:  # a value from heavy tails says less of their width
             seen = seen * (freedom / (freedom + 3.0))
         few_gaps = min(1.0, self.rows.missing_share / FEW_GAPS)
-        return few_gaps * prior_rows(square / total, seen), common
+        return few_gaps * prior_rows(variances, seen) if few_gaps > 0 else 0.0
 
     def _gaps(self, sums: SoftSums, hidden) -> np.ndarray:
         return np.maximum(sums.sizes[:, None] - sums.counts, 0.0) + hidden[:, None]

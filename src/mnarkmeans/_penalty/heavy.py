@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import digamma, gammaincinv, logsumexp
+from scipy.special import digamma, gammaincinv
 
 from .._core.likelihood import SoftSums
 from .mechanisms import Clusters, Lost, Widths
@@ -52,8 +52,10 @@ def lost_of(mechanism: Any, mean: np.ndarray, variance: np.ndarray, freedom: flo
     w, q = nodes_of(freedom)
     parts = [mechanism.lost(mean, variance / one) for one in w]
     logs = np.stack([part.log_missing for part in parts]) + np.log(q)[:, None, None]
-    log_missing = logsumexp(logs, axis=0)
-    share = np.exp(logs - log_missing)
+    top = logs.max(axis=0)
+    share = np.exp(logs - top)
+    total = share.sum(axis=0)
+    log_missing, share = top + np.log(total), share / total
     pulls = w[:, None, None] * share
     pull = pulls.sum(axis=0)
     means = np.stack([part.mean for part in parts])
