@@ -174,6 +174,14 @@ def test_features_far_from_zero_have_a_limit_of_their_own():
     assert reference[0] == np.nanmin(X[:, 0])
 
 
+def test_an_outlier_does_not_bring_zero_back():
+    X = lost_below_a_limit(shift=20.0)
+    X[0, 2] = 3.0
+    X[1, 2] = 40.0
+    model = MNARKMeans(3, reference="auto", random_state=0).fit(X)
+    np.testing.assert_array_equal(model.reference_, np.nanmin(X, axis=0))
+
+
 def test_a_reference_far_outside_the_values_is_told():
     X = lost_below_a_limit(shift=100.0)
     with pytest.warns(UserWarning, match=r"far outside the observed values of 6 of 6 feature"):

@@ -76,6 +76,12 @@ class Cells:
             setattr(part, name, getattr(self, name)[:, :, features])
         return part
 
+    def measured_by(self, mechanism: str) -> Cells:
+        """The same with the covariate of a mechanism in place of the means."""
+        part = self.take(slice(None))
+        part.means = COVARIATES[mechanism](self.means)
+        return part
+
     def judged(self, fit: CellFit | None = None) -> np.ndarray:
         """(R,) how well partitions explain values and gaps below a limit: the straight curve
         (`fit`) and the scatter around it, weighed."""

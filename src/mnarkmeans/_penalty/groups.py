@@ -41,6 +41,18 @@ def below_their_limit(cells: Cells) -> np.ndarray:
 
     ``cells``: of one partition.
     """
+    return gains(cells) > -AGAINST
+
+
+def explained_by_some(cells: Cells) -> float:
+    """Log-likelihood of values and gaps where each feature follows the curve or chance; of one
+    partition."""
+    return float(cells.fit("mcar").log_likelihood[0] + np.maximum(gains(cells), 0.0).sum())
+
+
+def gains(cells: Cells) -> np.ndarray:
+    """(p,) what the curve gains for the gaps of each feature, if those that gain anything share its
+    slope; of one partition."""
     some = np.ones(cells.means.shape[2], bool)
     gain = np.zeros(len(some))
     for _ in range(FEWEST_STEPS):
@@ -50,7 +62,7 @@ def below_their_limit(cells: Cells) -> np.ndarray:
         if not new.any() or np.array_equal(new, some):
             break
         some = new
-    return gain > -AGAINST
+    return gain
 
 
 def fit_groups(

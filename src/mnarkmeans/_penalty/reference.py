@@ -3,10 +3,11 @@
 Both are tried: fits for many lam (`sides`) with the one and with the other. Where values lie on
 both sides of zero and those close to it are rare, that is where values get lost. Otherwise it
 matters whether the missing share of clusters and features falls with the value (then there is a
-limit) or with its distance from zero (`cells`); if neither leads, whether the lower tails of the
-features are cut off. Where next to no value lies below zero, the partition that explains values and
-gaps best says which; zero wins unless the limit leads. A feature whose values lie further from zero
-than from each other has a limit in any case.
+limit) or with its distance from zero (`cells`), first of all in the fit without a penalty; if
+neither leads, whether the lower tails of the features are cut off. Where next to no value lies
+below zero, the partition that explains values and gaps best says which; zero wins unless the limit
+leads. A feature whose values lie further from zero than from each other has a limit in any case,
+and if most are so, all that lie above zero have.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from .._core import first_pass
 from .._data.observed import Observed
 from .cells import Cells
 from .choice import first_fits, sample_table
+from .groups import explained_by_some
 from .mixture import Rows, stored_entries
 from .sides import ONE_SIDED, fit_between
 
-CLOSE = 0.15  # root mean squares of the feature
+CLOSE = (0.15, 0.3, 0.6)  # root mean squares of the feature
+EMPTY = 0.1  # share of the values around that may lie within
 RARE = 3.0  # log-likelihood from which values close to zero are called rare
 CUT_OFF = 0.5
 LEAD = 5.0  # log-likelihood by which the limit must explain more than zero does
@@ -60,6 +63,8 @@ def zero_or_limit(
     seen = np.isfinite(extent[0])
     least, most = (np.where(seen, end, 0.0) for end in extent)
     far = far_from(0.0, least, most)
+    if np.count_nonzero(far) >= 0.5 * np.count_nonzero(seen):  # then one outlier hides no other
+        far |= least > 0.0
     zero = np.where(far, least, 0.0)
     if not observed.has_gaps[seen].any() or np.array_equal(zero, least):
         return Chosen(zero, far)
@@ -83,37 +88,59 @@ class Explained(NamedTuple):
 
     limit: float  # if the missing share falls with the value
     decay: float  # with the distance from the reference
+    falls: float  # the difference, by the fit without a penalty: its labels have not used the gaps
     below: float  # share of the observed values below the reference
-    rare: float = 0.0  # what speaks for values close to the reference being rare
-    tails: float = 1.0  # how far the lower tail of a feature reaches, in lengths of the upper one
+    rare: float  # what speaks for values close to the reference being rare
+    tails: float  # how far the lower tail of a feature reaches, in lengths of the upper one
 
     def rather_than(self, zero: Explained) -> bool:
         """Whether this limit is to be preferred to zero."""
-        falls = max(self.limit, zero.limit) - zero.decay
-        if zero.below >= ONE_SIDED and (zero.rare > RARE or abs(falls) > LEAD):
-            return zero.rare <= RARE and falls > 0
-        if zero.below >= ONE_SIDED and zero.tails < CUT_OFF:
-            return True
+        if zero.below >= ONE_SIDED:
+            if zero.rare > RARE:
+                return False
+            if abs(zero.falls) > LEAD:
+                return zero.falls > 0
+            if zero.tails < CUT_OFF:
+                return True
+            falls = max(self.limit, zero.limit) - zero.decay
+            if abs(falls) > LEAD:
+                return falls > 0
         return max(self.limit, self.decay) > max(zero.limit, zero.decay) + LEAD
 
 
 def explained(observed: Observed, starts: np.ndarray, settings: dict) -> Explained:
     rows = Rows(observed, settings["threads"])
     if rows.tell_nothing:
-        return Explained(-math.inf, -math.inf, 0.0)
+        return Explained(-math.inf, -math.inf, 0.0, 0.0, 0.0, 1.0)
     path = fit_between(observed, first_fits(observed, starts, **settings), **settings)
     units = -0.5 * rows.observed_weight * math.log(rows.scale)
-    limit, decay = (units + fit.log_likelihood.max() for fit in Cells(rows, path).fit_both())
-    least, most = extent_of(observed, settings["threads"])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        tails = np.median(((observed.means - least) / (most - observed.means))[observed.has_gaps])
-    rare = rare_at_reference(observed)
-    return Explained(float(limit), float(decay), rows.share_below, rare, float(tails))
+    cells = Cells(rows, path)
+    limit, decay = cells.fit_both()
+    falls, around = (
+        explained_by_some(cells.take([0]).measured_by(kind)) for kind in ("limit", "decay")
+    )
+    return Explained(
+        limit=units + float(limit.log_likelihood.max()),
+        decay=units + float(decay.log_likelihood.max()),
+        falls=falls - around,
+        below=rows.share_below,
+        rare=rare_at_reference(observed),
+        tails=_tails(observed, *extent_of(observed, settings["threads"])),
+    )
+
+
+def _tails(observed: Observed, least: np.ndarray, most: np.ndarray) -> float:
+    """Of the features with gaps, the median."""
+    some = observed.has_gaps & np.isfinite(least) & (most > observed.means)
+    if not some.any():
+        return 1.0
+    return float(np.median((observed.means - least)[some] / (most - observed.means)[some]))
 
 
 def rare_at_reference(observed: Observed) -> float:
-    """Log-likelihood of a density that is halved within CLOSE of the reference against one that is
-    not, by the values within three times that; of features with gaps and values on both sides."""
+    """Log-likelihood of a density that is halved within a distance of the reference against one
+    that is not, by the values within three times that; of features with gaps and values on both
+    sides. The best of CLOSE, of larger distances only where next to nothing is left within."""
     values, features, _ = stored_entries(observed)
     p = observed.n_features
     count = np.maximum(np.bincount(features, minlength=p), 1)
@@ -121,6 +148,11 @@ def rare_at_reference(observed: Observed) -> float:
     spread = np.sqrt(np.bincount(features, values * values, p) / count)
     judged = observed.has_gaps & (np.minimum(below, 1.0 - below) >= ONE_SIDED)
     size = np.abs(values) / np.where(judged & (spread > 0), spread, np.nan)[features]
-    within, around = np.count_nonzero(size < CLOSE), np.count_nonzero(size < 3.0 * CLOSE)
-    # One third of them lies within if nothing is rare, one fifth if half of those are lost.
-    return within * math.log(3 / 5) + (around - within) * math.log(6 / 5)
+    best = -math.inf
+    for distance in CLOSE:
+        within, around = np.count_nonzero(size < distance), np.count_nonzero(size < 3.0 * distance)
+        if distance == CLOSE[0] or within < EMPTY * around:
+            # A third of them lies within if nothing is rare, a fifth if half of those are lost.
+            here = within * math.log(3 / 5) + (around - within) * math.log(6 / 5)
+            best = max(best, here)
+    return best

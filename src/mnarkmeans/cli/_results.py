@@ -142,17 +142,14 @@ def lam_text(estimator: Any) -> str:
         return f"lam = {lam_words(estimator.lam_)} was given."
     text = (
         f"lam = {lam_words(estimator.lam_)} was estimated from the pattern of gaps: how often "
-        "values are missing, against how far they lie from the reference."
+        "values are missing, against where they lie."
     )
     found = getattr(estimator, "missingness_", None)
     if found is None or found.log_likelihood == found.log_likelihood_mcar:
         return text
-    better = np.max(found.lam) > 0
-    verdict = "explains the gaps better than" if better else "explains the gaps no better than"
     return (
-        f"{text} Loss near the reference {verdict} chance alone (log-likelihood "
-        f"{found.log_likelihood:,.0f} against {found.log_likelihood_mcar:,.0f}); a value at the "
-        f"reference itself is missing with probability {found.share_at_reference:.2f}."
+        f"{text} {found.sentence} (Log-likelihood {found.log_likelihood:,.0f}, of chance alone "
+        f"{found.log_likelihood_mcar:,.0f}.)"
     )
 
 
