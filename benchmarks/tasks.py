@@ -59,6 +59,21 @@ def _choice(how: str, n: int, p: int, k: int) -> Callable[[], object]:
     return lambda: model.fit(X)
 
 
+def _batches(n: int) -> Callable[[], object]:
+    """A stream of twenty batches of n x 50, k=10."""
+    from mnarkmeans import MiniBatchMNARKMeans
+
+    X = Job("batches", 20 * n, 50, 10, spread=2.0).make().X
+    batches = [X[first : first + n] for first in range(0, len(X), n)]
+
+    def work() -> None:
+        model = MiniBatchMNARKMeans(10, lam=0.5, n_init=1, random_state=0)
+        for batch in batches:
+            model.partial_fit(batch)
+
+    return work
+
+
 def tasks() -> dict[str, Callable[[], Callable[[], object]]]:
     from .choice import SHAPES
 
@@ -71,6 +86,8 @@ def tasks() -> dict[str, Callable[[], Callable[[], object]]]:
     for n, p, k in SHAPES:
         for how in ("fixed", "auto", "search"):
             found[f"{how}, {n:,} x {p:,}"] = partial(_choice, how, n, p, k)
+    for n in (100, 1000, 4096):
+        found[f"partial_fit, {n:,} x 50"] = partial(_batches, n)
     found["the paper's choice"] = partial(_choice, "paper", 0, 0, 0)
     return found
 

@@ -105,3 +105,27 @@ def test_quoted_decimal_commas_between_commas(tmp_path):
 def test_names_are_kept_where_numbers_have_commas(tmp_path):
     text = "id;a\n1,5;1,5\n2,5;3,5\n"
     assert list(read_table(write(tmp_path, "t.csv", text)).ids) == ["1,5", "2,5"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id;a;b\nr;1.234,5;2.000\ns;0,25;12,5\nt;1.000.000,5;2,5\n",
+        'id,a,b\nr,"1,234.5",2000\ns,0.25,12.5\nt,"1,000,000.5",2.5\n',
+    ],
+)
+def test_thousands_set_apart_are_read_where_decimals_leave_no_doubt(tmp_path, text):
+    table = read_table(write(tmp_path, "t.csv", text.replace(";2.000\n", ";2000\n")))
+    np.testing.assert_array_equal(table.values, [[1234.5, 2000], [0.25, 12.5], [1000000.5, 2.5]])
+
+
+@pytest.mark.parametrize("top", ["", "My experiment\n", "Export;;\n\nby hand;;\n"])
+@pytest.mark.parametrize("units", ["", ";mg/l;mmol/l\n"])
+def test_titles_and_units_around_the_names(tmp_path, top, units):
+    text = f"{top}id;a;b\n{units}r;1,5;2\ns;2,5;n.d.\nt;3,5;4\n"
+    table = read_table(write(tmp_path, "t.csv", text))
+    np.testing.assert_array_equal(table.values, [[1.5, 2], [2.5, np.nan], [3.5, 4]])
+    assert table.features == (["a mg/l", "b mmol/l"] if units else ["a", "b"])
+    with pytest.raises(UserError, match=r"line (\d+) of") as caught:
+        read_table(write(tmp_path, "t.csv", text + "u;1\n"))
+    assert f"line {text.count(chr(10)) + 1} of" in str(caught.value)

@@ -43,20 +43,22 @@ def added(hints):
         ),
         (np.exp(RNG.normal(0, 1.2, (200, 60))), {"log2": True}),
         (RNG.normal(0, 1, (40, 5)) * [1, 1, 1, 1, 50], {"scale": Scale.std}),
+        (np.where(RNG.random((40, 5)) < 0.2, -99, RNG.random((40, 5))), {"missing_codes": ["-99"]}),
         (
-            1.0 * RNG.poisson(np.outer(np.linspace(1, 9, 60), RNG.choice([0.1, 1, 90], 30))),
+            1.0 * RNG.poisson(np.outer(np.linspace(1, 9, 60), np.tile([0.1, 1, 1, 90], 8))),
             {"missing_codes": ["0"], "log1p": True, "normalize": Normalize.total},
         ),
     ],
     ids=["centred", "logarithms", "survey", "intensities", "uneven", "zeros", "skewed", "loud",
-         "counts"],
+         "coded", "counts"],
 )  # fmt: skip
 def test_ranges_suggest_what_to_do(values, options):
     assert added(value_hints(table_of(values), Reading(), Steps())) == options
     # What was said is not said again.
     reading = Reading(missing_codes=options.get("missing_codes"))
     steps = Steps(**{k: v for k, v in options.items() if k != "missing_codes"})
-    said = table_of(np.where(values == 0, np.nan, values) if reading.codes else values)
+    codes = [float(code) for code in reading.codes]
+    said = table_of(np.where(np.isin(values, codes), np.nan, values))
     assert value_hints(said, reading, steps) == []
 
 
@@ -70,6 +72,8 @@ def test_names_suggest_which_columns_are_samples():
     said = Reading(columns=["Intensity *"], transpose=True, drop_rows=["Reverse=+"])
     assert structure_hints(table, said) == []
     assert structure_hints(table_of(np.ones((4, 3)), ["a", "b", "c"], "sample"), Reading()) == []
+    known = table_of(np.column_stack([RNG.normal(size=9), np.arange(9) % 3]), ["a", "Group"])
+    assert added(structure_hints(known, Reading())) == {"drop": ["Group"]}
     compounds = table_of(np.ones((4, 3)), ["m/z", "s1", "s2"], "Compound")
     assert added(structure_hints(compounds, Reading())) == {"transpose": True, "drop": ["m/z"]}
 

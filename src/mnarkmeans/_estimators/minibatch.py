@@ -314,6 +314,8 @@ feature_names_in_
         starved = np.flatnonzero(
             (sizes < self.reassignment_ratio * fair) & (self._proving >= BATCHES_TO_PROVE)
         )
+        if not len(starved):
+            return
         weight = costs * batch.weights
         starved = starved[: int(np.sum(weight > 0.0))]
         if not len(starved):

@@ -7,15 +7,17 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ._errors import UserError
 from ._lines import blocks, opened
-from ._marks import as_float, is_sure_mark
+from ._marks import GROUPED, as_float, is_mark, is_sure_mark
 from ._options import Rereading
 
 DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "blank"}
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 LINES_OF_SAMPLE = 64
+UNDER_TITLES = 0.9  # how sure a delimiter is that the first lines do not have
 BYTES_OF_SAMPLE, FEWEST_LINES = 1 << 20, 8  # of wide tables fewer lines tell enough
 _WITH_COMMA = re.compile(r"^[+-]?\d+,(\d+)(e[+-]?\d+)?$", re.IGNORECASE)
 _WITH_POINT = re.compile(r"^[+-]?\d+\.\d*(e[+-]?\d+)?$", re.IGNORECASE)
@@ -34,30 +36,81 @@ class TextLayout:
     names_in_front: bool  # R's write.table: the header has one field less than the rows
     lines_above: int  # the rows: the header and blank lines before it
     words: tuple[int, ...]  # columns in which the first lines have something else than numbers
+    told: tuple[str, ...] = ()  # what was done about lines above the rows
+
+
+class Line(NamedTuple):
+    """A line that is not blank, and how many lines of the file lie before it and up to its end."""
+
+    text: str
+    begin: int
+    end: int
 
 
 def find_layout(path: Path, reading: Rereading) -> TextLayout:
     """Read the first lines and say how the file is written."""
     encoding = find_encoding(path, reading.encoding)
-    above, lines = _first_lines(path, encoding)
+    lines = _first_lines(path, encoding)
     if not lines:
         raise UserError(f"{path} is empty")
-    delimiter = find_delimiter(path, lines, reading.delimiter)
-    rows = [split_line(line, delimiter) for line in lines]
+    delimiter = find_delimiter(path, [line.text for line in lines], reading.delimiter)
+    rows = [split_line(line.text, delimiter) for line in lines]
+    titles = _titles(rows)
+    lines, rows = lines[titles:], rows[titles:]
+    told = [f"{titles} lines above the table were passed over"] if titles else []
     decimal = find_decimal(rows[1:] or rows, delimiter, reading.decimal)
     header = reading.header
     if header is None:
         header = not all(is_number_or_missing(field, decimal) for field in rows[0])
-    names, in_front = None, False
+    names, in_front, above = None, False, lines[0].begin
     if header:
         if len(rows) == 1:
             raise UserError(f"{path} has a header line but no rows below it")
         names = [name.strip() for name in rows.pop(0)]
         in_front = len(rows[0]) == len(names) + 1
-        above += 1 + len(_LINE_END.findall(lines[0]))
+        above = lines[0].end
+        if not in_front and _names_go_on(rows, decimal):
+            names = [f"{a} {b.strip()}".strip() for a, b in zip(names, rows.pop(0), strict=True)]
+            above = lines[1].end
+            told.append(f"two lines of names were joined, such as {names[-1]!r}")
     n_fields = len(names) + in_front if names else len(rows[0])
     words = _columns_of_words(rows, n_fields, decimal)
-    return TextLayout(encoding, delimiter, decimal, names, n_fields, in_front, above, words)
+    return TextLayout(
+        encoding, delimiter, decimal, names, n_fields, in_front, above, words, tuple(told)
+    )
+
+
+def _titles(rows: list[list[str]]) -> int:
+    """How many lines at the top have one filled field, where others have several."""
+    usual = Counter(map(len, rows)).most_common(1)[0][0]
+    count = 0
+    while usual > 2 and count < len(rows) - 2:
+        filled = [field for field in rows[count] if field.strip()]
+        if len(filled) != 1 or as_float(filled[0].strip()) is not None:
+            break
+        count += 1
+    return count
+
+
+def _names_go_on(rows: list[list[str]], decimal: str) -> bool:
+    """Whether the first of these rows is a second line of names, such as units.
+
+    It has words where all others have numbers, in most columns.
+    """
+    first, *others = rows
+    others = [row for row in others if len(row) == len(first)]
+    if len(others) < 2:
+        return False
+    measured = [
+        j
+        for j, column in enumerate(zip(*others, strict=True))
+        if any(as_float(field.strip(), decimal) is not None for field in column)
+        and all(is_number_or_missing(field, decimal) or is_mark(field) for field in column)
+    ]
+    words = [
+        j for j in measured if not is_number_or_missing(first[j], decimal) and not is_mark(first[j])
+    ]
+    return len(words) >= 2 and 2 * len(words) > len(measured)
 
 
 def _columns_of_words(rows: list[list[str]], n_fields: int, decimal: str) -> tuple[int, ...]:
@@ -88,17 +141,20 @@ def find_encoding(path: Path, given: str | None) -> str:
     return "utf-8-sig"
 
 
-def _first_lines(path: Path, encoding: str) -> tuple[int, list[str]]:
-    """How many blank lines come first, and some lines that are not blank."""
+def _first_lines(path: Path, encoding: str) -> list[Line]:
+    """Some lines that are not blank."""
     text = ""
     for block in blocks(path, encoding):
         text += block.decode()
         count = len(_LINE_END.findall(text))
         if count > 2 * LINES_OF_SAMPLE or (len(text) > BYTES_OF_SAMPLE and count > FEWEST_LINES):
             break
-    lines = _whole_quotes(_LINE_END.split(text))
-    above = next((i for i, line in enumerate(lines) if line.strip()), 0)
-    return above, [line for line in lines if line.strip()][:LINES_OF_SAMPLE]
+    lines, end = [], 0
+    for line in _whole_quotes(_LINE_END.split(text)):
+        begin, end = end, end + 1 + len(_LINE_END.findall(line))
+        if line.strip():
+            lines.append(Line(line, begin, end))
+    return lines[:LINES_OF_SAMPLE]
 
 
 def _whole_quotes(lines: list[str]) -> list[str]:
@@ -136,13 +192,21 @@ def _field(delimiter: str) -> re.Pattern[str]:
 
 
 def _evenness(lines: list[str], delimiter: str) -> tuple[float, int]:
-    """Share of lines with the commonest field count, and that count; (0, 1) if it splits none."""
+    """Share of lines with the commonest field count, and that count; (0, 1) if it splits none.
+
+    It counts less where the first lines have one field only: they may be titles, or this is not
+    what separates the columns.
+    """
     counts = [len(split_line(line, delimiter)) for line in lines]
     commonest, times = Counter(counts[1:] or counts).most_common(1)[0]
     if commonest < 2:
         return 0.0, 1
-    header_fits = counts[0] in (commonest, commonest - 1)
-    return times / len(counts[1:] or counts) * (1.0 if header_fits else 0.5), commonest
+    first = next((i for i, count in enumerate(counts[:-1]) if count > 1), 0)
+    if commonest == 2 or not first:
+        header_fits = counts[0] in (commonest, commonest - 1)
+        return times / len(counts[1:] or counts) * (1.0 if header_fits else 0.5), commonest
+    below = counts[first:]
+    return UNDER_TITLES * below.count(commonest) / len(below), commonest
 
 
 def find_delimiter(path: Path, lines: list[str], given: str | None) -> str:
@@ -186,10 +250,12 @@ def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> st
     columns: list[set[str]] = [set() for _ in range(max(map(len, rows)))]
     for row in rows:
         for signs, field in zip(columns, row, strict=False):
-            comma = _WITH_COMMA.match(field.strip())
-            if comma and (len(comma.group(1)) != 3 or delimiter == ";"):
+            text = field.strip()
+            comma = _WITH_COMMA.match(text)
+            sure = comma and (len(comma.group(1)) != 3 or delimiter == ";")
+            if sure or GROUPED[","].match(text):
                 signs.add(",")
-            elif _WITH_POINT.match(field.strip()):
+            elif _WITH_POINT.match(text):
                 signs.add(".")
     commas = sum("," in signs for signs in columns)
     return "," if commas > sum("." in signs for signs in columns) else "."

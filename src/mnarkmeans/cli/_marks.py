@@ -34,6 +34,15 @@ LAB_MARKS = frozenset({
 _BELOW = re.compile(r"^(<|≤|<=)\s*(lod|loq|lld|lloq|mdl|dl|limit|[\d.,]+(e[+-]?\d+)?)$", re.I)
 _LIKE_A_NUMBER = re.compile(r"^[~<>=≤≥±]*\s*[+-]?\d[\d.,'\s]*(e[+-]?\d+)?\s*[^\d]{0,12}$", re.I)
 _GROUPS = re.compile(r"^[+-]?\d{1,3}(\.\d{3})+$")
+# Thousands set apart, and decimals: by their decimal sign. Both signs together leave no doubt.
+GROUPED = {
+    ",": re.compile(r"^[+-]?\d{1,3}(\.\d{3})+,\d+$"),
+    ".": re.compile(r"^[+-]?\d{1,3}(,\d{3})+\.\d+$"),
+}
+_THOUSANDS = {
+    ",": re.compile(r"^[+-]?\d{1,3}(\.\d{3})+(,\d+)?$"),
+    ".": re.compile(r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"),
+}
 FEW_WORDS = 5  # different ones, in a column that has numbers as well
 SHOWN = 12
 
@@ -124,8 +133,17 @@ def read_cells(column: Any, decimal: str, codes: tuple[str, ...]) -> Cells:
     place, texts = pd.factorize(column.astype(object))
     times = np.bincount(place[place >= 0], minlength=len(texts))
     found = [str(text).strip() for text in texts]
-    if decimal == "," and not any(
-        "," in text and as_float(text, ",") is not None for text in found
+    grouped = next((sign for sign in GROUPED if any(map(GROUPED[sign].match, found))), None)
+    if grouped is not None:
+        decimal = grouped
+        apart = "." if grouped == "," else ","
+        plain = [t.replace(apart, "") if _THOUSANDS[grouped].match(t) else t for t in found]
+    else:
+        plain = found
+    if (
+        grouped is None
+        and decimal == ","
+        and not any("," in text and as_float(text, ",") is not None for text in found)
     ):
         # A column that holds no comma may be written otherwise than the rest of the file; 1.234 is
         # then a thousand or a fraction, and not for us to say.
@@ -133,10 +151,10 @@ def read_cells(column: Any, decimal: str, codes: tuple[str, ...]) -> Cells:
     numbers = np.full(len(texts) + 1, np.nan)  # the last one: where there is nothing
     marks: Counter[str] = Counter()
     words: Counter[str] = Counter()
-    for i, text in enumerate(found):
+    for i, (text, digits) in enumerate(zip(found, plain, strict=True)):
         if text in codes or is_sure_mark(text):
             continue
-        number = as_float(text, decimal)
+        number = as_float(digits, decimal)
         if number is not None:
             numbers[i] = number
         elif is_mark(text):
@@ -172,7 +190,7 @@ class Findings:
             hint = (
                 "if that is a decimal comma add --decimal ,"
                 if comma
-                else "take units, percent signs and thousands separators out"
+                else "take units and percent signs out"
             )
             raise UserError(
                 f"{len(self.unread)} columns look like measurements, but are not written as "

@@ -35,10 +35,17 @@ ABOUT_FEATURES = {
     "length", "mass", "mz", "m/z", "rt", "retention time", "rt [min]", "mol. weight [kda]", "score",
     "q-value", "start", "end", "peptides", "chromosome", "charge",
 }  # fmt: skip
+CLASSES = {
+    "group", "groups", "class", "label", "labels", "cluster", "condition", "batch", "treatment",
+    "target", "outcome", "diagnosis", "cell type", "celltype", "cell_type", "plate", "site",
+}  # fmt: skip
+FEW_VALUES = 12  # of a column that is a class, whatever it is called
 FLAGS = ("Reverse", "Potential contaminant", "Contaminant", "Only identified by site")
 MANY_ZEROS = 0.05  # share of exact zeros from which they may be gaps
+OFTEN = 0.01  # share of entries from which a value may be a code
 FEW_GAPS = 0.01  # where nothing else is marked as missing
 INTENSITY = 1000.0  # median of numbers that are intensities and not logarithms of them
+WIDE = 30.0  # largest over least intensity, from which a logarithm is usual
 SKEWED = 4.0  # 95th percentile over median, in the middle feature
 UNEVEN_ROWS = 2.0  # 90th over 10th percentile of the totals of rows
 LOUD = 6.0  # largest spread of a feature over the middle one
@@ -77,6 +84,11 @@ def advised(source: Source, read: Callable[[Source], Table]) -> tuple[Source, li
     if hints:
         table = read(source)
     more = value_hints(table, source.reading, source.steps)
+    if any(hint.reading for hint in more):  # a code for missing: the rest is seen without it
+        first = [hint for hint in more if hint.reading]
+        for hint in first:
+            source = hint.added_to(source)
+        more = first + value_hints(read(source), source.reading, source.steps)
     for hint in more:
         source = hint.added_to(source)
     return source, [*hints, *more]
@@ -111,11 +123,28 @@ def structure_hints(table: Table, reading: Reading) -> list[Hint]:
             hints.append(
                 Hint(f"{about[0]!r} describes features, it is no sample", reading={"drop": about})
             )
+    known = [] if reading.transpose or reading.columns or reading.drop else _classes(table)
+    if known:
+        hints.append(
+            Hint(f"{known[0]!r} looks like a known class, no measurement", reading={"drop": known})
+        )
     flags = [n for n, why in table.left_out if n in FLAGS and not why.startswith("no value")]
     if flags and not reading.drop_rows:
         rules = [f"{name}=+" for name in flags]
         hints.append(Hint("rows marked + are decoys or contaminants", reading={"drop_rows": rules}))
     return hints
+
+
+def _classes(table: Table) -> list[str]:
+    """Columns that are called like classes and have few values, all of them whole."""
+    found = []
+    for j, name in enumerate(table.features):
+        if name.strip().lower() in CLASSES and table.shape[1] > 1:
+            column = table.with_features(np.array([j])).dense()[:, 0]
+            values = np.unique(column[~np.isnan(column)])
+            if len(values) <= FEW_VALUES and (values == np.round(values)).all():
+                found.append(name)
+    return found
 
 
 def family_of(names: Sequence[str]) -> str | None:
@@ -138,7 +167,18 @@ def family_of(names: Sequence[str]) -> str | None:
 def value_hints(table: Table, reading: Reading, steps: Steps) -> list[Hint]:
     """Zeros that may be gaps, numbers that want a logarithm, rows and features out of scale."""
     look = _Look.at(table)
-    if look is None or look.least < 0 or steps.log1p or steps.log2:
+    if look is None:
+        return []
+    code = look.code()
+    if code is not None and f"{code:g}" not in reading.codes:
+        return [
+            Hint(
+                f"{code:g} is found {look.share_of(code):.0%} of the time and lies far from all "
+                "other values, as a code for missing does",
+                reading={"missing_codes": [*reading.codes, f"{code:g}"]},
+            )
+        ]
+    if look.least < 0 or steps.log1p or steps.log2:
         return _scale_hints(look, steps, log=None)
     hints = []
     zeros = look.zero_share >= MANY_ZEROS and look.gap_share < FEW_GAPS
@@ -170,9 +210,9 @@ def value_hints(table: Table, reading: Reading, steps: Steps) -> list[Hint]:
     return hints + _scale_hints(look, steps, log)
 
 
-def _scale_hints(look: _Look | None, steps: Steps, log: str | None) -> list[Hint]:
+def _scale_hints(look: _Look, steps: Steps, log: str | None) -> list[Hint]:
     logs = log is not None or steps.log1p or steps.log2
-    if look is None or logs or steps.scale != Scale.none or look.loudest <= LOUD:
+    if logs or steps.scale != Scale.none or look.loudest <= LOUD:
         return []
     name = look.features[look.loudest_at]
     return [
@@ -204,6 +244,20 @@ class _Look:
     @property
     def least(self) -> float:
         return float(np.nanmin(self.values))
+
+    def share_of(self, value: float) -> float:
+        return float(np.mean(self.values == value))
+
+    def code(self) -> float | None:
+        """The least or greatest value, if it comes often and far from all others: -99, 9999."""
+        values, times = np.unique(self.values[~np.isnan(self.values)], return_counts=True)
+        if len(values) < 5:
+            return None
+        for end, next_to, rest in ((0, 1, values[1:]), (-1, -2, values[:-1])):
+            far = abs(values[end] - values[next_to]) > rest[-1] - rest[0]
+            if far and times[end] >= OFTEN * times.sum() and values[end] != 0:
+                return float(values[end])
+        return None
 
     @property
     def positive(self) -> np.ndarray:
@@ -241,7 +295,8 @@ class _Look:
         middle = float(np.median(self.positive))
         if self.counts:
             return "log1p" if self.high > 20 * middle else None
-        return "log2" if middle >= INTENSITY or np.median(ratios) > SKEWED else None
+        large = middle >= INTENSITY and self.high > WIDE * self.low
+        return "log2" if large or np.median(ratios) > SKEWED else None
 
     @property
     def uneven_rows(self) -> float:

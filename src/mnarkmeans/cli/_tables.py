@@ -156,6 +156,7 @@ def _from_text(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
         decimal=layout.decimal,
         header=layout.header is not None,
     )
+    table.notes.extend(layout.told)
     if layout.header is None:
         table.notes.append("the first line holds numbers, so columns are called V1, V2, ...")
     return table
