@@ -158,11 +158,12 @@ class CentersModel(
         """``members`` (k,): rows of each cluster. ``stacklevel``: as if the caller warned."""
         found = np.count_nonzero(members)
         if found < self.n_clusters:
+            lam = np.max(self.lam_)
+            pull = f", or lam={lam:g} is so large that centres fall together at the reference"
+            pulled = pull if lam > 0 else ""
             warnings.warn(
                 f"Number of distinct clusters ({found}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly there are duplicate rows, or "
-                f"lam={np.max(self.lam_):g} is so large that centres fall together at the "
-                "reference.",
+                f"({self.n_clusters}). Possibly there are duplicate rows{pulled}.",
                 ConvergenceWarning,
                 stacklevel=stacklevel + 1,
             )
