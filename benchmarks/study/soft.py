@@ -188,7 +188,10 @@ LOSS_WORDS = {
     "chance": "by chance", "class": "at a rate\nof the class", "soft": "below a\nsoft limit",
     "hard": "below a\nhard limit", "decay": "close to zero",
 }  # fmt: skip
-COLOURS = {"mixture": "#9ecae1", "kmeans": "#c7e9c0", "cv": "#c7e9c0"}  # others: grey
+# Ahead, and level with a rival.
+COLOURS = {"mixture": ("#9ecae1", "#deebf7"), "kmeans": ("#a1d99b", "#e5f5e0")}
+COLOURS["cv"] = COLOURS["kmeans"]
+RIVALS_COLOURS = ("#bdbdbd", "#e6e6e6")
 LEVEL = 0.02  # of the adjusted Rand index: closer methods share the place
 
 
@@ -209,13 +212,15 @@ def draw_picture(table: pd.DataFrame, path: Path) -> None:
             level = [name for name in found.index if found.iloc[0] - found[name] < LEVEL]
             # Where methods are level, ours are named first: they are what the page is about.
             best = next((name for name in OURS if name in level), found.index[0])
-            others = [m for m in found.index if m not in OURS] if best in OURS else list(OURS)
-            other = found[[m for m in others if m in found]].idxmax()
-            colour = COLOURS.get(best, "#d9d9d9")
+            others = [name for name in found.index if (name in OURS) != (best in OURS)]
+            is_level = bool(others) and others[0] in level  # they are in falling order
+            colour = COLOURS.get(best, RIVALS_COLOURS)[is_level]
             axis.add_patch(plt.Rectangle((x, y), 0.96, 0.94, facecolor=colour))
             axis.text(x + 0.48, y + 0.34, NAMES[best], ha="center", va="center", weight="bold")
-            word = "level with" if other in level else "before"
-            told = f"{found[best]:.2f}, {word}\n{NAMES[other]} {found[other]:.2f}"
+            told = f"{found[best]:.2f}"
+            if others:
+                word = "level with" if is_level else "before"
+                told += f", {word}\n{NAMES[others[0]]} {found[others[0]]:.2f}"
             axis.text(x + 0.48, y + 0.66, told, ha="center", va="center", size=9)
     axis.set(xlim=(0, len(NOISES)), ylim=(len(LOSSES), 0))
     axis.set_xticks(np.arange(len(NOISES)) + 0.48, [NOISE_WORDS[n] for n in NOISES])
