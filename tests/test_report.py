@@ -151,6 +151,14 @@ def test_noise_is_called_weak_and_islands_solid():
         assert page["sure"]["level"] == level, page["sure"]
 
 
+def test_a_penalty_for_each_feature_is_judged_too():
+    X = np.random.default_rng(0).normal(size=(90, 3)) + 9.0 * np.arange(90)[:, None] % 27.0
+    model = MNARKMeans(3, lam=np.array([0.0, 0.5, 1.0]), random_state=0).fit(X)
+    page = collect(X=X, ids=range(90), features=list("abc"), model=model, title="t")
+    assert page["stability"] == [1.0, 1.0, 1.0]
+    assert "0 to 1" in render(page)
+
+
 def test_annotations_are_crossed_with_the_clusters():
     page = make_page()
     first, age = page["annotations"]

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .._solver.solve import assign_rows
+from .._data.observed import Observed
+from .._solver.solve import assign_rows, run_starts
+from .._solver.starts import STARTS
 from .agreement import cluster_stability
-from .evidence import gather, subsamples
-from .fits import Settings
+from .evidence import subsamples
 
 N_PARTS, SHARE, N_INIT = 6, 0.8, 3
 ROWS_PER_CLUSTER = 5  # fewer on average say nothing about what comes back
@@ -24,7 +25,7 @@ MOST_ENTRIES = 4_000_000
 def stability_of(X: Any, model: Any, seed: int = 0) -> np.ndarray | None:
     """Stability (k,) of the clusters of a fitted MNARKMeans on rows X; None where it says nothing.
 
-    That is: one cluster, a penalty of its own for every feature, or too few rows to leave any out.
+    That is: one cluster, or too few rows to leave any out.
 
     Examples
     --------
@@ -34,7 +35,7 @@ def stability_of(X: Any, model: Any, seed: int = 0) -> np.ndarray | None:
     array([1., 1.])
     """
     k = len(model.cluster_centers_)
-    if k < 2 or np.ndim(model.lam_) > 0:
+    if k < 2:
         return None
     observed = model._observe(X)
     counting = np.flatnonzero(observed.weights > 0)
@@ -45,11 +46,25 @@ def stability_of(X: Any, model: Any, seed: int = 0) -> np.ndarray | None:
     if len(counting) < ROWS_PER_CLUSTER * k:
         return None
     judged = observed.take(counting)
-    threads, lams = model._threads(), np.array([float(model.lam_)])
+    threads, lams = model._threads(), np.atleast_2d(model.lam_)
     parts = subsamples(judged.n_rows, N_PARTS, SHARE, rng)
-    settings = Settings("k-means++", N_INIT, 100, 1e-4, threads, thorough=True)
-    seeds = rng.randint(np.iinfo(np.int32).max, size=N_PARTS)
-    found = gather(judged, k, lams, parts, seeds, settings)
+    labels = [_labels_by(part, judged, k, lams, rng, threads) for part in parts]
     centers = model.cluster_centers_.astype(np.float64)[None]
     own = assign_rows(judged, centers, lams, threads)[:, 0]
-    return cluster_stability(own, found.labels[:, :, 0], found.inside, k)
+    return cluster_stability(own, np.array(labels), parts, k)
+
+
+def _labels_by(
+    part: np.ndarray,
+    judged: Observed,
+    k: int,
+    lams: np.ndarray,
+    rng: np.random.RandomState,
+    threads: int,
+) -> np.ndarray:
+    """Labels of all rows by a fit to a part of them; lam may be a number for each feature."""
+    rows = judged.take(np.flatnonzero(part))
+    starts = STARTS["k-means++"](rows, N_INIT, k, rng, threads)
+    found = run_starts(rows, starts, lams, max_iter=100, tol=1e-4, threads=threads)
+    best = found.centers[found.losses.argmin()][None]
+    return assign_rows(judged, best, lams, threads)[:, 0]

@@ -72,6 +72,7 @@ def tell_fit(console: Console, summary: dict[str, Any], output: FitOutput) -> No
     sizes, rows = summary["cluster_sizes"], summary["data"]["rows"]
     told = [[str(i), f"{size:,}", f"{size / rows:.1%}"] for i, size in enumerate(sizes)]
     console.table("clusters", ["cluster", "rows", "share"], told)
+    console.say(" ".join([summary["sure"]["headline"], *summary["sure"]["reasons"][:2]]))
     tell_annotations(console, summary.get("annotations", []))
     console.say(f"written to {out}; open {out / 'report.html'}")
     if output.h5ad is not None:

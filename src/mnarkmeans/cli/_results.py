@@ -181,6 +181,8 @@ def write_rest(folder: Path, results: Results, noise: float | None = None) -> No
     write_markers(folder / "markers.csv", results)
     if "annotations" in results.summary:
         write_annotations(folder / ANNOTATIONS, results.summary["annotations"], results.safe)
+    page = make_page(results)
+    results.summary["sure"] = page["sure"] | {"stability": page["stability"]}
     write_json(folder / "summary.json", results.summary)
     extra = {
         "preparation": job.preparation.to_dict(),
@@ -191,7 +193,7 @@ def write_rest(folder: Path, results: Results, noise: float | None = None) -> No
         "noise": noise,
     }
     save_model(estimator, folder, feature_names=job.table.features, extra=extra)
-    write_page(folder, make_page(results))
+    write_page(folder, page)
 
 
 def write_labels(
