@@ -264,6 +264,21 @@ def below_limits(mixed: bool) -> Iterator[Design]:
                         yield Design(group, name, k, LAMS_FIGURE_2, make, "min")
 
 
+def by_chance() -> Iterator[Design]:
+    """The tables of `below_limits` with 300 rows, values lost by chance; a limit is looked for."""
+    for noise, draw in NOISE.items():
+        for k in (3, 5):
+            for share in (0.1, 0.3, 0.5):
+                maker = _mixture(k, 300, 6, 1.2, draw)
+
+                def make(seed: int, maker=maker, share=share) -> Data:
+                    rng = np.random.default_rng(seed)
+                    return lose(*maker(rng), "mcar", rng, strength=share)
+
+                name = f"{noise} k={k} {share:.0%}"
+                yield Design("chance", name, k, LAMS_FIGURE_2, make, "min")
+
+
 GROUPS = {
     "figure2": figure_2,
     "figure2-others": figure_2_others,
@@ -276,4 +291,5 @@ GROUPS = {
     "expression": expression,
     "limit": lambda: below_limits(mixed=False),
     "mixed": lambda: below_limits(mixed=True),
+    "chance": by_chance,
 }

@@ -1,6 +1,7 @@
 """python -m benchmarks.study.limit: lam="auto" where values fall below a detection limit.
 
-For every design of the groups "limit" and "mixed" and every seed, the adjusted Rand index of
+For every design of the groups "limit", "mixed" and "chance" (no limit there, though one is looked
+for) and every seed, the adjusted Rand index of
 
     auto          lam="auto" with the reference told ("min")
     reference     lam="auto" with reference="auto", where it is there
@@ -9,8 +10,8 @@ For every design of the groups "limit" and "mixed" and every seed, the adjusted 
 
 The best fixed lam of a design is picked in hindsight, one number for all its data sets. Differences
 are paired over the data sets of a design; the interval is 1.96 standard errors wide on each side.
-All designs of a seed come before the next
-seed; what is done is written every twenty data sets, and resumed from there.
+All designs of a seed come before the next seed; what is done is written every twenty data sets, and
+resumed from there.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
         best = str(fixed.mean().idxmax())
         row = {"group": group, "design": design, "auto": part["auto"].mean(), "best": best}
         row["lam"] = part["lam of auto"].mean()
+        row["next to 0"] = (part["lam of auto"] < 0.05).mean()
         row["to best"], row["+- best"] = paired(part["auto"], part[best])
         row["to filled"], row["+- filled"] = paired(part["auto"], part["filled"])
         if "reference" in part:
@@ -85,10 +87,11 @@ def report(designs: pd.DataFrame) -> None:
         if "told" in part:
             print(f'    reference="auto" against the right one told: {part["told"].mean():+.4f}, '
                   f"worst {part['told'].min():+.4f}")  # fmt: skip
+        print(f"    lam below .05 for {part['next to 0'].mean():.0%} of the data sets")
         missed = part[(part["to best"] < -CLOSE) | (part["to filled"] < -TOO_FAR)]
         for row in missed.itertuples():
-            print(f"    {row.design}: {row._6:+.3f} +- {row._7:.3f} to {row.best}, "
-                  f"{row._8:+.3f} to filled, lam {row.lam:.2f}")  # fmt: skip
+            print(f"    {row.design}: {row._7:+.3f} +- {row._8:.3f} to {row.best}, "
+                  f"{row._9:+.3f} to filled, lam {row.lam:.2f}")  # fmt: skip
 
 
 def judge(task: tuple[str, int, int, bool]) -> dict:
