@@ -136,6 +136,8 @@ def bad(tmp_path_factory, server):
 def test_a_mistake_gets_one_sentence_and_writes_nothing(server, bad, arguments, message):
     if "broken.h5ad" in arguments:
         pytest.importorskip("anndata")
+    if "sheet.xlsx" in arguments:
+        pytest.importorskip("openpyxl")
     if arguments[0] == "diagnose":
         pytest.importorskip("matplotlib")
     before = sorted(bad.rglob("*"))

@@ -41,7 +41,9 @@ def read_sheet(path: Path, wanted: str | None) -> Sheet:
         raise UserError(f"{path} is not a readable .xlsx file; save it again") from error
     try:
         name = _chosen(book.sheetnames, wanted)
-        rows = [list(row) for row in book[name].iter_rows(values_only=True)]
+        sheet = book[name]
+        sheet.reset_dimensions()  # some programs write a size that is not true
+        rows = [list(row) for row in sheet.iter_rows(values_only=True)]
     except UserError:
         raise
     except Exception as error:
