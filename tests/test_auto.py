@@ -10,7 +10,7 @@ from mnarkmeans import MNARKMeans
 from mnarkmeans._core.likelihood import Decay, decay_value
 from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty import decay as likelihood
-from mnarkmeans._penalty.choice import first_fits
+from mnarkmeans._penalty.choice import first_fits, sample_table
 from mnarkmeans._penalty.evidence import estimate_missingness
 from mnarkmeans._penalty.mar import gain_of_complete_features
 from mnarkmeans._penalty.mixture import Rows, begin_mixture, finish_mixture
@@ -18,6 +18,7 @@ from mnarkmeans._penalty.threshold import Threshold
 from mnarkmeans._solver.starts import k_means_plus_plus
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import clustering_error_rate
+from mnarkmeans.missingness import ampute
 
 
 def gaussian(mechanism, strength, n=600, p=10, seed=0, k=3):
@@ -289,3 +290,32 @@ def test_detection_limit_data():
     model = auto(X, k=2, reference="min")
     assert 0.0 <= model.lam_ <= 1.0
     assert clustering_error_rate(np.repeat([0, 1], 80), model.labels_) < 0.02
+
+
+def test_wide_tables_are_judged_by_some_of_their_features():
+    rng = np.random.default_rng(0)
+    centers = np.zeros((3, 6000))
+    centers[:, :1500] = 2.0 * rng.normal(size=(3, 1500))
+    X = centers[rng.integers(3, size=60)] + rng.normal(size=(60, 6000))
+    X = ampute(X, "mnar0", strength=1.0, rng=0)
+    X[:, 4000] = rng.normal(size=60)  # complete
+    observed = observe(X)
+    sample, columns = sample_table(observed, 3, 1)
+    assert 500 <= len(columns) < 3000
+    assert 4000 in columns
+    np.testing.assert_array_equal(sample.source, X[:, columns])
+    np.testing.assert_array_equal(sample.means, observed.means[columns])
+    order = rng.permutation(6000)
+    shuffled = sample_table(observe(X[:, order]), 3, 1)[1]
+    np.testing.assert_array_equal(np.sort(order[shuffled]), columns)
+    found = auto(X, n_init=3).missingness_
+    assert found.mechanism == "decay"
+    assert found.lam_theory == pytest.approx(2 / 3, abs=0.03)
+
+
+def test_rows_that_observe_none_of_some_features_do_not_count():
+    X = np.array([[1.0, np.nan, np.nan], [2.0, 3.0, np.nan], [np.nan, 5.0, 1.0]])
+    part = observe(X).take_columns(np.array([1, 2]))
+    np.testing.assert_array_equal(part.weights, [0.0, 1.0, 1.0])
+    np.testing.assert_array_equal(part.means, [4.0, 1.0])
+    np.testing.assert_array_equal(part.extent, [[3.0, 1.0], [5.0, 1.0]])

@@ -189,6 +189,8 @@ def _likeliest(rows: Rows, starts: Sequence[Start]) -> _Candidate:
     begun = [general]
     within_reach = general.mixture.log_likelihood - _reach(rows, general.mixture)
     for family in families:
+        if family == "mnar1" and _as_likely(begun[-1].mixture, general.mixture):
+            continue  # it is a case of "ceiling" too, and mnar0 is the likeliest of those
         mixture = continue_mixture(rows, general.mixture, family, True, within_reach)
         begun.append(_priced(rows, family, mixture, True))
     *others, first = sorted(begun, key=_score)
@@ -197,6 +199,11 @@ def _likeliest(rows: Rows, starts: Sequence[Start]) -> _Candidate:
     behind = SLACK + 2.0 * (best.score - first.score)
     finished = [_finish(rows, other) for other in others if best.score - other.score < behind]
     return max([best, *finished], key=_score)
+
+
+def _as_likely(case: Mixture, general: Mixture) -> bool:
+    """Nothing is left to gain for a special case of a family."""
+    return case.settled and general.settled and case.log_likelihood > general.log_likelihood - 0.01
 
 
 def _threshold_possible(rows: Rows, general: Mixture) -> bool:
