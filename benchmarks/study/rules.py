@@ -15,10 +15,10 @@ from mnarkmeans._penalty.choice import likelihood_choice
 from mnarkmeans._selection.criteria import CRITERIA, SHARE_OF_ROWS, Asked, held_out_penalty
 from mnarkmeans._selection.evidence import (
     Evidence,
-    centers_of_partitions,
     gather,
     subsamples,
     thirds,
+    warm_starts,
 )
 from mnarkmeans._selection.fits import Settings
 from mnarkmeans._selection.grid import candidate_lams
@@ -91,7 +91,7 @@ def _fits(observed: Observed, data: Data, evidence: Evidence, seed: int):
     fresh = models[0]._starts(observed, data.X, np.random.RandomState(seed))
     found = []
     for g, model in enumerate(models):
-        warm = centers_of_partitions(observed, evidence.labels[:, :, g], k, lams[g])
+        warm = warm_starts(observed, evidence, g, SETTINGS)
         found.append(model._solve(observed, np.concatenate([fresh, warm]), model.lam).centers)
     centers = np.stack(found)
     labels = assign_rows(observed, centers, lams, SETTINGS.threads)
@@ -106,8 +106,11 @@ def _fits(observed: Observed, data: Data, evidence: Evidence, seed: int):
 def _evidence(observed: Observed, k: int, lams: np.ndarray, held_out_lam: float, rng):
     """As MNARKMeansCV gathers it: thirds, and subsamples that share starts or do not."""
     n = observed.n_rows
-    parts = {"shared": subsamples(n, 12, SHARE_OF_ROWS, rng), "thirds": thirds(n, 10, rng)}
-    parts["alone"] = parts["shared"]
+    parts = {
+        "shared": subsamples(n, 10, SHARE_OF_ROWS, rng),
+        "thirds": thirds(n, 10, rng),
+        "alone": subsamples(n, 12, SHARE_OF_ROWS, rng),
+    }
     evidence, times = {}, {}
     for name, own in parts.items():
         begin = time.perf_counter()

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from .._data.observed import Observed
-from .._solver.solve import assign_rows, row_distances
+from .._solver.solve import assign_rows, row_distances, run_starts
 from .._solver.threads import ordered_map
-from .fits import PartFits, Pool, Settings, anchors, groups_of
+from .fits import PartFits, Pool, Settings, anchors, different, groups_of
+
+WARM_FROM = 5  # a candidate and two neighbours on either side
 
 
 @dataclass(frozen=True)
@@ -103,11 +105,30 @@ def gather(
     return Evidence(k, lams, labels, parts, held_out, seconds, groups)
 
 
-def centers_of_partitions(observed: Observed, labels: np.ndarray, k: int, lam: float) -> np.ndarray:
-    """Centres (B, k, p) of the partitions (B, n): mu = S / (C + lam (N - C)), from the reference.
+def warm_starts(
+    observed: Observed, evidence: Evidence, choice: int, settings: Settings
+) -> np.ndarray:
+    """Starting centres (R, k, p) for a fit to all rows with a candidate: what the parts have found.
 
-    As starts of a fit to all rows they carry over what the fits to parts have found.
+    Different partitions of the parts, for the candidate and its neighbours; of many, the best
+    n_init after one pass.
     """
+    k, lam = evidence.k, float(evidence.lams[choice])
+    near = np.argsort(np.abs(np.arange(len(evidence.lams)) - choice), kind="stable")[:WARM_FROM]
+    labels = np.concatenate([evidence.labels[:, :, g] for g in near])
+    labels = labels[different(labels.T, k)]
+    starts = centers_of_partitions(observed, labels, k, lam)
+    if len(starts) <= settings.n_init:
+        return starts
+    begun = run_starts(
+        observed, starts, np.full(len(starts), lam), max_iter=1, tol=settings.tol,
+        threads=settings.threads,
+    )  # fmt: skip
+    return begun.centers[np.argsort(begun.losses, kind="stable")[: settings.n_init]]
+
+
+def centers_of_partitions(observed: Observed, labels: np.ndarray, k: int, lam: float) -> np.ndarray:
+    """Centres (B, k, p) of partitions (B, n): mu = S / (C + lam (N - C)), from the reference."""
     values, seen = observed.zero_filled()
     out = np.empty((len(labels), k, observed.n_features))
     for b, own in enumerate(labels):

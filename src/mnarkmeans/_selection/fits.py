@@ -14,11 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._data.observed import Observed
+from .._solver.results import StartResults
 from .._solver.solve import assign_rows, run_starts
 from .._solver.starts import STARTS
 from .agreement import adjusted_rand
 
 ANCHORS = 3
+FOLLOWED = 2  # starts of a part that go on after their first pass
 PARTS_OF_A_GROUP = 2  # a pair; larger groups make too many clusters look reproducible
 SAME_PARTITION = 0.95  # adjusted Rand index
 
@@ -47,10 +49,12 @@ class PartFits:
         return self._best(*_each_from_all(starts, len(lams)), lams)
 
     def first(self, lams: np.ndarray, seed: int) -> np.ndarray:
-        """Centres (A, k, p) at the anchors: of a few starts, the one that begins best."""
+        """Centres (A, k, p) at the anchors, from those of a few starts that begin best."""
         starts = self._starts(-(-self.settings.n_init // PARTS_OF_A_GROUP), seed)
-        begun = self._best(*_each_from_all(starts, len(lams)), lams, max_iter=1)
-        return self._best(begun, np.arange(len(lams)), lams)
+        middle = np.full(len(starts), lams[len(lams) // 2])
+        begun = self._run(starts, middle, max_iter=1)
+        kept = begun.centers[np.argsort(begun.losses, kind="stable")[:FOLLOWED]]
+        return self._best(*_each_from_all(kept, len(lams)), lams)
 
     def last(self, lams: np.ndarray, pool: Pool) -> np.ndarray:
         """Centres (G, k, p) for every lam, from those of the pool that suit this part best."""
@@ -66,14 +70,16 @@ class PartFits:
         rng = np.random.RandomState(seed)
         return STARTS[self.settings.init](self.part, n_starts, self.k, rng, self.threads)
 
+    def _run(self, starts: np.ndarray, lams: np.ndarray, max_iter: int) -> StartResults:
+        return run_starts(
+            self.part, starts, lams, max_iter=max_iter, tol=self.settings.tol, threads=self.threads
+        )
+
     def _best(
         self, starts: np.ndarray, goal: np.ndarray, lams: np.ndarray, max_iter: int | None = None
     ) -> np.ndarray:
         """(L, k, p): the best for each lam of the starts (R, k, p), which are for lams[goal]."""
-        results = run_starts(
-            self.part, starts, lams[goal], max_iter=max_iter or self.settings.max_iter,
-            tol=self.settings.tol, threads=self.threads,
-        )  # fmt: skip
+        results = self._run(starts, lams[goal], max_iter or self.settings.max_iter)
         order = np.lexsort((results.losses, goal))
         return results.centers[order[np.searchsorted(goal[order], np.arange(len(lams)))]]
 

@@ -36,19 +36,19 @@ from .agreement import cluster_stability
 from .criteria import CRITERIA, SHARE_OF_ROWS, Asked, held_out_penalty
 from .doubts import doubts
 from .evidence import (
-    centers_of_partitions,
     check_parts,
     gather,
     subsamples,
     thirds,
+    warm_starts,
 )
-from .fits import PartFits, Settings, different
+from .fits import PartFits, Settings
 from .grid import candidate_lams
 from .trials import Progress, Trial, Trials, choose_k
 
 MOST_ROWS = 20_000  # beyond, parts of a sample say as much as parts of the whole
-SPLITS = {"paper": 10}
-SPLITS_OTHERWISE = 12
+SPLITS = {"paper": 10, "heldout": 10}  # to choose lam
+SPLITS_OTHERWISE = 12  # or k
 
 
 class SelectionWarning(UserWarning):
@@ -71,7 +71,8 @@ class MNARKMeansCV(CentersModel):
         "consensus": agreement with what the fits of all candidates have in common. "paper": the
         instability of the paper's authors, to the letter.
     n_splits : int, default=None
-        Number of splits; None: 10 for "paper", otherwise 12.
+        Number of splits; None: 10 for "paper", and for "heldout" with one number of clusters,
+        otherwise 12.
     n_init : int, default=10
         Starts of every fit. With "heldout", two parts of the rows have half of them each and share
         the best, and candidates go on from their neighbours; with the other criteria, every
@@ -205,9 +206,7 @@ n_features_in_, feature_names_in_
         self._keep_results(trials, best)
         if chosen.missingness is not None:
             self.missingness_ = chosen.missingness
-        own = chosen.evidence.labels[:, :, chosen.verdict.choice]
-        own = own[different(own.T, self.n_clusters_)]
-        warm = centers_of_partitions(judged, own, self.n_clusters_, self.lam_)
+        warm = warm_starts(judged, chosen.evidence, chosen.verdict.choice, self._settings())
         self._refit(observed, X, seed, warm)
         self._keep_stability(judged, chosen)
         for doubt in doubts(chosen, given=not isinstance(self.lams, str)):
@@ -250,7 +249,9 @@ n_features_in_, feature_names_in_
         )
 
     def _n_parts(self) -> int:
-        splits = self.n_splits or SPLITS.get(self.criterion, SPLITS_OTHERWISE)
+        several = self.criterion == "heldout" and np.size(self.n_clusters) > 1
+        usual = SPLITS_OTHERWISE if several else SPLITS.get(self.criterion, SPLITS_OTHERWISE)
+        splits = self.n_splits or usual
         return 2 * splits if self.criterion == "paper" else splits
 
     def _judged(self, observed: Observed) -> Observed:
