@@ -2,12 +2,12 @@
 
 Both are tried: fits for many lam (`sides`) with the one and with the other. Where values lie on
 both sides of zero and those close to it are rare, that is where values get lost. Otherwise it
-matters whether the missing share of clusters and features falls with the value (then there is a
-limit) or with its distance from zero (`cells`), first of all in the fit without a penalty; if
-neither leads, whether the lower tails of the features are cut off. Where next to no value lies
-below zero, the partition that explains values and gaps best says which; zero wins unless the limit
-leads. A feature whose values lie further from zero than from each other has a limit in any case,
-and if most are so, all that lie above zero have.
+matters whether the lower tails of the features are cut off, and whether, in the fit without a
+penalty, the missing share of clusters and features falls with the value (then there is a limit) or
+with its distance from zero (`cells`): the longer the lower tails, the more must speak for a limit.
+Where next to no value lies below zero, the partition that explains values and gaps best says which;
+zero wins unless the limit leads. A feature whose values lie further from zero than from each other
+has a limit in any case, and if most are so, all that lie above zero have.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from .cells import Cells
 from .choice import first_fits, sample_table
 from .groups import explained_by_some
 from .mixture import Rows, stored_entries
-from .sides import ONE_SIDED, fit_between
+from .sides import CLEARLY, ONE_SIDED, fit_between
 
 CLOSE = (0.15, 0.3, 0.6)  # root mean squares of the feature
 EMPTY = 0.1  # share of the values around that may lie within
 RARE = 3.0  # log-likelihood from which values close to zero are called rare
-CUT_OFF = 0.5
+CUT_OFF = 0.5  # of the length of the upper tail: a shorter lower one is cut off
+ALIKE = 0.95  # from here on both are equally long
 LEAD = 5.0  # log-likelihood by which the limit must explain more than zero does
 
 
@@ -98,13 +99,9 @@ class Explained(NamedTuple):
         if zero.below >= ONE_SIDED:
             if zero.rare > RARE:
                 return False
-            if abs(zero.falls) > LEAD:
-                return zero.falls > 0
             if zero.tails < CUT_OFF:
                 return True
-            falls = max(self.limit, zero.limit) - zero.decay
-            if abs(falls) > LEAD:
-                return falls > 0
+            return zero.falls > (-LEAD if zero.tails < ALIKE else CLEARLY)
         return max(self.limit, self.decay) > max(zero.limit, zero.decay) + LEAD
 
 
