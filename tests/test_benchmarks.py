@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are not part of the package")
 
-from benchmarks import against, history, mixture, parts, tasks
+from benchmarks import against, history, mixture, parts, passes, tasks
 from benchmarks.compare import Timing, figures
 from benchmarks.jobs import JOBS, Job
 from benchmarks.measured import Measured, best_in_turns
@@ -67,6 +67,12 @@ def test_the_parts_of_a_fit_are_those_of_the_solver():
     found = parts.parts(slabs.make(), threads=1, repeats=1, bounds=False, lam=0.5)
     assert {"passes", "new centres", "last look"} <= set(found)
     assert np.all(found["passes"] > 0)
+
+
+def test_passes_are_timed_one_by_one():
+    small = passes.Passes(Job("small", 300, 9, 3), 0.5)
+    small.turn()
+    assert {"first look", "pass, all rows join", "pass, no row changes"} <= set(small.best)
 
 
 def test_a_round_of_a_mixture_is_measured_against_both_rivals():
