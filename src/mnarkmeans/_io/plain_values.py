@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 ARRAY, NUMBER = "$array", "$number"
+DEEPEST = 100  # brackets within brackets
 NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -49,10 +50,12 @@ def split(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     raise ValueError(f"{name} is a {type(value).__name__}, which a file cannot hold")
 
 
-def join(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+def join(value: Any, name: str, arrays: dict[str, np.ndarray], depth: int = 0) -> Any:
     """The inverse of `split`; a ValueError names the place where it cannot be done."""
+    if depth > DEEPEST:  # how deep Python itself would go depends on its version
+        raise ValueError(f"{name:.40}... has brackets within brackets without end")
     if isinstance(value, list):
-        return [join(part, f"{name}/{i}", arrays) for i, part in enumerate(value)]
+        return [join(part, f"{name}/{i}", arrays, depth + 1) for i, part in enumerate(value)]
     if isinstance(value, str):
         _check_text(value, name)
         return value
@@ -62,7 +65,7 @@ def join(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     if not tags:
         for key in value:
             _check_text(key, name)
-        return {key: join(part, f"{name}/{key}", arrays) for key, part in value.items()}
+        return {key: join(part, f"{name}/{key}", arrays, depth + 1) for key, part in value.items()}
     if len(value) > 1 or tags[0] not in (ARRAY, NUMBER):
         raise ValueError(f"{name} has the unknown tag {tags[0]!r}")
     word = value[tags[0]]
