@@ -204,42 +204,6 @@ def test_report_is_drawn_again(server, fitted, tmp_path):
     assert "<title>Plasma &amp; &lt;b&gt;co&lt;/b&gt;</title>" in page
 
 
-def test_compare_leaves_out_and_stops_at_the_limit(server, tables, tmp_path):
-    arguments = [
-        "compare",
-        tables / "t.csv",
-        "-k",
-        2,
-        "--methods",
-        "kpod,zero",
-        "--without",
-        "zero",
-    ]
-    done = server.run(*arguments, "--time-limit", 0)
-    assert done.code == 0
-    assert "not done after 0 s" in done.out + done.err
-    assert "1 of 1, k-POD, 0 s at most" in done.err
-    assert "filled with zero" not in done.out
-
-
-def test_compare_with_and_without_output(server, tables, tmp_path):
-    arguments = ["compare", tables / "t.csv", "-k", 2, "--labels", "kind", "--methods", "kpod,zero"]
-    done = server.run(*arguments, "--json")
-    assert done.code == 0, done.err
-    told = {m["method"]: m for m in json.loads(done.out)["methods"]}
-    assert set(told) == {"mnarkmeans", "kpod", "zero"}
-    assert told["mnarkmeans"]["cer"] < 0.1
-    done = server.run(*arguments, "-o", tmp_path / "out")
-    assert done.code == 0, done.err
-    assert {p.name for p in (tmp_path / "out").iterdir()} == FILES | {
-        "comparison.csv",
-        "comparison_labels.csv",
-    }
-    assert rows(tmp_path / "out" / "comparison.csv")[0][:2] == ["method", "cer"]
-    assert "Methods compared" in (tmp_path / "out" / "report.html").read_text()
-    assert leftovers(tmp_path) == []
-
-
 def test_select_agrees_with_the_estimator(server, tables, tmp_path, frame):
     done = server.run(
         "select", tables / "t.csv", "-k", "2:3", "--lams", "0,0.5,2", "--splits", 3, "--starts", 3,
