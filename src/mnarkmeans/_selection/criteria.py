@@ -10,7 +10,7 @@ consensus   1 - correlation of a candidate's partition of all rows with the freq
 heldout     loss of the rows that a fit has not seen, measured with one penalty for all candidates
             (the likelihood's). Its minimum, if that is the likelihood's own lam; otherwise halfway
             between the minimum and the largest lam that is not worse by more than one standard
-            deviation over the splits, as far as the clusters stay as reproducible as at the
+            deviation over the splits, as far as clusters stay about as reproducible as at the
             minimum. Partitions that a larger lam makes far more reproducible win over it; if those
             of the choice hardly come back at all, the likelihood's lam is kept. (Centres that are
             drawn to the reference predict new rows better when clusters have few rows, whether or
@@ -30,7 +30,7 @@ from .evidence import Evidence
 
 SHARE_OF_ROWS = 0.8
 FAR_MORE_REPRODUCIBLE = 0.2  # adjusted Rand index
-AS_REPRODUCIBLE = 0.02
+AS_REPRODUCIBLE = 0.1
 HARDLY_REPRODUCIBLE = 0.4
 SAME_LAM = 0.1  # of itself
 TOLERANCE_OF_PLATEAU = 1e-3
