@@ -13,7 +13,7 @@ from mnarkmeans.paper.__main__ import main
 from mnarkmeans.paper._experiment import task_rng
 from mnarkmeans.paper._shared import markdown, matched
 
-REAL = {"table3", "figure7", "beyond_usoskin", "beyond_lymphoma"}
+REAL = {"table3", "figure7", "beyond_usoskin", "beyond_lymphoma", "beyond_real"}
 
 
 @pytest.fixture
