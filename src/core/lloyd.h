@@ -57,7 +57,7 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
         if (!by.ok()) return OUT_OF_MEMORY;
         Pass pass{active, afresh, starts.labels, n, {nullptr, nullptr}, 0, 0};
         Moved moved{0, 0};
-        int32_t status = pass_rows(rows, by, 0, n, pass, false, starts.stats, changes, moved, control);
+        int32_t status = pass_rows(rows, by, 0, n, pass, {starts.stats, false, changes, moved}, control);
         for (Index a = 0; a < n_active && status == DONE; ++a) {
             Index r = active[a];
             Stats stats = stats_of(starts.stats, r, k, p);

@@ -27,6 +27,13 @@ struct Moved {  // what became of a slab
     double largest;
 };
 
+struct Gathering {  // where the rows of a slab are added up
+    Stats stats;
+    bool own_stats;    // of this slab alone, one for each active start; otherwise those of all starts
+    Changes& changes;  // room for a stretch
+    Moved& moved;
+};
+
 // OUT changed (count,): the e < count where nearest[e] is not own[chosen[e]]. Returns how many.
 INLINE Index find_changes(const Label* nearest, const Label* own, const Index* chosen, Index count, int32_t* changed) {
     constexpr Index SOME = 16;
@@ -50,13 +57,13 @@ INLINE float expiry(double until) {
     return until > 0x1p-120 && until < 0x1p126 ? float(CAUTIOUS * until) : -__builtin_inff();
 }
 
-// Rows begin .. end get their best centres. INOUT pass.labels; stats[active[g]] or, with
-// `own_stats`, stats[g]: all rows if fresh, otherwise what changed.
+// Rows begin .. end get their best centres. INOUT pass.labels, to: all rows if fresh, otherwise what
+// changed.
 template <class Rows>
 int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const Pass& pass,
-                  bool own_stats, const Stats& stats, Changes& changes, Moved& moved,
-                  const Control& control) {
+                  const Gathering& to, const Control& control) {
     const Table& table = by.table;
+    Changes& changes = to.changes;
     Index k = by.centers.k, p = table.p, groups = by.centers.groups;
     const double *weights = table.weights, *shift = by.centers.shift;
     auto* scratch = rows.scratch(by.row);
@@ -70,25 +77,25 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
         for (Index g = 0; g < groups; ++g) {
             Label* own = pass.labels + pass.active[g] * pass.label_stride;
             const Label* nearest = by.nearest + g * STRETCH;
-            Stats to = stats_of(stats, own_stats ? g : pass.active[g], k, p);
+            Stats stats = stats_of(to.stats, to.own_stats ? g : pass.active[g], k, p);
             int32_t changed[STRETCH];
             Index found = pass.fresh ? count : find_changes(nearest, own, by.chosen, count, changed);
             for (Index c = 0; c < found; ++c) {
                 Index e = pass.fresh ? c : changed[c], i = by.chosen[e];
                 Label old = own[i], now = nearest[e];
                 own[i] = now;
-                moved.changed += now != old;
+                to.moved.changed += now != old;
                 double w = weights[i];
                 if (w == 0) continue;
                 changes.put(i, w, now);
                 if (!pass.fresh) changes.put(i, -w, old);
             }
-            changes.add_to(to, rows, table.first, shift, scratch);
+            changes.add_to(stats, rows, table.first, shift, scratch);
             for (Index c = 0; c < changes.count; ++c)
                 if (pass.fresh)
-                    *to.squares += changes.weights[c] * changes.squares[c];
+                    *stats.squares += changes.weights[c] * changes.squares[c];
                 else
-                    moved.largest = larger(moved.largest, changes.squares[c]);
+                    to.moved.largest = larger(to.moved.largest, changes.squares[c]);
             changes.clear();
         }
         if (pass.bounds.expiry)
@@ -113,9 +120,9 @@ int32_t run_pass(const Table& table, const Centers& centers, Pass& pass, const S
         parts[s] = make<OwnStats>(groups, k, p);
         if (!all_ok(by, changes) || !parts[s]) return OUT_OF_MEMORY;
         parts[s]->clear();
+        const Gathering to{parts[s]->all(), true, changes, moved[s]};
         return with_rows(table, [&](const auto& rows) {
-            return pass_rows(rows, by, slabs.begin(s), slabs.end(s), pass, true, parts[s]->all(), changes,
-                             moved[s], control);
+            return pass_rows(rows, by, slabs.begin(s), slabs.end(s), pass, to, control);
         });
     });
     pass.changed = 0;
