@@ -92,7 +92,8 @@ class Rows:
             values, features, per_row = stored_entries(observed)
             np.minimum.at(least, features, np.abs(values))
             return values, per_row, self.has_gaps[features] if self.some_complete else None, least
-        away, seen = observed.source - observed.reference, seen_entries(observed)
+        with np.errstate(invalid="ignore"):  # R's NA is a NaN that complains
+            away, seen = observed.source - observed.reference, seen_entries(observed)
         size = np.abs(away)
         if not math.isnan(observed.missing):
             size[~seen] = np.nan
