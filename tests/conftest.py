@@ -1,4 +1,5 @@
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -11,6 +12,10 @@ from mnarkmeans import _core
 settings.register_profile("same", max_examples=12, deadline=None, derandomize=True)
 settings.register_profile("explore", max_examples=300, deadline=None)
 settings.load_profile("same")
+
+# A shell lets what it runs in the background ignore Ctrl-C, and so do the commands that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share oracle.py
 sys.path.insert(1, str(Path(__file__).parents[1]))  # and look at the benchmarks, where these are

@@ -31,7 +31,7 @@ MOST_LOGIT = 500.0  # its exponential is still a number
 ROUNDING = 1e-6  # of log-likelihoods
 # What the straight curve counts for beside the scatter around it. Between 0.1 and 0.3 the study's
 # designs do equally well; with hundreds of features and none of it, gaps would drown the values.
-OF_CURVE = 0.2
+OF_CURVE = 0.3
 SCATTER = (4.0, 12.0, 36.0, 108.0, 324.0)  # values and gaps that each cell knows beforehand
 COVARIATES: dict[str, Callable[[np.ndarray], np.ndarray]] = {"limit": lambda m: m, "decay": np.abs}
 
