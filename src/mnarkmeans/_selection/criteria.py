@@ -199,9 +199,14 @@ def _up_the_valley(
 
 def collapsing(evidence: Evidence, best: int) -> np.ndarray:
     """(G,) candidates that leave a cluster next to no rows where the best one does not."""
-    n = evidence.labels.shape[1]
-    few = evidence.smallest_share < max(2.0, 0.05 * n / evidence.k)
+    few = next_to_empty(evidence)
     return few & (not few[best])
+
+
+def next_to_empty(evidence: Evidence) -> np.ndarray:
+    """(G,) candidates of which a cluster has next to no rows."""
+    n = evidence.labels.shape[1]
+    return evidence.smallest_share < max(2.0, 0.05 * n / evidence.k)
 
 
 CRITERIA: dict[str, Callable[..., Verdict]] = {

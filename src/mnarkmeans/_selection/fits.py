@@ -20,7 +20,7 @@ from .._solver.starts import STARTS
 from .agreement import adjusted_rand
 
 ANCHORS = 3
-FOLLOWED = 2  # starts of a part that go on after their first pass
+FOLLOWED = 2  # starts of a part that go on after their first pass, if there are many k to fit
 PARTS_OF_A_GROUP = 2  # a pair; larger groups make too many clusters look reproducible
 SAME_PARTITION = 0.95  # adjusted Rand index
 
@@ -35,6 +35,7 @@ class Settings:
     tol: float
     threads: int
     thorough: bool = False  # every candidate from n_init starts of its own, in every part
+    several: bool = False  # numbers of clusters are compared, not only candidates for lam
 
 
 class PartFits:
@@ -49,11 +50,16 @@ class PartFits:
         return self._best(*_each_from_all(starts, len(lams)), lams)
 
     def first(self, lams: np.ndarray, seed: int) -> np.ndarray:
-        """Centres (A, k, p) at the anchors, from those of a few starts that begin best."""
+        """Centres (A, k, p) at the anchors, from a few starts, or from those that begin best.
+
+        (For one k all are followed: small wide tables have partitions that few starts find. For
+        several that would make too many clusters look reproducible.)
+        """
         starts = self._starts(-(-self.settings.n_init // PARTS_OF_A_GROUP), seed)
         middle = np.full(len(starts), lams[len(lams) // 2])
         begun = self._run(starts, middle, max_iter=1)
-        kept = begun.centers[np.argsort(begun.losses, kind="stable")[:FOLLOWED]]
+        followed = FOLLOWED if self.settings.several else len(starts)
+        kept = begun.centers[np.argsort(begun.losses, kind="stable")[:followed]]
         return self._best(*_each_from_all(kept, len(lams)), lams)
 
     def last(self, lams: np.ndarray, pool: Pool) -> np.ndarray:

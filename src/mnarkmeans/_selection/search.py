@@ -199,7 +199,7 @@ n_features_in_, feature_names_in_
         judged = self._judged(observed)
         progress = Progress(len(ks) * self._n_parts(), bool(self.verbose))
         trials = [self._trial(judged, k, lams, seed, progress) for k in ks]
-        best = choose_k([trial.stability for trial in trials])
+        best = choose_k(trials)
         chosen = trials[best]
         self.n_clusters_ = chosen.evidence.k
         self.lam_ = float(chosen.evidence.lams[chosen.verdict.choice])
@@ -265,7 +265,7 @@ n_features_in_, feature_names_in_
     def _settings(self) -> Settings:
         return Settings(
             self.init, self.n_init, self.max_iter, float(self.tol), self._threads(),
-            thorough=self.criterion != "heldout",
+            thorough=self.criterion != "heldout", several=np.size(self.n_clusters) > 1,
         )  # fmt: skip
 
     def _trial(self, judged: Observed, k: int, lams: Any, seed: int, progress: Progress) -> Trial:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._penalty.evidence import Missingness
 from .agreement import spread
-from .criteria import Verdict
+from .criteria import Verdict, next_to_empty
 from .evidence import Evidence
 
 SAME_STABILITY = 0.02  # adjusted Rand index: more clusters are taken when they are as stable
@@ -31,6 +31,11 @@ class Trial:
         if self.evidence.k == 1:
             return -math.inf
         return 1.0 - float(self.verdict.instability[:, self.verdict.choice].mean())
+
+    @property
+    def is_whole(self) -> bool:
+        """Every cluster of the choice has rows: one row by itself comes back in any split."""
+        return not next_to_empty(self.evidence)[self.verdict.choice]
 
     def columns(self) -> dict[str, np.ndarray]:
         evidence, instability = self.evidence, self.verdict.instability
@@ -93,9 +98,11 @@ class Progress:
             print(f"fit {self.done}/{self.total}: {spent:.1f} s spent, about {left:.1f} s left")
 
 
-def choose_k(stability: list[float]) -> int:
-    """The last (largest k) that is as stable as the best."""
-    values = np.array(stability)
+def choose_k(trials: list[Trial]) -> int:
+    """The last (largest k) that is as stable as the best, and has no cluster next to empty."""
+    values = np.array([trial.stability for trial in trials])
     if not np.isfinite(values).any():
         return 0
-    return int(np.flatnonzero(values >= values.max() - SAME_STABILITY)[-1])
+    as_stable = values >= values.max() - SAME_STABILITY
+    whole = as_stable & np.array([trial.is_whole for trial in trials])
+    return int(np.flatnonzero(whole)[-1]) if whole.any() else int(np.argmax(values))
