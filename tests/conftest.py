@@ -13,7 +13,7 @@ settings.register_profile("same", max_examples=12, deadline=None, derandomize=Tr
 settings.register_profile("explore", max_examples=300, deadline=None)
 settings.load_profile("same")
 
-# A shell lets what it runs in the background ignore Ctrl-C, and so do the commands that tests start.
+# What a shell runs in the background ignores Ctrl-C, and so would the commands that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
