@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from mnarkmeans._core import calls
 from mnarkmeans._core.calls import _wait_for
 
 
@@ -41,3 +42,10 @@ def test_progress_is_told_while_a_call_runs():
     control = SimpleNamespace(cancel=0, done=7)
     assert _wait_for(lambda: time.sleep(0.35) or 0, (), control, told.append) == 0
     assert set(told) == {7}
+
+
+def test_a_thread_that_never_begins_does_not_keep_anyone_waiting(monkeypatch):
+    """Little memory: threads are made, and die before their first line."""
+    monkeypatch.setattr(calls, "PATIENCE", 2)
+    monkeypatch.setattr(calls._thread, "start_new_thread", lambda *_: 1)
+    assert calls._wait_for(lambda: 7, (), SimpleNamespace(cancel=0, done=0), None) == 7

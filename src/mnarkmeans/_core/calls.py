@@ -6,6 +6,7 @@ own while this one waits, so that Ctrl-C ends it within a moment.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import ctypes as ct
 import threading
@@ -28,6 +29,7 @@ from .arrays import (
 from .library import library
 
 SHORT = 1 << 24  # multiply-adds that are over before anyone could press Ctrl-C
+PATIENCE = 20  # tenths of a second until a thread has begun
 DONE, OUT_OF_MEMORY, CANCELLED = range(3)
 
 
@@ -54,32 +56,41 @@ def _wait_for(function, arguments, control, watch) -> int:
     """Call from another thread; an exception here (Ctrl-C) cancels the call and waits for its end.
 
     Not by joining the thread: a ``join`` that a signal interrupts takes it for finished (Python
-    3.11, 3.12), and the core would go on writing to arrays that are gone.
+    3.11, 3.12), and the core would go on writing to arrays that are gone. Nor by ``Thread.start``:
+    it waits for ever for a thread that dies of little memory before it has begun. Whoever holds
+    ``claim`` makes the call, here after a while if nobody else does.
     """
     result: list[int] = []
-    done = threading.Event()
+    claim, done = threading.Lock(), threading.Event()
 
     def work() -> None:
-        try:
-            result.append(function(*arguments))
-        finally:
-            done.set()
+        if claim.acquire(blocking=False):
+            try:
+                result.append(function(*arguments))
+            finally:
+                done.set()
 
     try:
-        threading.Thread(target=work, daemon=True).start()
+        _thread.start_new_thread(work, ())
     except RuntimeError:  # no room for another thread: without Ctrl-C, but with a result
         return function(*arguments)
     try:
+        turns = 0
         while not done.wait(0.1):
+            turns += 1
+            if turns == PATIENCE and claim.acquire(blocking=False):
+                break
             if watch is not None:
                 watch(control.done)
     except BaseException:
         control.cancel = 1
-        while not done.is_set():
+        while not done.is_set() and not claim.acquire(blocking=False):
             with contextlib.suppress(KeyboardInterrupt, SystemExit):  # asked for again
                 done.wait()
         raise
-    return result[0]
+    if not done.is_set():
+        return function(*arguments)
+    return result[0] if result else OUT_OF_MEMORY
 
 
 def _address(struct) -> int:
