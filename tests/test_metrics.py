@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn.metrics as skm
+from places import to_csr
 
 from mnarkmeans import MNARKMeans
 from mnarkmeans.metrics import (
@@ -246,3 +247,22 @@ def test_confidence_is_a_mixture_at_the_centres():
     np.testing.assert_allclose(found, shares[np.arange(len(X)), model.labels_])
     assert found.min() >= 0.5 - 1e-12
     np.testing.assert_allclose(confidence(X[:2], model, noise=noise), found[:2])
+
+
+@pytest.mark.parametrize("form", [np.asarray, to_csr], ids=["dense", "csr"])
+@pytest.mark.parametrize("score", [silhouette_score, calinski_harabasz_score, davies_bouldin_score])
+def test_a_penalty_for_each_feature_is_a_number_where_all_are_equal(form, score):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 4)) + 4.0 * rng.integers(0, 2, (80, 1))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X = X[~np.isnan(X).all(axis=1)]
+    one, many = (
+        MNARKMeans(2, lam=lam, random_state=0).fit(form(X)) for lam in (0.5, np.full(4, 0.5))
+    )
+    assert score(form(X), many) == pytest.approx(score(form(X), one), rel=1e-12)
+    mixed = MNARKMeans(2, lam=[0.0, 0.5, 2.0, 0.1], random_state=0).fit(form(X))
+    assert np.isfinite(score(form(X), mixed))
+    if score is silhouette_score:
+        full = score(X, mixed, method="full")
+        assert full == pytest.approx(score(to_csr(X), mixed, method="full"), rel=1e-9)
+        assert -1 <= full <= 1

@@ -54,9 +54,15 @@ def sample(rows: Rows, size: int, random_state: Any) -> Rows:
     return Rows(*(part[chosen] for part in rows))
 
 
+def penalties(model: Any) -> np.ndarray:
+    """lam of each feature (p,)."""
+    p = model.cluster_centers_.shape[1]
+    return np.broadcast_to(np.asarray(model.lam_, dtype=np.float64), (p,))
+
+
 def distances_to_centers(rows: Rows, model: Any) -> tuple[np.ndarray, np.ndarray]:
     """Distance to the own centre and to the nearest other one that has members."""
-    lam, reference = float(model.lam_), np.asarray(model.reference_, dtype=float)
+    lam, reference = penalties(model), np.asarray(model.reference_, dtype=float)
     centers = np.asarray(model.cluster_centers_, dtype=np.float64) - reference
     distance = np.full((len(rows.labels), len(centers)), np.inf)
     for label in np.unique(rows.labels):
@@ -66,13 +72,13 @@ def distances_to_centers(rows: Rows, model: Any) -> tuple[np.ndarray, np.ndarray
     return own, distance.min(axis=1)
 
 
-def _squared_distances(rows: Rows, center: np.ndarray, lam: float) -> np.ndarray:
+def _squared_distances(rows: Rows, center: np.ndarray, lam: np.ndarray) -> np.ndarray:
     """Squared distance of every row to one (shifted) centre, by direct differences."""
     if sp.issparse(rows.values):
         entry = rows.values.copy()
         column = center[entry.indices]
-        entry.data = (entry.data - column) ** 2 - lam * column**2
-        return np.maximum(np.asarray(entry.sum(axis=1)).ravel() + lam * (center @ center), 0.0)
+        entry.data = (entry.data - column) ** 2 - lam[entry.indices] * column**2
+        return np.maximum(np.asarray(entry.sum(axis=1)).ravel() + lam @ center**2, 0.0)
     return np.where(rows.observed > 0, (rows.values - center) ** 2, lam * center**2).sum(axis=1)
 
 
@@ -82,13 +88,13 @@ def cluster_sums(rows: Rows, labels: np.ndarray) -> Sums:
     return Sums(_dense(sums), _dense(counts), np.bincount(labels).astype(float))
 
 
-def optimal_centers(sums: Sums, lam: float) -> np.ndarray:
+def optimal_centers(sums: Sums, lam: np.ndarray) -> np.ndarray:
     """Best (shifted) centres of a partition; the reference where no value pulls."""
     pull = sums.counts + lam * (sums.sizes[:, None] - sums.counts)
     return np.divide(sums.sums, pull, out=np.zeros_like(pull), where=pull > 0)
 
 
-def squared_distances_to_own_center(rows: Rows, labels: np.ndarray, lam: float) -> np.ndarray:
+def squared_distances_to_own_center(rows: Rows, labels: np.ndarray, lam: np.ndarray) -> np.ndarray:
     centers = optimal_centers(cluster_sums(rows, labels), lam)
     squared = np.empty(len(labels))
     for label, center in enumerate(centers):
@@ -97,13 +103,13 @@ def squared_distances_to_own_center(rows: Rows, labels: np.ndarray, lam: float) 
     return squared
 
 
-def mean_distances_to_rows(rows: Rows, lam: float) -> tuple[np.ndarray, np.ndarray]:
+def mean_distances_to_rows(rows: Rows, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean distance to the other rows of the own cluster, and to the nearest other cluster.
 
-    With V the shifted zero-filled values and O the 0/1 pattern, A = V^2 O' holds the squares of
-    row i over what row j observes, and r_i = |v_i|^2:
+    With V the shifted zero-filled values and O the 0/1 pattern, A = ((1 - lam) V^2) O' holds the
+    squares of row i over what row j observes, and r_i = sum_j lam_j v_ij^2:
 
-        D^2 = (1 - lam) (A + A') - 2 V V' + lam (r_i + r_j)
+        D^2 = A + A' - 2 V V' + r_i + r_j
     """
     values = _recentered(rows, lam)
     labels = np.unique(rows.labels, return_inverse=True)[1]
@@ -112,16 +118,17 @@ def mean_distances_to_rows(rows: Rows, lam: float) -> tuple[np.ndarray, np.ndarr
     member[np.arange(n), labels] = 1.0
     sizes = member.sum(axis=0)
     squares = values.multiply(values).tocsr() if sp.issparse(values) else values**2
-    norms = np.asarray(squares.sum(axis=1)).ravel()
+    norms = np.asarray(squares @ lam).ravel()
+    rest = squares @ sp.diags_array(1.0 - lam) if sp.issparse(squares) else squares * (1.0 - lam)
 
     own, other = np.empty(n), np.empty(n)
     step = max(1, _BLOCK_ENTRIES // n)
     for start in range(0, n, step):
         block = slice(start, min(start + step, n))
-        shared = _dense(squares[block] @ rows.observed.T)
-        shared += _dense(rows.observed[block] @ squares.T)
-        squared = (1 - lam) * shared - 2 * _dense(values[block] @ values.T)
-        squared += lam * (norms[block, None] + norms[None, :])
+        squared = _dense(rest[block] @ rows.observed.T)
+        squared += _dense(rows.observed[block] @ rest.T)
+        squared -= 2 * _dense(values[block] @ values.T)
+        squared += norms[block, None] + norms[None, :]
         squared[np.arange(len(squared)), np.arange(block.start, block.stop)] = 0.0
         means = np.sqrt(np.maximum(squared, 0.0)) @ member
         here = np.arange(len(means)), labels[block]
@@ -132,7 +139,7 @@ def mean_distances_to_rows(rows: Rows, lam: float) -> tuple[np.ndarray, np.ndarr
     return own, other
 
 
-def _recentered(rows: Rows, lam: float) -> Any:
+def _recentered(rows: Rows, lam: np.ndarray) -> Any:
     """Move features nobody misses (or all, when gaps cost nothing) to mean 0.
 
     Distances do not change, and data far from the origin keep their digits.

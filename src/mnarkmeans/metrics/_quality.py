@@ -14,6 +14,7 @@ from ._geometry import (
     distances_to_centers,
     mean_distances_to_rows,
     optimal_centers,
+    penalties,
     sample,
     squared_distances_to_own_center,
     usable_rows,
@@ -73,7 +74,7 @@ def silhouette_score(
     if method == "simplified":
         own, other = distances_to_centers(rows, model)
     else:
-        own, other = mean_distances_to_rows(rows, float(model.lam_))
+        own, other = mean_distances_to_rows(rows, penalties(model))
     largest = np.maximum(own, other)
     with np.errstate(invalid="ignore"):
         values = np.where(largest > 0, (other - own) / largest, 0.0)
@@ -111,7 +112,7 @@ def calinski_harabasz_score(X: Any, model: Any) -> float:
     rows = usable_rows(X, model)
     labels = _consecutive(rows.labels)
     _check_number_of_labels(labels)
-    lam = float(model.lam_)
+    lam = penalties(model)
     n, k = len(labels), labels.max() + 1
     together = np.zeros_like(labels)
     within = squared_distances_to_own_center(rows, labels, lam).sum()
@@ -153,7 +154,7 @@ def davies_bouldin_score(X: Any, model: Any) -> float:
     rows = usable_rows(X, model)
     labels = _consecutive(rows.labels)
     _check_number_of_labels(labels)
-    lam = float(model.lam_)
+    lam = penalties(model)
     sums = cluster_sums(rows, labels)
     centers = optimal_centers(sums, lam)
     k = len(centers)

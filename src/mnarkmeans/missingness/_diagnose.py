@@ -208,7 +208,7 @@ def diagnose(
     >>> found.kind
     'decaying'
     >>> print(found.advice[0])
-    Values close to the reference are missing more often: lam="auto" takes 0.81.
+    Values close to the reference are missing more often: lam="auto" takes 0.83.
     """
     check_count("n_clusters", n_clusters)
     names = getattr(X, "columns", None)

@@ -40,5 +40,5 @@ def by_default(
             # The paper's candidates may end where the choice falls; that is what is compared.
             warnings.simplefilter("ignore", SelectionWarning)
             model = models[name]().fit(X)
-        found[name] = Found(model.labels_, model.cluster_centers_, float(model.lam_))
+        found[name] = Found(model.labels_, model.cluster_centers_, float(np.mean(model.lam_)))
     return found

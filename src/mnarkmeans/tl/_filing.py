@@ -23,12 +23,10 @@ def file_results(adata, key: str, model, X, used, params: dict, *, in_genes: boo
 
     centers = np.full((len(used), model.n_clusters), np.nan)
     centers[used] = model.cluster_centers_.T
-    reference = np.full(len(used), np.nan)
-    reference[used] = model.reference_
     results = {
         "params": _writable(params),
-        "lam": float(model.lam_),
-        "reference": reference,
+        "lam": _of_all_genes(model.lam_, used),
+        "reference": _of_all_genes(np.asarray(model.reference_), used),
         "inertia": float(model.inertia_),
         "n_iter": int(model.n_iter_),
         "loss_path": np.asarray(model.loss_path_),
@@ -63,6 +61,15 @@ def imputed(model, matrix, X, used: np.ndarray) -> np.ndarray:
     whole = everything.toarray() if sparse.issparse(everything) else everything.copy()
     whole = whole.astype(np.result_type(whole.dtype, filled.dtype), copy=False)
     whole[:, used] = filled
+    return whole
+
+
+def _of_all_genes(found, used: np.ndarray) -> float | np.ndarray:
+    """A number, or one for each gene: NaN where it was not used."""
+    if np.ndim(found) == 0:
+        return float(found)
+    whole = np.full(len(used), np.nan)
+    whole[used] = found
     return whole
 
 
