@@ -7,6 +7,7 @@ from scipy import sparse
 from mnarkmeans import MNARKMeans
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.missingness import ampute, diagnose
+from mnarkmeans.report import _page
 
 
 def table(mechanism, strength, n=400, p=5, seed=0):
@@ -156,3 +157,13 @@ def test_empty_rows_and_features_are_counted():
     found = diagnose(X)
     assert found.feature_share[3] == 1.0
     assert "without a single value" in str(found)
+
+
+def test_the_page_of_a_fit_says_what_the_fit_took():
+    rng = np.random.default_rng(1)
+    X = (2.5 * rng.normal(size=(3, 8)) + 8.0)[rng.integers(0, 3, 400)] + rng.normal(size=(400, 8))
+    X[:, :4] = np.where(X[:, :4] < np.quantile(X[:, :4], 0.3, axis=0), np.nan, X[:, :4])
+    X[:, 4:][rng.random((400, 4)) < 0.2] = np.nan
+    model = MNARKMeans(3, reference="min", random_state=0).fit(X)
+    said = _page._diagnosis(X, model, {})
+    assert said[0] == model.missingness_.sentence

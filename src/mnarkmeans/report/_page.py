@@ -226,7 +226,12 @@ def _diagnosis(X, model, facts: dict[str, Any]) -> list[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit has told them
-            found = diagnose(X, "min" if given == "min" else model.reference_)
+            found = diagnose(
+                X,
+                "min" if given == "min" else model.reference_,
+                n_clusters=model.n_clusters,  # as many, from the same starts: the same estimate
+                random_state=seed if isinstance(seed := model.random_state, int) else 0,
+            )
     except ValueError:  # a sample without a single value, and the like
         return []
     return [command_words(line) if facts.get("command") else line for line in found.advice]
