@@ -31,7 +31,8 @@ table.columns = [f"P{j:05d}" for j in range(40)]
 table = table.loc[:, table.notna().mean() >= 0.25]
 model = MNARKMeans(3, reference="min", random_state=0).fit(table)
 print(f"{table.isna().to_numpy().mean():.0%} missing in {table.shape[1]} proteins")
-print(f"lam {model.lam_:.2f}, CER {clustering_error_rate(kind, model.labels_):.3f}")
+of_proteins = ", ".join(f"{lam:.2g}" for lam in np.unique(model.lam_))
+print(f"lam {of_proteins}, CER {clustering_error_rate(kind, model.labels_):.3f}")
 
 # %%
 # Rows by cluster, proteins by mean. Grey is missing, and stays missing.

@@ -276,3 +276,15 @@ def test_the_slope_of_features_that_follow_it():
                 [0.0],
             )
             assert value == pytest.approx(-best.fun, abs=1e-3)
+
+
+def test_one_number_for_all_features_is_a_number():
+    """Whatever the search over groups of features ends with, lam_ is an array only if it varies."""
+    rng = np.random.default_rng(8)
+    for seed in range(6):
+        profiles = rng.normal(24.0, 1.5, size=(3, 40))
+        kind = rng.integers(0, 3, 36)
+        X = profiles[kind] + 0.9 * rng.normal(size=(36, 40))
+        X[rng.random(X.shape) > 1 / (1 + np.exp(-2.5 * (X - 22)))] = np.nan
+        lam = MNARKMeans(3, reference="min", random_state=seed).fit(X).lam_
+        assert np.ndim(lam) == 0 or len(np.unique(lam)) > 1

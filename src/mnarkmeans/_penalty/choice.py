@@ -52,7 +52,8 @@ def likelihood_choice(
     grouped = fit_groups(sample, rows, sides.path, sides.apart, settings)
     if grouped.explained < sides.explained + DOUBT:
         return found
-    return replace(found, lam=grouped.lam, features=grouped.features)
+    is_one_number = grouped.lam == 0.0 or grouped.features.all()
+    return replace(found, lam=grouped.lam, features=None if is_one_number else grouped.features)
 
 
 def first_fits(
