@@ -3,6 +3,7 @@ import signal
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -38,3 +39,13 @@ def each_level(request):
     _core.set_level(request.param)
     yield request.param
     _core.set_level(before)
+
+
+@pytest.fixture
+def three_groups():
+    """150 rows of 4 features with gaps, the groups apart in one feature each."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 4)) + 6 * np.eye(3, 4)[rng.integers(3, size=150)]
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[np.isnan(X).all(axis=1)] = 0.0
+    return X

@@ -28,6 +28,14 @@ def to_csr(X):
     return sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
 
 
+def grouped_rows(n, p, *, k=3, apart=3.0, share=0.3, seed=0):
+    """Groups along the diagonal, with gaps; every row has a value."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) + apart * rng.integers(0, k, size=(n, 1))
+    X[rng.random(X.shape) < share] = np.nan
+    return X[~np.isnan(X).all(axis=1)]
+
+
 def on_dask(table, n_blocks=3):
     """A Dask array of blocks of different sizes, dense or CSR."""
     import dask

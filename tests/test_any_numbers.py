@@ -2,19 +2,15 @@
 
 import numpy as np
 import pytest
-from places import to_csr
+from places import grouped_rows, to_csr
 
 from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, _core
 
 nan = np.nan
 
 
-def table(n=200, p=6, k=3, share=0.3, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, p)) + 4.0 * rng.integers(0, k, n)[:, None]
-    X[rng.random((n, p)) < share] = nan
-    X[0] = 1.0
-    return X
+def table(p=6, **how):
+    return grouped_rows(200, p, apart=4.0, **how)
 
 
 # --- the row and the model alone --------------------------------------------------------------

@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from places import grouped_rows
 from scipy import sparse
 
 import mnarkmeans
@@ -26,10 +27,7 @@ K = 4
 
 @pytest.fixture(scope="module")
 def X():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 5)) + 3.0 * rng.integers(0, 3, size=(600, 1))
-    X[rng.random(X.shape) < 0.3] = np.nan
-    return X[~np.isnan(X).all(axis=1)]
+    return grouped_rows(600, 5)
 
 
 def in_memory(X, init, **options):

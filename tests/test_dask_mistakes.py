@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from places import grouped_rows
 from scipy import sparse
 
 import mnarkmeans
@@ -18,10 +19,7 @@ K = 4
 
 @pytest.fixture(scope="module")
 def X():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 5)) + 3.0 * rng.integers(0, 3, size=(600, 1))
-    X[rng.random(X.shape) < 0.3] = np.nan
-    return X[~np.isnan(X).all(axis=1)]
+    return grouped_rows(600, 5)
 
 
 def blocks(*parts):

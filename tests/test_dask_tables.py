@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from places import on_dask, to_csr
+from places import grouped_rows, on_dask, to_csr
 
 import mnarkmeans
 
@@ -18,10 +18,7 @@ nan = np.nan
 
 @pytest.fixture
 def X():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 9)) + 3.0 * rng.integers(0, 3, size=(200, 1))
-    X[rng.random(X.shape) < 0.3] = nan
-    return X
+    return grouped_rows(200, 9)
 
 
 def start_of(X, k=4):

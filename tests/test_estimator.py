@@ -15,12 +15,8 @@ from mnarkmeans import MNARKMeans
 
 
 @pytest.fixture
-def X():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(150, 4)) + 6 * np.eye(3, 4)[rng.integers(3, size=150)]
-    X[rng.random(X.shape) < 0.2] = np.nan
-    X[np.isnan(X).all(axis=1)] = 0.0
-    return X
+def X(three_groups):
+    return three_groups
 
 
 @pytest.mark.filterwarnings("ignore::mnarkmeans.MissingDataWarning")

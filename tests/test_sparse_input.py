@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from places import to_csr
+from places import grouped_rows, to_csr
 from scipy import sparse
 
 from mnarkmeans import MNARKMeans
@@ -10,12 +10,8 @@ from mnarkmeans import MNARKMeans
 nan = np.nan
 
 
-def table(n=200, p=6, k=3, share=0.3, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, p)) + 4.0 * rng.integers(0, k, n)[:, None]
-    X[rng.random((n, p)) < share] = nan
-    X[0] = 1.0
-    return X
+def table():
+    return grouped_rows(200, 6, apart=4.0)
 
 
 def test_a_matrix_that_points_outside_is_refused():

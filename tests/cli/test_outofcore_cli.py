@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from places import grouped_rows
 
 import mnarkmeans
 
@@ -20,12 +21,12 @@ from mnarkmeans.dask import _out_of_core as outofcore  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 
+OPTIONS = ["-k", "3", "--lam", "0.5", "--reference", "0"]
+
+
 @pytest.fixture(scope="module")
 def X():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 3)) + 6.0 * rng.integers(0, 3, size=(600, 1))
-    X[rng.random(X.shape) < 0.2] = np.nan
-    return X[~np.isnan(X).all(axis=1)]
+    return grouped_rows(600, 3, apart=6.0, share=0.2)
 
 
 @pytest.fixture
@@ -52,18 +53,7 @@ def assert_results(out, X):
 
 def test_a_folder_of_parquet_files(X, parts, tmp_path, capsys):
     out = tmp_path / "out"
-    options = [
-        "-k",
-        "3",
-        "--lam",
-        "0.5",
-        "--reference",
-        "0",
-        "--starts",
-        "3",
-        "--id-column",
-        "name",
-    ]
+    options = [*OPTIONS, "--starts", "3", "--id-column", "name"]
     assert run(["fit", str(parts), *options, "-o", str(out)]) == 0
     told = capsys.readouterr().err
     assert "in 3 blocks" in told
@@ -92,18 +82,7 @@ def test_the_summary_has_the_fields_of_one_in_memory(X, parts, tmp_path):
 def test_a_file_larger_than_memory(X, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(outofcore, "machine_memory", lambda: 10_000.0)
     np.save(tmp_path / "t.npy", np.where(np.isnan(X), -9.0, X))
-    options = [
-        "-k",
-        "3",
-        "--lam",
-        "0.5",
-        "--reference",
-        "0",
-        "--starts",
-        "3",
-        "--missing-value",
-        "-9",
-    ]
+    options = [*OPTIONS, "--starts", "3", "--missing-value", "-9"]
     out = tmp_path / "out"
     assert run(["fit", str(tmp_path / "t.npy"), *options, "-o", str(out)]) == 0
     assert "it is not read whole" in capsys.readouterr().err
@@ -116,7 +95,7 @@ def test_on_a_running_cluster(X, parts, tmp_path, capsys):
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp",
     ) as cluster:  # fmt: skip
         address = cluster.scheduler_address
-        options = ["-k", "3", "--lam", "0.5", "--reference", "0", "--scheduler", address]
+        options = [*OPTIONS, "--scheduler", address]
         assert run(["fit", str(parts), *options, "-o", str(tmp_path / "out")]) == 0
     assert f"the Dask cluster at {address} (1 workers)" in capsys.readouterr().err
     assert_results(tmp_path / "out", X)
