@@ -41,3 +41,12 @@ def test_compare_with_and_without_output(server, tables, tmp_path):
     assert rows(tmp_path / "out" / "comparison.csv")[0][:2] == ["method", "cer"]
     assert "Methods compared" in (tmp_path / "out" / "report.html").read_text()
     assert leftovers(tmp_path) == []
+
+
+def test_the_demo_names_only_files_that_stay(server, tmp_path):
+    done = server.run("demo", "-o", "shown", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "mnarkmeans-new" not in done.out + done.err  # the folder it was written in at first
+    for name in ("report.html", "summary.json"):
+        assert "mnarkmeans-new" not in (tmp_path / "shown" / name).read_text()
+    assert leftovers(tmp_path) == []

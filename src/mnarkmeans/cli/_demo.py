@@ -30,11 +30,12 @@ from ._compare import (
 )
 from ._console import Console
 from ._csv import write_csv
-from ._job import open_source
-from ._options import Reading, Source, Steps
+from ._job import prepare, tell_table
+from ._options import Reading, Steps
 from ._output import claimed_folder
 from ._results import RESULT_FILES, Results, summarise, write_results
 from ._resume import Parts
+from ._tables import read_table
 
 KINDS, CELLS, GENES = 4, 600, 60
 TABLE = "cells.csv"
@@ -65,13 +66,14 @@ def demo(console: Console, out: Path, force: bool) -> None:
     files = [*RESULT_FILES, *FILES, TABLE]
     with claimed_folder(out, files, force=force) as claim, claim.files() as folder:
         write_table(folder / TABLE, X, kind)
-        source = Source(folder / TABLE, Reading(), Steps())
-        job = open_source(console, source, labels=("kind",))
+        # Read as any table, without hints: they would name a file that is about to move.
+        job = prepare(read_table(folder / TABLE, Reading(), labels=("kind",)), Steps())
+        tell_table(console, out / TABLE, job.table)
         estimator = MNARKMeans(KINDS, n_init=20, random_state=0)
         rivals = ["zero", "mean", "kpod"]
         results, course = run_all(console, job, estimator, rivals, Parts(None, {}), kind)
         results.append(_without_gaps(complete, kind))
-        summary = summarise(job, source.data, estimator, course, comparison=strip(results))
+        summary = summarise(job, folder / TABLE, estimator, course, comparison=strip(results))
         facts = {"comparison": _section(results, kind)}
         title = "mnarkmeans demo: 600 simulated cells"
         written = Results(job, estimator, summary, Reading(drop=["kind"]), title, facts=facts)
