@@ -13,7 +13,8 @@ from mnarkmeans._penalty import decay as likelihood
 from mnarkmeans._penalty.choice import first_fits, sample_table
 from mnarkmeans._penalty.evidence import estimate_missingness
 from mnarkmeans._penalty.mar import gain_of_complete_features
-from mnarkmeans._penalty.mixture import Rows, begin_mixture, finish_mixture
+from mnarkmeans._penalty.mixture import begin_mixture, finish_mixture
+from mnarkmeans._penalty.rows import Magnitudes, Rows
 from mnarkmeans._penalty.threshold import Threshold
 from mnarkmeans._solver.starts import k_means_plus_plus
 from mnarkmeans.datasets import make_gaussian_clusters
@@ -63,7 +64,7 @@ def test_log_likelihood_is_the_formula_and_the_gradient_is_its_derivative():
 
 
 def test_extreme_parameters_do_not_overflow():
-    magnitudes = likelihood.Magnitudes.of(np.array([0.0, 1e-200, 1e150, 1.0]), np.ones(4))
+    magnitudes = Magnitudes.of(np.array([0.0, 1e-200, 1e150, 1.0]), np.ones(4))
     theta = likelihood.fit_theta(magnitudes, np.array([[0.0, 30.0]]), np.ones((1, 2)), 4.0)
     assert np.isfinite(theta.vector).all()
 

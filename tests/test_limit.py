@@ -13,7 +13,7 @@ from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.cells import PSEUDO, Cells
 from mnarkmeans._penalty.groups import below_their_limit
 from mnarkmeans._penalty.limit import Limit
-from mnarkmeans._penalty.mixture import Rows, Start
+from mnarkmeans._penalty.rows import Rows, Start
 from mnarkmeans.missingness import ampute
 
 NOISE = {

@@ -18,7 +18,7 @@ from .._data.validation import check_count, observe, read_table
 from .._penalty.em import State, core_mixture, hidden_rows
 from .._penalty.heavy import lost_of
 from .._penalty.mechanisms import Lost
-from .._penalty.mixture import stored_entries
+from .._penalty.rows import stored_entries
 from .._solver.threads import effective_threads
 from .mixture_doubt import tempered
 from .saving import Saving

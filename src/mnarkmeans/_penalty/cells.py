@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from .mixture import Rows, Start
+from .rows import Rows, Start
 
 PSEUDO = 0.25  # gaps and values added to each cell: its share stays away from 0 and 1
 PRIOR = 1.0  # values at the feature's mean added to each cell: one that saw nothing stands there

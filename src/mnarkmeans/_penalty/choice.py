@@ -18,7 +18,7 @@ from .._solver.solve import run_starts
 from .._solver.starts import content_order
 from .evidence import Missingness, describe_limit, estimate_missingness, explained_elsewhere
 from .groups import fit_groups
-from .mixture import Rows, Start
+from .rows import Rows, Start
 from .sides import DOUBT, fit_between, side_of
 
 FIRST_LAMS = np.array([0.0, 0.5, 1.0])

@@ -36,10 +36,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.likelihood import Decay, decay_fit
+from .rows import Magnitudes
 
-_MAGNITUDE_BINS = 96
 _CENTER_BINS = 128
-_SMALLEST_MAGNITUDE = 1e-12  # share of the mean square below which x counts as x = reference
 _LEAST_PROBABILITY = 1e-300
 _LOGIT_BOUND = 14.0  # c and r stay 1e-6 away from 0 and 1, as in decay.h
 
@@ -57,47 +56,6 @@ MODELS = {
     "ceiling": Model(np.array([1, 1, 1, 0], np.int32)),
     "mixed": Model(np.array([1, 1, 1, 1], np.int32)),
 }
-
-
-@dataclass(frozen=True)
-class Magnitudes:
-    """Histogram of the observed squared distances to the reference, in units of their mean.
-
-    Bins are equal in the logarithm and stand at the mean of their members.
-    """
-
-    square: np.ndarray
-    weight: np.ndarray
-    mean_square: float  # of all observed values
-    total: float  # their weight; a part of it may not have been at risk of being lost
-
-    @classmethod
-    def of(
-        cls, values: np.ndarray, weights: np.ndarray | None, at_risk: np.ndarray | None = None
-    ) -> Magnitudes:
-        """Collect observed values, already measured from the reference.
-
-        Only those `at_risk` enter the histogram: a feature without gaps says nothing about how
-        values get lost. ``weights`` None: all are 1.
-        """
-        square = np.square(np.asarray(values, dtype=np.float64))
-        total = float(len(square) if weights is None else weights.sum())
-        # Sums of products, not a matrix product: its threads would only wait for each other.
-        whole = (square if weights is None else square * weights).sum()
-        mean_square = float(whole / total) if total > 0 else 0.0
-        if at_risk is not None:
-            square, weights = square[at_risk], None if weights is None else weights[at_risk]
-        if mean_square <= 0 or len(square) == 0:
-            return cls(np.zeros(0), np.zeros(0), 0.0, total)
-        logs = square / mean_square
-        np.log(np.maximum(logs, _SMALLEST_MAGNITUDE, out=logs), out=logs)
-        low = logs.min()
-        width = max(logs.max() - low, 1e-12) / _MAGNITUDE_BINS * (1.0 + 1e-12)
-        bins = ((logs - low) * (1.0 / width)).astype(np.intp)
-        weight = np.bincount(bins, weights, _MAGNITUDE_BINS).astype(np.float64)
-        mean_log = np.bincount(bins, logs if weights is None else weights * logs, _MAGNITUDE_BINS)
-        used = weight > 0
-        return cls(np.exp(mean_log[used] / weight[used]), weight[used], mean_square, total)
 
 
 @dataclass(frozen=True)

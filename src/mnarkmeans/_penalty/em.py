@@ -30,7 +30,8 @@ from .._core.likelihood import EStep, Mixture, SoftSums
 from .._data.observed import Observed
 from .heavy import by_width, lost_of, next_freedom
 from .mechanisms import MECHANISMS, Clusters, Lost
-from .mixture import MOST_HIDDEN, Rows
+from .mixture import MOST_HIDDEN
+from .rows import Rows
 from .spread import prior_rows
 
 ROWS_AT_ONCE = 1 << 15

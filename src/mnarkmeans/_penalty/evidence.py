@@ -34,7 +34,8 @@ from scipy.special import ndtr
 from .decay import Theta, fit_theta
 from .limit import limit_of
 from .mar import gain_of_complete_features
-from .mixture import Mixture, Rows, Start, begin_mixture, continue_mixture, finish_mixture
+from .mixture import Mixture, begin_mixture, continue_mixture, finish_mixture
+from .rows import Rows, Start
 from .sides import Sides
 from .threshold import Threshold
 

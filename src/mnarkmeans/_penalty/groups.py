@@ -22,7 +22,7 @@ import numpy as np
 from .._data.observed import Observed
 from .._solver.solve import run_starts
 from .cells import Cells
-from .mixture import Rows, Start
+from .rows import Rows, Start
 
 AGAINST = 3.0  # log-likelihood that must speak against the curve
 FEWEST_STEPS = 4  # of choosing the features and their slope in turn

@@ -27,10 +27,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core import Starts, pass_
-from .._core.likelihood import EStep, SoftSums
-from .._data.observed import Observed
-from .decay import MODELS, Magnitudes, Model, Theta, fit_theta
+from .._core.likelihood import SoftSums
+from .decay import MODELS, Model, Theta, fit_theta
+from .rows import Rows, Start
 from .threshold import Threshold
 
 SHORT_ROUNDS = 4  # from every start, before only the best goes on
@@ -41,120 +40,6 @@ TOLERANCE = 1e-2
 SMALL = 1000
 NEARLY = {"mnar0": "pure", "mnar1": "half"}  # families of decay with c fixed, and their models
 MOST_HIDDEN = 0.95  # share of the rows that may have lost everything
-
-
-class Start(NamedTuple):
-    """A fit to begin with: centres (k, p) and the lam that led to them."""
-
-    centers: np.ndarray
-    lam: Any  # a number, or one for every feature
-
-
-class Rows:
-    """The rows of a table, measured from the reference in units of the root mean square.
-
-    Nothing is copied: the core reads the table as it is, and what comes out is brought into these
-    units, in which bounds and tolerances suit any scale.
-    """
-
-    def __init__(self, observed: Observed, threads: int = 1):
-        weights, p = observed.weights, observed.n_features
-        self.table, self.threads = observed.table, threads
-        self._step: EStep | None = None
-        self.reference, self.has_gaps = observed.reference, observed.has_gaps
-        self.some_complete = not self.has_gaps.all()
-        values, per_row, at_risk, least = self._entries(observed)
-        entry_weights = None if (weights == 1.0).all() else np.repeat(weights, per_row)
-        self.magnitudes = Magnitudes.of(values, entry_weights, at_risk)
-        self.scale = self.magnitudes.mean_square or 1.0
-        self.root = math.sqrt(self.scale)
-        self.weights = weights
-        self.n_rows = float(weights.sum())
-        # Sums of products, not matrix products: their threads would only wait for each other.
-        self.observed_weight = float((weights * per_row).sum())
-        self.gaps_per_row = p - per_row
-        self.missing_weight = float((weights * self.gaps_per_row).sum())
-        negative = values < 0
-        below = (
-            np.count_nonzero(negative) if entry_weights is None else entry_weights[negative].sum()
-        )
-        self.share_below = float(below) / max(self.observed_weight, 1e-300)
-        # Of a feature never observed, the largest of the others.
-        some = np.isfinite(least)
-        most = least[some].max() if some.any() else 0.0
-        self.least = np.where(some, least, most) / self.root
-
-    def _entries(self, observed: Observed):
-        """Observed values less the reference, how many each row has, which of them could have been
-        lost (None: all), and the smallest magnitude of each feature."""
-        least = np.full(observed.n_features, np.inf)
-        if observed.is_sparse:
-            values, features, per_row = stored_entries(observed)
-            np.minimum.at(least, features, np.abs(values))
-            return values, per_row, self.has_gaps[features] if self.some_complete else None, least
-        with np.errstate(invalid="ignore"):  # R's NA is a NaN that complains
-            away, seen = observed.source - observed.reference, seen_entries(observed)
-        size = np.abs(away)
-        if not math.isnan(observed.missing):
-            size[~seen] = np.nan
-        least = np.fmin.reduce(size, axis=0, initial=np.inf)
-        at_risk = np.broadcast_to(self.has_gaps, seen.shape)[seen] if self.some_complete else None
-        return away[seen], np.count_nonzero(seen, axis=1), at_risk, least
-
-    @property
-    def tell_nothing(self) -> bool:
-        """No gaps, or no value away from the reference."""
-        return min(self.missing_weight, self.observed_weight, self.magnitudes.mean_square) <= 0
-
-    @property
-    def missing_share(self) -> float:
-        return self.missing_weight / (self.missing_weight + self.observed_weight)
-
-    def soften(self, M: np.ndarray, s: float, log_missing, log_weight) -> SoftSums:
-        """One E-step at centres M (k, p), variance s; log-likelihood in the units of the data."""
-        if self._step is None or self._step.mixture.mean.shape != M.shape:
-            self._step = EStep(self.table, len(M), self.reference, self.threads)
-        mixture = self._step.mixture
-        np.multiply(M, self.root, out=mixture.mean)
-        np.add(mixture.mean, self.reference, out=mixture.mean)
-        mixture.variance.fill(s * self.scale)
-        mixture.log_missing[:] = log_missing
-        mixture.log_weight[:] = log_weight
-        return self._in_units(self._step())
-
-    def hard_sums(self, starts: Sequence[Start]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sizes (R, k), sums and counts (R, k, p) of the rows by the labels that fits give them."""
-        mu = self.reference + np.stack([start.centers for start in starts])
-        lam = np.stack([np.broadcast_to(start.lam, mu.shape[2]) for start in starts])
-        fits = Starts(
-            mu, lam, self.reference, self.reference, n_rows=self.table.n, max_iter=1, tol=0.0,
-            weights=(False, self.n_rows),
-        )  # fmt: skip
-        pass_(self.table, fits, np.arange(len(mu)), fresh=True, known=None, threads=self.threads)
-        return fits.stats.sizes, fits.stats.sums / self.root, fits.stats.counts
-
-    def _in_units(self, found: SoftSums) -> SoftSums:
-        return found._replace(sums=found.sums / self.root, squares=found.squares / self.scale)
-
-
-def seen_entries(observed: Observed) -> np.ndarray:
-    """(n, p) bool of a dense table."""
-    seen = ~np.isnan(observed.source)
-    if not math.isnan(observed.missing):
-        seen &= observed.source != observed.missing
-    return seen
-
-
-def stored_entries(observed: Observed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Observed values less the reference, their features, and how many each row has."""
-    source = observed.source
-    if observed.is_sparse:
-        values = source.data.astype(np.float64) - observed.reference[source.indices]
-        return values, source.indices, np.diff(source.indptr)
-    seen = seen_entries(observed)
-    features = np.nonzero(seen)[1]
-    values = source[seen].astype(np.float64) - observed.reference[features]
-    return values, features, np.count_nonzero(seen, axis=1)
 
 
 class Mixture(NamedTuple):

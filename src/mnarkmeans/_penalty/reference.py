@@ -23,7 +23,7 @@ from .._data.observed import Observed
 from .cells import Cells
 from .choice import first_fits, sample_table
 from .groups import explained_by_some
-from .mixture import Rows, stored_entries
+from .rows import Rows, stored_entries
 from .sides import CLEARLY, ONE_SIDED, fit_between
 
 CLOSE = (0.15, 0.3, 0.6)  # root mean squares of the feature

@@ -33,7 +33,7 @@ from .._data.observed import Observed
 from .._solver.solve import run_starts
 from .cells import Cells
 from .groups import below_their_limit
-from .mixture import Rows, Start
+from .rows import Rows, Start
 
 # lam, and which of the first fits (0, 1/2, 1) it starts from.
 BETWEEN = (

@@ -18,8 +18,8 @@ from .._data.validation import check_count, observe
 from .._io.optional import require
 from .._penalty.choice import first_fits, likelihood_choice, sample_rows
 from .._penalty.evidence import Missingness, describing_mixture
-from .._penalty.mixture import Rows, stored_entries
 from .._penalty.reference import extent_of, zero_or_limit
+from .._penalty.rows import Rows, stored_entries
 from .._solver.starts import k_means_plus_plus
 from ._cells import CellCounts, missing_against_magnitude
 from ._reading import Seen, advice_for, far_minus_near, shape_of

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..decay import decayed
-from ..mixture import Rows
+from ..rows import Rows
 from ..threshold import tails
 from .contract import Clusters, Lost
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from ..limit import moments
-from ..mixture import Rows
+from ..rows import Rows
 from .contract import Clusters, Lost
 
 _NEWTON_STEPS = 2  # per round: the next round takes more

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import xlogy
 
-from ..mixture import Rows
+from ..rows import Rows
 from .contract import Clusters, Lost
 
 PRIOR_ROWS = 2.0  # a cluster's missing rate begins with so many rows of the feature's own
