@@ -41,7 +41,7 @@ def likelihood_choice(
         return Missingness.nothing_to_estimate(rows.missing_weight, rows.observed_weight)
     path = fit_between(sample, fits, max_iter=max_iter, tol=tol, threads=threads)
     elsewhere = explained_elsewhere(rows)
-    sides = side_of(rows, path, elsewhere)
+    sides = side_of(sample, rows, path, elsewhere)
     if not sides.below:
         return estimate_missingness(rows, [sides.around], elsewhere, [sides.chance])
     found = describe_limit(rows, sides).for_columns(columns, observed.n_features)

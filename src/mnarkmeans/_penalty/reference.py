@@ -23,12 +23,10 @@ from .._data.observed import Observed
 from .cells import Cells
 from .choice import first_fits, sample_table
 from .groups import explained_by_some
-from .rows import Rows, stored_entries
-from .sides import CLEARLY, ONE_SIDED, fit_between
+from .rare import ONE_SIDED, RARE, rare_at_reference
+from .rows import Rows
+from .sides import CLEARLY, fit_between
 
-CLOSE = (0.15, 0.3, 0.6)  # root mean squares of the feature
-EMPTY = 0.1  # share of the values around that may lie within
-RARE = 3.0  # log-likelihood from which values close to zero are called rare
 CUT_OFF = 0.5  # of the length of the upper tail: a shorter lower one is cut off
 ALIKE = 0.95  # from here on both are equally long
 LEAD = 5.0  # log-likelihood by which the limit must explain more than zero does
@@ -132,24 +130,3 @@ def _tails(observed: Observed, least: np.ndarray, most: np.ndarray) -> float:
     if not some.any():
         return 1.0
     return float(np.median((observed.means - least)[some] / (most - observed.means)[some]))
-
-
-def rare_at_reference(observed: Observed) -> float:
-    """Log-likelihood of a density that is halved within a distance of the reference against one
-    that is not, by the values within three times that; of features with gaps and values on both
-    sides. The best of CLOSE, of larger distances only where next to nothing is left within."""
-    values, features, _ = stored_entries(observed)
-    p = observed.n_features
-    count = np.maximum(np.bincount(features, minlength=p), 1)
-    below = np.bincount(features, values < 0, p) / count
-    spread = np.sqrt(np.bincount(features, values * values, p) / count)
-    judged = observed.has_gaps & (np.minimum(below, 1.0 - below) >= ONE_SIDED)
-    size = np.abs(values) / np.where(judged & (spread > 0), spread, np.nan)[features]
-    best = -math.inf
-    for distance in CLOSE:
-        within, around = np.count_nonzero(size < distance), np.count_nonzero(size < 3.0 * distance)
-        if distance == CLOSE[0] or within < EMPTY * around:
-            # A third of them lies within if nothing is rare, a fifth if half of those are lost.
-            here = within * math.log(3 / 5) + (around - within) * math.log(6 / 5)
-            best = max(best, here)
-    return best

@@ -15,7 +15,8 @@ belong.
 
 A fit with a penalty has used the gaps: it puts rows that lost a value where values are low,
 whatever the reason. So it speaks for a limit only by a wide margin; the fit with lam = 0 may do so
-by less.
+by less. Where values lie on both sides of the reference, both must speak for a limit, and values
+close to the reference must not be rare.
 
 Around the reference the partitions say less than the values close to it do: there the mixtures of
 `evidence` decide.
@@ -33,6 +34,7 @@ from .._data.observed import Observed
 from .._solver.solve import run_starts
 from .cells import Cells
 from .groups import below_their_limit
+from .rare import ONE_SIDED, RARE, rare_at_reference, rare_below_reference
 from .rows import Rows, Start
 
 # lam, and which of the first fits (0, 1/2, 1) it starts from.
@@ -40,8 +42,9 @@ BETWEEN = (
     (0.1, 0), (0.1, 1), (0.25, 0), (0.25, 1), (0.75, 1), (0.75, 2), (1.5, 2), (2.0, 2), (3.0, 2),
     (4.0, 2),
 )  # fmt: skip
-ONE_SIDED = 0.05  # share of the observed values that may lie below the reference
 CLEARLY = 20.0  # log-likelihood by which "limit" must lead where both could be
+HONESTLY = 10.0  # and by the fit with lam = 0
+FEW = 0.01  # share of the observed values below the reference that says nothing
 DOUBT = 0.5
 WIDE_MARGIN = 15.0
 
@@ -76,8 +79,9 @@ def fit_between(
     return sorted([*fits, *between], key=lambda start: start.lam)
 
 
-def side_of(rows: Rows, path: Sequence[Start], elsewhere: float) -> Sides:
-    """Judge the fits; ``elsewhere``: what gaps that follow another feature explain (`mar`)."""
+def side_of(observed: Observed, rows: Rows, path: Sequence[Start], elsewhere: float) -> Sides:
+    """Judge the fits; ``rows``: of the table; ``elsewhere``: what gaps that follow another feature
+    explain (`mar`)."""
     cells = Cells(rows, path)
     different = cells.distinct()
     cells, path = cells.take(different), [path[index] for index in different]
@@ -86,13 +90,12 @@ def side_of(rows: Rows, path: Sequence[Start], elsewhere: float) -> Sides:
     values = {kind: fit.log_likelihood for kind, fit in fits.items()}
     best = {kind: _first_best(own) for kind, own in values.items()}
     limit, index = values["limit"], best["limit"]
-    leads = limit[index] >= values["decay"].max() + CLEARLY
     price = 0.5 * math.log(max(rows.n_rows, 2.0)) + DOUBT
     by_chance = float(values["mcar"].max()) + elsewhere
     honest = limit[0] - values["mcar"][0] - elsewhere if below.slope[0] > 0 else 0.0
     believed = honest > price or (below.slope[index] > 0 and limit[index] > by_chance + WIDE_MARGIN)
-    at_limit = rows.share_below < ONE_SIDED
-    one_sided = bool(leads or at_limit)
+    at_limit = _at_limit(observed, rows.share_below)
+    one_sided = at_limit or _leads(observed, limit, values["decay"])
     judged = cells.judged(below) if at_limit and believed else limit
     chosen = _first_best(judged)
     return Sides(
@@ -107,6 +110,22 @@ def side_of(rows: Rows, path: Sequence[Start], elsewhere: float) -> Sides:
         by_chance=by_chance,
         around=path[best["decay"]],
         chance=path[best["mcar"]],
+    )
+
+
+def _at_limit(observed: Observed, share_below: float) -> bool:
+    """Next to no value lies below the reference, nor does it look as if they got lost there."""
+    if share_below >= ONE_SIDED:
+        return False
+    return share_below < FEW or rare_below_reference(observed) <= 0.0
+
+
+def _leads(observed: Observed, limit: np.ndarray, decay: np.ndarray) -> bool:
+    """Low values are missing, not those around the reference; log-likelihoods of the fits."""
+    return bool(
+        limit.max() >= decay.max() + CLEARLY
+        and limit[0] >= decay[0] + HONESTLY
+        and rare_at_reference(observed) <= RARE
     )
 
 
