@@ -9,6 +9,19 @@
 #include <pthread.h>
 #endif
 
+// glibc 2.34 moved these from libpthread into libc and gave them a new version: by their first one, a
+// library built on a new Linux loads on an old one, where every Python has libpthread.
+#if defined(__GLIBC__) && defined(__x86_64__)
+#define FIRST_GLIBC "GLIBC_2.2.5"
+#elif defined(__GLIBC__) && defined(__aarch64__)
+#define FIRST_GLIBC "GLIBC_2.17"
+#endif
+#ifdef FIRST_GLIBC
+__asm__(".symver pthread_create, pthread_create@" FIRST_GLIBC);
+__asm__(".symver pthread_join, pthread_join@" FIRST_GLIBC);
+__asm__(".symver pthread_attr_setstacksize, pthread_attr_setstacksize@" FIRST_GLIBC);
+#endif
+
 #include "core.h"
 #include "cpu.h"
 
