@@ -151,6 +151,22 @@ def test_noise_is_called_weak_and_islands_solid():
         assert page["sure"]["level"] == level, page["sure"]
 
 
+def test_clusters_that_nobody_could_judge_are_not_said_to_be_there():
+    page = make_page(n=6, p=3, k=2)
+    assert page["stability"] is None
+    assert page["sure"]["level"] == "unjudged"
+    assert "not known" in page["sure"]["headline"]
+    few = next(step for step in page["sure"]["next"] if "no more than" in step)
+    assert few.startswith(("Cluster ", "Clusters 0 and 1 have"))
+
+
+def test_colours_of_clusters_are_lighter_on_dark_ground(html):
+    assert "--c8: #332288;" in html
+    assert "--c8: #685ba7;" in html
+    assert html.count("background:var(--c0)") >= 2
+    assert "background:#" not in html.split("</style>")[1]
+
+
 def test_a_penalty_for_each_feature_is_judged_too():
     X = np.random.default_rng(0).normal(size=(90, 3)) + 9.0 * np.arange(90)[:, None] % 27.0
     model = MNARKMeans(3, lam=np.array([0.0, 0.5, 1.0]), random_state=0).fit(X)

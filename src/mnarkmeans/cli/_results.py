@@ -36,6 +36,7 @@ RESULT_FILES = [
     "labels.csv", "centers.csv", "markers.csv", "summary.json", "model.json", "model.npz",
     "report.json", "report.html",
 ]  # fmt: skip
+CONFIDENCE_DIGITS = 6
 MARKERS = 100  # features of each cluster in markers.csv
 
 
@@ -162,10 +163,15 @@ def write_results(folder: Path, results: Results) -> None:
     labels = estimator.labels_
     distances = np.asarray(estimator.transform(job.X))[np.arange(len(labels)), labels]
     noise = noise_of(job.X, estimator)
-    sure = confidence(job.X, estimator, noise=noise)
+    sure = shown_confidence(confidence(job.X, estimator, noise=noise))
     rows = zip(job.table.ids, labels, distances, sure, strict=True)
     write_labels(folder / "labels.csv", rows, results.safe, ("confidence",))
     write_rest(folder, results, noise)
+
+
+def shown_confidence(values: Any) -> Any:
+    """As it is written: further digits of a probability tell nothing."""
+    return np.asarray(values, dtype=float).round(CONFIDENCE_DIGITS)
 
 
 def write_rest(folder: Path, results: Results, noise: float | None = None) -> None:

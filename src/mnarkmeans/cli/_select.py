@@ -61,7 +61,7 @@ def select(
         parts = Parts(claim, _key(source, searching))
         search, course = _search(console, job, searching, parts)
         estimator = as_kmeans(search)
-        likelihoods = mixtures(job, searching, estimator.reference_)
+        likelihoods = mixtures(console, job, searching, estimator)
         summary = summarise(
             job, source.data, estimator, course, seed=searching.seed,
             selection=_account(search, searching) | {"mixture": likelihoods},
@@ -129,27 +129,35 @@ def choice_text(search: MNARKMeansCV, searching: Searching) -> str:
     return f'{what} chosen from {candidates} candidates (criterion "{searching.criterion}").'
 
 
-def mixtures(job: Prepared, searching: Searching, reference: Any) -> list[dict[str, Any]]:
+def mixtures(
+    console: Console, job: Prepared, searching: Searching, chosen: Any
+) -> list[dict[str, Any]]:
     """BIC and ICL of MNARMixture for each number of clusters; smaller is better.
 
     They ask another question: whether normal clusters explain the table, not whether a partition
-    comes out again.
+    comes out again. How values get lost is found at the k that was chosen and is then the same for
+    all, so that the numbers differ by k alone.
     """
     n, p = job.X.shape
     if len(searching.clusters) < 2 or p > n:  # a mixture with more numbers than rows says nothing
         return []
-    found = []
-    for k in searching.clusters:
-        model = MNARMixture(k, reference=reference, random_state=searching.seed)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # told of the search itself
-                model.fit(job.X)
-        except ValueError:  # fewer rows than clusters, and the like
-            continue
-        found.append({"k": k, "bic": model.bic(job.X), "icl": model.icl(job.X),
-                      "mechanism": model.mechanism_})  # fmt: skip
-    return found
+    found, mechanism = [], "auto"
+    with console.steps("judging k by a mixture", len(searching.clusters), brief=True) as step:
+        for k in sorted(searching.clusters, key=lambda k: k != chosen.n_clusters):
+            model = MNARMixture(
+                k, mechanism=mechanism, reference=chosen.reference_, random_state=searching.seed
+            )
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # told of the search itself
+                    model.fit(job.X)
+            except ValueError:  # fewer rows than clusters, and the like
+                continue
+            mechanism = model.mechanism_
+            step(f"k = {k}")
+            found.append({"k": k, "bic": model.bic(job.X), "icl": model.icl(job.X),
+                          "mechanism": mechanism})  # fmt: skip
+    return sorted(found, key=lambda one: one["k"])
 
 
 def mixture_text(found: list[dict[str, Any]]) -> str:

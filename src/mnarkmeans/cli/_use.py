@@ -22,6 +22,7 @@ from ._options import OutputFile, Use
 from ._output import FileClaim, claimed_file
 from ._prepare import Preparation, matched
 from ._remembered import remembered
+from ._results import shown_confidence
 from ._table import Table
 from ._tables import read_table
 
@@ -45,12 +46,12 @@ def predict(console: Console, use: Use) -> None:
 def _judged(saved: SavedModel, X: Any, labels: np.ndarray) -> dict[str, np.ndarray]:
     """What can be said of the labels: a mixture knows probabilities, k-means distances."""
     if isinstance(saved.estimator, MNARMixture):
-        return {"confidence": saved.estimator.predict_proba(X).max(axis=1)}
+        return {"confidence": shown_confidence(saved.estimator.predict_proba(X).max(axis=1))}
     distances = np.asarray(saved.estimator.transform(X))
     told = {"distance": distances[np.arange(len(labels)), labels]}
     noise = saved.extra.get("noise")
     if isinstance(noise, float):  # models of tables read in blocks do not have it
-        told["confidence"] = confidence_of(distances, noise)
+        told["confidence"] = shown_confidence(confidence_of(distances, noise))
     return told
 
 

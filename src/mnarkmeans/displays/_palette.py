@@ -2,7 +2,8 @@
 
 The first six are Okabe and Ito's, the next six from Tol's muted scheme, the rest the points of
 OKLab furthest from all before them, neither pale nor dark. After 36 clusters the colours repeat and
-the shape of the marker tells them apart.
+the shape of the marker tells them apart. On dark ground those that would sink into it are mixed
+with as much white as it takes (`on_dark`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 INK, MUTED, ACCENT, WARM = "#1d2733", "#6b7785", "#0072B2", "#D55E00"
 DIVERGING = ("#2166ac", "#92c5de", "#f7f7f7", "#f4a582", "#b2182b")
 GAP = "#d7dbe0"
+DARK_GROUND, LEAST_CONTRAST = "#222a35", 2.5  # lightest ground of the dark page; of a colour to it
 
 
 def color(cluster: int) -> str:
@@ -30,6 +32,30 @@ def color(cluster: int) -> str:
     ('#0072B2', True)
     """
     return CLUSTERS[cluster % len(CLUSTERS)]
+
+
+def on_dark(tone: str) -> str:
+    """The colour, as light as it must be to be seen on dark ground.
+
+    Examples
+    --------
+    >>> on_dark("#E69F00"), on_dark("#332288")
+    ('#E69F00', '#685ba7')
+    """
+    parts = [int(tone[i : i + 2], 16) for i in (1, 3, 5)]
+    light, needed = tone, LEAST_CONTRAST * (_luminance(DARK_GROUND) + 0.05) - 0.05
+    for white in range(1, 101):
+        if _luminance(light) >= needed:
+            break
+        light = "#" + "".join(f"{round(c + (255 - c) * white / 100):02x}" for c in parts)
+    return light
+
+
+def _luminance(tone: str) -> float:
+    """Relative luminance of an sRGB colour, 0 to 1, as contrast is measured by."""
+    parts = (int(tone[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def marker(cluster: int) -> str:

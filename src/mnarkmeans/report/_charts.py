@@ -8,10 +8,9 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from ..displays._palette import color
 from ..displays._style import lam_ticks
 from ._numbers import labelled, number, percent, short, ticks
-from ._svg import BOTTOM, HEIGHT, LEFT, TOP, Frame, svg
+from ._svg import BOTTOM, HEIGHT, LEFT, TOP, Frame, svg, tone
 
 
 def histogram(edges: Sequence[float], counts: Sequence[int], x_name: str, y_name: str) -> Markup:
@@ -150,14 +149,14 @@ def _lines(choice: dict[str, Any], place: Any, frame: Frame) -> tuple[str, list[
         own.sort(key=lambda i: choice["lam"][i])
         points = [frame.at(place(choice["lam"][i]), choice["mean"][i]) for i in own]
         line = " ".join(f"{x},{y}" for x, y in points)
-        body += f'<polyline class="line" style="stroke:{color(index)}" points="{line}"/>'
+        body += f'<polyline class="line" style="stroke:{tone(index)}" points="{line}"/>'
         for (x, y), i in zip(points, own, strict=True):
             body += (
-                f'<circle class="dot" style="fill:{color(index)}" cx="{x}" cy="{y}" r="3.5"><title>'
+                f'<circle class="dot" style="fill:{tone(index)}" cx="{x}" cy="{y}" r="3.5"><title>'
                 f"k = {k}, lam = {number(choice['lam'][i])}: {number(choice['mean'][i])}"
                 f"</title></circle>"
             )
-        names.append((f"k = {k}", color(index)))
+        names.append((f"k = {k}", tone(index)))
     return body, names
 
 
@@ -165,7 +164,7 @@ def _legend(names: list[tuple[str, str]]) -> str:
     body = ""
     for index, (name, shade) in enumerate(names if len(names) > 1 else []):
         x, y = LEFT + 10 + 62 * (index % 6), TOP + 6 + 16 * (index // 6)
-        body += f'<circle cx="{x}" cy="{y}" r="4.5" fill="{shade}"/>'
+        body += f'<circle cx="{x}" cy="{y}" r="4.5" style="fill:{shade}"/>'
         body += f'<text class="tick" x="{x + 8}" y="{y + 4}">{escape(name)}</text>'
     return body
 
@@ -184,15 +183,15 @@ def information(mixture: list[dict[str, Any]], chosen: int) -> Markup:
     for index, name in enumerate(("bic", "icl")):
         points = [frame.at(one["k"], one[name]) for one in mixture]
         line = " ".join(f"{x},{y}" for x, y in points)
-        body += f'<polyline class="line" style="stroke:{color(index)}" points="{line}"/>'
+        body += f'<polyline class="line" style="stroke:{tone(index)}" points="{line}"/>'
         least = min(range(len(mixture)), key=lambda i: mixture[i][name])
         for i, (x, y) in enumerate(points):
             body += (
-                f'<circle class="dot" style="fill:{color(index)}" cx="{x}" cy="{y}" r="3.5"><title>'
+                f'<circle class="dot" style="fill:{tone(index)}" cx="{x}" cy="{y}" r="3.5"><title>'
                 f"k = {ks[i]}: {name.upper()} {number(mixture[i][name])}</title></circle>"
             )
             body += f'<circle class="ring" cx="{x}" cy="{y}" r="7.5"/>' if i == least else ""
-        names.append((name.upper(), color(index)))
+        names.append((name.upper(), tone(index)))
     step = max(1, math.ceil(len(ks) / 10))
     x_ticks = [(float(k), str(k)) for k in ks[::step]]
     y_ticks, name = labelled(*frame.y, "smaller is better", 4)

@@ -9,9 +9,9 @@ from markupsafe import Markup, escape
 
 from ..displays._flow import Path, path_of
 from ..displays._flow_layout import lay_out
-from ..displays._palette import brief, color
+from ..displays._palette import brief
 from ._numbers import percent, rounded
-from ._svg import svg
+from ._svg import svg, tone
 
 HIGH, HEAD, FOOT, BOX = 260, 24, 46, 16
 LITTLE, MUCH = 0.05, 0.2  # of the rows that move between neighbours
@@ -86,14 +86,15 @@ def draw(flow: dict[str, Any]) -> Markup:
         x1 = x0 + step - BOX
         parts.append(
             f'<path d="{_outline(x0, x1, ribbon["left"], ribbon["right"])}" '
-            f'fill="{color(ribbon["color"])}" fill-opacity=".35"><title>{ribbon["rows"]:,} rows: '
+            f'style="fill:{tone(ribbon["color"])}" fill-opacity=".35">'
+            f"<title>{ribbon['rows']:,} rows: "
             f"cluster {ribbon['source']} to {ribbon['target']}</title></path>"
         )
     for box in flow["boxes"]:
         x, height = left + step * box["column"] - BOX / 2, (box["high"] - box["low"]) * HIGH
         parts.append(
             f'<rect x="{x}" y="{_y(box["low"])}" width="{BOX}" '
-            f'height="{max(height, 1):.1f}" fill="{color(box["color"])}">'
+            f'height="{max(height, 1):.1f}" style="fill:{tone(box["color"])}">'
             f"<title>cluster {box['cluster']}: {box['rows']:,} rows</title></rect>"
         )
     for c, name in enumerate(flow["names"]):

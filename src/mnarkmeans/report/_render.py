@@ -14,9 +14,10 @@ from importlib.resources import files
 from typing import Any
 
 from .._io.optional import require
-from ..displays._palette import CLUSTERS
+from ..displays._palette import CLUSTERS, on_dark
 from . import _charts, _flow, _heatmap
 from ._numbers import number, percent, short
+from ._svg import tone
 
 
 def render(page: dict[str, Any]) -> str:
@@ -47,14 +48,28 @@ def render(page: dict[str, Any]) -> str:
     markup = jinja2.utils.markupsafe.Markup
     return template.render(
         page=page,
-        palette=CLUSTERS,
+        colors=[tone(number) for number in range(len(page["clusters"]))],
         charts=_draw(page),
         markers=_by_cluster(page),
         from_mean=_heatmap.one_sided(page["centers"]),
-        style=markup((folder / "page.css").read_text(encoding="utf-8")),
+        style=markup(_palettes() + (folder / "page.css").read_text(encoding="utf-8")),
         script=markup(script),
         script_hash=_hash(script),
         data=markup(_safe_json(_for_script(page))),
+    )
+
+
+def _palettes() -> str:
+    """The colours of clusters as variables of the style sheet, for light and for dark ground."""
+    light, dark = (
+        " ".join(f"--c{i}: {tone};" for i, tone in enumerate(tones))
+        for tones in (CLUSTERS, map(on_dark, CLUSTERS))
+    )
+    by_system = ':root:not([data-theme="light"])'
+    return (
+        f":root {{ {light} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ {by_system} {{ {dark} }} }}\n"
+        f'@media screen {{ :root[data-theme="dark"] {{ {dark} }} }}\n'
     )
 
 
@@ -90,7 +105,7 @@ def _for_script(page: dict[str, Any]) -> dict[str, Any]:
     names = ("embedding", "rows_by_cluster", "centers", "curve", "clusters", "far", "choice",
              "comparison", "title", "between", "markers", "mixture", "annotations")  # fmt: skip
     chosen = {name: page.get(name) for name in names}
-    chosen["palette"] = list(CLUSTERS)
+    chosen["colors"] = len(CLUSTERS)
     chosen["fit"] = page["fit"]
     chosen["by_feature"] = page["data"]["by_feature"]
     chosen["by_row"] = page["data"]["by_row"]

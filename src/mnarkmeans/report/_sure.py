@@ -107,7 +107,7 @@ def summary(sure: Sureness, clusters: list[dict], stability: Any, n_parts: str) 
         f"The mean silhouette is {told['silhouette']:.2f}, on a scale from -1 to 1: "
         f"{_silhouette_words(told['silhouette'])}.",
     ]
-    level = "fair"
+    level = "unjudged"
     if stability is not None:
         level, sentence = _stability_words(np.asarray(stability, float), n_parts)
         reasons.insert(0, sentence)
@@ -125,6 +125,7 @@ HEADLINES = {
     "solid": "These clusters are solid.",
     "fair": "These clusters are there, but not all of it is certain.",
     "weak": "Do not build on these clusters yet.",
+    "unjudged": "Whether these clusters would be found again is not known.",
 }
 
 
@@ -152,6 +153,19 @@ def _stability_words(stability: np.ndarray, n_parts: str) -> tuple[str, str]:
     )
 
 
+def _clusters(numbers: list[int]) -> str:
+    """Clusters by their numbers, at the beginning of a sentence.
+
+    Examples
+    --------
+    >>> _clusters([2]), _clusters([0, 1]), _clusters([0, 1, 4])
+    ('Cluster 2', 'Clusters 0 and 1', 'Clusters 0, 1 and 4')
+    """
+    if len(numbers) == 1:
+        return f"Cluster {numbers[0]}"
+    return f"Clusters {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+
+
 def _next_steps(level: str, clusters: list[dict], stability: Any, between: float) -> list[str]:
     steps = []
     k = len(clusters)
@@ -162,9 +176,9 @@ def _next_steps(level: str, clusters: list[dict], stability: Any, between: float
         )
     small = [c["cluster"] for c in clusters if 0 < c["rows"] <= FEW_ROWS]
     if small:
-        names = ", ".join(map(str, small))
+        who = f"{_clusters(small)} {'has' if len(small) == 1 else 'have'}"
         steps.append(
-            f"Cluster {names} has no more than {FEW_ROWS} rows: look at them among the far rows; "
+            f"{who} no more than {FEW_ROWS} rows: look at them among the far rows; "
             "they may be outliers, and leaving them out frees a cluster."
         )
     if between > 0.05:

@@ -6,8 +6,15 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
+from ..displays._palette import CLUSTERS
+
 WIDTH, HEIGHT = 460, 280
 LEFT, RIGHT, TOP, BOTTOM = 62, 22, 14, 46
+
+
+def tone(cluster: int) -> str:
+    """The colour of a cluster, as the style sheet has it for light and for dark ground."""
+    return f"var(--c{cluster % len(CLUSTERS)})"
 
 
 class Frame:

@@ -3,8 +3,10 @@
   var data = JSON.parse(document.getElementById("data").textContent);
   var root = document.documentElement;
   var byId = function (id) { return document.getElementById(id); };
-  var shade = function (cluster) { return data.palette[cluster % data.palette.length]; };
   var css = function (name) { return getComputedStyle(root).getPropertyValue(name).trim(); };
+  var tones = {};  // of the clusters, until the ground changes
+  var toneName = function (cluster) { return "--c" + cluster % data.colors; };
+  var shade = function (cluster) { return tones[cluster] = tones[cluster] || css(toneName(cluster)); };
   var show = function (value) {
     if (value === null || value === undefined) return "–";
     if (Math.abs(value) >= 1e9) return (+value).toExponential(2).replace("e+", " × 10^");
@@ -193,7 +195,7 @@
   data.clusters.forEach(function (cluster) {
     var item = document.createElement("li"), button = document.createElement("button");
     var dot = document.createElement("span");
-    dot.className = "swatch"; dot.style.background = shade(cluster.cluster);
+    dot.className = "swatch"; dot.style.background = "var(" + toneName(cluster.cluster) + ")";
     button.type = "button";
     button.setAttribute("aria-pressed", "true");
     button.appendChild(dot);
@@ -358,7 +360,7 @@
   });
 
   // ---- light, dark, size, place ---------------------------------------------------------------------
-  function redraw() { placed = null; place(); draw(); drawSheet(); }
+  function redraw() { placed = null; tones = {}; place(); draw(); drawSheet(); }
   byId("theme").addEventListener("click", function () {
     var dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
