@@ -7,6 +7,7 @@ be known: the first pass counts the rows.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ BYTES_OF_BLOCK = 1 << 24  # of a table in memory; not by the number of workers: 
 class LazyTable:
     """Blocks of rows, not read yet."""
 
-    blocks: list  # of Delayed
+    blocks: list[Any]  # of Delayed
     n_features: int
     lengths: list[int] | None  # rows of each block, if known
     n_bytes: float  # of the blocks, nan if not known
@@ -66,7 +67,7 @@ def held_table(values: Any) -> LazyTable:
     return LazyTable(blocks, p, lengths, float(n_bytes), values.dtype)
 
 
-def whole_rows(X):
+def whole_rows(X: Any) -> Any:
     """The Dask array with all columns in one block."""
     if X.ndim != 2:
         raise ValueError(f"X must have 2 dimensions (rows, features); got {X.ndim}.")
@@ -75,7 +76,7 @@ def whole_rows(X):
     return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
 
 
-def _from_array(X) -> LazyTable:
+def _from_array(X: Any) -> LazyTable:
     X = whole_rows(X)
     known = not any(np.isnan(size) for size in X.chunks[0])
     return LazyTable(
@@ -87,7 +88,7 @@ def _from_array(X) -> LazyTable:
     )
 
 
-def _from_frame(X) -> LazyTable:
+def _from_frame(X: Any) -> LazyTable:
     try:
         dtype = read_rows(X._meta_nonempty, len(X.columns)).dtype
     except (TypeError, ValueError):  # the first block will say what is wrong
@@ -95,7 +96,9 @@ def _from_frame(X) -> LazyTable:
     return LazyTable(list(X.to_delayed()), len(X.columns), None, np.nan, dtype)
 
 
-def lazy_weights(sample_weight: Any, table: LazyTable, count_rows) -> list:
+def lazy_weights(
+    sample_weight: Any, table: LazyTable, count_rows: Callable[[], list[int]]
+) -> list[Any]:
     """The weights of each block (None where there are none), cut as the blocks are.
 
     ``count_rows()`` gives the lengths of the blocks; it is called only where they are needed.
@@ -129,7 +132,7 @@ def _check_total(found: int, n_rows: int) -> None:
         raise ValueError(f"sample_weight has {found} entries where X has {n_rows} rows.")
 
 
-def _same_number(blocks: list, n_blocks: int) -> list:
+def _same_number(blocks: list[Any], n_blocks: int) -> list[Any]:
     if len(blocks) != n_blocks:
         raise ValueError(
             f"sample_weight has {len(blocks)} blocks where X has {n_blocks}; "

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,13 @@ KEPT = ("mu", "lam", "n_iter", "twins", "settled", "seen")
 FORMAT = 2  # 1: centres were measured from a shift, and lam was a number
 
 
-def save(path: str | os.PathLike, starts: Starts, it: int, active, problem: dict) -> None:
+def save(
+    path: str | os.PathLike[str],
+    starts: Starts,
+    it: int,
+    active: np.ndarray,
+    problem: dict[str, Any],
+) -> None:
     """Write atomically. ``problem`` (name -> number or array) tells what is being fitted."""
     kept = {name: getattr(starts, name) for name in KEPT}
     kept["sizes"] = starts.stats.sizes
@@ -31,7 +38,7 @@ def save(path: str | os.PathLike, starts: Starts, it: int, active, problem: dict
         )  # fmt: skip
 
 
-def load(path: str | os.PathLike, problem: dict) -> dict | None:
+def load(path: str | os.PathLike[str], problem: dict[str, Any]) -> dict[str, np.ndarray] | None:
     """What ``save`` wrote, or None if there is no file yet; refuses that of another problem."""
     path = Path(path)
     if not path.exists():
@@ -56,7 +63,7 @@ def load(path: str | os.PathLike, problem: dict) -> dict | None:
     return found
 
 
-def restore(starts: Starts, found: dict) -> tuple[int, np.ndarray]:
+def restore(starts: Starts, found: dict[str, np.ndarray]) -> tuple[int, np.ndarray]:
     """INOUT starts: as they stood. Returns the iterations done and the active starts."""
     it = int(found["iteration"])
     if it > starts.max_iter:  # more than are asked for now: they are what there is
@@ -68,12 +75,12 @@ def restore(starts: Starts, found: dict) -> tuple[int, np.ndarray]:
     return it, found["active"]
 
 
-def _agree(kept, value) -> bool:
+def _agree(kept: np.ndarray, value: Any) -> bool:
     # Sums over the rows depend on how they are cut into blocks, in the last digits.
     return bool(np.allclose(kept, value, rtol=1e-9, atol=0.0, equal_nan=True))
 
 
-def _short(value) -> str:
+def _short(value: Any) -> str:
     if value is None:
         return "unknown"
     values = np.asarray(value)

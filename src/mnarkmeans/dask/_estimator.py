@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -33,7 +33,7 @@ from .._io.optional import require
 from .._solver.results import StartResults
 from . import _lazy as lazy
 from ._blocks import LazyTable, held_table, is_frame, is_lazy, lazy_table, lazy_weights
-from ._lloyd import Checkpoint, Iteration, run
+from ._lloyd import Callback, Checkpoint, Iteration, run
 from ._passes import Fitted, assess, merge_assessed
 from ._run import ClusterLostError, Pieces, compute, count_rows, gather_pieces
 from ._starts import STARTS, Problem, with_reference
@@ -116,23 +116,23 @@ feature_names_in_
 
     def __init__(
         self,
-        n_clusters=8,
+        n_clusters: int = 8,
         *,
-        lam="auto",
-        reference=0.0,
-        missing_values=math.nan,
-        init="k-means||",
-        n_init=3,
-        max_iter=300,
-        tol=1e-5,
-        random_state=None,
-        persist="auto",
-        checkpoint=None,
-        checkpoint_every=5,
-        resume=False,
-        callback=None,
-        verbose=0,
-    ):
+        lam: Any = "auto",
+        reference: Any = 0.0,
+        missing_values: float = math.nan,
+        init: Any = "k-means||",
+        n_init: int = 3,
+        max_iter: int = 300,
+        tol: float = 1e-5,
+        random_state: Any = None,
+        persist: bool | str = "auto",
+        checkpoint: Any = None,
+        checkpoint_every: int = 5,
+        resume: bool = False,
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_clusters = n_clusters
         self.lam = lam
         self.reference = reference
@@ -149,7 +149,7 @@ feature_names_in_
         self.callback = callback
         self.verbose = verbose
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the centres.
 
         Parameters
@@ -181,7 +181,7 @@ feature_names_in_
         self._warn_if_few(self.cluster_sizes_, stacklevel=2)
         return self
 
-    def predict(self, X):
+    def predict(self, X: Any) -> Any:
         """Index of the closest centre for each row; lazy, cut as X is, if X is a Dask collection.
 
         Returns
@@ -192,7 +192,7 @@ feature_names_in_
             return super().predict(X)
         return lazy.lazy_rows(self._checked(X), lazy.labels_of, lazy.Model.of(self), None, np.int32)
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """Square root of the penalised distance of each row to every centre; lazy as ``predict``.
 
         Returns
@@ -204,7 +204,7 @@ feature_names_in_
         k = len(self.cluster_centers_)
         return lazy.lazy_rows(self._checked(X), lazy.distances_of, lazy.Model.of(self), k)
 
-    def impute(self, X, *, out=None):
+    def impute(self, X: Any, *, out: Any = None) -> Any:
         """Fill the gaps of each row from its centre; lazy as ``predict``.
 
         Returns
@@ -218,7 +218,7 @@ feature_names_in_
         self._checked(X)
         return lazy.lazy_filled(X, lazy.Model.of(self))
 
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the penalised loss of X at the fitted centres, computed now."""
         if not is_lazy(X):
             return super().score(X, y, sample_weight)
@@ -259,7 +259,7 @@ feature_names_in_
         self.n_features_in_ = table.n_features
         return table
 
-    def _gather(self, table: LazyTable, sample_weight) -> Pieces:
+    def _gather(self, table: LazyTable, sample_weight: Any) -> Pieces:
         try:
             return gather_pieces(table, sample_weight, self.missing_values, self.persist)
         except ClusterLostError as error:
@@ -331,7 +331,7 @@ feature_names_in_
         entries = pieces.n_rows * self.n_features_in_
         self.missing_share_ = 1.0 - pieces.found.n_entries / entries
 
-    def _labels(self, X: Any, table: LazyTable, lengths: list[int]):
+    def _labels(self, X: Any, table: LazyTable, lengths: list[int]) -> Any:
         if not is_lazy(X):
             return super().predict(X)
         table = replace(table, lengths=lengths)

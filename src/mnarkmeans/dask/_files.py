@@ -57,7 +57,7 @@ class TableFile:
 
 
 def open_table(
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     *,
     layer: str | None = None,
     id_column: str | None = None,
@@ -122,7 +122,7 @@ def kind_of(path: Path) -> str | None:
             ".zarr": "zarr"}.get(path.suffix.lower())  # fmt: skip
 
 
-def _array_of(blocks: list, lengths: list[int], p: int, meta) -> Any:
+def _array_of(blocks: list[Any], lengths: list[int], p: int, meta: Any) -> Any:
     da = require("dask.array", "dask")
     rows = [
         da.from_delayed(block, (length, p), meta=meta)
@@ -131,7 +131,9 @@ def _array_of(blocks: list, lengths: list[int], p: int, meta) -> Any:
     return da.concatenate(rows)
 
 
-def _lazy_blocks(read, n: int, rows: int, *args) -> tuple[list, list[int]]:
+def _lazy_blocks(
+    read: Callable[..., Any], n: int, rows: int, *args: Any
+) -> tuple[list[Any], list[int]]:
     delayed = require("dask", "dask").delayed
     cuts = slices(n, max(1, rows))
     return (
@@ -159,7 +161,7 @@ def _from_npy(path: Path, block_bytes: int) -> TableFile:
     return TableFile(X, _numbered(p), n * p * width)
 
 
-def _npy_header(path: Path):
+def _npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     """Shape, whether stored by columns, type, and where the numbers begin; nothing is mapped."""
     with open(path, "rb") as file:
         version = np.lib.format.read_magic(file)
@@ -221,7 +223,7 @@ def _from_parquet(path: Path, id_column: str | None) -> TableFile:
     return TableFile(X, features, n_bytes, left_out, read_ids)
 
 
-def _numeric_columns(schema, id_column: str | None) -> tuple[list[str], list[tuple[str, str]]]:
+def _numeric_columns(schema: Any, id_column: str | None) -> tuple[list[str], list[tuple[str, str]]]:
     types = require("pyarrow.types", "cli")
     features, left_out = [], []
     for column in schema:
@@ -303,7 +305,7 @@ def _from_h5ad(path: Path, layer: str | None, block_bytes: int) -> TableFile:
     return TableFile(X, features, n_bytes, [], read_ids)
 
 
-def _h5ad_rows(path: str, where: str, start: int, stop: int):
+def _h5ad_rows(path: str, where: str, start: int, stop: int) -> Any:
     h5py = require("h5py", "anndata")
     with h5py.File(path, "r") as file:
         stored = file[where]
@@ -317,7 +319,7 @@ def _h5ad_rows(path: str, where: str, start: int, stop: int):
         )
 
 
-def _index_of(file, table: str, start: int, stop: int) -> list[str]:
+def _index_of(file: Any, table: str, start: int, stop: int) -> list[str]:
     group = file[table]
     name = group.attrs.get("_index", "_index")
     return [v.decode() if isinstance(v, bytes) else str(v) for v in group[name][start:stop]]

@@ -33,13 +33,13 @@ class Model:
     missing_values: float
 
     @classmethod
-    def of(cls, estimator) -> Model:
+    def of(cls, estimator: Any) -> Model:
         return cls(
             estimator.cluster_centers_, np.atleast_2d(estimator.lam_), estimator.reference_,
             estimator.missing_values,
         )  # fmt: skip
 
-    def observe(self, raw, weights=None) -> Observed:
+    def observe(self, raw: Any, weights: Any = None) -> Observed:
         observed = observe(
             read_rows(raw, self.centers.shape[1]),
             missing_values=self.missing_values,
@@ -56,13 +56,13 @@ class Model:
 Rows = Callable[[Any, Model, Any], np.ndarray]  # (block, model, dtype) -> (b,) or (b, width)
 
 
-def labels_of(raw, model: Model, dtype=np.int32) -> np.ndarray:
+def labels_of(raw: Any, model: Model, dtype: Any = np.int32) -> np.ndarray:
     if not raw.shape[0]:
         return np.empty(0, dtype)
     return assign_rows(model.observe(raw), model.centers[None], model.lam)[:, 0].astype(dtype)
 
 
-def distances_of(raw, model: Model, dtype) -> np.ndarray:
+def distances_of(raw: Any, model: Model, dtype: Any) -> np.ndarray:
     if not raw.shape[0]:
         return np.empty((0, len(model.centers)), dtype)
     observed = model.observe(raw)
@@ -70,7 +70,7 @@ def distances_of(raw, model: Model, dtype) -> np.ndarray:
     return core.distances(observed.table, centers, dtype, threads=1, roots=True)
 
 
-def labels_and_distances(raw, model: Model) -> tuple[np.ndarray, np.ndarray]:
+def labels_and_distances(raw: Any, model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Labels, and distances to the own centre."""
     if not raw.shape[0]:
         return np.empty(0, np.int32), np.empty(0)
@@ -81,7 +81,7 @@ def labels_and_distances(raw, model: Model) -> tuple[np.ndarray, np.ndarray]:
     return labels, np.sqrt(costs)
 
 
-def filled(raw, model: Model, dtype) -> np.ndarray:
+def filled(raw: Any, model: Model, dtype: Any) -> np.ndarray:
     if not raw.shape[0]:
         return np.empty((0, model.centers.shape[1]), dtype)
     observed = model.observe(raw)
@@ -89,28 +89,32 @@ def filled(raw, model: Model, dtype) -> np.ndarray:
     return fill_gaps(observed, model.centers, labels, 1).astype(dtype, copy=False)
 
 
-def filled_frame(frame, model: Model, dtype):
+def filled_frame(frame: Any, model: Model, dtype: Any) -> Any:
     return like_input(filled(frame, model, dtype), frame)
 
 
-def loss_of(raw, weights, model: Model) -> float:
+def loss_of(raw: Any, weights: Any, model: Model) -> float:
     if not raw.shape[0]:
         return 0.0
     return finish(model.observe(raw, weights), model.centers, model.lam)[1]
 
 
-def _numbered(raw, work: Rows, model: Model, dtype, number: int, n_blocks: int):
+def _numbered(
+    raw: Any, work: Rows, model: Model, dtype: Any, number: int, n_blocks: int
+) -> np.ndarray:
     try:
         return work(raw, model, dtype)
     except (TypeError, ValueError) as error:
         raise named(error, number, n_blocks) from error
 
 
-def lazy_rows(table: LazyTable, work: Rows, model: Model, width: int | None, dtype=None):
+def lazy_rows(
+    table: LazyTable, work: Rows, model: Model, width: int | None, dtype: Any = None
+) -> Any:
     """``work`` on every block, as a Dask array (n,) or (n, width)."""
     da, delayed = require("dask.array", "dask"), require("dask", "dask").delayed
     dtype = table.dtype if dtype is None else dtype
-    lengths: list = table.lengths or [np.nan] * len(table.blocks)
+    lengths: list[Any] = table.lengths or [np.nan] * len(table.blocks)
     shared = delayed(model, traverse=False)
     run = delayed(_numbered, pure=False)
     tail = () if width is None else (width,)
@@ -124,7 +128,7 @@ def lazy_rows(table: LazyTable, work: Rows, model: Model, width: int | None, dty
     return da.concatenate(arrays, allow_unknown_chunksizes=True)
 
 
-def lazy_filled(X: Any, model: Model):
+def lazy_filled(X: Any, model: Model) -> Any:
     """The table without gaps, of the kind and cut of X (sparse blocks become dense)."""
     table = lazy_table(X)
     if is_array(X):

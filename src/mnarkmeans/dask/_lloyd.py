@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,11 +40,14 @@ class Iteration(NamedTuple):
     seconds: float  # of this iteration
 
 
+Callback = Callable[[Iteration], object]
+
+
 class Checkpoint(NamedTuple):
     path: str | None
     every: int  # iterations
     resume: bool
-    problem: dict  # what is fitted: another fit's file is refused
+    problem: dict[str, Any]  # what is fitted: another fit's file is refused
 
 
 class Elsewhere:
@@ -90,7 +93,7 @@ def run(
     starts: core.Starts,
     *,
     checkpoint: Checkpoint,
-    callback: Callable[[Iteration], None] | None = None,
+    callback: Callback | None = None,
 ) -> StartResults:
     """Run the starts to their ends, from their beginning or from the checkpoint."""
     done, active = 0, None

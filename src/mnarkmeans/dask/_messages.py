@@ -31,7 +31,7 @@ MOST_BYTES_OF_PARTS = 1 << 25
 class Messenger:
     """Knows which worker holds which piece, as long as that is true."""
 
-    def __init__(self, client, lazy: list):
+    def __init__(self, client: Any, lazy: list[Any]) -> None:
         self._client = client
         self._futures = require("distributed", "dask").futures_of(lazy)
         self._keys = [piece.key for piece in lazy]
@@ -45,7 +45,9 @@ class Messenger:
         yield
         self._seconds = time.perf_counter() - began
 
-    def parts(self, work: Callable, firsts: list[int], common: tuple) -> list | None:
+    def parts(
+        self, work: Callable[..., Any], firsts: list[int], common: tuple[Any, ...]
+    ) -> list[Any] | None:
         """[work(piece, first, *common) for every piece], or None: then a graph has to do it."""
         order = pickle.dumps((work, common), protocol=pickle.HIGHEST_PROTOCOL)
         too_much = 2 * len(order) * len(self._keys) > MOST_BYTES_OF_PARTS
@@ -79,7 +81,9 @@ class Messenger:
         return shares
 
 
-async def _visit(order: bytes, visits: dict[str, list], dask_worker) -> list[tuple[int, Any]]:
+async def _visit(
+    order: bytes, visits: dict[str, list[tuple[int, Any, int]]], dask_worker: Any
+) -> list[tuple[int, Any]]:
     """On a worker: (number, part) of its pieces, worked on in the threads it has for tasks.
 
     A piece that is no longer here is left out.
@@ -89,7 +93,7 @@ async def _visit(order: bytes, visits: dict[str, list], dask_worker) -> list[tup
     threads, loop = dask_worker.executors["default"], asyncio.get_running_loop()
     parts = []
 
-    async def visit(number: int, key, first: int) -> None:
+    async def visit(number: int, key: Any, first: int) -> None:
         async with free:  # a piece may have to be read from disk: not sooner than it is needed
             if key in dask_worker.data:
                 task = partial(work, dask_worker.data[key], first, *common)
@@ -99,7 +103,7 @@ async def _visit(order: bytes, visits: dict[str, list], dask_worker) -> list[tup
     return parts
 
 
-def messenger_for(client, lazy: list) -> Messenger | None:
+def messenger_for(client: Any, lazy: list[Any]) -> Messenger | None:
     """None where messages would not do: without a cluster, or from within one of its tasks."""
     if client is None:
         return None

@@ -76,7 +76,7 @@ def prepare_blocks(X: Any, missing_code: float | None, log1p: bool) -> Any:
     )
 
 
-def _prepare_block(block, missing_code: float | None, log1p: bool, kind) -> Any:
+def _prepare_block(block: Any, missing_code: float | None, log1p: bool, kind: np.dtype[Any]) -> Any:
     block = block.astype(kind)  # a copy: the file may be mapped
     values = block.data if sparse.issparse(block) else block
     if missing_code is not None:
@@ -136,7 +136,7 @@ def sample(X: Any, table: TableFile, size: int, seed: int) -> tuple[list[str], A
     return names, sparse.vstack(values, "csr") if sparse.issparse(values[0]) else np.vstack(values)
 
 
-def _take(block, rows: np.ndarray):
+def _take(block: Any, rows: np.ndarray) -> Any:
     return block[rows]
 
 

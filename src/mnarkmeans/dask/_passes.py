@@ -15,7 +15,7 @@ show.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -261,11 +261,11 @@ def assess(piece: Piece, first: int, fitted: Fitted) -> tuple[float, np.ndarray]
     return loss, members
 
 
-def merge_assessed(parts):
+def merge_assessed(parts: list[tuple[float, np.ndarray]]) -> tuple[float, np.ndarray]:
     return sum(loss for loss, _ in parts), np.sum([members for _, members in parts], axis=0)
 
 
-def take_rows(piece: Piece, rows: np.ndarray):
+def take_rows(piece: Piece, rows: np.ndarray) -> tuple[Any, np.ndarray]:
     """Some rows with their gaps as NaN (or not stored), and their weights."""
     source = piece.source[rows]
     if not sparse.issparse(source) and not np.isnan(piece.missing):

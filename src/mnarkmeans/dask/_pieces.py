@@ -86,14 +86,16 @@ class Piece:
             )
         return self.memo.table
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "memo": Memo()}
 
     def __sizeof__(self) -> int:  # lets Dask account for, and spill, what is really held
         return 200 + sys.getsizeof(0) + self.n_bytes
 
 
-def make_piece(raw, weights, number: int, n_blocks: int, n_features: int, missing_values) -> Piece:
+def make_piece(
+    raw: Any, weights: Any, number: int, n_blocks: int, n_features: int, missing_values: float
+) -> Piece:
     """Read block ``number``; an error names it."""
     try:
         return _read_piece(raw, weights, n_features, missing_values)
@@ -106,7 +108,7 @@ def named(error: Exception, number: int, n_blocks: int) -> Exception:
     return type(error)(f"Block {number} of {n_blocks} (the first is 0; rows are its own): {error}")
 
 
-def _read_piece(raw, weights, n_features: int, missing_values) -> Piece:
+def _read_piece(raw: Any, weights: Any, n_features: int, missing_values: float) -> Piece:
     source = read_rows(raw, n_features)
     missing = float(source.dtype.type(check_missing_values(missing_values)))
     weights = read_weights(weights, source.shape[0])
@@ -114,7 +116,7 @@ def _read_piece(raw, weights, n_features: int, missing_values) -> Piece:
     return Piece(source, missing, weights, found)
 
 
-def read_rows(raw, n_features: int):
+def read_rows(raw: Any, n_features: int) -> Any:
     """A float array or CSR matrix (b, p), not copied if it was one."""
     if sparse.issparse(raw) and raw.ndim == 2 and raw.shape[1] == n_features and not raw.shape[0]:
         return sparse.csr_array(raw.shape, dtype=np.float64)
@@ -138,7 +140,7 @@ def read_rows(raw, n_features: int):
         raise
 
 
-def read_weights(weights, n_rows: int) -> np.ndarray:
+def read_weights(weights: Any, n_rows: int) -> np.ndarray:
     """(b,) float64; unlike those of a whole table, the weights of a block may all be 0."""
     if weights is None:
         return np.ones(n_rows)

@@ -25,10 +25,13 @@ from .._solver.threads import slices
 from ._blocks import LazyTable, lazy_weights
 from ._messages import Messenger, messenger_for
 from ._passes import take_rows
-from ._pieces import Kind, make_piece
+from ._pieces import Kind, Piece, make_piece
 
 FAN_IN = 8
 SHARE_OF_MEMORY = 0.6  # pieces that need more than this share are read anew in every pass
+
+Work = Callable[..., Any]  # (piece, number of its first row, *common) -> part
+Merge = Callable[[list[Any]], Any]  # parts, or promises of them, -> one of their kind
 
 
 class ClusterLostError(RuntimeError):
@@ -39,7 +42,7 @@ class ClusterLostError(RuntimeError):
 class Pieces:
     """All rows: lazy pieces, the number of the first row of each, and the totals."""
 
-    lazy: list  # of Delayed, each a Piece
+    lazy: list[Any]  # of Delayed, each a Piece
     firsts: np.ndarray  # (B + 1,)
     found: Found
     is_sparse: bool
@@ -54,7 +57,7 @@ class Pieces:
     def n_rows(self) -> int:
         return self.found.n_rows
 
-    def reduce(self, work: Callable, merge: Callable, *common: Any) -> Any:
+    def reduce(self, work: Work, merge: Merge, *common: Any) -> Any:
         """merge of [work(piece, number of its first row, *common) for every piece]."""
         if self.messenger is None:
             return self._by_graph(work, merge, common)
@@ -64,7 +67,7 @@ class Pieces:
                 return self._by_graph(work, merge, common)
             return _tree(parts, merge)
 
-    def _by_graph(self, work: Callable, merge: Callable, common: tuple) -> Any:
+    def _by_graph(self, work: Work, merge: Merge, common: tuple[Any, ...]) -> Any:
         delayed = require("dask", "dask").delayed
         literals = [_literal(value) for value in common]
         parts = [
@@ -73,7 +76,7 @@ class Pieces:
         ]
         return compute(_tree(parts, delayed(merge, pure=False)))[0]
 
-    def take(self, rows: np.ndarray):
+    def take(self, rows: np.ndarray) -> tuple[Any, np.ndarray]:
         """The rows with these (ascending) numbers and their weights."""
         delayed = require("dask", "dask").delayed
         owner = np.searchsorted(self.firsts, rows, side="right") - 1
@@ -87,13 +90,13 @@ class Pieces:
         return stack, np.concatenate([part[1] for part in parts])
 
 
-def _literal(value: Any):
+def _literal(value: Any) -> Any:
     """A value that travels once, as a task of its own, and not within every task that needs it."""
     delayed = require("dask", "dask").delayed
     return delayed(value, name=f"mnarkmeans-{uuid.uuid4().hex}", traverse=False)
 
 
-def _tree(parts: list, merge: Callable) -> Any:
+def _tree(parts: list[Any], merge: Merge) -> Any:
     """The sum of all parts, lazy or not, always added in the same order."""
     while True:
         parts = [merge(parts[start:stop]) for start, stop in slices(len(parts), FAN_IN)]
@@ -101,7 +104,7 @@ def _tree(parts: list, merge: Callable) -> Any:
             return parts[0]
 
 
-def compute(*lazy) -> tuple:
+def compute(*lazy: Any) -> tuple[Any, ...]:
     """Run on Dask's current scheduler; a cluster that is lost is answered in plain words."""
     dask = require("dask", "dask")
     with warnings.catch_warnings():
@@ -163,7 +166,7 @@ def gather_pieces(
     return Pieces(lazy, firsts, total, is_sparse, dtype, messenger)
 
 
-def _release(lazy: list) -> None:
+def _release(lazy: list[Any]) -> None:
     if current_client() is not None:
         for future in require("distributed", "dask").futures_of(lazy):
             future.release()
@@ -175,15 +178,15 @@ def count_rows(table: LazyTable) -> list[int]:
     return list(compute(*(delayed(_n_rows)(block) for block in table.blocks)))
 
 
-def _n_rows(block) -> int:
+def _n_rows(block: Any) -> int:
     return block.shape[0]
 
 
-def _found(piece) -> Found:
+def _found(piece: Piece) -> Found:
     return piece.found
 
 
-def _kind(piece) -> Kind:
+def _kind(piece: Piece) -> Kind:
     return piece.kind
 
 
@@ -202,7 +205,7 @@ def _common_kind(kinds: list[Kind]) -> tuple[bool, Any]:
     return True in known, np.dtype(np.float32 if single and known else np.float64)
 
 
-def current_client():
+def current_client() -> Any:
     """The distributed client Dask would use now, or None."""
     dask = require("dask", "dask")
     try:

@@ -46,7 +46,7 @@ class Problem:
         return self.pieces.found.means(self.reference)
 
     @property
-    def about(self) -> dict:
+    def about(self) -> dict[str, Any]:
         """What tells this problem from another."""
         found = self.pieces.found
         return dict(
@@ -69,7 +69,7 @@ class Problem:
             source, math.nan, weights, self.means, self.reference, found.counts, found.has_gaps
         )
 
-    def starts(self, centers: np.ndarray, lam, *, max_iter: int, tol: float) -> core.Starts:
+    def starts(self, centers: np.ndarray, lam: Any, *, max_iter: int, tol: float) -> core.Starts:
         """Starts (R, k, p) of Lloyd's loop; ``lam``: one number, or one per feature."""
         return core.Starts(
             centers, penalties(np.atleast_2d(lam), len(centers), len(self.means)),
@@ -78,7 +78,9 @@ class Problem:
         )  # fmt: skip
 
 
-def with_reference(pieces: Pieces, reference, shape: tuple[int, int], settings: dict) -> Problem:
+def with_reference(
+    pieces: Pieces, reference: Any, shape: tuple[int, int], settings: dict[str, Any]
+) -> Problem:
     """The problem with its reference as numbers; "auto" is decided by a sample, by so many starts
     and clusters.
 
@@ -132,12 +134,12 @@ def _first(problem: Problem, rng: np.random.RandomState) -> np.ndarray:
     return core.fill_rows(core.Table(source, math.nan, weights), row, problem.means)
 
 
-def _add(parts: list) -> np.ndarray:
+def _add(parts: list[np.ndarray]) -> np.ndarray:
     return np.sum(parts, axis=0)
 
 
-def _on_sample(start: Callable) -> Callable:
-    def sampled(problem: Problem, n_starts: int, k: int, rng) -> np.ndarray:
+def _on_sample(start: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    def sampled(problem: Problem, n_starts: int, k: int, rng: np.random.RandomState) -> np.ndarray:
         return start(problem.sample(rng), n_starts, k, rng, 1)
 
     return sampled

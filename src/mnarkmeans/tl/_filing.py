@@ -7,13 +7,23 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._estimators.kmeans import MNARKMeans
 from .._io.optional import require
 from ..metrics import confidence
 from ..metrics._markers import Contrasts, contrasts
 from ._matrix import in_memory
 
 
-def file_results(adata, key: str, model, X, used, params: dict, *, in_genes: bool) -> None:
+def file_results(
+    adata: Any,
+    key: str,
+    model: MNARKMeans,
+    X: Any,
+    used: np.ndarray,
+    params: dict[str, Any],
+    *,
+    in_genes: bool,
+) -> None:
     pandas = require("pandas", "anndata")
     names = [str(l) for l in range(model.n_clusters)]
     adata.obs[key] = pandas.Categorical.from_codes(model.labels_, categories=names)
@@ -42,7 +52,7 @@ def file_results(adata, key: str, model, X, used, params: dict, *, in_genes: boo
         adata.uns[f"{key}_markers"] = _markers(adata, key, X, used, model)
 
 
-def _writable(params: dict) -> dict:
+def _writable(params: dict[str, Any]) -> dict[str, Any]:
     """What an h5ad file can hold: numbers, strings and arrays; None is left out."""
     kept: dict[str, Any] = {}
     for name, value in params.items():
@@ -53,7 +63,7 @@ def _writable(params: dict) -> dict:
     return kept
 
 
-def imputed(model, matrix, X, used: np.ndarray) -> np.ndarray:
+def imputed(model: MNARKMeans, matrix: Any, X: Any, used: np.ndarray) -> np.ndarray:
     filled = model.impute(X)
     if used.all():
         return filled
@@ -64,7 +74,7 @@ def imputed(model, matrix, X, used: np.ndarray) -> np.ndarray:
     return whole
 
 
-def _of_all_genes(found, used: np.ndarray) -> float | np.ndarray:
+def _of_all_genes(found: Any, used: np.ndarray) -> float | np.ndarray:
     """A number, or one for each gene: NaN where it was not used."""
     if np.ndim(found) == 0:
         return float(found)
@@ -73,7 +83,7 @@ def _of_all_genes(found, used: np.ndarray) -> float | np.ndarray:
     return whole
 
 
-def _markers(adata, key: str, X, used: np.ndarray, model) -> dict[str, Any]:
+def _markers(adata: Any, key: str, X: Any, used: np.ndarray, model: MNARKMeans) -> dict[str, Any]:
     """What makes each cluster, in the shape of ``scanpy.tl.rank_genes_groups``.
 
     There is no p-value (the clusters were made from the same numbers): it is NaN.
@@ -114,7 +124,7 @@ def _log_fold_changes(found: Contrasts) -> np.ndarray:
     return np.nan_to_num(found.mean_inside - found.mean_outside) / np.log(2.0)
 
 
-def _with_gaps(X, missing_values: float):
+def _with_gaps(X: Any, missing_values: float) -> Any:
     """Zeros are gaps where the model says so: NaN, or not stored."""
     if np.isnan(missing_values):
         return X

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -13,7 +15,7 @@ from .._data.validation import MissingDataWarning
 BACKED_ROWS = 4096
 
 
-def copied(adata):
+def copied(adata: Any) -> Any:
     if adata.isbacked:
         raise ValueError(
             "copy=True cannot copy an AnnData that is backed by a file. "
@@ -22,7 +24,9 @@ def copied(adata):
     return adata.copy()
 
 
-def matrix_of(adata, layer, use_rep, use_highly_variable):
+def matrix_of(
+    adata: Any, layer: str | None, use_rep: str | None, use_highly_variable: bool | None
+) -> tuple[Any, np.ndarray]:
     """The matrix asked for, and the mask of its columns to use."""
     if layer is not None and use_rep is not None:
         raise ValueError(
@@ -43,14 +47,14 @@ def matrix_of(adata, layer, use_rep, use_highly_variable):
     return matrix, _marked_genes(adata, use_highly_variable)
 
 
-def _entry(mapping, key: str, where: str):
+def _entry(mapping: Mapping[str, Any], key: str, where: str) -> Any:
     if key not in mapping:
         found = ", ".join(map(repr, mapping.keys())) or "none"
         raise KeyError(f"{key!r} is not in adata.{where}; there are: {found}.")
     return mapping[key]
 
 
-def _marked_genes(adata, use_highly_variable) -> np.ndarray:
+def _marked_genes(adata: Any, use_highly_variable: bool | None) -> np.ndarray:
     marked = "highly_variable" in adata.var
     if use_highly_variable and not marked:
         raise KeyError(
@@ -62,7 +66,7 @@ def _marked_genes(adata, use_highly_variable) -> np.ndarray:
     return adata.var["highly_variable"].to_numpy(dtype=bool)
 
 
-def usable(matrix, columns: np.ndarray, zero_is_missing: bool):
+def usable(matrix: Any, columns: np.ndarray, zero_is_missing: bool) -> tuple[Any, np.ndarray]:
     """The columns used, in memory, and their mask: asked for, and observed at least once."""
     if type(matrix).__module__.startswith("dask"):
         raise TypeError(
@@ -84,7 +88,7 @@ def usable(matrix, columns: np.ndarray, zero_is_missing: bool):
     return (X if observed.all() else X[:, observed]), used
 
 
-def in_memory(matrix, columns: np.ndarray):
+def in_memory(matrix: Any, columns: np.ndarray) -> Any:
     everything = bool(columns.all())
     if isinstance(matrix, np.ndarray) or sparse.issparse(matrix):
         X = matrix if everything else matrix[:, columns]
@@ -99,7 +103,7 @@ def in_memory(matrix, columns: np.ndarray):
     return X.tocsr() if sparse.issparse(X) else np.asarray(X)
 
 
-def _observed_columns(X, zero_is_missing: bool) -> np.ndarray:
+def _observed_columns(X: Any, zero_is_missing: bool) -> np.ndarray:
     if sparse.issparse(X):
         seen = ~np.isnan(X.data) & (X.data != 0)
         return np.bincount(X.indices[seen], minlength=X.shape[1]) > 0
@@ -109,7 +113,7 @@ def _observed_columns(X, zero_is_missing: bool) -> np.ndarray:
     return seen.any(axis=0)
 
 
-def warn_if_centred(X, zero_is_missing: bool) -> None:
+def warn_if_centred(X: Any, zero_is_missing: bool) -> None:
     values = X.data if sparse.issparse(X) else X
     if zero_is_missing and values.size and np.nanmin(values) < 0:
         warnings.warn(
@@ -121,7 +125,7 @@ def warn_if_centred(X, zero_is_missing: bool) -> None:
         )
 
 
-def reference_of(reference, used: np.ndarray, n_columns: int):
+def reference_of(reference: Any, used: np.ndarray, n_columns: int) -> Any:
     """One number per column used, from one per column of the matrix."""
     if isinstance(reference, str) or np.ndim(reference) == 0:
         return reference
@@ -133,6 +137,6 @@ def reference_of(reference, used: np.ndarray, n_columns: int):
     return np.asarray(reference)[used]
 
 
-def seed_of(rng):
+def seed_of(rng: Any) -> Any:
     """MNARKMeans takes an integer or a RandomState; a Generator gives one integer."""
     return int(rng.integers(2**31 - 1)) if isinstance(rng, np.random.Generator) else rng
