@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,6 +41,26 @@ def test_a_model_does_the_same_after_it_was_saved(tmp_path, name):
     np.testing.assert_array_equal(
         mnarkmeans.load(tmp_path / "new" / "folder").predict(X), again.predict(X)
     )
+
+
+@pytest.mark.parametrize("full_at", [1, 2])
+def test_a_full_disk_leaves_the_old_model_whole(tmp_path, monkeypatch, full_at):
+    old, new = (MNARKMeans(3, lam=lam, random_state=0).fit(X) for lam in (0.0, 1.0))
+    old.save(tmp_path)
+    write, written = Path.write_bytes, []
+
+    def full(path, content):
+        written.append(path)
+        if len(written) == full_at:
+            write(path, content[:10])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space"):
+        new.save(tmp_path)
+    np.testing.assert_array_equal(mnarkmeans.load(tmp_path).cluster_centers_, old.cluster_centers_)
+    assert {path.name for path in tmp_path.iterdir()} == {"model.json", "model.npz"}
 
 
 def test_names_of_columns_are_kept(tmp_path):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 MARK = ".mnarkmeans-"  # how names of what is not yet whole begin
@@ -50,6 +50,15 @@ def write_bytes(target: str | os.PathLike[str], content: bytes) -> None:
     """Write a file at once."""
     with replacing(target) as hidden:
         hidden.write_bytes(content)
+
+
+def write_together(contents: Mapping[Path, bytes]) -> None:
+    """Write files that belong together: none takes its place before all are on the disk."""
+    with ExitStack() as places:
+        for target, content in contents.items():
+            hidden = places.enter_context(replacing(target))
+            hidden.write_bytes(content)
+            flush(hidden)
 
 
 def write_text(target: str | os.PathLike[str], text: str) -> None:

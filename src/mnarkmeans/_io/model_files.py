@@ -126,8 +126,8 @@ def save_model(
     document["arrays"] = {"file": ARRAYS_NAME, "sha256": _sha256(packed)}
     document["sha256"] = _document_sum(document)
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
-    atomic.write_bytes(folder / ARRAYS_NAME, packed)
-    atomic.write_text(folder / JSON_NAME, text + "\n")
+    # Half of a new model beside half of the old one would be neither.
+    atomic.write_together({folder / JSON_NAME: f"{text}\n".encode(), folder / ARRAYS_NAME: packed})
 
 
 def unnamed(p: int) -> list[str]:
