@@ -123,14 +123,20 @@ def first_pass(table: Table, threads: int) -> FirstPass:
 def content_keys(table: Table, threads: int) -> np.ndarray:
     """(n,) a number of the observed values of each row, whatever the order of the columns."""
     keys = np.empty(table.n, np.uint64)
-    _call("content_keys", _address(table.struct), keys.ctypes.data, threads=threads)
+    _call(
+        "content_keys", _address(table.struct), keys.ctypes.data,
+        threads=threads, work=table.entries,
+    )  # fmt: skip
     return keys
 
 
 def content_order(table: Table, threads: int) -> np.ndarray:
     """(n,) the rows ordered by these numbers; equal ones as they stand."""
     order = np.empty(table.n, np.int64)
-    _call("content_order", _address(table.struct), order.ctypes.data, threads=threads)
+    _call(
+        "content_order", _address(table.struct), order.ctypes.data,
+        threads=threads, work=table.entries,
+    )  # fmt: skip
     return order
 
 

@@ -84,7 +84,7 @@ def run_starts(
             lloyd(rows, starts)
         if n_hartigan > 0:
             most = math.ceil(share * len(starts.mu))
-            core.hartigan(table, starts, _best_of(starts, most), threads)
+            core.hartigan(table, starts, _worth_moving(starts, most), threads)
         piece = StartResults.of(starts)
         if n_starts == 1 and rows is not None and rows.bounds is not None and n_hartigan == 0:
             piece = piece._replace(warm=WarmStart(starts.labels[0], rows.bounds))
@@ -94,7 +94,7 @@ def run_starts(
     return StartResults.joined(pieces)
 
 
-def _best_of(starts: core.Starts, most: int) -> np.ndarray:
+def _worth_moving(starts: core.Starts, most: int) -> np.ndarray:
     """The ``most`` starts with the smallest losses, twins left out, in their order."""
     losses = starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1]
     order = np.argsort(losses, kind="stable")
