@@ -122,22 +122,18 @@ def first_pass(table: Table, threads: int) -> FirstPass:
 
 def content_keys(table: Table, threads: int) -> np.ndarray:
     """(n,) a number of the observed values of each row, whatever the order of the columns."""
-    keys = np.empty(table.n, np.uint64)
-    _call(
-        "content_keys", _address(table.struct), keys.ctypes.data,
-        threads=threads, work=table.entries,
-    )  # fmt: skip
-    return keys
+    return _for_each_row("content_keys", table, np.empty(table.n, np.uint64), threads)
 
 
 def content_order(table: Table, threads: int) -> np.ndarray:
     """(n,) the rows ordered by these numbers; equal ones as they stand."""
-    order = np.empty(table.n, np.int64)
-    _call(
-        "content_order", _address(table.struct), order.ctypes.data,
-        threads=threads, work=table.entries,
-    )  # fmt: skip
-    return order
+    return _for_each_row("content_order", table, np.empty(table.n, np.int64), threads)
+
+
+def _for_each_row(name: str, table: Table, out: np.ndarray, threads: int) -> np.ndarray:
+    pointers = _address(table.struct), out.ctypes.data
+    _call(name, *pointers, threads=threads, work=table.entries)
+    return out
 
 
 def fill_rows(table: Table, rows: np.ndarray, fill: np.ndarray) -> np.ndarray:
