@@ -54,6 +54,22 @@ def test_units_under_names_are_joined(tmp_path):
     assert "two lines of names were joined, such as 'glucose mg/dl'" in table.notes
 
 
+def test_groups_names_and_units_are_joined(tmp_path):
+    lines = [["sample", "sugars", None], [None, "glucose", "fructose"], [None, "mM", "mM"]]
+    table = read_table(book(tmp_path, [*lines, ["p1", 90, 140], ["p2", 100, 138]]))
+    assert table.features == ["sugars glucose mM", "sugars fructose mM"]
+    assert "three lines of names were joined, such as 'sugars glucose mM'" in table.notes
+
+
+def test_the_first_sheet_that_holds_a_table_is_read(tmp_path):
+    path = book(tmp_path, [["This workbook"], ["see sheet 2"]], PLAIN, [["id", "x"], ["q", 3]])
+    table = read_table(path)
+    assert table.features == ["a", "b"]
+    assert "sheet 'sheet 2' was read; --sheet takes another" in table.notes
+    with pytest.raises(UserError, match="no row of numbers"):
+        read_table(path, Reading(sheet="1"))
+
+
 def test_samples_called_by_numbers_are_names(tmp_path):
     table = read_table(book(tmp_path, [["Compound", 1, 2], ["C1", 5, 6], ["C2", 7, 8]]))
     assert table.features == ["1", "2"]
@@ -77,7 +93,10 @@ def test_a_sheet_is_chosen_by_name_or_number(tmp_path):
     [
         ([], "nothing on this sheet"),
         ([["a", "b"], ["x", "y"]], "no row of numbers"),
-        ([["a", "b"], ["c", "d"], ["e", "f"], [1, 2]], "3 lines above its first row of numbers"),
+        (
+            [["a", "b"], ["c", "d"], ["e", "f"], ["g", "h"], [1, 2]],
+            "4 lines above its first row of numbers",
+        ),
         ([["id", "a", "a"], ["r", 1, 2]], "more than one column called 'a'"),
     ],
 )

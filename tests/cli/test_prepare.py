@@ -71,6 +71,20 @@ def test_columns_are_matched_by_name():
     np.testing.assert_array_equal(out.values[:, 2], VALUES[:, 0])
 
 
+def test_features_that_a_new_table_lacks_are_gaps_and_told():
+    table = table_of(VALUES, ["c", "a", "b"])
+    out = matched(table, ("a", "absent", "b", "c"))
+    assert np.isnan(out.values[:, 1]).all()
+    np.testing.assert_array_equal(out.values[:, 3], VALUES[:, 0])
+    assert out.notes == [
+        "1 of the model's 4 features are not in the table ('absent') and count as missing in "
+        "every row"
+    ]
+    table.left_out.append(("absent", "text, such as 'x'"))  # it is there, and cannot be read
+    with pytest.raises(UserError, match=r"lacks 'absent' \(text, such as 'x'\)"):
+        matched(table, ("a", "absent", "b", "c"))
+
+
 def test_preparation_survives_storage():
     _, preparation = learn(table_of(VALUES), Steps(log1p=True, center=True, scale=Scale.std))
     again = Preparation.from_dict(preparation.to_dict(), list(preparation.features))

@@ -77,6 +77,23 @@ def test_a_table_without_the_samples_of_the_model_is_refused(server, proteins, t
     assert "reads columns like 'LFQ intensity *'" in done.err
 
 
+def test_a_run_that_found_fewer_proteins_is_labelled_and_told(server, proteins, tmp_path):
+    folder, frame = proteins
+    frame[5:].to_csv(tmp_path / "t.txt", sep="\t", index=False)
+    done = server.run("predict", folder / "plasma", "t.txt", "-o", "l.csv", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "features are not in the table ('P0', 'P1', 'P2' ...) and count as missing" in done.err
+    labels = [row[1] for row in rows(tmp_path / "l.csv")]
+    assert labels == [row[1] for row in rows(folder / "plasma" / "labels.csv")]
+    done = server.run("impute", folder / "plasma", "t.txt", "-o", "f.txt", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert len(pd.read_csv(tmp_path / "f.txt", sep="\t")) == PROTEINS - 5
+    frame[20:].to_csv(tmp_path / "t.txt", sep="\t", index=False)
+    done = server.run("predict", folder / "plasma", "t.txt", "-o", "l2.csv", cwd=tmp_path)
+    assert done.code == 2
+    assert "but the table lacks 'P0' and" in done.err
+
+
 def test_a_european_file_comes_back_as_it_was(server, tmp_path):
     lines = ["Probe;a;b;Ort;leer"]
     lines += [

@@ -65,7 +65,7 @@ def test_ranges_suggest_what_to_do(values, options):
 def test_names_suggest_which_columns_are_samples():
     names = ["Peptides", *(f"Intensity {i}" for i in "abc"), *(f"LFQ intensity {i}" for i in "abc")]
     table = table_of(np.ones((4, 7)), names, "Protein IDs")
-    table.left_out += [("Reverse", "text, such as '+'"), ("Contaminant", "no value observed")]
+    table.words.update({"Reverse": ("+",), "Comment": ("+", "-")})
     assert added(structure_hints(table, Reading())) == {
         "columns": ["LFQ intensity *"], "transpose": True, "drop_rows": ["Reverse=+"],
     }  # fmt: skip
@@ -76,6 +76,43 @@ def test_names_suggest_which_columns_are_samples():
     assert added(structure_hints(known, Reading())) == {"drop": ["Group"]}
     compounds = table_of(np.ones((4, 3)), ["m/z", "s1", "s2"], "Compound")
     assert added(structure_hints(compounds, Reading())) == {"transpose": True, "drop": ["m/z"]}
+
+
+def test_rows_called_by_accessions_are_features():
+    for form in ("ENSMUSG{:011d}", "P{:05d}", "P{:05d};Q12345", "sp|Q{:05d}|X_HUMAN", "HMDB{:07d}"):
+        table = table_of(np.ones((4, 3)), ["s1", "s2", "s3"])
+        table.ids = np.array([form.format(i) for i in range(4)], dtype=object)
+        assert added(structure_hints(table, Reading())) == {"transpose": True}
+    table.ids = np.array([f"patient {i}" for i in range(4)], dtype=object)
+    assert structure_hints(table, Reading()) == []
+
+
+def test_decoys_are_found_by_the_word_of_their_flag_or_by_their_name():
+    table = table_of(np.ones((3, 3)), [f"Abundance: F{i}" for i in range(3)], "Accession")
+    table.words["Contaminant"] = ("False", "True")
+    assert added(structure_hints(table, Reading()))["drop_rows"] == ["Contaminant=True"]
+    table = table_of(np.ones((3, 3)), [f"LFQ intensity {i}" for i in range(3)], "Protein IDs")
+    table.ids = np.array(["P1", "REV__P2", "CON__P3"], dtype=object)
+    table.source["id_column"] = "Protein IDs"
+    rules = ["Protein IDs=REV__*", "Protein IDs=CON__*"]
+    assert added(structure_hints(table, Reading()))["drop_rows"] == rules
+
+
+def test_zeros_that_are_answers_are_not_taken_for_gaps():
+    for answers in (RNG.integers(0, 11, (80, 6)), RNG.integers(0, 2, (80, 6))):
+        assert value_hints(table_of(answers.astype(float)), Reading(), Steps()) == []
+    logs = np.where(RNG.random((40, 6)) < 0.3, 0.0, RNG.normal(2, 3, (40, 6)))
+    assert added(value_hints(table_of(logs), Reading(), Steps())) == {"missing_codes": ["0"]}
+
+
+def test_a_logarithm_is_due_where_the_noise_grows_with_the_value():
+    level, noise = RNG.normal(3, 2.5, 80), RNG.normal(0, 0.5, (30, 80))
+    assert added(value_hints(table_of(2.0 ** (level + noise)), Reading(), Steps())) == {
+        "log2": True
+    }
+    assert value_hints(table_of(2.0**level + 20 + noise), Reading(), Steps()) == []
+    logs = np.log2(1 + 2.0 ** (level + noise))
+    assert value_hints(table_of(logs), Reading(), Steps()) == []
 
 
 def test_the_command_says_all_that_was_said():

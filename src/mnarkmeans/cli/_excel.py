@@ -4,7 +4,9 @@ People write titles above a table, and names in two lines: groups or units over 
 themselves. The lines above the first row of numbers are read so:
 
     a line with one filled cell      a title, passed over
-    the last lines with more         names; two lines are joined, the upper one spread to the right
+    the last lines with more         names, joined: groups are spread to the right, units follow
+
+Where no sheet is named, the first one that holds a table is read.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from ._frames import may_name_rows
 from ._marks import as_float, is_mark
 
 LINES_OF_NAMES = 20  # as far down the first row of numbers is looked for
-MOST_HEADERS = 2
+MOST_HEADERS = 3  # groups, names, units
 
 
 @dataclass(frozen=True)
@@ -32,18 +34,18 @@ class Sheet:
     notes: list[str]
 
 
+_Parts = tuple[list[str], list[list[Any]], list[str]]  # names, rows, what was done
+
+
 def read_sheet(path: Path, wanted: str | None) -> Sheet:
-    """Read one sheet: the one of this name or number, or the first."""
+    """Read one sheet: the one of this name or number, or the first that holds a table."""
     openpyxl = require("openpyxl", "excel")
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     except Exception as error:  # zip, XML and openpyxl have many kinds for one cause
         raise UserError(f"{path} is not a readable .xlsx file; save it again") from error
     try:
-        name = _chosen(book.sheetnames, wanted)
-        sheet = book[name]
-        sheet.reset_dimensions()  # some programs write a size that is not true
-        rows = [list(row) for row in sheet.iter_rows(values_only=True)]
+        name, (names, body, told) = _first_table(path, book, wanted)
     except UserError:
         raise
     except Exception as error:
@@ -52,14 +54,26 @@ def read_sheet(path: Path, wanted: str | None) -> Sheet:
         book.close()
     others = [other for other in book.sheetnames if other != name]
     notes = [f"sheet {name!r} was read; --sheet takes another"] if others and not wanted else []
-    names, body, told = _parted(path, _trimmed(rows))
     frame = require("pandas", "cli").DataFrame(body, columns=names, dtype=object)
     return Sheet(frame, name, notes + told)
 
 
-def _chosen(names: list[str], wanted: str | None) -> str:
-    if wanted is None:
-        return names[0]
+def _first_table(path: Path, book: Any, wanted: str | None) -> tuple[str, _Parts]:
+    """The sheet that was asked for, or the first with a table; the first one's fault is told."""
+    asked = [_chosen(book.sheetnames, wanted)] if wanted else book.sheetnames
+    first: UserError | None = None
+    for name in asked:
+        sheet = book[name]
+        sheet.reset_dimensions()  # some programs write a size that is not true
+        rows = [list(row) for row in sheet.iter_rows(values_only=True)]
+        try:
+            return name, _parted(path, _trimmed(rows))
+        except UserError as error:
+            first = first or error
+    raise first or UserError(f"{path} has no sheets")
+
+
+def _chosen(names: list[str], wanted: str) -> str:
     if wanted in names:
         return wanted
     if wanted.isdigit() and 1 <= int(wanted) <= len(names):
@@ -80,7 +94,7 @@ def _filled(cell: Any) -> bool:
     return cell is not None and str(cell).strip() != ""
 
 
-def _parted(path: Path, rows: list[list[Any]]) -> tuple[list[str], list[list[Any]], list[str]]:
+def _parted(path: Path, rows: list[list[Any]]) -> _Parts:
     """Names of the columns, the rows below them, and what was done."""
     if not rows:
         raise UserError(f"{path} has nothing on this sheet; choose another one with --sheet")
@@ -98,8 +112,8 @@ def _parted(path: Path, rows: list[list[Any]]) -> tuple[list[str], list[list[Any
     headers = [row for row in above if row not in titles]
     if len(headers) > MOST_HEADERS:
         raise UserError(
-            f"{path} has {len(headers)} lines above its first row of numbers; leave one or two "
-            "lines of names there"
+            f"{path} has {len(headers)} lines above its first row of numbers; leave the lines "
+            "of names there"
         )
     told = [f"{len(titles)} lines above the table were passed over"] if titles else []
     if not headers:
@@ -109,7 +123,10 @@ def _parted(path: Path, rows: list[list[Any]]) -> tuple[list[str], list[list[Any
         names = _joined(headers)
         if len(headers) > 1:
             example = next((n for n in names if " " in n), names[-1])
-            told.append(f"two lines of names were joined, such as {example!r}")
+            told.append(
+                f"{('two', 'three')[len(headers) - 2]} lines of names were joined, such as "
+                f"{example!r}"
+            )
     _check_names(path, names)
     return names, rows[begin:], told
 
@@ -132,9 +149,11 @@ def _joined(headers: list[list[Any]]) -> list[str]:
     lines = [["" if not _filled(cell) else str(cell).strip() for cell in row] for row in headers]
     if len(lines) == 1:
         return lines[0]
+    if len(lines) > 2:
+        return _joined([lines[0], _joined(lines[1:])])
     upper, lower = lines
-    gaps_below = sum(not name for name in lower)
-    if sum(not name for name in upper) > gaps_below:  # groups over names
+    gaps, gaps_below = (sum(not name for name in line[1:]) for line in (upper, lower))
+    if gaps > gaps_below:  # groups over names
         spread, last = [], ""
         for above, below in zip(upper, lower, strict=True):
             last = above or last

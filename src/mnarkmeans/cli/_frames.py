@@ -11,6 +11,7 @@ import numpy as np
 
 from ._errors import UserError, unknown_name
 from ._marks import Findings, read_cells, shortened
+from ._meaning import FEW_ANSWERS, check_meaning
 from ._options import Reading, Rereading
 from ._table import Origin, Table, check_finite, transposed
 
@@ -90,6 +91,8 @@ def table_from_frame(
     values, reasons, findings = _matrix(frame, reasons, words)
     features = [name for name, reason in zip(names, reasons, strict=True) if reason is None]
     findings.check(len(features))
+    if not (choice.columns or choice.of_model):
+        check_meaning(frame, names, reasons, findings.vocabularies)
     left_out = [
         (name, reason)
         for name, reason in zip(names, reasons, strict=True)
@@ -103,7 +106,8 @@ def table_from_frame(
     origin = Origin(whole, texts or {}, rows, id_column) if choice.keep_origin else None
     notes = [*told, *findings.notes()]
     source = {"id_column": id_column}
-    table = Table(values, ids, features, id_name, left_out, notes, labels, source, origin)
+    table = Table(values, ids, features, id_name, left_out, notes, labels, source, origin,
+                  findings.vocabularies)  # fmt: skip
     check_finite(table)
     return transposed(table, named=id_column is not None) if choice.transpose else table
 
@@ -140,7 +144,10 @@ def _equal(column: Any, value: str) -> np.ndarray:
     texts = column.astype(object)
     if not value:
         return gap | (texts.astype(str).str.strip() == "").to_numpy()
-    same = (texts.astype(str).str.strip() == value.strip()).to_numpy()
+    found = texts.astype(str).str.strip()
+    same = (found == value.strip()).to_numpy()
+    if "*" in value.strip()[1:] or value.strip()[:1] == "*" != value.strip():
+        same |= np.array([fnmatchcase(text, value.strip()) for text in found], dtype=bool)
     try:
         number = float(value)
     except ValueError:
@@ -275,6 +282,8 @@ def _numbers(
     if cells.measured:
         findings.words[name] = cells.words
         return None, "words among numbers"
+    if len(cells.words) <= FEW_ANSWERS:
+        findings.vocabularies[name] = tuple(cells.words)
     example = next(iter(cells.words))
     if cells.looks_measured:
         findings.unread[name] = example

@@ -28,10 +28,12 @@ LAB_MARKS = frozenset({
     "n.a.", "n.a", "nd", "n.d.", "n.d", "n/d", "nq", "n.q.", "n.n.", "n.b.", "k.a.", "-", "--",
     "---", "–", "—", "?", "??", ".", "..", "...", "*", "lod", "loq", "lloq", "bdl", "bld", "bql",
     "blq", "bloq", "belowlod", "belowloq", "belowlimit", "belowdetectionlimit", "undetected",
-    "undetermined", "notdetected", "notmeasured", "missing", "#num!", "#div/0!", "#value!", "#ref!",
-    "#null!", "#name?", "1.#qnan", "1.#ind", "-1.#ind",
+    "undetermined", "notdetected", "notmeasured", "notavailable", "notfound", "nodata", "missing",
+    "nichtnachweisbar", "nichtbestimmt", "nn", "kw", "k.w.", "#num!", "#div/0!", "#value!", "#ref!",
+    "#null!", "#name?", "#nv", "#wert!", "#zahl!", "#valeur!", "#nombre!", "1.#qnan", "1.#ind",
+    "-1.#ind",
 })  # fmt: skip
-_BELOW = re.compile(r"^(<|≤|<=)\s*(lod|loq|lld|lloq|mdl|dl|limit|[\d.,]+(e[+-]?\d+)?)$", re.I)
+_BELOW = re.compile(r"^(<|≤|<=)\s*([^\W\d_]{1,8}|[\d.,]+(e[+-]?\d+)?)$", re.I)  # <LOD, <NG, <0.5
 _LIKE_A_NUMBER = re.compile(r"^[~<>=≤≥±]*\s*[+-]?\d[\d.,'\s]*(e[+-]?\d+)?\s*[^\d]{0,12}$", re.I)
 _GROUPS = re.compile(r"^[+-]?\d{1,3}(\.\d{3})+$")
 # Thousands set apart, and decimals: by their decimal sign. Both signs together leave no doubt.
@@ -171,6 +173,7 @@ class Findings:
     marks: Counter[str] = field(default_factory=Counter)
     words: dict[str, Counter[str]] = field(default_factory=dict)  # by column
     unread: dict[str, str] = field(default_factory=dict)  # columns that look measured: an example
+    vocabularies: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of columns with few
 
     def notes(self) -> list[str]:
         """The marks that were taken for gaps."""

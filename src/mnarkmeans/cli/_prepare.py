@@ -279,8 +279,9 @@ def _observed_moments(values: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def matched(table: Table, features: tuple[str, ...]) -> Table:
     """The table with exactly the model's features, found by name, in the model's order.
 
-    A column that is there but wholly missing is a column of gaps; one that is not there at all is
-    a mistake.
+    A column that is there but wholly missing is a column of gaps. So is one that is not there at
+    all: a new run does not find every feature. A table that lacks more than half of them is another
+    table, and a column that is there and holds no numbers is a mistake.
     """
     if tuple(table.features) == tuple(features):
         return table
@@ -288,17 +289,25 @@ def matched(table: Table, features: tuple[str, ...]) -> Table:
     told = dict(table.left_out)
     absent = [name for name in features if name not in position]
     lacking = [name for name in absent if told.get(name) != NEVER_OBSERVED]
-    if lacking:
-        why = f" ({told[lacking[0]]})" if lacking[0] in told else ""
-        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+    unread = [name for name in lacking if name in told]
+    if unread or 2 * len(lacking) > len(features):
+        first = (unread or lacking)[0]
+        why = f" ({told[first]})" if first in told else ""
+        more = f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
         raise UserError(
-            f"the model was fitted on {len(features)} columns, but the table lacks "
-            f"{lacking[0]!r}{why}{more}; give a table with the same column names"
+            f"the model was fitted on {len(features):,} features, but the table lacks "
+            f"{first!r}{why}{more}; give a table with the same names"
         )
     known = [name for name in features if name in position]
     out = table.with_features(np.array([position[name] for name in known], dtype=np.intp))
     if absent:
         out = _with_gaps(out, features)
+    if lacking:
+        some = ", ".join(map(repr, lacking[:3])) + (" ..." if lacking[3:] else "")
+        out.notes.append(
+            f"{len(lacking):,} of the model's {len(features):,} features are not in the table "
+            f"({some}) and count as missing in every row"
+        )
     return out
 
 

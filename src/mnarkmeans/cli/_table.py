@@ -33,6 +33,7 @@ class Table:
     """Numbers with gaps, the names of their rows and columns, and the story of their reading.
 
     values : (n, p) array with NaN for missing, or CSR matrix whose stored entries are observed.
+    words : the words of columns of text that have a few of them, again and again
     """
 
     values: Any
@@ -44,6 +45,7 @@ class Table:
     labels: dict[str, np.ndarray] = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)
     origin: Origin | None = None
+    words: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of columns with few
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -97,7 +99,8 @@ def transposed(table: Table, *, named: bool = True) -> Table:
     values = values.tocsr() if sp.issparse(values) else np.ascontiguousarray(values)
     ids = np.array(table.features, dtype=object)
     origin = table.origin and replace(table.origin, transposed=True)
-    return Table(values, ids, features, "id", table.left_out, table.notes, {}, table.source, origin)
+    return Table(values, ids, features, "id", table.left_out, table.notes, {}, table.source, origin,
+                 table.words)  # fmt: skip
 
 
 def check_finite(table: Table) -> None:

@@ -252,7 +252,11 @@ def _from_h5ad(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
         if name not in adata.obs:
             raise unknown_name("column of obs", name, adata.obs.columns)
     ids = adata.obs_names.to_numpy(dtype=object)
-    return _from_matrix(values, ids, [str(v) for v in adata.var_names], choice, adata.obs)
+    table = _from_matrix(values, ids, [str(v) for v in adata.var_names], choice, adata.obs)
+    if layer is None and len(adata.layers):
+        others = ", ".join(map(repr, adata.layers.keys()))
+        table.notes.append(f"X was read; --layer takes one of {others} instead")
+    return table
 
 
 def _from_matrix(

@@ -73,7 +73,9 @@ class Rereading:
     sheet: Annotated[
         str | None,
         of_reading(
-            "--sheet", metavar="NAME|NUMBER", help="Sheet of an .xlsx file (else the first)."
+            "--sheet",
+            metavar="NAME|NUMBER",
+            help="Sheet of an .xlsx file (else the first that holds a table).",
         ),
     ] = None
     layer: Annotated[

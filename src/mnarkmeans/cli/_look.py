@@ -1,0 +1,176 @@
+"""What the numbers of a table are like: counts, intensities, logarithms, a scale of answers.
+
+Whether a logarithm is due is a question of the noise. It is of one size for all features where
+values are measured on their own scale or are logarithms already, and grows with the value where it
+is a share of it:
+
+    log sd_j = a + b log mean_j,     b = 0 additive, 1/2 counts, 1 proportional
+
+b is fitted over the upper half of the features of a panel (near zero all noise looks small), where
+their means differ enough to tell. Of few features, which may have units of their own, each must be
+skewed by itself.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ._table import Table
+
+OFTEN = 0.01  # share of entries from which a value may be a code
+INTENSITY = 1000.0  # median of numbers that are intensities and not logarithms of them
+WIDE = 30.0  # largest over least intensity, from which a logarithm is usual
+SKEWED = 4.0  # 95th percentile over median, in the middle feature
+PANEL = 50  # so many features come from one instrument and share a unit
+SPAN, GROWING = 4.0, 0.5  # of the means in a panel; b from which the noise grows with the value
+FEW_ANSWERS = 12  # different whole numbers: a scale of answers, on which 0 is one
+MOST_LOOKED_AT = 2_000_000  # entries
+
+
+@dataclass(frozen=True)
+class Look:
+    """Some rows of the table, their numbers, and what these are like."""
+
+    values: np.ndarray  # (n, p), NaN for gaps
+    features: list[str]
+
+    @classmethod
+    def at(cls, table: Table) -> Look | None:
+        """Look at a table; None where there is nothing to see."""
+        n, p = table.shape
+        rows = np.arange(n)
+        if n * p > MOST_LOOKED_AT:
+            rows = np.sort(np.random.default_rng(0).permutation(n)[: max(10, MOST_LOOKED_AT // p)])
+        part = Table(table.values[rows], table.ids[rows], table.features).dense()
+        return cls(part, table.features) if np.isfinite(part).any() else None
+
+    @property
+    def least(self) -> float:
+        return float(np.nanmin(self.values))
+
+    def share_of(self, value: float) -> float:
+        return float(np.mean(self.values == value))
+
+    def code(self) -> float | None:
+        """The least or greatest value, if it comes often and far from all others: -99, 9999.
+
+        A column that holds nothing else is a constant, not a code.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # features without a value
+            varying = np.nanmin(self.values, axis=0) < np.nanmax(self.values, axis=0)
+        part = self.values[:, varying]
+        values, times = np.unique(part[~np.isnan(part)], return_counts=True)
+        if len(values) < 5:
+            return None
+        for end, next_to, rest in ((0, 1, values[1:]), (-1, -2, values[:-1])):
+            far = abs(values[end] - values[next_to]) > rest[-1] - rest[0]
+            if far and times[end] >= OFTEN * times.sum() and values[end] != 0:
+                return float(values[end])
+        return None
+
+    @cached_property
+    def positive(self) -> np.ndarray:
+        return self.values[self.values > 0]
+
+    @property
+    def zero_share(self) -> float:
+        return float(np.mean(self.values == 0))
+
+    @property
+    def gap_share(self) -> float:
+        return float(np.mean(np.isnan(self.values)))
+
+    @cached_property
+    def whole(self) -> bool:
+        seen = self.values[~np.isnan(self.values)]
+        return bool((seen == np.round(seen)).all())
+
+    @property
+    def zero_may_be_a_value(self) -> bool:
+        """Answers from 0 to 10, yes and no as 1 and 0; differences, whole and of both signs."""
+        if not self.whole:
+            return False
+        if self.least < 0:
+            return True
+        others = np.unique(self.positive)
+        return len(others) < 2 or (len(others) < FEW_ANSWERS and self.zero_share < 0.5)
+
+    @cached_property
+    def counts(self) -> bool:
+        """Whole numbers, most of them small."""
+        return bool(self.positive.size and self.whole and np.median(self.positive) < INTENSITY)
+
+    @property
+    def low(self) -> float:
+        return float(self.positive.min()) if self.positive.size else 0.0
+
+    @property
+    def high(self) -> float:
+        return float(self.positive.max()) if self.positive.size else 0.0
+
+    def logarithm(self) -> str | None:
+        """The logarithm that suits the numbers, if any: log1p for counts, log2 for intensities."""
+        if not self.positive.size:
+            return None
+        middle = float(np.median(self.positive))
+        if self.counts:
+            return "log1p" if self.high > 20 * middle else None
+        if middle >= INTENSITY and self.high > WIDE * self.low:
+            return "log2"
+        ratios = self._per_feature(lambda x: np.quantile(x, 0.95) / np.median(x))
+        return "log2" if np.median(ratios) > SKEWED or self.noise_grows() else None
+
+    def noise_grows(self) -> bool:
+        """Whether the spread of the features of a panel grows with their mean (b above)."""
+        means, spreads = self._per_feature(np.mean), self._per_feature(np.std)
+        usable = (means > 0) & (spreads > 0)
+        if usable.sum() < PANEL:
+            return False
+        means, spreads = means[usable], spreads[usable]
+        upper = means >= np.median(means)
+        low, high = np.quantile(means[upper], [0.0, 0.95])
+        if high < SPAN * low:
+            return False
+        return bool(np.polyfit(np.log(means[upper]), np.log(spreads[upper]), 1)[0] > GROWING)
+
+    @property
+    def uneven_rows(self) -> float:
+        """How many times larger the largest rows are: in total, or in their middle feature."""
+        with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # rows and features without a value
+            if self.counts:
+                sizes = np.nansum(self.values, axis=1)
+            else:
+                seen = np.where(self.values > 0, self.values, np.nan)
+                sizes = np.nanmedian(seen / np.nanmedian(seen, axis=0), axis=1)
+        sizes = sizes[sizes > 0]
+        low, high = np.quantile(sizes, [0.1, 0.9]) if sizes.size > 3 else (1.0, 1.0)
+        return float(high / low)
+
+    def missing_by_feature(self, zeros: bool) -> np.ndarray:
+        gaps = np.isnan(self.values)
+        return (gaps | (self.values == 0) if zeros else gaps).mean(axis=0)
+
+    @cached_property
+    def _spreads(self) -> np.ndarray:
+        return self._per_feature(np.std, positive=False)
+
+    @property
+    def loudest(self) -> float:
+        spreads = self._spreads
+        middle = float(np.median(spreads[spreads > 0])) if (spreads > 0).any() else 0.0
+        return float(spreads.max() / middle) if middle > 0 and len(spreads) < 500 else 1.0
+
+    @property
+    def loudest_at(self) -> int:
+        return int(np.argmax(self._spreads))
+
+    def _per_feature(self, measure: Any, positive: bool = True) -> np.ndarray:
+        parts = (c[c > 0] if positive else c[~np.isnan(c)] for c in self.values.T)
+        return np.array([measure(part) if part.size >= 2 else 0.0 for part in parts])
