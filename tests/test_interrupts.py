@@ -12,7 +12,7 @@ import pytest
 from places import to_csr
 
 from mnarkmeans import MNARKMeans, _core
-from mnarkmeans._core import calls
+from mnarkmeans._core import waiting
 
 TABLE = """
 import signal, sys, time
@@ -117,8 +117,8 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
         weights=(True, float(len(X))),
     )  # fmt: skip
     labels, one = np.zeros(len(X), np.int32), np.array([0])
-    control = calls.structs.Control
-    monkeypatch.setattr(calls.structs, "Control", lambda threads: control(1, threads, 0))
+    control = waiting.structs.Control
+    monkeypatch.setattr(waiting.structs, "Control", lambda threads: control(1, threads, 0))
     draws, order = np.random.default_rng(0).random((1, 8, 3)), np.arange(len(X))
     for call in (
         lambda: _core.first_pass(table, 2),
@@ -139,7 +139,7 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
 
 def test_progress_counts_up_to_all_starts(monkeypatch):
     X, told = small(), []
-    monkeypatch.setattr(calls, "SHORT", 0)
+    monkeypatch.setattr(waiting, "SHORT", 0)
     starts = _core.Starts(
         np.nan_to_num(X[:160]).reshape(20, 8, 20), np.full((20, 20), 0.5), np.zeros(20),
         np.zeros(20), n_rows=len(X), max_iter=40, tol=0.0, weights=(True, float(len(X))),

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mnarkmeans._core import calls
-from mnarkmeans._core.calls import _wait_for
+from mnarkmeans._core import waiting
+from mnarkmeans._core.waiting import wait_for
 
 
 @pytest.mark.parametrize("times", [1, 3])
@@ -32,7 +32,7 @@ def test_an_interrupted_call_has_ended_when_its_caller_hears_of_it(times):
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        _wait_for(call, (), control, None)
+        wait_for(call, (), control, None)
     assert ended
     time.sleep(0.1 * times)
 
@@ -40,12 +40,12 @@ def test_an_interrupted_call_has_ended_when_its_caller_hears_of_it(times):
 def test_progress_is_told_while_a_call_runs():
     told = []
     control = SimpleNamespace(cancel=0, done=7)
-    assert _wait_for(lambda: time.sleep(0.35) or 0, (), control, told.append) == 0
+    assert wait_for(lambda: time.sleep(0.35) or 0, (), control, told.append) == 0
     assert set(told) == {7}
 
 
 def test_a_thread_that_never_begins_does_not_keep_anyone_waiting(monkeypatch):
     """Little memory: threads are made, and die before their first line."""
-    monkeypatch.setattr(calls, "PATIENCE", 2)
-    monkeypatch.setattr(calls._thread, "start_new_thread", lambda *_: 1)
-    assert calls._wait_for(lambda: 7, (), SimpleNamespace(cancel=0, done=0), None) == 7
+    monkeypatch.setattr(waiting, "PATIENCE", 2)
+    monkeypatch.setattr(waiting._thread, "start_new_thread", lambda *_: 1)
+    assert waiting.wait_for(lambda: 7, (), SimpleNamespace(cancel=0, done=0), None) == 7

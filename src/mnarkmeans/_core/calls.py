@@ -1,15 +1,8 @@
-"""The functions of the core, one by one.
-
-ctypes lets other threads run during a call. A call that may take long is made from a thread of its
-own while this one waits, so that Ctrl-C ends it within a moment.
-"""
+"""The functions of the core, one by one."""
 
 from __future__ import annotations
 
-import _thread
-import contextlib
 import ctypes as ct
-import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -27,74 +20,7 @@ from .arrays import (
     stats_struct,
 )
 from .library import library
-
-SHORT = 1 << 24  # multiply-adds that are over before anyone could press Ctrl-C
-PATIENCE = 20  # tenths of a second until a thread has begun
-DONE, OUT_OF_MEMORY, CANCELLED = range(3)
-
-
-def _call(name: str, *arguments, threads: int, work: float = 0.0, watch=None) -> None:
-    """Call a function whose last argument is a ``Control``; raise what its status says.
-
-    ``work``: about how many multiply-adds it takes. ``watch`` is told now and then how much of a
-    long call is done.
-    """
-    control = structs.Control(threads=threads)
-    function = getattr(library, f"mnarkmeans_{name}")
-    arguments = (*arguments, ct.addressof(control))
-    if work <= SHORT or threading.current_thread() is not threading.main_thread():
-        status = function(*arguments)
-    else:
-        status = _wait_for(function, arguments, control, watch)
-    if status == OUT_OF_MEMORY:
-        raise MemoryError("not enough memory for the tables of this fit")
-    if status == CANCELLED:
-        raise KeyboardInterrupt
-
-
-def _wait_for(function, arguments, control, watch) -> int:
-    """Call from another thread; an exception here (Ctrl-C) cancels the call and waits for its end.
-
-    Not by joining the thread: a ``join`` that a signal interrupts takes it for finished (Python
-    3.11, 3.12), and the core would go on writing to arrays that are gone. Nor by ``Thread.start``:
-    it waits for ever for a thread that dies of little memory before it has begun. Whoever holds
-    ``claim`` makes the call, here after a while if nobody else does.
-    """
-    result: list[int] = []
-    claim, done = threading.Lock(), threading.Event()
-
-    def work() -> None:
-        if claim.acquire(blocking=False):
-            try:
-                result.append(function(*arguments))
-            finally:
-                done.set()
-
-    try:
-        _thread.start_new_thread(work, ())
-    except RuntimeError:  # no room for another thread: without Ctrl-C, but with a result
-        return function(*arguments)
-    try:
-        turns = 0
-        while not done.wait(0.1):
-            turns += 1
-            if turns == PATIENCE and claim.acquire(blocking=False):
-                break
-            if watch is not None:
-                watch(control.done)
-    except BaseException:
-        control.cancel = 1
-        while not done.is_set() and not claim.acquire(blocking=False):
-            with contextlib.suppress(KeyboardInterrupt, SystemExit):  # asked for again
-                done.wait()
-        raise
-    if not done.is_set():
-        return function(*arguments)
-    return result[0] if result else OUT_OF_MEMORY
-
-
-def _address(struct) -> int:
-    return ct.addressof(struct)
+from .waiting import DONE, address, call
 
 
 class FirstPass(NamedTuple):
@@ -116,7 +42,7 @@ def first_pass(table: Table, threads: int) -> FirstPass:
     observed, seen = np.empty(p, np.int64), np.empty(table.n, np.int32)
     arrays = counts, sums, least, most, observed, seen
     out = structs.FirstPass(*(array.ctypes.data for array in arrays), -1, -1)
-    _call("first_pass", _address(table.struct), _address(out), threads=threads, work=table.entries)
+    call("first_pass", address(table.struct), address(out), threads=threads, work=table.entries)
     return FirstPass(*arrays, out.infinite, out.malformed)
 
 
@@ -131,8 +57,8 @@ def content_order(table: Table, threads: int) -> np.ndarray:
 
 
 def _for_each_row(name: str, table: Table, out: np.ndarray, threads: int) -> np.ndarray:
-    pointers = _address(table.struct), out.ctypes.data
-    _call(name, *pointers, threads=threads, work=table.entries)
+    pointers = address(table.struct), out.ctypes.data
+    call(name, *pointers, threads=threads, work=table.entries)
     return out
 
 
@@ -143,7 +69,7 @@ def fill_rows(table: Table, rows: np.ndarray, fill: np.ndarray) -> np.ndarray:
         raise IndexError(f"rows must be below {table.n}")
     out = np.empty((len(rows), table.p))
     status = library.mnarkmeans_fill_rows(
-        _address(table.struct), rows.ctypes.data, len(rows), at(fill, np.float64, (table.p,)),
+        address(table.struct), rows.ctypes.data, len(rows), at(fill, np.float64, (table.p,)),
         out.ctypes.data,
     )  # fmt: skip
     if status != DONE:
@@ -158,8 +84,8 @@ def impute(table: Table, mu: np.ndarray, labels: np.ndarray, out: np.ndarray, th
     if (out.strides[1] != out.itemsize and table.p > 1) or out.strides[0] % out.itemsize:
         raise TypeError("the rows of out must lie in one piece each")
     check_labels(labels, table.n, len(mu))
-    _call(
-        "impute", _address(table.struct), at(mu, np.float64, (len(mu), table.p)),
+    call(
+        "impute", address(table.struct), at(mu, np.float64, (len(mu), table.p)),
         labels.ctypes.data, out.ctypes.data, out.strides[0] // out.itemsize,
         threads=threads, work=table.entries,
     )  # fmt: skip
@@ -189,8 +115,8 @@ def pass_(
         for values in starts.stats:
             values[active] = 0
     stats = stats_struct(starts.stats)
-    _call(
-        "pass", _address(table.struct), _address(centers.struct), _address(own), _address(stats),
+    call(
+        "pass", address(table.struct), address(centers.struct), address(own), address(stats),
         threads=threads, work=table.entries * centers.groups * centers.k,
     )  # fmt: skip
     return own.changed, own.largest_move
@@ -199,8 +125,8 @@ def pass_(
 def assign(table: Table, centers: Centers, threads: int, *, plain: bool = False) -> np.ndarray:
     """Labels (G, n); ``plain``: by the loop of direct differences alone."""
     labels = np.empty((centers.groups, table.n), np.int32)
-    _call(
-        "assign", _address(table.struct), _address(centers.struct), plain, labels.ctypes.data,
+    call(
+        "assign", address(table.struct), address(centers.struct), plain, labels.ctypes.data,
         threads=threads, work=table.entries * centers.groups * centers.k,
     )  # fmt: skip
     return labels
@@ -212,9 +138,9 @@ def add_rows(
     """OUT stats (of one start) from the labels its rows have."""
     check_labels(labels, table.n, centers.k)
     own = stats_struct(stats)
-    _call(
-        "add_rows", _address(table.struct), _address(centers.struct), labels.ctypes.data,
-        _address(own), threads=threads, work=table.entries,
+    call(
+        "add_rows", address(table.struct), address(centers.struct), labels.ctypes.data,
+        address(own), threads=threads, work=table.entries,
     )  # fmt: skip
 
 
@@ -224,8 +150,8 @@ def loss_of(
     """The loss of a partition by direct differences; OUT each (n,): of every row, if given."""
     check_labels(labels, table.n, centers.k)
     loss = ct.c_double()
-    _call(
-        "loss_of", _address(table.struct), _address(centers.struct), labels.ctypes.data,
+    call(
+        "loss_of", address(table.struct), address(centers.struct), labels.ctypes.data,
         at(each, np.float64, (table.n,)), ct.addressof(loss), threads=threads, work=table.entries,
     )  # fmt: skip
     return loss.value
@@ -245,8 +171,8 @@ def last_look(
         check_labels(labels, table.n, centers.k)
     members, loss = np.zeros(centers.k, np.int64), ct.c_double()
     bounds = bounds_struct(known, table.n, centers.k)
-    _call(
-        "last_look", _address(table.struct), _address(centers.struct), _address(bounds),
+    call(
+        "last_look", address(table.struct), address(centers.struct), address(bounds),
         labels.ctypes.data, members.ctypes.data, ct.addressof(loss),
         threads=threads, work=table.entries * centers.k,
     )  # fmt: skip
@@ -256,8 +182,8 @@ def last_look(
 def distances(table: Table, centers: Centers, dtype, threads: int, *, roots: bool) -> np.ndarray:
     """Loss (n, k) of every row at every centre, or its square root."""
     out = np.empty((table.n, centers.k), dtype)
-    _call(
-        "distances", _address(table.struct), _address(centers.struct), roots,
+    call(
+        "distances", address(table.struct), address(centers.struct), roots,
         out.dtype == np.float64, out.ctypes.data, threads=threads, work=table.entries * centers.k,
     )  # fmt: skip
     return out
@@ -268,9 +194,9 @@ def rescue(table: Table, starts: Starts, r: int, known: Known | None, threads: i
     centers = starts.centers(np.array([r]))
     stats = stats_struct(Stats(*(values[r : r + 1] for values in starts.stats)))
     bounds = bounds_struct(known, table.n, centers.k)
-    _call(
-        "rescue", _address(table.struct), _address(centers.struct), starts.whole_weights,
-        check_labels(starts.labels[r], table.n, centers.k), _address(stats), _address(bounds),
+    call(
+        "rescue", address(table.struct), address(centers.struct), starts.whole_weights,
+        check_labels(starts.labels[r], table.n, centers.k), address(stats), address(bounds),
         threads=threads, work=table.entries,
     )  # fmt: skip
 
@@ -296,7 +222,7 @@ def update(starts: Starts, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     losses, doubtful = np.empty(len(active)), np.empty(len(active), np.bool_)
     own = starts.struct
     library.mnarkmeans_update(
-        _address(own), starts.mu.shape[2], active.ctypes.data, len(active), losses.ctypes.data,
+        address(own), starts.mu.shape[2], active.ctypes.data, len(active), losses.ctypes.data,
         doubtful.ctypes.data,
     )  # fmt: skip
     return losses, doubtful
@@ -314,7 +240,7 @@ def decide(
     room, afresh = np.concatenate([active, active]), ct.c_int32()
     own = starts.struct
     left = library.mnarkmeans_decide(
-        _address(own), starts.mu.shape[2], iteration, losses.ctypes.data, doubtful.ctypes.data,
+        address(own), starts.mu.shape[2], iteration, losses.ctypes.data, doubtful.ctypes.data,
         largest_move, room.ctypes.data, len(active), ct.addressof(afresh),
     )  # fmt: skip
     return Decision(room[:left].copy(), bool(afresh.value))
@@ -324,8 +250,8 @@ def lloyd(table: Table, starts: Starts, threads: int, watch=None) -> None:
     """Lloyd's loop to its end, on a small table. INOUT starts."""
     own = starts.struct
     count, k, _ = starts.shape
-    _call(
-        "lloyd", _address(table.struct), _address(own), threads=threads, watch=watch,
+    call(
+        "lloyd", address(table.struct), address(own), threads=threads, watch=watch,
         work=10.0 * table.entries * count * k,
     )  # fmt: skip
 
@@ -334,8 +260,8 @@ def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int) -> 
     """Hartigan's moves from where Lloyd's loop ended, in the chosen starts. INOUT starts."""
     own = starts.struct
     chosen = np.ascontiguousarray(chosen, dtype=np.int64)
-    _call(
-        "hartigan", _address(table.struct), _address(own), chosen.ctypes.data, len(chosen),
+    call(
+        "hartigan", address(table.struct), address(own), chosen.ctypes.data, len(chosen),
         threads=threads, work=10.0 * table.entries * len(chosen) * starts.shape[1],
     )  # fmt: skip
 
@@ -344,8 +270,8 @@ def seed(table: Table, means, order, draws: np.ndarray, threads: int) -> np.ndar
     """Greedy k-means++ on mean-filled rows: draws (R, k, trials) in [0, 1) -> centres (R, k, p)."""
     count, k, trials = draws.shape
     centers = np.empty((count, k, table.p))
-    _call(
-        "seed", _address(table.struct), at(means, np.float64, (table.p,)),
+    call(
+        "seed", address(table.struct), at(means, np.float64, (table.p,)),
         at(order, np.int64, (table.n,)), count, k, trials, at(draws, np.float64, draws.shape),
         centers.ctypes.data, threads=threads, work=float(table.entries) * count * k * trials,
     )  # fmt: skip

@@ -9,8 +9,8 @@ import numpy as np
 
 from . import library as structs
 from .arrays import Table, at
-from .calls import _address, _call
 from .library import library
+from .waiting import address, call
 
 
 class Mixture(NamedTuple):
@@ -94,8 +94,8 @@ class EStep:
         sizes, sums = room[:k], room[k:].reshape(parts, k, p)
         first, step = room.ctypes.data, 8 * k * p
         out = structs.Softened(first, *(first + 8 * k + i * step for i in range(parts)))
-        _call(
-            "soften", _address(self._table.struct), _address(self._own), _address(out),
+        call(
+            "soften", address(self._table.struct), address(self._own), address(out),
             threads=self._threads, work=(20.0 if heavy else 3.0) * self._table.entries * k,
         )  # fmt: skip
         pulls = sums[3] if heavy else None
@@ -108,8 +108,8 @@ def soft_rows(table: Table, mixture: Mixture, threads: int) -> SoftRows:
     own = _struct(mixture, np.zeros(table.p), table.p)
     rows = SoftRows(np.empty((n, k)), np.empty(n), np.empty(n, np.int32))
     out = structs.Softened(*[None] * 5, *(part.ctypes.data for part in rows))
-    _call(
-        "soften", _address(table.struct), _address(own), _address(out), threads=threads,
+    call(
+        "soften", address(table.struct), address(own), address(out), threads=threads,
         work=2.0 * table.entries * k,
     )  # fmt: skip
     return rows
@@ -139,7 +139,7 @@ def decay_value(data: Decay, theta: np.ndarray) -> tuple[float, np.ndarray]:
     """Log-likelihood at theta (4,), and its gradient."""
     own, gradient = data.struct, np.empty(4)
     value = library.mnarkmeans_decay_value(
-        _address(own), at(theta, np.float64, (4,)), gradient.ctypes.data
+        address(own), at(theta, np.float64, (4,)), gradient.ctypes.data
     )
     return value, gradient
 
@@ -149,7 +149,7 @@ def decay_fit(data: Decay, starts: np.ndarray, free: np.ndarray, max_steps: int)
     own, theta = data.struct, np.empty(4)
     m = len(starts)
     library.mnarkmeans_decay_fit(
-        _address(own), at(starts, np.float64, (m, 4)), m, at(free, np.int32, (4,)), max_steps,
+        address(own), at(starts, np.float64, (m, 4)), m, at(free, np.int32, (4,)), max_steps,
         theta.ctypes.data,
     )  # fmt: skip
     return theta

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from .arrays import at
-from .calls import DONE, _call
 from .library import library
+from .waiting import DONE, call
 
 
 def count_pairs(a: np.ndarray, b: np.ndarray, kept: np.ndarray, k: int) -> np.ndarray:
@@ -43,7 +43,7 @@ def move_rows(X: np.ndarray, centers: np.ndarray, max_iter: int, threads: int = 
     """IN X (n, p) without gaps; INOUT centers (R, k, p); returns labels (R, n) of R starts."""
     (n, p), (n_starts, k, _) = X.shape, centers.shape
     labels = np.empty((n_starts, n), np.int32)
-    _call(
+    call(
         "move_rows", at(X, np.float64, (n, p)), n, p, n_starts, k, max_iter,
         at(centers, np.float64, (n_starts, k, p)), labels.ctypes.data, threads=threads,
         work=10.0 * n * p * k * n_starts,
