@@ -327,6 +327,13 @@ def test_readable_on_a_phone(opened, scheme):
              .map(e => parseFloat(getComputedStyle(e).fontSize))"""
     )
     assert min(sizes) >= 13
+    drawn = page.evaluate(
+        """() => [...document.querySelectorAll('svg text')].map(e => {
+             const whole = e.ownerSVGElement, box = whole.getBoundingClientRect();
+             const scale = box.width / whole.viewBox.baseVal.width;
+             return parseFloat(getComputedStyle(e).fontSize) * scale; })"""
+    )
+    assert min(drawn) >= 9
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground == ("rgb(246, 247, 249)" if scheme == "light" else "rgb(18, 22, 28)")
     page.locator("#theme").click()

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._console import Console
-from ._errors import UserError, one_line
+from ._errors import UserError
 from ._job import Course, Prepared, reference_of
 from ._options import Fitting, Normalize, Page, Reading, Scale, Source, as_number
 from ._output import FolderClaim
 from ._prepare import Preparation
 from ._results import Results, summary_of, write_labels, write_rest
+from ._spoken import as_told
 from ._table import Table
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _open(source: Source) -> Blocks:
     try:
         table = outofcore.open_table(source.data, layer=reading.layer, id_column=reading.id_column)
     except (ValueError, OSError) as error:
-        raise UserError(one_line(error)) from error
+        raise as_told(error) from error
     preparation = Preparation(tuple(table.features), steps.log1p)
     X = outofcore.prepare_blocks(table.X, code, steps.log1p)
     return Blocks(table, X, preparation, reference_of(steps.reference, preparation))
@@ -137,7 +138,7 @@ def _cluster(scheduler: str | None) -> Iterator[str]:
         with outofcore.connect(scheduler) as where:
             yield where
     except ConnectionError as error:
-        raise UserError(one_line(error)) from error
+        raise as_told(error) from error
 
 
 def _tell(console: Console, data: Path, blocks: Blocks, where: str) -> None:
@@ -161,7 +162,7 @@ def _fit(console: Console, blocks: Blocks, fitting: Fitting) -> Any:
         try:
             return model.fit(blocks.X)
         except (ValueError, TypeError, ClusterLostError) as error:
-            raise UserError(one_line(error)) from error
+            raise as_told(error) from error
 
 
 def _words(done: Any) -> str:

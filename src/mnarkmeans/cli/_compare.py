@@ -26,6 +26,7 @@ from ._options import Fitting, OptionalOutput, Source
 from ._output import maybe_claimed_folder
 from ._results import Results, result_files, summarise, table_key, write_results
 from ._resume import Parts
+from ._spoken import spoken
 
 OURS = "mnarkmeans"
 WORDS = {
@@ -160,7 +161,7 @@ def _labels(name: str, k: int, seed: Any, X: Any) -> tuple[np.ndarray | None, st
             warnings.simplefilter("ignore")  # rivals' convergence is theirs to tell, in the table
             return np.asarray(BASELINES[name](k, random_state=seed).fit_predict(X)), ""
     except (ValueError, ArithmeticError, np.linalg.LinAlgError, MemoryError, ImportError) as error:
-        return None, one_line(error)
+        return None, spoken(one_line(error))
 
 
 def few_threads(X: Any) -> AbstractContextManager[Any]:

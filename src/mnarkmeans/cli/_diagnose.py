@@ -12,12 +12,11 @@ from ..missingness import diagnose as look
 from ._annotations import read_annotations
 from ._console import Console, plain
 from ._csv import without_formulas
-from ._errors import UserError, one_line
 from ._job import Prepared, prepare, tell_table
 from ._options import OptionalOutput, Source
 from ._output import maybe_claimed_folder
 from ._results import write_json
-from ._spoken import spoken
+from ._spoken import as_told, spoken
 from ._suggest import Hint, advised, command_for
 from ._tables import read_table
 
@@ -38,7 +37,7 @@ def diagnose(console: Console, source: Source, output: OptionalOutput, seed: int
             with console.warnings_as_notes():
                 found = look(_named(job), job.reference, random_state=seed)
         except ValueError as error:
-            raise UserError(one_line(error)) from error
+            raise as_told(error) from error
         command = command_for(source, found.n_rows)
         document = as_document(found) | {
             "command": command,

@@ -13,9 +13,10 @@ import numpy as np
 from ._annotations import Annotations, read_annotations
 from ._command import quoted
 from ._console import Console
-from ._errors import UserError, one_line
+from ._errors import UserError
 from ._options import Source, Steps, as_number
 from ._prepare import Preparation, learn
+from ._spoken import as_told
 from ._suggest import structure_hints, value_hints
 from ._table import Table
 from ._tables import read_table
@@ -183,7 +184,7 @@ def fit_with_progress(console: Console, estimator: Any, X: Any) -> Course:
                 estimator.set_callbacks(_StepPerStart(step))
             estimator.fit(X)
     except ValueError as error:
-        raise UserError(one_line(error)) from error
+        raise as_told(error) from error
     finally:
         if counted:
             estimator.set_callbacks()

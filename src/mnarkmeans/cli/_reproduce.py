@@ -6,8 +6,9 @@ from pathlib import Path
 
 from .._io.optional import require
 from ._console import Console
-from ._errors import UserError, one_line, unknown_name
+from ._errors import unknown_name
 from ._output import claimed_folder, told
+from ._spoken import as_told
 
 
 def reproduce(
@@ -49,7 +50,7 @@ def _one(console: Console, run, name, repetitions, jobs, out: Path, quick: bool)
         with told(out):
             folder = run(name, repetitions, jobs, out, quick, progress)[name]
     except (ValueError, FileNotFoundError) as error:
-        raise UserError(one_line(error)) from error
+        raise as_told(error) from error
     finally:
         for bar in begun:
             bar.__exit__(None, None, None)

@@ -31,6 +31,7 @@ from ._csv import write_csv
 from ._job import Course, Prepared
 from ._options import Picture, Reading, Source
 from ._remembered import to_remember
+from ._spoken import spoken
 
 RESULT_FILES = [
     "labels.csv", "centers.csv", "markers.csv", "summary.json", "model.json", "model.npz",
@@ -271,6 +272,7 @@ def make_page(results: Results) -> dict[str, Any]:
         embedding=str(results.embedding),
         annotations=job.annotations.columns,
     )
+    page["diagnosis"] = [spoken(line) for line in page["diagnosis"]]
     return plain(page)
 
 

@@ -19,7 +19,6 @@ from .._selection.trials import Trial, Trials
 from ..report._flow import flows_of
 from ._console import Console, Step, plain
 from ._csv import write_csv
-from ._errors import UserError, one_line
 from ._fit import check_page, tell_fit
 from ._h5ad import maybe_claimed_copy, write_copy
 from ._job import Course, Prepared, open_source
@@ -27,6 +26,7 @@ from ._options import FitOutput, Page, Searching, Source
 from ._output import claimed_folder
 from ._results import Results, result_files, summarise, table_key, write_results
 from ._resume import Parts
+from ._spoken import as_told
 
 
 class KeptTrials(Trials):
@@ -106,7 +106,7 @@ def _search(
             search._known = KeptTrials(parts, step)
             search.fit(job.X)
     except ValueError as error:
-        raise UserError(one_line(error)) from error
+        raise as_told(error) from error
     return search, Course(notes, time.perf_counter() - begin)
 
 

@@ -80,7 +80,7 @@ def _as_numbers(values: np.ndarray) -> np.ndarray | None:
 
 def _groups(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """Codes (-1 unknown) and names, the rarest beyond so many groups together."""
-    texts = np.array(["" if _unknown(v) else str(v) for v in values], dtype=object)
+    texts = np.array(["" if _unknown(v) else _text(v) for v in values], dtype=object)
     names, counts = np.unique(texts[texts != ""].astype(str), return_counts=True)
     if len(names) > MOST_GROUPS:
         most = np.sort(np.argsort(-counts, kind="stable")[: MOST_GROUPS - 1])
@@ -90,6 +90,11 @@ def _groups(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
         place, groups, rest = {str(n): i for i, n in enumerate(names)}, list(map(str, names)), -1
     codes = np.array([-1 if t == "" else place.get(str(t), rest) for t in texts], dtype=int)
     return codes, groups
+
+
+def _text(value: Any) -> str:
+    """A group as it is called; a number that is not whole with four digits."""
+    return number(value) if isinstance(value, float) and value != round(value) else str(value)
 
 
 def _quarters(numbers: np.ndarray) -> tuple[np.ndarray, list[str]]:

@@ -44,7 +44,7 @@ def heatmaps(centers: dict[str, Any]) -> list[Markup]:
 
 def _panel(centers: dict[str, Any], shades: list, shown: range) -> Markup:
     k = len(centers["centers"])
-    label, cell, row, head = 150, max(26, min(66, 330 // k)), 19, 40
+    label, cell, row, head = 172, max(26, min(66, 330 // k)), 19, 40
     width, height = label + k * cell + 4, head + row * len(shown) + 4
     parts = [
         '<defs><pattern id="gap" width="5" height="5" patternUnits="userSpaceOnUse" '
@@ -72,7 +72,7 @@ def _panel(centers: dict[str, Any], shades: list, shown: range) -> Markup:
         "cell is missing."
     )
     drawn = svg("".join(parts), described, width, height)
-    size = f'width="{width}" height="{height}" style="--least:{label + 26 * k}px" '
+    size = f'width="{width}" height="{height}" style="--least:{label + min(cell, 36) * k}px" '
     return Markup(str(drawn).replace("<svg ", f"<svg {size}", 1))
 
 

@@ -59,9 +59,17 @@ def short(value: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share in percent, with a digit more where it is small."""
+    """A share in percent, with a digit more where it is small; only what is all is 100 %.
+
+    Examples
+    --------
+    >>> percent(0.123), percent(0.0123), percent(0.99999), percent(1.0)
+    ('12%', '1.2%', '>99.9%', '100%')
+    """
     if share is None:
         return "\u2013"
+    if 0.9995 <= share < 1:
+        return ">99.9%"
     return f"{share:.1%}" if 0 < share < 0.1 or 0.9 < share < 1 else f"{share:.0%}"
 
 

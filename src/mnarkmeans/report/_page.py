@@ -6,7 +6,6 @@ table it was made from.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -97,7 +96,7 @@ def collect(
         "between": _sure.rows_between(ids, labels, sure, missing),
         "sure": _sure.summary(sure, clusters, stability, how),
         "annotations": crossed(annotations or {}, labels, kept),
-        "diagnosis": [] if facts.get("diagnosis") is not None else _diagnosis(X, model, facts),
+        "diagnosis": [] if facts.get("diagnosis") is not None else _diagnosis(X, model),
     }
     page |= _about_features(X, ids, labels, model, features, counts)
     return page | facts | {"stability": None if stability is None else rounded(stability)}
@@ -217,7 +216,7 @@ def _stability(X, model, facts: dict[str, Any]) -> tuple[Any, str]:
     return stability_of(X, model), f"{N_PARTS} fits to {SHARE:.0%} of the rows each"
 
 
-def _diagnosis(X, model, facts: dict[str, Any]) -> list[str]:
+def _diagnosis(X, model) -> list[str]:
     """What `diagnose` would say of these rows; silent where it cannot."""
     if X.shape[0] > ROWS_TO_DIAGNOSE:
         rng = np.random.default_rng(0)
@@ -234,18 +233,7 @@ def _diagnosis(X, model, facts: dict[str, Any]) -> list[str]:
             )
     except ValueError:  # a sample without a single value, and the like
         return []
-    return [command_words(line) if facts.get("command") else line for line in found.advice]
-
-
-def command_words(text: str) -> str:
-    """Parameters of Python as options of the command line.
-
-    Examples
-    --------
-    >>> command_words('try reference="min" with lam="auto"')
-    'try --reference min with --lam auto'
-    """
-    return re.sub(r"\b(reference|lam)=\"?([\w.]+)\"?", r"--\1 \2", text)
+    return list(found.advice)
 
 
 def _histogram(share: np.ndarray, bins: int = 20) -> dict[str, Any]:

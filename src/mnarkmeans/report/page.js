@@ -231,7 +231,7 @@
     sheet.style.height = high + "px";
     var area = sharpen(sheet, high), pen = area.pen;
     var w = (area.width - strip) / p, h = high / n;
-    pen.fillStyle = css("--gap");
+    pen.fillStyle = css("--gapcell");
     pen.fillRect(strip, 0, area.width - strip, high);
     for (var i = 0; i < n; i++) {
       pen.fillStyle = shade(sorted.cluster[i]);
