@@ -1,0 +1,162 @@
+"""The page in a real browser: it draws, answers, sorts, gives its numbers, and fits a phone."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+
+import pytest
+from test_report import HOSTILE, ROW
+from test_report import html as html
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed")
+    with playwright.sync_playwright() as driver:
+        profile = tmp_path_factory.mktemp("profile")
+        context = driver.chromium.launch_persistent_context(
+            str(profile), executable_path=CHROMIUM, args=FLAGS, headless=True,
+            accept_downloads=True,
+        )  # fmt: skip
+        yield context
+        context.close()
+
+
+@pytest.fixture
+def opened(browser, html, tmp_path):
+    """The page at a size, with everything that went wrong on it."""
+    file = tmp_path / "report.html"
+    file.write_text(html, encoding="utf-8")
+    pages = []
+
+    def open_at(width=1280, height=900, scheme="light"):
+        page = browser.new_page()
+        pages.append(page)
+        page.trouble = []
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme)
+        page.on("console", lambda message: page.trouble.append(message.text))
+        page.on("pageerror", lambda error: page.trouble.append(str(error)))
+        page.on("dialog", lambda dialog: (page.trouble.append("dialog"), dialog.dismiss()))
+        page.on("request", lambda r: r.url.startswith("file:") or page.trouble.append(r.url))
+        page.goto(file.as_uri())
+        page.wait_for_timeout(100)
+        return page
+
+    yield open_at
+    for page in pages:
+        page.close()
+
+
+def test_no_errors_no_requests_and_hostile_names_are_text(opened):
+    page = opened()
+    assert page.trouble == []
+    assert page.inner_text("h1") == HOSTILE
+    assert page.locator("img").count() == 0
+    assert page.locator("#far td:first-child").count() == 100
+    page.get_by_label("Find a row").fill(ROW)
+    assert page.inner_text("#tip b") == ROW
+    assert page.trouble == []
+
+
+def test_hover_and_keyboard_tell_the_row(opened):
+    page = opened()
+    box = page.locator("#map").bounding_box()
+    found = None
+    for step in range(40, 1600):
+        x = box["x"] + box["width"] * (step % 40 + 0.5) / 40
+        y = box["y"] + box["height"] * (step // 40 + 0.5) / 40
+        page.mouse.move(x, y)
+        if page.locator("#tip").is_visible():
+            found = page.inner_text("#tip b")
+            break
+    assert found
+    assert found.startswith("row ") or found == ROW
+    page.mouse.move(5, 5)
+    assert not page.locator("#tip").is_visible()
+    page.locator("#map").focus()
+    page.keyboard.press("ArrowRight")
+    assert "cluster" in page.inner_text("#spoken")
+    first = page.locator("#legend button").first
+    first.click()
+    assert first.get_attribute("aria-pressed") == "false"
+    assert page.trouble == []
+
+
+def test_tables_sort(opened):
+    page = opened()
+    head = page.locator("#clusters th").nth(1)
+    for order, reverse in (("ascending", False), ("descending", True)):
+        head.locator("button").click()
+        assert head.get_attribute("aria-sort") == order
+        sizes = [int(t) for t in page.locator("#clusters td:nth-child(2)").all_inner_texts()]
+        assert sizes == sorted(sizes, reverse=reverse)
+
+
+def test_every_plot_gives_its_numbers(opened, tmp_path):
+    page = opened()
+    names = page.locator("button.download").evaluate_all("all => all.map(b => b.dataset.name)")
+    assert len(names) == len(set(names)) == 16
+    for number, name in enumerate(names):
+        if number == len(names) // 2:
+            page = opened()  # a browser grants a page ten downloads in a row
+        with page.expect_download(timeout=10_000) as waiting:
+            page.locator(f"button.download[data-name={name}]").click()
+        target = tmp_path / f"{name}.csv"
+        waiting.value.save_as(target)
+        with open(target, newline="", encoding="utf-8-sig") as stream:
+            rows = list(csv.reader(stream))
+        assert len(rows) > 1
+        assert len({len(row) for row in rows}) == 1
+    assert page.trouble == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_readable_on_a_phone(opened, scheme):
+    page = opened(390, 844, scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    sizes = page.evaluate(
+        """() => [...document.querySelectorAll('p, td, th, li, dd, h2')]
+             .map(e => parseFloat(getComputedStyle(e).fontSize))"""
+    )
+    assert min(sizes) >= 13
+    drawn = page.evaluate(
+        """() => [...document.querySelectorAll('svg text')].map(e => {
+             const whole = e.ownerSVGElement, box = whole.getBoundingClientRect();
+             const scale = box.width / whole.viewBox.baseVal.width;
+             return parseFloat(getComputedStyle(e).fontSize) * scale; })"""
+    )
+    assert min(drawn) >= 9
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(246, 247, 249)" if scheme == "light" else "rgb(18, 22, 28)")
+    page.locator("#theme").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != ground
+    assert page.trouble == []
+
+
+def test_screen_readers_find_names_headers_and_landmarks(opened):
+    page = opened()
+    bare = page.evaluate(
+        """() => [...document.querySelectorAll('svg, canvas, button, input')].filter(e =>
+             !(e.getAttribute('aria-label') || e.textContent.trim() || (e.labels || []).length))
+             .length"""
+    )
+    assert bare == 0
+    assert page.locator("main").count() == page.locator("nav[aria-label]").count() == 1
+    assert page.locator("thead th:not([scope])").count() == 0
+    targets = page.locator("nav a").evaluate_all("all => all.map(a => a.hash)")
+    assert all(page.locator(target).count() == 1 for target in targets)
