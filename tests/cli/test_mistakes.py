@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -119,9 +120,10 @@ MISTAKES = [
 def bad(tmp_path_factory, server):
     folder = tmp_path_factory.mktemp("bad")
     (folder / "folder").mkdir()
-    (folder / "loop").symlink_to("loop")
     (folder / "twin").mkdir()
-    (folder / "twin" / "labels.csv").symlink_to(folder / "good.csv")
+    with contextlib.suppress(OSError):  # Windows has no links for everybody
+        (folder / "loop").symlink_to("loop")
+        (folder / "twin" / "labels.csv").symlink_to(folder / "good.csv")
     (folder / "taken" / "labels.csv").mkdir(parents=True)
     for name, content in BAD_TABLES.items():
         (folder / name).write_bytes(content)
@@ -140,6 +142,11 @@ def test_a_mistake_gets_one_sentence_and_writes_nothing(server, bad, arguments, 
         pytest.importorskip("openpyxl")
     if arguments[0] == "diagnose":
         pytest.importorskip("matplotlib")
+    target = arguments[-1] if "-o" in arguments else ""
+    if target.startswith(("/proc", "/sys")) and not os.path.isdir("/proc/self"):
+        pytest.skip("this system has no folder that is nobody's to write to")
+    if {"loop", "twin"} & {*arguments} and not (bad / "loop").is_symlink():
+        pytest.skip("links are not for everybody here")
     before = sorted(bad.rglob("*"))
     arguments = ["model" if a == "MODEL" else a for a in arguments]
     done = server.run(*arguments, cwd=bad)

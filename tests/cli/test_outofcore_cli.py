@@ -92,7 +92,7 @@ def test_a_file_larger_than_memory(X, tmp_path, capsys, monkeypatch):
 def test_on_a_running_cluster(X, parts, tmp_path, capsys):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp",
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", protocol="tcp",
     ) as cluster:  # fmt: skip
         address = cluster.scheduler_address
         options = [*OPTIONS, "--scheduler", address]
