@@ -208,6 +208,22 @@ class Reports(Work):
         require(code == 0, f"mnarkmeans {arguments[0]} ended with {code}")
 
 
+class NoSpans:
+    """In the place of Dask's history of groups of tasks, which forgets none and grows with fits.
+
+    What is left to grow would be ours.
+    """
+
+    def __init__(self, scheduler):
+        pass
+
+    def observe_tasks(self, *_, **__) -> dict:
+        return {}
+
+    def heartbeat(self, *_) -> None:
+        pass
+
+
 class Cluster(Work):
     """Fits on two Dask workers, one of which is killed every few seconds."""
 
@@ -216,10 +232,14 @@ class Cluster(Work):
     def __enter__(self):
         import dask
         import distributed
+        from distributed.scheduler import DEFAULT_EXTENSIONS
 
         # Dask keeps a diary for its dashboard, and gives up tasks whose workers died too often.
         dask.config.set({
             "distributed.admin.low-level-log-length": 1000, "distributed.admin.log-length": 1000,
+            "distributed.admin.system-monitor.log-length": 100,
+            "distributed.diagnostics.computations.max-history": 10,
+            "distributed.scheduler.events-cleanup-delay": "1 minute",
             "distributed.scheduler.allowed-failures": 1000,
         })  # fmt: skip
         self.X = table(20_000, 8, self.K, 3)
@@ -231,8 +251,9 @@ class Cluster(Work):
             self.memory = memory.fit(self.X)
         self.stack = contextlib.ExitStack()
         self.cluster = self.stack.enter_context(distributed.LocalCluster(
-            n_workers=self.WORKERS, threads_per_worker=1, processes=True, dashboard_address=None,
+            n_workers=self.WORKERS, threads_per_worker=1, processes=True, dashboard_address=":0",
             silence_logs=50, memory_limit="2GiB",
+            scheduler_kwargs={"extensions": {**DEFAULT_EXTENSIONS, "spans": NoSpans}},
         ))  # fmt: skip
         self.client = self.stack.enter_context(distributed.Client(self.cluster))
         self.counts = {"workers killed": 0, "fits told to be lost": 0}
