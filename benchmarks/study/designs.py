@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn import datasets as bundled
 
+from benchmarks.study.wide import CELLS, wide_tables
 from mnarkmeans.datasets import load_lymphoma, load_usoskin, make_gaussian_clusters
 from mnarkmeans.missingness import ampute
 
@@ -279,6 +280,25 @@ def by_chance() -> Iterator[Design]:
                 yield Design("chance", name, k, LAMS_FIGURE_2, make, "min")
 
 
+def wide() -> Iterator[Design]:
+    for name, (k, maker, mechanism) in wide_tables().items():
+
+        def make(seed: int, maker=maker, mechanism=mechanism) -> Data:
+            rng = np.random.default_rng(seed)
+            return lose(*maker(rng), mechanism, rng, fraction=0.3)
+
+        yield Design("wide", name, k, LAMS_FIGURE_3, make)
+
+
+def cells() -> Iterator[Design]:
+    for name, table in CELLS.items():
+
+        def make(seed: int, table=table) -> Data:
+            return Data(*table.make(np.random.default_rng(seed)))
+
+        yield Design("cells", name, table.k, LAMS_USOSKIN, make)
+
+
 GROUPS = {
     "figure2": figure_2,
     "figure2-others": figure_2_others,
@@ -289,6 +309,8 @@ GROUPS = {
     "own": own,
     "bundled": with_scikit_learn,
     "expression": expression,
+    "wide": wide,
+    "cells": cells,
     "limit": lambda: below_limits(mixed=False),
     "mixed": lambda: below_limits(mixed=True),
     "chance": by_chance,

@@ -22,7 +22,7 @@ from .._data.filling import check_out, fill_gaps
 from .._data.frames import like_input
 from .._data.observed import Observed
 from .._data.validation import check_init_centers, check_lam, check_loss, observe, read_table
-from .._penalty.choice import likelihood_choice
+from .._penalty.choice import choose_penalty
 from .._penalty.reference import choose_reference
 from .._solver.solve import assign_rows, finish, row_distances
 from .._solver.starts import STARTS
@@ -142,17 +142,23 @@ class CentersModel(
         )
 
     def _choose_lam(
-        self, observed: Observed, starts: np.ndarray, *, max_iter: int, tol: float
-    ) -> Any:
-        """lam as given, or estimated from the table: one number, or one per feature."""
+        self, observed: Observed, starts: np.ndarray, *, max_iter: int, tol: float, whole: bool
+    ) -> tuple[Any, np.ndarray]:
+        """lam as given, or estimated from the table: one number, or one per feature; and the
+        starts, the last one replaced if the estimate has found a better place to begin.
+
+        ``whole``: the table is all there is, not a sample of its rows.
+        """
         lam = check_lam(self.lam, observed.n_features)
         check_loss(observed, 1.0 if isinstance(lam, str) else lam, starts)
         if not isinstance(lam, str):
-            return lam
-        self.missingness_ = likelihood_choice(
-            observed, starts, max_iter=max_iter, tol=tol, threads=self._threads()
+            return lam, starts
+        self.missingness_, centers = choose_penalty(
+            observed, starts, max_iter=max_iter, tol=tol, threads=self._threads(), whole=whole
         )
-        return self.missingness_.penalty
+        if centers is not None and isinstance(self.init, str):
+            starts = np.concatenate([starts[:-1], centers[None]])
+        return self.missingness_.penalty, starts
 
     def _warn_if_few(self, members: np.ndarray, stacklevel: int) -> None:
         """``members`` (k,): rows of each cluster. ``stacklevel``: as if the caller warned."""

@@ -91,7 +91,8 @@ default="k-means++"
     loss_path_ : ndarray
         The loss after every one of the ``n_iter_`` iterations of the best start; it never rises.
     start_losses_ : ndarray of shape (n_init,)
-        Final loss of every start.
+        Final loss of every start. (With ``lam="auto"`` and more features than rows, the last start
+        is a partition found while lam was chosen.)
     lam_ : float or ndarray of shape (n_features,)
         The penalty that was used.
     missingness_ : Missingness
@@ -188,7 +189,9 @@ default="k-means++"
         check_enough_rows(observed, self.n_clusters)
         starts = self._starts(observed, X, check_random_state(self.random_state))
         observed = self._choose_reference(observed, starts)
-        lam = self._choose_lam(observed, starts, max_iter=self.max_iter, tol=float(self.tol))
+        lam, starts = self._choose_lam(
+            observed, starts, max_iter=self.max_iter, tol=float(self.tol), whole=True
+        )
         self._keep(observed, self._solve(observed, starts, lam), lam)
         return self
 

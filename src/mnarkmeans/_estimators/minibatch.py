@@ -254,7 +254,7 @@ feature_names_in_
                 sample, extent_of(whole, threads), starts, TRIAL | {"threads": threads}
             )
             sample, self._follows = replace(sample, reference=chosen.reference), chosen.at_limit
-        self.lam_ = self._choose_lam(sample, starts, **TRIAL)
+        self.lam_, starts = self._choose_lam(sample, starts, **TRIAL, whole=False)
         lams = np.atleast_2d(self.lam_)
         results = run_starts(sample, starts, lams, threads=self._threads(), **TRIAL)
         self.start_losses_ = results.losses

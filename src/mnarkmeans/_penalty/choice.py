@@ -3,12 +3,13 @@
 Fits with lam = 0, 1/2 and 1 from the same starting centres, side by side, are what `sides` judges
 and the places from which the mixture of `mixture` is followed. Large tables are judged by a sample
 of their rows, drawn by content so that the order of the rows does not matter, and wide ones by a
-sample of their features.
+sample of their features. Where there are more features than rows, `wide` may go on from there.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +19,10 @@ from .._solver.solve import run_starts
 from .._solver.starts import content_order
 from .evidence import Missingness, describe_limit, estimate_missingness, explained_elsewhere
 from .groups import fit_groups
+from .partitions import centers_of_partitions
 from .rows import Rows, Start
 from .sides import DOUBT, fit_between, side_of
+from .wide import predicting_penalty
 
 FIRST_LAMS = np.array([0.0, 0.5, 1.0])
 MOST_STARTS = 4  # per lam: the likelihood needs good places to begin, not the very best
@@ -29,26 +32,65 @@ FEWEST_COLUMNS = 500
 FEW_COMPLETE = 50
 
 
+class Choice(NamedTuple):
+    """What the gaps say, and centres (k, p) worth starting from, if some were found on the way."""
+
+    missingness: Missingness
+    centers: np.ndarray | None
+
+
 def likelihood_choice(
     observed: Observed, starts: np.ndarray, *, max_iter: int, tol: float, threads: int
 ) -> Missingness:
     """Estimate lam for the data from starting centres (R, k, p)."""
+    choice = choose_penalty(observed, starts, max_iter=max_iter, tol=tol, threads=threads)
+    return choice.missingness
+
+
+def choose_penalty(
+    observed: Observed,
+    starts: np.ndarray,
+    *,
+    max_iter: int,
+    tol: float,
+    threads: int,
+    whole: bool = True,
+) -> Choice:
+    """The same, with centres of the partition it was taken for where partitions were compared.
+
+    ``whole``: the table is all there is, not a sample of its rows.
+    """
+    settings = dict(max_iter=max_iter, tol=tol, threads=threads)
     sample, columns = sample_table(observed, starts.shape[1], threads)
     starts = starts[:, :, columns]
-    fits = first_fits(sample, starts, max_iter=max_iter, tol=tol, threads=threads)
-    rows = Rows(sample, threads)
+    found = _by_gaps(sample, starts, settings, columns, observed.n_features)
+    counting = np.flatnonzero(observed.weights > 0)
+    wide = whole and observed.n_features > len(counting) == sample.n_rows
+    if not wide or found.lam == 0.0 or found.mechanism == "limit" or starts.shape[1] == 1:
+        return Choice(found, None)
+    own = found.lam, found.lam_theory
+    lam, labels = predicting_penalty(sample, starts, own, settings)
+    centers = centers_of_partitions(observed.take(counting), labels[None], starts.shape[1], lam)
+    return Choice(replace(found, lam=lam), centers[0])
+
+
+def _by_gaps(
+    sample: Observed, starts: np.ndarray, settings: Any, columns: np.ndarray, n_features: int
+) -> Missingness:
+    """The penalty that the pattern of gaps asks for."""
+    fits = first_fits(sample, starts, **settings)
+    rows = Rows(sample, settings["threads"])
     if rows.tell_nothing:
         return Missingness.nothing_to_estimate(rows.missing_weight, rows.observed_weight)
-    path = fit_between(sample, fits, max_iter=max_iter, tol=tol, threads=threads)
+    path = fit_between(sample, fits, **settings)
     elsewhere = explained_elsewhere(rows)
     sides = side_of(sample, rows, path, elsewhere)
     if not sides.below:
         return estimate_missingness(rows, [sides.around], elsewhere, [sides.chance])
-    found = describe_limit(rows, sides).for_columns(columns, observed.n_features)
-    whole = len(columns) == observed.n_features
+    found = describe_limit(rows, sides).for_columns(columns, n_features)
+    whole = len(columns) == n_features
     if not whole or not sides.believed or sides.apart is None or sides.apart.all():
         return found
-    settings = dict(max_iter=max_iter, tol=tol, threads=threads)
     grouped = fit_groups(sample, rows, sides.path, sides.apart, settings)
     if grouped.explained < sides.explained + DOUBT:
         return found

@@ -63,7 +63,8 @@ class Missingness:
     ----------
     lam : float
         The penalty chosen: 0 when the gaps know nothing of the value, otherwise up to 1, or up to
-        2 when many rows have lost everything.
+        2 when many rows have lost everything; more where there are more features than rows and
+        the clusters of a larger one predict rows better.
     lam_theory : float
         The penalty that recovers the centres under the estimated mechanism (Theorem 3.2 and its
         like), from which `lam` is made.

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._data.observed import Observed
+from .._penalty.partitions import centers_of_partitions
 from .._solver.solve import assign_rows, row_distances, run_starts
 from .._solver.threads import ordered_map
 from .fits import PartFits, Pool, Settings, anchors, different, groups_of
@@ -125,19 +126,6 @@ def warm_starts(
         threads=settings.threads,
     )  # fmt: skip
     return begun.centers[np.argsort(begun.losses, kind="stable")[: settings.n_init]]
-
-
-def centers_of_partitions(observed: Observed, labels: np.ndarray, k: int, lam: float) -> np.ndarray:
-    """Centres (B, k, p) of partitions (B, n): mu = S / (C + lam (N - C)), from the reference."""
-    values, seen = observed.zero_filled()
-    out = np.empty((len(labels), k, observed.n_features))
-    for b, own in enumerate(labels):
-        member = np.zeros((len(own), k))
-        member[np.arange(len(own)), own] = observed.weights
-        S, C = (values.T @ member).T, (seen.T @ member).T
-        weight = C + lam * (member.sum(axis=0)[:, None] - C)
-        out[b] = observed.reference + S / np.where(weight > 0, weight, 1.0)
-    return out
 
 
 def thirds(n: int, n_splits: int, rng: np.random.RandomState) -> np.ndarray:

@@ -294,9 +294,9 @@ feature_names_in_
             penalty = 1.0 if isinstance(lam, str) else lam
             check_scale(found.extent, found.weight, penalty, self.reference_, centers)
             if isinstance(lam, str):
-                lam = self._choose_lam(
-                    problem.sample(rng), centers, max_iter=self.max_iter, tol=float(self.tol)
-                )
+                rows, most = problem.sample(rng), dict(max_iter=self.max_iter, tol=float(self.tol))
+                whole = rows.n_rows >= found.n_usable
+                lam, centers = self._choose_lam(rows, centers, **most, whole=whole)
         return problem.starts(centers, lam, max_iter=self.max_iter, tol=float(self.tol))
 
     def _n_starts(self) -> int:
