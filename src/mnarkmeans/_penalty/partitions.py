@@ -52,6 +52,10 @@ class Partitions:
             -(S * S / np.maximum(C + lam * gaps, NOTHING)).sum() for S, C, gaps in self._sums
         ])  # fmt: skip
 
+    def best_for(self, lams: np.ndarray) -> list[int]:
+        """For every lam, which partition costs least."""
+        return [int(np.argmin(self.losses(lam))) for lam in lams]
+
     def centers(self, index: int, lam: float) -> np.ndarray:
         """(k, p), in the units of the data."""
         S, C, gaps = self._sums[index]

@@ -7,8 +7,9 @@ those are better is asked of rows left out (`partitions`): among the best partit
 penalty of the gaps and for larger ones, the one that predicts most is taken, and with it the middle
 of the penalties for which it is best.
 
-Few starts find such a partition. So fits for a few penalties give theirs to all of them, one start
-is Ward's partition of the rows with gaps at the reference, and single rows move only in the best.
+Few starts find such a partition. So fits for a few penalties give theirs to all of them; with a
+large one they begin at rows drawn by k-means++ with gaps at the reference, and one start for each
+is Ward's partition of those rows. Single rows move only in the best.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import numpy as np
 
 from .._data.observed import Observed
 from .._solver.solve import assign_rows, row_distances, run_starts
+from .._solver.starts import content_order
 from .partitions import Partitions, centers_of_partitions, dense_values, distinct
 from .ward import ward_labels
 
 LARGER = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
 APART = 1.1  # the first of them is at least so many times the penalty of the gaps
-FITTED = (2.0, 5.0)  # from all starts, beside the penalty of the gaps
+MIDDLE, LARGE = 2.0, 5.0  # that begin with Ward's partition, the second with other rows as well
+OTHER_STARTS = 16
 
 
 class Predicting(NamedTuple):
@@ -41,7 +44,7 @@ def predicting_penalty(
     lam, theory = own
     lams = np.array([lam, *(larger for larger in LARGER if larger > APART * lam)])
     found = _found(observed, starts, lams, settings)
-    best = _best(found, lams)
+    best = found.best_for(lams)
     candidates = list(dict.fromkeys(best))
     gains = found.predicted(candidates, theory)
     chosen = candidates[int(np.argmax(gains))]
@@ -52,29 +55,38 @@ def predicting_penalty(
     return Predicting(taken, found.labels[chosen])
 
 
-def _best(found: Partitions, lams: np.ndarray) -> list[int]:
-    """For every lam, which partition costs least."""
-    return [int(np.argmin(found.losses(lam))) for lam in lams]
-
-
 def _found(observed: Observed, starts: np.ndarray, lams: np.ndarray, settings: Any) -> Partitions:
     """Different partitions, by fits with every lam."""
-    k = starts.shape[1]
+    k, threads = starts.shape[1], settings["threads"]
     points = observed.reference + dense_values(observed)[0]
-    between = row_distances(observed, points, 1.0, settings["threads"])
+    between = row_distances(observed, points, 1.0, threads)
     ward = ward_labels(between, observed.weights, k)[None]
-    fitted = [lams[0], *(lam for lam in FITTED if lam > lams[0])]
-    begin = np.concatenate([
-        np.concatenate([starts, centers_of_partitions(observed, ward, k, lam)]) for lam in fitted
+    others = points[_drawn(between, observed.weights, content_order(observed, threads), k)]
+    begin, each = [starts, others], [np.full(len(starts), lams[0]), np.full(len(others), LARGE)]
+    for lam in (lams[0], MIDDLE, LARGE):
+        begin.append(centers_of_partitions(observed, ward, k, lam))
+        each.append(np.array([lam]))
+    penalties = np.concatenate(each)
+    fits = run_starts(observed, np.concatenate(begin), penalties, **settings)
+    first = _partitions(observed, fits.centers, penalties, k, settings)
+    best = np.stack([
+        first.centers(index, lam) for index, lam in zip(first.best_for(lams), lams, strict=True)
     ])  # fmt: skip
-    each = np.repeat(fitted, len(starts) + 1)
-    fits = run_starts(observed, begin, each, **settings)
-    first = _partitions(observed, fits.centers, each, k, settings)
-    begin = np.stack([
-        first.centers(index, lam) for index, lam in zip(_best(first, lams), lams, strict=True)
-    ])  # fmt: skip
-    fits = run_starts(observed, begin, lams, n_hartigan=len(lams), **settings)
+    fits = run_starts(observed, best, lams, n_hartigan=len(lams), **settings)
     return _partitions(observed, fits.centers, lams, k, settings)
+
+
+def _drawn(between: np.ndarray, weights: np.ndarray, order: np.ndarray, k: int) -> np.ndarray:
+    """(R, k) rows by k-means++ from squared distances (n, n), drawn along an order of the rows."""
+    draws = np.random.RandomState(0).random_sample((k, OTHER_STARTS))
+    chosen = np.empty((OTHER_STARTS, k), np.intp)
+    away = np.ones((OTHER_STARTS, len(order)))
+    for l, draw in enumerate(draws):
+        reached = np.cumsum((away * weights)[:, order], axis=1)
+        beyond = (reached <= draw[:, None] * reached[:, -1:]).sum(axis=1)
+        chosen[:, l] = order[np.minimum(beyond, len(order) - 1)]
+        away = between[chosen[:, l]] if l == 0 else np.minimum(away, between[chosen[:, l]])
+    return chosen
 
 
 def _partitions(
