@@ -294,9 +294,11 @@ feature_names_in_
             penalty = 1.0 if isinstance(lam, str) else lam
             check_scale(found.extent, found.weight, penalty, self.reference_, centers)
             if isinstance(lam, str):
-                rows, most = problem.sample(rng), dict(max_iter=self.max_iter, tol=float(self.tol))
+                rows = problem.sample(rng)
                 whole = rows.n_rows >= found.n_usable
-                lam, centers = self._choose_lam(rows, centers, **most, whole=whole)
+                lam, centers = self._choose_lam(
+                    rows, centers, max_iter=self.max_iter, tol=float(self.tol), whole=whole
+                )
         return problem.starts(centers, lam, max_iter=self.max_iter, tol=float(self.tol))
 
     def _n_starts(self) -> int:
