@@ -137,9 +137,11 @@ class CentersModel(
         """The table with the reference it was given, or with one chosen from it ("auto")."""
         if not (isinstance(self.reference, str) and self.reference == "auto"):
             return observed
-        return choose_reference(
-            observed, starts, max_iter=self.max_iter, tol=float(self.tol), threads=self._threads()
-        )
+        return choose_reference(observed, starts, **self._until(), threads=self._threads())
+
+    def _until(self) -> Any:
+        """When a start ends."""
+        return dict(max_iter=self.max_iter, tol=float(self.tol))
 
     def _choose_lam(
         self, observed: Observed, starts: np.ndarray, *, max_iter: int, tol: float, whole: bool

@@ -189,9 +189,7 @@ default="k-means++"
         check_enough_rows(observed, self.n_clusters)
         starts = self._starts(observed, X, check_random_state(self.random_state))
         observed = self._choose_reference(observed, starts)
-        lam, starts = self._choose_lam(
-            observed, starts, max_iter=self.max_iter, tol=float(self.tol), whole=True
-        )
+        lam, starts = self._choose_lam(observed, starts, **self._until(), whole=True)
         self._keep(observed, self._solve(observed, starts, lam), lam)
         return self
 

@@ -296,10 +296,8 @@ feature_names_in_
             if isinstance(lam, str):
                 rows = problem.sample(rng)
                 whole = rows.n_rows >= found.n_usable
-                lam, centers = self._choose_lam(
-                    rows, centers, max_iter=self.max_iter, tol=float(self.tol), whole=whole
-                )
-        return problem.starts(centers, lam, max_iter=self.max_iter, tol=float(self.tol))
+                lam, centers = self._choose_lam(rows, centers, **self._until(), whole=whole)
+        return problem.starts(centers, lam, **self._until())
 
     def _n_starts(self) -> int:
         return self.n_init if isinstance(self.init, str) else 1
