@@ -165,5 +165,5 @@ def test_the_page_of_a_fit_says_what_the_fit_took():
     X[:, :4] = np.where(X[:, :4] < np.quantile(X[:, :4], 0.3, axis=0), np.nan, X[:, :4])
     X[:, 4:][rng.random((400, 4)) < 0.2] = np.nan
     model = MNARKMeans(3, reference="min", random_state=0).fit(X)
-    said = _page._diagnosis(X, model, {})
+    said = _page._diagnosis(X, model)
     assert said[0] == model.missingness_.sentence

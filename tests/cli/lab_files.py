@@ -1,9 +1,9 @@
 """Ten files as laboratories have them, with the groups that are in them.
 
-    python tests/cli/lab_files.py FOLDER
+    python tests/cli/lab_files.py FOLDER [variants]
 
-writes them, asks `mnarkmeans diagnose` for the command of each, runs it, and tells how well
-it finds the groups.
+writes them (or those of `lab_variants`), asks `mnarkmeans diagnose` for the command of each, runs
+it, and tells how well it finds the groups.
 
 Every file is simulated: three groups of samples, log-normal values, small ones lost below a limit
 that is soft, or below none where the field does otherwise.
@@ -20,11 +20,16 @@ import pandas as pd
 GROUPS = 3
 
 
-def samples(seed, n, p, *, level=23.0, spread=2.0, effect=2.5, share=0.3, noise=0.6):
+SIZES = {"level": 23.0, "spread": 2.0, "effect": 2.5, "share": 0.3, "noise": 0.6}
+
+
+def samples(seed, n, p, *, groups=GROUPS, shuffle=False, **sizes):
     """(groups, log2 values (n, p)): a share of the features differs between the groups."""
+    level, spread, effect, share, noise = (SIZES | sizes).values()
     rng = np.random.default_rng(seed)
-    group = np.arange(n) % GROUPS
-    shift = np.where(rng.random((GROUPS, p)) < share, rng.normal(0, effect, (GROUPS, p)), 0.0)
+    group = np.arange(n) % groups
+    group = rng.permutation(group) if shuffle else group
+    shift = np.where(rng.random((groups, p)) < share, rng.normal(0, effect, (groups, p)), 0.0)
     values = rng.normal(level, spread, p) + shift[group] + rng.normal(0, noise, (n, p))
     return rng, group, values
 
@@ -76,10 +81,10 @@ def tenx(folder):
     import anndata
     import scipy.sparse as sp
 
-    rng, group, log2 = samples(3, 150, 200, level=-1.0, spread=1.5, effect=2.5, noise=0.3)
-    depth = rng.uniform(0.5, 2.0, (150, 1))
+    rng, group, log2 = samples(3, 90, 200, level=-1.0, spread=1.5, effect=2.5, noise=0.3)
+    depth = rng.uniform(0.5, 2.0, (90, 1))
     counts = rng.poisson(depth * 2**log2).astype(np.float32)
-    obs = pd.DataFrame(index=[f"CELL{i:04d}-1" for i in range(150)])
+    obs = pd.DataFrame(index=[f"CELL{i:04d}-1" for i in range(90)])
     var = pd.DataFrame(index=[f"Gene{j}" for j in range(200)])
     anndata.AnnData(sp.csr_matrix(counts), obs, var).write_h5ad(folder / "filtered.h5ad")
     return "filtered.h5ad", group
@@ -107,11 +112,11 @@ def two_headers(folder):
 
 def european(folder):
     """A CSV of a German Excel: semicolons, decimal commas, marks for missing."""
-    rng, group, log2 = samples(5, 60, 20, level=3.0, spread=0.5, effect=2.0, share=0.5, noise=0.4)
+    rng, group, log2 = samples(5, 27, 30, level=3.0, spread=0.5, effect=2.0, share=0.5, noise=0.4)
     seen = seen_above(rng, log2, 2.0, 0.3)
     texts = np.char.replace(log2.round(2).astype(str), ".", ",").astype(object)
     texts[~seen] = rng.choice(["n.d.", "n.a.", "-", "?", ""], (~seen).sum())
-    lines = [";".join(["Probe", *(f"Stoff {j}" for j in range(20)), "Ort"])]
+    lines = [";".join(["Probe", *(f"Stoff {j}" for j in range(30)), "Ort"])]
     lines += [";".join([f"P{i:03d}", *row, "Köln"]) for i, row in enumerate(texts)]
     (folder / "werte.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return "werte.csv", group
@@ -119,36 +124,36 @@ def european(folder):
 
 def below_limit(folder):
     """Metabolomics: concentrations over decades, <LOD and <0.05 where nothing was found."""
-    rng, group, log2 = samples(6, 45, 40, level=2.0, spread=3.0)
+    rng, group, log2 = samples(6, 30, 40, level=2.0, spread=3.0)
     seen = seen_above(rng, log2, 0.0, 0.3)
     texts = np.array([[f"{2**v:.3g}" for v in row] for row in log2], dtype=object)
     texts[~seen] = rng.choice(["<LOD", "<0.05", "BDL"], (~seen).sum())
     frame = pd.DataFrame(texts, columns=[f"Metabolite {j}" for j in range(40)])
-    frame.insert(0, "Sample ID", [f"patient {i}" for i in range(45)])
+    frame.insert(0, "Sample ID", [f"patient {i}" for i in range(30)])
     frame.to_csv(folder / "metabolites.csv", index=False)
     return "metabolites.csv", group
 
 
 def survey(folder):
     """Answers from 1 to 7, some left out, free text, an age in years."""
-    rng, group, _ = samples(7, 120, 2)
+    rng, group, _ = samples(7, 60, 2)
     profile = rng.integers(1, 8, (GROUPS, 16))
-    answers = np.clip(np.round(profile[group] + rng.normal(0, 0.8, (120, 16))), 1, 7)
+    answers = np.clip(np.round(profile[group] + rng.normal(0, 0.8, (60, 16))), 1, 7)
     frame = pd.DataFrame(answers, columns=[f"Q{j + 1}" for j in range(16)]).astype("Int64")
     frame = frame.mask(rng.random(frame.shape) < 0.1)
-    frame.insert(0, "respondent", [f"R{i:03d}" for i in range(120)])
-    frame.insert(1, "age", rng.integers(18, 80, 120))
-    frame["comment"] = rng.choice(["fine", "too long, really", "", "n/a"], 120)
+    frame.insert(0, "respondent", [f"R{i:03d}" for i in range(60)])
+    frame.insert(1, "age", rng.integers(18, 80, 60))
+    frame["comment"] = rng.choice(["fine", "too long, really", "", "n/a"], 60)
     frame.to_csv(folder / "survey.csv", index=False)
     return "survey.csv", group
 
 
 def wide(folder):
-    """20,000 genes in rows, 18 samples in columns, zeros for genes that were not seen."""
-    rng, group, log2 = samples(8, 18, 20_000, level=5.0, spread=3.0, share=0.05)
+    """20,000 genes in rows, 15 samples in columns, zeros for genes that were not seen."""
+    rng, group, log2 = samples(8, 15, 20_000, level=5.0, spread=3.0, share=0.05)
     seen = seen_above(rng, log2, 2.0)
     counts = np.where(seen, (2**log2).round(), 0).astype(np.int64).T
-    frame = pd.DataFrame(counts, columns=[f"patient_{i}" for i in range(18)])
+    frame = pd.DataFrame(counts, columns=[f"patient_{i}" for i in range(15)])
     frame.insert(0, "gene_id", [f"ENSG{j:011d}" for j in range(20_000)])
     frame.to_csv(folder / "counts.tsv.gz", sep="\t", index=False)
     return "counts.tsv.gz", group
@@ -156,19 +161,19 @@ def wide(folder):
 
 def annotated(folder):
     """A plain table, and a second file that says where each sample comes from."""
-    rng, group, log2 = samples(9, 60, 30, level=0.0, spread=1.0, effect=2.0)
+    rng, group, log2 = samples(9, 27, 30, level=0.0, spread=1.0, effect=2.0)
     seen = rng.random(log2.shape) < 0.85
     frame = pd.DataFrame(np.where(seen, log2, np.nan).round(3))
     frame.columns = [f"marker {j}" for j in range(30)]
-    names = [f"S{i:03d}" for i in range(60)]
+    names = [f"S{i:03d}" for i in range(27)]
     frame.insert(0, "sample", names)
     frame.to_csv(folder / "markers.csv", index=False)
     about = pd.DataFrame(
         {
             "sample": names,
             "tissue": np.array(["liver", "lung", "skin"])[group],
-            "batch": rng.integers(1, 4, 60).astype(str),
-            "age": rng.integers(20, 80, 60),
+            "batch": rng.integers(1, 4, 27).astype(str),
+            "age": rng.integers(20, 80, 27),
         }
     )
     about.sample(frac=1, random_state=0).to_csv(folder / "about.csv", index=False)
@@ -198,7 +203,7 @@ def agreement(folder, group):
     return adjusted_rand_score(group, labels)
 
 
-def main(folder):
+def main(folder, files):
     import json
     import shlex
     import subprocess
@@ -207,8 +212,8 @@ def main(folder):
     folder.mkdir(parents=True, exist_ok=True)
     run = [sys.executable, "-m", "mnarkmeans"]
     print("| file | command that diagnose names | adjusted Rand | seconds |\n|---|---|---|---|")
-    for name, make in FILES.items():
-        file, group = make(folder)
+    for name, make in files.items():
+        file, group, *_ = make(folder)
         begin = time.perf_counter()
         told = subprocess.run([*run, "diagnose", file, "--json"], cwd=folder, capture_output=True,
                               text=True, check=False)  # fmt: skip
@@ -227,4 +232,6 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "lab-files"))
+    if "variants" in sys.argv[2:]:
+        from lab_variants import VARIANTS as FILES
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "lab-files"), FILES)

@@ -18,6 +18,7 @@ from mnarkmeans.cli._signals import polite_end
 if not hasattr(signal, "SIGKILL"):
     pytest.skip("this system ends processes in another way", allow_module_level=True)
 
+PATIENCE = 600  # seconds, on a machine that is busy with something else; a hang is still a failure
 ENDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended from outside"}
 
 
@@ -38,8 +39,8 @@ def start(*arguments, cwd):
     )  # fmt: skip
 
 
-def wait_for(process, happened, seconds=120):
-    end = time.monotonic() + seconds
+def wait_for(process, happened):
+    end = time.monotonic() + PATIENCE
     while not happened():
         assert process.poll() is None, process.stderr.read()
         assert time.monotonic() < end
@@ -54,7 +55,7 @@ def test_a_fit_killed_while_writing_leaves_no_output_and_can_be_repeated(
     process = start(*arguments, cwd=tmp_path)
     wait_for(process, lambda: any(tmp_path.glob(".mnarkmeans-*-out/labels.csv")))
     process.send_signal(how)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert not (tmp_path / "out").exists()
     if how != signal.SIGKILL:
         assert process.returncode == 128 + how
@@ -79,22 +80,27 @@ def test_an_end_while_fitting(tmp_path, large, how, after):
         assert line or process.poll() is None
     time.sleep(after)
     process.send_signal(how)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + how
     assert err == "error: " + ENDS[how] + "; no file was left half-written\n"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_sigterm_never_shows_a_traceback(tmp_path, tables):
-    """At any time: while modules are imported, while files are written, while the process ends."""
-    for number, after in enumerate(np.linspace(0.05, 3.0, 12)):
-        process = start("fit", tables / "t.csv", "-k", 2, "-o", f"out{number}", cwd=tmp_path)
-        time.sleep(after)
-        process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
-        assert process.returncode in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
-        assert "Traceback" not in err
-        assert "Error" not in err
+@pytest.mark.parametrize("when", [0.05, 0.3, 0.6, "read", "written"])
+def test_sigterm_never_shows_a_traceback(tmp_path, tables, when):
+    """At any time: while modules are imported, while the fit begins, while the process ends."""
+    process = start("fit", tables / "t.csv", "-k", 2, "-o", "out", cwd=tmp_path)
+    if when == "read":
+        assert "t.csv: 60 rows" in process.stdout.readline()
+    elif when == "written":
+        wait_for(process, (tmp_path / "out").exists)
+    else:
+        time.sleep(when)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
+    assert "Traceback" not in err
+    assert "Error" not in err
 
 
 def test_a_signal_that_nobody_can_raise_is_not_lost(capfd):
@@ -180,7 +186,7 @@ def test_of_two_fits_into_one_folder_the_second_is_told_before_any_work(
         assert done.out == ""
     (tmp_path / "link").unlink()
     first.send_signal(signal.SIGCONT)
-    assert first.communicate(timeout=120)[0]
+    assert first.communicate(timeout=PATIENCE)[0]
     assert first.returncode == 0
     assert len(rows(tmp_path / "out" / "labels.csv")) == 12_001
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
@@ -189,7 +195,7 @@ def test_of_two_fits_into_one_folder_the_second_is_told_before_any_work(
 
 def test_fits_that_start_at_once_do_not_lose_a_result(tmp_path, tables):
     runs = [start("fit", tables / "t.csv", "-k", k, "-o", "new/out", cwd=tmp_path) for k in (2, 3)]
-    told = [run.communicate(timeout=120) for run in runs]
+    told = [run.communicate(timeout=PATIENCE) for run in runs]
     assert sorted(run.returncode for run in runs) == [0, 2], told
     winner = 2 + [run.returncode for run in runs].index(0)
     assert len(rows(tmp_path / "new" / "out" / "centers.csv")) == winner + 1

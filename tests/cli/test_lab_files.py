@@ -7,13 +7,25 @@ import shlex
 
 import pytest
 from lab_files import FILES, agreement
+from lab_variants import VARIANTS
+from sklearn.metrics import adjusted_rand_score
 
+from mnarkmeans import MNARKMeans
+from mnarkmeans.cli._job import prepare
+from mnarkmeans.cli._options import Reading, Source, Steps
+from mnarkmeans.cli._suggest import advised, command_for
+from mnarkmeans.cli._tables import read_table
+
+NEEDED = {
+    "tenx": "anndata", "dense_counts": "anndata", "scaled_cells": "anndata",
+    "two_headers": "openpyxl", "merged_cells": "openpyxl", "proteome_discoverer": "openpyxl",
+}  # fmt: skip
 SOLVED = [name for name in FILES if name != "hopeless"]
 
 
 @pytest.mark.parametrize("name", SOLVED)
 def test_the_command_that_diagnose_names_finds_the_groups(server, tmp_path, name):
-    pytest.importorskip({"tenx": "anndata", "two_headers": "openpyxl"}.get(name, "pandas"))
+    pytest.importorskip(NEEDED.get(name, "pandas"))
     file, group = FILES[name](tmp_path)
     done = server.run("diagnose", file, "--json", cwd=tmp_path)
     assert done.code == 0, done.err
@@ -24,6 +36,21 @@ def test_the_command_that_diagnose_names_finds_the_groups(server, tmp_path, name
     assert agreement(tmp_path / words[-1], group) >= 0.9
     # Nothing is left to suggest once the command says it all.
     assert "if so, add" not in done.err
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", VARIANTS)
+def test_files_that_the_rules_were_not_made_for(tmp_path, name):
+    """Read and prepared as `diagnose` says, and clustered, without the search for k."""
+    pytest.importorskip(NEEDED.get(name, "pandas"))
+    file, group, expected = VARIANTS[name](tmp_path)
+    source = Source(tmp_path / file, Reading(), Steps())
+    source, _ = advised(source, lambda asked: read_table(asked.data, asked.reading))
+    said = shlex.split(command_for(source, len(group)))
+    assert set(shlex.split(expected)) <= set(said)
+    job = prepare(read_table(source.data, source.reading), source.steps)
+    model = MNARKMeans(len(set(group)), reference=job.reference, random_state=0).fit(job.X)
+    assert adjusted_rand_score(group, model.labels_) >= 0.9
 
 
 def test_a_hopeless_file_is_told_what_to_do(server, tmp_path):

@@ -26,7 +26,7 @@ OFTEN = 0.01  # share of entries from which a value may be a code
 INTENSITY = 1000.0  # median of numbers that are intensities and not logarithms of them
 WIDE = 30.0  # largest over least intensity, from which a logarithm is usual
 SKEWED = 4.0  # 95th percentile over median, in the middle feature
-PANEL = 50  # so many features come from one instrument and share a unit
+PANEL = 20  # so many features come from one instrument and share a unit
 SPAN, GROWING = 4.0, 0.5  # of the means in a panel; b from which the noise grows with the value
 FEW_ANSWERS = 12  # different whole numbers: a scale of answers, on which 0 is one
 MOST_LOOKED_AT = 2_000_000  # entries
@@ -153,9 +153,10 @@ class Look:
         low, high = np.quantile(sizes, [0.1, 0.9]) if sizes.size > 3 else (1.0, 1.0)
         return float(high / low)
 
-    def missing_by_feature(self, zeros: bool) -> np.ndarray:
+    def observed_by_feature(self, zeros: bool) -> np.ndarray:
+        """(p,) how many values each feature has; zeros count as gaps, if they are."""
         gaps = np.isnan(self.values)
-        return (gaps | (self.values == 0) if zeros else gaps).mean(axis=0)
+        return (~(gaps | (self.values == 0) if zeros else gaps)).sum(axis=0)
 
     @cached_property
     def _spreads(self) -> np.ndarray:

@@ -6,12 +6,11 @@ What the user has said is never contradicted; only what was left open is suggest
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
-
-import numpy as np
 
 from ._command import quoted
 from ._groups import words
@@ -24,7 +23,8 @@ MANY_ZEROS = 0.05  # share of exact zeros from which they may be gaps
 FEW_GAPS = 0.01  # where nothing else is marked as missing
 UNEVEN_ROWS = 2.0  # 90th over 10th percentile of the totals of rows
 LOUD = 6.0  # largest spread of a feature over the middle one
-MOSTLY_MISSING = 0.8
+FEWEST_VALUES = 5  # of a feature, below which its means are hardly more than single values
+MANY_FEATURES = 20  # of which some may be left out
 MOST_CLUSTERS, ROWS_OF_A_CLUSTER = 8, 4
 
 
@@ -148,15 +148,29 @@ def value_hints(table: Table, reading: Reading, steps: Steps) -> list[Hint]:
             hints.append(
                 Hint(f"rows differ {look.uneven_rows:.1f}-fold in size", steps={"normalize": kind})
             )
-    mostly = float(np.mean(look.missing_by_feature(zeros) > MOSTLY_MISSING))
-    if mostly > 0 and table.shape[1] >= 20 and steps.max_missing is None:
+    rows = table.shape[0]
+    few = look.observed_by_feature(zeros) * rows / len(look.values) < FEWEST_VALUES
+    if few.any() and table.shape[1] >= MANY_FEATURES and steps.max_missing is None:
         hints.append(
             Hint(
-                f"{mostly:.0%} of the features are missing in more than 80 % of the rows",
-                steps={"max_missing": MOSTLY_MISSING},
+                f"{float(few.mean()):.0%} of the features were seen in fewer than {FEWEST_VALUES} "
+                "rows, too few to tell clusters apart",
+                steps={"max_missing": _share_beyond(rows)},
             )
         )
     return hints + _scale_hints(look, steps, log)
+
+
+def _share_beyond(rows: int) -> float:
+    """The missing share of a feature with just enough values, in few digits and not below half.
+
+    Examples
+    --------
+    >>> _share_beyond(24), _share_beyond(600), _share_beyond(8)
+    (0.8, 0.992, 0.5)
+    """
+    digits = 10 ** len(str(rows))
+    return max(math.ceil((1 - FEWEST_VALUES / rows) * digits) / digits, 0.5)
 
 
 def _scale_hints(look: Look, steps: Steps, log: str | None) -> list[Hint]:

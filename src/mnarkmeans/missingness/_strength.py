@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import log_expit, logsumexp
+from scipy.special import expit, log_expit
 from scipy.stats import norm
 
-LEAST_LOG = math.log(1e-12)  # for gaps that a mechanism calls impossible
+LEAST = 1e-12  # for gaps that a mechanism calls impossible
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
 
 
@@ -75,21 +75,23 @@ def _mnar0(a: float, pattern: Pattern) -> float:
     d = 2.0 * pattern.sigma2 * a + 1.0
     log_p = -0.5 * math.log(d) - a / d * np.square(pattern.centers)
     seen = -np.expm1(-a * pattern.squares)
-    return _total(log_p, pattern) + float(np.log(np.maximum(seen, 1e-12)).sum())
+    return _total(log_p, pattern) + float(np.log(np.maximum(seen, LEAST)).sum())
 
 
 def _mnar1(a: float, pattern: Pattern) -> float:
-    x = pattern.centers[..., None] + math.sqrt(pattern.sigma2) * NODES
-    log_p = logsumexp(log_expit(-a * np.square(x)), axis=-1, b=WEIGHTS / WEIGHTS.sum())
-    return _total(log_p, pattern) + float(log_expit(a * pattern.squares).sum())
+    lost = pattern.gaps > 0  # only these cells count, and many have no gap
+    x = pattern.centers[lost][:, None] + math.sqrt(pattern.sigma2) * NODES
+    p = expit(-a * np.square(x)) @ (WEIGHTS / WEIGHTS.sum())
+    gaps = float(pattern.gaps[lost] @ np.log(np.maximum(p, LEAST)))
+    return gaps + float(log_expit(a * pattern.squares).sum())
 
 
 def _mnar2(pattern: Pattern) -> float:
     scale = math.sqrt(pattern.sigma2)
     below = norm.cdf((pattern.least - pattern.centers) / scale)
     below -= norm.cdf((-pattern.least - pattern.centers) / scale)
-    return _total(np.log(np.maximum(below, 1e-12)), pattern)
+    return _total(np.log(np.maximum(below, LEAST)), pattern)
 
 
 def _total(log_p: np.ndarray, pattern: Pattern) -> float:
-    return float((pattern.gaps * np.maximum(log_p, LEAST_LOG)).sum())
+    return float((pattern.gaps * np.maximum(log_p, math.log(LEAST))).sum())
