@@ -49,7 +49,15 @@ struct Centered {
     const double* values;
 };
 
+// The same rows with all their products: of few rows many are tried more than once.
+struct Paired : Centered {
+    const double* products;  // (n, n) x'_i . x'_c
+};
+
 INLINE const double* centered(const Centered& rows, Index i, const double*, double*) {
+    return rows.values + i * rows.p;
+}
+INLINE const double* centered(const Paired& rows, Index i, const double*, double*) {
     return rows.values + i * rows.p;
 }
 template <class Rows>
@@ -66,18 +74,19 @@ INLINE double distance_between(const double* x, const double* y, Index p) {
 
 // --- candidates -------------------------------------------------------------------------------
 
-// Candidate centres of G starts, each in its own lane.
+// Candidate centres of G starts, each in its own lane: the first of every start, the second, ...
 struct Candidates {
     Index groups, tried, p, lanes, room;  // tried per start; room: whole registers
     Index tiles, width, wider;            // registers of a tile; so many tiles have one more
     Array<double> rows, table, squares;   // x' (lanes, p) and (p, room); |x'|^2 (room,)
+    Array<Index> chosen;                  // (room,) which row of the table it is
 
     Candidates(Index groups, Index most_tried, Index p)
         : groups(groups), tried(most_tried), p(p), lanes(groups * tried), room(whole(lanes)),
-          rows(lanes * p), table(p * room), squares(room) {
+          rows(lanes * p), table(p * room), squares(room), chosen(room) {
         if (ok()) resize(tried);
     }
-    bool ok() const { return all_ok(rows, table, squares); }
+    bool ok() const { return all_ok(rows, table, squares, chosen); }
     static Index whole(Index lanes) { return (lanes + HALF - 1) / HALF * HALF; }
 
     // From now on each start has `few` of them.
@@ -91,14 +100,17 @@ struct Candidates {
         wider = registers % tiles;
         for (Index lane = lanes; lane < room; ++lane) {
             squares[lane] = 0;
+            chosen[lane] = 0;
             for (Index j = 0; j < p; ++j) table[j * room + lane] = 0;
         }
     }
-    void set(Index lane, const double* x, double square) {
-        if (x != rows + lane * p) memcpy(rows + lane * p, x, sizeof(double) * p);
+    void set(Index lane, const double* x, double square, Index row) {
+        memcpy(rows + lane * p, x, sizeof(double) * p);
         for (Index j = 0; j < p; ++j) table[j * room + lane] = x[j];
         squares[lane] = square;
+        chosen[lane] = row;
     }
+    Index lane(Index start, Index attempt) const { return attempt * groups + start; }
 };
 
 // OUT dots (ROWS_OF_TILE, room): x' of some rows times a tile of C registers of candidates, R rows at
@@ -136,17 +148,29 @@ struct SeedScratch {
     bool ok() const { return all_ok(rows, dots, near); }
 };
 
-// OUT scratch.dots of the rows i .. i + count.
+// OUT scratch.dots of the rows i .. i + count, with the candidates from about `from` on.
 template <class Rows>
 INLINE void multiply_rows(const Rows& rows, Index i, Index count, const double* means,
-                          const Candidates& with, SeedScratch& scratch) {
+                          const Candidates& with, SeedScratch& scratch, Index from = 0) {
     for (Index r = 0; r < ROWS_OF_TILE; ++r)
         scratch.x[r] = r < count ? centered(rows, i + r, means, scratch.rows + r * rows.p) : scratch.x[0];
     in_tiles(with, [&](Index width, Index lane) INLINE_LAMBDA {
+        if (lane + width * HALF <= from) return;
         if (width == 1) multiply<1>(scratch.x, with, lane, scratch.dots);
         else if (width == 2) multiply<2>(scratch.x, with, lane, scratch.dots);
         else multiply<3>(scratch.x, with, lane, scratch.dots);
     });
+}
+
+INLINE void multiply_rows(const Paired& rows, Index i, Index count, const double*, const Candidates& with,
+                          SeedScratch& scratch) {
+    for (Index lane = 0; lane < with.room; ++lane) {
+        const double* products = rows.products + with.chosen[lane] * rows.n + i;
+        if (count == ROWS_OF_TILE)
+            UNROLL for (Index r = 0; r < ROWS_OF_TILE; ++r) scratch.dots[r * with.room + lane] = products[r];
+        else
+            for (Index r = 0; r < count; ++r) scratch.dots[r * with.room + lane] = products[r];
+    }
 }
 
 template <int C, class T>

@@ -15,7 +15,7 @@ struct Scratch;   // what one thread needs
 
 struct Certified {
     // Any of these may be null: out of memory.
-    Prepared* (*prepare)(const Table&, const Centers&);
+    Prepared* (*prepare)(const Table&, const Centers&, bool wants_margins);
     Packed* (*pack)(const Table&, const Centers&);  // centres: for lam, reference and shift only
     Scratch* (*make_scratch)(const Table&, const Centers&);
     void (*forget)(Prepared*);

@@ -25,53 +25,129 @@ constexpr int WIDEST = 6;         // centres of a tile: two sums each, which 16 
 constexpr double LARGEST_SQUARE = 1e37;  // of a centre: products with float32 rows stay finite
 
 struct Tiles {
-    Index groups, k, p, count;     // tiles per start
+    Index groups, k, p, whole;     // whole: p in whole runs
+    bool relative;                 // scores are those of the first centre less: one centre fewer to compare
+    Index shown, together;         // centres of a start with a score; starts that share a tile
+    Index count;                   // tiles of a start that has its own
     Index width, wider;            // centres of a tile; so many tiles have one more
     Origin origin;
     bool fills;                    // every lam is 1
-    Array<float> table;            // per tile and feature: -2 m of the tile's centres, then their G
-    Array<float> first;            // (G k,) |m|^2
+    Array<float> table;            // per tile and run of features: A of each of its centres, then G of each
+    Array<float> first;            // (G shown,) |m|^2
     Rounding complete, with_gaps;  // bounds for panels without and with gaps
 
     Index begin(Index tile) const { return tile * width + least(tile, wider); }
+    Index starts_at(Index g) const { return g + together <= groups ? together : 1; }
+    Index first_start(Index g) const {  // of those that share a tile with start g
+        Index begin = g / together * together;
+        return starts_at(begin) > 1 ? begin : g;
+    }
     bool ok() const { return all_ok(origin, table, first); }
 
-    Tiles(const Table& of, const Centers& centers)
-        : groups(centers.groups), k(centers.k), p(of.p), count((k + WIDEST - 1) / WIDEST),
-          width(k / count), wider(k % count), origin(of, centers), fills(true), table(2 * groups * k * p), first(groups * k) {
+    // wants_margins: the distance of the nearest centre itself is asked for.
+    Tiles(const Table& of, const Centers& centers, bool wants_margins)
+        : groups(centers.groups), k(centers.k), p(of.p), whole((p + RUN - 1) / RUN * RUN),
+          relative(k > 1 && !wants_margins),
+          shown(k - relative), together(shown <= WIDEST / 2 ? WIDEST / shown : 1),
+          count((shown + WIDEST - 1) / WIDEST), width(shown / count), wider(shown % count), origin(of, centers),
+          fills(true), table(2 * groups * shown * whole), first(groups * shown) {
         if (!ok()) return;
         for (Index j = 0; j < groups * p; ++j) fills = fills && centers.lam[j] == 1.0;
-        double longest = 0, heaviest = 0, heaviest_gaps = 0;
-        float* to = table;
-        for (Index g = 0; g < groups; ++g)
-            for (Index tile = 0; tile < count; ++tile) {
-                Index from = begin(tile), width = begin(tile + 1) - from;
-                for (Index l = 0; l < width; ++l) {
-                    Index t = g * k + from + l;
-                    const double *mu = centers.mu + t * p, *lam = centers.lam + g * p;
-                    double square = 0, gaps = 0;
-                    for (Index j = 0; j < p; ++j) {
-                        double m = mu[j] - origin.shift[j], pull = mu[j] - centers.reference[j];
-                        bool may_miss = !of.has_gaps || of.has_gaps[j];
-                        double G = may_miss ? lam[j] * pull * pull - m * m : 0.0;
-                        to[2 * width * j + l] = float(-2 * m);
-                        to[2 * width * j + width + l] = float(G);
-                        square += m * m;
-                        // What either term may have been rounded by, not what is left of them.
-                        gaps += may_miss ? lam[j] * pull * pull + m * m : 0.0;
-                    }
-                    first[t] = float(square);
-                    longest = larger(longest, square);
-                    heaviest = larger(heaviest, square);
-                    heaviest_gaps = larger(heaviest_gaps, square + gaps);
-                }
-                to += 2 * width * p;
+        Array<double> scratch(3 * p);
+        if (!scratch.ok()) {
+            complete.fixed = with_gaps.fixed = __builtin_inff();  // nothing is certain
+            return;
+        }
+        const Column column{of, centers, origin.shift, scratch, scratch + p, scratch + 2 * p};
+        for (Index j = 0; j < p; ++j) column.may_miss[j] = !of.has_gaps || of.has_gaps[j] ? 1.0 : 0.0;
+        Sizes sizes, sizes_of_gaps;
+        for (Index g = 0; g < groups; ++g) {
+            const Weight base = column.set_base(g, relative);
+            for (Index l = 0; l < shown; ++l) {
+                const Place to = place(g, l);
+                first[g * shown + l] =
+                    float(fills ? column.fill<true>(g, l + relative, base, to, sizes, sizes_of_gaps)
+                                : column.fill<false>(g, l + relative, base, to, sizes, sizes_of_gaps));
             }
-        complete = Rounding(p, 2 * __builtin_sqrt(longest), heaviest);
-        with_gaps = Rounding(2 * p, 2 * __builtin_sqrt(longest), heaviest_gaps);
+        }
+        complete = Rounding(p, sizes);
+        with_gaps = Rounding(2 * p, sizes_of_gaps);
         // A score that overflows may become NaN, which never wins: then nothing is certain.
-        if (!(larger(longest, heaviest_gaps) < LARGEST_SQUARE))
-            complete.fixed = with_gaps.fixed = __builtin_inff();
+        if (!(sizes_of_gaps.heaviest < LARGEST_SQUARE)) complete.fixed = with_gaps.fixed = __builtin_inff();
+    }
+
+  private:
+    struct Weight {  // of a centre: |m|^2, and what gaps would cost and take away
+        double square, gaps;
+    };
+
+    struct Place {  // of a centre in the table: where its A begin, and how many share the tile
+        float* A;
+        Index columns;
+    };
+
+    // A and G of one centre less those of the centre it is compared with.
+    struct Column {
+        const Table& of;
+        const Centers& centers;
+        const double* shift;
+        double *base_m, *base_G, *may_miss;
+
+        // OUT base_m, base_G: of the first centre of start g, or 0.
+        Weight set_base(Index g, bool relative) const {
+            const Index p = of.p;
+            const double *mu = centers.mu + g * centers.k * p, *lam = centers.lam + g * p, *c = centers.reference;
+            double square = 0, gaps = 0;
+            _Pragma("omp simd reduction(+:square, gaps)")
+            for (Index j = 0; j < p; ++j) {
+                double m = relative ? mu[j] - shift[j] : 0.0, pull = relative ? mu[j] - c[j] : 0.0;
+                double cost = lam[j] * pull * pull;
+                base_m[j] = m;
+                base_G[j] = may_miss[j] != 0 ? cost - m * m : 0.0;
+                square += m * m;
+                gaps += may_miss[j] != 0 ? cost + m * m : 0.0;
+            }
+            return {square, gaps};
+        }
+        // OUT A and, unless gaps are filled, G; INOUT sizes without and with gaps. Returns what the score
+        // begins with.
+        template <bool FILLS>
+        double fill(Index g, Index l, const Weight& base, const Place& to, Sizes& sizes, Sizes& of_gaps) const {
+            const double *mu = centers.mu + (g * centers.k + l) * of.p, *lam = centers.lam + g * of.p;
+            double square = 0, gaps = 0, left = 0, apart = 0;
+            for (Index start = 0; start < of.p; start += RUN) {
+                float *A = to.A + 2 * to.columns * start - start, *G = A + to.columns * RUN;
+                const Index stop = least(start + RUN, of.p);
+                _Pragma("omp simd reduction(+:square, gaps, left, apart)")
+                for (Index j = start; j < stop; ++j) {
+                    double m = mu[j] - shift[j], D = m - base_m[j];
+                    A[j] = float(-2 * D);
+                    square += m * m;
+                    apart += D * D;
+                    if (FILLS) continue;
+                    double pull = mu[j] - centers.reference[j], cost = lam[j] * pull * pull;
+                    double own = may_miss[j] != 0 ? cost - m * m - base_G[j] : 0.0;
+                    G[j] = float(own);
+                    gaps += may_miss[j] != 0 ? cost + m * m : 0.0;
+                    left += own < 0 ? -own : own;
+                }
+            }
+            const double begins = square - base.square, size = begins < 0 ? -begins : begins;
+            const double reach = 2 * __builtin_sqrt(apart), longest = 2 * __builtin_sqrt(larger(square, base.square));
+            const double heaviest = square + base.square;
+            sizes.include(reach, size, longest, heaviest);
+            of_gaps.include(reach, size + left, longest, heaviest + gaps + base.gaps);
+            return begins;
+        }
+    };
+
+    Place place(Index g, Index l) const {
+        Index begins = first_start(g), tile = 0;
+        if (starts_at(begins) > 1)
+            return {table + 2 * whole * begins * shown + RUN * ((g - begins) * shown + l), WIDEST};
+        while (begin(tile + 1) <= l) ++tile;
+        Index from = begin(tile);
+        return {table + 2 * whole * (g * shown + from) + RUN * (l - from), begin(tile + 1) - from};
     }
 };
 
@@ -88,6 +164,9 @@ struct TwoNearest {  // of each lane of one register
     Ints label;
 
     TwoNearest() : best(splat(__builtin_inff())), second(best), label(Ints{}) {}
+    INLINE void begin(bool relative) {  // the first centre is 0 from itself
+        if (relative) best = Floats{};
+    }
     INLINE void compare(Floats score, int32_t l) {
         Ints wins = score < best;
         second = smaller(wins ? best : score, second);
@@ -96,27 +175,29 @@ struct TwoNearest {  // of each lane of one register
     }
 };
 
+// OUT scores of the C centres of a tile.
 template <int C, bool COMPLETE>
-INLINE void compare_tile(const Panel& panel, Index p, const float* table, const float* first,
-                         Index label, Ahead& ahead, TwoNearest (&nearest)[2]) {
+INLINE void score_tile(const Panel& panel, Index p, const float* table, const float* first, Ahead& ahead,
+                       Floats (&scores)[C][2]) {
     constexpr bool APART = C <= 3;  // too few sums to hide the latency: the gaps get their own
-    Floats scores[C][2];
     UNROLL for (int c = 0; c < C; ++c) scores[c][0] = scores[c][1] = splat(first[c]);
     for (Index start = 0; start < p; start += RUN) {
         Floats sums[C][2] = {}, gaps[C][2] = {};
-        for (Index j = start; j < least(start + RUN, p); ++j, table += 2 * C) {
+        const Index stop = least(RUN, p - start);
+        for (Index e = 0; e < stop; ++e) {
             ahead.ask();
+            const Index j = start + e;
             const float *x = panel.values + j * LANES, *is = panel.gaps + j * LANES;
             Floats x0 = load<Floats>(x), x1 = load<Floats>(x + WIDTH);
             UNROLL for (int c = 0; c < C; ++c) {
-                Floats a = splat(table[c]);
+                Floats a = splat(table[c * RUN + e]);
                 sums[c][0] += a * x0;
                 sums[c][1] += a * x1;
             }
             if (COMPLETE) continue;
             Floats is0 = load<Floats>(is), is1 = load<Floats>(is + WIDTH);
             UNROLL for (int c = 0; c < C; ++c) {
-                Floats b = splat(table[C + c]);
+                Floats b = splat(table[(C + c) * RUN + e]);
                 (APART ? gaps : sums)[c][0] += b * is0;
                 (APART ? gaps : sums)[c][1] += b * is1;
             }
@@ -124,7 +205,15 @@ INLINE void compare_tile(const Panel& panel, Index p, const float* table, const 
         UNROLL for (int c = 0; c < C; ++c)
             for (int half = 0; half < 2; ++half)
                 scores[c][half] += APART ? sums[c][half] + gaps[c][half] : sums[c][half];
+        table += 2 * C * RUN;
     }
+}
+
+template <int C, bool COMPLETE>
+INLINE void compare_tile(const Panel& panel, Index p, const float* table, const float* first,
+                         Index label, Ahead& ahead, TwoNearest (&nearest)[2]) {
+    Floats scores[C][2];
+    score_tile<C, COMPLETE>(panel, p, table, first, ahead, scores);
     UNROLL for (int c = 0; c < C; ++c)
         for (int half = 0; half < 2; ++half) nearest[half].compare(scores[c][half], label + c);
 }
@@ -134,7 +223,7 @@ INLINE void compare_all(const Panel& panel, const Tiles& tiles, const float* tab
                         const float* first, Ahead& ahead, TwoNearest (&nearest)[2]) {
     Index p = tiles.p;
     for (Index tile = 0; tile < tiles.count; ++tile) {
-        Index label = tiles.begin(tile), width = tiles.begin(tile + 1) - label;
+        Index width = tiles.begin(tile + 1) - tiles.begin(tile), label = tiles.begin(tile) + tiles.relative;
         switch (width) {
             case 1: compare_tile<1, COMPLETE>(panel, p, table, first, label, ahead, nearest); break;
             case 2: compare_tile<2, COMPLETE>(panel, p, table, first, label, ahead, nearest); break;
@@ -143,9 +232,21 @@ INLINE void compare_all(const Panel& panel, const Tiles& tiles, const float* tab
             case 5: compare_tile<5, COMPLETE>(panel, p, table, first, label, ahead, nearest); break;
             case 6: compare_tile<6, COMPLETE>(panel, p, table, first, label, ahead, nearest); break;
         }
-        table += 2 * width * p;
+        table += 2 * width * tiles.whole;
         first += width;
     }
+}
+
+// The starts that share a tile.
+template <bool COMPLETE>
+INLINE void compare_starts(const Panel& panel, const Tiles& tiles, const float* table, const float* first,
+                           Ahead& ahead, TwoNearest (*nearest)[2]) {
+    Floats scores[WIDEST][2];
+    score_tile<WIDEST, COMPLETE>(panel, tiles.p, table, first, ahead, scores);
+    for (Index start = 0, c = 0; start < tiles.together; ++start)
+        for (Index l = 0; l < tiles.shown; ++l, ++c)
+            for (int half = 0; half < 2; ++half)
+                nearest[start][half].compare(scores[c][half], int32_t(l + tiles.relative));
 }
 
 // How much further the second centre is than the best one, at least: from a difference of squares.
@@ -156,31 +257,51 @@ INLINE Floats margin_between(const TwoNearest& it, Floats square, Floats bound, 
     return (it.second - it.best - bound) / (root(a) + root(b));
 }
 
-// OUT labels (LANES,): the best centre of start g, or UNSURE; margins (LANES,), unless null.
-inline void label_panel(const Panel& panel, const Tiles& tiles, Index g, Ahead& requests, Label* labels,
-                        float* margins) {
-    Ahead ahead = requests;  // a copy of its own can stay in registers
-    const float largest = 0x1p126f;
-    TwoNearest nearest[2];
-    const float* table = tiles.table + g * 2 * tiles.k * tiles.p;
-    const float* first = tiles.first + g * tiles.k;
+// OUT labels (LANES,): the nearest centres, or UNSURE; margins (LANES,), unless null. Returns whether all
+// are sure.
+INLINE bool certify(const TwoNearest (&nearest)[2], const Panel& panel, const Tiles& tiles, Label* labels,
+                    float* margins) {
     const Rounding& rounding = panel.complete ? tiles.complete : tiles.with_gaps;
-    if (panel.complete)
-        compare_all<true>(panel, tiles, table, first, ahead, nearest);
-    else
-        compare_all<false>(panel, tiles, table, first, ahead, nearest);
-    requests = ahead;
+    const float largest = 0x1p126f;
+    Ints all = splat_int(-1);
     for (int half = 0; half < 2; ++half) {
-        TwoNearest& it = nearest[half];
+        const TwoNearest& it = nearest[half];
         Floats square = load<Floats>(panel.squares + half * WIDTH);
         Floats bound = root(square) * rounding.norm + square * rounding.exact + rounding.fixed;
         // False where there is a NaN; a score that overflowed may have been any.
         Ints sure = (it.second - it.best > bound) & (it.second < largest) & (it.best > -largest);
-        store(labels + half * WIDTH, tiles.k > 1 ? it.label | ~sure : it.label & 0);
+        if (tiles.k == 1) sure = splat_int(-1);
+        all &= sure;
+        store(labels + half * WIDTH, it.label | ~sure);
         if (margins)
             store(margins + half * WIDTH,
                   keep(sure, margin_between(it, square, bound, 4 * UNIT * (tiles.p + 8))));
     }
+    return all_set(all);
+}
+
+// OUT labels (LANES,) of start g and of those that share its tile, `stride` apart; margins. Returns whether
+// all are sure.
+inline bool label_panel(const Panel& panel, const Tiles& tiles, Index g, Ahead& requests, Label* labels,
+                        Index stride, float* margins) {
+    Ahead ahead = requests;  // a copy of its own can stay in registers
+    TwoNearest nearest[WIDEST][2];
+    const float* table = tiles.table + g * 2 * tiles.shown * tiles.whole;
+    const float* first = tiles.first + g * tiles.shown;
+    const Index starts = tiles.starts_at(g);
+    for (Index start = 0; start < starts; ++start)
+        for (int half = 0; half < 2; ++half) nearest[start][half].begin(tiles.relative);
+    if (starts > 1)
+        panel.complete ? compare_starts<true>(panel, tiles, table, first, ahead, nearest)
+                       : compare_starts<false>(panel, tiles, table, first, ahead, nearest);
+    else
+        panel.complete ? compare_all<true>(panel, tiles, table, first, ahead, nearest[0])
+                       : compare_all<false>(panel, tiles, table, first, ahead, nearest[0]);
+    requests = ahead;
+    bool sure = true;
+    for (Index start = 0; start < starts; ++start)
+        sure &= certify(nearest[start], panel, tiles, labels + start * stride, margins);
+    return sure;
 }
 
 struct DenseScratch {
@@ -189,7 +310,7 @@ struct DenseScratch {
     Array<Label> labels;
     explicit DenseScratch(const Table& of)
         : panel(panel_size(of.p)), margins(LANES),
-          copies(of.column_stride == 1 ? 0 : (STRETCH + 2 * LANES) * of.p), labels(LANES) {}
+          copies(of.column_stride == 1 ? 0 : (STRETCH + 2 * LANES) * of.p), labels(WIDEST * LANES) {}
     bool ok() const { return all_ok(panel, margins, copies, labels); }
 };
 
@@ -213,16 +334,17 @@ Index label_dense(const Dense<T>& rows, const Tiles& tiles, const Panels* kept, 
                                         p * Index(sizeof(T)), p * (2 + tiles.count * tiles.groups));
         if (!kept) fill_panel(at + e, p, how, ahead, panel);
         Index used = least(LANES, count - e);
-        for (Index g = 0; g < tiles.groups; ++g) {
-            bool wanted = margins && g == tiles.groups - 1;
-            Label *to = nearest + g * room + e, *labels = used == LANES ? to : scratch.labels.get();
-            float* apart = wanted && used == LANES ? margins + e : scratch.margins.get();
-            label_panel(panel, tiles, g, ahead, labels, wanted ? apart : nullptr);
-            if (used < LANES) {
-                memcpy(to, labels, sizeof(Label) * used);
-                if (wanted) memcpy(margins + e, apart, sizeof(float) * used);
+        for (Index g = 0; g < tiles.groups; g += tiles.starts_at(g)) {
+            bool wanted = margins && g == tiles.groups - 1, whole = used == LANES;
+            Label* to = nearest + g * room + e;
+            float* apart = wanted ? whole ? margins + e : scratch.margins.get() : nullptr;
+            bool sure = label_panel(panel, tiles, g, ahead, whole ? to : scratch.labels.get(), whole ? room : LANES,
+                                    apart);
+            if (wanted && !whole) memcpy(margins + e, apart, sizeof(float) * used);
+            for (Index start = 0; start < tiles.starts_at(g); ++start, to += room) {
+                if (!whole) memcpy(to, scratch.labels + start * LANES, sizeof(Label) * used);
+                for (Index r = 0; !sure && r < used; ++r) unsure += to[r] == UNSURE;
             }
-            for (Index r = 0; r < used; ++r) unsure += to[r] == UNSURE;
         }
     }
     return unsure;

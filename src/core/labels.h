@@ -12,10 +12,20 @@ namespace {
 
 constexpr double MOSTLY = 0.75;  // when more of a stretch must be checked, all of it is
 
+constexpr Index SOME = 16;  // labels that are looked at together
+
+INLINE bool all_sure(const Label* labels) {
+    Label all = 0;
+    for (Index i = 0; i < SOME; ++i) all |= labels[i];
+    return all >= 0;  // UNSURE is negative
+}
+
 // What all threads of a pass share: the centres' tables.
 struct Prepare {
     Prepared* tables;
-    Prepare(const Table& table, const Centers& centers) : tables(certified.prepare(table, centers)) {}
+    const bool wants_margins;
+    Prepare(const Table& table, const Centers& centers, bool wants_margins = false)
+        : tables(certified.prepare(table, centers, wants_margins)), wants_margins(wants_margins) {}
     Prepare(const Prepare&) = delete;
     ~Prepare() { certified.forget(tables); }
     bool ok() const { return tables; }
@@ -58,13 +68,17 @@ class Labeller {
         return count < MOSTLY * (stop - start) ? count : choose_all(start, stop);
     }
     // OUT nearest of the `count` chosen rows, margins if wanted. False: out of memory.
-    template <class Rows> bool label(const Rows& rows, Index count, bool wants_margins) {
+    template <class Rows> bool label(const Rows& rows, Index count) {
         if (count == 0) return true;
         Index unsure = certified.label(table, *prepared.tables, packed, *scratch, chosen, count, nearest,
-                                       STRETCH, wants_margins ? margins.get() : nullptr);
+                                       STRETCH, prepared.wants_margins ? margins.get() : nullptr);
         for (Index g = 0; unsure > 0 && g < centers.groups; ++g)
             for (Index e = 0; e < count; ++e) {
                 Label& label = nearest[g * STRETCH + e];
+                if (e % SOME == 0 && e + SOME <= count && all_sure(&label)) {
+                    e += SOME - 1;
+                    continue;
+                }
                 if (label != UNSURE) continue;
                 if (!direct[g]) direct[g] = make<Direct>(centers, g, table.p);
                 if (!direct[g]) return false;

@@ -82,6 +82,20 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
     return DONE;
 }
 
+// Calls work(rows) with the rows as they are best added up many times.
+template <class T, class Work>
+int32_t with_kept(const Dense<T>& rows, const Table& table, const double* shift, const Work& work) {
+    Shifted shifted(table.n, table.p);
+    Array<double> row(table.p);
+    if (!all_ok(shifted, row)) return OUT_OF_MEMORY;
+    shifted.fill(rows, table.first, shift, rows.scratch(row));
+    return work(Kept<T>(rows, shifted));
+}
+template <class T, class Work>
+int32_t with_kept(const Sparse<T>& rows, const Table&, const double*, const Work& work) {
+    return work(rows);
+}
+
 // All starts, in slices that do not depend on the number of threads.
 int32_t lloyd(const Table& table, const Starts& starts, Control& control) {
     Index size = (starts.count + 3) / 4;
@@ -93,15 +107,17 @@ int32_t lloyd(const Table& table, const Starts& starts, Control& control) {
         packed = certified.pack(table, all);
         if (!packed) return OUT_OF_MEMORY;
     }
-    int32_t status = in_parallel(slices, control, [&](Index s) -> int32_t {
-        Index first = s * size, count = least(size, starts.count - first);
-        Starts own = some_of(starts, first, count, n, p);
-        int32_t status = with_rows(table, [&](const auto& rows) {
-            return run_starts(rows, table, packed, own, control);
+    int32_t status = with_rows(table, [&](const auto& rows) -> int32_t {
+        return with_kept(rows, table, starts.shift, [&](const auto& kept) {
+            return in_parallel(slices, control, [&](Index s) -> int32_t {
+                Index first = s * size, count = least(size, starts.count - first);
+                Starts own = some_of(starts, first, count, n, p);
+                int32_t status = run_starts(kept, table, packed, own, control);
+                for (Index r = 0; r < count; ++r)
+                    if (own.twins[r] >= 0) own.twins[r] += first;
+                return status;
+            });
         });
-        for (Index r = 0; r < count; ++r)
-            if (own.twins[r] >= 0) own.twins[r] += first;
-        return status;
     });
     certified.unpack(packed);
     return status;

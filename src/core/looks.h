@@ -29,7 +29,7 @@ int32_t assign(const Table& table, const Centers& centers, Label* labels, Contro
         for (Index start = begin; start < end; start += STRETCH) {
             if (cancelled(control)) return CANCELLED;
             Index count = by.choose_all(start, least(start + STRETCH, end));
-            if (!by.label(rows, count, false)) return OUT_OF_MEMORY;
+            if (!by.label(rows, count)) return OUT_OF_MEMORY;
             for (Index g = 0; g < centers.groups; ++g)
                 memcpy(labels + g * table.n + start, by.nearest + g * STRETCH, sizeof(Label) * count);
         }
@@ -121,7 +121,7 @@ int32_t last_look(const Table& table, const Centers& centers, const Bounds& boun
             if (cancelled(control)) return CANCELLED;
             Index stop = least(start + STRETCH, end);
             Index count = by.choose(start, stop, labels, bounds);
-            if (!by.label(rows, count, false)) return OUT_OF_MEMORY;
+            if (!by.label(rows, count)) return OUT_OF_MEMORY;
             for (Index e = 0; e < count; ++e) labels[by.chosen[e]] = by.nearest[e];
             for (Index i = start; i < stop; ++i) ++counts[s * k + labels[i]];
             losses[s] += sum_costs(rows, table, centers, gaps, start, stop, labels, by.row, nullptr);

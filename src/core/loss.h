@@ -101,31 +101,27 @@ template <class V> struct Entry {
 };
 
 // INOUT mu (k, p): the centres that minimise the loss of the partition; those of empty clusters stay.
-INLINE void update_centers(const Stats& stats, Index k, Index p, const double* lam, const double* c,
-                           const double* shift, double* mu) {
-    for (Index l = 0; l < k; ++l) {
-        Index j = 0;
-        for (; j + HALF <= p; j += HALF)
-            store(mu + l * p + j, Entry<Doubles>::at(stats, l, p, j, lam, c, shift, mu).center(stats.sizes[l]));
-        for (; j < p; ++j)
-            mu[l * p + j] = Entry<double>::at(stats, l, p, j, lam, c, shift, mu).center(stats.sizes[l]);
-    }
-}
-
-// The loss of the partition with the centres mu. Its rounding is a share of the sum of squares, so
-// few digits are right where that is much larger: see LOSES_DIGITS.
-INLINE double partition_loss(const Stats& stats, Index k, Index p, const double* lam, const double* c,
-                             const double* shift, const double* mu) {
+// Returns the loss. Its rounding is a share of the sum of squares, so few digits are right where that
+// is much larger: see LOSES_DIGITS.
+INLINE double update_centers(const Stats& stats, Index k, Index p, const double* lam, const double* c,
+                             const double* shift, double* mu) {
     Sum8 sum;
     for (Index l = 0; l < k; ++l) {
+        const double size = stats.sizes[l];
         Index j = 0;
         for (; j + EIGHT <= p; j += EIGHT)
-            UNROLL for (int part = 0; part < EIGHT / HALF; ++part)
-                sum.parts[part] +=
-                    Entry<Doubles>::at(stats, l, p, j + part * HALF, lam, c, shift, mu).loss(stats.sizes[l]);
+            UNROLL for (int part = 0; part < EIGHT / HALF; ++part) {
+                auto entry = Entry<Doubles>::at(stats, l, p, j + part * HALF, lam, c, shift, mu);
+                entry.mu = entry.center(size);
+                store(mu + l * p + j + part * HALF, entry.mu);
+                sum.parts[part] += entry.loss(size);
+            }
         double rest[EIGHT] = {};
-        for (Index r = 0; j < p; ++j, ++r)
-            rest[r] = Entry<double>::at(stats, l, p, j, lam, c, shift, mu).loss(stats.sizes[l]);
+        for (Index r = 0; j < p; ++j, ++r) {
+            auto entry = Entry<double>::at(stats, l, p, j, lam, c, shift, mu);
+            mu[l * p + j] = entry.mu = entry.center(size);
+            rest[r] = entry.loss(size);
+        }
         for (int part = 0; part < EIGHT / HALF; ++part)
             sum.parts[part] += load<Doubles>(rest + part * HALF);
     }
@@ -145,8 +141,7 @@ void update(const Starts& starts, Index p, const Index* active, Index n_active, 
         Stats stats = stats_of(starts.stats, r, k, p);
         const double* lam = starts.lam + r * p;
         double* mu = starts.mu + r * k * p;
-        update_centers(stats, k, p, lam, starts.reference, starts.shift, mu);
-        losses[a] = partition_loss(stats, k, p, lam, starts.reference, starts.shift, mu);
+        losses[a] = update_centers(stats, k, p, lam, starts.reference, starts.shift, mu);
         doubtful[a] = !(losses[a] > LOSES_DIGITS * *stats.squares);
     }
 }

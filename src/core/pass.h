@@ -34,20 +34,28 @@ struct Gathering {  // where the rows of a slab are added up
     Moved& moved;
 };
 
-// OUT changed (count,): the e < count where nearest[e] is not own[chosen[e]]. Returns how many.
-INLINE Index find_changes(const Label* nearest, const Label* own, const Index* chosen, Index count, int32_t* changed) {
-    constexpr Index SOME = 16;
-    bool consecutive = count > 0 && chosen[count - 1] - chosen[0] == count - 1;  // some at once
+// OUT changed (count,): the e < count where nearest[e] is not own[e]. Returns how many.
+INLINE Index find_changes(const Label* nearest, const Label* own, Index count, int32_t* changed) {
     Index found = 0;
     for (Index e = 0; e < count; e += SOME) {
         Index stop = least(e + SOME, count);
-        if (consecutive && stop == e + SOME
-            && memcmp(nearest + e, own + chosen[e], SOME * sizeof(Label)) == 0)
-            continue;
+        Label apart = 0;
+        for (Index i = e; i < stop; ++i) apart |= nearest[i] ^ own[i];
+        if (apart == 0) continue;
         for (Index i = e; i < stop; ++i) {  // no branches: where the changes are is not to be foreseen
             changed[found] = int32_t(i);
-            found += nearest[i] != own[chosen[i]];
+            found += nearest[i] != own[i];
         }
+    }
+    return found;
+}
+INLINE Index find_changes(const Label* nearest, const Label* own, const Index* chosen, Index count, int32_t* changed) {
+    if (count > 0 && chosen[count - 1] - chosen[0] == count - 1)  // one after the other
+        return find_changes(nearest, own + chosen[0], count, changed);
+    Index found = 0;
+    for (Index e = 0; e < count; ++e) {
+        changed[found] = int32_t(e);
+        found += nearest[e] != own[chosen[e]];
     }
     return found;
 }
@@ -72,7 +80,7 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
         if (cancelled(control)) return CANCELLED;
         Index stop = least(start + STRETCH, end);
         Index count = by.choose(start, stop, pass.labels + pass.active[0] * pass.label_stride, bounds);
-        if (!by.label(rows, count, pass.bounds.expiry != nullptr)) return OUT_OF_MEMORY;
+        if (!by.label(rows, count)) return OUT_OF_MEMORY;
         if (count == 0) continue;
         for (Index g = 0; g < groups; ++g) {
             Label* own = pass.labels + pass.active[g] * pass.label_stride;
@@ -110,7 +118,7 @@ int32_t run_pass(const Table& table, const Centers& centers, Pass& pass, const S
                  Control& control) {
     Index k = centers.k, p = table.p, groups = centers.groups;
     Slabs slabs(table, OwnStats::bytes(groups, k, p));
-    Prepare prepared(table, centers);
+    Prepare prepared(table, centers, pass.bounds.expiry != nullptr);
     Array<OwnStats*> parts(slabs.count, nullptr);
     Array<Moved> moved(slabs.count, Moved{0, 0});
     if (!all_ok(prepared, parts, moved)) return OUT_OF_MEMORY;

@@ -15,17 +15,30 @@ namespace mnar { namespace LEVEL { namespace {
 constexpr Index RUN = 64;  // terms summed up before they are added to the score: keeps the bound small
 constexpr double UNIT = 0x1p-24, TINY = 0x1p-126, UNIT64 = 0x1p-53;
 
+struct Sizes {  // of the terms of scores, the largest of all centres
+    double reach, left;         // |A|, and all other terms together, as float32 adds them up
+    double longest, heaviest;   // the same before anything was taken away: what float64 has rounded
+
+    Sizes() : reach(0), left(0), longest(0), heaviest(0) {}
+    void include(double own_reach, double own_left, double own_longest, double own_heaviest) {
+        reach = larger(reach, own_reach);
+        left = larger(left, own_left);
+        longest = larger(longest, own_longest);
+        heaviest = larger(heaviest, own_heaviest);
+    }
+};
+
 struct Rounding {  // two scores are apart for certain when further than
     float norm, exact, fixed;  // norm |x'| + exact |x'|^2 + fixed
 
     Rounding() : norm(0), exact(0), fixed(0) {}
-    Rounding(Index terms, double longest, double heaviest) {
+    Rounding(Index terms, const Sizes& of) {
         double gamma = 1.01 * 2 * UNIT * (2 * least(terms, RUN) + terms / RUN + 8);
         double root = __builtin_sqrt(double(terms)), delta = 8 * UNIT64 * (terms + 8);
-        norm = float(gamma * longest + delta * longest + root * TINY);
+        norm = float(gamma * of.reach + delta * of.longest + root * TINY);
         exact = float(1.01 * delta);
-        fixed = float(1.01 * (gamma * heaviest + delta * heaviest + 8 * TINY * (2 * terms + 2 + root * longest)
-                              + gamma * longest * root * 0x1p-60));
+        fixed = float(1.01 * (gamma * of.left + delta * of.heaviest + 8 * TINY * (2 * terms + 2 + root * of.longest)
+                              + gamma * of.longest * root * 0x1p-60));
     }
 };
 

@@ -70,13 +70,14 @@ int32_t lower_rows(const Rows& rows, Index begin, Index end, const Seeding& of, 
     SeedScratch scratch(with);
     Array<double> row(with.p), expanded(with.room, 0.0);
     if (!all_ok(scratch, row, expanded)) return OUT_OF_MEMORY;
-    double* near = scratch.near;
+    const bool direct = lowered && with.lanes == with.room;  // whole registers
     for (Index lane = 0; lane < with.room; ++lane) potentials[lane] = 0;
     for (Index i = begin; i < end; i += ROWS_OF_TILE) {
         Index count = least(ROWS_OF_TILE, end - i);
         multiply_rows(rows, i, count, of.means, with, scratch);
         for (Index r = 0; r < count; ++r) {
             double *own = nearest + (i + r) * with.groups, *dots = scratch.dots + r * with.room;
+            double* near = direct ? lowered + (i + r) * with.lanes : scratch.near.get();
             auto lower_to = [&](const auto& before) INLINE_LAMBDA {
                 lower(rows, i + r, of, with, before, dots, near, row);
             };
@@ -84,15 +85,15 @@ int32_t lower_rows(const Rows& rows, Index begin, Index end, const Seeding& of, 
                 lower_to([](Index) { return splat(__builtin_inf()); });
             else if (with.groups == 1)
                 lower_to([&](Index) { return splat(*own); });
-            else if (with.tried == 1 && with.groups % HALF == 0)
-                lower_to([&](Index lane) { return load<Doubles>(own + lane); });
+            else if (with.groups == EIGHT)
+                lower_to([&](Index lane) { return load<Doubles>(own + lane % EIGHT); });
             else {
-                for (Index g = 0, lane = 0; g < with.groups; ++g)
-                    for (Index t = 0; t < with.tried; ++t, ++lane) expanded[lane] = own[g];
+                for (Index lane = 0; lane < with.lanes; lane += with.groups)
+                    memcpy(expanded + lane, own, sizeof(double) * with.groups);
                 lower_to([&](Index lane) { return load<Doubles>(expanded + lane); });
             }
             if (passing != TRY) memcpy(own, near, sizeof(double) * with.groups);
-            if (lowered) memcpy(lowered + (i + r) * with.lanes, near, sizeof(double) * with.lanes);
+            if (lowered && !direct) memcpy(lowered + (i + r) * with.lanes, near, sizeof(double) * with.lanes);
             const Doubles weight = splat(of.table.weights[i + r]);
             for (Index lane = 0; lane < with.room; lane += HALF)
                 store(potentials + lane, load<Doubles>(potentials + lane) + weight * load<Doubles>(near + lane));
@@ -162,8 +163,8 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, In
     Array<double> parts(n_slabs * tried.room);
     bool remembers = 8 * n * tried.lanes <= BYTES_TO_REMEMBER;
     Array<double> lowered(remembers ? n * tried.lanes : 0);
-    Array<Index> chosen(tried.lanes), winners(groups);
-    if (!all_ok(tried, kept, nearest, ends, row, parts, lowered, chosen, winners)) return OUT_OF_MEMORY;
+    Array<Index> winners(groups);
+    if (!all_ok(tried, kept, nearest, ends, row, parts, lowered, winners)) return OUT_OF_MEMORY;
     auto pass = [&](const Candidates& with, Passing passing) {
         return in_parallel(n_slabs, control, [&](Index s) -> int32_t {
             return lower_rows(rows, of.slabs.begin(s), of.slabs.end(s), of, with, passing, nearest,
@@ -174,15 +175,14 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, In
         int32_t status = l > 0 ? cumulate(of, nearest, groups, ends, control) : int32_t(DONE);
         tried.resize(l == 0 ? 1 : trials);
         for (Index lane = 0; lane < tried.lanes; ++lane) {
-            Index g = lane / tried.tried;
-            double u = draws[(g * k + l) * trials + lane % tried.tried];
+            Index g = lane % groups;
+            double u = draws[(g * k + l) * trials + lane / groups];
             bool flat = l == 0 || !(ends[(blocks - 1) * groups + g] > 0);
             Index i = flat ? draw(of.order, n, weights, 1, u, [&](Index i) { return table.weights[i]; })
                            : draw(of.order, n, ends + g, groups, u, [&](Index i) {
                                  return table.weights[i] * nearest[i * groups + g];
                              });
-            tried.set(lane, centered(rows, i, of.means, row), of.squares[i]);
-            chosen[lane] = i;
+            tried.set(lane, centered(rows, i, of.means, row), of.squares[i], i);
         }
         if (status == DONE && tried.tried > 1) status = pass(tried, TRY);
         if (status != DONE) return status;
@@ -191,12 +191,12 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, In
             double least_potential = 0;
             for (Index t = 0; tried.tried > 1 && t < trials; ++t) {
                 double potential = 0;
-                for (Index s = 0; s < n_slabs; ++s) potential += parts[s * tried.room + g * trials + t];
+                for (Index s = 0; s < n_slabs; ++s) potential += parts[s * tried.room + tried.lane(g, t)];
                 if (t == 0 || potential < least_potential) best = t, least_potential = potential;
             }
-            Index lane = winners[g] = g * tried.tried + best;
-            kept.set(g, tried.rows + lane * p, tried.squares[lane]);
-            fill_rows(table, chosen + lane, 1, of.means, centers + (g * k + l) * p);
+            Index lane = winners[g] = tried.lane(g, best);
+            kept.set(g, tried.rows + lane * p, tried.squares[lane], tried.chosen[lane]);
+            fill_rows(table, tried.chosen + lane, 1, of.means, centers + (g * k + l) * p);
         }
         if (l < k - 1 && tried.tried > 1 && remembers)
             for (Index i = 0; i < n; ++i)
@@ -252,6 +252,48 @@ int32_t seed_rows(const Rows& rows, const Seeding& of, Index count, Index k, Ind
     return status;
 }
 
+constexpr Index MOST_PAIRED = 1 << 10;  // rows of which all products are kept
+
+// OUT products (n, n) of all rows with each other.
+int32_t multiply_all(const Centered& rows, double* products, Control& control) {
+    const Index n = rows.n, blocks = (n + ROWS_OF_TILE - 1) / ROWS_OF_TILE;
+    Candidates all(n, 1, rows.p);
+    if (!all.ok()) return OUT_OF_MEMORY;
+    for (Index i = 0; i < n; ++i) all.set(i, rows.values + i * rows.p, 0.0, i);
+    const Index jobs = least(blocks, control.threads > 1 ? control.threads : 1);
+    return in_parallel(jobs, control, [&](Index job) -> int32_t {
+        SeedScratch scratch(all);
+        if (!scratch.ok()) return OUT_OF_MEMORY;
+        for (Index b = job; b < blocks; b += jobs) {
+            Index i = b * ROWS_OF_TILE, count = least(ROWS_OF_TILE, n - i);
+            multiply_rows(rows, i, count, nullptr, all, scratch, i);
+            for (Index r = 0; r < count; ++r)
+                memcpy(products + (i + r) * n + i, scratch.dots + r * all.room + i, sizeof(double) * (n - i));
+            for (Index c = i + count; c < n; ++c)  // the products are the same bits the other way round
+                for (Index r = 0; r < count; ++r) products[c * n + i + r] = scratch.dots[r * all.room + c];
+        }
+        return DONE;
+    });
+}
+
+// The starts on a small table.
+template <class Rows>
+int32_t seed_small(const Rows& rows, const Seeding& of, Index count, Index k, Index trials, const double* draws,
+                   double* centers, Control& control) {
+    const Index n = rows.n, p = rows.p, candidates = count * (1 + (k - 1) * trials);
+    Array<double> all(n * p);
+    if (!all.ok()) return OUT_OF_MEMORY;
+    for (Index i = 0; i < n; ++i) center_row(rows, i, of.means, all + i * p);
+    const Centered small{n, p, all};
+    if (n > MOST_PAIRED || n >= candidates)
+        return seed_rows(small, of, count, k, trials, draws, centers, control);
+    Array<double> products(n * n);
+    if (!products.ok()) return OUT_OF_MEMORY;
+    int32_t status = multiply_all(small, products, control);
+    if (status != DONE) return status;
+    return seed_rows(Paired{small, products}, of, count, k, trials, draws, centers, control);
+}
+
 // Greedy k-means++ of `count` starts. IN draws (count, k, trials) in [0, 1); order (n,): of the rows,
 // by their content; means (p,). OUT centers (count, k, p). Counts the centres that are found.
 int32_t seed(const Table& table, const double* means, const Index* order, Index count, Index k,
@@ -261,10 +303,7 @@ int32_t seed(const Table& table, const double* means, const Index* order, Index 
     if (count < 1) return DONE;
     return with_rows(table, [&](const auto& rows) -> int32_t {
         if (of.slabs.count > 1) return seed_rows(rows, of, count, k, trials, draws, centers, control);
-        Array<double> all(table.n * table.p);
-        if (!all.ok()) return OUT_OF_MEMORY;
-        for (Index i = 0; i < table.n; ++i) center_row(rows, i, means, all + i * table.p);
-        return seed_rows(Centered{table.n, table.p, all}, of, count, k, trials, draws, centers, control);
+        return seed_small(rows, of, count, k, trials, draws, centers, control);
     });
 }
 

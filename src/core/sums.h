@@ -6,12 +6,35 @@
 // order: the sums are the bits that ``transfer`` (loss.h) gives row by row, the plain way.
 #pragma once
 #include "certified.h"
+#include "kept.h"
 #include "loss.h"
 
 namespace mnar { namespace LEVEL { namespace {
 
 // Of eight features, that are added up side by side: S and C of them in registers.
 constexpr int STRIPS = WIDTH == 16 ? 8 : WIDTH == 8 ? 2 : 1;
+
+// The sums of one cluster, a vector of features at a time; beyond the last feature there is nothing.
+struct Stripes {
+    Index p;
+    double *sums, *counts;
+
+    INLINE void get(Index j, Doubles& S, Doubles& C) const {
+        S = C = Doubles{};
+        Index live = least(HALF, p - j);
+        if (live == HALF)
+            S = load<Doubles>(sums + j), C = load<Doubles>(counts + j);
+        else
+            for (Index c = 0; c < live; ++c) S[c] = sums[j + c], C[c] = counts[j + c];
+    }
+    INLINE void put(Index j, Doubles S, Doubles C) const {
+        Index live = least(HALF, p - j);
+        if (live == HALF)
+            store(sums + j, S), store(counts + j, C);
+        else
+            for (Index c = 0; c < live; ++c) sums[j + c] = S[c], counts[j + c] = C[c];
+    }
+};
 
 // Rows that join or leave clusters of one start, in their order; from one stretch of rows.
 class Changes {
@@ -77,6 +100,41 @@ class Changes {
             add_block<STRIPS>(table, first[l], j, shift, sums, counts);
         for (int32_t id = first[l]; id != NONE; id = next[id]) squares[id] = total_of(partial + id * EIGHT);
     }
+    template <class T>
+    void add_cluster(const Kept<T>& table, Label l, Index, const double*, const Stats& stats, T*) {
+        const Shifted& kept = table.shifted;
+        double size = stats.sizes[l];
+        uint64_t key = stats.keys[l];
+        for (int32_t id = first[l]; id != NONE; id = next[id]) {
+            Index i = rows[id];
+            size += weights[id];
+            key += weights[id] > 0 ? kept.keys[i] : -kept.keys[i];
+            squares[id] = kept.squares[i];
+        }
+        stats.sizes[l] = size;
+        stats.keys[l] = key;
+        Stripes to{table.p, stats.sums + l * table.p, stats.counts + l * table.p};
+        for (Index j = 0; j < table.p; j += STRIPS * EIGHT) add_kept<STRIPS>(kept, first[l], j, to);
+    }
+    template <int S> void add_kept(const Shifted& kept, int32_t id, Index j, const Stripes& to) {
+        constexpr int N = S * EIGHT / HALF;
+        if constexpr (S > 1)
+            if (kept.stride - j <= (S - 1) * EIGHT) return add_kept<S - 1>(kept, id, j, to);
+        Doubles S_l[N], C_l[N];
+        UNROLL for (int i = 0; i < N; ++i) to.get(j + i * HALF, S_l[i], C_l[i]);
+        for (; id != NONE; id = next[id]) {
+            const double* at = kept.values + rows[id] * kept.stride + j;
+            const Doubles weight = splat(weights[id]);
+            UNROLL for (int i = 0; i < N; ++i) {
+                Doubles x = load<Doubles>(at + i * HALF);
+                Longs is = x == x;
+                S_l[i] += weight * keep(is, x);
+                C_l[i] += keep(is, weight);
+            }
+        }
+        UNROLL for (int i = 0; i < N; ++i) to.put(j + i * HALF, S_l[i], C_l[i]);
+    }
+
     template <int S, class T>
     void add_block(const Dense<T>& table, int32_t id, Index j, const double* shift, double* sums, double* counts) {
         if constexpr (S > 1)

@@ -13,7 +13,7 @@ import threading
 from . import library as structs
 from .library import library
 
-SHORT = 1 << 24  # multiply-adds that are over before anyone could press Ctrl-C
+SHORT = 1 << 27  # multiply-adds that are over before anyone could press Ctrl-C
 PATIENCE = 20  # tenths of a second until a thread has begun
 DONE, OUT_OF_MEMORY, CANCELLED = range(3)
 

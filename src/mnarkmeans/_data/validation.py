@@ -111,8 +111,11 @@ def check_missing_values(missing_values: Any) -> float:
 
 def read_table(estimator, X, *, reset: bool):
     """A 2-d float array (not copied if it was one) or a CSR matrix, names and width checked."""
-    if not reset and _is_as_fitted(estimator, X):
-        return X
+    if _is_plain(X):
+        if reset:
+            _set_unnamed(estimator, X.shape[1])
+        if _is_unnamed(estimator, X.shape[1]):
+            return X
     X = native(X)
     try:
         X = validate_data(
@@ -128,8 +131,8 @@ def read_table(estimator, X, *, reset: bool):
     return X
 
 
-def _is_as_fitted(estimator: Any, X: Any) -> bool:
-    """An array of floats as wide as the fitted one, without names on either side.
+def _is_plain(X: Any) -> bool:
+    """An array of floats in two dimensions with something in it.
 
     There is nothing to check about it, and for a few rows checking takes longer than the work.
     """
@@ -137,10 +140,20 @@ def _is_as_fitted(estimator: Any, X: Any) -> bool:
         type(X) is np.ndarray
         and X.dtype in (np.float64, np.float32)
         and X.ndim == 2
-        and X.shape[0] > 0
-        and X.shape[1] == getattr(estimator, "n_features_in_", -1)
-        and not hasattr(estimator, "feature_names_in_")
-    )
+        and X.size > 0
+    )  # fmt: skip
+
+
+def _set_unnamed(estimator: Any, n_features: int) -> None:
+    if hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    estimator.n_features_in_ = n_features
+
+
+def _is_unnamed(estimator: Any, n_features: int) -> bool:
+    """Whether it was fitted with so many features, and they had no names."""
+    fitted = getattr(estimator, "n_features_in_", -1)
+    return n_features == fitted and not hasattr(estimator, "feature_names_in_")
 
 
 def check_weights(sample_weight, X) -> np.ndarray:
