@@ -152,10 +152,11 @@ template <class T> bool has_infinite(const Dense<T>& rows, Index i) {
 
 // --- CSR --------------------------------------------------------------------------------------
 
-// All that is known of a feature in one cache line: features come in no order.
-struct alignas(CACHE_LINE) Feature {
-    double count, sum, least, most;
-    Index observed;
+typedef double Pair __attribute__((vector_size(16)));
+
+// All that is known of a feature in one place: features come in no order.
+struct Feature {
+    Pair sum_count, extremes;  // extremes: - least, most
 };
 
 // Nothing else looks where a CSR matrix points before it goes there.
@@ -171,7 +172,9 @@ template <class T>
 int32_t look_at_rows(const Sparse<T>& rows, Index begin, Index end, const double* weights, Looked& known,
                      int32_t* seen) {
     const double far = __builtin_inf();
-    Array<Feature> features(rows.p, Feature{0, 0, far, -far, 0});
+    bool equal = true;  // then the weight of the rows that observe a feature is their number
+    for (Index i = begin; i < end; ++i) equal = equal && weights[i] == 1.0;
+    Array<Feature> features(rows.p, Feature{Pair{}, Pair{-far, -far}});
     if (!features.ok()) return OUT_OF_MEMORY;
     for (Index i = begin; i < end; ++i) {
         if (!is_sound(rows, i)) {
@@ -182,20 +185,19 @@ int32_t look_at_rows(const Sparse<T>& rows, Index begin, Index end, const double
         seen[i] = int32_t(rows.stored(i));
         for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) {
             Feature& feature = features[rows.indices[e]];
-            double x = rows.values[e];
-            feature.count += w;
-            feature.sum += w * x;
-            feature.observed += 1;
-            if (w > 0 && x < feature.least) feature.least = x;
-            if (w > 0 && x > feature.most) feature.most = x;
+            const double x = rows.values[e];
+            const Pair both = {-x, x};
+            feature.sum_count += Pair{w * x, w};
+            if (w > 0) feature.extremes = both > feature.extremes ? both : feature.extremes;
         }
+        for (Index e = rows.starts[i]; !equal && e < rows.starts[i + 1]; ++e) known.observed[rows.indices[e]] += 1;
     }
     for (Index j = 0; j < rows.p; ++j) {
-        known.counts[j] = features[j].count;
-        known.sums[j] = features[j].sum;
-        known.least[j] = features[j].least;
-        known.most[j] = features[j].most;
-        known.observed[j] = features[j].observed;
+        known.sums[j] = features[j].sum_count[0];
+        known.counts[j] = features[j].sum_count[1];
+        known.least[j] = -features[j].extremes[0];
+        known.most[j] = features[j].extremes[1];
+        if (equal) known.observed[j] = Index(known.counts[j]);
     }
     return DONE;
 }
