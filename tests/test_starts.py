@@ -5,6 +5,7 @@ import pytest
 from places import to_csr
 
 from mnarkmeans._data.validation import observe
+from mnarkmeans._solver.solve import run_starts
 from mnarkmeans._solver.starts import STARTS
 
 
@@ -58,3 +59,25 @@ def test_more_centres_than_distinct_rows_repeat_some(init):
     X = np.repeat([[0.0, 1.0], [2.0, np.nan]], 5, axis=0)
     for centers in draw(init, X, n_starts=20, k=8):
         assert len(np.unique(centers, axis=0)) == 2
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_start_does_not_depend_on_how_many_there_are(threads, each_level):
+    X = table(120, 9)
+    many = draw("k-means++", X, n_starts=100, threads=threads)
+    assert np.array_equal(many[:7], draw("k-means++", X))
+    assert np.array_equal(many, draw("k-means++", to_csr(X), n_starts=100))
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 8])
+def test_a_start_ends_where_it_would_have_ended_alone(k, each_level):
+    """Whatever lam the others have: with lam = 1 alone, gaps would be filled beforehand."""
+    observed = observe(table(150, 70) - 100.0)
+    centers = STARTS["k-means++"](observed, 9, k, np.random.RandomState(0), 1)
+    lams = np.array([1.0, 1.0, 1.0, 1.0, 0.5, 2.0, 1.0, 0.0, 1.0])
+    how = dict(max_iter=30, tol=0.0)
+    together = run_starts(observed, centers, lams, threads=2, **how)
+    for r, lam in enumerate(lams):
+        alone = run_starts(observed, centers[[r]], np.array([lam]), threads=1, **how)
+        assert np.array_equal(together.centers[r], alone.centers[0])
+        assert np.array_equal(together.paths[r], alone.paths[0])

@@ -17,9 +17,9 @@ struct Tables {
     Tiles* tiles;           // of a dense table
     Strips<float>* strips;  // of a CSR table
 
-    Tables(const Table& table, const Centers& centers, bool wants_margins)
+    Tables(const Table& table, const Centers& centers, bool wants_margins, const Panels* kept)
         : table(table), centers(centers),
-          tiles(table.is_sparse ? nullptr : make<Tiles>(table, centers, wants_margins)),
+          tiles(table.is_sparse ? nullptr : make<Tiles>(table, centers, wants_margins, kept)),
           strips(table.is_sparse ? make<Strips<float>>(table, centers) : nullptr) {}
     ~Tables() { unmake(tiles), unmake(strips); }
     bool ok() const { return tiles || strips; }
@@ -41,8 +41,9 @@ struct Room {
     bool ok() const { return scores.ok(); }
 };
 
-Prepared* prepare(const Table& table, const Centers& centers, bool wants_margins) {
-    return reinterpret_cast<Prepared*>(make<Tables>(table, centers, wants_margins));
+Prepared* prepare(const Table& table, const Centers& centers, bool wants_margins, const Packed* packed) {
+    return reinterpret_cast<Prepared*>(
+        make<Tables>(table, centers, wants_margins, reinterpret_cast<const Panels*>(packed)));
 }
 void forget(Prepared* it) { unmake(reinterpret_cast<Tables*>(it)); }
 

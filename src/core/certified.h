@@ -15,7 +15,7 @@ struct Scratch;   // what one thread needs
 
 struct Certified {
     // Any of these may be null: out of memory.
-    Prepared* (*prepare)(const Table&, const Centers&, bool wants_margins);
+    Prepared* (*prepare)(const Table&, const Centers&, bool wants_margins, const Packed*);
     Packed* (*pack)(const Table&, const Centers&);  // centres: for lam, reference and shift only
     Scratch* (*make_scratch)(const Table&, const Centers&);
     void (*forget)(Prepared*);
@@ -23,7 +23,7 @@ struct Certified {
     void (*drop)(Scratch*);
     // OUT nearest[g * room + e]: the best centre of start g for row rows[e], e < count <= STRETCH, or
     // UNSURE; margins[e]: how much further away the second one is, at least (the last start's), unless
-    // null. With `packed` the rows are consecutive and the first is a multiple of STRETCH. Returns how
+    // null, and then prepared for. With `packed` the rows are consecutive and the first is a multiple of STRETCH. Returns how
     // many are UNSURE.
     Index (*label)(const Table&, const Prepared&, const Packed*, Scratch&, const Index* rows,
                    Index count, Label* nearest, Index room, float* margins);

@@ -24,8 +24,10 @@ INLINE bool all_sure(const Label* labels) {
 struct Prepare {
     Prepared* tables;
     const bool wants_margins;
-    Prepare(const Table& table, const Centers& centers, bool wants_margins = false)
-        : tables(certified.prepare(table, centers, wants_margins)), wants_margins(wants_margins) {}
+    const Packed* packed;
+    Prepare(const Table& table, const Centers& centers, bool wants_margins = false, const Packed* packed = nullptr)
+        : tables(certified.prepare(table, centers, wants_margins, packed)), wants_margins(wants_margins),
+          packed(packed) {}
     Prepare(const Prepare&) = delete;
     ~Prepare() { certified.forget(tables); }
     bool ok() const { return tables; }
@@ -41,9 +43,9 @@ class Labeller {
     Array<float> margins;
     Array<double> row;     // scratch of one row, whatever its type
 
-    Labeller(const Table& table, const Centers& centers, const Prepare& prepared, const Packed* packed)
+    Labeller(const Table& table, const Centers& centers, const Prepare& prepared)
         : table(table), centers(centers), chosen(STRETCH), nearest(centers.groups * STRETCH),
-          margins(STRETCH), row(table.p), prepared(prepared), packed(packed),
+          margins(STRETCH), row(table.p), prepared(prepared),
           distances((centers.k + EIGHT) / EIGHT * EIGHT + EIGHT),
           direct(centers.groups, nullptr), scratch(certified.make_scratch(table, centers)) {}
     ~Labeller() {
@@ -59,7 +61,7 @@ class Labeller {
     }
     // OUT chosen: those of the rows start .. stop that may change cluster; all where most may.
     Index choose(Index start, Index stop, const Label* labels, const Bounds& bounds) const {
-        if (!bounds.expiry || packed) return choose_all(start, stop);
+        if (!bounds.expiry || prepared.packed) return choose_all(start, stop);
         Index count = 0;
         for (Index i = start; i < stop; ++i) {
             chosen[count] = i;
@@ -70,7 +72,7 @@ class Labeller {
     // OUT nearest of the `count` chosen rows, margins if wanted. False: out of memory.
     template <class Rows> bool label(const Rows& rows, Index count) {
         if (count == 0) return true;
-        Index unsure = certified.label(table, *prepared.tables, packed, *scratch, chosen, count, nearest,
+        Index unsure = certified.label(table, *prepared.tables, prepared.packed, *scratch, chosen, count, nearest,
                                        STRETCH, prepared.wants_margins ? margins.get() : nullptr);
         for (Index g = 0; unsure > 0 && g < centers.groups; ++g)
             for (Index e = 0; e < count; ++e) {
@@ -90,7 +92,6 @@ class Labeller {
 
   private:
     const Prepare& prepared;
-    const Packed* packed;
     Array<double> distances;
     Array<Direct*> direct;  // of each start, once one of its labels is unsure
     Scratch* scratch;

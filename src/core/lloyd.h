@@ -51,9 +51,9 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
             if (afresh) clear_stats(stats_of(starts.stats, active[a], k, p), k, p);
         }
         Centers centers{n_active, k, mu, lam, starts.reference, starts.shift};
-        Prepare prepared(table, centers);
+        Prepare prepared(table, centers, false, packed);
         if (!prepared.ok()) return OUT_OF_MEMORY;
-        Labeller by(table, centers, prepared, packed);
+        Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
         Pass pass{active, afresh, starts.labels, n, {nullptr, nullptr}, 0, 0};
         Moved moved{0, 0};

@@ -24,7 +24,7 @@ int32_t assign(const Table& table, const Centers& centers, Label* labels, Contro
     Prepare prepared(table, centers);
     if (!prepared.ok()) return OUT_OF_MEMORY;
     return over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
-        Labeller by(table, centers, prepared, nullptr);
+        Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
         for (Index start = begin; start < end; start += STRETCH) {
             if (cancelled(control)) return CANCELLED;
@@ -115,7 +115,7 @@ int32_t last_look(const Table& table, const Centers& centers, const Bounds& boun
     Array<Index> counts(n_slabs * k, 0);
     if (!all_ok(prepared, gaps, losses, counts)) return OUT_OF_MEMORY;
     int32_t status = over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
-        Labeller by(table, centers, prepared, nullptr);
+        Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
         for (Index start = begin; start < end; start += STRETCH) {
             if (cancelled(control)) return CANCELLED;

@@ -123,7 +123,7 @@ int32_t run_pass(const Table& table, const Centers& centers, Pass& pass, const S
     Array<Moved> moved(slabs.count, Moved{0, 0});
     if (!all_ok(prepared, parts, moved)) return OUT_OF_MEMORY;
     int32_t status = in_parallel(slabs.count, control, [&](Index s) -> int32_t {
-        Labeller by(table, centers, prepared, nullptr);
+        Labeller by(table, centers, prepared);
         Changes changes(k);
         parts[s] = make<OwnStats>(groups, k, p);
         if (!all_ok(by, changes) || !parts[s]) return OUT_OF_MEMORY;
