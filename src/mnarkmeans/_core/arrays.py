@@ -17,6 +17,11 @@ ENTRIES_OF_ONE_SLAB = 1 << 19
 ENTRIES_PER_SLAB = 1 << 18
 
 
+def where(array: np.ndarray) -> int:
+    """The address of an array. (``array.ctypes.data`` takes four times as long.)"""
+    return array.__array_interface__["data"][0]
+
+
 def at(array: np.ndarray | None, dtype, shape: tuple[int, ...]) -> int | None:
     """The address of an array that is what the core takes it for."""
     if array is None:
@@ -26,7 +31,7 @@ def at(array: np.ndarray | None, dtype, shape: tuple[int, ...]) -> int | None:
             f"the core takes a contiguous {np.dtype(dtype)} array of shape {shape}; "
             f"got {array.dtype} of shape {array.shape}"
         )
-    return array.ctypes.data
+    return where(array)
 
 
 def check_labels(labels: np.ndarray, n: int, k: int) -> int | None:
@@ -74,7 +79,7 @@ class Table:
         size = source.itemsize
         if any(stride % size for stride in source.strides) or not source.flags.aligned:
             source = self.source = np.ascontiguousarray(source)
-        own.values = source.ctypes.data
+        own.values = where(source)
         own.row_stride, own.column_stride = (stride // size for stride in source.strides)
         if self.p == 1:  # the stride of a single column says nothing
             own.column_stride = 1

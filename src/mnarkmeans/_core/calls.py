@@ -18,6 +18,7 @@ from .arrays import (
     bounds_struct,
     check_labels,
     stats_struct,
+    where,
 )
 from .library import library
 from .waiting import DONE, address, call
@@ -41,7 +42,7 @@ def first_pass(table: Table, threads: int) -> FirstPass:
     counts, sums, least, most = np.empty((4, p))
     observed, seen = np.empty(p, np.int64), np.empty(table.n, np.int32)
     arrays = counts, sums, least, most, observed, seen
-    out = structs.FirstPass(*(array.ctypes.data for array in arrays), -1, -1)
+    out = structs.FirstPass(*(where(array) for array in arrays), -1, -1)
     call("first_pass", address(table.struct), address(out), threads=threads, work=table.entries)
     return FirstPass(*arrays, out.infinite, out.malformed)
 
@@ -57,7 +58,7 @@ def content_order(table: Table, threads: int) -> np.ndarray:
 
 
 def _for_each_row(name: str, table: Table, out: np.ndarray, threads: int) -> np.ndarray:
-    pointers = address(table.struct), out.ctypes.data
+    pointers = address(table.struct), where(out)
     call(name, *pointers, threads=threads, work=table.entries)
     return out
 
@@ -69,8 +70,8 @@ def fill_rows(table: Table, rows: np.ndarray, fill: np.ndarray) -> np.ndarray:
         raise IndexError(f"rows must be below {table.n}")
     out = np.empty((len(rows), table.p))
     status = library.mnarkmeans_fill_rows(
-        address(table.struct), rows.ctypes.data, len(rows), at(fill, np.float64, (table.p,)),
-        out.ctypes.data,
+        address(table.struct), where(rows), len(rows), at(fill, np.float64, (table.p,)),
+        where(out),
     )  # fmt: skip
     if status != DONE:
         raise MemoryError
@@ -86,7 +87,7 @@ def impute(table: Table, mu: np.ndarray, labels: np.ndarray, out: np.ndarray, th
     check_labels(labels, table.n, len(mu))
     call(
         "impute", address(table.struct), at(mu, np.float64, (len(mu), table.p)),
-        labels.ctypes.data, out.ctypes.data, out.strides[0] // out.itemsize,
+        where(labels), where(out), out.strides[0] // out.itemsize,
         threads=threads, work=table.entries,
     )  # fmt: skip
 
@@ -107,7 +108,7 @@ def pass_(
     """
     centers = starts.centers(active)
     own = structs.Pass(
-        active=active.ctypes.data, fresh=fresh,
+        active=where(active), fresh=fresh,
         labels=at(starts.labels, np.int32, (len(starts.mu), table.n)),
         label_stride=table.n, bounds=bounds_struct(known, table.n, centers.k),
     )  # fmt: skip
@@ -126,7 +127,7 @@ def assign(table: Table, centers: Centers, threads: int, *, plain: bool = False)
     """Labels (G, n); ``plain``: by the loop of direct differences alone."""
     labels = np.empty((centers.groups, table.n), np.int32)
     call(
-        "assign", address(table.struct), address(centers.struct), plain, labels.ctypes.data,
+        "assign", address(table.struct), address(centers.struct), plain, where(labels),
         threads=threads, work=table.entries * centers.groups * centers.k,
     )  # fmt: skip
     return labels
@@ -139,7 +140,7 @@ def add_rows(
     check_labels(labels, table.n, centers.k)
     own = stats_struct(stats)
     call(
-        "add_rows", address(table.struct), address(centers.struct), labels.ctypes.data,
+        "add_rows", address(table.struct), address(centers.struct), where(labels),
         address(own), threads=threads, work=table.entries,
     )  # fmt: skip
 
@@ -151,7 +152,7 @@ def loss_of(
     check_labels(labels, table.n, centers.k)
     loss = ct.c_double()
     call(
-        "loss_of", address(table.struct), address(centers.struct), labels.ctypes.data,
+        "loss_of", address(table.struct), address(centers.struct), where(labels),
         at(each, np.float64, (table.n,)), ct.addressof(loss), threads=threads, work=table.entries,
     )  # fmt: skip
     return loss.value
@@ -173,7 +174,7 @@ def last_look(
     bounds = bounds_struct(known, table.n, centers.k)
     call(
         "last_look", address(table.struct), address(centers.struct), address(bounds),
-        labels.ctypes.data, members.ctypes.data, ct.addressof(loss),
+        where(labels), where(members), ct.addressof(loss),
         threads=threads, work=table.entries * centers.k,
     )  # fmt: skip
     return labels, loss.value, members
@@ -184,7 +185,7 @@ def distances(table: Table, centers: Centers, dtype, threads: int, *, roots: boo
     out = np.empty((table.n, centers.k), dtype)
     call(
         "distances", address(table.struct), address(centers.struct), roots,
-        out.dtype == np.float64, out.ctypes.data, threads=threads, work=table.entries * centers.k,
+        out.dtype == np.float64, where(out), threads=threads, work=table.entries * centers.k,
     )  # fmt: skip
     return out
 
@@ -211,8 +212,8 @@ def choose_rescued(costs: np.ndarray, labels: np.ndarray, members: np.ndarray) -
     costs, members = np.array(costs, np.float64), np.array(members, np.int64)
     taken, weights = np.empty(k, np.int64), np.ones(n)
     library.mnarkmeans_choose_rescued(
-        costs.ctypes.data, weights.ctypes.data, labels.ctypes.data, n, k, members.ctypes.data,
-        taken.ctypes.data,
+        where(costs), where(weights), where(labels), n, k, where(members),
+        where(taken),
     )  # fmt: skip
     return taken
 
@@ -222,8 +223,8 @@ def update(starts: Starts, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     losses, doubtful = np.empty(len(active)), np.empty(len(active), np.bool_)
     own = starts.struct
     library.mnarkmeans_update(
-        address(own), starts.mu.shape[2], active.ctypes.data, len(active), losses.ctypes.data,
-        doubtful.ctypes.data,
+        address(own), starts.mu.shape[2], where(active), len(active), where(losses),
+        where(doubtful),
     )  # fmt: skip
     return losses, doubtful
 
@@ -240,8 +241,8 @@ def decide(
     room, afresh = np.concatenate([active, active]), ct.c_int32()
     own = starts.struct
     left = library.mnarkmeans_decide(
-        address(own), starts.mu.shape[2], iteration, losses.ctypes.data, doubtful.ctypes.data,
-        largest_move, room.ctypes.data, len(active), ct.addressof(afresh),
+        address(own), starts.mu.shape[2], iteration, where(losses), where(doubtful),
+        largest_move, where(room), len(active), ct.addressof(afresh),
     )  # fmt: skip
     return Decision(room[:left].copy(), bool(afresh.value))
 
@@ -261,7 +262,7 @@ def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int) -> 
     own = starts.struct
     chosen = np.ascontiguousarray(chosen, dtype=np.int64)
     call(
-        "hartigan", address(table.struct), address(own), chosen.ctypes.data, len(chosen),
+        "hartigan", address(table.struct), address(own), where(chosen), len(chosen),
         threads=threads, work=10.0 * table.entries * len(chosen) * starts.shape[1],
     )  # fmt: skip
 
@@ -273,6 +274,6 @@ def seed(table: Table, means, order, draws: np.ndarray, threads: int) -> np.ndar
     call(
         "seed", address(table.struct), at(means, np.float64, (table.p,)),
         at(order, np.int64, (table.n,)), count, k, trials, at(draws, np.float64, draws.shape),
-        centers.ctypes.data, threads=threads, work=float(table.entries) * count * k * trials,
+        where(centers), threads=threads, work=float(table.entries) * count * k * trials,
     )  # fmt: skip
     return centers

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import library as structs
-from .arrays import Table, at
+from .arrays import Table, at, where
 from .library import library
 from .waiting import address, call
 
@@ -92,7 +92,7 @@ class EStep:
         parts = 4 if heavy else 3
         room = np.zeros(k + parts * k * p)
         sizes, sums = room[:k], room[k:].reshape(parts, k, p)
-        first, step = room.ctypes.data, 8 * k * p
+        first, step = where(room), 8 * k * p
         out = structs.Softened(first, *(first + 8 * k + i * step for i in range(parts)))
         call(
             "soften", address(self._table.struct), address(self._own), address(out),
@@ -107,7 +107,7 @@ def soft_rows(table: Table, mixture: Mixture, threads: int) -> SoftRows:
     n, k = table.n, len(mixture.log_weight)
     own = _struct(mixture, np.zeros(table.p), table.p)
     rows = SoftRows(np.empty((n, k)), np.empty(n), np.empty(n, np.int32))
-    out = structs.Softened(*[None] * 5, *(part.ctypes.data for part in rows))
+    out = structs.Softened(*[None] * 5, *(where(part) for part in rows))
     call(
         "soften", address(table.struct), address(own), address(out), threads=threads,
         work=2.0 * table.entries * k,
@@ -139,7 +139,7 @@ def decay_value(data: Decay, theta: np.ndarray) -> tuple[float, np.ndarray]:
     """Log-likelihood at theta (4,), and its gradient."""
     own, gradient = data.struct, np.empty(4)
     value = library.mnarkmeans_decay_value(
-        address(own), at(theta, np.float64, (4,)), gradient.ctypes.data
+        address(own), at(theta, np.float64, (4,)), where(gradient)
     )
     return value, gradient
 
@@ -150,6 +150,6 @@ def decay_fit(data: Decay, starts: np.ndarray, free: np.ndarray, max_steps: int)
     m = len(starts)
     library.mnarkmeans_decay_fit(
         address(own), at(starts, np.float64, (m, 4)), m, at(free, np.int32, (4,)), max_steps,
-        theta.ctypes.data,
+        where(theta),
     )  # fmt: skip
     return theta

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .arrays import at
+from .arrays import at, where
 from .library import library
 from .waiting import DONE, call
 
@@ -32,7 +32,7 @@ def count_pairs_of(
     for (a, b), own in zip(couples, pairs, strict=True):
         shared = kept[a] & kept[b]
         status = library.mnarkmeans_count_pairs(
-            fits[a], fits[b], at(shared, np.bool_, (n,)), n, candidates, k, own.ctypes.data
+            fits[a], fits[b], at(shared, np.bool_, (n,)), n, candidates, k, where(own)
         )
         if status != DONE:
             raise MemoryError
@@ -45,7 +45,7 @@ def move_rows(X: np.ndarray, centers: np.ndarray, max_iter: int, threads: int = 
     labels = np.empty((n_starts, n), np.int32)
     call(
         "move_rows", at(X, np.float64, (n, p)), n, p, n_starts, k, max_iter,
-        at(centers, np.float64, (n_starts, k, p)), labels.ctypes.data, threads=threads,
+        at(centers, np.float64, (n_starts, k, p)), where(labels), threads=threads,
         work=10.0 * n * p * k * n_starts,
     )  # fmt: skip
     return labels

@@ -6,6 +6,7 @@ L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + lam sum_{j missing} (m
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +26,7 @@ from .._data.validation import (
 from .._solver.progress import starts_progress, with_callbacks
 from .._solver.results import Solution
 from .._solver.solve import ALGORITHMS, best_of, run_starts
-from .._solver.starts import STARTS
+from .._solver.starts import STARTS, seeded
 from .base import N_INIT, CentersModel
 
 # Up to so many rows x features x clusters, ten starts with Hartigan's moves reach lower losses than
@@ -187,7 +188,9 @@ default="k-means++"
             warn_for=Fitting(getattr(self, "feature_names_in_", None), self.lam),
         )
         check_enough_rows(observed, self.n_clusters)
-        starts = self._starts(observed, X, check_random_state(self.random_state))
+        at_once = isinstance(self.random_state, Integral) and isinstance(self.init, str)
+        rng = (seeded if at_once else check_random_state)(self.random_state)
+        starts = self._starts(observed, X, rng)
         observed = self._choose_reference(observed, starts)
         lam, starts = self._choose_lam(observed, starts, **self._until(), whole=True)
         self._keep(observed, self._solve(observed, starts, lam), lam)

@@ -16,7 +16,7 @@ import numpy as np
 from .._data.observed import Observed
 from .._solver.results import StartResults
 from .._solver.solve import assign_rows, run_starts
-from .._solver.starts import STARTS
+from .._solver.starts import STARTS, seeded
 from .agreement import adjusted_rand
 
 ANCHORS = 3
@@ -73,8 +73,8 @@ class PartFits:
         return self._best(found[source], goal, lams)
 
     def _starts(self, n_starts: int, seed: int) -> np.ndarray:
-        rng = np.random.RandomState(seed)
-        return STARTS[self.settings.init](self.part, n_starts, self.k, rng, self.threads)
+        how, rng = STARTS[self.settings.init], seeded(seed)
+        return how(self.part, n_starts, self.k, rng, self.threads)
 
     def _run(self, starts: np.ndarray, lams: np.ndarray, max_iter: int) -> StartResults:
         return run_starts(

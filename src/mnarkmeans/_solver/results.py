@@ -46,7 +46,8 @@ class StartResults(NamedTuple):
             starts.mu[ready], starts.settled[ready] = starts.mu[twins], starts.settled[twins]
             starts.stats.sizes[ready] = starts.stats.sizes[twins]
             left[ready] = False
-        paths = [path[:stop] for path, stop in zip(starts.paths, starts.n_iter, strict=True)]
+        stops = starts.n_iter.tolist()
+        paths = [path[:stop] for path, stop in zip(starts.paths, stops, strict=True)]
         return cls(
             starts.mu,
             starts.paths[np.arange(len(paths)), starts.n_iter - 1],

@@ -28,7 +28,9 @@ def penalties(lam, n_starts: int, p: int) -> np.ndarray:
     lam = np.asarray(lam, dtype=np.float64)
     if lam.ndim == 1:
         lam = lam[:, None]
-    return np.ascontiguousarray(np.broadcast_to(lam, (n_starts, p)))
+    every = np.empty((n_starts, p))
+    every[:] = lam
+    return every
 
 
 def model_centers(observed: Observed, centers: np.ndarray, lam) -> core.Centers:

@@ -7,12 +7,24 @@ dense or sparse storage, float32 or float64 all lead to the same starting centre
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import numpy as np
 
 from .. import _core as core
 from .._data.observed import Observed
+
+_own = threading.local()
+
+
+def seeded(seed: int) -> np.random.RandomState:
+    """What ``RandomState(seed)`` is, for numbers that are drawn at once: it is seeded anew by the
+    next call on this thread. (Making one takes longer than a small fit.)"""
+    if not hasattr(_own, "numbers"):
+        _own.numbers = np.random.RandomState()
+    _own.numbers.seed(seed)
+    return _own.numbers
 
 
 def content_order(observed: Observed, threads: int) -> np.ndarray:
