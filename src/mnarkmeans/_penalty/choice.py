@@ -69,7 +69,8 @@ def choose_penalty(
     if not wide or found.lam == 0.0 or found.mechanism == "limit" or starts.shape[1] == 1:
         return Choice(found, None)
     own = found.lam, found.lam_theory
-    lam, labels = predicting_penalty(sample, starts, own, settings)
+    sampled = len(columns) < observed.n_features
+    lam, labels = predicting_penalty(sample, starts, own, settings, sampled=sampled)
     centers = centers_of_partitions(observed.take(counting), labels[None], starts.shape[1], lam)
     return Choice(replace(found, lam=lam), centers[0])
 

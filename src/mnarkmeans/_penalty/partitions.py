@@ -18,6 +18,8 @@ however many there are of them.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .._data.observed import Observed
@@ -48,9 +50,23 @@ class Partitions:
 
     def losses(self, lam: float) -> np.ndarray:
         """(R,) less the sum of squares, which is the same for all."""
-        return np.array([
-            -(S * S / np.maximum(C + lam * gaps, NOTHING)).sum() for S, C, gaps in self._sums
-        ])  # fmt: skip
+        return np.array([self._loss(index, lam).sum() for index in range(len(self.labels))])
+
+    def _loss(self, index: int, lam: float) -> np.ndarray:
+        """(k, p)"""
+        S, C, gaps = self._sums[index]
+        return -(S * S / np.maximum(C + lam * gaps, NOTHING))
+
+    def lead(self, index: int, lam: float) -> float:
+        """By how many standard errors over the features a partition costs less than any other."""
+        own = self._loss(index, lam).sum(axis=0)
+        ahead = [math.inf]
+        for other in range(len(self.labels)):
+            if other != index:
+                more = self._loss(other, lam).sum(axis=0) - own
+                error = math.sqrt(len(more)) * float(more.std())
+                ahead.append(float(more.sum()) / max(error, NOTHING))
+        return min(ahead)
 
     def best_for(self, lams: np.ndarray) -> list[int]:
         """For every lam, which partition costs least."""

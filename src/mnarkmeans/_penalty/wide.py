@@ -28,6 +28,7 @@ LARGER = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
 APART = 1.1  # the first of them is at least so many times the penalty of the gaps
 MIDDLE, LARGE = 2.0, 5.0  # that begin with Ward's partition, the second with other rows as well
 OTHER_STARTS = 16
+CLEARLY = 3.0  # standard errors
 
 
 class Predicting(NamedTuple):
@@ -38,9 +39,17 @@ class Predicting(NamedTuple):
 
 
 def predicting_penalty(
-    observed: Observed, starts: np.ndarray, own: tuple[float, float], settings: Any
+    observed: Observed,
+    starts: np.ndarray,
+    own: tuple[float, float],
+    settings: Any,
+    *,
+    sampled=False,
 ) -> Predicting:
-    """From the penalty of the gaps upwards; ``own``: that one, and the theory's (`evidence`)."""
+    """From the penalty of the gaps upwards; ``own``: that one, and the theory's (`evidence`).
+
+    ``sampled``: the table is a sample of the features, of which others may see things differently.
+    """
     lam, theory = own
     lams = np.array([lam, *(larger for larger in LARGER if larger > APART * lam)])
     found = _found(observed, starts, lams, settings)
@@ -48,11 +57,10 @@ def predicting_penalty(
     candidates = list(dict.fromkeys(best))
     gains = found.predicted(candidates, theory)
     chosen = candidates[int(np.argmax(gains))]
-    taken = lam
-    if chosen != best[0]:
-        at = np.flatnonzero(np.equal(best, chosen))
-        taken = float(lams[at[(len(at) - 1) // 2]])
-    return Predicting(taken, found.labels[chosen])
+    if chosen == best[0] and not (sampled and found.lead(chosen, lam) < CLEARLY):
+        return Predicting(lam, found.labels[chosen])
+    at = np.flatnonzero(np.equal(best, chosen))
+    return Predicting(float(lams[at[(len(at) - 1) // 2]]), found.labels[chosen])
 
 
 def _found(observed: Observed, starts: np.ndarray, lams: np.ndarray, settings: Any) -> Partitions:
@@ -68,12 +76,14 @@ def _found(observed: Observed, starts: np.ndarray, lams: np.ndarray, settings: A
         each.append(np.array([lam]))
     penalties = np.concatenate(each)
     fits = run_starts(observed, np.concatenate(begin), penalties, **settings)
-    first = _partitions(observed, fits.centers, penalties, k, settings)
+    begun = assign_rows(observed, fits.centers, penalties, threads)
+    first = Partitions(observed, distinct(np.ascontiguousarray(begun.T), k), k)
     best = np.stack([
         first.centers(index, lam) for index, lam in zip(first.best_for(lams), lams, strict=True)
     ])  # fmt: skip
     fits = run_starts(observed, best, lams, n_hartigan=len(lams), **settings)
-    return _partitions(observed, fits.centers, lams, k, settings)
+    ended = assign_rows(observed, fits.centers, lams, threads).T
+    return Partitions(observed, distinct(np.concatenate([first.labels, ended]), k), k)
 
 
 def _drawn(between: np.ndarray, weights: np.ndarray, order: np.ndarray, k: int) -> np.ndarray:
@@ -87,10 +97,3 @@ def _drawn(between: np.ndarray, weights: np.ndarray, order: np.ndarray, k: int) 
         chosen[:, l] = order[np.minimum(beyond, len(order) - 1)]
         away = between[chosen[:, l]] if l == 0 else np.minimum(away, between[chosen[:, l]])
     return chosen
-
-
-def _partitions(
-    observed: Observed, centers: np.ndarray, lams: np.ndarray, k: int, settings: Any
-) -> Partitions:
-    labels = assign_rows(observed, centers, lams, settings["threads"])
-    return Partitions(observed, distinct(np.ascontiguousarray(labels.T), k), k)
