@@ -241,6 +241,9 @@ class Cluster(Work):
             "distributed.diagnostics.computations.max-history": 10,
             "distributed.scheduler.events-cleanup-delay": "1 minute",
             "distributed.scheduler.allowed-failures": 1000,
+            # A nanny tries once to have a new worker. Where none is left a fit is told to be lost.
+            "distributed.comm.timeouts.connect": "300s",
+            "distributed.scheduler.no-workers-timeout": "300s",
         })  # fmt: skip
         self.X = table(20_000, 8, self.K, 3)
         self.start = np.nan_to_num(self.X[: self.K])
