@@ -22,6 +22,17 @@ sys.path.insert(0, str(Path(__file__).parent))  # tests share oracle.py
 sys.path.insert(1, str(Path(__file__).parents[1]))  # and look at the benchmarks, where these are
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """The whole suite runs in two processes where pytest-xdist is there (`-n 0`: in one)."""
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    alone = config.option.usepdb or "PYTEST_XDIST_WORKER" in os.environ
+    if not whole or alone or not config.pluginmanager.hasplugin("xdist"):
+        return
+    if config.option.numprocesses is None:
+        config.option.numprocesses, config.option.dist = 2, "worksteal"
+
+
 @pytest.fixture(scope="session")
 def data_folder():
     """The folder of the two real data sets; tests that need it skip where it is absent."""
