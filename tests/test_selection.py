@@ -158,6 +158,28 @@ def test_heldout_climbs_only_while_clusters_stay_reproducible():
     assert criteria.heldout(made_up(labels, held_out=valley + swing), Asked()).choice == 2
 
 
+def test_heldout_takes_what_predicts_rows_left_out():
+    truth = np.repeat([0, 1, 2], 20)
+    labels = np.stack([np.stack([truth] * 5, axis=1)] * 4)
+    lams = np.array([0.0, 0.5, 1.0, 2.0, 4.0])
+    swing = 0.1 * np.outer([1, -1, 1, -1], np.arange(5))
+
+    def choice(predicted, labels=labels, valley=(5.0, 1.0, 1.01, 1.02, 1.03)):
+        evidence = made_up(labels, held_out=np.array(valley) + swing, lams=lams)
+        asked = Asked(likelihood_lam=0.48, predicted=np.array(predicted))
+        return criteria.heldout(evidence, asked).choice
+
+    assert choice([99.0, 5.0, 5.0, 5.0, 4.0]) == 1  # what lies below the likelihood's is not asked
+    assert choice([1.0, 5.0, 7.0, 7.0, 7.0]) == 3  # the middle of those with the best partition
+    to_the_end = (5.0, 2.0, 1.5, 1.01, 1.0)
+    assert choice([1.0, 5.0, 5.0, 5.0, 4.98], valley=to_the_end) == 4  # as good as any
+    assert choice([1.0, 5.0, 4.0, 4.0, 4.0], valley=to_the_end) == 1
+    collapsed = labels.copy()
+    collapsed[:, :, 3:] = np.where(truth == 2, 1, truth)[:, None]
+    collapsed[:, 0, 3:] = 2  # one row is all that is left of the third cluster
+    assert choice([1.0, 5.0, 4.0, 7.0, 7.0], collapsed) == 1
+
+
 def test_grid_covers_both_regimes():
     grid = candidate_lams(0.28, True)
     assert grid[0] == 0.0

@@ -22,6 +22,7 @@ from mnarkmeans._selection.evidence import (
 )
 from mnarkmeans._selection.fits import Settings
 from mnarkmeans._selection.grid import candidate_lams
+from mnarkmeans._selection.predicted import predicted_by
 from mnarkmeans._solver.solve import assign_rows
 from mnarkmeans._solver.starts import STARTS
 from mnarkmeans.metrics import center_mse, clustering_error_rate
@@ -47,7 +48,11 @@ def evaluate(design: Design, data: Data, seed: int) -> list[dict]:
         "paper": np.array(design.paper_lams, dtype=float),
     }
     lams = np.unique(np.concatenate([*grids.values(), FIXED, [likelihood.lam]]))
-    evidence, times = _evidence(observed, k, lams, held_out_penalty(likelihood), rng)
+    penalty = held_out_penalty(likelihood)
+    evidence, times = _evidence(observed, k, lams, penalty, rng)
+    begin = time.perf_counter()
+    predicted = predicted_by(observed, evidence["shared"], penalty, SETTINGS)
+    times["shared"] += time.perf_counter() - begin
     errors, distances, labels = _fits(observed, data, evidence["shared"], seed)
 
     rows = []
@@ -71,7 +76,11 @@ def evaluate(design: Design, data: Data, seed: int) -> list[dict]:
         index = np.searchsorted(lams, grid)
         for rule, criterion in CRITERIA.items():
             kind = EVIDENCE.get(rule, "alone")
-            asked = Asked(full_labels=labels[:, index], likelihood_lam=likelihood.lam)
+            asked = Asked(
+                full_labels=labels[:, index],
+                likelihood_lam=likelihood.lam,
+                predicted=predicted[index],
+            )
             begin = time.perf_counter()
             choice = criterion(_only(evidence[kind], index), asked).choice
             spent = times[kind] * len(grid) / len(lams)

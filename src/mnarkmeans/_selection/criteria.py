@@ -14,7 +14,10 @@ heldout     loss of the rows that a fit has not seen, measured with one penalty 
             minimum. Partitions that a larger lam makes far more reproducible win over it; if those
             of the choice hardly come back at all, the likelihood's lam is kept. (Centres that are
             drawn to the reference predict new rows better when clusters have few rows, whether or
-            not the clusters are right: the loss alone would go too far.)
+            not the clusters are right: the loss alone would go too far.) What has been chosen
+            stands if its partition of all rows, every feature weighing its own centres, predicts
+            left-out rows (`predicted`) about as well as any from the likelihood's lam upwards;
+            otherwise the best of those is taken.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ FAR_MORE_REPRODUCIBLE = 0.2  # adjusted Rand index
 AS_REPRODUCIBLE = 0.1
 HARDLY_REPRODUCIBLE = 0.4
 SAME_LAM = 0.1  # of itself
+PREDICTS_AS_WELL = 0.99  # of what is predicted
 TOLERANCE_OF_PLATEAU = 1e-3
 MOST_ROWS_OF_CONSENSUS = 1500
 
@@ -50,6 +54,7 @@ class Asked(NamedTuple):
     one_error: bool = False  # take the smallest lam within one standard error of the best
     full_labels: np.ndarray | None = None  # (n, G) by fits to all rows
     likelihood_lam: float = np.nan  # what the pattern of gaps says, if it was asked
+    predicted: np.ndarray | None = None  # (G,) of rows left out, if it was asked
 
 
 def instability_of_thirds(evidence: Evidence) -> np.ndarray:
@@ -168,6 +173,8 @@ def heldout(evidence: Evidence, asked: Asked) -> Verdict:
         choice = steadiest
     elif home is not None and stability[choice] < HARDLY_REPRODUCIBLE:
         choice = home
+    if asked.predicted is not None:
+        choice = _that_predicts(asked, evidence.lams, possible, choice)
     if asked.one_error:
         error = spread(worse) / np.sqrt(len(loss))
         close = (worse.mean(axis=0) <= error) & possible
@@ -181,6 +188,22 @@ def _likelihoods_own(lams: np.ndarray, likelihood_lam: float) -> int | None:
     away = np.abs(lams - likelihood_lam)
     near = np.flatnonzero(away <= SAME_LAM * likelihood_lam)
     return int(near[np.argmin(away[near])]) if len(near) else None
+
+
+def _that_predicts(asked: Asked, lams: np.ndarray, possible: np.ndarray, choice: int) -> int:
+    """The choice, or if others predict more of rows left out, the middle of those that do most."""
+    assert asked.predicted is not None
+    home = int(np.argmin(np.abs(lams - asked.likelihood_lam)))
+    upwards = possible.copy()
+    upwards[:home], upwards[home] = False, True
+    predicted = np.where(upwards, asked.predicted, -np.inf)
+    most = predicted.max()
+    if asked.predicted[choice] >= PREDICTS_AS_WELL * most:
+        return choice
+    if most <= predicted[home]:
+        return home
+    best = np.flatnonzero(predicted == most)
+    return int(best[(len(best) - 1) // 2])
 
 
 def _up_the_valley(

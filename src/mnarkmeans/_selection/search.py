@@ -44,6 +44,7 @@ from .evidence import (
 )
 from .fits import PartFits, Settings
 from .grid import candidate_lams
+from .predicted import predicted_by
 from .trials import Progress, Trial, Trials, choose_k
 
 MOST_ROWS = 20_000  # beyond, parts of a sample say as much as parts of the whole
@@ -66,10 +67,9 @@ class MNARKMeansCV(CentersModel):
         Candidates for lam. "auto": from 0 to 12, below and above 1, with the answer of the
         likelihood (what ``MNARKMeans(lam="auto")`` takes) among them.
     criterion : {"heldout", "consensus", "subsample", "paper"}, default="heldout"
-        "heldout": loss of rows left out of the fit, all candidates measured with the likelihood's
-        penalty, and reproducibility of the clusters. "subsample": reproducibility alone.
-        "consensus": agreement with what the fits of all candidates have in common. "paper": the
-        instability of the paper's authors, to the letter.
+        "heldout": how clusters predict rows left out of the fit, from the likelihood's lam on, and
+        come back. "subsample": reproducibility alone. "consensus": agreement with what the fits
+        of all candidates have in common. "paper": the instability of the paper's authors.
     n_splits : int, default=None
         Number of splits; None: 10 for "paper", and for "heldout" with one number of clusters,
         otherwise 12.
@@ -309,8 +309,13 @@ n_features_in_, feature_names_in_
             every = PartFits(judged, k, self._settings(), self._threads())
             centers = every.thorough(lams, seed)
             full_labels = assign_rows(judged, centers, lams, self._threads())
-        own = missingness.lam if missingness else math.nan
-        asked = Asked(bool(self.one_standard_error), full_labels, own)
+        own, predicted = math.nan, None
+        if missingness is not None:
+            own = missingness.lam
+            if self.criterion == "heldout":
+                penalty = held_out_penalty(missingness)
+                predicted = predicted_by(judged, evidence, penalty, self._settings())
+        asked = Asked(bool(self.one_standard_error), full_labels, own, predicted)
         verdict = CRITERIA[self.criterion](evidence, asked)
         return Trial(evidence, verdict, missingness)
 

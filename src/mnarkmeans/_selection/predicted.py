@@ -1,0 +1,48 @@
+"""What the best partition for every candidate predicts of rows left out (`_penalty.partitions`).
+
+The parts have found partitions of all rows; every candidate takes the one that costs it least,
+whoever found it, and goes on from there with all rows. Large tables are judged by a sample.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._data.observed import Observed
+from .._penalty.partitions import Partitions, distinct
+from .._solver.solve import assign_rows, run_starts
+from .._solver.starts import content_order
+from .evidence import Evidence
+from .fits import Settings
+
+MOST_ENTRIES = 1 << 19  # of the table that is judged
+SMALL = 1 << 17  # entries of a table whose rows also move one by one
+FEWEST_ROWS = 200
+
+
+def predicted_by(
+    observed: Observed, evidence: Evidence, penalty: float, settings: Settings
+) -> np.ndarray:
+    """(G,) what the candidates' partitions explain of rows left out, gaps counting ``penalty``."""
+    k, lams = evidence.k, evidence.lams
+    n = max(MOST_ENTRIES // observed.n_features, FEWEST_ROWS, 20 * k)
+    labels = evidence.labels.transpose(0, 2, 1).reshape(-1, observed.n_rows)
+    if n < observed.n_rows:
+        rows = np.sort(content_order(observed, settings.threads)[:n])
+        observed, labels = observed.take(rows), labels[:, rows]
+    small = observed.n_rows * observed.n_features <= SMALL
+    found = Partitions(observed, distinct(np.ascontiguousarray(labels), k), k)
+    begin = np.stack([
+        found.centers(index, lam)
+        for index, lam in zip(found.best_for(lams), lams, strict=True)
+    ])  # fmt: skip
+    fits = run_starts(
+        observed, begin, lams, n_hartigan=len(lams) if small else 0,
+        max_iter=settings.max_iter, tol=settings.tol, threads=settings.threads,
+    )  # fmt: skip
+    labels = assign_rows(observed, fits.centers, lams, settings.threads).T
+    found = Partitions(observed, distinct(np.ascontiguousarray(labels), k), k)
+    best = found.best_for(lams)
+    different = list(dict.fromkeys(best))
+    gains = dict(zip(different, found.predicted(different, penalty), strict=True))
+    return np.array([gains[index] for index in best])
