@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV
 from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.cells import PSEUDO, Cells
-from mnarkmeans._penalty.groups import below_their_limit
+from mnarkmeans._penalty.groups import below_their_limit, gains
 from mnarkmeans._penalty.limit import Limit
 from mnarkmeans._penalty.rows import Rows, Start
 from mnarkmeans.missingness import ampute
@@ -263,7 +263,7 @@ def test_the_slope_of_features_that_follow_it():
     rows = Rows(observed)
     centers = np.array([np.nanmean(X[classes == c], axis=0) for c in range(3)])
     cells = Cells(rows, [Start(centers - observed.reference, 0.0)])
-    np.testing.assert_array_equal(below_their_limit(cells), np.arange(9) >= 3)
+    np.testing.assert_array_equal(below_their_limit(gains(cells)), np.arange(9) >= 3)
     for slope in (0.0, 1.5):
         for j, value in enumerate(cells.pattern_of_features(slope)):
             g = cells.gaps[0, :, j] + PSEUDO

@@ -100,9 +100,14 @@ class Cells:
         against = _against(alpha, b, z)
         return ((n - g) * against - n * np.log1p(np.exp(against))).sum(axis=1)[0]
 
-    def distinct(self) -> np.ndarray:
-        """The first of each kind of partition: fits with different lam may end in the same one."""
-        return np.sort(np.unique(np.round(self.variance, 12), return_index=True)[1])
+    def distinct(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first and the last of each kind of partition: fits with different lam may end in the
+        same one."""
+        rounded = np.round(self.variance, 12)
+        first = np.unique(rounded, return_index=True)[1]
+        last = len(rounded) - 1 - np.unique(rounded[::-1], return_index=True)[1]
+        order = np.argsort(first)
+        return first[order], last[order]
 
     def fit(self, mechanism: str, means: np.ndarray | None = None) -> CellFit:
         """The likeliest alpha and slope of each partition, by Newton's method.

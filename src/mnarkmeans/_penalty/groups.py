@@ -36,12 +36,12 @@ class Grouped(NamedTuple):
     explained: float  # log-likelihood of values and gaps
 
 
-def below_their_limit(cells: Cells) -> np.ndarray:
+def below_their_limit(gain: np.ndarray) -> np.ndarray:
     """(p,) bool, of the features with gaps: not those whose gaps look like chance.
 
-    ``cells``: of one partition.
+    ``gain``: of each of them (`gains`).
     """
-    return gains(cells) > -AGAINST
+    return gain > -AGAINST
 
 
 def explained_by_some(cells: Cells) -> float:

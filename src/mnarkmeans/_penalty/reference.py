@@ -27,7 +27,7 @@ from .rare import ONE_SIDED, RARE, rare_at_reference
 from .rows import Rows
 from .sides import CLEARLY, fit_between
 
-CUT_OFF = 0.5  # of the length of the upper tail: a shorter lower one is cut off
+CUT_OFF = 0.6  # of the length of the upper tail: a shorter lower one is cut off
 ALIKE = 0.95  # from here on both are equally long
 LEAD = 5.0  # log-likelihood by which the limit must explain more than zero does
 

@@ -3,7 +3,8 @@
 Fits for many lam between 0 and 4, from a few starts each, are partitions to choose from. `cells`
 says how well each explains values and gaps together, when the missing share may fall with the
 distance from the reference ("decay") and when it may fall with the value itself ("limit"). Where
-next to no value lies below the reference the two are the same, and "limit" is meant.
+next to no value lies below the reference the two are the same, and "limit" is meant, unless those
+few get rarer towards the reference (`rare`): below a limit they get rarer away from it.
 
 If low values are the missing ones, the answer is the lam of the partition that explains most,
 shares scattering around the curve. No shape of the noise is assumed, and a penalty that would tear
@@ -14,9 +15,12 @@ point makes up for what was lost: centres below the reference would move away fr
 belong.
 
 A fit with a penalty has used the gaps: it puts rows that lost a value where values are low,
-whatever the reason. So it speaks for a limit only by a wide margin; the fit with lam = 0 may do so
-by less. Where values lie on both sides of the reference, both must speak for a limit, and values
-close to the reference must not be rare.
+whatever the reason. So it speaks for a limit only by a wide margin and if gaps know the other
+features too (`others`); the fit with lam = 0 may do so by less. Where values lie on both sides of
+the reference, both must speak for a limit, and values close to the reference must not be rare.
+
+Features cut off sharply at their least values whose gaps know the other features have a hard limit
+(`hard`), also where the fit with lam = 0 has lost the groups.
 
 Around the reference the partitions say less than the values close to it do: there the mixtures of
 `evidence` decide.
@@ -33,7 +37,8 @@ import numpy as np
 from .._data.observed import Observed
 from .._solver.solve import run_starts
 from .cells import Cells
-from .groups import below_their_limit
+from .groups import below_their_limit, gains
+from .hard import MAYBE_BY_CHANCE, edges_and_gaps
 from .rare import ONE_SIDED, RARE, rare_at_reference, rare_below_reference
 from .rows import Rows, Start
 
@@ -56,7 +61,7 @@ class Sides(NamedTuple):
     cells: Cells  # of the best partition if it is a limit
     believed: bool  # low values are the missing ones
     lam: float  # then the penalty of that partition; 0 if the reference lies among the values
-    explained: float  # how well it does, by `Cells.judged`
+    explained: float  # how well it does, by `Cells.judged`; -inf: features must be told apart
     apart: np.ndarray | None  # (features with gaps,) bool: not by chance; None: nobody can say
     path: list[Start]  # the fits that were judged, different ones
     log_likelihood: float
@@ -83,8 +88,9 @@ def side_of(observed: Observed, rows: Rows, path: Sequence[Start], elsewhere: fl
     """Judge the fits; ``rows``: of the table; ``elsewhere``: what gaps that follow another feature
     explain (`mar`)."""
     cells = Cells(rows, path)
-    different = cells.distinct()
-    cells, path = cells.take(different), [path[index] for index in different]
+    first, last = cells.distinct()
+    upto = np.array([path[index].lam for index in last])
+    cells, path = cells.take(first), [path[index] for index in first]
     below, around = cells.fit_both()
     fits = {"limit": below, "decay": around, "mcar": cells.fit("mcar")}
     values = {kind: fit.log_likelihood for kind, fit in fits.items()}
@@ -92,25 +98,47 @@ def side_of(observed: Observed, rows: Rows, path: Sequence[Start], elsewhere: fl
     limit, index = values["limit"], best["limit"]
     price = 0.5 * math.log(max(rows.n_rows, 2.0)) + DOUBT
     by_chance = float(values["mcar"].max()) + elsewhere
-    honest = limit[0] - values["mcar"][0] - elsewhere if below.slope[0] > 0 else 0.0
-    believed = honest > price or (below.slope[index] > 0 and limit[index] > by_chance + WIDE_MARGIN)
+    gain = np.where(below.slope > 0, limit - values["mcar"], 0.0) - elsewhere
+    honest, wide = (
+        gain[0] > price,
+        below.slope[index] > 0 and limit[index] > by_chance + WIDE_MARGIN,
+    )
     at_limit = _at_limit(observed, rows.share_below)
-    one_sided = at_limit or _leads(observed, limit, values["decay"])
-    judged = cells.judged(below) if at_limit and believed else limit
-    chosen = _first_best(judged)
-    return Sides(
-        below=one_sided,
-        cells=cells.take([chosen]),
-        believed=bool(believed),
-        lam=path[chosen].lam if at_limit and believed else 0.0,
-        explained=float(judged[chosen]),
-        apart=below_their_limit(cells.take([0])) if at_limit and honest > price else None,
+    sides = Sides(
+        below=at_limit or _leads(observed, limit, values["decay"]),
+        cells=cells.take([index]),
+        believed=bool(honest or wide),
+        lam=0.0,
+        explained=float(limit[index]),
+        apart=None,
         path=path,
         log_likelihood=float(limit[index]),
         by_chance=by_chance,
         around=path[best["decay"]],
         chance=path[best["mcar"]],
     )
+    if not at_limit:
+        return sides
+    hard = edges_and_gaps(observed)
+    possible = upto >= hard.least_lam
+    is_hard = hard.is_believed and gain[possible].max(initial=0.0) > price
+    if not (honest or is_hard or (wide and hard.known > MAYBE_BY_CHANCE)):
+        return sides._replace(believed=False)
+    judged = np.where(possible, cells.judged(below), -math.inf)
+    chosen = _first_best(judged)
+    lams = [max(start.lam, hard.least_lam) for start in path]
+    found = sides._replace(
+        believed=True,
+        cells=cells.take([chosen]),
+        lam=lams[chosen],
+        explained=float(judged[chosen]),
+        path=[Start(path[i].centers, lams[i]) for i in np.flatnonzero(possible)],
+    )
+    own = gains(cells.take([0])) if honest else None
+    if is_hard:
+        some = hard.features(own)
+        return found._replace(apart=some, explained=found.explained if some.all() else -math.inf)
+    return found._replace(apart=None if own is None else below_their_limit(own))
 
 
 def _at_limit(observed: Observed, share_below: float) -> bool:
