@@ -241,8 +241,9 @@ class Cluster(Work):
             "distributed.diagnostics.computations.max-history": 10,
             "distributed.scheduler.events-cleanup-delay": "1 minute",
             "distributed.scheduler.allowed-failures": 1000,
-            # A nanny tries once to have a new worker. Where none is left a fit is told to be lost.
-            "distributed.comm.timeouts.connect": "300s",
+            # A place whose new worker is not there after 15 s would be given up: a busy machine
+            # needs longer. Where nobody is left a fit is told to be lost.
+            "distributed.deploy.lost-worker-timeout": "300s",
             "distributed.scheduler.no-workers-timeout": "300s",
         })  # fmt: skip
         self.X = table(20_000, 8, self.K, 3)
