@@ -144,18 +144,19 @@ INLINE bool certify(const TwoNearest (&nearest)[2], const Panel& panel, const Ti
     return all_set(all);
 }
 
-// OUT labels (LANES,) of start g and of those that share its tile, `stride` apart; margins. Returns whether
-// all are sure.
-inline bool label_panel(const Panel& panel, const Tiles& tiles, Index g, Ahead& requests, Label* labels,
-                        Index stride, float* margins) {
+// OUT labels (LANES,) of start g and, if STARTS is more than 1, of those that share its tile, `stride` apart;
+// margins. Returns whether all are sure.
+template <Index STARTS>
+inline bool label_starts(const Panel& panel, const Tiles& tiles, Index g, Ahead& requests, Label* labels,
+                         Index stride, float* margins) {
     Ahead ahead = requests;  // a copy of its own can stay in registers
-    TwoNearest nearest[WIDEST][2];
+    TwoNearest nearest[STARTS][2];
     const float* table = tiles.table + g * 2 * tiles.shown * tiles.whole;
     const float* first = tiles.first + g * tiles.shown;
-    const Index starts = tiles.starts_at(g);
+    const Index starts = STARTS > 1 ? tiles.together : 1;
     for (Index start = 0; start < starts; ++start)
         for (int half = 0; half < 2; ++half) nearest[start][half].begin(tiles.relative);
-    if (starts > 1)
+    if constexpr (STARTS > 1)
         panel.complete ? compare_starts<true>(panel, tiles, table, first, ahead, nearest)
                        : compare_starts<false>(panel, tiles, table, first, ahead, nearest);
     else
@@ -202,8 +203,10 @@ Index label_dense(const Dense<T>& rows, const Tiles& tiles, const Panels* kept, 
             bool wanted = margins && g == tiles.groups - 1, whole = used == LANES;
             Label* to = nearest + g * room + e;
             float* apart = wanted ? whole ? margins + e : scratch.margins.get() : nullptr;
-            bool sure = label_panel(panel, tiles, g, ahead, whole ? to : scratch.labels.get(), whole ? room : LANES,
-                                    apart);
+            Label* labels = whole ? to : scratch.labels.get();
+            Index stride = whole ? room : LANES;
+            bool sure = tiles.starts_at(g) > 1 ? label_starts<WIDEST>(panel, tiles, g, ahead, labels, stride, apart)
+                                               : label_starts<1>(panel, tiles, g, ahead, labels, stride, apart);
             if (wanted && !whole) memcpy(margins + e, apart, sizeof(float) * used);
             for (Index start = 0; start < tiles.starts_at(g); ++start, to += room) {
                 if (!whole) memcpy(to, scratch.labels + start * LANES, sizeof(Label) * used);
