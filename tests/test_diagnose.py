@@ -159,6 +159,16 @@ def test_empty_rows_and_features_are_counted():
     assert "without a single value" in str(found)
 
 
+def test_shares_of_the_curve_are_shares_where_rows_lost_every_value():
+    rng = np.random.default_rng(9)
+    X = np.repeat([[0, 0, 0], [9, 9, 9], [20, -9, 3]], 30, axis=0) + rng.normal(0, 0.3, (90, 3))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    for reference in (0.0, "min", "auto"):
+        found = diagnose(X, reference)
+        assert found.magnitude_share.min() >= 0
+        assert found.magnitude_share.max() <= 1
+
+
 def test_the_page_of_a_fit_says_what_the_fit_took():
     rng = np.random.default_rng(1)
     X = (2.5 * rng.normal(size=(3, 8)) + 8.0)[rng.integers(0, 3, 400)] + rng.normal(size=(400, 8))

@@ -133,10 +133,13 @@ def test_noise_is_called_weak_and_islands_solid():
     noise = rng.normal(size=(200, 6))
     noise[rng.random(noise.shape) < 0.3] = np.nan
     islands = noise + 9.0 * np.arange(200)[:, None] % 27.0
-    for X, k, level in ((noise, 8, "weak"), (islands, 3, "solid")):
+    outliers = noise.copy()
+    outliers[[3, 50]] += 200.0
+    for X, k, level in ((noise, 8, "weak"), (islands, 3, "solid"), (outliers, 2, "weak")):
         model = MNARKMeans(k, lam=0.0, random_state=0).fit(X)
         page = collect(X=X, ids=range(200), features=list("abcdef"), model=model, title="t")
         assert page["sure"]["level"] == level, page["sure"]
+    assert page["sure"]["reasons"][0].startswith("All rows but 2 are in one cluster")
 
 
 def test_clusters_that_nobody_could_judge_are_not_said_to_be_there():

@@ -312,7 +312,8 @@ class _Look:
             least=rows.least * rows.root,
         )
         sizes, sums = mixture.soft.sizes, mixture.soft.sums * rows.root
-        counts = CellCounts(sizes, sizes[:, None] - mixture.gaps)
+        # The gaps of the mixture hold those of rows that lost all and are not in the table.
+        counts = CellCounts(sizes, np.minimum(mixture.soft.counts, sizes[:, None]))
         # The centres believe in the mechanism; the plain means do not.
         means = np.where(counts.observed > 0.5, sums / np.maximum(counts.observed, 0.5), np.nan)
         return centers, means, counts, pattern

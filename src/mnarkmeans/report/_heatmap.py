@@ -13,6 +13,7 @@ from ..displays._palette import brief
 from ._numbers import number, percent, short
 from ._svg import svg
 
+LONGEST = 20  # letters of a name
 ONE_SIDED = 0.9  # share of cells above (or below) the reference, from which the mean tells more
 
 
@@ -44,7 +45,8 @@ def heatmaps(centers: dict[str, Any]) -> list[Markup]:
 
 def _panel(centers: dict[str, Any], shades: list, shown: range) -> Markup:
     k = len(centers["centers"])
-    label, cell, row, head = 172, max(26, min(66, 330 // k)), 19, 40
+    longest = max((len(brief(centers["features"][j], LONGEST)) for j in shown), default=0)
+    label, cell, row, head = 12 + 8 * longest, max(26, min(66, 330 // k)), 19, 40
     width, height = label + k * cell + 4, head + row * len(shown) + 4
     parts = [
         '<defs><pattern id="gap" width="5" height="5" patternUnits="userSpaceOnUse" '
@@ -62,7 +64,7 @@ def _panel(centers: dict[str, Any], shades: list, shown: range) -> Markup:
         y, name = head + position * row, centers["features"][j]
         parts.append(
             f'<text class="tick" x="{label - 8}" y="{y + 13}" text-anchor="end">'
-            f"{escape(brief(name, 20))}<title>{escape(name)}</title></text>"
+            f"{escape(brief(name, LONGEST))}<title>{escape(name)}</title></text>"
         )
         for i in range(k):
             x = label + i * cell

@@ -17,7 +17,7 @@ from ._numbers import percent
 SURE, MOST_SURE = 0.9, 0.8  # confidence of a row; share of such rows in solid clusters
 SOLID, DISSOLVED = 0.75, 0.5  # found again
 MOST_LISTED = 100
-FEW_ROWS = 3
+FEW_ROWS, FEW = 3, 0.1  # of a cluster; of all rows
 KIND = (
     "Confidence is the probability of a row's own cluster if all clusters were equally wide normal "
     "clouds around the centres found: the margin to the next centre, in units of the noise. It was "
@@ -113,6 +113,10 @@ def summary(sure: Sureness, clusters: list[dict], stability: Any, n_parts: str) 
         reasons.insert(0, sentence)
     if level == "solid" and high < MOST_SURE:
         level = "fair"
+    apart = n - max(cluster["rows"] for cluster in clusters)
+    if apart <= FEW_ROWS * (len(clusters) - 1) and apart < FEW * n:
+        level = "weak"
+        reasons.insert(0, f"All rows but {apart:,} are in one cluster: the others are outliers.")
     return told | {
         "level": level,
         "headline": HEADLINES[level],
@@ -149,8 +153,13 @@ def _stability_words(stability: np.ndarray, n_parts: str) -> tuple[str, str]:
         )
     doubtful = ", ".join(str(l) for l in np.flatnonzero(~solid))
     return "fair", (
-        f"{int(solid.sum())} of {len(stability)} clusters come back {how}; less so: {doubtful}."
+        f"{int(solid.sum())} of {len(stability)} clusters {_come(int(solid.sum()))} back {how}; "
+        f"less so: {doubtful}."
     )
+
+
+def _come(count: int) -> str:
+    return "comes" if count == 1 else "come"
 
 
 def _clusters(numbers: list[int]) -> str:

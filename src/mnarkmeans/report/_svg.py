@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from ..displays._palette import CLUSTERS
 
 WIDTH, HEIGHT = 460, 280
-LEFT, RIGHT, TOP, BOTTOM = 80, 22, 14, 46
+LEFT, RIGHT, TOP, BOTTOM = 80, 30, 14, 46
 
 
 def tone(cluster: int) -> str:
