@@ -64,9 +64,10 @@ def test_heldout_takes_what_predicts_rows_left_out():
     lams = np.array([0.0, 0.5, 1.0, 2.0, 4.0])
     swing = 0.1 * np.outer([1, -1, 1, -1], np.arange(5))
 
-    def choice(predicted, labels=labels, valley=(5.0, 1.0, 1.01, 1.02, 1.03)):
+    def choice(predicted, own_units=None, labels=labels, valley=(5.0, 1.0, 1.01, 1.02, 1.03)):
         evidence = made_up(labels, held_out=np.array(valley) + swing, lams=lams)
-        asked = Asked(likelihood_lam=0.48, predicted=np.array(predicted))
+        predicted = np.array([predicted, own_units or predicted])
+        asked = Asked(likelihood_lam=0.48, predicted=predicted)
         return criteria.heldout(evidence, asked).choice
 
     assert choice([99.0, 5.0, 5.0, 5.0, 4.0]) == 1  # what lies below the likelihood's is not asked
@@ -74,7 +75,8 @@ def test_heldout_takes_what_predicts_rows_left_out():
     to_the_end = (5.0, 2.0, 1.5, 1.01, 1.0)
     assert choice([1.0, 5.0, 5.0, 5.0, 4.98], valley=to_the_end) == 4  # as good as any
     assert choice([1.0, 5.0, 4.0, 4.0, 4.0], valley=to_the_end) == 1
+    assert choice([1.0, 5.0, 4.0, 4.0, 4.0], [1.0, 2.0, 2.0, 3.0, 3.0], valley=to_the_end) == 4
     collapsed = labels.copy()
     collapsed[:, :, 3:] = np.where(truth == 2, 1, truth)[:, None]
     collapsed[:, 0, 3:] = 2  # one row is all that is left of the third cluster
-    assert choice([1.0, 5.0, 4.0, 7.0, 7.0], collapsed) == 1
+    assert choice([1.0, 5.0, 4.0, 7.0, 7.0], labels=collapsed) == 1

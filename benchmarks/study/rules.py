@@ -79,7 +79,7 @@ def evaluate(design: Design, data: Data, seed: int) -> list[dict]:
             asked = Asked(
                 full_labels=labels[:, index],
                 likelihood_lam=likelihood.lam,
-                predicted=predicted[index],
+                predicted=predicted[:, index],
             )
             begin = time.perf_counter()
             choice = criterion(_only(evidence[kind], index), asked).choice

@@ -13,7 +13,11 @@ reference with weight h (the penalty of the theory),
 
 gain_j is what the clusters explain of the left-out values if the feature itself says how far its
 centres are to be believed: a feature that is noise has d independent of r and explains nothing,
-however many there are of them.
+however many there are of them. Measured in the units of each feature's own noise that is
+
+    predicted = -n/2 sum_j log(1 - gain_j / sum_i r^2)
+
+which counts features of small spread as much as others.
 """
 
 from __future__ import annotations
@@ -79,7 +83,8 @@ class Partitions:
         return self.reference + S / np.where(weight > 0, weight, 1.0)
 
     def predicted(self, chosen: list[int], penalty: float) -> np.ndarray:
-        """What each of the chosen partitions explains of the values left out (see above)."""
+        """(2, R): what each of the chosen partitions explains of the values left out, in the units
+        of the data and in those of the features (see above)."""
         counts = np.where(self.seen > 0, 1.0, penalty)
         left = np.minimum(self.weights, 1.0)  # one row of those that a weight stands for
         own_sum, own_weight = left * self.values, left * counts
@@ -88,6 +93,7 @@ class Partitions:
         mean = _ratio(sums - own_sum, weights - own_weight, 0.0)
         counts *= self.weights
         rest = (self.values - mean) * counts
+        total = np.einsum("ij,ij->j", rest, self.values - mean)
         gains = []
         for index in chosen:
             S, C, gaps = self._sums[index]
@@ -96,8 +102,11 @@ class Partitions:
             away -= mean
             agree = np.maximum(np.einsum("ij,ij->j", rest, away), 0.0)
             room = np.einsum("ij,ij,ij->j", away, away, counts)
-            gains.append(float((agree * _ratio(agree, room, 0.0)).sum()))
-        return np.array(gains)
+            gain = agree * _ratio(agree, room, 0.0)
+            left_over = np.maximum(1.0 - _ratio(gain, total, 0.0), NOTHING)
+            own_units = -0.5 * self.weights.sum() * np.log(left_over).sum()
+            gains.append((float(gain.sum()), float(own_units)))
+        return np.array(gains).T
 
 
 def centers_of_partitions(observed: Observed, labels: np.ndarray, k: int, lam: float) -> np.ndarray:

@@ -55,7 +55,7 @@ def predicting_penalty(
     found = _found(observed, starts, lams, settings)
     best = found.best_for(lams)
     candidates = list(dict.fromkeys(best))
-    gains = found.predicted(candidates, theory)
+    gains = found.predicted(candidates, theory)[0]
     chosen = candidates[int(np.argmax(gains))]
     if chosen == best[0] and not (sampled and found.lead(chosen, lam) < CLEARLY):
         return Predicting(lam, found.labels[chosen])

@@ -16,8 +16,8 @@ heldout     loss of the rows that a fit has not seen, measured with one penalty 
             drawn to the reference predict new rows better when clusters have few rows, whether or
             not the clusters are right: the loss alone would go too far.) What has been chosen
             stands if its partition of all rows, every feature weighing its own centres, predicts
-            left-out rows (`predicted`) about as well as any from the likelihood's lam upwards;
-            otherwise the best of those is taken.
+            left-out rows (`predicted`) about as well as any from the likelihood's lam upwards, in
+            the units of the data or in those of the features; otherwise the best of those is taken.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Asked(NamedTuple):
     one_error: bool = False  # take the smallest lam within one standard error of the best
     full_labels: np.ndarray | None = None  # (n, G) by fits to all rows
     likelihood_lam: float = np.nan  # what the pattern of gaps says, if it was asked
-    predicted: np.ndarray | None = None  # (G,) of rows left out, if it was asked
+    predicted: np.ndarray | None = None  # (2, G) of rows left out, if it was asked
 
 
 def instability_of_thirds(evidence: Evidence) -> np.ndarray:
@@ -174,7 +174,8 @@ def heldout(evidence: Evidence, asked: Asked) -> Verdict:
     elif home is not None and stability[choice] < HARDLY_REPRODUCIBLE:
         choice = home
     if asked.predicted is not None:
-        choice = _that_predicts(asked, evidence.lams, possible, choice)
+        nearest = int(np.argmin(np.abs(evidence.lams - asked.likelihood_lam)))
+        choice = _that_predicts(asked.predicted, nearest, possible, choice)
     if asked.one_error:
         error = spread(worse) / np.sqrt(len(loss))
         close = (worse.mean(axis=0) <= error) & possible
@@ -190,19 +191,16 @@ def _likelihoods_own(lams: np.ndarray, likelihood_lam: float) -> int | None:
     return int(near[np.argmin(away[near])]) if len(near) else None
 
 
-def _that_predicts(asked: Asked, lams: np.ndarray, possible: np.ndarray, choice: int) -> int:
+def _that_predicts(predicted: np.ndarray, home: int, possible: np.ndarray, choice: int) -> int:
     """The choice, or if others predict more of rows left out, the middle of those that do most."""
-    assert asked.predicted is not None
-    home = int(np.argmin(np.abs(lams - asked.likelihood_lam)))
     upwards = possible.copy()
     upwards[:home], upwards[home] = False, True
-    predicted = np.where(upwards, asked.predicted, -np.inf)
-    most = predicted.max()
-    if asked.predicted[choice] >= PREDICTS_AS_WELL * most:
+    most = np.where(upwards, predicted, -np.inf).max(axis=1)
+    if (predicted[:, choice] >= PREDICTS_AS_WELL * most).any():
         return choice
-    if most <= predicted[home]:
+    if most[0] <= predicted[0, home]:
         return home
-    best = np.flatnonzero(predicted == most)
+    best = np.flatnonzero(upwards & (predicted[0] == most[0]))
     return int(best[(len(best) - 1) // 2])
 
 

@@ -23,7 +23,8 @@ FEWEST_ROWS = 200
 def predicted_by(
     observed: Observed, evidence: Evidence, penalty: float, settings: Settings
 ) -> np.ndarray:
-    """(G,) what the candidates' partitions explain of rows left out, gaps counting ``penalty``."""
+    """(2, G): what the candidates' partitions explain of rows left out, gaps counting ``penalty``,
+    in the units of the data and in those of the features."""
     k, lams = evidence.k, evidence.lams
     n = max(MOST_ENTRIES // observed.n_features, FEWEST_ROWS, 20 * k)
     labels = evidence.labels.transpose(0, 2, 1).reshape(-1, observed.n_rows)
@@ -44,5 +45,5 @@ def predicted_by(
     found = Partitions(observed, distinct(np.ascontiguousarray(labels), k), k)
     best = found.best_for(lams)
     different = list(dict.fromkeys(best))
-    gains = dict(zip(different, found.predicted(different, penalty), strict=True))
-    return np.array([gains[index] for index in best])
+    gains = found.predicted(different, penalty)
+    return gains[:, [different.index(index) for index in best]]
