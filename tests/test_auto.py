@@ -2,155 +2,20 @@
 
 import numpy as np
 import pytest
+from mixture_data import gaussian, rows_and_starts
 from scipy import sparse
-from scipy.integrate import quad
-from scipy.stats import norm
 
 from mnarkmeans import MNARKMeans
-from mnarkmeans._core.likelihood import Decay, decay_value
 from mnarkmeans._data.validation import observe
-from mnarkmeans._penalty import decay as likelihood
-from mnarkmeans._penalty.choice import first_fits, sample_table
+from mnarkmeans._penalty.choice import sample_table
 from mnarkmeans._penalty.evidence import estimate_missingness
 from mnarkmeans._penalty.mar import gain_of_complete_features
-from mnarkmeans._penalty.mixture import begin_mixture, finish_mixture
-from mnarkmeans._penalty.rows import Magnitudes, Rows
-from mnarkmeans._penalty.threshold import Threshold
-from mnarkmeans._solver.starts import k_means_plus_plus
-from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import clustering_error_rate
 from mnarkmeans.missingness import ampute
 
 
-def gaussian(mechanism, strength, n=600, p=10, seed=0, k=3):
-    return make_gaussian_clusters(
-        n, p, k, separation=4.0, mechanism=mechanism, strength=strength, random_state=seed
-    )
-
-
 def auto(X, k=3, **parameters):
     return MNARKMeans(k, random_state=0, **parameters).fit(X)
-
-
-def log_likelihood_by_loops(theta, squares, weights, gaps, residual):
-    """The formula at the head of the module, term by term."""
-    t, s = np.exp(theta[:2])
-    c, r = 1 / (1 + np.exp(-theta[2:]))
-    d = 2 * s * t + 1
-    total = -0.5 * residual / s - 0.5 * sum(weights) * np.log(2 * np.pi * s)
-    for x2, w in zip(squares, weights, strict=True):
-        total += w * np.log(1 - c * (r + (1 - r) * np.exp(-t * x2)))
-    for mu2, w in gaps.T:
-        q = d**-0.5 * np.exp(-t * mu2 / d)
-        total += w * np.log(c * (r + (1 - r) * q))
-    return total
-
-
-def test_log_likelihood_is_the_formula_and_the_gradient_is_its_derivative():
-    rng = np.random.default_rng(0)
-    squares, weights, gaps = rng.exponential(size=8), rng.random(8), rng.random((2, 6))
-    observed, residual = float(weights.sum()), 3.0
-    data = Decay(squares, weights, *gaps, observed, residual)
-    for _ in range(5):
-        theta = rng.normal(size=4)
-        value, gradient = decay_value(data, theta)
-        assert value == pytest.approx(log_likelihood_by_loops(theta, squares, weights, gaps, 3.0))
-        for j in range(4):
-            step = np.zeros(4)
-            step[j] = 1e-6
-            rise, _ = decay_value(data, theta + step)
-            fall, _ = decay_value(data, theta - step)
-            assert gradient[j] == pytest.approx((rise - fall) / 2e-6, rel=1e-5, abs=1e-6)
-
-
-def test_extreme_parameters_do_not_overflow():
-    magnitudes = Magnitudes.of(np.array([0.0, 1e-200, 1e150, 1.0]), np.ones(4))
-    theta = likelihood.fit_theta(magnitudes, np.array([[0.0, 30.0]]), np.ones((1, 2)), 4.0)
-    assert np.isfinite(theta.vector).all()
-
-
-def by_quadrature(probability, mu, sd, power):
-    """Integral of P(missing | x) (x - mu)^power over the cluster, beyond which nothing is left."""
-    reach = 9 * sd
-
-    def integrand(x):
-        return probability(x) * norm.pdf(x, mu, sd) * (x - mu) ** power
-
-    return quad(integrand, mu - reach, mu + reach, points=[-0.7, 0.0, 0.7], limit=200)[0]
-
-
-MECHANISMS = {
-    "decay": (
-        likelihood.Theta(np.array([np.log(1.3), np.log(0.8), 0.5, -1.0])),
-        lambda x: 1 / (1 + np.exp(-0.5)) * (1 + np.exp(1.0 - 1.3 * x**2)) / (1 + np.exp(1.0)),
-    ),
-    "threshold": (Threshold(np.array([0.7]), 0.8), lambda x: float(abs(x) < 0.7)),
-}
-
-
-@pytest.mark.parametrize("name", MECHANISMS)
-@pytest.mark.parametrize("mu", [0.01, -0.6, 2.5])
-def test_the_penalty_of_a_mechanism_is_the_one_that_recovers_the_centre(name, mu):
-    mechanism, probability = MECHANISMS[name]
-    sd = np.sqrt(mechanism.s)
-    log_p, lam = mechanism.log_missing(np.array([[mu]]))
-    p = by_quadrature(probability, mu, sd, 0)
-    missing_mean = mu + by_quadrature(probability, mu, sd, 1) / p
-    assert log_p[0, 0] == pytest.approx(np.log(p), rel=1e-5)
-    assert lam[0, 0] == pytest.approx(1 - missing_mean / mu, abs=1e-4)
-
-
-def test_the_spread_below_a_threshold_is_the_one_of_the_missing_values():
-    mechanism, probability = MECHANISMS["threshold"]
-    mu, sd = 1.2, np.sqrt(mechanism.s)
-    p = by_quadrature(probability, mu, sd, 0)
-    spread = by_quadrature(probability, mu, sd, 2) / p
-    updated = mechanism.with_spread(np.array([[mu]]), np.array([[5.0]]), 3.0, 7.0)
-    assert updated.s == pytest.approx((3.0 + 5.0 * spread) / 12.0, rel=1e-6)
-
-
-@pytest.mark.parametrize("tau", [1e-5, 1.0, 1e3])
-@pytest.mark.parametrize("s", [1e-10, 1.0, 1e6])
-def test_extreme_thresholds_stay_finite(tau, s):
-    centers = np.array([[0.0, 1e-8, 1.0, -50.0]])
-    mechanism = Threshold(np.full(4, tau), s)
-    log_p, lam = mechanism.log_missing(centers)
-    assert (log_p <= 0).all()
-    assert ((lam >= 0) & (lam <= 1)).all()
-    assert np.isfinite(mechanism.with_spread(centers, np.ones((1, 4)), 1.0, 1.0).s)
-
-
-def rows_and_starts(X, k):
-    observed = observe(X)
-    observed = observed.take(np.flatnonzero(observed.weights > 0))
-    starts = k_means_plus_plus(observed, 5, k, np.random.RandomState(0), 1)
-    fits = first_fits(observed, starts, max_iter=100, tol=1e-5, threads=1)
-    return Rows(observed), fits
-
-
-@pytest.mark.parametrize("family", ["mcar", "mnar0", "mnar1", "ceiling", "mnar2"])
-@pytest.mark.parametrize("equal_sizes", [False, True])
-def test_no_round_lowers_the_likelihood(family, equal_sizes, monkeypatch):
-    rows, fits = rows_and_starts(gaussian("mnar0", 0.3, n=150, p=2).data, 3)
-    state = begin_mixture(rows, fits, family, equal_sizes)
-    monkeypatch.setattr("mnarkmeans._penalty.mixture.MOST_ROUNDS", 1)
-    for _ in range(15):
-        following = finish_mixture(rows, state, family, equal_sizes)
-        assert following.log_likelihood >= state.log_likelihood - 1e-6 * abs(state.log_likelihood)
-        state = following
-
-
-def test_rows_that_lost_everything_are_counted():
-    made = make_gaussian_clusters(2000, 2, 2, separation=3.0, mechanism=None, random_state=0)
-    X = np.where(np.random.default_rng(0).random(made.data.shape) < 0.6, np.nan, made.data)
-    rows, fits = rows_and_starts(X, 2)
-    mixture = finish_mixture(rows, begin_mixture(rows, fits, "mcar"), "mcar")
-    # Two entries, each lost with probability q: a row that is left has one gap with 2q / (1 + q).
-    one_gap = (rows.gaps_per_row == 1).mean()
-    q = one_gap / (2 - one_gap)
-    assert mixture.hidden.sum() == pytest.approx(rows.n_rows * q**2 / (1 - q**2), rel=0.02)
-    with_complete, fits = rows_and_starts(np.column_stack([X, np.arange(2000.0)]), 2)
-    assert begin_mixture(with_complete, fits, "mcar").hidden.sum() == 0.0
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV
 from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.cells import PSEUDO, Cells
 from mnarkmeans._penalty.groups import below_their_limit, gains
-from mnarkmeans._penalty.limit import Limit
+from mnarkmeans._penalty.limit import Limited
+from mnarkmeans._penalty.mechanisms import BelowLimit
 from mnarkmeans._penalty.rows import Rows, Start
 from mnarkmeans.missingness import ampute
 
@@ -54,7 +55,8 @@ def test_words_for_the_papers_mechanisms():
 @pytest.mark.parametrize("zeta", [1e-3, 0.6])
 @pytest.mark.parametrize("mu", [-0.5, 0.8, 2.0])
 def test_moments_of_what_lies_below_a_limit(zeta, mu):
-    limit, sd = Limit(np.array([0.3]), zeta, 0.7), np.sqrt(0.7)
+    limit = BelowLimit(np.array([0.3]), np.array([zeta]), np.array([True]))
+    center, s, sd = np.array([[mu]]), 0.7, np.sqrt(0.7)
 
     def integral(power, center=0.0):
         def integrand(x):
@@ -62,15 +64,14 @@ def test_moments_of_what_lies_below_a_limit(zeta, mu):
 
         return quad(integrand, mu - 9 * sd, mu + 9 * sd, points=[0.3], limit=200)[0]
 
-    log_p, mean, variance = limit.moments(np.array([[mu]]))
+    log_p, mean, variance = limit.lost(center, np.array([[s]]))[:3]
     p = integral(0)
     assert log_p[0, 0] == pytest.approx(np.log(p), rel=1e-5)
     assert mean[0, 0] == pytest.approx(integral(1) / p, rel=1e-4, abs=1e-4)
     assert variance[0, 0] == pytest.approx(integral(2, mean[0, 0]) / p, rel=1e-3)
     if mu > 0:
-        assert limit.log_missing(np.array([[mu]]))[1][0, 0] == pytest.approx(
-            max(1 - mean[0, 0] / mu, 0.0)
-        )
+        lam = Limited(limit, s, center).penalties[0, 0]
+        assert lam == pytest.approx(max(1 - mean[0, 0] / mu, 0.0))
 
 
 @pytest.mark.parametrize("mechanism", ["mcar", "limit", "decay"])

@@ -15,6 +15,7 @@ from mnarkmeans import MNARMixture
 from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.em import Problem
 from mnarkmeans._penalty.mechanisms import MECHANISMS
+from mnarkmeans._penalty.rows import Rows
 
 NAMES = tuple(MECHANISMS)
 
@@ -139,7 +140,7 @@ def test_slow_em_agrees_and_stays_where_ours_ended(name, tails):
 @pytest.mark.parametrize("name", NAMES)
 def test_likelihood_never_falls(name, freedom):
     X, labels = make(name, n=300, heavy=freedom > 0)
-    problem = Problem(observe(X), spherical=False, reg_covar=0.0, threads=1)
+    problem = Problem(Rows(observe(X)))
     state = problem.begin(problem.sums_of(np.eye(2)[labels]), name, freedom)
     bounds = [state.bound for state in problem.run(state, max_iter=60, tol=0.0)]
     # The prior of "class" and the nodes of heavy tails have a part in the steps.

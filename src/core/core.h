@@ -135,6 +135,7 @@ struct Decay {                  // what the likelihood of a decaying mechanism n
     const double* weights;      // (n_squares,) their weight
     const double* gap_squares;  // (n_gaps,) (mu - reference)^2 of clusters with gaps
     const double* gap_weights;  // (n_gaps,) the weight of those
+    const double* gap_spreads;  // (n_gaps,) the variance there, in units of s
     double observed;            // weight of all observed entries
     double residual;            // sum of their squared distances to their centres
 };

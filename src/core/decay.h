@@ -1,10 +1,12 @@
 // The likelihood of gaps that get rarer with the distance from the reference, clusters given, and
-// its maximum (``_penalty/decay.py`` tells the model). With theta = (log t, log s, logit c, logit r),
+// its maximum (`_penalty/mechanisms/decaying.py` tells the model). With theta = (log t, log s, logit c,
+// logit r) and v = s times the spread of a gap's cluster,
 //
-//     P(missing | x) = c (r + (1 - r) exp(-t x^2)),       D = 2 s t + 1
+//     P(missing | x) = c (r + (1 - r) exp(-t x^2)),       D = 2 v t + 1
 //     P(missing | mu) = c (r + (1 - r) q),                q = D^(-1/2) exp(-t mu^2 / D)
 //
-// the value is  sum_gaps log P(missing | mu) + sum_observed [ log(1 - P(missing | x)) + log N(x) ].
+// the value is  sum_gaps log P(missing | mu) + sum_observed [ log(1 - P(missing | x)) + log N(x) ],
+// where the last term is that of one variance s for all.
 #pragma once
 #include "functions.h"
 
@@ -49,18 +51,20 @@ INLINE void add_observed(const Decay& data, double t, double c, double not_c, do
 // Missing: d log q / d log t and d log q / d log s follow from the formula of q.
 INLINE void add_missing(const Decay& data, double t, double s, double c, double not_c, double r,
                         double not_r, Gradient& g) {
-    const double d = 2.0 * s * t + 1.0, half_log_d = 0.5 * log_of(d);
     for (Index at = 0; at < data.n_gaps; at += EIGHT) {
-        alignas(64) double squares[EIGHT], weights[EIGHT];
+        alignas(64) double squares[EIGHT], weights[EIGHT], spreads[EIGHT];
         take_eight(data.gap_squares, at, data.n_gaps, 1.0, squares);
         take_eight(data.gap_weights, at, data.n_gaps, 0.0, weights);
+        take_eight(data.gap_spreads, at, data.n_gaps, 1.0, spreads);
         for (int i = 0; i < EIGHT / HALF; ++i) {
+            Doubles vt = (s * t) * load<Doubles>(spreads + i * HALF), d = 2.0 * vt + 1.0;
             Doubles pull = t * load<Doubles>(squares + i * HALF) / d;
             Doubles w = load<Doubles>(weights + i * HALF);
-            Doubles q = exp_of(-half_log_d - pull), p = r + not_r * q, part = w * not_r * q / p;
+            Doubles q = exp_of(-0.5 * log_of(d) - pull), p = r + not_r * q;
+            Doubles part = w * not_r * q / p;
             g.value.parts[i] += w * log_of(c * p);
-            g.t.parts[i] -= part * (s * t + pull) / d;
-            g.s.parts[i] -= part * (s * t) * (1.0 - 2.0 * pull) / d;
+            g.t.parts[i] -= part * (vt + pull) / d;
+            g.s.parts[i] -= part * vt * (1.0 - 2.0 * pull) / d;
             g.c.parts[i] += w * not_c;
             g.r.parts[i] += w * (r * not_r) * (1.0 - q) / p;
         }

@@ -124,8 +124,8 @@ def test_the_climb_ends_where_the_gradient_vanishes(each_level):
     rng = np.random.default_rng(0)
     x = rng.normal(size=3000)
     x = x[rng.random(3000) > 0.8 * np.exp(-2.0 * x**2)]
-    data = Decay(x**2, np.ones(len(x)), np.zeros(1), np.array([3000.0 - len(x)]), float(len(x)),
-                 float(x @ x))  # fmt: skip
+    data = Decay(x**2, np.ones(len(x)), np.zeros(1), np.array([3000.0 - len(x)]), np.ones(1),
+                 float(len(x)), float(x @ x))  # fmt: skip
     starts, free = np.zeros((1, 4)), np.array([1, 1, 1, 0], np.int32)
     starts[0, 3] = -14.0
     theta = decay_fit(data, starts, free, 60)

@@ -10,7 +10,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-INTERFACE = "80664b2d85449c48"  # of core.h: the build says what to write here
+INTERFACE = "7e915ed4c5547edb"  # of core.h: the build says what to write here
 PACKAGE = "mnarkmeans"
 ALL_LEVELS = ("baseline", "avx2", "avx512")
 NAME = "libmnarkmeans_core" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
@@ -61,7 +61,7 @@ Softened = _struct(
 )  # fmt: skip
 Decay = _struct(
     "Decay", n_squares=I64, n_gaps=I64, squares=P, weights=P, gap_squares=P, gap_weights=P,
-    observed=F64, residual=F64,
+    gap_spreads=P, observed=F64, residual=F64,
 )  # fmt: skip
 # In the order of mnarkmeans_struct_sizes.
 STRUCTS = (

@@ -80,10 +80,10 @@ class EStep:
         self._own = _struct(self.mixture, shift, p)
 
     def fill(self, mixture: Mixture) -> None:
-        """Take over what a mixture says."""
+        """Take over what a mixture says, in arrays that may be broadcast."""
         for own, new in zip(self.mixture[:5], mixture[:5], strict=True):
-            if own is not None and new is not None:
-                np.copyto(own, new)
+            if own is not None:
+                np.copyto(own, 0.0 if new is None else new)
         self._own.freedom, self._own.log_peak = mixture.freedom, log_peak(mixture.freedom)
 
     def __call__(self) -> SoftSums:
@@ -122,6 +122,7 @@ class Decay(NamedTuple):
     weights: np.ndarray
     gap_squares: np.ndarray  # (g,) (mu - reference)^2 where there are gaps, and their weights
     gap_weights: np.ndarray
+    gap_spreads: np.ndarray  # (g,) the variance there, in units of s
     observed: float  # weight of all observed entries
     residual: float  # sum of their squared distances to their centres
 
@@ -131,7 +132,7 @@ class Decay(NamedTuple):
         return structs.Decay(
             *m, *g, at(self.squares, np.float64, m), at(self.weights, np.float64, m),
             at(self.gap_squares, np.float64, g), at(self.gap_weights, np.float64, g),
-            self.observed, self.residual,
+            at(self.gap_spreads, np.float64, g), self.observed, self.residual,
         )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from .._data.validation import (
 )
 from .._penalty.em import Problem, State
 from .._penalty.mechanisms import MECHANISMS, finished
+from .._penalty.rows import Rows
 from .mixture_doubt import power_of
 from .mixture_fit import Wanted, fit_mechanisms, go_on, scores_of
 from .mixture_rows import FittedMixture
@@ -228,10 +229,9 @@ default="auto"
         )
         check_enough_rows(observed, self.n_components)
         problem = Problem(
-            observed,
+            Rows(observed, self._threads()),
             spherical=self.covariance_type == "spherical",
             reg_covar=float(self.reg_covar),
-            threads=self._threads(),
             prior=self.variance_prior,
         )
         wanted = self._wanted(observed)

@@ -50,7 +50,7 @@ def power_of(problem: Problem, state: State, rng: np.random.RandomState) -> floa
         drawn[order] = rng.exponential(size=n)
         drawn *= weights
         again = problem.with_weights(drawn * (weights.sum() / drawn.sum()))
-        other = list(again.run(state, max_iter=ROUNDS, tol=0.0))[-1]
+        other = again.maximised(list(again.run(state, max_iter=ROUNDS, tol=0.0))[-1])
         believed += float(weights @ _memberships(problem, other)[at]) / DRAWS
 
     def too_sure(power: float) -> float:

@@ -72,13 +72,14 @@ def fit_mechanisms(problem: Problem, wanted: Wanted, rng: Any) -> dict[str, Stat
     for (name, _), state in found.items():
         if name not in best or score_of(problem, state) > score_of(problem, best[name]):
             best[name] = state
-    return best
+    return {name: problem.maximised(state) for name, state in best.items()}
 
 
 def go_on(problem: Problem, wanted: Wanted, last: State) -> dict[str, State]:
     """From where an earlier fit ended."""
     names = names_to_try(problem, wanted.mechanism)
-    return {name: _run(problem, wanted, _turned(problem, last, name)) for name in names}
+    found = {name: _run(problem, wanted, _turned(problem, last, name)) for name in names}
+    return {name: problem.maximised(state) for name, state in found.items()}
 
 
 def names_to_try(problem: Problem, mechanism: str) -> list[str]:

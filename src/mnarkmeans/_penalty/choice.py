@@ -17,7 +17,8 @@ from .._data.observed import Observed
 from .._solver.results import best_start
 from .._solver.solve import run_starts
 from .._solver.starts import content_order
-from .evidence import Missingness, describe_limit, estimate_missingness, explained_elsewhere
+from .answer import Missingness
+from .evidence import describe_limit, estimate_missingness, explained_elsewhere
 from .groups import fit_groups
 from .partitions import centers_of_partitions
 from .rows import Rows, Start

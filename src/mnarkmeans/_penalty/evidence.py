@@ -1,19 +1,21 @@
 """What the gaps say: the likeliest mechanism, and the penalty that follows from it.
 
-Mixtures (`mixture`) are fitted for gaps that know nothing of the value and for every way of
-depending on it:
+Labels fitted with a penalty have already used the gaps, so a likelihood that takes them for granted
+confirms whatever lam they were fitted with. In a mixture a row belongs to every cluster with its
+probability instead. Mixtures with one variance for all entries (`em`) are fitted for gaps that know
+nothing of the value and for every way of depending on it (`mechanisms`):
 
-    mnar0    exp(-t x^2)
-    mnar1    exp(-t x^2) / 2, close to the logistic curve 1 / (1 + exp(a x^2))
-    mnar2    |x| below a threshold of the feature
-    ceiling  c exp(-t x^2), the general case of the first two
+    mnar0      exp(-t x^2)
+    mnar1      exp(-t x^2) / 2, close to the logistic curve 1 / (1 + exp(a x^2))
+    threshold  |x| below a threshold of the feature
+    decay      c exp(-t x^2), the general case of the first two
 
 Clusters are of equal size at first: with free sizes, a small cluster near the reference and rows
 lost there look alike, and k-means favours equal sizes anyway. A parameter more must earn its keep,
-at the price of the BIC: log(n) / 2 for c and for each free size, log(n) for the threshold of a
-feature (an end point is known to 1/n, not to 1/sqrt(n)).
+at the price of the BIC: log(n) / 2 for each parameter of the mechanism and each free size.
 
-One penalty for all entries is the mean of lam_lj weighted by the part each has in the loss,
+One penalty for all entries is the mean of lam_lj = 1 - E[x | missing] / mu_lj weighted by the part
+each has in the loss,
 
     lam = sum_lj mu_lj^2 lam_lj (m_lj + h_l) / sum_lj mu_lj^2 m_lj
 
@@ -25,19 +27,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
-from .decay import Theta, fit_theta
+from .._core.likelihood import SoftSums
+from .answer import Missingness
+from .em import Problem, State
 from .limit import limit_of
 from .mar import gain_of_complete_features
-from .mixture import Mixture, begin_mixture, continue_mixture, finish_mixture
+from .mechanisms import MECHANISMS, Clusters, lost_far_away
 from .rows import Rows, Start
 from .sides import Sides
-from .threshold import Threshold
+
+SHORT_ROUNDS = 4  # from every start, after the first, before only the best goes on
+MOST_ROUNDS = 40
+# Gain of log-likelihood per round below which nothing more will change, for up to SMALL coordinates
+# of centres; of more, each may still gain as much.
+TOLERANCE = 1e-2
+SMALL = 1000
 
 # With half of the entries missing, chance and the weakest mnar1 are the same; half a unit of
 # log-likelihood in doubt goes to chance (lam < .05 in 97 % of MCAR data sets, 91 % without).
@@ -55,100 +63,18 @@ POWER = 0.5
 LARGEST = 2.0  # with few features and most rows lost the formula has no bound of its own
 
 
-@dataclass(frozen=True)
-class Missingness:
-    """What the missing pattern says about the mechanism, and the penalty that follows.
+class _Place(NamedTuple):
+    """Where a mixture begins: the centres of a fit, and the sums that its labels give."""
 
-    Attributes
-    ----------
-    lam : float
-        The penalty chosen: 0 when the gaps know nothing of the value, otherwise up to 1, or up to
-        2 when many rows have lost everything; more where there are more features than rows and
-        the clusters of a larger one predict rows better.
-    lam_theory : float
-        The penalty that recovers the centres under the estimated mechanism (Theorem 3.2 and its
-        like), from which `lam` is made.
-    lam_star : float
-        Strength t of the mechanism: P(missing | x) = c exp(-t x^2), or the curve of the same area
-        where a threshold is likelier.
-    sigma2 : float
-        Variance of a feature within a cluster.
-    share_at_reference : float
-        The c above: the probability of being missing at the reference itself.
-    share_at_random : float
-        Probability of being missing far from the reference, when that is estimated as well
-        (a description: it does not enter lam).
-    log_likelihood, log_likelihood_mcar : float
-        Of this model, and of gaps that know nothing of the value (MCAR, or gaps that follow a
-        feature without gaps where that is likelier). Their difference says how strongly the data
-        prefer the one to the other.
-    mechanism : {"mcar", "decay", "threshold", "limit"}
-        How values seem to get lost: by chance, the likelier the closer to the reference, within a
-        distance of it, or below a limit.
-    limit, softness : array of shape (n_features,) or None, float
-        With "limit": where half of the values are lost (NaN for features without gaps, and for
-        those of a wide table that were not looked at), and the width of the curve
-        P(missing | x) = Phi((limit - x) / softness).
-    features : array of shape (n_features,) of bool, or None
-        Which features the penalty is for: not those whose gaps look like chance beside others that
-        lose values below a limit. None: for all of them.
-    penalty : float or array of shape (n_features,)
-        The penalty chosen for each feature.
-    """
-
-    lam: float
-    lam_theory: float
-    lam_star: float
-    sigma2: float
-    share_at_reference: float
-    share_at_random: float
-    log_likelihood: float
-    log_likelihood_mcar: float
-    mechanism: str = "mcar"
-    limit: np.ndarray | None = None
-    softness: float = 0.0
-    features: np.ndarray | None = None
-
-    @property
-    def penalty(self) -> float | np.ndarray:
-        """lam, or one for each feature where it is not for all of them."""
-        return self.lam if self.features is None else self.lam * self.features
-
-    @property
-    def sentence(self) -> str:
-        """What it comes to, in words."""
-        how = {
-            "mcar": "Seen from the reference, the gaps ask for no penalty",
-            "decay": "Values close to the reference are missing more often",
-            "threshold": "Values within a distance of the reference are missing",
-            "limit": "Low values are missing more often, as below a detection limit",
-        }[self.mechanism]
-        where = ""
-        if self.features is not None:
-            rest = np.count_nonzero(~self.features)
-            where = f", and 0 for {rest} feature(s) whose gaps look like chance"
-        return f'{how}: lam="auto" takes {self.lam:.2g}{where}.'
-
-    def for_columns(self, columns: np.ndarray, n_features: int) -> Missingness:
-        """The same for a table of which only some columns were looked at."""
-        if self.limit is None or len(columns) == n_features:
-            return self
-        limit = np.full(n_features, np.nan)
-        limit[columns] = self.limit
-        return replace(self, limit=limit)
-
-    @classmethod
-    def nothing_to_estimate(cls, missing: float, observed: float) -> Missingness:
-        """No gaps, or no value away from the reference: every lam is as good, so 0."""
-        share = missing / (missing + observed) if missing > 0 else 0.0
-        return cls(0.0, 0.0, 0.0, 0.0, share, share, 0.0, 0.0)
+    means: np.ndarray
+    sums: SoftSums
 
 
 class _Candidate(NamedTuple):
-    """A mixture, and its log-likelihood after the price of its parameters."""
+    """A mixture, and its log-likelihood with and without the price of its parameters."""
 
-    family: str
-    mixture: Mixture
+    state: State
+    value: float
     score: float
 
 
@@ -173,139 +99,164 @@ def estimate_missingness(
     if rows.tell_nothing:
         return Missingness.nothing_to_estimate(rows.missing_weight, rows.observed_weight)
     elsewhere = explained_elsewhere(rows) if elsewhere is None else elsewhere
-    chosen = _with_free_sizes(rows, _likeliest(rows, starts))
-    within_reach = chosen.mixture.log_likelihood - elsewhere - _reach(rows, chosen.mixture)
-    by_chance = _begin(rows, by_chance_from or starts, "mcar", within_reach)
+    problem = Problem(rows, common=True)
+    places = _places(problem, starts)
+    chosen = _with_free_sizes(problem, _likeliest(problem, places))
+    within_reach = chosen.value - elsewhere - _reach(problem, chosen.state)
+    if by_chance_from is not None and list(map(id, by_chance_from)) != list(map(id, starts)):
+        places = _places(problem, by_chance_from)
+    by_chance = _begin(problem, places, "one rate", within_reach)
     behind = chosen.score - by_chance.score - elsewhere
-    if behind < SLACK + GAIN_PER_CENTER * chosen.mixture.M.size:
-        by_chance = _with_free_sizes(rows, _finish(rows, by_chance))
-    return _describe(rows, chosen, by_chance, elsewhere)
+    if behind < SLACK + GAIN_PER_CENTER * chosen.state.means.size:
+        by_chance = _with_free_sizes(problem, _finish(problem, by_chance))
+    return _describe(problem, chosen, by_chance, elsewhere)
 
 
-def _likeliest(rows: Rows, starts: Sequence[Start]) -> _Candidate:
+def _places(problem: Problem, fits: Sequence[Start]) -> list[_Place]:
+    return [
+        _Place(problem.reference + fit.centers, sums)
+        for fit, sums in zip(fits, problem.sums_of_fits(fits), strict=True)
+    ]
+
+
+def _likeliest(problem: Problem, places: Sequence[_Place]) -> _Candidate:
     """The best of the families that depend on the value, clusters being of equal size."""
-    general = _begin(rows, starts, "ceiling")
+    general = _begin(problem, places, "decay")
     families = ["mnar0", "mnar1"]
-    if _threshold_possible(rows, general.mixture):
-        families.append("mnar2")
+    if _threshold_possible(problem, general.state):
+        families.append("threshold")
     begun = [general]
-    within_reach = general.mixture.log_likelihood - _reach(rows, general.mixture)
+    within_reach = general.value - _reach(problem, general.state)
     for family in families:
-        if family == "mnar1" and _as_likely(begun[-1].mixture, general.mixture):
-            continue  # it is a case of "ceiling" too, and mnar0 is the likeliest of those
-        mixture = continue_mixture(rows, general.mixture, family, True, within_reach)
-        begun.append(_priced(rows, family, mixture, True))
+        if family == "mnar1" and _as_likely(begun[-1], general):
+            continue  # it is a case of "decay" too, and mnar0 is the likeliest of those
+        turned = problem.turned(general.state, family)
+        begun.append(_short(problem, turned, within_reach))
     *others, first = sorted(begun, key=_score)
-    best = _finish(rows, first)
+    best = _finish(problem, first)
     # Who is further behind than twice what the leader gained will not catch up.
     behind = SLACK + 2.0 * (best.score - first.score)
-    finished = [_finish(rows, other) for other in others if best.score - other.score < behind]
+    finished = [_finish(problem, other) for other in others if best.score - other.score < behind]
     return max([best, *finished], key=_score)
 
 
-def _as_likely(case: Mixture, general: Mixture) -> bool:
+def _as_likely(case: _Candidate, general: _Candidate) -> bool:
     """Nothing is left to gain for a special case of a family."""
-    return case.settled and general.settled and case.log_likelihood > general.log_likelihood - 0.01
+    settled = case.state.converged and general.state.converged
+    return settled and case.value > general.value - 0.01
 
 
-def _threshold_possible(rows: Rows, general: Mixture) -> bool:
+def _threshold_possible(problem: Problem, general: State) -> bool:
     """Not with a value at the reference itself, nor if the gaps of the clusters as they are would
     be far less likely."""
+    rows, clusters = problem.rows, problem.clusters(general)
     if rows.least[rows.has_gaps].min() <= 1e-6:
         return False
-    found = general.mechanism
-    log_p = (
-        Threshold(rows.least, found.s).log_missing(general.M)[0] - found.log_missing(general.M)[0]
-    )
-    gain = float((general.gaps * log_p).sum()) - found.log_observed(rows.magnitudes)
-    return gain > -FAR_BEHIND * _reach(rows, general)
+    threshold = MECHANISMS["threshold"].begin(rows, clusters)
+    log_p = threshold.lost(clusters.mean, clusters.variance).log_missing
+    gain = float((clusters.gaps * (log_p - general.known.lost.log_missing)).sum())
+    gain -= general.mechanism.total_log_observed(rows)
+    return gain > -FAR_BEHIND * _reach(problem, general)
 
 
 def _begin(
-    rows: Rows, starts: Sequence[Start], family: str, within_reach: float = -math.inf
-) -> _Candidate:
-    return _priced(rows, family, begin_mixture(rows, starts, family, True, within_reach), True)
+    problem: Problem, places: Sequence[_Place], family: str, within_reach: float = -math.inf,
+    equal_sizes: bool = True,
+) -> _Candidate:  # fmt: skip
+    """A few rounds from every place; the best of them. Those that are not within reach after their
+    first round are left there."""
+    begun = (
+        problem.begin(place.sums, family, means=place.means, equal_sizes=equal_sizes)
+        for place in places
+    )
+    return max((_short(problem, state, within_reach) for state in begun), key=_score)
 
 
-def _reach(rows: Rows, mixture: Mixture) -> float:
+def _short(problem: Problem, state: State, at_least: float = -math.inf) -> _Candidate:
+    return _run(problem, state, 1 + SHORT_ROUNDS, at_least)
+
+
+def _finish(problem: Problem, begun: _Candidate) -> _Candidate:
+    return begun if begun.state.converged else _run(problem, begun.state, MOST_ROUNDS)
+
+
+def _run(problem: Problem, state: State, rounds: int, at_least: float = -math.inf) -> _Candidate:
+    """Rounds until the likelihood settles; only one, if it is not ``at_least`` so likely."""
+    n = problem.rows.n_rows
+    tol = TOLERANCE * max(1.0, state.means.size / SMALL) / n
+    last = state
+    for last in problem.run(state, max_iter=rounds, tol=tol):
+        if last.bound * n < at_least:
+            break
+    return _priced(problem, last)
+
+
+def _priced(problem: Problem, state: State) -> _Candidate:
+    k, value = len(state.means), state.bound * problem.rows.n_rows
+    parameters = state.mechanism.n_parameters(k) + (0 if state.equal_sizes else k - 1)
+    price = 0.5 * parameters * math.log(max(problem.rows.n_rows, 2.0))
+    return _Candidate(state, value, value - price)
+
+
+def _reach(problem: Problem, state: State) -> float:
     """How far behind a family may be after its first round for others to be worth their time."""
-    return SLACK + AFTER_FIRST * (mixture.M.size + rows.n_rows)
+    return SLACK + AFTER_FIRST * (state.means.size + problem.rows.n_rows)
 
 
-def _finish(rows: Rows, begun: _Candidate) -> _Candidate:
-    if begun.mixture.settled:
-        return begun
-    mixture = finish_mixture(rows, begun.mixture, begun.family, equal_sizes=True)
-    return _priced(rows, begun.family, mixture, True)
-
-
-def _with_free_sizes(rows: Rows, equal: _Candidate) -> _Candidate:
+def _with_free_sizes(problem: Problem, equal: _Candidate) -> _Candidate:
     """The same with sizes of their own, if that is worth its price."""
-    price = 0.5 * (len(equal.mixture.M) - 1) * math.log(max(rows.n_rows, 2.0))
-    hopeful = equal.mixture.log_likelihood + HOPEFUL * price
-    mixture = finish_mixture(rows, equal.mixture, equal.family, at_least=hopeful)
-    return max(equal, _priced(rows, equal.family, mixture, False), key=_score)
+    price = 0.5 * (len(equal.state.means) - 1) * math.log(max(problem.rows.n_rows, 2.0))
+    free = equal.state._replace(equal_sizes=False, converged=False, bound=-math.inf)
+    return max(equal, _run(problem, free, MOST_ROUNDS, equal.value + HOPEFUL * price), key=_score)
 
 
-def describing_mixture(rows: Rows, starts: Sequence[Start]) -> Mixture:
+def describing_mixture(problem: Problem, starts: Sequence[Start]) -> State:
     """The mixture with P(missing | x) = c exp(-t x^2), which includes MCAR (t = 0)."""
-    return finish_mixture(rows, begin_mixture(rows, starts, "ceiling"), "ceiling")
+    begun = _begin(problem, _places(problem, starts), "decay", equal_sizes=False)
+    return _finish(problem, begun).state
 
 
 def _score(candidate: _Candidate) -> float:
     return candidate.score
 
 
-def _priced(rows: Rows, family: str, mixture: Mixture, equal_sizes: bool) -> _Candidate:
-    parameters = 0 if equal_sizes else len(mixture.M) - 1
-    parameters += {"ceiling": 1, "mnar2": 2 * int(rows.has_gaps.sum())}.get(family, 0)
-    price = 0.5 * parameters * math.log(max(rows.n_rows, 2.0))
-    return _Candidate(family, mixture, mixture.log_likelihood - price)
-
-
-def mean_penalty(mixture: Mixture) -> float:
+def mean_penalty(found: State, clusters: Clusters) -> float:
     """One penalty for all gaps."""
-    square = np.square(mixture.M)
-    total = (square * mixture.gaps).sum()
-    if total <= 0:
-        return float(mixture.lam.mean())
-    return float((square * mixture.lam * (mixture.gaps + mixture.hidden[:, None])).sum() / total)
+    mu, hidden, lost = clusters.mean, found.known.hidden[:, None], found.known.lost
+    total = float((np.square(mu) * (clusters.gaps - hidden)).sum())
+    if total <= 0:  # every centre at the reference, where E[x | missing] / mu is its slope
+        return float(np.mean(1.0 - lost.variance / clusters.variance))
+    return float((mu * (mu - lost.mean) * clusters.gaps).sum()) / total
 
 
 def _describe(
-    rows: Rows, chosen: _Candidate, by_chance: _Candidate, elsewhere: float
+    problem: Problem, chosen: _Candidate, by_chance: _Candidate, elsewhere: float
 ) -> Missingness:
     """The answer in the units of the data."""
-    found = chosen.mixture
+    rows, found, clusters = problem.rows, chosen.state, problem.clusters(chosen.state)
     believed = chosen.score > by_chance.score + elsewhere + DOUBT
-    theory = mean_penalty(found)
-    residual = found.mechanism.s * rows.observed_weight
-    all_gaps = found.gaps + found.hidden[:, None]
-    start = found.mechanism.with_floor(0.05) if isinstance(found.mechanism, Theta) else None
-    with_share = fit_theta(rows.magnitudes, found.M, all_gaps, residual, start, max_steps=5)
-    units = -0.5 * rows.observed_weight * math.log(rows.scale)
+    theory = mean_penalty(found, clusters)
+    at_random = lost_far_away(rows, clusters, found.mechanism) if believed else rows.missing_share
     return Missingness(
         lam=min(max(theory, theory**POWER), LARGEST) if believed else 0.0,
         lam_theory=theory,
-        lam_star=found.mechanism.t / rows.scale,
-        sigma2=found.mechanism.s * rows.scale,
+        lam_star=found.mechanism.t,
+        sigma2=float(found.variances[0, 0]),
         share_at_reference=found.mechanism.share_at_reference,
-        share_at_random=with_share.c * with_share.r if believed else rows.missing_share,
-        log_likelihood=found.log_likelihood + units,
-        log_likelihood_mcar=by_chance.mixture.log_likelihood + elsewhere + units,
-        mechanism={"mnar2": "threshold"}.get(chosen.family, "decay") if believed else "mcar",
+        share_at_random=at_random,
+        log_likelihood=chosen.value,
+        log_likelihood_mcar=by_chance.value + elsewhere,
+        mechanism=found.mechanism.name if believed else "mcar",
     )
 
 
 def describe_limit(rows: Rows, sides: Sides) -> Missingness:
     """The answer where values get lost below a limit, in the units of the data."""
-    found, centers = limit_of(sides.cells)
-    lam = found.log_missing(centers)[1]
-    weight = np.square(centers) * sides.cells.gaps[0]
-    theory = float((weight * lam).sum() / max(weight.sum(), 1e-300))
+    found = limit_of(sides.cells)
+    weight = np.square(found.centers) * sides.cells.gaps[0]
+    theory = float((weight * found.penalties).sum() / max(weight.sum(), 1e-300))
     limit = np.full(len(rows.reference), np.nan)
-    limit[rows.has_gaps] = found.c * rows.root + rows.reference[rows.has_gaps]
-    share = float(ndtr(found.c / found.d).mean())
+    limit[rows.has_gaps] = found.mechanism.c * rows.root + rows.reference[rows.has_gaps]
     units = -0.5 * rows.observed_weight * math.log(rows.scale)
     believed = sides.believed
     return Missingness(
@@ -313,11 +264,11 @@ def describe_limit(rows: Rows, sides: Sides) -> Missingness:
         lam_theory=theory if believed else 0.0,
         lam_star=0.0,
         sigma2=found.s * rows.scale,
-        share_at_reference=share if believed else rows.missing_share,
+        share_at_reference=found.share_at_reference if believed else rows.missing_share,
         share_at_random=0.0 if believed else rows.missing_share,
         log_likelihood=sides.log_likelihood + units,
         log_likelihood_mcar=sides.by_chance + units,
         mechanism="limit" if believed else "mcar",
         limit=limit if believed else None,
-        softness=found.zeta * rows.root if believed else 0.0,
+        softness=float(found.mechanism.zeta[0]) * rows.root if believed else 0.0,
     )

@@ -80,13 +80,13 @@ def by_width(clusters: Clusters, lost: Lost | None) -> Clusters:
     )
 
 
-def next_freedom(sums: SoftSums, gaps: np.ndarray, lost: Lost, freedom: float) -> float:
+def next_freedom(sums: SoftSums, gaps: np.ndarray, lost: Lost | None, freedom: float) -> float:
     """The degrees of freedom that the observed entries, and the missing ones, ask for."""
     seen, half = float(sums.counts.sum()), 0.5 * (freedom + 1.0)
     total = seen * math.log1p(1.0 / freedom) - sums.tail
     total -= float(np.sum(sums.pulls))  # type: ignore[arg-type]
     total += seen * (digamma(half) - math.log(half))
-    if lost.widths is not None:
+    if lost is not None and lost.widths is not None:
         w, share = lost.widths[:2]
         total += float((gaps * np.tensordot(np.log(w) - w, share, axes=1)).sum())
         seen += float(gaps.sum())

@@ -1,32 +1,25 @@
-"""Gaps below a soft limit: P(missing | x) = Phi((c_j - x) / zeta), zeta -> 0 being the hard one.
+"""The limit below which values get lost, from a partition.
 
-The dropout curve of mass spectrometry. With clusters N(mu_lj, s), d = sqrt(s + zeta^2),
-a = (c_j - mu_lj) / d and h = phi(a) / Phi(a),
+How the missing share of clusters and features falls with their centres (`cells`) gives the limit
+c and its softness zeta (`mechanisms`): a logistic curve with slope b is close to Phi with
+d = sqrt(s + zeta^2) = 1.702 / b, and with a = (c_j - mu_lj) / d and k = phi(a) / Phi(-a),
 
-    P_lj                     =  Phi(a)
-    E[x | missing]           =  mu - (s / d) h
-    Var[x | missing]         =  s - (s / d)^2 h (a + h)
-    E[x | observed]          =  mu + (s / d) phi(a) / Phi(-a)
+    E[x | observed] = mu + (s / d) k,     Var[x | observed] = s - (s / d)^2 k (k - a)
 
-All of it on one side: unlike around a reference, what was lost lies below the limit, and the
-penalty that makes up for it, lam_lj = 1 - (E[x | missing] - r) / (mu_lj - r), is 1 or more for the
-hard limit with r = c.
-
-How the missing share of clusters and features falls with their centres (`cells`) gives c and zeta:
-a logistic curve with slope b is close to Phi with d = 1.702 / b, and the last formula, with
-Var[x | observed] = s - (s / d)^2 k (k - a), k = phi(a) / Phi(-a), leads from what is observed to
-centres and s.
+lead from what is observed to centres and s. The penalty that makes up for what was lost,
+lam_lj = 1 - (E[x | missing] - r) / (mu_lj - r), is 1 or more for the hard limit with r = c.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_ndtr, ndtri
 
 from .cells import Cells
+from .mechanisms import BelowLimit
 
 LOGISTIC = 1.702  # the logistic curve is within .01 of Phi of this times its argument
 ROUNDS = 20
@@ -34,45 +27,30 @@ LARGEST = 10.0  # near and below the reference the formula of lam has no meaning
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
-@dataclass(frozen=True)
-class Limit:
-    """Limits (p,), their softness, and the variance within a cluster, in one unit."""
+class Limited(NamedTuple):
+    """Limits and their softness, of features with gaps, and the clusters they were found with."""
 
-    c: np.ndarray
-    zeta: float
-    s: float
+    mechanism: BelowLimit
+    s: float  # variance within a cluster
+    centers: np.ndarray  # (k, features with gaps), from the reference
 
     @property
-    def d(self) -> float:
-        return math.sqrt(self.s + self.zeta**2)
+    def share_at_reference(self) -> float:
+        """P(missing) of a cluster there, mean over features."""
+        lost = self.mechanism.lost(np.zeros((1, self.centers.shape[1])), np.array([[self.s]]))
+        return float(np.exp(lost.log_missing).mean())
 
-    def log_missing(self, M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """log P_lj, and the penalty lam_lj that belongs to it (reference 0)."""
-        log_p, mean, _ = self.moments(M)
+    @property
+    def penalties(self) -> np.ndarray:
+        """lam_lj, for the reference 0."""
+        M, mean = self.centers, self.mechanism.lost(self.centers, np.array([[self.s]])).mean
         with np.errstate(divide="ignore", invalid="ignore"):
             lam = np.where(M > 0, 1.0 - mean / M, 0.0)
-        return log_p, np.clip(lam, 0.0, LARGEST)
-
-    def moments(self, M: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """log P_lj, and mean and variance of what is missing."""
-        return moments(M, self.s, self.c, self.zeta)
+        return np.clip(lam, 0.0, LARGEST)
 
 
-def moments(M: np.ndarray, s, c: np.ndarray, zeta) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """log P_lj, and mean and variance of what is missing.
-
-    s: a number, or one for every entry of M; zeta: a number, or one for every feature.
-    """
-    d = np.sqrt(s + zeta**2)
-    a = (c - M) / d
-    log_p = log_ndtr(a)
-    h, ratio = np.exp(-0.5 * a * a - _HALF_LOG_2PI - log_p), s / d
-    return log_p, M - ratio * h, np.maximum(s - ratio**2 * h * (a + h), 0.0)
-
-
-def limit_of(cells: Cells) -> tuple[Limit, np.ndarray]:
-    """The limits (of the features with gaps) and the centres that a falling missing share means,
-    of one partition.
+def limit_of(cells: Cells) -> Limited:
+    """The limits and the centres that a falling missing share means, of one partition.
 
     From centres to the curve of missing shares over them and back, a few times: what is observed is
     what is left above the limit.
@@ -89,4 +67,5 @@ def limit_of(cells: Cells) -> tuple[Limit, np.ndarray]:
         centers = cells.means - (s / d) * over
     weight = cells.gaps + cells.observed
     c = (weight * (centers + d * a)).sum(axis=1) / np.maximum(weight.sum(axis=1), 1e-9)
-    return Limit(c[0], math.sqrt(max(d * d - s, 0.0)), s), centers[0]
+    zeta = np.full(c.shape[1], math.sqrt(max(d * d - s, 0.0)))
+    return Limited(BelowLimit(c[0], zeta, np.ones(c.shape[1], bool)), s, centers[0])

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core import Starts, pass_
-from .._core.likelihood import EStep, SoftSums
+from .._core.likelihood import SoftSums
 from .._data.observed import Observed
 
+ROWS_AT_ONCE = 1 << 15
 _MAGNITUDE_BINS = 96
 _SMALLEST_MAGNITUDE = 1e-12  # share of the mean square below which x counts as x = reference
 
@@ -74,8 +75,7 @@ class Rows:
 
     def __init__(self, observed: Observed, threads: int = 1):
         weights, p = observed.weights, observed.n_features
-        self.table, self.threads = observed.table, threads
-        self._step: EStep | None = None
+        self.observed, self.table, self.threads = observed, observed.table, threads
         self.reference, self.has_gaps = observed.reference, observed.has_gaps
         self.some_complete = not self.has_gaps.all()
         values, per_row, at_risk, least = self._entries(observed)
@@ -125,18 +125,6 @@ class Rows:
     def missing_share(self) -> float:
         return self.missing_weight / (self.missing_weight + self.observed_weight)
 
-    def soften(self, M: np.ndarray, s: float, log_missing, log_weight) -> SoftSums:
-        """One E-step at centres M (k, p), variance s; log-likelihood in the units of the data."""
-        if self._step is None or self._step.mixture.mean.shape != M.shape:
-            self._step = EStep(self.table, len(M), self.reference, self.threads)
-        mixture = self._step.mixture
-        np.multiply(M, self.root, out=mixture.mean)
-        np.add(mixture.mean, self.reference, out=mixture.mean)
-        mixture.variance.fill(s * self.scale)
-        mixture.log_missing[:] = log_missing
-        mixture.log_weight[:] = log_weight
-        return self._in_units(self._step())
-
     def hard_sums(self, starts: Sequence[Start]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Sizes (R, k), sums and counts (R, k, p) of the rows by the labels that fits give them."""
         mu = self.reference + np.stack([start.centers for start in starts])
@@ -147,9 +135,6 @@ class Rows:
         )  # fmt: skip
         pass_(self.table, fits, np.arange(len(mu)), fresh=True, known=None, threads=self.threads)
         return fits.stats.sizes, fits.stats.sums / self.root, fits.stats.counts
-
-    def _in_units(self, found: SoftSums) -> SoftSums:
-        return found._replace(sums=found.sums / self.root, squares=found.squares / self.scale)
 
 
 def seen_entries(observed: Observed) -> np.ndarray:
@@ -170,3 +155,30 @@ def stored_entries(observed: Observed) -> tuple[np.ndarray, np.ndarray, np.ndarr
     features = np.nonzero(seen)[1]
     values = source[seen].astype(np.float64) - observed.reference[features]
     return values, features, np.count_nonzero(seen, axis=1)
+
+
+def sums_of(observed: Observed, memberships: np.ndarray, shift: np.ndarray) -> SoftSums:
+    """The sums that memberships (n, k) give, of values less the shift; a slab of rows at a time."""
+    (n, k), p = memberships.shape, observed.n_features
+    sums, counts, squares = (np.zeros((k, p)) for _ in range(3))
+    shared = memberships * observed.weights[:, None]
+    for begin in range(0, n, ROWS_AT_ONCE):
+        part = slice(begin, begin + ROWS_AT_ONCE)
+        R = shared[part].T
+        source = observed.source[part]
+        if observed.is_sparse:
+            seen = source.copy()
+            values = source.astype(np.float64)
+            values.data = values.data - shift[values.indices]
+            seen.data = np.ones(len(seen.data))
+            counts += R @ seen
+            sums += R @ values
+            values.data = values.data**2
+            squares += R @ values
+            continue
+        seen = ~(np.isnan(source) | (source == observed.missing))
+        values = np.subtract(source, shift, where=seen, out=np.zeros(source.shape))
+        counts += R @ seen.astype(np.float64)
+        sums += R @ values
+        squares += R @ values**2
+    return SoftSums(shared.sum(axis=0), sums, counts, squares, 0.0)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._penalty.evidence import Missingness
+from .._penalty.answer import Missingness
 from .agreement import disagreement, pairwise_adjusted_rand, spread
 from .evidence import Evidence
 

@@ -27,8 +27,8 @@ from .._data.validation import (
 )
 from .._estimators.base import CentersModel
 from .._estimators.kmeans import MNARKMeans
+from .._penalty.answer import Missingness
 from .._penalty.choice import likelihood_choice
-from .._penalty.evidence import Missingness
 from .._penalty.reference import choose_reference
 from .._solver.solve import ALGORITHMS, assign_rows
 from .._solver.starts import STARTS, content_order

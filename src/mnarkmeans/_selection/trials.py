@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._penalty.evidence import Missingness
+from .._penalty.answer import Missingness
 from .agreement import spread
 from .criteria import Verdict, next_to_empty
 from .evidence import Evidence

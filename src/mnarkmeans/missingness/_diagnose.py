@@ -16,8 +16,10 @@ from sklearn.utils import check_array
 from .._data.observed import Observed
 from .._data.validation import check_count, observe
 from .._io.optional import require
+from .._penalty.answer import Missingness
 from .._penalty.choice import first_fits, likelihood_choice, sample_rows
-from .._penalty.evidence import Missingness, describing_mixture
+from .._penalty.em import Problem
+from .._penalty.evidence import describing_mixture
 from .._penalty.reference import extent_of, zero_or_limit
 from .._penalty.rows import Rows, stored_entries
 from .._solver.starts import k_means_plus_plus
@@ -300,20 +302,21 @@ class _Look:
     def _groups(self) -> tuple[np.ndarray, np.ndarray, CellCounts, Pattern]:
         """Groups of the fitted mixture: centres and observed means from the reference, counts."""
         rows = Rows(self.sample)
+        problem = Problem(rows, common=True)
         fits = first_fits(self.sample, self.starts, max_iter=100, tol=1e-5, threads=1)
-        mixture = describing_mixture(rows, fits)
-        centers = mixture.M * rows.root
+        mixture = describing_mixture(problem, fits)
+        centers = mixture.means - rows.reference
+        sizes, sums, observed = mixture.known.sums[:3]
         values, _, _ = stored_entries(self.sample)
         pattern = Pattern(
             squares=np.square(values),
             centers=centers,
-            gaps=mixture.gaps,
-            sigma2=mixture.mechanism.s * rows.scale,
+            gaps=np.maximum(sizes[:, None] - observed, 0.0),
+            sigma2=float(mixture.variances[0, 0]),
             least=rows.least * rows.root,
         )
-        sizes, sums = mixture.soft.sizes, mixture.soft.sums * rows.root
-        # The gaps of the mixture hold those of rows that lost all and are not in the table.
-        counts = CellCounts(sizes, np.minimum(mixture.soft.counts, sizes[:, None]))
+        # Those of rows that lost all, and are not in the table, have no part in it.
+        counts = CellCounts(sizes, np.minimum(observed, sizes[:, None]))
         # The centres believe in the mechanism; the plain means do not.
         means = np.where(counts.observed > 0.5, sums / np.maximum(counts.observed, 0.5), np.nan)
         return centers, means, counts, pattern

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._penalty.evidence import Missingness
+from .._penalty.answer import Missingness
 
 CLEAR_DIFFERENCE = 0.05  # of missing shares, from which a rise or fall is called one
 

@@ -8,9 +8,9 @@ and what an observed value adds to the likelihood, log(1 - P(missing | x)):
 
     mcar       rate_j                      mu,         v
     class      rate_lj                     mu,         v
-    decay      c exp(-t x^2)               mu / D,     v / D,    D = 2 v t + 1     (`decay`)
-    threshold  |x| < tau_j                 normal between -tau_j and tau_j         (`threshold`)
-    limit      Phi((c_j - x) / zeta_j)     normal below it                         (`limit`)
+    decay      c exp(-t x^2)               mu / D,     v / D,    D = 2 v t + 1
+    threshold  |x| < tau_j                 normal between -tau_j and tau_j
+    limit      Phi((c_j - x) / zeta_j)     normal below it
 
 x, mu measured from the reference. A feature that never lost anything has no part in it: whatever a
 new row lacks there says nothing of its cluster.
@@ -18,24 +18,38 @@ new row lacks there says nothing of its cluster.
 `update` takes the clusters and soft gaps G_lj of one round of EM and raises
 
     sum_lj G_lj log P_lj + sum_observed log(1 - P(missing | x)).
+
+`FAMILIES` are these and their special cases, each by the way it begins.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .contract import Clusters, Lost, Widths
-from .decaying import BelowThreshold, Decaying
+from .contract import Clusters, Lost, Mechanism, Widths
+from .decaying import Decaying, lost_far_away
 from .limits import BelowLimit
 from .rates import ByChance, ByClass
+from .threshold import BelowThreshold
 
-__all__ = ["MECHANISMS", "Clusters", "Lost", "Widths", "finished", "mechanism_of"]
+__all__ = [
+    "FAMILIES", "MECHANISMS", "BelowLimit", "Clusters", "Lost", "Mechanism", "Widths", "finished",
+    "lost_far_away", "mechanism_of",
+]  # fmt: skip
 
 MECHANISMS: dict[str, Any] = {
     one.name: one for one in (ByChance, Decaying, BelowThreshold, BelowLimit, ByClass)
+}
+FAMILIES: dict[str, Callable[..., Any]] = {
+    **{name: one.begin for name, one in MECHANISMS.items()},
+    "one rate": partial(ByChance.begin, one_for_all=True),
+    "mnar0": partial(Decaying.begin, c=1.0),
+    "mnar1": partial(Decaying.begin, c=0.5),  # nearly: its curve is 1 / (1 + exp(a x^2))
 }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+
+from ..rows import Rows
 
 
 class Widths(NamedTuple):
@@ -21,7 +23,7 @@ class Lost(NamedTuple):
 
     log_missing: np.ndarray
     mean: np.ndarray  # of what is missing
-    variance: np.ndarray
+    variance: np.ndarray  # (or what is broadcast to it)
     log_observed: np.ndarray | None = None  # where it depends on the cluster, not on x
     widths: Widths | None = None  # of heavy tails: mean and variance are weighted by the pull
 
@@ -30,6 +32,52 @@ class Clusters(NamedTuple):
     """Clusters as a round of EM has them: centres from the reference, and soft weights."""
 
     mean: np.ndarray  # (k, p)
-    variance: np.ndarray  # (k, p)
+    variance: np.ndarray  # (k, p), or (1, 1) where one is common to all entries
     gaps: np.ndarray  # (k, p) soft weight of missing entries
     sizes: np.ndarray  # (k,) of all rows
+
+
+class Mechanism:
+    """A way of losing values. Every one of them also has
+
+    begin(rows, clusters, near=None)   where its steps begin; near: what another one found there
+    lost(mean, variance)               what it says of normal clusters
+    probability(values, labels)        P(missing) of values (n, p) less the reference
+    n_parameters(k), parameters()      what they cost, and their names and values
+    """
+
+    name: ClassVar[str]
+    ignorable: ClassVar[bool] = False  # within a cluster, gaps know nothing of the value
+    has_gaps: np.ndarray
+
+    def lost(self, mean: np.ndarray, variance: np.ndarray) -> Lost:
+        raise NotImplementedError
+
+    def update(self, rows: Rows, clusters: Clusters, steps: int = 2) -> Any:
+        """Its own step in a round of EM; steps: at most, where there is no closed form."""
+        return self
+
+    def update_with_spread(
+        self, rows: Rows, clusters: Clusters, residual: float, steps: int = 1
+    ) -> tuple[Any, float]:
+        """The same where one variance is common to all entries, and that variance.
+
+        residual: sum of the squared distances of observed values to their centres.
+        """
+        weight = rows.observed_weight
+        if not self.ignorable:
+            lost = self.lost(clusters.mean, clusters.variance)
+            square = lost.variance + (lost.mean - clusters.mean) ** 2
+            residual += float((clusters.gaps * square).sum())
+            weight += float(clusters.gaps.sum())
+        variance = residual / weight
+        clusters = clusters._replace(variance=np.array([[variance]]))
+        return self.update(rows, clusters, steps), variance
+
+    def log_observed(self, values: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """log(1 - P(missing | x)) of values less the reference: nothing to add."""
+        return np.zeros(len(values))
+
+    def total_log_observed(self, rows: Rows) -> float:
+        """Its sum over all observed values."""
+        return 0.0

@@ -1,4 +1,12 @@
-"""Values get lost below a soft limit: P(missing | x) = Phi((c_j - x) / zeta_j)."""
+"""Values get lost below a soft limit: P(missing | x) = Phi((c_j - x) / zeta_j), zeta -> 0: hard.
+
+The dropout curve of mass spectrometry. With clusters N(mu_lj, v_lj), d = sqrt(v + zeta^2),
+a = (c_j - mu_lj) / d and h = phi(a) / Phi(a),
+
+    P_lj = Phi(a),   E[x | missing] = mu - (v / d) h,   Var[x | missing] = v - (v / d)^2 h (a + h)
+
+All of it on one side: unlike around a reference, what was lost lies below the limit.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +17,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from ..limit import moments
 from ..rows import Rows
-from .contract import Clusters, Lost
+from .contract import Clusters, Lost, Mechanism
 
-_NEWTON_STEPS = 2  # per round: the next round takes more
 _SOFTNESS = (0.02, 0.1, 0.3, 0.8)  # of a limit, in spreads of the feature: the least, and starts
 _SOFTEST = 10.0  # so soft a limit is chance
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -63,29 +69,25 @@ def _hazard(a: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class BelowLimit:
-    """P(missing | x) = Phi((c_j - x) / zeta_j), zeta_j one share of the spread of each feature.
-
-    The moments are those of `limit`.
-    """
+class BelowLimit(Mechanism):
+    """P(missing | x) = Phi((c_j - x) / zeta_j), zeta_j one share of the spread of each feature."""
 
     c: np.ndarray  # (p,)
     zeta: np.ndarray  # (p,)
     has_gaps: np.ndarray
     bins: Any = None  # Bins, while it is being fitted
     name: ClassVar[str] = "limit"
-    ignorable: ClassVar[bool] = False
 
     @classmethod
-    def begin(cls, rows: Rows, clusters: Clusters) -> BelowLimit:
+    def begin(cls, rows: Rows, clusters: Clusters, near: Any = None) -> BelowLimit:
         bins = Bins.of(rows)
         least = np.where(rows.has_gaps, bins.at[:, 0], 0.0)
         starts = [cls(least, soft * bins.scale, rows.has_gaps, bins) for soft in _SOFTNESS]
         starts = [start._with_limits(clusters, 8) for start in starts]
-        return max(starts, key=lambda one: one._value(clusters).sum()).update(rows, clusters)
+        return max(starts, key=lambda one: one._value(clusters).sum())
 
-    def update(self, rows: Rows, clusters: Clusters) -> BelowLimit:
-        return self._with_limits(clusters, _NEWTON_STEPS)._with_softness(clusters)
+    def update(self, rows: Rows, clusters: Clusters, steps: int = 2) -> BelowLimit:
+        return self._with_limits(clusters, steps)._with_softness(clusters)
 
     def _with_softness(self, clusters: Clusters) -> BelowLimit:
         """A step along log zeta, by the parabola through three points."""
@@ -138,11 +140,14 @@ class BelowLimit:
         return now
 
     def lost(self, mean: np.ndarray, variance: np.ndarray) -> Lost:
-        log_p, away, spread = moments(mean, variance, self.c, self.zeta)
+        d = np.sqrt(variance + self.zeta**2)
+        a = (self.c - mean) / d
+        h, ratio = _hazard(a), variance / d
+        spread = np.maximum(variance - ratio**2 * h * (a + h), 1e-12 * variance)
         return Lost(
-            np.where(self.has_gaps, np.maximum(log_p, -600.0), 0.0),
-            np.where(self.has_gaps, away, mean),
-            np.where(self.has_gaps, np.maximum(spread, 1e-12 * variance), variance),
+            np.where(self.has_gaps, np.maximum(log_ndtr(a), -600.0), 0.0),
+            np.where(self.has_gaps, mean - ratio * h, mean),
+            np.where(self.has_gaps, spread, variance),
         )
 
     def log_observed(self, values: np.ndarray, features: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from ..rows import Rows
-from .contract import Clusters, Lost
+from .contract import Clusters, Lost, Mechanism
 
 PRIOR_ROWS = 2.0  # a cluster's missing rate begins with so many rows of the feature's own
 
@@ -30,19 +30,19 @@ def _gain(own: np.ndarray, common: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class ByClass:
+class ByClass(Mechanism):
     """Every cluster loses values at its own rate, or each feature at another: (k, p)."""
 
     rates: np.ndarray
     has_gaps: np.ndarray
     name: ClassVar[str] = "class"
-    ignorable: ClassVar[bool] = True  # within a cluster, gaps know nothing of the value
+    ignorable: ClassVar[bool] = True
 
     @classmethod
-    def begin(cls, rows: Rows, clusters: Clusters) -> ByClass:
-        return cls(np.zeros_like(clusters.mean), rows.has_gaps).update(rows, clusters)
+    def begin(cls, rows: Rows, clusters: Clusters, near: Any = None) -> ByClass:
+        return cls(np.zeros_like(clusters.mean), rows.has_gaps)
 
-    def update(self, rows: Rows, clusters: Clusters) -> ByClass:
+    def update(self, rows: Rows, clusters: Clusters, steps: int = 1) -> ByClass:
         """A few rows of the feature's mean rate keep small clusters from certainty.
 
         Rates of every feature, or one for all, whichever is worth its price.
@@ -61,15 +61,7 @@ class ByClass:
         missing, observed = _log_rates(self.rates, self.has_gaps)
         return Lost(missing, mean, variance, observed)
 
-    def log_observed(self, values: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Of values less the reference: all of it depends on the cluster."""
-        return np.zeros(len(values))
-
-    def total_log_observed(self, rows: Rows) -> float:
-        return 0.0
-
     def probability(self, values: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """P(missing) of values (n, p) less the reference."""
         return np.where(self.has_gaps, self.rates[labels], 0.0)
 
     def n_parameters(self, k: int) -> float:
@@ -85,16 +77,24 @@ class ByClass:
 class ByChance(ByClass):
     """One rate for all features, or one for each where that is worth its price: (1, p)."""
 
+    one_for_all: bool = False  # whatever it is worth
     name: ClassVar[str] = "mcar"
 
-    def update(self, rows: Rows, clusters: Clusters) -> ByChance:
+    @classmethod
+    def begin(
+        cls, rows: Rows, clusters: Clusters, near: Any = None, one_for_all: bool = False
+    ) -> ByChance:
+        return cls(np.zeros((1, clusters.mean.shape[1])), rows.has_gaps, one_for_all)
+
+    def update(self, rows: Rows, clusters: Clusters, steps: int = 1) -> ByChance:
         size = max(float(clusters.sizes.sum()), 1e-300)
         own = np.clip(clusters.gaps.sum(axis=0) / size, 0.0, 1.0)
-        common = np.where(
-            self.has_gaps, own[self.has_gaps].sum() / max(self.has_gaps.sum(), 1), own
-        )
+        m = int(self.has_gaps.sum())
+        common = np.where(self.has_gaps, own[self.has_gaps].sum() / max(m, 1), own)
+        if self.one_for_all:
+            return replace(self, rates=common[None])
         gain = size * _gain(own, common)
-        price = 0.5 * (self.has_gaps.sum() - 1) * math.log(max(size, 2.0))
+        price = 0.5 * (m - 1) * math.log(max(size, 2.0))
         rates = own if gain[self.has_gaps].sum() > price else common
         return replace(self, rates=rates[None])
 
@@ -108,4 +108,4 @@ class ByChance(ByClass):
         return np.broadcast_to(np.where(self.has_gaps, self.rates, 0.0), values.shape)
 
     def n_parameters(self, k: int) -> float:
-        return len(np.unique(self.rates[0, self.has_gaps]))
+        return 1 if self.one_for_all else len(np.unique(self.rates[0, self.has_gaps]))
