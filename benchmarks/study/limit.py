@@ -115,6 +115,7 @@ def options_given() -> argparse.Namespace:
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0, help="first seed")
     parser.add_argument("--every", type=int, default=1, help="only every so many designs")
+    parser.add_argument("--rows", type=int, help="only designs with so many rows")
     parser.add_argument("--no-reference", action="store_true", help='leave out reference="auto"')
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--report-only", action="store_true", help="what is there already")
@@ -134,6 +135,7 @@ def main() -> None:
         for group in options.groups
         for number, design in enumerate(GROUPS[group]())
         if number % options.every == 0 and (group, design.name, seed) not in known
+        if options.rows is None or f"n={options.rows} " in design.name
     ]
     if not options.report_only:
         with ProcessPoolExecutor(options.jobs) as pool:

@@ -53,8 +53,13 @@ class Hard(NamedTuple):
         return out if out.all() else ~out
 
 
-def edges_and_gaps(observed: Observed) -> Hard:
-    edges, known = edges_of(observed), gaps_know_others(observed)
+def edges_and_gaps(observed: Observed, asked: bool = True) -> Hard:
+    """``asked``: whether it matters what gaps know where no feature has a sharp edge."""
+    edges = edges_of(observed)
+    if not asked and not edges.sharp.any():
+        none = np.zeros(len(edges.sharp), bool)
+        return Hard(sharp=False, known=0.0, know_little=none, blunt=none, perhaps=none)
+    known = gaps_know_others(observed)
     usual = float(np.quantile(known.each, 0.75))
     little = known.each < np.clip(LITTLE * usual, *OF_ONE_FEATURE)
     nothing = known.each < min(NEXT_TO_NOTHING * usual, OF_ONE_FEATURE[0])

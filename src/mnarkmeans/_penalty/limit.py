@@ -23,6 +23,7 @@ from .mechanisms import BelowLimit
 
 LOGISTIC = 1.702  # the logistic curve is within .01 of Phi of this times its argument
 ROUNDS = 20
+SETTLED = 1e-3  # root mean squares by which no centre moves any more
 LARGEST = 10.0  # near and below the reference the formula of lam has no meaning
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -64,7 +65,9 @@ def limit_of(cells: Cells) -> Limited:
         a = ndtri(np.clip(expit(fit.logits(centers)), 1e-6, 1.0 - 1e-6))
         over = np.exp(-0.5 * a * a - _HALF_LOG_2PI - log_ndtr(-a))
         s = min(variance + (s / d) ** 2 * float((seen * over * (over - a)).sum()), d * d)
-        centers = cells.means - (s / d) * over
+        before, centers = centers, cells.means - (s / d) * over
+        if np.abs(centers - before).max() < SETTLED:
+            break
     weight = cells.gaps + cells.observed
     c = (weight * (centers + d * a)).sum(axis=1) / np.maximum(weight.sum(axis=1), 1e-9)
     zeta = np.full(c.shape[1], math.sqrt(max(d * d - s, 0.0)))

@@ -19,7 +19,6 @@ deviations; and the same of the T of each feature alone.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from scipy import sparse
 from .._data.observed import Observed
 from .rows import stored_entries
 
-MOST_FEATURES = 50  # so many with gaps and so many without say enough
+MOST_FEATURES = 25  # so many with gaps and so many without say enough
 
 
 class Known(NamedTuple):
@@ -44,7 +43,7 @@ def gaps_know_others(observed: Observed) -> Known:
     entries = stored_entries(observed)
     values, seen = _dense(entries, np.concatenate([of_gaps, complete]), observed.n_features)
     weights = observed.weights[:, None]
-    ranks = np.stack([_ranks(x, w) for x, w in zip(values.T, (weights * seen).T, strict=True)], 1)
+    ranks = _ranks(values, weights * seen)
     T, told = _of_values(entries, weights * ranks, weights * seen, with_gaps)
     U, free = _of_gaps(~seen[:, : len(of_gaps)], observed.weights)
     some = np.isin(with_gaps, of_gaps)
@@ -106,12 +105,21 @@ def _dense(entries, chosen: np.ndarray, n_features: int) -> tuple[np.ndarray, np
     return table, seen
 
 
-def _ranks(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Ranks of weighted values, of mean 0 and variance 1; 0 where the weight is 0."""
-    levels, index = np.unique(x, return_inverse=True)
-    count = np.bincount(index, weights, len(levels))
-    rank = np.cumsum(count) - 0.5 * count
-    total = count.sum()
-    rank -= 0.5 * total
-    spread = math.sqrt(float((count * rank * rank).sum()) / total) if total > 0 else 0.0
-    return np.where(weights > 0, rank[index] / spread, 0.0) if spread > 0 else np.zeros(len(x))
+def _ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Ranks of weighted values within each column, of mean 0 and variance 1; 0 where the weight
+    is 0. Equal values share the middle of their ranks."""
+    order = np.argsort(np.where(weights > 0, values, np.inf), axis=0, kind="stable")
+    x, w = (np.take_along_axis(part, order, axis=0) for part in (values, weights))
+    after = np.cumsum(w, axis=0)
+    new = np.ones(x.shape, bool)
+    new[1:] = x[1:] != x[:-1]
+    begins = np.maximum.accumulate(np.where(new, after - w, 0.0), axis=0)
+    last = np.ones(x.shape, bool)
+    last[:-1] = new[1:]
+    ends = np.minimum.accumulate(np.where(last, after, np.inf)[::-1], axis=0)[::-1]
+    rank = 0.5 * (begins + ends - after[-1])
+    spread = np.sqrt((w * rank * rank).sum(axis=0) / np.maximum(after[-1], 1e-300))
+    rank = np.where((w > 0) & (spread > 0), rank / np.where(spread > 0, spread, 1.0), 0.0)
+    ranks = np.empty_like(rank)
+    np.put_along_axis(ranks, order, rank, axis=0)
+    return ranks

@@ -119,7 +119,7 @@ def side_of(observed: Observed, rows: Rows, path: Sequence[Start], elsewhere: fl
     )
     if not at_limit:
         return sides
-    hard = edges_and_gaps(observed)
+    hard = edges_and_gaps(observed, asked=bool(wide and not honest))
     possible = upto >= hard.least_lam
     is_hard = hard.is_believed and gain[possible].max(initial=0.0) > price
     if not (honest or is_hard or (wide and hard.known > MAYBE_BY_CHANCE)):
