@@ -55,11 +55,11 @@ def wait_for(function, arguments, control, watch) -> int:
             finally:
                 done.set()
 
-    try:
-        _thread.start_new_thread(work, ())
-    except RuntimeError:  # no room for another thread: without Ctrl-C, but with a result
-        return function(*arguments)
-    try:
+    try:  # from here on: a signal may come while the thread is being started
+        try:
+            _thread.start_new_thread(work, ())
+        except RuntimeError:  # no room for another thread: without Ctrl-C, but with a result
+            return function(*arguments)
         turns = 0
         while not done.wait(0.1):
             turns += 1
@@ -68,10 +68,12 @@ def wait_for(function, arguments, control, watch) -> int:
             if watch is not None:
                 watch(control.done)
     except BaseException:
-        control.cancel = 1
-        while not done.is_set() and not claim.acquire(blocking=False):
+        while True:
             with contextlib.suppress(KeyboardInterrupt, SystemExit):  # asked for again
-                done.wait()
+                control.cancel = 1
+                while not done.is_set() and not claim.acquire(blocking=False):
+                    done.wait(0.1)
+                break
         raise
     if not done.is_set():
         return function(*arguments)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
@@ -53,18 +53,33 @@ def ordered_map(work: Callable[[Any], Any], tasks: Iterable[Any], threads: int) 
                 return
             results[number] = work(tasks[number])
 
-    helpers = [_pool(threads - 1).submit(pull) for _ in range(threads - 1)]
+    helpers: list[Future[None]] = []
     try:
+        for _ in range(threads - 1):
+            helpers.append(_pool(threads - 1).submit(pull))
         pull()
     finally:
         with lock:  # after an error or Ctrl-C no further piece is begun
             for _ in queue:
                 pass
-        errors = [helper.exception() for helper in helpers]
+        errors = _outcomes(helpers)
     for error in errors:
         if error is not None:
             raise error
     return results
+
+
+def _outcomes(helpers: list[Future[None]]) -> list[BaseException | None]:
+    """What became of each, once all have ended, whatever comes meanwhile: they work on arrays that
+    would be gone if an exception left this place before they do."""
+    asked: BaseException | None = None
+    while True:
+        try:
+            errors = [helper.exception() for helper in helpers]
+            break
+        except (KeyboardInterrupt, SystemExit) as signal:
+            asked = signal
+    return [asked, *errors]
 
 
 def _pool(size: int) -> ThreadPoolExecutor:

@@ -40,7 +40,7 @@ HUES = {"NF": "orange", "NP": "red", "PEP": "green", "TH": "blue"}
 
 
 def settings(quick: bool) -> list[Setting]:
-    return [{"data": "usoskin", "cells": 150 if quick else 622}]
+    return [{"data": "usoskin", "cells": 80 if quick else 622}]
 
 
 def cells(setting: Setting):
