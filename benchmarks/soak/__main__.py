@@ -34,8 +34,9 @@ def main(arguments: list[str] | None = None) -> int:
     problems = [problem for s in seen for problem in s.problems]
     problems += [f"left behind: {name}" for name in left]
     events = [f"{name}: {count:,}" for s in seen for name, count in s.counts.items()]
+    only = "" if options.only == list(KINDS) else f" --only {' '.join(options.only)}"
     text = [
-        f"`python -m benchmarks.soak --minutes {options.minutes:g}` on {machine()}.",
+        f"`python -m benchmarks.soak --minutes {options.minutes:g}{only}` on {machine()}.",
         "",
         *figures.table(seen),
         "",
