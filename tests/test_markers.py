@@ -26,11 +26,21 @@ def by_hand(X, inside, j):
     one, rest = X[inside, j], X[~inside, j]
     a, b = one[~np.isnan(one)], rest[~np.isnan(rest)]
     pooled = ((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()
-    d = (a.mean() - b.mean()) / np.sqrt(pooled / (len(a) + len(b) - 2))
+    freedom = len(a) + len(b) - 2
+    d = (a.mean() - b.mean()) / np.sqrt(pooled / freedom) * (1 - 3 / (4 * freedom - 1))
     q1, q0 = len(a) / len(one), len(b) / len(rest)
     h = 2 * np.arcsin(np.sqrt(q1)) - 2 * np.arcsin(np.sqrt(q0))
     value = (q1 + q0) / 2 * max(d**2 - 1 / len(a) - 1 / len(b), 0)
     return np.sqrt(value + max(h**2 - 1 / len(one) - 1 / len(rest), 0))
+
+
+def test_two_values_make_no_marker():
+    """Their deviation is nothing, so that any difference would be without bounds."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=20), np.repeat([0.0, 3.0], 10) + rng.normal(size=20)])
+    X[:, 0][np.delete(np.arange(20), [3, 15])] = np.nan
+    found = cluster_markers(X, np.repeat([0, 1], 10))
+    assert list(found.feature) == ["x1", "x1"]
 
 
 def test_the_effect_is_the_formula(table):

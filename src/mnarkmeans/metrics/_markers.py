@@ -4,14 +4,15 @@ A row tells about a feature twice: whether it was observed, and if so, its value
 observed shares inside and outside the cluster, m1, m0 the means and s the pooled deviation of what
 was observed (c1 and c0 entries of n1 and n0 rows):
 
-    d = (m1 - m0) / s                                  difference of the values
+    d = J (m1 - m0) / s,  J = 1 - 3 / (4 f - 1)        difference of the values
     h = 2 arcsin sqrt q1 - 2 arcsin sqrt q0            difference of the observed shares
     effect^2 = (q1 + q0) / 2 * [d^2 - 1/c1 - 1/c0]+  +  [h^2 - 1/n1 - 1/n0]+
 
 d and h are Cohen's effect sizes, both on the same scale (0.2 small, 0.5 medium, 0.8 large); the
 values count as often as they are seen, and what chance alone gives to so few entries is taken off.
-Without gaps effect is |d|, less that. The clusters were made from these very numbers, so there is
-no p-value to be had.
+J is Hedges' correction with f = c1 + c0 - 2: a deviation of few values is often far too small, and
+two or three say nothing of it (J = 0). Without gaps effect is |d|, less that. The clusters were
+made from these very numbers, so there is no p-value to be had.
 """
 
 from __future__ import annotations
@@ -137,8 +138,10 @@ def contrasts(X: Any, labels: np.ndarray, k: int) -> Contrasts:
     m1, s1 = _mean_and_squares(c1, total, square)
     m0, s0 = _mean_and_squares(c0, total.sum(axis=0) - total, square.sum(axis=0) - square)
     with np.errstate(divide="ignore", invalid="ignore"):
-        deviation = np.sqrt((s1 + s0) / np.maximum(c1 + c0 - 2.0, 1.0))
+        freedom = np.maximum(c1 + c0 - 2.0, 1.0)
+        deviation = np.sqrt((s1 + s0) / freedom)
         difference = np.where((c1 > 0) & (c0 > 0), m1 - m0, 0.0)
+        difference *= 1.0 - 3.0 / (4.0 * freedom - 1.0)
         d = np.clip(np.where(difference == 0.0, 0.0, difference / deviation), -LARGEST, LARGEST)
         q1, q0 = np.minimum(c1 / n1, 1.0), np.minimum(c0 / n0, 1.0)
         h = 2.0 * (np.arcsin(np.sqrt(q1)) - np.arcsin(np.sqrt(q0)))
