@@ -31,11 +31,16 @@ template <class R> struct Line {  // a cache line of numbers
     static constexpr int PARTS = CACHE_LINE / sizeof(V);
     V parts[PARTS];
 
-    Line() {
-        for (V& part : parts) part = V{};
+    // Part by part: a whole line copied at once goes through memory where registers are shorter.
+    INLINE Line() {
+        UNROLL for (int i = 0; i < PARTS; ++i) parts[i] = V{};
     }
-    explicit Line(const R* from) { memcpy(parts, from, CACHE_LINE); }
-    INLINE void put(R* to) const { memcpy(to, parts, CACHE_LINE); }
+    INLINE explicit Line(const R* from) {
+        UNROLL for (int i = 0; i < PARTS; ++i) parts[i] = load<V>(from + i * (SIZE / PARTS));
+    }
+    INLINE void put(R* to) const {
+        UNROLL for (int i = 0; i < PARTS; ++i) store(to + i * (SIZE / PARTS), parts[i]);
+    }
     INLINE void add(const Line& more) {
         UNROLL for (int i = 0; i < PARTS; ++i) parts[i] += more.parts[i];
     }
