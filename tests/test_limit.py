@@ -8,7 +8,7 @@ from scipy.stats import norm
 from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 
-from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV
+from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV, MNARMixture
 from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.cells import PSEUDO, Cells
 from mnarkmeans._penalty.groups import below_their_limit, gains
@@ -226,6 +226,26 @@ def test_the_choice_of_lam_knows_a_chosen_reference():
     X = lost_below_a_limit()
     model = MNARKMeansCV(3, reference="auto", n_splits=3, n_init=3, random_state=0).fit(X)
     np.testing.assert_array_equal(model.reference_, np.nanmin(X, axis=0))
+
+
+@pytest.mark.parametrize("lost", ["limit", "mnar0"])
+def test_mixtures_choose_a_reference(lost):
+    X = ampute(mixture()[0], lost, fraction=0.3, rng=0)
+    X = X[~np.isnan(X).all(axis=1)]
+    least = np.nanmin(X, axis=0) if lost == "limit" else np.zeros(6)
+    model = MNARMixture(3, reference="auto", random_state=0).fit(X)
+    np.testing.assert_array_equal(model.reference_, least)
+    told = MNARMixture(3, reference=least, random_state=0).fit(X)
+    assert abs(model.score(X) - told.score(X)) < 0.05
+
+
+def test_a_mixture_that_goes_on_keeps_its_reference():
+    X = lost_below_a_limit(shift=20.0)
+    model = MNARMixture(3, mechanism="mcar", reference="auto", warm_start=True, random_state=0)
+    reference = model.fit(X).reference_
+    part = X[X[:, 0] > np.nanmedian(X[:, 0])]
+    assert (np.nanmin(part, axis=0) != reference).any()
+    np.testing.assert_array_equal(model.fit(part).reference_, reference)
 
 
 def half_by_chance(seed=0):

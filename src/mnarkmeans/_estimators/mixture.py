@@ -32,7 +32,7 @@ from .._penalty.em import Problem, State
 from .._penalty.mechanisms import MECHANISMS, finished
 from .._penalty.rows import Rows
 from .mixture_doubt import power_of
-from .mixture_fit import Wanted, fit_mechanisms, go_on, scores_of
+from .mixture_fit import Wanted, fit_mechanisms, go_on, scores_of, with_reference
 from .mixture_rows import FittedMixture
 
 INIT_PARAMS = ("kmeans", "k-means++", "random", "random_from_data")
@@ -86,8 +86,9 @@ default="auto"
         The power to which ``predict_proba`` raises memberships before it makes them sum to 1; below
         1 they are less sure. "auto" finds it by fits to the rows in random weights: clusters
         found from few rows are uncertain themselves. 1 on a complete table, and is plain Bayes.
-    reference : float, array of shape (n_features,) or "min", default=0.0
-        The point around which "decay" and "threshold" lose values.
+    reference : float, array of shape (n_features,), "min" or "auto", default=0.0
+        The point around which "decay" and "threshold" lose values. "auto" takes zero, or the least
+        observed values if these look like detection limits.
     missing_values : float, default=nan
         How gaps are marked in dense input. In sparse input whatever is not stored is a gap.
     tol : float, default=1e-3
@@ -225,9 +226,14 @@ default="auto"
             reference=self.reference,
             sample_weight=sample_weight,
             threads=self._threads(),
+            allow_auto=True,
             warn_for=Fitting(getattr(self, "feature_names_in_", None)),
         )
         check_enough_rows(observed, self.n_components)
+        rng = check_random_state(self.random_state)
+        if isinstance(self.reference, str) and self.reference == "auto":
+            kept = self.reference_ if self._goes_on() else None
+            observed = with_reference(observed, self.n_components, kept, rng, self._threads())
         problem = Problem(
             Rows(observed, self._threads()),
             spherical=self.covariance_type == "spherical",
@@ -235,7 +241,6 @@ default="auto"
             prior=self.variance_prior,
         )
         wanted = self._wanted(observed)
-        rng = check_random_state(self.random_state)
         if self._goes_on():
             found = go_on(problem, wanted, self._state())
         else:

@@ -8,18 +8,20 @@ all the one with the largest log-likelihood is taken, less log(n) / 2 for each p
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .._core.likelihood import soft_rows
+from .._data.observed import Observed
 from .._penalty.choice import first_fits, sample_rows
 from .._penalty.em import Problem, State, core_mixture
 from .._penalty.evidence import DOUBT
 from .._penalty.heavy import FIRST_FREEDOM, lost_of
 from .._penalty.mar import gain_of_complete_features
 from .._penalty.mechanisms import MECHANISMS
+from .._penalty.reference import choose_reference
 from .._solver.solve import finish
 from .._solver.starts import STARTS
 
@@ -115,6 +117,16 @@ def scores_of(problem: Problem, found: dict[str, State]) -> dict[str, float]:
             rows.table.source, rows.has_gaps, rows.gaps_per_row, rows.weights
         )
     return scores
+
+
+def with_reference(
+    observed: Observed, k: int, kept: np.ndarray | None, rng: Any, threads: int
+) -> Observed:
+    """The table with the reference of an earlier fit, or with one of its own choice."""
+    if kept is not None:
+        return replace(observed, reference=kept)
+    starts = STARTS["k-means++"](observed, KMEANS_STARTS, k, rng, threads)
+    return choose_reference(observed, starts, max_iter=300, tol=1e-5, threads=threads)
 
 
 # --- first partitions ---------------------------------------------------------------------------
