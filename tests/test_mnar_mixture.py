@@ -148,6 +148,16 @@ def test_sample_has_the_moments_and_the_gaps_of_the_mixture():
     np.testing.assert_allclose(rates, model.missingness_.parameters["rates"], atol=0.03)
 
 
+@pytest.mark.parametrize("mechanism", ["mcar", "class", "decay", "threshold", "limit"])
+def test_warm_start_takes_every_mechanism_to_other_rows(mechanism):
+    X = make(mechanism)[0]
+    model = MNARMixture(2, mechanism=mechanism, random_state=0, warm_start=True).fit(X)
+    before = model.lower_bound_
+    assert model.fit(X).lower_bound_ >= before - 1e-2
+    X[0, :2] = np.nan
+    assert np.isfinite(model.fit(X[:-5]).lower_bound_)
+
+
 def test_warm_start_goes_on():
     X, _ = make("decay", n=300)
     model = MNARMixture(2, mechanism="decay", random_state=0, warm_start=True, max_iter=3, tol=0)

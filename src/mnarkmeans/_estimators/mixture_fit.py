@@ -165,7 +165,7 @@ def _begin(problem: Problem, wanted: Wanted, sums: Any, name: str, freedom: floa
 def _turned(problem: Problem, last: State, name: str) -> State:
     """The last state, as another mechanism would begin from it."""
     if name == last.mechanism.name:
-        return last
+        return last._replace(mechanism=last.mechanism.before(problem.rows))
     lost = lost_of(last.mechanism, last.means - problem.reference, last.variances, last.freedom)
     rows = soft_rows(problem.observed.table, core_mixture(last, lost), problem.threads)
     return problem.begin(problem.sums_of(rows.memberships), name, last.freedom)

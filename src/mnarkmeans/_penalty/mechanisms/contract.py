@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -52,6 +53,10 @@ class Mechanism:
 
     def lost(self, mean: np.ndarray, variance: np.ndarray) -> Lost:
         raise NotImplementedError
+
+    def before(self, rows: Rows) -> Any:
+        """The same, about to be fitted to these rows, which may have gaps in other features."""
+        return replace(self, has_gaps=rows.has_gaps)  # type: ignore[type-var]
 
     def update(self, rows: Rows, clusters: Clusters, steps: int = 2) -> Any:
         """Its own step in a round of EM; steps: at most, where there is no closed form."""

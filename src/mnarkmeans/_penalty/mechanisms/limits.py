@@ -86,6 +86,13 @@ class BelowLimit(Mechanism):
         starts = [start._with_limits(clusters, 8) for start in starts]
         return max(starts, key=lambda one: one._value(clusters).sum())
 
+    def before(self, rows: Rows) -> BelowLimit:
+        bins = Bins.of(rows)
+        is_new = rows.has_gaps & ~self.has_gaps
+        c = np.where(is_new, bins.at[:, 0], self.c)
+        zeta = np.where(is_new, _SOFTNESS[1] * bins.scale, self.zeta)
+        return BelowLimit(c, zeta, rows.has_gaps, bins)
+
     def update(self, rows: Rows, clusters: Clusters, steps: int = 2) -> BelowLimit:
         return self._with_limits(clusters, steps)._with_softness(clusters)
 

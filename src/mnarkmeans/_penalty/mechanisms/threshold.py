@@ -12,7 +12,7 @@ No observed value lies below its threshold, so the likeliest tau_j is the smalle
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,6 +37,10 @@ class BelowThreshold(Mechanism):
     @classmethod
     def begin(cls, rows: Rows, clusters: Clusters, near: Any = None) -> BelowThreshold:
         return cls(np.maximum(rows.least, 1e-6) * rows.root, rows.has_gaps)
+
+    def before(self, rows: Rows) -> BelowThreshold:
+        """No observed value is closer, so the threshold is the least one."""
+        return replace(self, tau=np.maximum(rows.least, 1e-6) * rows.root, has_gaps=rows.has_gaps)
 
     @property
     def t(self) -> float:
