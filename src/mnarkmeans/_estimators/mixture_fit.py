@@ -15,9 +15,9 @@ import numpy as np
 
 from .._core.likelihood import soft_rows
 from .._data.observed import Observed
+from .._penalty.answer import DOUBT
 from .._penalty.choice import first_fits, sample_rows
 from .._penalty.em import Problem, State, core_mixture
-from .._penalty.evidence import DOUBT
 from .._penalty.heavy import FIRST_FREEDOM, lost_of
 from .._penalty.mar import gain_of_complete_features
 from .._penalty.mechanisms import MECHANISMS
@@ -90,8 +90,7 @@ def names_to_try(problem: Problem, mechanism: str) -> list[str]:
     rows = problem.rows
     if rows.missing_weight <= 0 or rows.magnitudes.mean_square <= 0:
         return ["mcar"]
-    at_reference = rows.least[rows.has_gaps].min() <= 1e-6
-    return [name for name in MECHANISMS if not (name == "threshold" and at_reference)]
+    return [name for name in MECHANISMS if not (name == "threshold" and rows.reach_reference)]
 
 
 def _tails_to_try(problem: Problem, tails: str) -> list[float]:

@@ -10,7 +10,7 @@ import numpy as np
 from .._estimators.mixture import MixtureMissingness, MNARMixture
 from .._penalty.heavy import LEAST_FREEDOM, MOST_FREEDOM
 from .._penalty.mechanisms import MECHANISMS, mechanism_of
-from .model_checks import _count, _number, _numbers, _reference, check_whole
+from .model_checks import _count, _number, _numbers, _reference, check_params
 
 SHAPES = {  # of the parameters of each mechanism, for k clusters and p features
     "mcar": {"rates": "1p"}, "class": {"rates": "kp"}, "decay": {"t": "", "c": ""},
@@ -82,11 +82,7 @@ def fitted_names() -> tuple[str, ...]:
 
 
 def _with_parameters(params: dict[str, Any], p: int) -> MNARMixture:
-    unknown = sorted(set(params) - set(MNARMixture().get_params(deep=False)))
-    if unknown:
-        raise ValueError(f"params has the unknown parameter {unknown[0]!r:.40}")
-    for name in ("n_components", "n_init", "max_iter", "random_state", "n_jobs", "verbose"):
-        check_whole("params/" + name, params.get(name))
+    check_params(params, MNARMixture(), "n_components")
     for name in ("weights_init", "means_init"):
         if not isinstance(params.get(name), (type(None), np.ndarray, list)):
             raise ValueError(f"params/{name} must be an array")

@@ -49,11 +49,7 @@ def checked_model(kind: Any, params: Any, fitted: Any, p: int) -> MNARKMeans:
 
 
 def _with_parameters(params: dict[str, Any], p: int) -> MNARKMeans:
-    unknown = sorted(set(params) - set(MNARKMeans().get_params(deep=False)))
-    if unknown:
-        raise ValueError(f"params has the unknown parameter {unknown[0]!r:.40}")
-    for name in ("n_clusters", "n_init", "max_iter", "random_state", "n_jobs", "verbose"):
-        check_whole("params/" + name, params.get(name))
+    check_params(params, MNARKMeans(), "n_clusters")
     for name in ("lam", "reference", "init"):
         if not isinstance(params.get(name, ""), (str, int, float, np.ndarray)):
             raise ValueError(f"params/{name} must be a word, a number or an array")
@@ -68,6 +64,15 @@ def _with_parameters(params: dict[str, Any], p: int) -> MNARKMeans:
     if not isinstance(estimator.init, str):
         _centers("params/init", estimator.init, p)
     return estimator
+
+
+def check_params(params: dict[str, Any], default: Any, count: str) -> None:
+    """Only names that the estimator knows, and whole numbers where these are meant."""
+    unknown = sorted(set(params) - set(default.get_params(deep=False)))
+    if unknown:
+        raise ValueError(f"params has the unknown parameter {unknown[0]!r:.40}")
+    for name in (count, "n_init", "max_iter", "random_state", "n_jobs", "verbose"):
+        check_whole("params/" + name, params.get(name))
 
 
 def check_whole(name: str, value: Any) -> None:

@@ -6,6 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+# With half of the entries missing, chance and the weakest mnar1 are the same; half a unit of
+# log-likelihood in doubt goes to chance (lam < .05 in 97 % of MCAR data sets, 91 % without).
+DOUBT = 0.5
+
 
 @dataclass(frozen=True)
 class Missingness:

@@ -17,12 +17,12 @@ from .._data.observed import Observed
 from .._solver.results import best_start
 from .._solver.solve import run_starts
 from .._solver.starts import content_order
-from .answer import Missingness
+from .answer import DOUBT, Missingness
 from .evidence import describe_limit, estimate_missingness, explained_elsewhere
 from .groups import fit_groups
 from .partitions import centers_of_partitions
 from .rows import Rows, Start
-from .sides import DOUBT, fit_between, side_of
+from .sides import fit_between, side_of
 from .wide import predicting_penalty
 
 FIRST_LAMS = np.array([0.0, 0.5, 1.0])

@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.likelihood import SoftSums
-from .answer import Missingness
+from .answer import DOUBT, Missingness
 from .em import Problem, State
 from .limit import limit_of
 from .mar import gain_of_complete_features
@@ -47,9 +47,6 @@ MOST_ROUNDS = 40
 TOLERANCE = 1e-2
 SMALL = 1000
 
-# With half of the entries missing, chance and the weakest mnar1 are the same; half a unit of
-# log-likelihood in doubt goes to chance (lam < .05 in 97 % of MCAR data sets, 91 % without).
-DOUBT = 0.5
 SLACK = 20.0  # log-likelihood that a family may always be behind before it is given up
 # What more rounds may gain for each coordinate of a centre (0.11 was the most ever seen).
 GAIN_PER_CENTER = 0.25
@@ -150,7 +147,7 @@ def _threshold_possible(problem: Problem, general: State) -> bool:
     """Not with a value at the reference itself, nor if the gaps of the clusters as they are would
     be far less likely."""
     rows, clusters = problem.rows, problem.clusters(general)
-    if rows.least[rows.has_gaps].min() <= 1e-6:
+    if rows.reach_reference:
         return False
     threshold = MECHANISMS["threshold"].begin(rows, clusters)
     log_p = threshold.lost(clusters.mean, clusters.variance).log_missing

@@ -117,6 +117,11 @@ class Rows:
         return away[seen], np.count_nonzero(seen, axis=1), at_risk, least
 
     @property
+    def reach_reference(self) -> bool:
+        """A feature with gaps has a value at the reference itself: no threshold around it."""
+        return bool(self.least[self.has_gaps].min() <= 1e-6)
+
+    @property
     def tell_nothing(self) -> bool:
         """No gaps, or no value away from the reference."""
         return min(self.missing_weight, self.observed_weight, self.magnitudes.mean_square) <= 0

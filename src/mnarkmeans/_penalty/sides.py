@@ -36,6 +36,7 @@ import numpy as np
 
 from .._data.observed import Observed
 from .._solver.solve import run_starts
+from .answer import DOUBT
 from .cells import Cells
 from .groups import below_their_limit, gains
 from .hard import MAYBE_BY_CHANCE, edges_and_gaps
@@ -50,7 +51,6 @@ BETWEEN = (
 CLEARLY = 20.0  # log-likelihood by which "limit" must lead where both could be
 HONESTLY = 10.0  # and by the fit with lam = 0
 FEW = 0.01  # share of the observed values below the reference that says nothing
-DOUBT = 0.5
 WIDE_MARGIN = 15.0
 
 
