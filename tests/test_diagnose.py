@@ -33,6 +33,14 @@ def test_the_mechanism_that_made_the_gaps_is_the_likeliest(mechanism, strength):
     assert found.kind == ("flat" if mechanism == "mcar" else "decaying")
 
 
+def test_a_feature_that_loses_nothing_says_nothing_of_the_strength():
+    X = table("mnar0", 1.0)
+    X[:, 0] = 1.0
+    strengths = {fit.mechanism: fit.strength for fit in diagnose(X, n_clusters=3).mechanisms}
+    assert strengths["mnar0"] == pytest.approx(1.0, rel=0.35)
+    assert strengths["mcar"] == np.isnan(X[:, 1:]).mean()
+
+
 def test_flat_gaps_get_a_penalty_near_zero():
     found = diagnose(table("mcar", 0.3))
     assert found.suggested_lam < 0.05

@@ -59,6 +59,14 @@ def test_what_the_guide_says_is_in_a_file_is_in_it():
     assert [pair for pair in pairs if not defines(pair[1], pair[0])] == []
 
 
+def test_every_row_of_a_table_has_as_many_cells_as_its_head():
+    """A | that is not meant to end a cell would cut it."""
+    tables = re.findall(r"(?:^\|.*\n)+", GUIDE.read_text(), re.M)
+    assert len(tables) >= 3
+    for table in tables:
+        assert {len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()} == {3}
+
+
 def defines(file_name, name):
     """Not only in a comment: a function, a class, a constant or a field of that name."""
     code = re.sub(r"//[^\n]*|#[^\n]*|\"{3}.*?\"{3}", "", find(file_name).read_text(), flags=re.S)

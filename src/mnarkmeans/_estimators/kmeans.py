@@ -125,8 +125,8 @@ default="k-means++"
     >>> nan = np.nan
     >>> X = [[5.0, nan], [5.2, 0.9], [4.8, nan], [nan, 5.1], [0.8, 4.9], [nan, 5.0]]
     >>> model = MNARKMeans(n_clusters=2, lam=1.0, random_state=0).fit(X)
-    >>> model.labels_[0] == model.labels_[2], model.labels_[0] == model.labels_[3]
-    (np.True_, np.False_)
+    >>> bool(model.labels_[0] == model.labels_[2]), bool(model.labels_[0] == model.labels_[3])
+    (True, False)
     >>> model.impute([[5.1, nan]]).round(1)
     array([[5.1, 0.3]])
     """

@@ -90,7 +90,7 @@ def names_to_try(problem: Problem, mechanism: str) -> list[str]:
     rows = problem.rows
     if rows.missing_weight <= 0 or rows.magnitudes.mean_square <= 0:
         return ["mcar"]
-    return [name for name in MECHANISMS if not (name == "threshold" and rows.reach_reference)]
+    return [name for name, one in MECHANISMS.items() if one.is_possible(rows)]
 
 
 def _tails_to_try(problem: Problem, tails: str) -> list[float]:

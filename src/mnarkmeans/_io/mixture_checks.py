@@ -9,15 +9,8 @@ import numpy as np
 
 from .._estimators.mixture import MixtureMissingness, MNARMixture
 from .._penalty.heavy import LEAST_FREEDOM, MOST_FREEDOM
-from .._penalty.mechanisms import MECHANISMS, mechanism_of
+from .._penalty.mechanisms import MECHANISMS, Parameter, mechanism_of
 from .model_checks import _count, _number, _numbers, _reference, check_params
-
-SHAPES = {  # of the parameters of each mechanism, for k clusters and p features
-    "mcar": {"rates": "1p"}, "class": {"rates": "kp"}, "decay": {"t": "", "c": ""},
-    "threshold": {"tau": "p"}, "limit": {"c": "p", "zeta": "p"},
-}  # fmt: skip
-PROBABILITIES = {("mcar", "rates"), ("class", "rates"), ("decay", "c")}
-POSITIVE = {("decay", "t"), ("threshold", "tau"), ("limit", "zeta")}
 
 
 def fitted_mixture(estimator: MNARMixture) -> dict[str, Any]:
@@ -109,25 +102,26 @@ def _positive(name: str, value: np.ndarray, least: float = 1e-300) -> np.ndarray
     return value
 
 
+def _parameter(name: str, value: Any, rule: Parameter, k: int, p: int) -> Any:
+    sizes = {"k": k, "p": p, "1": 1}
+    shape = tuple(sizes[letter] for letter in rule.shape)
+    value = _shaped(name, value, shape) if shape else _number(name, value)
+    if not rule.least <= np.min(value) <= np.max(value) <= rule.most:
+        kind = "a probability" if rule.most == 1.0 else "positive"
+        raise ValueError(f"missingness_/{name} must be {kind}")
+    return value
+
+
 def _missingness(found: Any, k: int, p: int) -> MixtureMissingness:
     if not isinstance(found, dict) or set(found) != set(MixtureMissingness._fields):
         raise ValueError(f"missingness_ must have {', '.join(MixtureMissingness._fields)}")
     name = found["mechanism"]
     if name not in MECHANISMS:
         raise ValueError(f"missingness_ has the unknown mechanism {name!r:.40}")
-    told = found["parameters"]
-    if not isinstance(told, dict) or set(told) != set(SHAPES[name]):
-        raise ValueError(f"missingness_ of {name} must have {', '.join(SHAPES[name])}")
-    sizes = {"k": k, "p": p, "1": 1}
-    parameters: dict[str, Any] = {}
-    for own, word in SHAPES[name].items():
-        shape = tuple(sizes[letter] for letter in word)
-        value = _shaped(own, told[own], shape) if shape else _number(own, told[own])
-        if (name, own) in POSITIVE:
-            _positive(own, np.asarray(value), 0.0)
-        if (name, own) in PROBABILITIES and not (0 <= np.min(value) <= np.max(value) <= 1):
-            raise ValueError(f"missingness_/{own} must be probabilities")
-        parameters[own] = value
+    told, wanted = found["parameters"], MECHANISMS[name].own_parameters
+    if not isinstance(told, dict) or set(told) != set(wanted):
+        raise ValueError(f"missingness_ of {name} must have {', '.join(wanted)}")
+    parameters = {own: _parameter(own, told[own], rule, k, p) for own, rule in wanted.items()}
     numbers = {}
     for field in ("log_likelihoods", "scores"):
         if not isinstance(found[field], dict) or set(found[field]) - set(MECHANISMS):

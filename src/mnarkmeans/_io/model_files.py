@@ -178,8 +178,8 @@ def load(path: str | Path) -> Any:
     >>> model = mnarkmeans.MNARKMeans(2, lam=0.5, random_state=0).fit(X)
     >>> folder = tempfile.mkdtemp()
     >>> model.save(folder)
-    >>> (mnarkmeans.load(folder).predict(X) == model.labels_).all()
-    np.True_
+    >>> bool((mnarkmeans.load(folder).predict(X) == model.labels_).all())
+    True
     """
     saved = load_model(path)
     if saved.feature_names != unnamed(len(saved.feature_names)):

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .mechanisms import MECHANISMS
+
 # With half of the entries missing, chance and the weakest mnar1 are the same; half a unit of
 # log-likelihood in doubt goes to chance (lam < .05 in 97 % of MCAR data sets, 91 % without).
 DOUBT = 0.5
@@ -73,12 +75,7 @@ class Missingness:
     @property
     def sentence(self) -> str:
         """What it comes to, in words."""
-        how = {
-            "mcar": "Seen from the reference, the gaps ask for no penalty",
-            "decay": "Values close to the reference are missing more often",
-            "threshold": "Values within a distance of the reference are missing",
-            "limit": "Low values are missing more often, as below a detection limit",
-        }[self.mechanism]
+        how = MECHANISMS[self.mechanism].sentence
         where = ""
         if self.features is not None:
             rest = np.count_nonzero(~self.features)

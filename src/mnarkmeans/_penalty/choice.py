@@ -1,8 +1,8 @@
 """lam="auto": a few fits to begin with, then the likelihood of the missing pattern.
 
 Fits with lam = 0, 1/2 and 1 from the same starting centres, side by side, are what `sides` judges
-and the places from which the mixture of `mixture` is followed. Large tables are judged by a sample
-of their rows, drawn by content so that the order of the rows does not matter, and wide ones by a
+and the places from which the mixtures of `evidence` are followed. Large tables are judged by a
+sample of their rows, drawn by content so that the order of the rows does not matter, wide ones by a
 sample of their features. Where there are more features than rows, `wide` may go on from there.
 """
 

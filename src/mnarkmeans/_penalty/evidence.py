@@ -147,10 +147,10 @@ def _threshold_possible(problem: Problem, general: State) -> bool:
     """Not with a value at the reference itself, nor if the gaps of the clusters as they are would
     be far less likely."""
     rows, clusters = problem.rows, problem.clusters(general)
-    if rows.reach_reference:
+    threshold = MECHANISMS["threshold"]
+    if not threshold.is_possible(rows):
         return False
-    threshold = MECHANISMS["threshold"].begin(rows, clusters)
-    log_p = threshold.lost(clusters.mean, clusters.variance).log_missing
+    log_p = threshold.begin(rows, clusters).lost(clusters.mean, clusters.variance).log_missing
     gain = float((clusters.gaps * (log_p - general.known.lost.log_missing)).sum())
     gain -= general.mechanism.total_log_observed(rows)
     return gain > -FAR_BEHIND * _reach(problem, general)

@@ -143,8 +143,8 @@ class PCAKMeans(ClusterMixin, BaseEstimator):
     >>> nan = np.nan
     >>> X = [[5.0, nan], [5.2, 0.9], [4.8, nan], [nan, 5.1], [0.8, 4.9], [nan, 5.0]]
     >>> labels = PCAKMeans(2, n_init=5, random_state=0).fit_predict(X)
-    >>> labels[0] == labels[1], labels[1] == labels[4]
-    (np.True_, np.False_)
+    >>> bool(labels[0] == labels[1]), bool(labels[1] == labels[4])
+    (True, False)
     """
 
     def __init__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..missingness._strength import IN_SHORT
 from ._errors import UserError, one_line
 
 OPTIONS = {
@@ -12,21 +13,11 @@ OPTIONS = {
     "random_state": "--seed", "lams": "--lams", "criterion": "--criterion",
     "id_column": "--id-column",
 }  # fmt: skip
-MECHANISMS = {
-    "mcar": "by chance alone",
-    "mnar0": "near the reference, fading with the distance (mnar0)",
-    "mnar1": "near the reference, at most every second one (mnar1)",
-    "mnar2": "all those closest to the reference (mnar2)",
-    "decay": "near the reference, fading with the distance (decay)",
-    "threshold": "all those closest to the reference (threshold)",
-    "limit": "below a soft detection limit (limit)",
-    "class": "at a rate of each cluster (class)",
-}
 _GIVEN = re.compile(rf"\b({'|'.join(OPTIONS)})=(['\"]?)([\w.+-]*\w)\2")
 _TWICE = re.compile(r"(--missing-value 0) \(--missing-value 0 on the command line\)")
 _NAMED = re.compile(rf"\b({'|'.join(name for name in OPTIONS if '_' in name)})\b")
 _VERBS = {"MNARKMeansCV": "mnarkmeans select", "MNARKMeans": "mnarkmeans fit", "n_samples=": ""}
-_ROW = re.compile(rf"^  ({'|'.join(MECHANISMS)}) +strength", re.MULTILINE)
+_ROW = re.compile(rf"^  ({'|'.join(IN_SHORT)}) +strength", re.MULTILINE)
 
 
 def spoken(text: str) -> str:
@@ -43,7 +34,12 @@ def spoken(text: str) -> str:
     for name, words in _VERBS.items():
         text = text.replace(name, words)
     text = _NAMED.sub(lambda found: OPTIONS[found[1]], _TWICE.sub(r"\1", text))
-    return _ROW.sub(lambda found: f"  {MECHANISMS[found[1]]:<55} strength", text)
+    return _ROW.sub(lambda found: f"  {_in_short(found[1]):<55} strength", text)
+
+
+def _in_short(mechanism: str) -> str:
+    name = "" if mechanism == "mcar" else f" ({mechanism})"
+    return IN_SHORT[mechanism] + name
 
 
 def as_told(error: Exception) -> UserError:

@@ -20,12 +20,13 @@ from .._penalty.answer import Missingness
 from .._penalty.choice import first_fits, likelihood_choice, sample_rows
 from .._penalty.em import Problem
 from .._penalty.evidence import describing_mixture
+from .._penalty.mechanisms import Clusters
 from .._penalty.reference import extent_of, zero_or_limit
-from .._penalty.rows import Rows, stored_entries
+from .._penalty.rows import Rows
 from .._solver.starts import k_means_plus_plus
 from ._cells import CellCounts, missing_against_magnitude
 from ._reading import Seen, advice_for, far_minus_near, shape_of
-from ._strength import Fit, Pattern, fit_mechanisms
+from ._strength import Fit, fits_of
 from ._summaries import feature_summaries, shares, zero_share, zeros_note
 
 FITS: dict[str, Any] = {"max_iter": 300, "tol": 1e-5, "threads": 1}  # MNARKMeans' own
@@ -254,7 +255,7 @@ class _Look:
                 suggested_lam=0.0, suggested_reference=self.given, advice=[reasons[kind]],
                 _cells=(np.zeros(0), np.zeros(0)),
             )  # fmt: skip
-        centers, means, counts, pattern = self._groups()
+        centers, means, counts, fits = self._groups()
         share = counts.missing_share
         curve = missing_against_magnitude(centers, np.zeros(centers.shape[1]), counts)
         weight = np.broadcast_to(counts.sizes[:, None], share.shape).ravel()
@@ -266,7 +267,7 @@ class _Look:
         lam, suggested, advice = advice_for(seen)
         return Diagnosis(
             **common, magnitude=curve.magnitude, magnitude_share=curve.missing_share,
-            trend=trend, signed_trend=signed, mechanisms=fit_mechanisms(pattern),
+            trend=trend, signed_trend=signed, mechanisms=fits,
             missingness=missingness, kind=kind, suggested_lam=lam,
             suggested_reference=suggested, advice=advice,
             _cells=(np.abs(centers).ravel(), share.ravel()),
@@ -299,27 +300,22 @@ class _Look:
         distance = (common["feature_least"] - self.observed.reference) / spread
         return bool(np.nanmin(distance) >= 0 and np.nanmedian(distance) > FAR_FROM_THE_DATA)
 
-    def _groups(self) -> tuple[np.ndarray, np.ndarray, CellCounts, Pattern]:
-        """Groups of the fitted mixture: centres and observed means from the reference, counts."""
+    def _groups(self) -> tuple[np.ndarray, np.ndarray, CellCounts, list[Fit]]:
+        """Groups of the fitted mixture: centres and observed means from the reference, counts,
+        and what the mechanisms make of them."""
         rows = Rows(self.sample)
         problem = Problem(rows, common=True)
         fits = first_fits(self.sample, self.starts, max_iter=100, tol=1e-5, threads=1)
         mixture = describing_mixture(problem, fits)
         centers = mixture.means - rows.reference
         sizes, sums, observed = mixture.known.sums[:3]
-        values, _, _ = stored_entries(self.sample)
-        pattern = Pattern(
-            squares=np.square(values),
-            centers=centers,
-            gaps=np.maximum(sizes[:, None] - observed, 0.0),
-            sigma2=float(mixture.variances[0, 0]),
-            least=rows.least * rows.root,
-        )
+        gaps = np.maximum(sizes[:, None] - observed, 0.0)
+        mechanisms = fits_of(rows, Clusters(centers, mixture.variances, gaps, sizes))
         # Those of rows that lost all, and are not in the table, have no part in it.
         counts = CellCounts(sizes, np.minimum(observed, sizes[:, None]))
         # The centres believe in the mechanism; the plain means do not.
         means = np.where(counts.observed > 0.5, sums / np.maximum(counts.observed, 0.5), np.nan)
-        return centers, means, counts, pattern
+        return centers, means, counts, mechanisms
 
 
 def _spread_of(share: np.ndarray) -> str:

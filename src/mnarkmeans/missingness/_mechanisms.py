@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -137,27 +137,33 @@ def _limit(x: np.ndarray, a: float, softness: float = 0.0) -> np.ndarray:
     return out
 
 
-MECHANISMS: dict[str, Probability] = {
-    "mcar": _mcar,
-    "mar": _mnar0,  # the same curve, read on the driver's distance
-    "mnar0": _mnar0,
-    "mnar1": _mnar1,
-    "mnar2": _mnar2,
-    "limit": _limit,
+class Way(NamedTuple):
+    """Of losing values."""
+
+    probability: Probability
+    by_share: bool = False  # its strength is a share
+
+
+WAYS = {
+    "mcar": Way(_mcar, by_share=True),
+    "mar": Way(_mnar0),  # the same curve, read on the driver's distance
+    "mnar0": Way(_mnar0),
+    "mnar1": Way(_mnar1),
+    "mnar2": Way(_mnar2, by_share=True),
+    "limit": Way(_limit, by_share=True),
 }
-SHARES = ("mcar", "mnar2", "limit")  # whose strength is a share
 WORDS = {"decay": "mnar0", "threshold": "mnar2"}
 
 
-def _mechanism(name: str) -> Probability:
-    if name not in MECHANISMS:
-        known = ", ".join(map(repr, [*MECHANISMS, *WORDS]))
+def _probability(name: str) -> Probability:
+    if name not in WAYS:
+        known = ", ".join(map(repr, [*WAYS, *WORDS]))
         raise ValueError(f"mechanism must be one of {known}; found {name!r}.")
-    return MECHANISMS[name]
+    return WAYS[name].probability
 
 
 def _with_softness(mechanism: str, softness: Any) -> Probability:
-    draw = _mechanism(mechanism)
+    draw = _probability(mechanism)
     if mechanism == "limit":
         return partial(_limit, softness=_check_softness(softness))
     if softness != 0:
@@ -197,7 +203,7 @@ def _check_softness(softness: Any) -> float:
 
 
 def _check_strength(mechanism: str, strength: Any) -> float:
-    bounded = mechanism in SHARES
+    bounded = WAYS[mechanism].by_share
     top = 1.0 if bounded else np.inf
     if not (np.isfinite(strength) and 0 <= strength <= top):
         wanted = "between 0 and 1" if bounded else "a finite number >= 0"
@@ -240,7 +246,7 @@ def _solve_strength(
         probability = np.where(missing, 1.0, draw(distance, strength))
         return float(probability.mean()) - fraction
 
-    if mechanism in SHARES:
+    if WAYS[mechanism].by_share:
         return _root(excess, 0.0, 1.0, mechanism, fraction)
     squares = distance[np.isfinite(distance)] ** 2
     scale = np.median(squares[squares > 0]) if (squares > 0).any() else 1.0

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._penalty.answer import Missingness
+from .._penalty.mechanisms import MECHANISMS
 
 CLEAR_DIFFERENCE = 0.05  # of missing shares, from which a rise or fall is called one
 
@@ -31,10 +32,9 @@ def far_minus_near(size: np.ndarray, share: np.ndarray, weight: np.ndarray) -> f
 
 def shape_of(trend: float, signed: float, missingness: Missingness) -> str:
     """What lam="auto" believes comes first; the curve speaks where that sees nothing but chance."""
-    if missingness.mechanism in ("decay", "threshold"):
-        return "decaying"
-    if missingness.mechanism == "limit":
-        return "one-sided"
+    believed = MECHANISMS[missingness.mechanism].curve
+    if believed != "flat":
+        return believed
     if trend >= CLEAR_DIFFERENCE:
         return "rising"
     if abs(signed) >= CLEAR_DIFFERENCE:

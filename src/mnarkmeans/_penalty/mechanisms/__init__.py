@@ -25,20 +25,19 @@ new row lacks there says nothing of its cluster.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .contract import Clusters, Lost, Mechanism, Widths
+from .contract import Clusters, Lost, Mechanism, Parameter, Widths
 from .decaying import Decaying, lost_far_away
 from .limits import BelowLimit
 from .rates import ByChance, ByClass
 from .threshold import BelowThreshold
 
 __all__ = [
-    "FAMILIES", "MECHANISMS", "BelowLimit", "Clusters", "Lost", "Mechanism", "Widths", "finished",
+    "FAMILIES", "MECHANISMS", "BelowLimit", "Clusters", "Lost", "Mechanism", "Parameter", "Widths",
     "lost_far_away", "mechanism_of",
 ]  # fmt: skip
 
@@ -51,11 +50,6 @@ FAMILIES: dict[str, Callable[..., Any]] = {
     "mnar0": partial(Decaying.begin, c=1.0),
     "mnar1": partial(Decaying.begin, c=0.5),  # nearly: its curve is 1 / (1 + exp(a x^2))
 }
-
-
-def finished(mechanism: Any) -> Any:
-    """Without what only fitting needs."""
-    return replace(mechanism, bins=None) if mechanism.name == "limit" else mechanism
 
 
 def mechanism_of(name: str, parameters: dict[str, Any], has_gaps: np.ndarray) -> Any:

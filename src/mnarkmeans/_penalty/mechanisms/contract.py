@@ -1,7 +1,8 @@
-"""What clusters and mechanisms tell each other in a round of EM."""
+"""What clusters and mechanisms tell each other in a round of EM, and what others ask of them."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -38,18 +39,44 @@ class Clusters(NamedTuple):
     sizes: np.ndarray  # (k,) of all rows
 
 
+class Parameter(NamedTuple):
+    """Of a mechanism, as model files have it."""
+
+    shape: str  # a letter for each axis: k clusters, p features, 1; none for a number
+    most: float = math.inf  # a probability if it is 1
+    least: float = 0.0
+
+
 class Mechanism:
     """A way of losing values. Every one of them also has
 
     begin(rows, clusters, near=None)   where its steps begin; near: what another one found there
     lost(mean, variance)               what it says of normal clusters
     probability(values, labels)        P(missing) of values (n, p) less the reference
-    n_parameters(k), parameters()      what they cost, and their names and values
+    n_parameters(k)                    what its parameters cost
+
+    and those that lam="auto" asks (`evidence`) a strength ``t`` and a ``share_at_reference``.
     """
 
     name: ClassVar[str]
+    sentence: ClassVar[str]  # begins what lam="auto" says of a table
+    in_short: ClassVar[str]  # which values are lost
+    curve: ClassVar[str]  # of missing shares, seen from the reference: flat, decaying, one-sided
+    own_parameters: ClassVar[dict[str, Parameter]]
     ignorable: ClassVar[bool] = False  # within a cluster, gaps know nothing of the value
     has_gaps: np.ndarray
+
+    @classmethod
+    def is_possible(cls, rows: Rows) -> bool:
+        """No observed value contradicts it."""
+        return True
+
+    def parameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.own_parameters}
+
+    def finished(self) -> Any:
+        """Without what only fitting needs."""
+        return self
 
     def lost(self, mean: np.ndarray, variance: np.ndarray) -> Lost:
         raise NotImplementedError

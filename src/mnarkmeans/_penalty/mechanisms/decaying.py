@@ -28,7 +28,7 @@ import numpy as np
 
 from ..._core.likelihood import Decay, decay_fit
 from ..rows import Rows
-from .contract import Clusters, Lost, Mechanism
+from .contract import Clusters, Lost, Mechanism, Parameter
 
 _FIRST_STEPS = 10
 _CENTER_BINS = 128
@@ -50,6 +50,10 @@ class Decaying(Mechanism):
     has_gaps: np.ndarray
     c_given: bool = False
     name: ClassVar[str] = "decay"
+    sentence: ClassVar[str] = "Values close to the reference are missing more often"
+    in_short: ClassVar[str] = "near the reference, fading with the distance"
+    curve: ClassVar[str] = "decaying"
+    own_parameters: ClassVar = {"t": Parameter(""), "c": Parameter("", most=1.0)}
 
     @property
     def share_at_reference(self) -> float:
@@ -126,9 +130,6 @@ class Decaying(Mechanism):
 
     def n_parameters(self, k: int) -> float:
         return 1 if self.c_given else 2
-
-    def parameters(self) -> dict[str, Any]:
-        return {"t": self.t, "c": self.c}
 
 
 def lost_far_away(rows: Rows, clusters: Clusters, near: Any) -> float:

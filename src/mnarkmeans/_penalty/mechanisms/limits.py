@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from ..rows import Rows
-from .contract import Clusters, Lost, Mechanism
+from .contract import Clusters, Lost, Mechanism, Parameter
 
 _SOFTNESS = (0.02, 0.1, 0.3, 0.8)  # of a limit, in spreads of the feature: the least, and starts
 _SOFTEST = 10.0  # so soft a limit is chance
@@ -77,6 +77,10 @@ class BelowLimit(Mechanism):
     has_gaps: np.ndarray
     bins: Any = None  # Bins, while it is being fitted
     name: ClassVar[str] = "limit"
+    sentence: ClassVar[str] = "Low values are missing more often, as below a detection limit"
+    in_short: ClassVar[str] = "below a soft detection limit"
+    curve: ClassVar[str] = "one-sided"
+    own_parameters: ClassVar = {"c": Parameter("p", least=-math.inf), "zeta": Parameter("p")}
 
     @classmethod
     def begin(cls, rows: Rows, clusters: Clusters, near: Any = None) -> BelowLimit:
@@ -171,5 +175,5 @@ class BelowLimit(Mechanism):
     def n_parameters(self, k: int) -> float:
         return int(self.has_gaps.sum()) + 1
 
-    def parameters(self) -> dict[str, Any]:
-        return {"c": self.c, "zeta": self.zeta}
+    def finished(self) -> BelowLimit:
+        return replace(self, bins=None)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from ..rows import Rows
-from .contract import Clusters, Lost, Mechanism
+from .contract import Clusters, Lost, Mechanism, Parameter
 
 PRIOR_ROWS = 2.0  # a cluster's missing rate begins with so many rows of the feature's own
 
@@ -36,6 +36,10 @@ class ByClass(Mechanism):
     rates: np.ndarray
     has_gaps: np.ndarray
     name: ClassVar[str] = "class"
+    sentence: ClassVar[str] = "Clusters lose values at rates of their own"
+    in_short: ClassVar[str] = "at a rate of each cluster"
+    curve: ClassVar[str] = "flat"
+    own_parameters: ClassVar = {"rates": Parameter("kp", most=1.0)}
     ignorable: ClassVar[bool] = True
 
     @classmethod
@@ -69,9 +73,6 @@ class ByClass(Mechanism):
         one_for_all = rates.size == 0 or np.ptp(rates, axis=1).max() == 0.0
         return k * (1 if one_for_all else rates.shape[1])
 
-    def parameters(self) -> dict[str, Any]:
-        return {"rates": self.rates}
-
 
 @dataclass(frozen=True)
 class ByChance(ByClass):
@@ -79,6 +80,9 @@ class ByChance(ByClass):
 
     one_for_all: bool = False  # whatever it is worth
     name: ClassVar[str] = "mcar"
+    sentence: ClassVar[str] = "Seen from the reference, the gaps ask for no penalty"
+    in_short: ClassVar[str] = "by chance alone"
+    own_parameters: ClassVar = {"rates": Parameter("1p", most=1.0)}
 
     @classmethod
     def begin(

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from ..rows import Rows
-from .contract import Clusters, Lost, Mechanism
+from .contract import Clusters, Lost, Mechanism, Parameter
 
 _LEAST_CENTER = 1e-4  # in standard deviations: where both sides are the same to all digits
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -32,11 +32,19 @@ class BelowThreshold(Mechanism):
     tau: np.ndarray  # (p,) > 0
     has_gaps: np.ndarray
     name: ClassVar[str] = "threshold"
+    sentence: ClassVar[str] = "Values within a distance of the reference are missing"
+    in_short: ClassVar[str] = "all those closest to the reference"
+    curve: ClassVar[str] = "decaying"
+    own_parameters: ClassVar = {"tau": Parameter("p")}
     share_at_reference: ClassVar[float] = 1.0
 
     @classmethod
     def begin(cls, rows: Rows, clusters: Clusters, near: Any = None) -> BelowThreshold:
         return cls(np.maximum(rows.least, 1e-6) * rows.root, rows.has_gaps)
+
+    @classmethod
+    def is_possible(cls, rows: Rows) -> bool:
+        return not rows.reach_reference
 
     def before(self, rows: Rows) -> BelowThreshold:
         """No observed value is closer, so the threshold is the least one."""
@@ -65,9 +73,6 @@ class BelowThreshold(Mechanism):
     def n_parameters(self, k: int) -> float:
         """An end point is known to 1/n, not to 1/sqrt(n): it costs twice as much."""
         return 2 * int(self.has_gaps.sum())
-
-    def parameters(self) -> dict[str, Any]:
-        return {"tau": self.tau}
 
 
 def _tails(mean: np.ndarray, sd: np.ndarray, tau: np.ndarray):
