@@ -22,6 +22,9 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("*/*.md")])
 PAGES = [page for page in PAGES if "_build" not in page.parts and "auto_examples" not in page.parts]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+needs_the_docs = pytest.mark.skipif(
+    not (ROOT / "docs").exists(), reason="the documentation is not part of the sdist"
+)
 
 BLOCK = re.compile(
     r"(?P<skip><!-- not run: .+? -->\s*\n)?^(?P<indent> *)```(?P<kind>python|bash|console|shell)\n"
@@ -140,6 +143,7 @@ def test_every_public_name_has_a_docstring_with_an_example(name):
     assert ">>>" in text, f"{name} has no example"
 
 
+@needs_the_docs
 def test_every_public_module_is_on_the_api_page():
     """The page lists the names of a module by itself (see docs/conf.py), but not the modules."""
     page = (ROOT / "docs" / "_templates" / "api.rst").read_text(encoding="utf8")
@@ -151,6 +155,7 @@ def test_every_public_module_is_on_the_api_page():
 # --- the gallery ------------------------------------------------------------------------------
 
 
+@needs_the_docs
 def test_the_gallery_is_large_enough_and_each_example_draws():
     assert len(EXAMPLES) >= 10
     for example in EXAMPLES:
@@ -159,6 +164,7 @@ def test_the_gallery_is_large_enough_and_each_example_draws():
         assert text.startswith('"""\n'), f"{example.name} has no title"
 
 
+@needs_the_docs
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         text = page.read_text(encoding="utf8")

@@ -246,6 +246,16 @@ def test_mistakes_are_named(parameters, message):
         quick(**chosen).fit(gaussian(n=80).data)
 
 
+@pytest.mark.parametrize("criterion", ["heldout", "paper"])
+def test_too_many_clusters_are_refused_before_any_is_tried(criterion):
+    model = quick([2, 70], criterion=criterion)
+    tried = []
+    model._trial = lambda judged, k, *rest: tried.append(k)
+    with pytest.raises(ValueError, match="too few to choose with n_clusters=70"):
+        model.fit(gaussian(n=80).data)
+    assert tried == []
+
+
 SAMPLE_WEIGHT_CHECKS = {
     "check_sample_weight_equivalence_on_dense_data": "splits are of rows, not of weight",
     "check_sample_weight_equivalence_on_sparse_data": "splits are of rows, not of weight",

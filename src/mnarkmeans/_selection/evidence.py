@@ -136,18 +136,21 @@ def thirds(n: int, n_splits: int, rng: np.random.RandomState) -> np.ndarray:
 
 def subsamples(n: int, n_splits: int, share: float, rng: np.random.RandomState) -> np.ndarray:
     """Parts (n_splits, n): a share of the rows each, without replacement."""
-    size = min(max(round(share * n), 1), n - 1) if n > 1 else n
+    size = subsample_size(n, share)
     parts = np.zeros((n_splits, n), bool)
     for part in parts:
         part[rng.permutation(n)[:size]] = True
     return parts
 
 
-def check_parts(parts: np.ndarray, k: int, n: int) -> None:
-    """Refuse parts that have fewer rows than clusters are asked for."""
-    smallest = int(parts.sum(axis=1).min())
-    if smallest < k:
+def subsample_size(n: int, share: float) -> int:
+    return min(max(round(share * n), 1), n - 1) if n > 1 else n
+
+
+def check_part(size: int, k: int, n: int) -> None:
+    """Refuse parts of so many rows if more clusters are asked for."""
+    if size < k:
         raise ValueError(
             f"n_samples={n} usable rows are too few to choose with n_clusters={k}: a part of them "
-            f"has only {smallest} rows. Ask for fewer clusters, or use MNARKMeans."
+            f"has only {size} rows. Ask for fewer clusters, or use MNARKMeans."
         )

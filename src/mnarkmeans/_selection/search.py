@@ -35,13 +35,7 @@ from .._solver.starts import STARTS, content_order
 from .agreement import cluster_stability
 from .criteria import CRITERIA, SHARE_OF_ROWS, Asked, held_out_penalty
 from .doubts import doubts
-from .evidence import (
-    check_parts,
-    gather,
-    subsamples,
-    thirds,
-    warm_starts,
-)
+from .evidence import check_part, gather, subsample_size, subsamples, thirds, warm_starts
 from .fits import PartFits, Settings
 from .grid import candidate_lams
 from .predicted import predicted_by
@@ -197,6 +191,9 @@ n_features_in_, feature_names_in_
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         observed = self._with_reference(observed, max(ks), seed)
         judged = self._judged(observed)
+        n = judged.n_rows  # the largest k is refused before the others are tried
+        usual = n // 3 if self.criterion == "paper" else subsample_size(n, SHARE_OF_ROWS)
+        check_part(usual, max(ks), n)
         progress = Progress(len(ks) * self._n_parts(), bool(self.verbose))
         trials = [self._trial(judged, k, lams, seed, progress) for k in ks]
         best = choose_k(trials)
@@ -294,7 +291,7 @@ n_features_in_, feature_names_in_
             parts = thirds(n, n_parts // 2, rng)
         else:
             parts = subsamples(n, n_parts, SHARE_OF_ROWS, rng)
-        check_parts(parts, k, n)
+        check_part(int(parts.sum(axis=1).min()), k, n)
         evidence = gather(
             judged, k, lams, parts, rng.randint(np.iinfo(np.int32).max, size=n_parts),
             self._settings(),
