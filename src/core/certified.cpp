@@ -72,37 +72,33 @@ Packed* pack(const Table& table, const Centers& centers) {
 void unpack(Packed* it) { unmake(reinterpret_cast<Panels*>(it)); }
 
 template <class T>
-Index label_rows(const Sparse<T>& rows, const Tables& tables, Room& room, const Index* chosen,
-                 Index count, Label* nearest, Index stride, float* margins) {
+Index label_rows(const Sparse<T>& rows, const Tables& tables, Room& room, const Stretch& stretch) {
     if (room.trust == SINGLE)
-        return label_sparse(rows, *tables.strips, reinterpret_cast<float*>(room.scores.get()),
-                            chosen, count, nearest, stride, margins);
-    return label_sparse(rows, *room.fine, room.scores.get(), chosen, count, nearest, stride,
-                        margins);
+        return label_sparse(rows, *tables.strips, reinterpret_cast<float*>(room.scores.get()), stretch);
+    return label_sparse(rows, *room.fine, room.scores.get(), stretch);
 }
 
 Index label(const Table& table, const Prepared& prepared, const Packed* packed, Scratch& scratch,
-            const Index* chosen, Index count, Label* nearest, Index stride, float* margins) {
+            const Stretch& stretch) {
     const Tables& tables = reinterpret_cast<const Tables&>(prepared);
     const Panels* panels = reinterpret_cast<const Panels*>(packed);
     Room& room = reinterpret_cast<Room&>(scratch);
-    Index groups = tables.centers.groups, unsure = groups * count;
+    const Index groups = tables.centers.groups, count = stretch.count;
+    Index unsure = groups * count;
     if (room.trust == NOTHING) {
         for (Index g = 0; g < groups; ++g)
-            for (Index e = 0; e < count; ++e) nearest[g * stride + e] = UNSURE;
-        for (Index e = 0; margins && e < count; ++e) margins[e] = 0;
+            for (Index e = 0; e < count; ++e) stretch.nearest[g * stretch.stride + e] = UNSURE;
+        for (Index e = 0; stretch.margins && e < count; ++e) stretch.margins[e] = 0;
         return unsure;
     }
     if (table.is_sparse && table.is_double)
-        unsure = label_rows(Sparse<double>(table), tables, room, chosen, count, nearest, stride, margins);
+        unsure = label_rows(Sparse<double>(table), tables, room, stretch);
     else if (table.is_sparse)
-        unsure = label_rows(Sparse<float>(table), tables, room, chosen, count, nearest, stride, margins);
+        unsure = label_rows(Sparse<float>(table), tables, room, stretch);
     else if (table.is_double)
-        unsure = label_dense(Dense<double>(table), *tables.tiles, panels, *room.dense, chosen, count,
-                             nearest, stride, margins);
+        unsure = label_dense(Dense<double>(table), *tables.tiles, panels, *room.dense, stretch);
     else
-        unsure = label_dense(Dense<float>(table), *tables.tiles, panels, *room.dense, chosen, count,
-                             nearest, stride, margins);
+        unsure = label_dense(Dense<float>(table), *tables.tiles, panels, *room.dense, stretch);
     if (unsure > MOST_UNSURE * groups * count) {
         if (room.trust == SINGLE && table.is_sparse)
             room.fine = make<Strips<double>>(table, tables.centers);

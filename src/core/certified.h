@@ -13,6 +13,17 @@ struct Prepared;  // the tables of the centres as the kernels read them; shared 
 struct Packed;    // the rows of a whole small table as the kernels read them, kept for all passes
 struct Scratch;   // what one thread needs
 
+constexpr Index STRETCH = 256;  // rows labelled before they are summed up: they stay in cache
+
+struct Stretch {           // rows that are labelled together, and where to
+    const Index* rows;     // (count,)
+    Index count;           // at most STRETCH
+    Label* nearest;        // OUT nearest[g * stride + e]: the best centre of start g for rows[e], or UNSURE
+    Index stride;
+    float* margins;        // OUT (count,) how much further away the second one is, at least (the last
+                           // start's), unless null; only if prepared for
+};
+
 struct Certified {
     // Any of these may be null: out of memory.
     Prepared* (*prepare)(const Table&, const Centers&, bool wants_margins, const Packed*);
@@ -21,14 +32,9 @@ struct Certified {
     void (*forget)(Prepared*);
     void (*unpack)(Packed*);
     void (*drop)(Scratch*);
-    // OUT nearest[g * room + e]: the best centre of start g for row rows[e], e < count <= STRETCH, or
-    // UNSURE; margins[e]: how much further away the second one is, at least (the last start's), unless
-    // null, and then prepared for. With `packed` the rows are consecutive and the first is a multiple of STRETCH. Returns how
-    // many are UNSURE.
-    Index (*label)(const Table&, const Prepared&, const Packed*, Scratch&, const Index* rows,
-                   Index count, Label* nearest, Index room, float* margins);
+    // Returns how many labels are UNSURE. With `packed` the rows are consecutive and the first is a
+    // multiple of STRETCH.
+    Index (*label)(const Table&, const Prepared&, const Packed*, Scratch&, const Stretch&);
 };
-
-constexpr Index STRETCH = 256;  // rows labelled before they are summed up: they stay in cache
 
 }  // namespace mnar

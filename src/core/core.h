@@ -104,6 +104,32 @@ struct Starts {            // R starts of Lloyd's loop on a table, side by side
     double total_weight;   // of all rows
 };
 
+struct Active {         // the starts that go on, and what the last pass made of them
+    Index count;        // INOUT A
+    Index* numbers;     // (2 A,) INOUT which they are; the second half is scratch
+    double* losses;     // (A,) of the new centres
+    uint8_t* doubtful;  // (A,) whose loss is to be taken by direct differences
+    int32_t afresh;     // OUT: the next pass is to sum up all rows again
+};
+
+struct Seeds {             // starts drawn by greedy k-means++ on mean-filled rows
+    Index count, k;        // R starts of k centres
+    Index trials;          // candidates for each centre
+    const double* means;   // (p,)
+    const Index* order;    // (n,) of the rows, by their content
+    const double* draws;   // (R, k, trials) in [0, 1)
+    double* centers;       // (R, k, p) OUT
+};
+
+struct Moving {         // k-means of complete rows by single moves
+    const double* X;    // (n, p)
+    Index n, p;
+    Index count, k;     // R starts of k centres
+    Index max_iter;
+    double* centers;    // (R, k, p) INOUT
+    Label* labels;      // (R, n) OUT
+};
+
 struct Mixture {                 // normal clusters with gaps, or Student's t
     Index k;
     const double* log_weight;    // (k,)
@@ -172,21 +198,15 @@ struct Kernels {  // what every instruction set offers
     // INOUT costs, members (k,).
     void (*choose_rescued)(double* costs, const double* weights, const Label* labels, Index n, Index k,
                            Index* members, Index* taken);
-    // After a pass: new centres and losses (A,); doubtful ones are to be taken by direct differences.
-    void (*update)(const Starts&, Index p, const Index* active, Index n_active, double* losses,
-                   uint8_t* doubtful);
-    // Then: who goes on. INOUT active (2 A,); returns how many. OUT afresh: whether the next pass is to
-    // sum up all rows again.
-    Index (*decide)(const Starts&, Index p, Index iteration, const double* losses,
-                    const uint8_t* doubtful, double largest_move, Index* active, Index n_active,
-                    int32_t* afresh);
+    // After a pass: new centres; OUT losses, and which of them are doubtful.
+    void (*update)(const Starts&, Index p, const Active&);
+    // Then: who goes on.
+    void (*decide)(const Starts&, Index p, Index iteration, double largest_move, Active&);
     // Lloyd's loop to its end, on a small table.
     int32_t (*lloyd)(const Table&, const Starts&, Control&);
     // Hartigan's moves from where Lloyd's loop ended, for the starts in chosen (C,).
     int32_t (*hartigan)(const Table&, const Starts&, const Index* chosen, Index count, Control&);
-    // Greedy k-means++ on mean-filled rows: draws (R, k, trials), order (n,) -> centres (R, k, p).
-    int32_t (*seed)(const Table&, const double* means, const Index* order, Index count, Index k,
-                    Index trials, const double* draws, double* centers, Control&);
+    int32_t (*seed)(const Table&, const Seeds&, Control&);
     // One E-step of a mixture with gaps, and the sums for its M-step.
     int32_t (*soften)(const Table&, const Mixture&, Softened&, Control&);
     // Log-likelihood at theta (4,); OUT gradient (4,).
@@ -197,9 +217,7 @@ struct Kernels {  // what every instruction set offers
     // Labels a, b (n, G) of two fits: OUT pairs (G, 3) of kept rows together in both, in a, in b.
     int32_t (*count_pairs)(const Label* a, const Label* b, const uint8_t* kept, Index n,
                            Index candidates, Index k, double* pairs);
-    // k-means of complete rows X (n, p) by single moves. INOUT centers (R, k, p), OUT labels (R, n).
-    int32_t (*move_rows)(const double* X, Index n, Index p, Index starts, Index k, Index max_iter,
-                         double* centers, Label* labels, Control&);
+    int32_t (*move_rows)(const Moving&, Control&);
 };
 
 // Calls work(context, job) for job = 0 .. jobs - 1 on up to `threads` threads, this one among them;

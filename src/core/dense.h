@@ -182,7 +182,9 @@ struct DenseScratch {
 // See ``Certified::label``.
 template <class T>
 Index label_dense(const Dense<T>& rows, const Tiles& tiles, const Panels* kept, DenseScratch& scratch,
-                  const Index* chosen, Index count, Label* nearest, Index room, float* margins) {
+                  const Stretch& stretch) {
+    const Index *chosen = stretch.rows, count = stretch.count, room = stretch.stride;
+    float* margins = stretch.margins;
     Index p = rows.p, unsure = 0;
     Reading<T> how;
     tiles.origin.reading(tiles.fills, rows.missing, how);
@@ -201,7 +203,7 @@ Index label_dense(const Dense<T>& rows, const Tiles& tiles, const Panels* kept, 
         Index used = least(LANES, count - e);
         for (Index g = 0; g < tiles.groups; g += tiles.starts_at(g)) {
             bool wanted = margins && g == tiles.groups - 1, whole = used == LANES;
-            Label* to = nearest + g * room + e;
+            Label* to = stretch.nearest + g * room + e;
             float* apart = wanted ? whole ? margins + e : scratch.margins.get() : nullptr;
             Label* labels = whole ? to : scratch.labels.get();
             Index stride = whole ? room : LANES;

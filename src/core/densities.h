@@ -31,11 +31,12 @@ struct Soft {
     double pull;              // (t + 1) / t
     Array<double> mu, h, b;   // (p, room): centre, -1 / 2v or 1 / tv, and what being observed adds
     Array<double> base;       // (room,): log pi_l + sum_j log P_lj
+    const double* shift;      // (p,) what sums subtract
 
     Soft(const Mixture& it, Index p)
         : k(it.k), p(p), room((k + EIGHT - 1) / EIGHT * EIGHT), heavy(it.freedom > 0),
           power(0.5 * (it.freedom + 1)), pull(heavy ? 1 + 1 / it.freedom : 1), mu(p * room),
-          h(p * room), b(p * room), base(room) {
+          h(p * room), b(p * room), base(room), shift(it.shift) {
         if (!ok()) return;
         const double peak = heavy ? it.log_peak : -0.5 * LOG_2PI;
         for (Index l = 0; l < room; ++l) {

@@ -72,8 +72,8 @@ class Labeller {
     // OUT nearest of the `count` chosen rows, margins if wanted. False: out of memory.
     template <class Rows> bool label(const Rows& rows, Index count) {
         if (count == 0) return true;
-        Index unsure = certified.label(table, *prepared.tables, prepared.packed, *scratch, chosen, count, nearest,
-                                       STRETCH, prepared.wants_margins ? margins.get() : nullptr);
+        const Stretch stretch{chosen, count, nearest, STRETCH, prepared.wants_margins ? margins.get() : nullptr};
+        Index unsure = certified.label(table, *prepared.tables, prepared.packed, *scratch, stretch);
         for (Index g = 0; unsure > 0 && g < centers.groups; ++g)
             for (Index e = 0; e < count; ++e) {
                 Label& label = nearest[g * STRETCH + e];

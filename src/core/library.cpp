@@ -154,8 +154,8 @@ EXPORT int32_t mnarkmeans_set_level(const char* name) {
 // The sizes of the structs in core.h, in the order of STRUCTS in _core/library.py; returns how many there are.
 EXPORT int32_t mnarkmeans_struct_sizes(int64_t* sizes, int32_t room) {
     const int64_t all[] = {sizeof(Control), sizeof(Table), sizeof(Centers), sizeof(Stats), sizeof(Bounds),
-                           sizeof(Pass), sizeof(FirstPass), sizeof(Starts), sizeof(Mixture),
-                           sizeof(Softened), sizeof(Decay)};
+                           sizeof(Pass), sizeof(FirstPass), sizeof(Starts), sizeof(Active), sizeof(Seeds),
+                           sizeof(Moving), sizeof(Mixture), sizeof(Softened), sizeof(Decay)};
     const int32_t count = sizeof all / sizeof *all;
     for (int32_t i = 0; i < count && i < room; ++i) sizes[i] = all[i];
     return count;
@@ -213,15 +213,12 @@ EXPORT void mnarkmeans_choose_rescued(double* costs, const double* weights, cons
                                       Index k, Index* members, Index* taken) {
     kernels->choose_rescued(costs, weights, labels, n, k, members, taken);
 }
-EXPORT void mnarkmeans_update(const Starts* starts, Index p, const Index* active, Index n_active,
-                              double* losses, uint8_t* doubtful) {
-    kernels->update(*starts, p, active, n_active, losses, doubtful);
+EXPORT void mnarkmeans_update(const Starts* starts, Index p, const Active* active) {
+    kernels->update(*starts, p, *active);
 }
-EXPORT Index mnarkmeans_decide(const Starts* starts, Index p, Index iteration, const double* losses,
-                               const uint8_t* doubtful, double largest_move, Index* active,
-                               Index n_active, int32_t* afresh) {
-    return kernels->decide(*starts, p, iteration, losses, doubtful, largest_move, active, n_active,
-                           afresh);
+EXPORT void mnarkmeans_decide(const Starts* starts, Index p, Index iteration, double largest_move,
+                              Active* active) {
+    kernels->decide(*starts, p, iteration, largest_move, *active);
 }
 EXPORT int32_t mnarkmeans_lloyd(const Table* table, const Starts* starts, Control* control) {
     return kernels->lloyd(*table, *starts, *control);
@@ -230,10 +227,8 @@ EXPORT int32_t mnarkmeans_hartigan(const Table* table, const Starts* starts, con
                                    Index count, Control* control) {
     return kernels->hartigan(*table, *starts, chosen, count, *control);
 }
-EXPORT int32_t mnarkmeans_seed(const Table* table, const double* means, const Index* order, Index count,
-                               Index k, Index trials, const double* draws, double* centers,
-                               Control* control) {
-    return kernels->seed(*table, means, order, count, k, trials, draws, centers, *control);
+EXPORT int32_t mnarkmeans_seed(const Table* table, const Seeds* seeds, Control* control) {
+    return kernels->seed(*table, *seeds, *control);
 }
 EXPORT int32_t mnarkmeans_soften(const Table* table, const Mixture* mixture, Softened* out,
                                  Control* control) {
@@ -250,7 +245,6 @@ EXPORT int32_t mnarkmeans_count_pairs(const Label* a, const Label* b, const uint
                                       Index candidates, Index k, double* pairs) {
     return kernels->count_pairs(a, b, kept, n, candidates, k, pairs);
 }
-EXPORT int32_t mnarkmeans_move_rows(const double* X, Index n, Index p, Index starts, Index k,
-                                    Index max_iter, double* centers, Label* labels, Control* control) {
-    return kernels->move_rows(X, n, p, starts, k, max_iter, centers, labels, *control);
+EXPORT int32_t mnarkmeans_move_rows(const Moving* moving, Control* control) {
+    return kernels->move_rows(*moving, *control);
 }

@@ -30,36 +30,35 @@ template <class Rows>
 int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, const Starts& starts,
                    Control& control) {
     Index count = starts.count, k = starts.k, n = table.n, p = table.p;
-    Array<Index> active(2 * count);
+    Array<Index> numbers(2 * count);
     Array<double> losses(count), mu(count * k * p), lam(count * p);
     Array<uint8_t> doubtful(count);
-    if (!all_ok(active, losses, mu, lam, doubtful)) return OUT_OF_MEMORY;
+    if (!all_ok(numbers, losses, mu, lam, doubtful)) return OUT_OF_MEMORY;
     for (Index r = 0; r < count; ++r) {
-        active[r] = r;
+        numbers[r] = r;
         starts.twins[r] = -1;
         starts.settled[r] = 0;
     }
     Changes changes(k);
     if (!changes.ok()) return OUT_OF_MEMORY;
     Control alone{0, 1, 0};
-    Index n_active = count;
-    int32_t afresh = 1;
-    for (Index it = 0; it < starts.max_iter && n_active > 0; ++it) {
-        for (Index a = 0; a < n_active; ++a) {
-            memcpy(mu + a * k * p, starts.mu + active[a] * k * p, sizeof(double) * k * p);
-            memcpy(lam + a * p, starts.lam + active[a] * p, sizeof(double) * p);
-            if (afresh) clear_stats(stats_of(starts.stats, active[a], k, p), k, p);
+    Active active{count, numbers, losses, doubtful, 1};
+    for (Index it = 0; it < starts.max_iter && active.count > 0; ++it) {
+        for (Index a = 0; a < active.count; ++a) {
+            memcpy(mu + a * k * p, starts.mu + numbers[a] * k * p, sizeof(double) * k * p);
+            memcpy(lam + a * p, starts.lam + numbers[a] * p, sizeof(double) * p);
+            if (active.afresh) clear_stats(stats_of(starts.stats, numbers[a], k, p), k, p);
         }
-        Centers centers{n_active, k, mu, lam, starts.reference, starts.shift};
+        Centers centers{active.count, k, mu, lam, starts.reference, starts.shift};
         Prepare prepared(table, centers, false, packed);
         if (!prepared.ok()) return OUT_OF_MEMORY;
         Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
-        Pass pass{active, afresh, starts.labels, n, {nullptr, nullptr}, 0, 0};
+        Pass pass{numbers, active.afresh, starts.labels, n, {nullptr, nullptr}, 0, 0};
         Moved moved{0, 0};
         int32_t status = pass_rows(rows, by, 0, n, pass, {starts.stats, false, changes, moved}, control);
-        for (Index a = 0; a < n_active && status == DONE; ++a) {
-            Index r = active[a];
+        for (Index a = 0; a < active.count && status == DONE; ++a) {
+            Index r = numbers[a];
             Stats stats = stats_of(starts.stats, r, k, p);
             bool empty = false;
             for (Index l = 0; l < k; ++l) empty = empty || !(stats.sizes[l] > 0);
@@ -69,14 +68,14 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
                                 {nullptr, nullptr}, alone);
         }
         if (status != DONE) return status;
-        update(starts, p, active, n_active, losses, doubtful);
-        for (Index a = 0; a < n_active && status == DONE; ++a) {
-            Index r = active[a];
+        update(starts, p, active);
+        for (Index a = 0; a < active.count && status == DONE; ++a) {
+            Index r = numbers[a];
             Centers own{1, k, starts.mu + r * k * p, starts.lam + r * p, starts.reference, starts.shift};
             if (doubtful[a]) status = loss_of(table, own, starts.labels + r * n, nullptr, losses + a, alone);
         }
         if (status != DONE) return status;
-        n_active = decide(starts, p, it, losses, doubtful, moved.largest, active, n_active, &afresh);
+        decide(starts, p, it, moved.largest, active);
     }
     count_done(control, count);
     return DONE;

@@ -53,9 +53,10 @@ int32_t assign_plain(const Table& table, const Centers& centers, Label* labels, 
     });
 }
 
-struct GapCosts {  // what gaps cost at the k centres of one start
-    Array<double> gap, pull;
-    GapCosts(const Centers& centers, Index p) : gap(centers.k * p), pull(centers.k) {
+struct Costs {  // what rows cost at the k centres of one start
+    const double* mu;         // (k, p)
+    Array<double> gap, pull;  // see ``gap_costs``
+    Costs(const Centers& centers, Index p) : mu(centers.mu), gap(centers.k * p), pull(centers.k) {
         if (ok()) gap_costs(centers, 0, p, gap, pull);
     }
     bool ok() const { return all_ok(gap, pull); }
@@ -73,15 +74,15 @@ template <class T> INLINE void ask_ahead(const Sparse<T>&, Index) {}
 // The weighted losses of the rows begin .. end at the centres of their labels; OUT each (n,), unless
 // null: without the weights. row: scratch (p,).
 template <class Rows>
-double sum_costs(const Rows& rows, const Table& table, const Centers& centers, const GapCosts& gaps,
-                 Index begin, Index end, const Label* labels, double* row, double* each) {
+double sum_costs(const Rows& rows, const double* weights, const Costs& costs, Index begin, Index end,
+                 const Label* labels, double* row, double* each) {
     double total = 0;
     for (Index i = begin; i < end; ++i) {
-        Index l = labels[i], at = l * table.p;
+        Index l = labels[i], at = l * rows.p;
         ask_ahead(rows, i + ROWS_AHEAD);
-        double cost = cost_of(rows, i, centers.mu + at, gaps.gap + at, gaps.pull[l], rows.scratch(row));
+        double cost = cost_of(rows, i, costs.mu + at, costs.gap + at, costs.pull[l], rows.scratch(row));
         if (each) each[i] = cost;
-        total += table.weights[i] * cost;
+        total += weights[i] * cost;
     }
     return total;
 }
@@ -90,13 +91,13 @@ double sum_costs(const Rows& rows, const Table& table, const Centers& centers, c
 int32_t loss_of(const Table& table, const Centers& centers, const Label* labels, double* each,
                 double* loss, Control& control) {
     Index n_slabs = Slabs(table).count;
-    GapCosts gaps(centers, table.p);
+    Costs costs(centers, table.p);
     Array<double> losses(n_slabs, 0.0);
-    if (!all_ok(gaps, losses)) return OUT_OF_MEMORY;
+    if (!all_ok(costs, losses)) return OUT_OF_MEMORY;
     int32_t status = over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
         Array<double> row(table.p);
         if (!row.ok()) return OUT_OF_MEMORY;
-        losses[s] = sum_costs(rows, table, centers, gaps, begin, end, labels, row, each);
+        losses[s] = sum_costs(rows, table.weights, costs, begin, end, labels, row, each);
         return DONE;
     });
     *loss = 0;
@@ -110,10 +111,10 @@ int32_t last_look(const Table& table, const Centers& centers, const Bounds& boun
                   Index* members, double* loss, Control& control) {
     Index k = centers.k, n_slabs = Slabs(table).count;
     Prepare prepared(table, centers);
-    GapCosts gaps(centers, table.p);
+    Costs costs(centers, table.p);
     Array<double> losses(n_slabs, 0.0);
     Array<Index> counts(n_slabs * k, 0);
-    if (!all_ok(prepared, gaps, losses, counts)) return OUT_OF_MEMORY;
+    if (!all_ok(prepared, costs, losses, counts)) return OUT_OF_MEMORY;
     int32_t status = over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
         Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
@@ -124,7 +125,7 @@ int32_t last_look(const Table& table, const Centers& centers, const Bounds& boun
             if (!by.label(rows, count)) return OUT_OF_MEMORY;
             for (Index e = 0; e < count; ++e) labels[by.chosen[e]] = by.nearest[e];
             for (Index i = start; i < stop; ++i) ++counts[s * k + labels[i]];
-            losses[s] += sum_costs(rows, table, centers, gaps, start, stop, labels, by.row, nullptr);
+            losses[s] += sum_costs(rows, table.weights, costs, start, stop, labels, by.row, nullptr);
         }
         return DONE;
     });

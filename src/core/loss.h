@@ -61,14 +61,14 @@ INLINE void merge_stats(const Stats& part, Index k, Index p, const Stats& into) 
     *into.squares += *part.squares;
 }
 
-// INOUT stats of one start: row i, of weight w, joins (sign 1) or leaves (-1) cluster l. Returns
-// |x - shift|^2.
+// INOUT stats of one start: row i joins cluster l with weight w, or leaves it if w is negative. Returns
+// |x - shift|^2. `first`: the number of the first row in the whole table.
 template <class Rows>
-INLINE double transfer(const Rows& rows, Index i, Index first, int sign, double w, const double* shift,
-                       Index l, const Stats& stats, typename Rows::Value* scratch) {
-    stats.sizes[l] += sign * w;
-    stats.keys[l] += sign > 0 ? mixed(first + i) : -mixed(first + i);
-    return add_row(rows, i, sign * w, shift, stats.sums + l * rows.p, stats.counts + l * rows.p, scratch);
+INLINE double transfer(const Rows& rows, Index i, Index first, double w, const double* shift, Index l,
+                       const Stats& stats, typename Rows::Value* scratch) {
+    stats.sizes[l] += w;
+    stats.keys[l] += w < 0 ? -mixed(first + i) : mixed(first + i);
+    return add_row(rows, i, w, shift, stats.sums + l * rows.p, stats.counts + l * rows.p, scratch);
 }
 
 // One entry, or a vector of them, of a cluster of weight `size`.
@@ -131,18 +131,16 @@ INLINE double update_centers(const Stats& stats, Index k, Index p, const double*
 // Below this share of the sum of squares, the loss from sums is taken by direct differences instead.
 constexpr double LOSES_DIGITS = 1e-5;
 
-// After a pass: new centres and losses of the active starts. OUT losses, doubtful (n_active,): the
-// loss of which has to be taken by direct differences.
-void update(const Starts& starts, Index p, const Index* active, Index n_active, double* losses,
-            uint8_t* doubtful) {
+// After a pass: new centres and losses of the active starts.
+void update(const Starts& starts, Index p, const Active& active) {
     Index k = starts.k;
-    for (Index a = 0; a < n_active; ++a) {
-        Index r = active[a];
+    for (Index a = 0; a < active.count; ++a) {
+        Index r = active.numbers[a];
         Stats stats = stats_of(starts.stats, r, k, p);
         const double* lam = starts.lam + r * p;
         double* mu = starts.mu + r * k * p;
-        losses[a] = update_centers(stats, k, p, lam, starts.reference, starts.shift, mu);
-        doubtful[a] = !(losses[a] > LOSES_DIGITS * *stats.squares);
+        active.losses[a] = update_centers(stats, k, p, lam, starts.reference, starts.shift, mu);
+        active.doubtful[a] = !(active.losses[a] > LOSES_DIGITS * *stats.squares);
     }
 }
 
@@ -165,46 +163,46 @@ INLINE bool is_determined(const Stats& stats, Index k, Index p, const double* la
 // mean loss of a row (in squares) that may show, and the next pass sums up afresh.
 constexpr double SHOWS = 1e10;
 
-// Records the losses of iteration `it` and says who goes on: INOUT active; returns how many. A start
-// ends when its partition is the one before, or the loss fell by no more than the share tol (where
-// rounding outweighs tol, only the partition counts); or when an earlier start has its partition.
-// OUT afresh: the next pass must not build on the sums of this one, in which rows as large as
-// largest_move (squared) changed cluster.
-Index decide(const Starts& starts, Index p, Index it, const double* losses, const uint8_t* doubtful,
-             double largest_move, Index* active, Index n_active, int32_t* afresh) {
-    Index k = starts.k, left = 0;
-    *afresh = !starts.whole_weights;
-    for (Index a = 0; a < n_active; ++a) {
-        Index r = active[a];
+// Records the losses of iteration `it` and says who goes on: INOUT active. A start ends when its
+// partition is the one before, or the loss fell by no more than the share tol (where rounding outweighs
+// tol, only the partition counts); or when an earlier start has its partition. The next pass must not
+// build on the sums of this one (OUT afresh) where rows as large as largest_move (squared) changed
+// cluster.
+void decide(const Starts& starts, Index p, Index it, double largest_move, Active& active) {
+    Index k = starts.k, left = 0, *const everyone = active.numbers + active.count;
+    active.afresh = !starts.whole_weights;
+    for (Index a = 0; a < active.count; ++a) {
+        Index r = active.numbers[a];
+        const double loss = active.losses[a];
         double* path = starts.paths + r * starts.max_iter;
         Stats stats = stats_of(starts.stats, r, k, p);
         uint64_t mark = signature(stats, k);
         starts.n_iter[r] = it + 1;
-        path[it] = losses[a];
+        path[it] = loss;
         bool ends = false;
         if (it > 0) {
-            double last = path[it - 1], rounding = doubtful[a] ? 1e-13 * last : 1e-14 * *stats.squares;
-            if (losses[a] > last) path[it] = last;
+            double last = path[it - 1], rounding = active.doubtful[a] ? 1e-13 * last : 1e-14 * *stats.squares;
+            if (loss > last) path[it] = last;
             bool trusted = starts.tol * last > rounding;
-            ends = mark == starts.seen[r] || (trusted && last - losses[a] <= starts.tol * last);
+            ends = mark == starts.seen[r] || (trusted && last - loss <= starts.tol * last);
             ends = ends || (last == 0 && path[it] == 0);
             if (ends) starts.settled[r] = 1;
         }
         starts.seen[r] = mark;
         const double* lam = starts.lam + r * p;
         for (Index b = 0; b < a && !ends; ++b) {
-            Index s = active[n_active + b];
+            Index s = everyone[b];
             bool same = starts.seen[r] == starts.seen[s] && starts.twins[s] < 0
                         && memcmp(lam, starts.lam + s * p, sizeof(double) * p) == 0;
             if (!same || !is_determined(stats, k, p, lam)) continue;
             starts.twins[r] = s;
             ends = true;
         }
-        if (largest_move * starts.total_weight > SHOWS * losses[a]) *afresh = 1;
-        active[n_active + a] = r;  // the second half remembers everyone
-        if (!ends) active[left++] = r;
+        if (largest_move * starts.total_weight > SHOWS * loss) active.afresh = 1;
+        everyone[a] = r;
+        if (!ends) active.numbers[left++] = r;
     }
-    return left;
+    active.count = left;
 }
 
 }}}  // namespace mnar::LEVEL

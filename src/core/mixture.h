@@ -99,8 +99,8 @@ INLINE void feature_sums(const Soft& soft, Index l, Index j, double shift, Index
 }
 
 template <class T>
-void tile_sums(const Dense<T>& rows, const Soft& soft, const double* shift, Index begin, Index count,
-               SoftSlab& slab) {
+void tile_sums(const Dense<T>& rows, const Soft& soft, Index begin, Index count, SoftSlab& slab) {
+    const double* shift = soft.shift;
     Index groups = (count + EIGHT - 1) / EIGHT, p = soft.p;
     alignas(64) double values[ROWS];
     alignas(64) int64_t seen[ROWS];
@@ -124,9 +124,9 @@ void tile_sums(const Dense<T>& rows, const Soft& soft, const double* shift, Inde
 }
 
 template <class T>
-void tile_sums(const Sparse<T>& rows, const Soft& soft, const double* shift, Index begin, Index count,
-               SoftSlab& slab) {
+void tile_sums(const Sparse<T>& rows, const Soft& soft, Index begin, Index count, SoftSlab& slab) {
     double* own = slab.own;
+    const double* shift = soft.shift;
     for (Index r = 0; r < count; ++r) {
         for (Index l = 0; l < soft.k; ++l) own[l] = slab.logits[l * ROWS + r];
         for (Index e = rows.starts[begin + r]; e < rows.starts[begin + r + 1]; ++e) {
@@ -166,8 +166,8 @@ INLINE void keep_memberships(const Soft& soft, Index count, const SoftSlab& slab
 }
 
 template <class Rows>
-int32_t soften_rows(const Table& table, const Rows& rows, const Mixture& it, const Soft& soft,
-                    Index begin, Index end, SoftSlab& slab, const Softened& out, Control& control) {
+int32_t soften_rows(const Table& table, const Rows& rows, const Soft& soft, Index begin, Index end,
+                    SoftSlab& slab, const Softened& out, Control& control) {
     for (; begin < end; begin += ROWS) {
         if (cancelled(control)) return CANCELLED;
         Index count = least(ROWS, end - begin);
@@ -179,7 +179,7 @@ int32_t soften_rows(const Table& table, const Rows& rows, const Mixture& it, con
         if (out.memberships) keep_memberships(soft, count, slab, out.memberships + begin * soft.k);
         if (!out.sums) continue;
         weigh_rows(soft, table.weights + begin, count, slab);
-        tile_sums(rows, soft, it.shift, begin, count, slab);
+        tile_sums(rows, soft, begin, count, slab);
     }
     return DONE;
 }
@@ -213,8 +213,8 @@ int32_t soften(const Table& table, const Mixture& it, Softened& out, Control& co
         parts[slab] = make<SoftSlab>(soft, table.is_sparse, size);
         if (!parts[slab]) return OUT_OF_MEMORY;
         return with_rows(table, [&](const auto& rows) {
-            return soften_rows(table, rows, it, soft, slabs.begin(slab), slabs.end(slab),
-                               *parts[slab], out, control);
+            return soften_rows(table, rows, soft, slabs.begin(slab), slabs.end(slab), *parts[slab], out,
+                               control);
         });
     });
     for (Index slab = 0; slab < slabs.count; ++slab) {

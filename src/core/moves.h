@@ -75,15 +75,15 @@ struct CompleteMoves {  // one start
     }
 };
 
-int32_t move_rows(const double* X, Index n, Index p, Index starts, Index k, Index max_iter,
-                  double* centers, Label* labels, Control& control) {
-    return in_parallel(starts, control, [&](Index start) -> int32_t {
+int32_t move_rows(const Moving& it, Control& control) {
+    const Index n = it.n, p = it.p, k = it.k;
+    return in_parallel(it.count, control, [&](Index start) -> int32_t {
         Array<double> sums(k * p), sizes(k);
         if (!all_ok(sums, sizes)) return OUT_OF_MEMORY;
-        CompleteMoves moves{X, n, p, k, centers + start * k * p, labels + start * n, sizes};
+        CompleteMoves moves{it.X, n, p, k, it.centers + start * k * p, it.labels + start * n, sizes};
         moves.label();
         moves.average(sums);
-        for (Index round = 0; round < max_iter; ++round) {
+        for (Index round = 0; round < it.max_iter; ++round) {
             if (cancelled(control)) return CANCELLED;
             bool moved = false;
             for (Index i = 0; i < n; ++i) moved = moves.move(i) || moved;

@@ -163,7 +163,7 @@ int32_t add_rows(const Table& table, const Centers& centers, const Label* labels
             for (Index i = slabs.begin(s); i < slabs.end(s); ++i) {
                 double w = table.weights[i];
                 if (w != 0)
-                    *to.squares += w * transfer(rows, i, table.first, 1, w, centers.shift, labels[i], to,
+                    *to.squares += w * transfer(rows, i, table.first, w, centers.shift, labels[i], to,
                                                 rows.scratch(row));
             }
             return 0;

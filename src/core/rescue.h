@@ -53,8 +53,8 @@ int32_t rescue(const Table& table, const Centers& centers, int32_t whole_weights
             with_rows(table, [&](const auto& rows) {
                 auto* scratch = rows.scratch(row);
                 double w = table.weights[i];
-                transfer(rows, i, table.first, -1, w, centers.shift, labels[i], stats, scratch);
-                transfer(rows, i, table.first, 1, w, centers.shift, l, stats, scratch);
+                transfer(rows, i, table.first, -w, centers.shift, labels[i], stats, scratch);
+                transfer(rows, i, table.first, w, centers.shift, l, stats, scratch);
                 return 0;
             });
         labels[i] = Label(l);

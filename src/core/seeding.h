@@ -29,9 +29,17 @@ struct Seeding {  // what all threads share
     Slabs slabs;
     Array<double> squares;  // (n,) |x'|^2
 
-    Seeding(const Table& table, const double* means, const Index* order)
-        : table(table), means(means), order(order), slabs(slabs_by_shape(table)), squares(table.n) {}
+    Seeding(const Table& table, const Seeds& seeds)
+        : table(table), means(seeds.means), order(seeds.order), slabs(slabs_by_shape(table)), squares(table.n) {}
 };
+
+// The starts first .. first + count of `seeds`.
+INLINE Seeds some_of(Seeds seeds, Index first, Index count, Index p) {
+    seeds.count = count;
+    seeds.draws += first * seeds.k * seeds.trials;
+    seeds.centers += first * seeds.k * p;
+    return seeds;
+}
 
 // OUT near (room,): before(lane), lowered to the distances of row i to the candidates, of which dots
 // are the products.
@@ -61,12 +69,19 @@ INLINE void lower(const Rows& rows, Index i, const Seeding& of, const Candidates
 
 enum Passing { TRY, KEEP, KEEP_FIRST };  // KEEP: one candidate per start, which becomes a centre
 
-// INOUT nearest (n, G) unless TRY. OUT potentials (room,): sum of
-// weights * distance to the nearest centre, were the candidate one of them; lowered (n, lanes): these
-// distances, unless null. The rows begin .. end.
+struct Lowered {  // what becomes of the distances to the nearest centres
+    Passing passing;
+    double* nearest;     // (n, G) INOUT: themselves, unless TRY
+    double* lowered;     // (n, lanes) OUT: what they would be, were the candidate a centre, unless null
+    double* potentials;  // (room,) OUT: weights times these distances, summed over the rows
+};
+
+// The rows begin .. end.
 template <class Rows>
 int32_t lower_rows(const Rows& rows, Index begin, Index end, const Seeding& of, const Candidates& with,
-                   Passing passing, double* nearest, double* lowered, double* potentials) {
+                   const Lowered& to) {
+    const Passing passing = to.passing;
+    double *const lowered = to.lowered, *const potentials = to.potentials;
     SeedScratch scratch(with);
     Array<double> row(with.p), expanded(with.room, 0.0);
     if (!all_ok(scratch, row, expanded)) return OUT_OF_MEMORY;
@@ -76,7 +91,7 @@ int32_t lower_rows(const Rows& rows, Index begin, Index end, const Seeding& of, 
         Index count = least(ROWS_OF_TILE, end - i);
         multiply_rows(rows, i, count, of.means, with, scratch);
         for (Index r = 0; r < count; ++r) {
-            double *own = nearest + (i + r) * with.groups, *dots = scratch.dots + r * with.room;
+            double *own = to.nearest + (i + r) * with.groups, *dots = scratch.dots + r * with.room;
             double* near = direct ? lowered + (i + r) * with.lanes : scratch.near.get();
             auto lower_to = [&](const auto& before) INLINE_LAMBDA {
                 lower(rows, i + r, of, with, before, dots, near, row);
@@ -152,11 +167,12 @@ int32_t cumulate(const Seeding& of, const double* mass, Index groups, double* en
 
 // --- the starts -------------------------------------------------------------------------------
 
-// OUT centers (G, k, p) of G starts. IN draws (G, k, trials); weights: the weights along the order.
+// The starts of `seeds` side by side. IN weights: the weights along the order.
 template <class Rows>
-int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, Index groups, Index k,
-                  Index trials, const double* draws, double* centers, Control& control) {
+int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, const Seeds& seeds,
+                  Control& control) {
     const Table& table = of.table;
+    const Index groups = seeds.count, k = seeds.k, trials = seeds.trials;
     const Index n = table.n, p = table.p, blocks = (n + BLOCK - 1) / BLOCK, n_slabs = of.slabs.count;
     Candidates tried(groups, trials, p), kept(groups, 1, p);
     Array<double> nearest(n * groups), ends(blocks * groups), row(p);
@@ -167,8 +183,9 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, In
     if (!all_ok(tried, kept, nearest, ends, row, parts, lowered, winners)) return OUT_OF_MEMORY;
     auto pass = [&](const Candidates& with, Passing passing) {
         return in_parallel(n_slabs, control, [&](Index s) -> int32_t {
-            return lower_rows(rows, of.slabs.begin(s), of.slabs.end(s), of, with, passing, nearest,
-                              remembers && passing == TRY ? lowered.get() : nullptr, parts + s * with.room);
+            const Lowered to{passing, nearest, remembers && passing == TRY ? lowered.get() : nullptr,
+                             parts + s * with.room};
+            return lower_rows(rows, of.slabs.begin(s), of.slabs.end(s), of, with, to);
         });
     };
     for (Index l = 0; l < k; ++l) {
@@ -176,7 +193,7 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, In
         tried.resize(l == 0 ? 1 : trials);
         for (Index lane = 0; lane < tried.lanes; ++lane) {
             Index g = lane % groups;
-            double u = draws[(g * k + l) * trials + lane / groups];
+            double u = seeds.draws[(g * k + l) * trials + lane / groups];
             bool flat = l == 0 || !(ends[(blocks - 1) * groups + g] > 0);
             Index i = flat ? draw(of.order, n, weights, 1, u, [&](Index i) { return table.weights[i]; })
                            : draw(of.order, n, ends + g, groups, u, [&](Index i) {
@@ -196,7 +213,7 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, In
             }
             Index lane = winners[g] = tried.lane(g, best);
             kept.set(g, tried.rows + lane * p, tried.squares[lane], tried.chosen[lane]);
-            fill_rows(table, tried.chosen + lane, 1, of.means, centers + (g * k + l) * p);
+            fill_rows(table, tried.chosen + lane, 1, of.means, seeds.centers + (g * k + l) * p);
         }
         if (l < k - 1 && tried.tried > 1 && remembers)
             for (Index i = 0; i < n; ++i)
@@ -226,17 +243,15 @@ template <class Rows> int32_t square_rows(const Rows& rows, const Seeding& of, C
 }
 
 template <class Rows>
-int32_t seed_rows(const Rows& rows, const Seeding& of, Index count, Index k, Index trials,
-                  const double* draws, double* centers, Control& control) {
-    const Index n = rows.n, p = rows.p;
+int32_t seed_rows(const Rows& rows, const Seeding& of, const Seeds& seeds, Control& control) {
+    const Index n = rows.n, p = rows.p, count = seeds.count;
     Array<double> weights((n + BLOCK - 1) / BLOCK);
     if (!weights.ok()) return OUT_OF_MEMORY;
     int32_t status = square_rows(rows, of, control);
     if (status == DONE) status = cumulate(of, nullptr, 1, weights, control);
     if (status != DONE) return status;
     auto some = [&](Index first, Index groups) {
-        return seed_some(rows, of, weights, groups, k, trials, draws + first * k * trials,
-                         centers + first * k * p, control);
+        return seed_some(rows, of, weights, some_of(seeds, first, groups, p), control);
     };
     if (of.slabs.count == 1) {  // small: the threads share the starts
         Index threads = control.threads > 1 ? control.threads : 1;
@@ -245,7 +260,7 @@ int32_t seed_rows(const Rows& rows, const Seeding& of, Index count, Index k, Ind
             return some(piece * size, least(size, count - piece * size));
         });
     }
-    Index size = least(BYTES_OF_DISTANCES / (8 * n), BYTES_OF_CANDIDATES / (8 * p * trials));
+    Index size = least(BYTES_OF_DISTANCES / (8 * n), BYTES_OF_CANDIDATES / (8 * p * seeds.trials));
     if (size < 1) size = 1;
     for (Index first = 0; first < count && status == DONE; first += size)
         status = some(first, least(size, count - first));
@@ -278,32 +293,28 @@ int32_t multiply_all(const Centered& rows, double* products, Control& control) {
 
 // The starts on a small table.
 template <class Rows>
-int32_t seed_small(const Rows& rows, const Seeding& of, Index count, Index k, Index trials, const double* draws,
-                   double* centers, Control& control) {
-    const Index n = rows.n, p = rows.p, candidates = count * (1 + (k - 1) * trials);
+int32_t seed_small(const Rows& rows, const Seeding& of, const Seeds& seeds, Control& control) {
+    const Index n = rows.n, p = rows.p, candidates = seeds.count * (1 + (seeds.k - 1) * seeds.trials);
     Array<double> all(n * p);
     if (!all.ok()) return OUT_OF_MEMORY;
     for (Index i = 0; i < n; ++i) center_row(rows, i, of.means, all + i * p);
     const Centered small{n, p, all};
-    if (n > MOST_PAIRED || n >= candidates)
-        return seed_rows(small, of, count, k, trials, draws, centers, control);
+    if (n > MOST_PAIRED || n >= candidates) return seed_rows(small, of, seeds, control);
     Array<double> products(n * n);
     if (!products.ok()) return OUT_OF_MEMORY;
     int32_t status = multiply_all(small, products, control);
     if (status != DONE) return status;
-    return seed_rows(Paired{small, products}, of, count, k, trials, draws, centers, control);
+    return seed_rows(Paired{small, products}, of, seeds, control);
 }
 
-// Greedy k-means++ of `count` starts. IN draws (count, k, trials) in [0, 1); order (n,): of the rows,
-// by their content; means (p,). OUT centers (count, k, p). Counts the centres that are found.
-int32_t seed(const Table& table, const double* means, const Index* order, Index count, Index k,
-             Index trials, const double* draws, double* centers, Control& control) {
-    Seeding of(table, means, order);
+// Greedy k-means++. Counts the centres that are found.
+int32_t seed(const Table& table, const Seeds& seeds, Control& control) {
+    Seeding of(table, seeds);
     if (!of.squares.ok()) return OUT_OF_MEMORY;
-    if (count < 1) return DONE;
+    if (seeds.count < 1) return DONE;
     return with_rows(table, [&](const auto& rows) -> int32_t {
-        if (of.slabs.count > 1) return seed_rows(rows, of, count, k, trials, draws, centers, control);
-        return seed_small(rows, of, count, k, trials, draws, centers, control);
+        if (of.slabs.count > 1) return seed_rows(rows, of, seeds, control);
+        return seed_small(rows, of, seeds, control);
     });
 }
 

@@ -10,6 +10,7 @@
 //
 // Labels come from float32; where too many of those are unsure, from float64, by the same code.
 #pragma once
+#include "certified.h"
 #include "rounding.h"
 #include "rows.h"
 
@@ -141,11 +142,10 @@ template <class R> INLINE double bound_of(const Strips<R>& strips, Index stored,
 
 // See ``Certified::label``; scores (count, SIZE) is scratch.
 template <class R, class T>
-Index label_sparse(const Sparse<T>& rows, const Strips<R>& strips, R* scores, const Index* chosen,
-                   Index count, Label* nearest, Index room, float* margins) {
+Index label_sparse(const Sparse<T>& rows, const Strips<R>& strips, R* scores, const Stretch& stretch) {
     Index unsure = 0, k = strips.k;
-    for (Index e = 0; e < count; ++e) {
-        Index i = chosen[e];
+    for (Index e = 0; e < stretch.count; ++e) {
+        Index i = stretch.rows[e];
         double square = strips.even ? score_row<R, true>(rows, i, strips, scores)
                                     : score_row<R, false>(rows, i, strips, scores);
         double bound = bound_of(strips, rows.stored(i), square);
@@ -160,13 +160,13 @@ Index label_sparse(const Sparse<T>& rows, const Strips<R>& strips, R* scores, co
                 else if (score < second)
                     second = score;
             }
-            if (margins) {
+            if (stretch.margins) {
                 double far = square + bound, a = best + far, b = second + far;
                 double apart = __builtin_sqrt(larger(a, 0)) + __builtin_sqrt(larger(b, 0));
-                margins[e] = apart > 0 ? float((second - best - bound) / apart) : 0.0f;
+                stretch.margins[e] = apart > 0 ? float((second - best - bound) / apart) : 0.0f;
             }
             bool sure = k == 1 || second - best > bound;
-            nearest[g * room + e] = sure ? label : UNSURE;
+            stretch.nearest[g * stretch.stride + e] = sure ? label : UNSURE;
             unsure += !sure;
         }
     }

@@ -82,11 +82,8 @@ class Changes {
 
     template <class T>
     void add_cluster(const Sparse<T>& table, Label l, Index from, const double* shift, const Stats& stats, T*) {
-        for (int32_t id = first[l]; id != NONE; id = next[id]) {
-            double w = weights[id];
-            squares[id] = transfer(table, rows[id], from, w < 0 ? -1 : 1, w < 0 ? -w : w, shift, l, stats,
-                                   static_cast<T*>(nullptr));
-        }
+        for (int32_t id = first[l]; id != NONE; id = next[id])
+            squares[id] = transfer(table, rows[id], from, weights[id], shift, l, stats, static_cast<T*>(nullptr));
     }
     template <class T>
     void add_cluster(const Dense<T>& table, Label l, Index from, const double* shift, const Stats& stats, T*) {

@@ -222,10 +222,8 @@ def update(starts: Starts, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """New centres of the active starts; their losses, and which of these lost too many digits."""
     losses, doubtful = np.empty(len(active)), np.empty(len(active), np.bool_)
     own = starts.struct
-    library.mnarkmeans_update(
-        address(own), starts.mu.shape[2], where(active), len(active), where(losses),
-        where(doubtful),
-    )  # fmt: skip
+    those = structs.Active(len(active), where(active), where(losses), where(doubtful), 0)
+    library.mnarkmeans_update(address(own), starts.mu.shape[2], address(those))
     return losses, doubtful
 
 
@@ -238,13 +236,12 @@ def decide(
     starts: Starts, iteration: int, losses, doubtful, largest_move: float, active: np.ndarray
 ) -> Decision:
     """Record the losses of an iteration (0, 1, ...), and see who goes on."""
-    room, afresh = np.concatenate([active, active]), ct.c_int32()
-    own = starts.struct
-    left = library.mnarkmeans_decide(
-        address(own), starts.mu.shape[2], iteration, where(losses), where(doubtful),
-        largest_move, where(room), len(active), ct.addressof(afresh),
-    )  # fmt: skip
-    return Decision(room[:left].copy(), bool(afresh.value))
+    room, own = np.concatenate([active, active]), starts.struct
+    those = structs.Active(len(active), where(room), where(losses), where(doubtful), 0)
+    library.mnarkmeans_decide(
+        address(own), starts.mu.shape[2], iteration, largest_move, address(those)
+    )
+    return Decision(room[: those.count].copy(), bool(those.afresh))
 
 
 def lloyd(table: Table, starts: Starts, threads: int, watch=None) -> None:
@@ -271,9 +268,12 @@ def seed(table: Table, means, order, draws: np.ndarray, threads: int) -> np.ndar
     """Greedy k-means++ on mean-filled rows: draws (R, k, trials) in [0, 1) -> centres (R, k, p)."""
     count, k, trials = draws.shape
     centers = np.empty((count, k, table.p))
+    seeds = structs.Seeds(
+        count, k, trials, at(means, np.float64, (table.p,)), at(order, np.int64, (table.n,)),
+        at(draws, np.float64, draws.shape), where(centers),
+    )  # fmt: skip
     call(
-        "seed", address(table.struct), at(means, np.float64, (table.p,)),
-        at(order, np.int64, (table.n,)), count, k, trials, at(draws, np.float64, draws.shape),
-        where(centers), threads=threads, work=float(table.entries) * count * k * trials,
+        "seed", address(table.struct), address(seeds), threads=threads,
+        work=float(table.entries) * count * k * trials,
     )  # fmt: skip
     return centers

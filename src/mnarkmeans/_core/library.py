@@ -10,7 +10,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-INTERFACE = "7e915ed4c5547edb"  # of core.h: the build says what to write here
+INTERFACE = "d1809f79a7842895"  # of core.h: the build says what to write here
 PACKAGE = "mnarkmeans"
 ALL_LEVELS = ("baseline", "avx2", "avx512")
 NAME = "libmnarkmeans_core" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
@@ -51,6 +51,13 @@ Starts = _struct(
     n_iter=P, twins=P, settled=P, seen=P, max_iter=I64, tol=F64, whole_weights=I32,
     total_weight=F64,
 )  # fmt: skip
+Active = _struct("Active", count=I64, numbers=P, losses=P, doubtful=P, afresh=I32)
+Seeds = _struct(
+    "Seeds", count=I64, k=I64, trials=I64, means=P, order=P, draws=P, centers=P,
+)  # fmt: skip
+Moving = _struct(
+    "Moving", X=P, n=I64, p=I64, count=I64, k=I64, max_iter=I64, centers=P, labels=P,
+)  # fmt: skip
 Mixture = _struct(
     "Mixture", k=I64, log_weight=P, mean=P, variance=P, log_missing=P, log_observed=P, shift=P,
     freedom=F64, log_peak=F64,
@@ -65,7 +72,8 @@ Decay = _struct(
 )  # fmt: skip
 # In the order of mnarkmeans_struct_sizes.
 STRUCTS = (
-    Control, Table, Centers, Stats, Bounds, Pass, FirstPass, Starts, Mixture, Softened, Decay,
+    Control, Table, Centers, Stats, Bounds, Pass, FirstPass, Starts, Active, Seeds, Moving,
+    Mixture, Softened, Decay,
 )  # fmt: skip
 
 # What the functions of core.h take; structs by their address. They return a status unless said.
@@ -83,19 +91,19 @@ FUNCTIONS: dict[str, list] = {
     "distances": [P, P, I32, I32, P, P],
     "rescue": [P, P, I32, P, P, P, P],
     "choose_rescued": [P, P, P, I64, I64, P, P],
-    "update": [P, I64, P, I64, P, P],
-    "decide": [P, I64, I64, P, P, F64, P, I64, P],
+    "update": [P, I64, P],
+    "decide": [P, I64, I64, F64, P],
     "lloyd": [P, P, P],
     "hartigan": [P, P, P, I64, P],
-    "seed": [P, P, P, I64, I64, I64, P, P, P],
+    "seed": [P, P, P],
     "soften": [P, P, P, P],
     "decay_value": [P, P, P],
     "decay_fit": [P, P, I64, P, I64, P],
     "count_pairs": [P, P, P, I64, I64, I64, P],
-    "move_rows": [P, I64, I64, I64, I64, I64, P, P, P],
+    "move_rows": [P, P],
 }
 RETURNS = {
-    "choose_rescued": None, "update": None, "decide": I64, "decay_value": F64, "decay_fit": F64,
+    "choose_rescued": None, "update": None, "decide": None, "decay_value": F64, "decay_fit": F64,
 }  # fmt: skip
 
 _unpacked = ExitStack()  # keeps a library that came out of a zip file until the process ends

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from . import library as structs
 from .arrays import at, where
 from .library import library
-from .waiting import DONE, call
+from .waiting import DONE, address, call
 
 
 def count_pairs(a: np.ndarray, b: np.ndarray, kept: np.ndarray, k: int) -> np.ndarray:
@@ -43,9 +44,9 @@ def move_rows(X: np.ndarray, centers: np.ndarray, max_iter: int, threads: int = 
     """IN X (n, p) without gaps; INOUT centers (R, k, p); returns labels (R, n) of R starts."""
     (n, p), (n_starts, k, _) = X.shape, centers.shape
     labels = np.empty((n_starts, n), np.int32)
-    call(
-        "move_rows", at(X, np.float64, (n, p)), n, p, n_starts, k, max_iter,
-        at(centers, np.float64, (n_starts, k, p)), where(labels), threads=threads,
-        work=10.0 * n * p * k * n_starts,
+    moving = structs.Moving(
+        at(X, np.float64, (n, p)), n, p, n_starts, k, max_iter,
+        at(centers, np.float64, (n_starts, k, p)), where(labels),
     )  # fmt: skip
+    call("move_rows", address(moving), threads=threads, work=10.0 * n * p * k * n_starts)
     return labels
