@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mnarkmeans import MNARKMeans
+from mnarkmeans import MissingDataWarning, MNARKMeans
 from mnarkmeans.displays._flow import Path
+from mnarkmeans.metrics import confidence
 from mnarkmeans.report import collect, render
 from mnarkmeans.report._annotations import crossed
 from mnarkmeans.report._charts import instability
@@ -35,6 +36,16 @@ def make_page(n=300, p=12, k=3, sparse=False, **facts):
     return collect(
         X=X, ids=ids, features=features, model=model, title=HOSTILE, facts=facts, annotations=notes
     )
+
+
+def test_confidence_is_that_of_the_package_with_rows_that_lost_everything():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3)) + np.repeat([0.0, 2.0], 20)[:, None]
+    X[[3, 30]] = np.nan
+    with pytest.warns(MissingDataWarning):
+        model = MNARKMeans(2, lam=1.0, random_state=0).fit(X)
+    page = collect(X=X, ids=range(40), features=list("abc"), model=model, title="")
+    np.testing.assert_allclose(page["embedding"]["confidence"], confidence(X, model), atol=6e-4)
 
 
 FACTS = {

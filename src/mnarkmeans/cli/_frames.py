@@ -147,7 +147,7 @@ def _equal(column: Any, value: str) -> np.ndarray:
     found = texts.astype(str).str.strip()
     same = (found == value.strip()).to_numpy()
     if "*" in value.strip()[1:] or value.strip()[:1] == "*" != value.strip():
-        same |= np.array([fnmatchcase(text, value.strip()) for text in found], dtype=bool)
+        same = same | np.array([fnmatchcase(text, value.strip()) for text in found], dtype=bool)
     try:
         number = float(value)
     except ValueError:

@@ -13,7 +13,7 @@ import numpy as np
 from .. import MNARMixture
 from .._io.model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, load_model
 from .._io.optional import require
-from ..metrics._confidence import confidence_of
+from ..metrics._confidence import confidence, confidence_of
 from ._console import Console
 from ._csv import without_formulas
 from ._errors import UserError
@@ -46,7 +46,7 @@ def predict(console: Console, use: Use) -> None:
 def _judged(saved: SavedModel, X: Any, labels: np.ndarray) -> dict[str, np.ndarray]:
     """What can be said of the labels: a mixture knows probabilities, k-means distances."""
     if isinstance(saved.estimator, MNARMixture):
-        return {"confidence": shown_confidence(saved.estimator.predict_proba(X).max(axis=1))}
+        return {"confidence": shown_confidence(confidence(X, saved.estimator))}
     distances = np.asarray(saved.estimator.transform(X))
     told = {"distance": distances[np.arange(len(labels)), labels]}
     noise = saved.extra.get("noise")

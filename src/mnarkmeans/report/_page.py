@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from .._selection.stability import N_PARTS, SHARE, stability_of
 from .._versions import versions
+from ..metrics._confidence import noise_of
 from ..metrics._markers import DIRECTIONS, contrasts
 from ..missingness import diagnose
 from ..missingness._cells import CellCounts, cell_counts, missing_against_magnitude
@@ -71,7 +72,7 @@ def collect(
     n, p = X.shape
     counts = cell_counts(X, labels, len(model.cluster_centers_))
     missing = 1.0 - _observed_per_row(X) / p
-    sure = _sure.sureness(distances, labels, float(counts.observed.sum()))
+    sure = _sure.sureness(distances, labels, noise_of(X, model))
     own = distances[np.arange(n), labels]
     clusters = _clusters(labels, own, missing, sure, counts.sizes)
     kept = _rows.kept_rows(n)

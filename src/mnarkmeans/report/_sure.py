@@ -36,11 +36,10 @@ class Sureness(NamedTuple):
     next_distance: np.ndarray
 
 
-def sureness(distances: np.ndarray, labels: np.ndarray, observed_entries: float) -> Sureness:
-    """From the distances (n, k) of the rows to the centres."""
+def sureness(distances: np.ndarray, labels: np.ndarray, noise: float) -> Sureness:
+    """From the distances (n, k) of the rows to the centres, and the noise of `metrics.noise_of`."""
     n, k = distances.shape
     own = distances[np.arange(n), labels]
-    noise = float(np.square(own).sum()) / max(observed_entries, 1.0)
     others = distances.copy()
     others[np.arange(n), labels] = np.inf
     if k == 1:
