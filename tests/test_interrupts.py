@@ -106,7 +106,7 @@ def small(n=3000, p=20, seed=0):
 
 @pytest.mark.parametrize("form", [np.asarray, to_csr], ids=["dense", "csr"])
 def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatch):
-    """Every function of the core that takes a Control, asked with the flag set already."""
+    """The functions of the core that may take long, asked with the flag set already."""
     X = small()
     table = _core.Table(form(X), np.nan, np.ones(len(X)))
     init = np.nan_to_num(X[:8])

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from mnarkmeans.missingness import ampute
+from mnarkmeans.missingness._mechanisms import WAYS
 
-ALL = ["mcar", "mar", "mnar0", "mnar1", "mnar2"]
+ALL = list(WAYS)
 
 
 @pytest.fixture(scope="module")

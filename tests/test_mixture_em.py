@@ -62,6 +62,7 @@ def lost_on_grid(model, x, l, j):
         return theta["c"] * np.exp(-theta["t"] * x**2)
     if name == "threshold":
         return (np.abs(x) < theta["tau"][j]).astype(float)
+    assert name == "limit"
     return ndtr((theta["c"][j] - x) / theta["zeta"][j])
 
 

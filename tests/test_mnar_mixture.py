@@ -148,7 +148,7 @@ def test_sample_has_the_moments_and_the_gaps_of_the_mixture():
     np.testing.assert_allclose(rates, model.missingness_.parameters["rates"], atol=0.03)
 
 
-@pytest.mark.parametrize("mechanism", ["mcar", "class", "decay", "threshold", "limit"])
+@pytest.mark.parametrize("mechanism", NAMES)
 def test_warm_start_takes_every_mechanism_to_other_rows(mechanism):
     X = make(mechanism)[0]
     model = MNARMixture(2, mechanism=mechanism, random_state=0, warm_start=True).fit(X)

@@ -17,8 +17,9 @@ from .._io.optional import require
 from .._solver.threads import slices
 from ._pieces import read_rows
 
-BYTES_OF_BLOCK = 1 << 24  # of a table in memory; not by the number of workers: the cut shows in the
-# last digits
+# Of a table in memory. Not by the number of workers: sums are added in the order of the blocks, and
+# their last digits know the cut.
+BYTES_OF_BLOCK = 1 << 24
 
 
 @dataclass(frozen=True)

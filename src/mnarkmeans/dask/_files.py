@@ -23,7 +23,7 @@ from scipy import sparse
 from .._io.optional import require
 from .._solver.threads import slices
 
-BYTES_OF_BLOCK = 1 << 26
+BYTES_READ_AT_ONCE = 1 << 26  # of a file: fewer and larger pieces than of a table in memory
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def open_table(
     *,
     layer: str | None = None,
     id_column: str | None = None,
-    block_bytes: int = BYTES_OF_BLOCK,
+    block_bytes: int = BYTES_READ_AT_ONCE,
 ) -> TableFile:
     """Open a table on disk without reading it.
 

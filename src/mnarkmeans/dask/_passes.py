@@ -9,8 +9,8 @@
     followers  all candidates -> the weight of the rows closest to each
 
 Every function is pure as far as results go: a task that is run twice, or on another worker, gives
-the same sums. Rows are known by their number in the whole table, so the cut into blocks does not
-show.
+the same sums. Rows are known by their number in the whole table, so the cut into blocks shows
+in no choice, only in the last digits of sums.
 """
 
 from __future__ import annotations

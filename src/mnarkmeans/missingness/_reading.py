@@ -78,14 +78,15 @@ def advice_for(seen: Seen) -> tuple[Any, Any, list[str]]:
     careful = "This describes the table; it cannot prove how the gaps arose."
     better = suggested_reference(given, seen.at_limit)
     told = [missingness.sentence, reference_sentence(seen.at_limit)]
-    if kind == "rising" or (kind == "one-sided" and seen.signed > 0):
+    believed = MECHANISMS[missingness.mechanism].curve
+    if believed == "flat" and (kind == "rising" or (kind == "one-sided" and seen.signed > 0)):
         return 0.0, given, [*told, *_wrong_way(kind, seen.signed), careful]
     moved = isinstance(better, str) and not isinstance(given, str)
     if moved:
         where = ", and the reference lies outside the observed values" if seen.outside else ""
         hint = f"Low values are the missing ones{where}: try reference={better!r} with lam='auto'."
         return "auto", better, [*told, hint, careful]
-    if missingness.mechanism == "limit":
+    if believed == "one-sided":
         hint = "The penalty stands for what was lost below the reference."
         return "auto", given, [*told, hint, careful]
     if kind == "decaying":

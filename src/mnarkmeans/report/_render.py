@@ -15,8 +15,10 @@ from typing import Any
 
 from .._io.optional import require
 from ..displays._palette import CLUSTERS, on_dark
+from ..metrics._confidence import BETWEEN
 from . import _charts, _flow, _heatmap
 from ._numbers import number, percent, short
+from ._sure import SURE
 from ._svg import tone
 
 
@@ -51,6 +53,8 @@ def render(page: dict[str, Any]) -> str:
         colors=[tone(number) for number in range(len(page["clusters"]))],
         charts=_draw(page),
         markers=_by_cluster(page),
+        confident=SURE,
+        between=BETWEEN,
         from_mean=_heatmap.one_sided(page["centers"]),
         style=markup(_palettes() + (folder / "page.css").read_text(encoding="utf-8")),
         script=markup(script),

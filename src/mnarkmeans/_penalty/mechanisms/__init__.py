@@ -34,7 +34,7 @@ from .contract import Clusters, Lost, Mechanism, Parameter, Widths
 from .decaying import Decaying, lost_far_away
 from .limits import BelowLimit
 from .rates import ByChance, ByClass
-from .threshold import BelowThreshold
+from .threshold import WithinThreshold
 
 __all__ = [
     "FAMILIES", "MECHANISMS", "BelowLimit", "Clusters", "Lost", "Mechanism", "Parameter", "Widths",
@@ -42,7 +42,7 @@ __all__ = [
 ]  # fmt: skip
 
 MECHANISMS: dict[str, Any] = {
-    one.name: one for one in (ByChance, Decaying, BelowThreshold, BelowLimit, ByClass)
+    one.name: one for one in (ByChance, Decaying, WithinThreshold, BelowLimit, ByClass)
 }
 FAMILIES: dict[str, Callable[..., Any]] = {
     **{name: one.begin for name, one in MECHANISMS.items()},

@@ -48,14 +48,18 @@ class Parameter(NamedTuple):
 
 
 class Mechanism:
-    """A way of losing values. Every one of them also has
+    """A way of losing values: a frozen dataclass that its own parameters and `has_gaps` make.
+
+    Every one of them also has
 
     begin(rows, clusters, near=None)   where its steps begin; near: what another one found there
     lost(mean, variance)               what it says of normal clusters
     probability(values, labels)        P(missing) of values (n, p) less the reference
     n_parameters(k)                    what its parameters cost
 
-    and those that lam="auto" asks (`evidence`) a strength ``t`` and a ``share_at_reference``.
+    and, where P(missing | x) depends on x, both `log_observed` and `total_log_observed`, which say
+    nothing otherwise. Those that lam="auto" asks (`evidence`) also have a strength ``t`` and a
+    ``share_at_reference``.
     """
 
     name: ClassVar[str]

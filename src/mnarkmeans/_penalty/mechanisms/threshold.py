@@ -26,7 +26,7 @@ _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
-class BelowThreshold(Mechanism):
+class WithinThreshold(Mechanism):
     """Missing where |x| < tau_j."""
 
     tau: np.ndarray  # (p,) > 0
@@ -39,14 +39,14 @@ class BelowThreshold(Mechanism):
     share_at_reference: ClassVar[float] = 1.0
 
     @classmethod
-    def begin(cls, rows: Rows, clusters: Clusters, near: Any = None) -> BelowThreshold:
+    def begin(cls, rows: Rows, clusters: Clusters, near: Any = None) -> WithinThreshold:
         return cls(np.maximum(rows.least, 1e-6) * rows.root, rows.has_gaps)
 
     @classmethod
     def is_possible(cls, rows: Rows) -> bool:
         return not rows.reach_reference
 
-    def before(self, rows: Rows) -> BelowThreshold:
+    def before(self, rows: Rows) -> WithinThreshold:
         """No observed value is closer, so the threshold is the least one."""
         return replace(self, tau=np.maximum(rows.least, 1e-6) * rows.root, has_gaps=rows.has_gaps)
 
