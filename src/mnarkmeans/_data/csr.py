@@ -7,6 +7,8 @@ import math
 import numpy as np
 from scipy import sparse
 
+from .gaps import seen_in
+
 MOST = 2**31 - 1
 
 
@@ -50,6 +52,6 @@ def stores_gaps(X, missing: float, sums: np.ndarray) -> bool:
 
 def without_gaps(X, missing: float):
     """Without the stored entries that are NaN or ``missing``."""
-    keep = ~(np.isnan(X.data) | (X.data == missing))
+    keep = seen_in(X.data, missing)
     counts = np.concatenate([[0], np.cumsum(keep)])
     return sparse.csr_array((X.data[keep], X.indices[keep], counts[X.indptr]), shape=X.shape)

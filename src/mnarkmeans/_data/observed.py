@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from .._core import Table, first_pass
+from .gaps import seen_in
 
 LARGEST_WHOLE = 2.0**53  # sums of whole numbers up to this are exact
 
@@ -58,10 +59,14 @@ class Observed:
         whole = total <= LARGEST_WHOLE and bool(np.all(self.weights == np.floor(self.weights)))
         return whole, total
 
+    def seen(self, rows: slice = slice(None)) -> np.ndarray:
+        """(n, p) bool, of a dense table: which entries are observed, in all rows or in some."""
+        return seen_in(self.source[rows], self.missing)
+
     def filled_and_gaps(self) -> tuple[np.ndarray, np.ndarray]:
         """The whole table as a dense array (anything in the gaps), and where the gaps are."""
         if isinstance(self.source, np.ndarray):
-            return self.source, np.isnan(self.source) | (self.source == self.missing)
+            return self.source, ~self.seen()
         gaps = np.ones(self.source.shape, bool)
         rows = np.repeat(np.arange(self.n_rows), np.diff(self.source.indptr))
         gaps[rows, self.source.indices] = False
@@ -99,10 +104,9 @@ class Observed:
         Both dense, or both CSR of the same structure.
         """
         if isinstance(self.source, np.ndarray):
-            values, gaps = self.filled_and_gaps()
-            seen = ~gaps
+            seen = self.seen()
             # R's NA is a NaN that complains when it is subtracted from: gaps are left alone.
-            shifted = np.subtract(values, self.reference, where=seen, out=np.zeros(gaps.shape))
+            shifted = np.subtract(self.source, self.reference, where=seen, out=np.zeros(seen.shape))
             return shifted, seen.astype(np.float64)
         source = self.source
         values = source.data.astype(np.float64) - self.reference[source.indices]

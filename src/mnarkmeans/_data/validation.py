@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from . import first_pass
 from .first_pass import Found
 from .frames import native
+from .gaps import code_in
 from .observed import Observed
 from .scale import LARGEST_LAM, check_scale
 
@@ -213,8 +214,7 @@ def observe(
     the values if the penalty would pull centres there. New rows to predict may be missing
     altogether (``allow_all_missing``), data to fit may not.
     """
-    # The code as it reads in the table's own precision.
-    missing = float(X.dtype.type(check_missing_values(missing_values)))
+    missing = code_in(X.dtype, check_missing_values(missing_values))
     weights = check_weights(sample_weight, X)
     X, weights, found = first_pass.look_over(X, missing, weights, threads)
     first_pass.check_found(found, allow_all_missing=allow_all_missing)

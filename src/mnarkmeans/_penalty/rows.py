@@ -108,7 +108,7 @@ class Rows:
             np.minimum.at(least, features, np.abs(values))
             return values, per_row, self.has_gaps[features] if self.some_complete else None, least
         with np.errstate(invalid="ignore"):  # R's NA is a NaN that complains
-            away, seen = observed.source - observed.reference, seen_entries(observed)
+            away, seen = observed.source - observed.reference, observed.seen()
         size = np.abs(away)
         if not math.isnan(observed.missing):
             size[~seen] = np.nan
@@ -142,21 +142,13 @@ class Rows:
         return fits.stats.sizes, fits.stats.sums / self.root, fits.stats.counts
 
 
-def seen_entries(observed: Observed) -> np.ndarray:
-    """(n, p) bool of a dense table."""
-    seen = ~np.isnan(observed.source)
-    if not math.isnan(observed.missing):
-        seen &= observed.source != observed.missing
-    return seen
-
-
 def stored_entries(observed: Observed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Observed values less the reference, their features, and how many each row has."""
     source = observed.source
     if observed.is_sparse:
         values = source.data.astype(np.float64) - observed.reference[source.indices]
         return values, source.indices, np.diff(source.indptr)
-    seen = seen_entries(observed)
+    seen = observed.seen()
     features = np.nonzero(seen)[1]
     values = source[seen].astype(np.float64) - observed.reference[features]
     return values, features, np.count_nonzero(seen, axis=1)
@@ -181,7 +173,7 @@ def sums_of(observed: Observed, memberships: np.ndarray, shift: np.ndarray) -> S
             values.data = values.data**2
             squares += R @ values
             continue
-        seen = ~(np.isnan(source) | (source == observed.missing))
+        seen = observed.seen(part)
         values = np.subtract(source, shift, where=seen, out=np.zeros(source.shape))
         counts += R @ seen.astype(np.float64)
         sums += R @ values

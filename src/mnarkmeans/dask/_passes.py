@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from .. import _core as core
+from .._data.gaps import with_nan
 from .._solver.lloyd import InMemory
 from .._solver.solve import penalties
 from ._pieces import Partition, Piece
@@ -267,7 +267,4 @@ def merge_assessed(parts: list[tuple[float, np.ndarray]]) -> tuple[float, np.nda
 
 def take_rows(piece: Piece, rows: np.ndarray) -> tuple[Any, np.ndarray]:
     """Some rows with their gaps as NaN (or not stored), and their weights."""
-    source = piece.source[rows]
-    if not sparse.issparse(source) and not np.isnan(piece.missing):
-        source[source == piece.missing] = np.nan
-    return source, piece.weights[rows]
+    return with_nan(piece.source[rows], piece.missing), piece.weights[rows]

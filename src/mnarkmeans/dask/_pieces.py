@@ -17,6 +17,7 @@ from sklearn.utils import check_array
 
 from .. import _core as core
 from .._data.first_pass import Found, look_over
+from .._data.gaps import code_in
 from .._data.validation import ADVICE_ON_TEXT, check_missing_values
 from .._solver.lloyd import InMemory
 
@@ -110,7 +111,7 @@ def named(error: Exception, number: int, n_blocks: int) -> Exception:
 
 def _read_piece(raw: Any, weights: Any, n_features: int, missing_values: float) -> Piece:
     source = read_rows(raw, n_features)
-    missing = float(source.dtype.type(check_missing_values(missing_values)))
+    missing = code_in(source.dtype, check_missing_values(missing_values))
     weights = read_weights(weights, source.shape[0])
     source, weights, found = look_over(source, missing, weights, threads=1)
     return Piece(source, missing, weights, found)

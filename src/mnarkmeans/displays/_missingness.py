@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from .._data.gaps import with_nan
 from ..missingness._cells import cell_counts, missing_against_magnitude
 from ._palette import ACCENT, INK, MUTED, WARM
 from ._style import axes, title
@@ -111,13 +112,12 @@ class MissingnessDisplay:
 
 
 def _values(X: Any, missing_values: Any = np.nan) -> Any:
-    """Numbers with NaN for gaps; sparse input as it is."""
+    """Numbers with NaN for gaps; of sparse input what is stored."""
     import scipy.sparse as sp
 
-    if sp.issparse(X):
-        return X
     to_numpy = getattr(X, "to_numpy", None)
-    values = np.asarray(to_numpy() if to_numpy is not None else X, dtype=float)
-    if missing_values is None or np.isnan(missing_values):
-        return values
-    return np.where(values == missing_values, np.nan, values)
+    values = X if sp.issparse(X) else np.asarray(to_numpy() if to_numpy is not None else X)
+    if values.dtype != np.float32:  # in which the code of a gap is another number
+        values = values.astype(float, copy=False)
+    values = with_nan(values, np.nan if missing_values is None else missing_values)
+    return values.astype(float, copy=False)

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Bunch, check_array, check_consistent_length
 
 from .._data.frames import native
+from .._data.gaps import with_nan
 from .._io.optional import require
 
 LARGEST = 1e3  # of |d|, where the values do not vary at all
@@ -185,13 +186,11 @@ def ranked(found: Contrasts, clusters: Any, names: Any, top: int | None) -> Mark
 
 
 def _table(X: Any, missing_values: float) -> Any:
-    """Numbers with NaN for gaps; a sparse matrix as it is, its unstored entries missing."""
+    """Numbers with NaN for gaps; the unstored entries of a sparse matrix are gaps too."""
     values = check_array(
         X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
     )
-    if sp.issparse(values) or np.isnan(missing_values):
-        return values
-    return np.where(values == missing_values, np.nan, values)
+    return with_nan(values, missing_values)
 
 
 def _moments(X: Any, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:

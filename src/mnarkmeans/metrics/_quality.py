@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ._geometry import (
+    Rows,
     cluster_sums,
     distances_to_centers,
     mean_distances_to_rows,
@@ -109,10 +110,7 @@ def calinski_harabasz_score(X: Any, model: Any) -> float:
     >>> calinski_harabasz_score(X, model) > 0
     True
     """
-    rows = usable_rows(X, model)
-    labels = _consecutive(rows.labels)
-    _check_number_of_labels(labels)
-    lam = penalties(model)
+    rows, labels, lam = _partition(X, model)
     n, k = len(labels), labels.max() + 1
     together = np.zeros_like(labels)
     within = squared_distances_to_own_center(rows, labels, lam).sum()
@@ -151,10 +149,7 @@ def davies_bouldin_score(X: Any, model: Any) -> float:
     >>> davies_bouldin_score(X, model) > 0
     True
     """
-    rows = usable_rows(X, model)
-    labels = _consecutive(rows.labels)
-    _check_number_of_labels(labels)
-    lam = penalties(model)
+    rows, labels, lam = _partition(X, model)
     sums = cluster_sums(rows, labels)
     centers = optimal_centers(sums, lam)
     k = len(centers)
@@ -175,8 +170,11 @@ def davies_bouldin_score(X: Any, model: Any) -> float:
     return float(worst.mean())
 
 
-def _consecutive(labels: np.ndarray) -> np.ndarray:
-    return np.unique(labels, return_inverse=True)[1]
+def _partition(X: Any, model: Any) -> tuple[Rows, np.ndarray, np.ndarray]:
+    """The rows to judge, their clusters numbered without empty ones, and the penalties."""
+    rows = usable_rows(X, model)
+    _check_number_of_labels(rows.labels)
+    return rows, np.unique(rows.labels, return_inverse=True)[1], penalties(model)
 
 
 def _check_number_of_labels(labels: np.ndarray) -> None:

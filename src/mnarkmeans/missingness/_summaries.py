@@ -16,7 +16,7 @@ def shares(observed: Observed) -> tuple[np.ndarray, np.ndarray]:
         per_row = np.diff(observed.source.indptr)
         per_feature = np.bincount(observed.source.indices, minlength=p)
     else:
-        seen = ~(np.isnan(observed.source) | (observed.source == observed.missing))
+        seen = observed.seen()
         per_row, per_feature = seen.sum(axis=1), seen.sum(axis=0)
     return 1.0 - per_row / p, 1.0 - per_feature / n
 
@@ -34,11 +34,11 @@ def feature_summaries(observed: Observed) -> tuple[np.ndarray, ...]:
         total = np.bincount(column, values, p)
         square = np.bincount(column, values * values, p)
     else:
-        gaps = np.isnan(observed.source) | (observed.source == observed.missing)
-        count = (~gaps).sum(axis=0).astype(float)
-        least = np.where(gaps, np.inf, observed.source).min(axis=0)
-        most = np.where(gaps, -np.inf, observed.source).max(axis=0)
-        filled = np.where(gaps, 0.0, observed.source)
+        seen = observed.seen()
+        count = seen.sum(axis=0).astype(float)
+        least = np.where(seen, observed.source, np.inf).min(axis=0)
+        most = np.where(seen, observed.source, -np.inf).max(axis=0)
+        filled = np.where(seen, observed.source, 0.0)
         total, square = filled.sum(axis=0), np.square(filled).sum(axis=0)
     known = np.where(count > 0, count, np.nan)
     mean = total / known

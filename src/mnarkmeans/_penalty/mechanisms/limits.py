@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
+from ..._data.gaps import seen_in
 from ..rows import Rows
 from .contract import Clusters, Lost, Mechanism, Parameter
 
@@ -43,7 +44,7 @@ class Bins(NamedTuple):
         columns: Any = source if isinstance(source, np.ndarray) else source.tocsc()
         for j in np.flatnonzero(rows.has_gaps):
             if isinstance(source, np.ndarray):
-                seen = ~(np.isnan(source[:, j]) | (source[:, j] == rows.table.struct.missing))
+                seen = seen_in(source[:, j], rows.table.struct.missing)
                 values, own = source[seen, j].astype(np.float64), rows.weights[seen]
             else:
                 stored = slice(columns.indptr[j], columns.indptr[j + 1])
