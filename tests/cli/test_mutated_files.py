@@ -120,19 +120,25 @@ def is_a_sentence(error):
     assert "Traceback" not in told
 
 
-@pytest.mark.parametrize("name", FILES)
-@given(data=st.data())
-def test_a_mutated_table_is_read_or_refused_in_a_sentence(name, data):
-    content = data.draw(mutations(FILES[name]))
-    with tempfile.TemporaryDirectory() as folder:
+def read_or_refused(name, content):
+    """The table in a file of this content, or None where a sentence refuses it."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         path = Path(folder) / name
         path.write_bytes(content)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                table = read_table(path)
+            return read_table(path)
         except UserError as error:
-            return is_a_sentence(error)
+            is_a_sentence(error)
+            return None
+
+
+@pytest.mark.parametrize("name", FILES)
+@given(data=st.data())
+def test_a_mutated_table_is_read_or_refused_in_a_sentence(name, data):
+    table = read_or_refused(name, data.draw(mutations(FILES[name])))
+    if table is None:
+        return
     values = table.values.data if sp.issparse(table.values) else table.values
     assert np.issubdtype(values.dtype, np.floating)
     assert not np.isinf(values).any()
@@ -142,15 +148,7 @@ def test_a_mutated_table_is_read_or_refused_in_a_sentence(name, data):
 
 @given(content=st.binary(max_size=200), name=st.sampled_from(sorted(FILES)))
 def test_any_bytes_are_read_or_refused(content, name):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        path.write_bytes(content)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                read_table(path)
-        except UserError as error:
-            is_a_sentence(error)
+    read_or_refused(name, content)
 
 
 # --- model files ------------------------------------------------------------------------------
