@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mnarkmeans.cli._errors import UserError
+from mnarkmeans.cli._formats import read_table
 from mnarkmeans.cli._options import Reading
-from mnarkmeans.cli._tables import read_table
 
 openpyxl = pytest.importorskip("openpyxl")
 

@@ -11,10 +11,10 @@ from lab_variants import VARIANTS
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeans
+from mnarkmeans.cli._formats import read_table
 from mnarkmeans.cli._job import prepare
 from mnarkmeans.cli._options import Reading, Source, Steps
 from mnarkmeans.cli._suggest import advised, command_for
-from mnarkmeans.cli._tables import read_table
 
 NEEDED = {
     "tenx": "anndata", "dense_counts": "anndata", "scaled_cells": "anndata",

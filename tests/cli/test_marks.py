@@ -9,8 +9,8 @@ import pytest
 from outputs import rows, write
 
 from mnarkmeans.cli._errors import UserError
+from mnarkmeans.cli._formats import read_table
 from mnarkmeans.cli._options import Reading
-from mnarkmeans.cli._tables import read_table
 
 MARKS = ["NA", "n.d.", "N.A.", "-", "?", "<LOD", "< loq", "<0,5", "BDL", "filtered", "#N/A", ""]
 

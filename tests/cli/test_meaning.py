@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from mnarkmeans.cli._errors import UserError
+from mnarkmeans.cli._formats import read_table
 from mnarkmeans.cli._options import Reading
-from mnarkmeans.cli._tables import read_table
 
 WORDS = np.array(["disagree", "neutral", "agree", "fully agree"])
 

@@ -12,8 +12,8 @@ import pytest
 from outputs import write
 
 from mnarkmeans.cli._errors import UserError
+from mnarkmeans.cli._formats import read_table
 from mnarkmeans.cli._options import Reading
-from mnarkmeans.cli._tables import read_table
 
 
 @pytest.mark.parametrize("p", [9_000, 100_000])
@@ -35,7 +35,7 @@ def test_tables_with_very_many_columns(tmp_path, p):
 
 MEASURE = """
 import resource, sys
-from mnarkmeans.cli._tables import read_table
+from mnarkmeans.cli._formats import read_table
 import pandas, pyarrow.csv
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:

@@ -7,7 +7,7 @@ _lines     a text file becomes lines of UTF-8; _layout tells how it is written
 _marks     what stands where a number should: marks for missing, and words nobody explained
 _text      a text file becomes a frame, every row checked; _excel the same for a sheet
 _frames    a frame becomes a table: its rows and columns, what was left out and why
-_tables    every file format becomes a table (_table)
+_formats   every file format becomes a table (_table)
 _prepare   normalising, logarithms, centring, scaling; stored in the model and repeated later
 _remembered  how a table was read, stored in the model too
 _fill      the file a table came from, with its gaps filled

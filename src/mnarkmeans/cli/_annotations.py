@@ -22,8 +22,8 @@ import numpy as np
 from ._console import Console
 from ._csv import write_csv
 from ._errors import UserError
+from ._formats import read_frame
 from ._marks import is_sure_mark, read_cells
-from ._tables import read_frame
 
 FILE = "annotations.csv"
 

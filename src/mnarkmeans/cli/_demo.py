@@ -30,12 +30,12 @@ from ._compare import (
 )
 from ._console import Console
 from ._csv import write_csv
+from ._formats import read_table
 from ._job import prepare, tell_table
 from ._options import Reading, Steps
 from ._output import claimed_folder
 from ._results import RESULT_FILES, Results, summarise, write_results
 from ._resume import Parts
-from ._tables import read_table
 
 KINDS, CELLS, GENES = 4, 600, 60
 TABLE = "cells.csv"

@@ -12,13 +12,13 @@ from ..missingness import diagnose as look
 from ._annotations import read_annotations
 from ._console import Console, plain
 from ._csv import without_formulas
+from ._formats import read_table
 from ._job import Prepared, prepare, tell_table
 from ._options import OptionalOutput, Source
 from ._output import maybe_claimed_folder
 from ._results import write_json
 from ._spoken import as_told, spoken
 from ._suggest import Hint, advised, command_for
-from ._tables import read_table
 
 TABLES = ("features", "rows", "magnitude", "mechanisms")
 FILES = ["diagnosis.txt", "diagnosis.json", "diagnosis.png", *(f"{name}.csv" for name in TABLES)]

@@ -14,12 +14,12 @@ from ._annotations import Annotations, read_annotations
 from ._command import quoted
 from ._console import Console
 from ._errors import UserError
+from ._formats import read_table
 from ._options import Source, Steps, as_number
 from ._prepare import Preparation, learn
 from ._spoken import as_told
 from ._suggest import structure_hints, value_hints
 from ._table import Table
-from ._tables import read_table
 
 MOST_NAMED = 8  # columns in a line
 ASKED_FOR = {"not among --columns", "dropped as asked", "unknown to the model"}

@@ -13,9 +13,9 @@ from typing import Any
 
 from .._io.model_files import SavedModel
 from ._errors import UserError
+from ._formats import kind_of
 from ._options import Reading, Rereading
 from ._table import Table
-from ._tables import kind_of
 
 KINDS: dict[str, type] = {
     "missing_codes": list, "id_column": str, "transpose": bool, "decimal": str, "header": bool,

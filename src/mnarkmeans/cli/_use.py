@@ -18,13 +18,13 @@ from ._console import Console
 from ._csv import without_formulas
 from ._errors import UserError
 from ._fill import fill_file, spelled
+from ._formats import read_table
 from ._options import OutputFile, Use
 from ._output import FileClaim, claimed_file
 from ._prepare import Preparation, matched
 from ._remembered import remembered
 from ._results import shown_confidence
 from ._table import Table
-from ._tables import read_table
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet", ".npy")
 

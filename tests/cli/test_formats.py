@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from outputs import write
 
 from mnarkmeans.cli._errors import UserError
+from mnarkmeans.cli._formats import read_table
 from mnarkmeans.cli._options import Reading
-from mnarkmeans.cli._tables import read_table
 
 VALUES = np.array([[1.5, np.nan, 3.0], [4.0, 5.0, np.nan], [7.0, 8.0, 9.0]])
 TEXT = "sample,a,b,c,kind\nr1,1.5,NA,3,x\nr2,4,5,,x\nr3,7,8,9,y\n"
