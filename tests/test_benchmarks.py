@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are not part of the package")
 
-from benchmarks import against, history, mixture, parts, passes, tasks
+from benchmarks import against, choice, choice_parts, history, mixture, parts, passes, tasks
 from benchmarks.compare import Timing, figures
 from benchmarks.jobs import JOBS, Job
 from benchmarks.measured import Measured, best_in_turns
@@ -67,6 +67,14 @@ def test_the_parts_of_a_fit_are_those_of_the_solver():
     found = parts.parts(slabs.make(), threads=1, repeats=1, bounds=False, lam=0.5)
     assert {"passes", "new centres", "last look"} <= set(found)
     assert np.all(found["passes"] > 0)
+
+
+def test_the_parts_of_a_choice_are_those_of_the_likelihood():
+    found = choice_parts.parts_of_choice(choice.table(300, 10, 3), 3, repeats=1)
+    assert {*choice_parts.PARTS.values(), "a fit, lam fixed", "a fit, lam auto"} == set(found)
+    assert all(part.in_core <= part.seconds for part in found.values())
+    whole = found["a fit, lam auto"]
+    assert whole.calls > found["mixtures"].calls > 0
 
 
 def test_passes_are_timed_one_by_one():

@@ -6,6 +6,7 @@ whose addresses it hands out; ``src/core/core.h`` documents the structs.
 
 from __future__ import annotations
 
+import ctypes as ct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,11 @@ ENTRIES_PER_SLAB = 1 << 18
 
 
 def where(array: np.ndarray) -> int:
-    """The address of an array. (``array.ctypes.data`` takes four times as long.)"""
+    """The address of an array. A fit asks for hundreds: by its buffer it takes half the time, which
+    those that are empty, or not to be written to, do not have."""
+    if array.flags.carray and array.size:
+        buffer: Any = array
+        return ct.addressof(ct.c_char.from_buffer(buffer))
     return array.__array_interface__["data"][0]
 
 

@@ -98,6 +98,8 @@ class Rows:
         some = np.isfinite(least)
         most = least[some].max() if some.any() else 0.0
         self.least = np.where(some, least, most) / self.root
+        self._summed: list[Start] = []  # fits, and what `hard_sums` said of them
+        self._sums: Any = None
 
     def _entries(self, observed: Observed):
         """Observed values less the reference, how many each row has, which of them could have been
@@ -131,7 +133,19 @@ class Rows:
         return self.missing_weight / (self.missing_weight + self.observed_weight)
 
     def hard_sums(self, starts: Sequence[Start]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sizes (R, k), sums and counts (R, k, p) of the rows by the labels that fits give them."""
+        """Sizes (R, k), sums and counts (R, k, p) of the rows by the labels that fits give them.
+
+        Fits that were among the last ones asked for need no other look at the rows.
+        """
+        among = {id(start): index for index, start in enumerate(self._summed)}
+        if all(id(start) in among for start in starts):
+            chosen = [among[id(start)] for start in starts]
+            sizes, sums, counts = self._sums
+            return sizes[chosen], sums[chosen], counts[chosen]
+        self._summed, self._sums = list(starts), self._hard_sums(starts)
+        return self._sums
+
+    def _hard_sums(self, starts: Sequence[Start]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         mu = self.reference + np.stack([start.centers for start in starts])
         lam = np.stack([np.broadcast_to(start.lam, mu.shape[2]) for start in starts])
         fits = Starts(
