@@ -69,7 +69,10 @@ def _listen(running: dict, seconds: float, say) -> None:
             s, process = running[pipe]
             heard[pipe] = time.monotonic()
             try:
-                _note(s, pipe.recv())
+                message = pipe.recv()
+                _note(s, message)
+                if isinstance(message, str):  # the others go on, and may take an hour
+                    say(f"{s.kind}: {message}", flush=True)
             except EOFError:
                 process.join()
                 if process.exitcode and not s.trouble:
