@@ -8,7 +8,17 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are not part of the package")
 
-from benchmarks import against, choice, choice_parts, history, mixture, parts, passes, tasks
+from benchmarks import (
+    against,
+    choice,
+    choice_parts,
+    comparisons,
+    history,
+    mixture,
+    parts,
+    passes,
+    tasks,
+)
 from benchmarks.compare import Timing, figures
 from benchmarks.jobs import JOBS, Job
 from benchmarks.measured import Measured, best_in_turns
@@ -81,6 +91,19 @@ def test_passes_are_timed_one_by_one():
     small = passes.Passes(Job("small", 300, 9, 3), 0.5)
     small.turn()
     assert {"first look", "pass, all rows join", "pass, no row changes"} <= set(small.best)
+
+
+def test_bounds_leave_less_to_compare_than_all_and_more_than_nothing():
+    data = Job("slabs", 60_000, 9, 9).make()
+    path = comparisons.path_of(data)
+    found = comparisons.shares(data.filled[:2048], path)
+    assert set(found) == {"as it is", "movers", "pairs"}
+    for shares in found.values():
+        assert shares.shape == (len(path), 2)
+        assert shares[0].tolist() == [1.0, 1.0]
+        assert np.all((shares >= 0) & (shares <= 1))
+    compared = {name: shares[:, 0].sum() for name, shares in found.items()}
+    assert 1 < compared["pairs"] < min(compared["movers"], compared["as it is"]) < len(path)
 
 
 def test_a_round_of_a_mixture_is_measured_against_both_rivals():
