@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn import datasets as bundled
 
-from benchmarks.study.wide import CELLS, wide_tables
+from benchmarks.study.wide import CELLS, CELLS_OTHERS, Cells, wide_tables
 from mnarkmeans.datasets import load_lymphoma, load_usoskin, make_gaussian_clusters
 from mnarkmeans.missingness import ampute
 
@@ -290,13 +290,13 @@ def wide() -> Iterator[Design]:
         yield Design("wide", name, k, LAMS_FIGURE_3, make)
 
 
-def cells() -> Iterator[Design]:
-    for name, table in CELLS.items():
+def cells(group: str, tables: dict[str, Cells]) -> Iterator[Design]:
+    for name, table in tables.items():
 
         def make(seed: int, table=table) -> Data:
             return Data(*table.make(np.random.default_rng(seed)))
 
-        yield Design("cells", name, table.k, LAMS_USOSKIN, make)
+        yield Design(group, name, table.k, LAMS_USOSKIN, make)
 
 
 GROUPS = {
@@ -310,7 +310,8 @@ GROUPS = {
     "bundled": with_scikit_learn,
     "expression": expression,
     "wide": wide,
-    "cells": cells,
+    "cells": lambda: cells("cells", CELLS),
+    "cells-others": lambda: cells("cells-others", CELLS_OTHERS),
     "limit": lambda: below_limits(mixed=False),
     "mixed": lambda: below_limits(mixed=True),
     "chance": by_chance,

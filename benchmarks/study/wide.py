@@ -65,6 +65,7 @@ class Cells(NamedTuple):
     fold: float  # standard deviation of the log of the difference
     dropout: float = 0.3
     p: int = 1000
+    spread: float = 0.3  # standard deviation of the log of the depth of a cell
 
     def make(self, rng: np.random.Generator):
         shares = rng.dirichlet(np.full(self.k, 3.0)) * 0.9 + 0.1 / self.k
@@ -72,7 +73,7 @@ class Cells(NamedTuple):
         gene = rng.normal(scale=1.0, size=self.p)
         differs = rng.random((self.k, self.p)) < self.markers
         level = np.exp(gene + np.where(differs, rng.normal(scale=self.fold, size=differs.shape), 0))
-        depth = self.depth * np.exp(0.3 * rng.normal(size=self.n))
+        depth = self.depth * np.exp(self.spread * rng.normal(size=self.n))
         mean = depth[:, None] * level[classes]
         shape = 2.0  # of the negative binomial: variance = mean + mean^2 / shape
         counts = rng.poisson(rng.gamma(shape, mean / shape)).astype(float)
@@ -90,6 +91,17 @@ CELLS = {
     "800 cells, k=8, deep": Cells(800, 8, 3.0, 0.05, 1.0),
     "300 cells, k=6, few markers": Cells(300, 6, 1.0, 0.03, 1.5),
     "600 cells, k=5, strong dropout": Cells(600, 5, 1.5, 0.1, 1.0, dropout=0.1),
+}
+# Kinds of tables on which it was settled, with other draws, how "auto" takes levels of rows off;
+# nothing is lost but by counting.
+ALL_COUNTED = 50.0
+CELLS_OTHERS = {
+    "500 x 600, read evenly": Cells(500, 5, 1.5, 0.1, 1.0, ALL_COUNTED, 600, spread=0.1),
+    "500 x 600, unevenly": Cells(500, 5, 1.5, 0.1, 1.0, ALL_COUNTED, 600, spread=0.6),
+    "500 x 600, very unevenly": Cells(500, 5, 1.5, 0.1, 1.0, ALL_COUNTED, 600, spread=1.0),
+    "500 x 600, weak": Cells(500, 5, 1.5, 0.1, 0.6, ALL_COUNTED, 600, spread=0.6),
+    "300 x 3,000": Cells(300, 5, 1.5, 0.05, 1.0, ALL_COUNTED, 3000, spread=0.6),
+    "3,000 x 300": Cells(3000, 5, 1.5, 0.1, 1.0, ALL_COUNTED, 300, spread=0.6),
 }
 
 

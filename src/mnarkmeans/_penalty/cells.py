@@ -76,6 +76,12 @@ class Cells:
             setattr(part, name, getattr(self, name)[:, :, features])
         return part
 
+    def with_values(self, log_likelihood: np.ndarray) -> Cells:
+        """The same where the values are explained in another way, (R,)."""
+        part = self.take(slice(None))
+        part.of_values = log_likelihood
+        return part
+
     def measured_by(self, mechanism: str) -> Cells:
         """The same with the covariate of a mechanism in place of the means."""
         part = self.take(slice(None))

@@ -8,6 +8,7 @@ sample of their features. Where there are more features than rows, `wide` may go
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from .._solver.results import best_start
 from .._solver.solve import run_starts
 from .._solver.starts import content_order
 from .answer import DOUBT, Missingness
+from .depth import read_unevenly, side_beside_levels, without_levels
 from .evidence import describe_limit, estimate_missingness, explained_elsewhere
 from .groups import fit_groups
 from .partitions import centers_of_partitions
@@ -63,8 +65,8 @@ def choose_penalty(
     """
     settings = dict(max_iter=max_iter, tol=tol, threads=threads)
     sample, columns = sample_table(observed, starts.shape[1], threads)
+    found = _by_gaps(observed, sample, starts, settings, columns)
     starts = starts[:, :, columns]
-    found = _by_gaps(sample, starts, settings, columns, observed.n_features)
     counting = np.flatnonzero(observed.weights > 0)
     wide = whole and observed.n_features > len(counting) == sample.n_rows
     if not wide or found.lam == 0.0 or found.mechanism == "limit" or starts.shape[1] == 1:
@@ -77,13 +79,16 @@ def choose_penalty(
 
 
 def _by_gaps(
-    sample: Observed, starts: np.ndarray, settings: Any, columns: np.ndarray, n_features: int
+    observed: Observed, sample: Observed, starts: np.ndarray, settings: Any, columns: np.ndarray
 ) -> Missingness:
-    """The penalty that the pattern of gaps asks for."""
-    fits = first_fits(sample, starts, **settings)
+    """The penalty that the pattern of gaps asks for; ``sample``: of a table, and its columns."""
+    n_features = observed.n_features
+    fits = first_fits(sample, starts[:, :, columns], **settings)
     rows = Rows(sample, settings["threads"])
     if rows.tell_nothing:
         return Missingness.nothing_to_estimate(rows.missing_weight, rows.observed_weight)
+    if read_unevenly(sample, rows, fits[0]):
+        return _beside_depth(observed, starts, settings)
     path = fit_between(sample, fits, **settings)
     elsewhere = explained_elsewhere(rows)
     sides = side_of(sample, rows, path, elsewhere)
@@ -98,6 +103,19 @@ def _by_gaps(
         return found
     is_one_number = grouped.lam == 0.0 or grouped.features.all()
     return replace(found, lam=grouped.lam, features=None if is_one_number else grouped.features)
+
+
+def _beside_depth(observed: Observed, starts: np.ndarray, settings: Any) -> Missingness:
+    """The same where rows were read unevenly. Most of such a table are gaps, so the sample is as
+    large as its values allow."""
+    threads = settings["threads"]
+    sample, columns = sample_table(observed, starts.shape[1], threads, entries=_values)
+    level = without_levels(sample)
+    elsewhere = explained_elsewhere(Rows(level, threads))
+    fits = first_fits(sample, starts[:, :, columns], **settings)
+    sides = side_beside_levels(sample, level, fits, elsewhere, settings)
+    found = describe_limit(Rows(sample, threads), sides)
+    return found.for_columns(columns, observed.n_features)
 
 
 def first_fits(
@@ -124,16 +142,20 @@ def first_fits(
     ]
 
 
-def sample_table(observed: Observed, k: int, threads: int) -> tuple[Observed, np.ndarray]:
+def sample_table(
+    observed: Observed, k: int, threads: int, entries: Callable[[Observed], int] | None = None
+) -> tuple[Observed, np.ndarray]:
     """At most about ENTRIES_OF_SAMPLE entries, and the features they are of.
 
     First fewer rows, then, where few rows have many features, fewer of those: each so many of them
     in the order of their means, so that their own order does not matter. Complete features are kept
-    if they are few: gaps may follow one of them.
+    if they are few: gaps may follow one of them. ``entries``: of a table, what counts as entries
+    (None: what is stored).
     """
-    sample = sample_rows(observed, max(FEWEST_ROWS, 20 * k), threads)
+    entries = entries or _stored
+    sample = sample_rows(observed, max(FEWEST_ROWS, 20 * k), threads, entries)
     p = sample.n_features
-    wanted = max(FEWEST_COLUMNS, ENTRIES_OF_SAMPLE * p // max(_entries(sample), 1))
+    wanted = max(FEWEST_COLUMNS, ENTRIES_OF_SAMPLE * p // max(entries(sample), 1))
     if p <= 1.5 * wanted:
         return sample, np.arange(p)
     order = np.argsort(sample.means, kind="stable")
@@ -145,9 +167,15 @@ def sample_table(observed: Observed, k: int, threads: int) -> tuple[Observed, np
     return sample.take_columns(columns), columns
 
 
-def sample_rows(observed: Observed, fewest: int, threads: int) -> Observed:
+def sample_rows(
+    observed: Observed,
+    fewest: int,
+    threads: int,
+    entries: Callable[[Observed], int] | None = None,
+) -> Observed:
     """Rows that count, at most about ENTRIES_OF_SAMPLE entries of them (the whole, if small)."""
-    wanted = max(fewest, ENTRIES_OF_SAMPLE * observed.n_rows // max(_entries(observed), 1))
+    stored = (entries or _stored)(observed)
+    wanted = max(fewest, ENTRIES_OF_SAMPLE * observed.n_rows // max(stored, 1))
     counting = observed.weights > 0
     if counting.sum() <= wanted:
         return observed if counting.all() else observed.take(np.flatnonzero(counting))
@@ -155,6 +183,13 @@ def sample_rows(observed: Observed, fewest: int, threads: int) -> Observed:
     return observed.take(np.sort(order[counting[order]][:wanted]))
 
 
-def _entries(observed: Observed) -> int:
+def _stored(observed: Observed) -> int:
+    """Entries that a fit reads, gaps of a dense table included."""
     source = observed.source
     return source.size if isinstance(source, np.ndarray) else source.nnz
+
+
+def _values(observed: Observed) -> int:
+    """Observed entries, about."""
+    share = observed.observed_weight.sum() / max(observed.total_weight[1], 1e-300)
+    return round(share * observed.n_rows)

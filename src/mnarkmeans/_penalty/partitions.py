@@ -23,12 +23,30 @@ which counts features of small spread as much as others.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from .._data.observed import Observed
 
 NOTHING = 1e-9  # weight that is none
+
+
+class Sums(NamedTuple):
+    """Of a partition: sums of the values, observed entries and gaps, each (k, p)."""
+
+    S: np.ndarray
+    C: np.ndarray
+    gaps: np.ndarray
+
+    def loss(self, lam: float) -> np.ndarray:
+        """(k, p), less the sum of squares, which is the same for all partitions."""
+        return -(self.S * self.S / np.maximum(self.C + lam * self.gaps, NOTHING))
+
+    def centers(self, lam: float) -> np.ndarray:
+        """(k, p), from the reference."""
+        weight = self.C + lam * self.gaps
+        return self.S / np.where(weight > 0, weight, 1.0)
 
 
 class Partitions:
@@ -44,30 +62,25 @@ class Partitions:
             weighted = self.values * self.weights, self.seen * self.weights
         self._sums = [self._sums_of(own, *weighted) for own in labels]
 
-    def _sums_of(self, own: np.ndarray, values: np.ndarray, seen: np.ndarray):
-        """S, C and N - C. (No matrix products: their threads would only wait for each other.)"""
+    def _sums_of(self, own: np.ndarray, values: np.ndarray, seen: np.ndarray) -> Sums:
+        """(No matrix products: their threads would only wait for each other.)"""
         members = [np.flatnonzero(own == l) for l in range(self.k)]
         S = np.stack([values[rows].sum(axis=0) for rows in members])
         C = np.stack([seen[rows].sum(axis=0) for rows in members])
         sizes = np.array([self.weights[rows].sum() for rows in members])
-        return S, C, sizes[:, None] - C
+        return Sums(S, C, sizes[:, None] - C)
 
     def losses(self, lam: float) -> np.ndarray:
-        """(R,) less the sum of squares, which is the same for all."""
-        return np.array([self._loss(index, lam).sum() for index in range(len(self.labels))])
-
-    def _loss(self, index: int, lam: float) -> np.ndarray:
-        """(k, p)"""
-        S, C, gaps = self._sums[index]
-        return -(S * S / np.maximum(C + lam * gaps, NOTHING))
+        """(R,) less the sum of squares."""
+        return np.array([own.loss(lam).sum() for own in self._sums])
 
     def lead(self, index: int, lam: float) -> float:
         """By how many standard errors over the features a partition costs less than any other."""
-        own = self._loss(index, lam).sum(axis=0)
+        own = self._sums[index].loss(lam).sum(axis=0)
         ahead = [math.inf]
         for other in range(len(self.labels)):
             if other != index:
-                more = self._loss(other, lam).sum(axis=0) - own
+                more = self._sums[other].loss(lam).sum(axis=0) - own
                 error = math.sqrt(len(more)) * float(more.std())
                 ahead.append(float(more.sum()) / max(error, NOTHING))
         return min(ahead)
@@ -78,9 +91,7 @@ class Partitions:
 
     def centers(self, index: int, lam: float) -> np.ndarray:
         """(k, p), in the units of the data."""
-        S, C, gaps = self._sums[index]
-        weight = C + lam * gaps
-        return self.reference + S / np.where(weight > 0, weight, 1.0)
+        return self.reference + self._sums[index].centers(lam)
 
     def predicted(self, chosen: list[int], penalty: float) -> np.ndarray:
         """(2, R): what each of the chosen partitions explains of the values left out, in the units

@@ -94,7 +94,7 @@ def side_of(observed: Observed, rows: Rows, path: Sequence[Start], elsewhere: fl
     below, around = cells.fit_both()
     fits = {"limit": below, "decay": around, "mcar": cells.fit("mcar")}
     values = {kind: fit.log_likelihood for kind, fit in fits.items()}
-    best = {kind: _first_best(own) for kind, own in values.items()}
+    best = {kind: first_best(own) for kind, own in values.items()}
     limit, index = values["limit"], best["limit"]
     price = 0.5 * math.log(max(rows.n_rows, 2.0)) + DOUBT
     by_chance = float(values["mcar"].max()) + elsewhere
@@ -103,7 +103,7 @@ def side_of(observed: Observed, rows: Rows, path: Sequence[Start], elsewhere: fl
         gain[0] > price,
         below.slope[index] > 0 and limit[index] > by_chance + WIDE_MARGIN,
     )
-    at_limit = _at_limit(observed, rows.share_below)
+    at_limit = is_at_limit(observed, rows.share_below)
     sides = Sides(
         below=at_limit or _leads(observed, limit, values["decay"]),
         cells=cells.take([index]),
@@ -125,7 +125,7 @@ def side_of(observed: Observed, rows: Rows, path: Sequence[Start], elsewhere: fl
     if not (honest or is_hard or (wide and hard.known > MAYBE_BY_CHANCE)):
         return sides._replace(believed=False)
     judged = np.where(possible, cells.judged(below), -math.inf)
-    chosen = _first_best(judged)
+    chosen = first_best(judged)
     lams = [max(start.lam, hard.least_lam) for start in path]
     found = sides._replace(
         believed=True,
@@ -141,7 +141,7 @@ def side_of(observed: Observed, rows: Rows, path: Sequence[Start], elsewhere: fl
     return found._replace(apart=None if own is None else below_their_limit(own))
 
 
-def _at_limit(observed: Observed, share_below: float) -> bool:
+def is_at_limit(observed: Observed, share_below: float) -> bool:
     """Next to no value lies below the reference, nor does it look as if they got lost there."""
     if share_below >= ONE_SIDED:
         return False
@@ -157,6 +157,6 @@ def _leads(observed: Observed, limit: np.ndarray, decay: np.ndarray) -> bool:
     )
 
 
-def _first_best(values: np.ndarray) -> int:
+def first_best(values: np.ndarray) -> int:
     """The first of those that differ by rounding only: the same partition may come up twice."""
     return int(np.argmax(values >= values.max() - 1e-9 * (1.0 + abs(values.max()))))
