@@ -8,6 +8,7 @@ import pytest
 from mnarkmeans import MNARKMeans
 from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.rare import RARE, rare_at_reference, rare_below_reference
+from mnarkmeans._penalty.reference import Explained
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.missingness import ampute
 
@@ -101,3 +102,23 @@ def test_a_limit_among_the_values_is_still_seen():
     found = MNARKMeans(3, random_state=0).fit(lost(X, "limit", fraction=0.3)).missingness_
     assert found.mechanism == "limit"
     assert found.lam == 0.0  # no penalty towards zero makes up for it
+
+
+@pytest.mark.parametrize(
+    ("ahead", "falls", "tails", "is_limit"),
+    [
+        (0.0, 0.0, 0.9, True),  # lower tails are shorter, and nothing speaks against a limit
+        (0.0, 0.0, 1.0, False),
+        (0.0, 25.0, 1.0, True),  # the fit without a penalty says so
+        (40.0, 0.0, 1.0, True),  # it says neither, but the best partitions do
+        (40.0, -10.0, 1.0, False),  # it says no
+        (0.0, -10.0, 0.5, True),  # lower tails are cut off
+    ],
+)
+def test_a_limit_must_be_spoken_for_the_more_the_longer_the_lower_tails(
+    ahead, falls, tails, is_limit
+):
+    zero = Explained(limit=-90.0, decay=-100.0, falls=falls, below=0.3, rare=-1.0, tails=tails)
+    limit = zero._replace(limit=-90.0 + ahead)
+    assert limit.rather_than(zero) is is_limit
+    assert not limit.rather_than(zero._replace(rare=5.0))

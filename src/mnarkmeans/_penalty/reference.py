@@ -5,6 +5,8 @@ both sides of zero and those close to it are rare, that is where values get lost
 matters whether the lower tails of the features are cut off, and whether, in the fit without a
 penalty, the missing share of clusters and features falls with the value (then there is a limit) or
 with its distance from zero (`cells`): the longer the lower tails, the more must speak for a limit.
+If that fit says neither, as where half of the table is gone, the best partitions of both references
+do, which have used the gaps: so the limit must be far ahead.
 Where next to no value lies below zero, the partition that explains values and gaps best says which;
 zero wins unless the limit leads. A feature whose values lie further from zero than from each other
 has a limit in any case, and if most are so, all that lie above zero have.
@@ -30,6 +32,7 @@ from .sides import CLEARLY, fit_between
 CUT_OFF = 0.6  # of the length of the upper tail: a shorter lower one is cut off
 ALIKE = 0.95  # from here on both are equally long
 LEAD = 5.0  # log-likelihood by which the limit must explain more than zero does
+FAR_AHEAD = 30.0  # and where the lower tails do not speak for it, nor the fit without a penalty
 
 
 class Chosen(NamedTuple):
@@ -97,10 +100,16 @@ class Explained(NamedTuple):
         if zero.below >= ONE_SIDED:
             if zero.rare > RARE:
                 return False
-            if zero.tails < CUT_OFF:
+            if zero.tails < CUT_OFF or zero.falls > CLEARLY:
                 return True
-            return zero.falls > (-LEAD if zero.tails < ALIKE else CLEARLY)
-        return max(self.limit, self.decay) > max(zero.limit, zero.decay) + LEAD
+            far_ahead = self.best > zero.best + FAR_AHEAD
+            return zero.falls > -LEAD and (zero.tails < ALIKE or far_ahead)
+        return self.best > zero.best + LEAD
+
+    @property
+    def best(self) -> float:
+        """By the partition that explains most, whichever way its missing share falls."""
+        return max(self.limit, self.decay)
 
 
 def explained(observed: Observed, starts: np.ndarray, settings: dict) -> Explained:
