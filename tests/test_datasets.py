@@ -160,3 +160,15 @@ def test_download_once_and_checked(served, monkeypatch):
 def test_download_of_something_else_is_refused(served):
     with pytest.raises(ValueError, match="hash"):
         datasets._file("lymphoma.y.txt", None)
+
+
+def test_a_download_that_fails_says_what_to_do(monkeypatch):
+    pooch = pytest.importorskip("pooch")
+
+    def retrieve(**_):
+        raise ConnectionError("no route to host")
+
+    monkeypatch.delenv("MNARKMEANS_DATA", raising=False)
+    monkeypatch.setattr(pooch, "retrieve", retrieve)
+    with pytest.raises(RuntimeError, match=r"could not be downloaded .* MNARKMEANS_DATA"):
+        load_lymphoma()

@@ -284,10 +284,16 @@ def _file(name: str, folder: str | os.PathLike[str] | None) -> Path:
 
 def _download(name: str) -> Path:
     pooch = require("pooch", "datasets")
-    path = pooch.retrieve(
-        url=SOURCE + name,
-        known_hash=f"sha256:{SHA256[name]}",
-        fname=name,
-        path=pooch.os_cache("mnarkmeans"),
-    )
+    try:
+        path = pooch.retrieve(
+            url=SOURCE + name,
+            known_hash=f"sha256:{SHA256[name]}",
+            fname=name,
+            path=pooch.os_cache("mnarkmeans"),
+        )
+    except OSError as error:  # no network, or no space
+        raise RuntimeError(
+            f"{name} could not be downloaded ({type(error).__name__}). Fetch it from {SOURCE} and "
+            "give the folder that holds it, or name it in MNARKMEANS_DATA."
+        ) from error
     return Path(path)

@@ -87,6 +87,22 @@ def test_an_interruption_keeps_what_is_done(tmp_path):
     assert len(calls) == 6
 
 
+def test_a_run_that_failed_at_once_can_be_made_again(tmp_path):
+    def fails(setting, rng):
+        raise RuntimeError("no network")
+
+    whole = counting([])
+    failing = Experiment("toy", "Toy", 1, whole.settings, fails, whole.draw, whole.compare)
+    with pytest.raises(RuntimeError, match="no network"):
+        _runner.compute(failing, tmp_path, 1, n_jobs=1)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "results.csv").touch()  # of a process that was killed
+    assert len(_runner.compute(whole, tmp_path, 1, n_jobs=1)) == 2
+    (tmp_path / "results.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="does not hold the results of an earlier run"):
+        _runner.compute(whole, tmp_path, 1, n_jobs=1)
+
+
 def test_processes_change_nothing(tmp_path):
     one = _runner.compute(EXPERIMENTS["table2"], tmp_path / "1", 4, n_jobs=1, quick=True)
     two = _runner.compute(EXPERIMENTS["table2"], tmp_path / "2", 4, n_jobs=2, quick=True)

@@ -36,6 +36,8 @@ def told(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.errno is None and isinstance(error, FileNotFoundError):
+            raise  # said by ourselves, of a file to read
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             reason = "there is no space left for it"
         elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):

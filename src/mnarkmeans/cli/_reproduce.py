@@ -49,7 +49,7 @@ def _one(console: Console, run, name, repetitions, jobs, out: Path, quick: bool)
     try:
         with told(out):
             folder = run(name, repetitions, jobs, out, quick, progress)[name]
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, RuntimeError, FileNotFoundError) as error:
         raise as_told(error) from error
     finally:
         for bar in begun:

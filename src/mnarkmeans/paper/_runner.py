@@ -105,7 +105,7 @@ def compute(
                 spent = time.monotonic() - began
                 progress(experiment.name, done, len(todo), spent / done * (len(todo) - done))
     finally:
-        if todo:
+        if todo and store.rows:
             store.save()
     return store.table(list(tasks))
 

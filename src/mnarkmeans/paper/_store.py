@@ -19,10 +19,22 @@ class Store:
         self.path = path
         self.rows: dict[str, list[dict[str, Any]]] = {}
         self._saved_at = 0.0
-        if path.exists():
-            pandas = require("pandas", "cli")
-            for row in pandas.read_csv(path).to_dict("records"):
+        if path.exists() and path.stat().st_size > 0:
+            for row in self._read().to_dict("records"):
                 self.rows.setdefault(row["task"], []).append(row)
+
+    def _read(self) -> Any:
+        pandas = require("pandas", "cli")
+        try:
+            found = pandas.read_csv(self.path)
+        except ValueError:
+            found = pandas.DataFrame()
+        if "task" not in found:
+            raise ValueError(
+                f"{self.path} does not hold the results of an earlier run. Remove it, or write to "
+                "another folder."
+            )
+        return found
 
     def add(self, task: str, rows: list[dict[str, Any]]) -> None:
         self.rows[task] = rows
