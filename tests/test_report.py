@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from mnarkmeans import MissingDataWarning, MNARKMeans
 from mnarkmeans.displays._flow import Path
@@ -46,6 +47,14 @@ def test_confidence_is_that_of_the_package_with_rows_that_lost_everything():
         model = MNARKMeans(2, lam=1.0, random_state=0).fit(X)
     page = collect(X=X, ids=range(40), features=list("abc"), model=model, title="")
     np.testing.assert_allclose(page["embedding"]["confidence"], confidence(X, model), atol=6e-4)
+
+
+def test_rows_that_do_not_differ_are_no_outliers():
+    X = np.ones((20, 2))
+    with pytest.warns(ConvergenceWarning):
+        model = MNARKMeans(3, lam=0.0, random_state=0).fit(X)
+    page = collect(X=X, ids=range(20), features=list("ab"), model=model, title="")
+    assert page["sure"]["reasons"][0] == "All rows are in one cluster: the rows do not differ."
 
 
 FACTS = {

@@ -11,6 +11,9 @@ def main() -> None:
     """Run the command line, or say what to install when its extra is absent."""
     try:
         from .cli._app import run
+    except KeyboardInterrupt:  # what it imports may take seconds
+        print("error: interrupted before anything was begun", file=sys.stderr)
+        sys.exit(130)
     except ModuleNotFoundError as error:
         absent = (error.name or "").split(".")[0]
         if absent not in CLI_MODULES:

@@ -49,7 +49,8 @@ def tell_table(console: Console, path: Path, table: Table) -> None:
     size = f"{n:,} row{'s' * (n != 1)}, {p:,} feature{'s' * (p != 1)}"
     console.say(f"{path.name}: {size}, {table.missing_share():.1%} missing")
     if table.id_name != "id" or not str(table.ids[0]).isdigit():
-        console.note(f"rows are named by {table.id_name!r}, such as {str(table.ids[0])!r}")
+        by = "" if table.id_name == "id" else f" by {table.id_name!r}"
+        console.note(f"rows are named{by}, such as {str(table.ids[0])!r}")
     for text in [*told_left_out(table.left_out), *table.notes]:
         console.note(text)
 

@@ -87,7 +87,10 @@ def advice_for(seen: Seen) -> tuple[Any, Any, list[str]]:
         hint = f"Low values are the missing ones{where}: try reference={better!r} with lam='auto'."
         return "auto", better, [*told, hint, careful]
     if believed == "one-sided":
-        hint = "The penalty stands for what was lost below the reference."
+        hint = (
+            "The penalty stands for what was lost below the reference." if missingness.lam > 0
+            else "Without a penalty the clusters explain values and gaps best, so none is taken."
+        )  # fmt: skip
         return "auto", given, [*told, hint, careful]
     if kind == "decaying":
         hint = (

@@ -115,7 +115,11 @@ def summary(sure: Sureness, clusters: list[dict], stability: Any, n_parts: str) 
     apart = n - max(cluster["rows"] for cluster in clusters)
     if apart <= FEW_ROWS * (len(clusters) - 1) and apart < FEW * n:
         level = "weak"
-        reasons.insert(0, f"All rows but {apart:,} are in one cluster: the others are outliers.")
+        told_apart = (
+            f"All rows but {apart:,} are in one cluster: the others are outliers." if apart
+            else "All rows are in one cluster: the rows do not differ."
+        )  # fmt: skip
+        reasons.insert(0, told_apart)
     return told | {
         "level": level,
         "headline": HEADLINES[level],
