@@ -33,6 +33,41 @@ def test_a_sheet_is_a_table(tmp_path):
     assert table.source["sheet"] == "sheet 1"
 
 
+COMMAS = [
+    ["sample", "a", "b", "c"], ["r1", 1.5, "11,0", 2.5], ["r2", 4, "n.d.", "<0,05"],
+    ["r3", 7, "\u22123,25", 4.5], ["r4", 8, 2.5, "3,5"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("reading", [Reading(), Reading(decimal=",")])
+def test_text_with_decimal_commas_is_read_beside_numbers(tmp_path, reading):
+    table = read_table(book(tmp_path, COMMAS), reading)
+    np.testing.assert_array_equal(
+        table.values, [[1.5, 11, 2.5], [4, np.nan, np.nan], [7, -3.25, 4.5], [8, 2.5, 3.5]]
+    )
+    assert "the comma was read as decimal sign in 2 columns: 'b', 'c'" in table.notes
+
+
+def test_a_sheet_of_nothing_but_decimal_commas(tmp_path):
+    lines = [["sample", "a", "b"], ["r1", "1,5", "2,5"], ["r2", "3,5", "0,125"]]
+    np.testing.assert_array_equal(
+        read_table(book(tmp_path, lines)).values, [[1.5, 2.5], [3.5, 0.125]]
+    )
+
+
+def test_thousands_or_decimals_of_a_sheet_is_for_the_user_to_say(tmp_path):
+    lines = [["sample", "a", "b"], ["r1", 1.5, "2,500"], ["r2", 3.5, "4,125"]]
+    with pytest.raises(
+        UserError, match=r"one column looks like .*'2,500' in column 'b'.*--decimal ,"
+    ):
+        read_table(book(tmp_path, lines))
+    table = read_table(book(tmp_path, lines), Reading(decimal=","))
+    np.testing.assert_array_equal(table.values, [[1.5, 2.5], [3.5, 4.125]])
+    lines[1][2] = "0,500"  # one clear number tells of all
+    table = read_table(book(tmp_path, lines))
+    np.testing.assert_array_equal(table.values, [[1.5, 0.5], [3.5, 4.125]])
+
+
 def test_titles_are_passed_over_and_empty_lines_too(tmp_path):
     lines = [["Project 12"], [], [None, "exported by hand"], *PLAIN, []]
     table = read_table(book(tmp_path, lines))

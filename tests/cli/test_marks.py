@@ -80,12 +80,38 @@ def test_a_table_whose_measured_columns_cannot_be_read_is_an_error(tmp_path):
 
 
 def test_thousands_or_decimals_is_for_the_user_to_say(tmp_path):
-    lines = ["id\ta\tb"] + [f"r{i}\t{i},125\t{i},250" for i in range(20)]
+    lines = ["id\ta\tb"] + [f"r{i}\t{i},125\t{i},250" for i in range(1, 20)]
     path = write(tmp_path, "t.tsv", "\n".join(lines) + "\n")
     with pytest.raises(UserError, match=r"2 columns look like measurements.*--decimal ,"):
         read_table(path)
     table = read_table(path, Reading(decimal=","))
-    np.testing.assert_array_equal(table.values[3], [3.125, 3.25])
+    np.testing.assert_array_equal(table.values[2], [3.125, 3.25])
+
+
+def test_a_fraction_of_one_leaves_no_doubt(tmp_path):
+    table = read_table(write(tmp_path, "t.tsv", "id\ta\tb\nr\t0,125\t2,250\ns\t1,500\t3,5\n"))
+    np.testing.assert_array_equal(table.values, [[0.125, 2.25], [1.5, 3.5]])
+
+
+def test_a_column_of_commas_in_a_file_of_points(tmp_path):
+    text = "id;a;b;c\nr;1.5;2.5;3,25\ns;2.5;n.d.;<0,5\nt;2.5;4.5;11,5\n"
+    table = read_table(write(tmp_path, "t.csv", text))
+    np.testing.assert_array_equal(table.values[:, 2], [3.25, np.nan, 11.5])
+    assert "the comma was read as decimal sign in one column: 'c'" in table.notes
+
+
+def test_one_column_that_may_hold_thousands_is_asked_for(tmp_path):
+    """Also beside columns that are read: to leave it out in silence would be a wrong result."""
+    text = "id\ta\tb\tc\nr\t1.5\t2.5\t3,250\ns\t2.5\tn.d.\t950\nt\t2.5\t4.5\t11,500\n"
+    with pytest.raises(UserError, match=r"one column looks .*'3,250' in column 'c'.*--decimal ,"):
+        read_table(write(tmp_path, "t.tsv", text))
+
+
+@pytest.mark.parametrize("minus", ["\u2212", "\u2013"])
+def test_the_minus_of_print_is_a_minus(tmp_path, minus):
+    text = f"id;a;b\nr;{minus}0.13;{minus}1,5\ns;0.64;{minus}2,5\nt;{minus}1e{minus}3;{minus}\n"
+    table = read_table(write(tmp_path, "t.csv", text))
+    np.testing.assert_array_equal(table.values, [[-0.13, -1.5], [0.64, -2.5], [-1e-3, np.nan]])
 
 
 def test_a_column_with_points_in_a_file_of_commas(tmp_path):

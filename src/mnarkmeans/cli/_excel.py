@@ -19,6 +19,7 @@ from typing import Any
 from .._io.optional import require
 from ._errors import UserError, unknown_name
 from ._frames import may_name_rows
+from ._layout import find_decimal
 from ._marks import as_float, is_mark
 
 LINES_OF_NAMES = 20  # as far down the first row of numbers is looked for
@@ -31,13 +32,14 @@ class Sheet:
 
     frame: Any
     name: str
+    decimal: str
     notes: list[str]
 
 
 _Parts = tuple[list[str], list[list[Any]], list[str]]  # names, rows, what was done
 
 
-def read_sheet(path: Path, wanted: str | None) -> Sheet:
+def read_sheet(path: Path, wanted: str | None, decimal: str | None = None) -> Sheet:
     """Read one sheet: the one of this name or number, or the first that holds a table."""
     openpyxl = require("openpyxl", "excel")
     try:
@@ -55,7 +57,8 @@ def read_sheet(path: Path, wanted: str | None) -> Sheet:
     others = [other for other in book.sheetnames if other != name]
     notes = [f"sheet {name!r} was read; --sheet takes another"] if others and not wanted else []
     frame = require("pandas", "cli").DataFrame(body, columns=names, dtype=object)
-    return Sheet(frame, name, notes + told)
+    texts = [[cell if isinstance(cell, str) else "" for cell in row] for row in body]
+    return Sheet(frame, name, find_decimal(texts, "", decimal), notes + told)
 
 
 def _first_table(path: Path, book: Any, wanted: str | None) -> tuple[str, _Parts]:
@@ -141,7 +144,9 @@ def _holds_numbers(row: list[Any]) -> bool:
 def _is_number(cell: Any) -> bool:
     if isinstance(cell, bool) or not _filled(cell):
         return False
-    return isinstance(cell, (int, float)) or as_float(str(cell).strip()) is not None
+    if isinstance(cell, (int, float)):
+        return True
+    return any(as_float(str(cell).strip(), sign) is not None for sign in ".,")
 
 
 def _joined(headers: list[list[Any]]) -> list[str]:

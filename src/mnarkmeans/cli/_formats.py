@@ -93,7 +93,8 @@ def read_frame(path: Path) -> tuple[Any, str]:
         frame, layout, _ = read_text(path, Reading(), lambda name: True)
         return frame, layout.decimal
     if kind == "xlsx":
-        return read_sheet(path, None).frame, "."
+        sheet = read_sheet(path, None)
+        return sheet.frame, sheet.decimal
     if kind == "parquet":
         return _parquet_frame(path), "."
     raise UserError(f"{path} has no columns with names; give a CSV, TSV, .xlsx or .parquet file")
@@ -101,11 +102,11 @@ def read_frame(path: Path) -> tuple[Any, str]:
 
 def _check_options(path: Path, kind: str, reading: Rereading) -> None:
     """Options that say something about another format are refused, not passed over."""
-    layout = (reading.encoding, reading.delimiter, reading.decimal, reading.header)
+    layout = (reading.encoding, reading.delimiter, reading.header)
     if kind != "text" and any(given is not None for given in layout):
-        raise UserError(
-            f"--encoding, --delimiter, --decimal and --header are for text files, not {path.name}"
-        )
+        raise UserError(f"--encoding, --delimiter and --header are for text files, not {path.name}")
+    if kind not in ("text", "xlsx") and reading.decimal is not None:
+        raise UserError(f"--decimal is for text files and .xlsx files, not {path.name}")
     if kind != "h5ad" and reading.layer:
         raise UserError(f"--layer is for .h5ad files, not {path.name}")
     if kind != "xlsx" and reading.sheet:
@@ -163,10 +164,13 @@ def _from_text(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
 
 
 def _from_excel(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
-    sheet = read_sheet(path, reading.sheet)
-    table = table_from_frame(sheet.frame, choice, Words(reading.codes))
+    sheet = read_sheet(path, reading.sheet, reading.decimal)
+    words = Words(reading.codes, sheet.decimal, in_sheet=True)
+    table = table_from_frame(sheet.frame, choice, words)
     table.notes.extend(sheet.notes)
     table.source.update(sheet=sheet.name)
+    if sheet.decimal == ",":
+        table.source.update(decimal=",")  # new sheets are read so, be their commas as clear or not
     return table
 
 

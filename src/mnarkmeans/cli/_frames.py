@@ -32,6 +32,7 @@ class Words:
 
     codes: tuple[str, ...] = ()
     decimal: str = "."
+    in_sheet: bool = False  # among numbers that have no sign of their own
 
 
 @dataclass(frozen=True)
@@ -278,7 +279,12 @@ def _numbers(
         return None, NEVER_OBSERVED
     if not cells.words:
         findings.marks.update(cells.marks)
+        if cells.decimal == "," and (words.in_sheet or words.decimal != ","):
+            findings.commas.append(name)
         return cells.numbers, None
+    if cells.doubtful and cells.looks_measured:
+        findings.unread[name] = cells.doubtful
+        return None, f"text, such as {shortened(cells.doubtful)!r}"
     if cells.measured:
         findings.words[name] = cells.words
         return None, "words among numbers"

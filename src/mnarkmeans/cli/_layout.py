@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ._errors import UserError
 from ._lines import blocks, opened
-from ._marks import GROUPED, as_float, is_mark, is_sure_mark
+from ._marks import as_float, decimal_sign, is_mark, is_sure_mark
 from ._options import Rereading
 
 DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "blank"}
@@ -19,8 +19,6 @@ NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "s
 LINES_OF_SAMPLE = 64
 UNDER_TITLES = 0.9  # how sure a delimiter is that the first lines do not have
 BYTES_OF_SAMPLE, FEWEST_LINES = 1 << 20, 8  # of wide tables fewer lines tell enough
-_WITH_COMMA = re.compile(r"^[+-]?\d+,(\d+)(e[+-]?\d+)?$", re.IGNORECASE)
-_WITH_POINT = re.compile(r"^[+-]?\d+\.\d*(e[+-]?\d+)?$", re.IGNORECASE)
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -250,12 +248,8 @@ def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> st
     columns: list[set[str]] = [set() for _ in range(max(map(len, rows)))]
     for row in rows:
         for signs, field in zip(columns, row, strict=False):
-            text = field.strip()
-            comma = _WITH_COMMA.match(text)
-            sure = comma and (len(comma.group(1)) != 3 or delimiter == ";")
-            if sure or GROUPED[","].match(text):
-                signs.add(",")
-            elif _WITH_POINT.match(text):
-                signs.add(".")
+            sign = decimal_sign(field, thousands=delimiter != ";")
+            if sign is not None:
+                signs.add(sign)
     commas = sum("," in signs for signs in columns)
     return "," if commas > sum("." in signs for signs in columns) else "."

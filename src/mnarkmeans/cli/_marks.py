@@ -1,6 +1,6 @@
 """What stands where a number should: marks of laboratories, values below a limit, words.
 
-1,5    a number, with the decimal sign of the file
+1,5    a number, with the decimal sign of its column, or else of the file; −1 is one as well
 n.d.   a mark that people use for "not there", in any case: a gap
 <0.5   a value below a limit: a gap as well, and the limit is told
 else   a word; in a column of numbers nobody but the user knows what it means
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,8 @@ SPELLINGS = sorted(
 )  # of the sure ones, for readers that compare letter by letter
 LAB_MARKS = frozenset({
     "n.a.", "n.a", "nd", "n.d.", "n.d", "n/d", "nq", "n.q.", "n.n.", "n.b.", "k.a.", "-", "--",
-    "---", "–", "—", "?", "??", ".", "..", "...", "*", "lod", "loq", "lloq", "bdl", "bld", "bql",
-    "blq", "bloq", "belowlod", "belowloq", "belowlimit", "belowdetectionlimit", "undetected",
+    "---", "–", "—", "\u2212", "?", "??", ".", "..", "...", "*", "lod", "loq", "lloq", "bdl", "bld",
+    "bql", "blq", "bloq", "belowlod", "belowloq", "belowlimit", "belowdetectionlimit", "undetected",
     "undetermined", "notdetected", "notmeasured", "notavailable", "notfound", "nodata", "missing",
     "nichtnachweisbar", "nichtbestimmt", "nn", "kw", "k.w.", "#num!", "#div/0!", "#value!", "#ref!",
     "#null!", "#name?", "#nv", "#wert!", "#zahl!", "#valeur!", "#nombre!", "1.#qnan", "1.#ind",
@@ -45,6 +46,10 @@ _THOUSANDS = {
     ",": re.compile(r"^[+-]?\d{1,3}(\.\d{3})+(,\d+)?$"),
     ".": re.compile(r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"),
 }
+_WITH_COMMA = re.compile(r"^[+-]?\d+,\d+(e[+-]?\d+)?$", re.I)
+_WITH_POINT = re.compile(r"^[+-]?\d+\.\d*(e[+-]?\d+)?$", re.I)
+_MAY_BE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2},\d{3}$")
+_MINUS = re.compile(r"^[\u2212\u2013](?=[\d.,])|(?<=\de)[\u2212\u2013](?=\d)", re.I)
 FEW_WORDS = 5  # different ones, in a column that has numbers as well
 SHOWN = 12
 
@@ -67,6 +72,35 @@ def is_mark(text: str) -> bool:
     return joined in SURE_MARKS or joined in LAB_MARKS or _BELOW.match(text) is not None
 
 
+def with_plain_minus(text: str) -> str:
+    """A number with the minus of print (or an en dash, as Word makes of it) as programs write it.
+
+    Examples
+    --------
+    >>> [with_plain_minus(text) for text in ("\u22120.5", "\u20132,5", "\u2013", "1\u2013a")]
+    ['-0.5', '-2,5', '–', '1–a']
+    """
+    return text if text.isascii() else _MINUS.sub("-", text)
+
+
+def decimal_sign(text: str, *, thousands: bool = True) -> str | None:
+    """The decimal sign that a number is written with; None where it has none, or is no number.
+
+    1,500 may have thousands set apart, if such are to be expected: it does not tell.
+
+    Examples
+    --------
+    >>> [decimal_sign(text) for text in ("1,5", "0,125", "1,500", "1.5", "12", "x")]
+    [',', ',', None, '.', None, None]
+    """
+    text = with_plain_minus(text.strip())
+    if GROUPED[","].match(text):
+        return ","
+    if _WITH_COMMA.match(text):
+        return None if thousands and _MAY_BE_THOUSANDS.match(text) else ","
+    return "." if _WITH_POINT.match(text) else None
+
+
 def as_float(text: str, decimal: str = ".") -> float | None:
     """The number that a text is, written with this decimal sign, or None.
 
@@ -75,6 +109,7 @@ def as_float(text: str, decimal: str = ".") -> float | None:
     >>> as_float("1,5", ","), as_float("1.5"), as_float("1,5"), as_float("1.5", ",")
     (1.5, 1.5, None, None)
     """
+    text = with_plain_minus(text)
     if "_" in text or (decimal == "," and "." in text):
         return None
     try:
@@ -90,6 +125,12 @@ class Cells:
     numbers: np.ndarray  # NaN where there is none
     marks: Counter[str]  # words for missing that laboratories use
     words: Counter[str]  # all others
+    decimal: str = "."  # as the column is written
+
+    @property
+    def doubtful(self) -> str | None:
+        """A word that is a number, if its comma is a decimal sign; else it is thousands."""
+        return next(filter(_MAY_BE_THOUSANDS.match, self.words), None)
 
     @property
     def count(self) -> int:
@@ -135,35 +176,45 @@ def read_cells(column: Any, decimal: str, codes: tuple[str, ...]) -> Cells:
     place, texts = pd.factorize(column.astype(object))
     times = np.bincount(place[place >= 0], minlength=len(texts))
     found = [str(text).strip() for text in texts]
-    grouped = next((sign for sign in GROUPED if any(map(GROUPED[sign].match, found))), None)
+    plain = [with_plain_minus(text) for text in found]
+    written = [t for t, value in zip(plain, texts, strict=True) if not _is_real(value)]
+    grouped = next((sign for sign in GROUPED if any(map(GROUPED[sign].match, written))), None)
     if grouped is not None:
         decimal = grouped
         apart = "." if grouped == "," else ","
-        plain = [t.replace(apart, "") if _THOUSANDS[grouped].match(t) else t for t in found]
+        plain = [t.replace(apart, "") if _THOUSANDS[grouped].match(t) else t for t in plain]
     else:
-        plain = found
-    if (
-        grouped is None
-        and decimal == ","
-        and not any("," in text and as_float(text, ",") is not None for text in found)
-    ):
-        # A column that holds no comma may be written otherwise than the rest of the file; 1.234 is
-        # then a thousand or a fraction, and not for us to say.
-        decimal = "," if any(_GROUPS.match(text) for text in found) else "."
+        decimal = _decimal_of(written, decimal)
     numbers = np.full(len(texts) + 1, np.nan)  # the last one: where there is nothing
     marks: Counter[str] = Counter()
     words: Counter[str] = Counter()
     for i, (text, digits) in enumerate(zip(found, plain, strict=True)):
         if text in codes or is_sure_mark(text):
             continue
-        number = as_float(digits, decimal)
+        number = float(texts[i]) if _is_real(texts[i]) else as_float(digits, decimal)
         if number is not None:
             numbers[i] = number
         elif is_mark(text):
             marks[text] += int(times[i])
         else:
             words[text] += int(times[i])
-    return Cells(numbers[place], marks, words)
+    return Cells(numbers[place], marks, words, decimal)
+
+
+def _is_real(value: Any) -> bool:
+    """A number already: sheets hold them beside text."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _decimal_of(texts: list[str], usual: str) -> str:
+    """The decimal sign of a column, which may be written otherwise than the rest of the file."""
+    signs = {decimal_sign(text) for text in texts}
+    if usual == ".":
+        return "," if "," in signs and "." not in signs else "."
+    if any("," in text and as_float(text, ",") is not None for text in texts):
+        return ","
+    # Without a comma 1.234 is a thousand or a fraction, and not for us to say.
+    return "," if any(map(_GROUPS.match, texts)) else "."
 
 
 @dataclass
@@ -174,32 +225,44 @@ class Findings:
     words: dict[str, Counter[str]] = field(default_factory=dict)  # by column
     unread: dict[str, str] = field(default_factory=dict)  # columns that look measured: an example
     vocabularies: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of columns with few
+    commas: list[str] = field(default_factory=list)  # columns of decimal commas among others
 
     def notes(self) -> list[str]:
-        """The marks that were taken for gaps."""
-        if not self.marks:
-            return []
-        below = any(_BELOW.match(mark) for mark in self.marks)
-        limit = "; values below a limit are gaps near the least value" if below else ""
-        return [f"taken as missing: {listed(self.marks)}{limit}"]
+        """The marks that were taken for gaps, and numbers written otherwise than the others."""
+        told = []
+        if self.commas:
+            some = ", ".join(map(repr, self.commas[:3])) + (" ..." if self.commas[3:] else "")
+            many = f"{len(self.commas):,} columns" if len(self.commas) > 1 else "one column"
+            told.append(f"the comma was read as decimal sign in {many}: {some}")
+        if self.marks:
+            below = any(_BELOW.match(mark) for mark in self.marks)
+            limit = "; values below a limit are gaps near the least value" if below else ""
+            told.append(f"taken as missing: {listed(self.marks)}{limit}")
+        return told
 
     def check(self, kept: int) -> None:
         """Refuse words nobody explained, and a table whose measured columns are mostly unread."""
         if self.words:
             raise self._words_error()
-        if len(self.unread) > kept:
-            name, example = next(iter(self.unread.items()))
-            comma = "," in example and "." not in example
-            hint = (
-                "if that is a decimal comma add --decimal ,"
-                if comma
-                else "take units and percent signs out"
-            )
-            raise UserError(
-                f"{len(self.unread)} columns look like measurements, but are not written as "
-                f"numbers, such as {shortened(example)!r} in column {name!r}, and only {kept} are; "
-                f"{hint}, or choose the columns with --columns"
-            )
+        doubtful = {n: text for n, text in self.unread.items() if _MAY_BE_THOUSANDS.match(text)}
+        if doubtful or len(self.unread) > kept:
+            raise self._unread_error(doubtful or self.unread, kept)
+
+    def _unread_error(self, columns: dict[str, str], kept: int) -> UserError:
+        name, example = next(iter(columns.items()))
+        comma = "," in example and "." not in example
+        hint = (
+            "if that is a decimal comma add --decimal , and if it sets thousands apart take it out"
+            if comma
+            else "take units and percent signs out"
+        )
+        many = f"{len(columns)} columns look" if len(columns) > 1 else "one column looks"
+        are = "are" if len(columns) > 1 else "is"
+        return UserError(
+            f"{many} like measurements, but {are} not written as numbers, such as "
+            f"{shortened(example)!r} in column {name!r}, and {kept} are; {hint}, or choose the "
+            "columns with --columns or --drop"
+        )
 
     def _words_error(self) -> UserError:
         every: Counter[str] = Counter()

@@ -21,7 +21,9 @@ KINDS: dict[str, type] = {
     "missing_codes": list, "id_column": str, "transpose": bool, "decimal": str, "header": bool,
     "sheet": str, "layer": str, "columns": list, "drop": list, "drop_rows": list,
 }  # fmt: skip
-ONLY_OF = {"decimal": "text", "header": "text", "sheet": "xlsx", "layer": "h5ad"}
+ONLY_OF = {
+    "decimal": ("text", "xlsx"), "header": ("text",), "sheet": ("xlsx",), "layer": ("h5ad",),
+}  # fmt: skip
 
 
 def to_remember(reading: Reading, table: Table) -> dict[str, Any]:
@@ -39,7 +41,7 @@ def remembered(saved: SavedModel, given: Rereading, data: Path) -> Reading:
     kept = {name: _checked(name, stored.get(name)) for name in KINDS}
     kind = kind_of(data)
     for name, only in ONLY_OF.items():
-        if kind != only:
+        if kind not in only:
             kept[name] = None
     said = {name: value for name, value in asdict(given).items() if value not in (None, False)}
     if given.header is not None:

@@ -54,7 +54,7 @@ class Rereading:
             "--decimal",
             metavar=". or ,",
             parser=parse_decimal,
-            help="Decimal sign of a text file (else found).",
+            help="Decimal sign of a text file, or of text in a sheet (else found).",
         ),
     ] = None
     encoding: Annotated[
