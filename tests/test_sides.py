@@ -110,8 +110,9 @@ def test_a_limit_among_the_values_is_still_seen():
         (0.0, 0.0, 0.9, True),  # lower tails are shorter, and nothing speaks against a limit
         (0.0, 0.0, 1.0, False),
         (0.0, 25.0, 1.0, True),  # the fit without a penalty says so
-        (40.0, 0.0, 1.0, True),  # it says neither, but the best partitions do
-        (40.0, -10.0, 1.0, False),  # it says no
+        (40.0, 15.0, 1.0, True),  # less clearly, but the best partitions do too
+        (40.0, 0.0, 1.0, False),  # they alone do not count: heavy tails feign a lead
+        (20.0, 15.0, 1.0, False),
         (0.0, -10.0, 0.5, True),  # lower tails are cut off
     ],
 )
