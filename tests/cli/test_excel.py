@@ -96,6 +96,12 @@ def test_groups_names_and_units_are_joined(tmp_path):
     assert "three lines of names were joined, such as 'sugars glucose mM'" in table.notes
 
 
+def test_the_example_of_joined_names_is_one_that_was_joined(tmp_path):
+    lines = [[None, "sugars", None, "acids"], ["Sample Name", "glucose", "fructose", "citrate"]]
+    table = read_table(book(tmp_path, [*lines, ["p1", 90, 140, 1], ["p2", 100, 138, 2]]))
+    assert "two lines of names were joined, such as 'sugars glucose'" in table.notes
+
+
 def test_the_first_sheet_that_holds_a_table_is_read(tmp_path):
     path = book(tmp_path, [["This workbook"], ["see sheet 2"]], PLAIN, [["id", "x"], ["q", 3]])
     table = read_table(path)

@@ -39,6 +39,14 @@ def test_decimal_commas_and_the_marks_of_laboratories(tmp_path):
         assert f"'{mark}'" in told
 
 
+def test_limits_are_told_together(tmp_path):
+    text = "id;a;b\nr;<0.25;2.5\ns;2.5;<1.5\nt;1.5;<1.5\nu;3.5;n.d.\nv;3.5;<LOD\n"
+    (told,) = read_table(write(tmp_path, "t.csv", text)).notes
+    assert told.startswith(
+        "taken as missing: '<number' (3 times), 'n.d.' (once), '<LOD' (once); values below"
+    )
+
+
 def test_a_european_file_is_clustered_by_its_numbers(server, tmp_path):
     text, _, group = european()
     write(tmp_path, "t.csv", text)

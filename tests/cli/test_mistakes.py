@@ -33,6 +33,8 @@ BAD_TABLES = {
     "sheet.xlsx": b"PK",
     "sheet.xls": b"PK",
     "labels.csv": b"feature,value\na,1\nb,2\n",
+    "zero.csv": b"feature,value\na,zero\nb,2\n",
+    "gap_new.csv": b"a,b\n,\n,\n",
     "other.csv": b"x,y\n1,2\n3,4\n",
 }
 FIT = ["-k", "2", "-o", "out"]
@@ -86,6 +88,8 @@ MISTAKES = [
     (["cluster", "good.csv"], "No such command 'cluster'"),
     (["predict", "none", "good.csv", "-o", "l.csv"], "there is no model at none"),
     (["predict", "MODEL", "other.csv", "-o", "l.csv"], "none of the model's columns, such as 'a'"),
+    (["predict", "MODEL", "gap_new.csv", "-o", "l.csv"], "hold no number ('a': no value observed"),
+    (["fit", "good.csv", *FIT, "--reference", "zero.csv"], "has 'zero' as the reference of 'a'"),
     (["predict", "MODEL", "good.csv", "-o", "l.xyz"], "must end in one of"),
     (["predict", "MODEL", "good.csv", "-o", "good.csv"], "good.csv, which is read here"),
     (["predict", "MODEL", "good.csv", "-o", "good.csv", "--force"], "which is read here"),

@@ -112,6 +112,12 @@ def test_reference_min_and_file_and_transpose(server, tables, tmp_path, frame):
     assert done.code == 0, done.err
     assert rows(out / "labels.csv")[1][0] == "s0"
     assert rows(out / "centers.csv")[0][1:] == list("abcde")
+    (tmp_path / "more.csv").write_text("feature,value\na,20\nb,20\nc,20\nd,20\ne,20\nzz,1\n")
+    done = server.run(
+        "fit", tmp_path / "t.csv", "-k", 2, "--transpose", "--reference", tmp_path / "more.csv",
+        "-o", tmp_path / "more",
+    )  # fmt: skip
+    assert "more.csv names what is no feature of the table: 'zz'" in done.err
     (tmp_path / "ref.csv").write_text("feature,value\na,20\nb,20\nc,20\nd,20\ne,20\n")
     out = tmp_path / "file"
     done = server.run(

@@ -125,7 +125,8 @@ def _parted(path: Path, rows: list[list[Any]]) -> _Parts:
     else:
         names = _joined(headers)
         if len(headers) > 1:
-            example = next((n for n in names if " " in n), names[-1])
+            written = {str(cell).strip() for row in headers for cell in row if _filled(cell)}
+            example = next((n for n in names if n not in written), names[-1])
             told.append(
                 f"{('two', 'three')[len(headers) - 2]} lines of names were joined, such as "
                 f"{example!r}"

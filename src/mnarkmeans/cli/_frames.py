@@ -297,6 +297,10 @@ def _numbers(
 
 
 def _no_numbers(left_out: list[tuple[str, str]], choice: ColumnChoice) -> str:
+    unread = [(name, why) for name, why in left_out if name in (choice.only or ())]
+    if unread:
+        told = "; ".join(f"{name!r}: {why}" for name, why in unread[:3])
+        return f"the columns of the model are in the table, but hold no number ({told})"
     if choice.only:
         return f"the table has none of the model's columns, such as {sorted(choice.only)[0]!r}"
     if choice.of_model and choice.columns:

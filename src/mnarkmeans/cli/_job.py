@@ -119,18 +119,21 @@ def prepare(table: Table, steps: Steps) -> Prepared:
             "choose one of them"
         )
     table, preparation = learn(table, steps)
-    where = 0.0 if steps.center else reference_of(steps.reference, preparation)
+    where = 0.0 if steps.center else reference_of(steps.reference, preparation, table)
     return Prepared(table, preparation, preparation.apply(table), where)
 
 
-def reference_of(text: str | None, preparation: Preparation) -> Any:
-    """The reference that was asked for, where it lies after preparation."""
+def reference_of(text: str | None, preparation: Preparation, table: Table | None = None) -> Any:
+    """The reference that was asked for, where it lies after preparation.
+
+    INOUT table: gets a note of names that it does not have.
+    """
     if text is None:
         return "auto"
     if text.strip().lower() in ("auto", "min"):
         return text.strip().lower()
     value = as_number(text)
-    given = _reference_file(Path(text), preparation.features) if value is None else value
+    given = _reference_file(Path(text), preparation.features, table) if value is None else value
     least = -1.0 if preparation.log1p else 0.0 if preparation.log2 else -np.inf
     if not np.isfinite(given).all() or np.min(given) <= least:
         above = {-1.0: " (above -1 with --log1p)", 0.0: " (above 0 with --log2)"}.get(least, "")
@@ -138,7 +141,7 @@ def reference_of(text: str | None, preparation: Preparation) -> Any:
     return preparation.reference(given)
 
 
-def _reference_file(path: Path, features: tuple[str, ...]) -> np.ndarray:
+def _reference_file(path: Path, features: tuple[str, ...], table: Table | None) -> np.ndarray:
     if not path.is_file():
         raise UserError(
             f"--reference must be auto, min, a number, or a CSV file, not {str(path)!r}"
@@ -146,11 +149,22 @@ def _reference_file(path: Path, features: tuple[str, ...]) -> np.ndarray:
     try:
         with open(path, newline="", encoding="utf-8-sig") as stream:
             rows = [row for row in csv.reader(stream) if row]
-        given = {row[0]: float(row[1]) for row in rows[1:]}
+        texts = {row[0]: row[1] for row in rows[1:]}
     except (ValueError, IndexError, OSError, csv.Error) as error:
         raise UserError(
             f"{path} must have two columns, feature and value, with a header"
         ) from error
+    given = {name: as_number(text) for name, text in texts.items()}
+    wrong = next((name for name, value in given.items() if value is None), None)
+    if wrong is not None:
+        raise UserError(
+            f"{path} has {texts[wrong]!r} as the reference of {wrong!r}, which is no number"
+        )
+    known = {*features, *(name for name, _ in (table.left_out if table else ()))}
+    strange = [name for name in given if name not in known]
+    if strange and table:
+        some = ", ".join(map(repr, strange[:3])) + (" ..." if strange[3:] else "")
+        table.notes.append(f"{path.name} names what is no feature of the table: {some}")
     absent = [name for name in features if name not in given]
     if absent:
         raise UserError(f"{path} has no reference for feature {absent[0]!r}")

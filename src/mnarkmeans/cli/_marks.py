@@ -237,7 +237,7 @@ class Findings:
         if self.marks:
             below = any(_BELOW.match(mark) for mark in self.marks)
             limit = "; values below a limit are gaps near the least value" if below else ""
-            told.append(f"taken as missing: {listed(self.marks)}{limit}")
+            told.append(f"taken as missing: {listed(_limits_together(self.marks))}{limit}")
         return told
 
     def check(self, kept: int) -> None:
@@ -279,6 +279,15 @@ class Findings:
             f"{listed(every)}; if that means missing run: {again(*codes)} ; otherwise "
             f"leave out what is not measured with {drop}{more}"
         )
+
+
+def _limits_together(marks: Counter[str]) -> Counter[str]:
+    """Several limits, <0.25 and <1.5, as one item; a single one stays as it is written."""
+    limits = [mark for mark in marks if _BELOW.match(mark) and any(map(str.isdigit, mark))]
+    if len(limits) < 2:
+        return marks
+    others = Counter({mark: times for mark, times in marks.items() if mark not in limits})
+    return others + Counter({"<number": sum(marks[mark] for mark in limits)})
 
 
 def listed(words: Counter[str]) -> str:
