@@ -7,6 +7,7 @@ _lines     a text file becomes lines of UTF-8; _layout tells how it is written
 _marks     what stands where a number should: marks for missing, and words nobody explained
 _text      a text file becomes a frame, every row checked; _excel the same for a sheet
 _frames    a frame becomes a table: its rows and columns, what was left out and why
+_numbering  columns of numbers that measure nothing: identifiers, dates, running numbers
 _formats   every file format becomes a table (_table)
 _prepare   normalising, logarithms, centring, scaling; stored in the model and repeated later
 _remembered  how a table was read, stored in the model too

@@ -18,9 +18,9 @@ from typing import Any
 
 from .._io.optional import require
 from ._errors import UserError, unknown_name
-from ._frames import may_name_rows
 from ._layout import find_decimal
 from ._marks import as_float, is_mark
+from ._numbering import may_name_rows
 
 LINES_OF_NAMES = 20  # as far down the first row of numbers is looked for
 MOST_HEADERS = 3  # groups, names, units

@@ -23,11 +23,11 @@ from ._frames import (
     ColumnChoice,
     Words,
     kept_rows,
-    may_name_rows,
     set_aside,
     table_from_frame,
 )
 from ._layout import DELIMITERS
+from ._numbering import may_name_rows
 from ._options import Reading, Rereading
 from ._table import Origin, Table, check_finite, transposed
 from ._text import read_text

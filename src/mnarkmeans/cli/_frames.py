@@ -12,18 +12,12 @@ import numpy as np
 from ._errors import UserError, unknown_name
 from ._marks import Findings, read_cells, shortened
 from ._meaning import FEW_ANSWERS, check_meaning
+from ._numbering import IDENTIFIES, are_padded, may_name_rows, not_measured, says_identifier
 from ._options import Reading, Rereading
 from ._table import Origin, Table, check_finite, transposed
 
 NEVER_OBSERVED = "no value observed"
 NAMES_ROWS = "names the rows"
-SURE_ID_NAMES = {"", "id", "index", "unnamed: 0", "row", "rowid", "row_id"}
-LIKELY_ID_NAMES = {
-    "sample", "sample id", "sample_id", "sampleid", "cell", "cell id", "cell_id", "barcode", "name",
-    "gene", "genes", "gene name", "gene names", "gene_id", "protein", "protein id", "protein ids",
-    "protein.ids", "protein.group", "majority protein ids", "accession", "metabolite", "lipid",
-    "compound", "feature",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,6 +42,11 @@ class ColumnChoice:
     drop_rows: Sequence[str] = ()  # such as "Reverse=+"
     of_model: bool = False  # a model says all this, of a table that may lack what only it needed
     keep_origin: bool = False
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether the columns to cluster were named, by the user or by a model."""
+        return bool(self.columns) or self.only is not None
 
     @classmethod
     def of(
@@ -89,7 +88,11 @@ def table_from_frame(
         frame = frame.iloc[rows].reset_index(drop=True)
     id_column = find_id_column(frame, choice.id_column, words)
     reasons = [_set_aside(name, id_column, choice) for name in names]
+    if not choice.names_columns:
+        reasons = _without_names(frame, reasons, words)
     values, reasons, findings = _matrix(frame, reasons, words)
+    if not choice.names_columns:
+        values, reasons = _measured(values, names, reasons)
     features = [name for name, reason in zip(names, reasons, strict=True) if reason is None]
     findings.check(len(features))
     if not (choice.columns or choice.of_model):
@@ -186,6 +189,34 @@ def _matrix(
     return np.column_stack(columns), reasons, findings
 
 
+def _without_names(frame: Any, reasons: list[str | None], words: Words) -> list[str | None]:
+    """Columns of text that are names, though digits or some of them may be numbers."""
+    reasons = list(reasons)
+    for j, (name, kind) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
+        if reasons[j] is not None or _is_number(kind):
+            continue
+        column = frame.iloc[:, j]
+        if are_padded(column.dropna().astype(str)):
+            reasons[j] = f"names in digits, such as {column.dropna().iloc[0]!r}"
+        elif says_identifier(name) and read_cells(column, words.decimal, words.codes).words:
+            reasons[j] = IDENTIFIES
+    return reasons
+
+
+def _measured(
+    values: np.ndarray, names: list[str], reasons: list[str | None]
+) -> tuple[np.ndarray, list[str | None]]:
+    """Without the columns of numbers that measure nothing, and why those are left out."""
+    kept = [j for j, reason in enumerate(reasons) if reason is None]
+    found = not_measured(values, [names[j] for j in kept])
+    if not found:
+        return values, reasons
+    reasons = list(reasons)
+    for i, reason in found.items():
+        reasons[kept[i]] = reason
+    return np.delete(values, list(found), axis=1), reasons
+
+
 def _set_aside(name: str, id_column: str | None, choice: ColumnChoice) -> str | None:
     if name == id_column:
         return NAMES_ROWS
@@ -219,17 +250,12 @@ def find_id_column(frame: Any, given: str | None, words: Words) -> str | None:
     text = [n for n in text if _names_rows(frame[n]) and not _mostly_numbers(frame[n], words)]
     for candidates in (
         [n for n in text if may_name_rows(n)],
-        [n for n in names if n.strip().lower() in SURE_ID_NAMES and _names_rows(frame[n])],
+        [n for n in names if may_name_rows(n, surely=True) and _names_rows(frame[n])],
         text,
     ):
         if candidates:
             return candidates[0]
     return None
-
-
-def may_name_rows(name: str) -> bool:
-    """Whether a column of this name may turn out to be the one that names the rows."""
-    return name.strip().lower() in SURE_ID_NAMES | LIKELY_ID_NAMES
 
 
 def _classes(column: Any, missing_codes: tuple[str, ...]) -> np.ndarray:
@@ -256,6 +282,8 @@ def _mostly_numbers(column: Any, words: Words) -> bool:
     """Numbers, perhaps with a few words among them that stand for something else."""
     if _is_numeric(column):
         return True
+    if are_padded(column.dropna().astype(str)):
+        return False
     cells = read_cells(column, words.decimal, words.codes)
     return cells.count > cells.words.total()
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ._errors import UserError
 from ._lines import blocks, opened
 from ._marks import as_float, decimal_sign, is_mark, is_sure_mark
+from ._numbering import are_padded
 from ._options import Rereading
 
 DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "blank"}
@@ -112,11 +113,12 @@ def _names_go_on(rows: list[list[str]], decimal: str) -> bool:
 
 
 def _columns_of_words(rows: list[list[str]], n_fields: int, decimal: str) -> tuple[int, ...]:
+    """Names in digits are words too: as numbers they would lose their zeros."""
     whole = [row for row in rows if len(row) == n_fields]
     return tuple(
         j
         for j, fields in enumerate(zip(*whole, strict=True))
-        if not all(is_number_or_missing(field, decimal) for field in fields)
+        if not all(is_number_or_missing(field, decimal) for field in fields) or are_padded(fields)
     )
 
 
