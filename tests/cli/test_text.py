@@ -33,6 +33,16 @@ def test_tables_with_very_many_columns(tmp_path, p):
     assert list(table.ids) == list(frame["cell"])
 
 
+def test_groups_names_and_units_are_joined_as_in_a_sheet(tmp_path):
+    text = ";sugars;;acids\nSample Name;glucose;fructose;citrate\n;mM;mM;g/l\n"
+    text += "p1;90;140;1.5\np2;100;n.d.;2.5\np3;80;120;\n"
+    table = read_table(write(tmp_path, "t.csv", text))
+    assert table.features == ["sugars glucose mM", "sugars fructose mM", "acids citrate g/l"]
+    np.testing.assert_array_equal(table.values[0], [90, 140, 1.5])
+    assert list(table.ids) == ["p1", "p2", "p3"]
+    assert "three lines of names were joined, such as 'sugars glucose mM'" in table.notes
+
+
 MEASURE = """
 import resource, sys
 from mnarkmeans.cli._formats import read_table

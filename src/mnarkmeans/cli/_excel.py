@@ -18,12 +18,11 @@ from typing import Any
 
 from .._io.optional import require
 from ._errors import UserError, unknown_name
-from ._layout import find_decimal
+from ._layout import MOST_HEADERS, find_decimal, joined_names, told_of_joined
 from ._marks import as_float, is_mark
 from ._numbering import may_name_rows
 
 LINES_OF_NAMES = 20  # as far down the first row of numbers is looked for
-MOST_HEADERS = 3  # groups, names, units
 
 
 @dataclass(frozen=True)
@@ -123,14 +122,9 @@ def _parted(path: Path, rows: list[list[Any]]) -> _Parts:
         names = [f"V{j + 1}" for j in range(len(rows[0]))]
         told.append("the first line holds numbers, so columns are called V1, V2, ...")
     else:
-        names = _joined(headers)
-        if len(headers) > 1:
-            written = {str(cell).strip() for row in headers for cell in row if _filled(cell)}
-            example = next((n for n in names if n not in written), names[-1])
-            told.append(
-                f"{('two', 'three')[len(headers) - 2]} lines of names were joined, such as "
-                f"{example!r}"
-            )
+        lines = [["" if not _filled(c) else str(c).strip() for c in row] for row in headers]
+        names = joined_names(lines)
+        told += told_of_joined(lines, names)
     _check_names(path, names)
     return names, rows[begin:], told
 
@@ -148,24 +142,6 @@ def _is_number(cell: Any) -> bool:
     if isinstance(cell, (int, float)):
         return True
     return any(as_float(str(cell).strip(), sign) is not None for sign in ".,")
-
-
-def _joined(headers: list[list[Any]]) -> list[str]:
-    """One name for each column; a name above several stands over those to its right."""
-    lines = [["" if not _filled(cell) else str(cell).strip() for cell in row] for row in headers]
-    if len(lines) == 1:
-        return lines[0]
-    if len(lines) > 2:
-        return _joined([lines[0], _joined(lines[1:])])
-    upper, lower = lines
-    gaps, gaps_below = (sum(not name for name in line[1:]) for line in (upper, lower))
-    if gaps > gaps_below:  # groups over names
-        spread, last = [], ""
-        for above, below in zip(upper, lower, strict=True):
-            last = above or last
-            spread.append(last if below else above)
-        upper = spread
-    return [" ".join(part for part in pair if part) for pair in zip(upper, lower, strict=True)]
 
 
 def _check_names(path: Path, names: list[str]) -> None:

@@ -18,6 +18,7 @@ from ._options import Rereading
 DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "blank"}
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 LINES_OF_SAMPLE = 64
+MOST_HEADERS = 3  # lines of names: groups, names, units
 UNDER_TITLES = 0.9  # how sure a delimiter is that the first lines do not have
 BYTES_OF_SAMPLE, FEWEST_LINES = 1 << 20, 8  # of wide tables fewer lines tell enough
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -68,10 +69,11 @@ def find_layout(path: Path, reading: Rereading) -> TextLayout:
         names = [name.strip() for name in rows.pop(0)]
         in_front = len(rows[0]) == len(names) + 1
         above = lines[0].end
-        if not in_front and _names_go_on(rows, decimal):
-            names = [f"{a} {b.strip()}".strip() for a, b in zip(names, rows.pop(0), strict=True)]
-            above = lines[1].end
-            told.append(f"two lines of names were joined, such as {names[-1]!r}")
+        more = 0 if in_front else _further_names(rows, len(names), decimal)
+        if more:
+            headers = [names, *([name.strip() for name in row] for row in rows[:more])]
+            names, rows, above = joined_names(headers), rows[more:], lines[more].end
+            told += told_of_joined(headers, names)
     n_fields = len(names) + in_front if names else len(rows[0])
     words = _columns_of_words(rows, n_fields, decimal)
     return TextLayout(
@@ -89,6 +91,48 @@ def _titles(rows: list[list[str]]) -> int:
             break
         count += 1
     return count
+
+
+def _further_names(rows: list[list[str]], width: int, decimal: str) -> int:
+    """How many of the first rows are further lines of names."""
+    for more in range(MOST_HEADERS - 1, 0, -1):
+        above, below = rows[:more], rows[more:]
+        if all(len(row) == width and _names_go_on([row, *below], decimal) for row in above):
+            return more
+    return 0
+
+
+def joined_names(lines: list[list[str]]) -> list[str]:
+    """One name for each column; a name above several stands over those to its right.
+
+    Examples
+    --------
+    >>> joined_names([["", "sugars", "", "acids"], ["id", "a", "b", "c"], ["", "mM", "mM", "g"]])
+    ['id', 'sugars a mM', 'sugars b mM', 'acids c g']
+    """
+    if len(lines) == 1:
+        return lines[0]
+    if len(lines) > 2:
+        return joined_names([lines[0], joined_names(lines[1:])])
+    upper, lower = lines
+    gaps, gaps_below = (sum(not name for name in line[1:]) for line in (upper, lower))
+    if gaps > gaps_below:  # groups over names
+        spread, last = [], ""
+        for above, below in zip(upper, lower, strict=True):
+            last = above or last
+            spread.append(last if below else above)
+        upper = spread
+    return [" ".join(part for part in pair if part) for pair in zip(upper, lower, strict=True)]
+
+
+def told_of_joined(lines: list[list[str]], names: list[str]) -> list[str]:
+    """That lines of names were joined, with a name that came of it."""
+    if len(lines) < 2:
+        return []
+    written = {name for line in lines for name in line}
+    example = next((name for name in names if name not in written), names[-1])
+    many = ("two", "three")[len(lines) - 2]
+    return [f"{many} lines of names were joined, such as {example!r}"]
 
 
 def _names_go_on(rows: list[list[str]], decimal: str) -> bool:
