@@ -126,6 +126,8 @@ def test_a_column_with_points_in_a_file_of_commas(tmp_path):
     text = "id;a;b;rt\nr;1,5;2,5;3.25\ns;2,5;n.d.;4.5\n"
     table = read_table(write(tmp_path, "t.csv", text))
     np.testing.assert_array_equal(table.values, [[1.5, 2.5, 3.25], [2.5, np.nan, 4.5]])
+    table = read_table(write(tmp_path, "t.csv", text.replace("3.25", "3.125")))
+    np.testing.assert_array_equal(table.values[:, 2], [3.125, 4.5])
     text = "id;a;b;count\nr;1,5;2,5;3.250\ns;2,5;n.d.;4.500\n"
     assert ("count", "text, such as '3.250'") in read_table(write(tmp_path, "t.csv", text)).left_out
 

@@ -36,7 +36,7 @@ LAB_MARKS = frozenset({
 })  # fmt: skip
 _BELOW = re.compile(r"^(<|≤|<=)\s*([^\W\d_]{1,8}|[\d.,]+(e[+-]?\d+)?)$", re.I)  # <LOD, <NG, <0.5
 _LIKE_A_NUMBER = re.compile(r"^[~<>=≤≥±]*\s*[+-]?\d[\d.,'\s]*(e[+-]?\d+)?\s*[^\d]{0,12}$", re.I)
-_GROUPS = re.compile(r"^[+-]?\d{1,3}(\.\d{3})+$")
+_GROUPS = re.compile(r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$")
 # Thousands set apart, and decimals: by their decimal sign. Both signs together leave no doubt.
 GROUPED = {
     ",": re.compile(r"^[+-]?\d{1,3}(\.\d{3})+,\d+$"),
@@ -213,8 +213,9 @@ def _decimal_of(texts: list[str], usual: str) -> str:
         return "," if "," in signs and "." not in signs else "."
     if any("," in text and as_float(text, ",") is not None for text in texts):
         return ","
-    # Without a comma 1.234 is a thousand or a fraction, and not for us to say.
-    return "," if any(map(_GROUPS.match, texts)) else "."
+    # Without a comma 1.234 is a thousand or a fraction, and not for us to say; 1.5 beside it tells.
+    sure = any(_WITH_POINT.match(text) and not _GROUPS.match(text) for text in texts)
+    return "," if not sure and any(map(_GROUPS.match, texts)) else "."
 
 
 @dataclass
