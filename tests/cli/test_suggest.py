@@ -78,6 +78,15 @@ def test_names_suggest_which_columns_are_samples():
     assert added(structure_hints(compounds, Reading())) == {"transpose": True, "drop": ["m/z"]}
 
 
+def test_a_running_number_is_told_with_the_option_that_drops_it():
+    values = np.column_stack([np.arange(9) + 1, RNG.normal(size=(9, 2)), np.arange(9) % 3])
+    table = table_of(values, ["vial", "a", "b", "group"])
+    assert added(structure_hints(table, Reading())) == {"drop": ["group", "vial"]}
+    assert structure_hints(table, Reading(drop=["group"])) == []
+    assert structure_hints(table_of(values[:, [0, 0]]), Reading()) == []
+    assert structure_hints(table_of(values[::-1]), Reading()) == []
+
+
 def test_rows_called_by_accessions_are_features():
     for form in ("ENSMUSG{:011d}", "P{:05d}", "P{:05d};Q12345", "sp|Q{:05d}|X_HUMAN", "HMDB{:07d}"):
         table = table_of(np.ones((4, 3)), ["s1", "s2", "s3"])
@@ -103,6 +112,32 @@ def test_zeros_that_are_answers_are_not_taken_for_gaps():
         assert value_hints(table_of(answers.astype(float)), Reading(), Steps()) == []
     logs = np.where(RNG.random((40, 6)) < 0.3, 0.0, RNG.normal(2, 3, (40, 6)))
     assert added(value_hints(table_of(logs), Reading(), Steps())) == {"missing_codes": ["0"]}
+
+
+def survey(oldest):
+    answers = RNG.integers(1, 6, (200, 6)).astype(float)
+    answers[RNG.random(answers.shape) < 0.1] = 99
+    age = np.append(RNG.integers(18, 90, 199), oldest)
+    return table_of(np.column_stack([answers, age]), [*"abcdef", "age"])
+
+
+def test_a_code_is_found_in_its_columns_whatever_the_others_hold():
+    for oldest, told in ((89, False), (99, True)):
+        hints = value_hints(survey(oldest), Reading(), Steps())
+        assert added(hints) == {"missing_codes": ["99"]}
+        assert ("in 'age' too, where it may be a value" in hints[0].why) == told
+    # Counts may share their greatest value, and one column alone is no evidence.
+    alone = RNG.integers(1, 6, (200, 3)).astype(float)
+    alone[:20, 0] = 99
+    alone[:, 1] = RNG.integers(18, 120, 200)
+    assert "missing_codes" not in added(value_hints(table_of(alone), Reading(), Steps()))
+
+
+def test_answers_beside_an_age_want_no_logarithm():
+    table = survey(89)
+    table.values = np.where(table.values == 99, np.nan, table.values)
+    hints = value_hints(table, Reading(missing_codes=["99"]), Steps())
+    assert added(hints) == {"scale": Scale.std}
 
 
 def test_a_logarithm_is_due_where_the_noise_grows_with_the_value():

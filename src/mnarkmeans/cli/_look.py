@@ -13,6 +13,7 @@ skewed by itself.
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ import numpy as np
 
 from ._table import Table
 
+SHARED = 0.1  # share of the features in which a code lies far from the rest
 OFTEN = 0.01  # share of entries from which a value may be a code
 INTENSITY = 1000.0  # median of numbers that are intensities and not logarithms of them
 WIDE = 30.0  # largest over least intensity, from which a logarithm is usual
@@ -30,6 +32,8 @@ PANEL = 20  # so many features come from one instrument and share a unit
 SPAN, GROWING = 4.0, 0.5  # of the means in a panel; b from which the noise grows with the value
 FEW_ANSWERS = 12  # different whole numbers: a scale of answers, on which 0 is one
 MOST_LOOKED_AT = 2_000_000  # entries
+# Codes as people write them: 99, 998, 88, 777; and below zero -1, -9, -99, -888.
+_USUAL_CODE = re.compile(r"^(-[19]|-?(9{2,}|8{2,}|7{2,}|9+[78]))$")
 
 
 @dataclass(frozen=True)
@@ -57,22 +61,36 @@ class Look:
         return float(np.mean(self.values == value))
 
     def code(self) -> float | None:
-        """The least or greatest value, if it comes often and far from all others: -99, 9999.
+        """A value that comes often and far from all others: -99, 9999.
 
+        Far from the whole table; or, if it is written as codes are, far from the rest of each of
+        several columns, whatever the others hold (99 among answers, and an age).
         A column that holds nothing else is a constant, not a code.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # features without a value
-            varying = np.nanmin(self.values, axis=0) < np.nanmax(self.values, axis=0)
-        part = self.values[:, varying]
-        values, times = np.unique(part[~np.isnan(part)], return_counts=True)
-        if len(values) < 5:
-            return None
-        for end, next_to, rest in ((0, 1, values[1:]), (-1, -2, values[:-1])):
-            far = abs(values[end] - values[next_to]) > rest[-1] - rest[0]
-            if far and times[end] >= OFTEN * times.sum() and values[end] != 0:
-                return float(values[end])
+            ends = np.array([np.nanmin(self.values, axis=0), np.nanmax(self.values, axis=0)])
+        found = _far_end(self.values[:, ends[0] < ends[1]])
+        if found is not None:
+            return found
+        for value in np.unique(ends[np.isfinite(ends)]).tolist():
+            if _USUAL_CODE.match(f"{value:.15g}"):
+                columns = self.coded(value)
+                enough = len(columns) >= max(2, SHARED * len(self.features))
+                if enough and _far_end(self.values[:, columns]) == value:
+                    return float(value)
         return None
+
+    def coded(self, value: float) -> list[int]:
+        """Columns in which this value lies far from the rest."""
+        columns = np.flatnonzero((self.values == value).any(axis=0)).tolist()
+        return [j for j in columns if _far_end(self.values[:, j], fewest=3) == value]
+
+    def also_in(self, code: float) -> list[str]:
+        """Features in which a code may be a value: it is there, and not far from the others."""
+        coded = set(self.coded(code))
+        there = np.flatnonzero((self.values == code).any(axis=0)).tolist()
+        return [self.features[j] for j in there if j not in coded]
 
     @cached_property
     def positive(self) -> np.ndarray:
@@ -100,6 +118,15 @@ class Look:
             return True
         others = np.unique(self.positive)
         return len(others) < 2 or (len(others) < FEW_ANSWERS and self.zero_share < 0.5)
+
+    @property
+    def answers(self) -> bool:
+        """Whole numbers, and most features have few of them: a survey, maybe with an age."""
+        return self.whole and float(np.median(self._distinct)) < FEW_ANSWERS
+
+    @property
+    def _distinct(self) -> np.ndarray:
+        return self._per_feature(lambda x: len(np.unique(x)))
 
     @cached_property
     def counts(self) -> bool:
@@ -175,3 +202,15 @@ class Look:
     def _per_feature(self, measure: Any, positive: bool = True) -> np.ndarray:
         parts = (c[c > 0] if positive else c[~np.isnan(c)] for c in self.values.T)
         return np.array([measure(part) if part.size >= 2 else 0.0 for part in parts])
+
+
+def _far_end(part: np.ndarray, fewest: int = 5) -> float | None:
+    """The least or greatest of some different values, if it comes often and far from all others."""
+    values, times = np.unique(part[~np.isnan(part)], return_counts=True)
+    if len(values) < fewest:
+        return None
+    for end, next_to, rest in ((0, 1, values[1:]), (-1, -2, values[:-1])):
+        far = abs(values[end] - values[next_to]) > rest[-1] - rest[0]
+        if far and times[end] >= OFTEN * times.sum() and values[end] != 0:
+            return float(values[end])
+    return None

@@ -12,15 +12,25 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+import scipy.sparse as sp
+
 from ._command import quoted
 from ._groups import words
 from ._look import Look
 from ._options import Normalize, Reading, Scale, Source, Steps
-from ._structure import describing, family_of, flagged_rows, known_classes, rows_are_features
+from ._structure import (
+    counting,
+    describing,
+    family_of,
+    flagged_rows,
+    known_classes,
+    rows_are_features,
+)
 from ._table import Table
 
 MANY_ZEROS = 0.05  # share of exact zeros from which they may be gaps
 FEW_GAPS = 0.01  # where nothing else is marked as missing
+MANY_GAPS = 0.5  # share of gaps from which they may be counts of 0 that were not stored
 UNEVEN_ROWS = 2.0  # 90th over 10th percentile of the totals of rows
 LOUD = 6.0  # largest spread of a feature over the middle one
 FEWEST_VALUES = 5  # of a feature, below which its means are hardly more than single values
@@ -103,6 +113,10 @@ def structure_hints(table: Table, reading: Reading) -> list[Hint]:
         if known:
             told = f"{known[0]!r} looks like a known class, no measurement"
             hints.append(Hint(told, reading={"drop": known}))
+        counted = counting(table)
+        if counted:
+            told = f"{counted[0]!r} looks like a running number, no measurement"
+            hints.append(Hint(told, reading={"drop": [*known, *counted]}))
     rules = [] if reading.drop_rows else flagged_rows(table, reading.transpose)
     if rules:
         told = "decoys and contaminants are no measurements"
@@ -120,19 +134,14 @@ def value_hints(table: Table, reading: Reading, steps: Steps) -> list[Hint]:
         return []
     code = look.code()
     if code is not None and f"{code:g}" not in reading.codes:
-        return [
-            Hint(
-                f"{code:g} is found {look.share_of(code):.0%} of the time and lies far from all "
-                "other values, as a code for missing does",
-                reading={"missing_codes": [*reading.codes, f"{code:g}"]},
-            )
-        ]
+        return [_code_hint(look, code, reading)]
     if steps.log1p or steps.log2:
         return _scale_hints(look, steps, log=None)
     hints = []
     zeros = look.zero_share >= MANY_ZEROS and look.gap_share < FEW_GAPS
     zeros = zeros and "0" not in reading.codes and not look.zero_may_be_a_value
-    log = look.logarithm() if look.least >= 0 else None
+    lost = zeros or "0" in reading.codes or sp.issparse(table.values) or look.gap_share >= MANY_GAPS
+    log = look.logarithm() if look.least >= 0 and (lost or not look.answers) else None
     if zeros:
         hints.append(
             Hint(
@@ -159,6 +168,18 @@ def value_hints(table: Table, reading: Reading, steps: Steps) -> list[Hint]:
             )
         )
     return hints + _scale_hints(look, steps, log)
+
+
+def _code_hint(look: Look, code: float, reading: Reading) -> Hint:
+    why = (
+        f"{code:g} is found {look.share_of(code):.0%} of the time and lies far from the other "
+        "values of its columns, as a code for missing does"
+    )
+    others = look.also_in(code)
+    if others:
+        more = f" and {len(others) - 1} other features" if len(others) > 1 else ""
+        why += f"; it is taken as missing in {others[0]!r}{more} too, where it may be a value"
+    return Hint(why, reading={"missing_codes": [*reading.codes, f"{code:g}"]})
 
 
 def _share_beyond(rows: int) -> float:
