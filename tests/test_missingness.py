@@ -107,6 +107,7 @@ def test_float32_and_frames_keep_their_kind(X):
         (dict(mechanism="mar", fraction=0.95), "cannot make 0.95"),
         (dict(fraction=0.2, reference=[1, 2]), "5 features"),
         (dict(fraction=0.2, reference=np.inf), "finite"),
+        ({"mechanism": "class", "fraction": 0.2}, "class by class"),
     ],
 )
 def test_mistakes_are_named(X, arguments, message):

@@ -156,6 +156,11 @@ WORDS = {"decay": "mnar0", "threshold": "mnar2"}
 
 
 def _probability(name: str) -> Probability:
+    if name == "class":
+        raise ValueError(
+            'mechanism="class" needs the classes, which X does not have: lose values class by '
+            'class, ampute(X[y == c], "mcar", strength=rate_of_c).'
+        )
     if name not in WAYS:
         known = ", ".join(map(repr, [*WAYS, *WORDS]))
         raise ValueError(f"mechanism must be one of {known}; found {name!r}.")
