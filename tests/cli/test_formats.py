@@ -44,6 +44,16 @@ def test_text_tables_give_the_same_numbers(tmp_path, name, content):
     assert [str(i).replace(",", "") for i in table.ids] == ["r1", "r2", "r3"]
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_a_code_is_found_in_the_precision_of_the_table(tmp_path, form):
+    values = np.array([[0.1, 2.0], [3.0, 0.1]], dtype=np.float32)
+    if form is np.asarray:
+        np.savez(tmp_path / "t.npz", values)
+    else:
+        sp.save_npz(tmp_path / "t.npz", form(values))
+    assert read_table(tmp_path / "t.npz", Reading(missing_codes=["0.1"])).missing_share() == 0.5
+
+
 def test_binary_formats_give_the_same_numbers(tmp_path):
     np.save(tmp_path / "t.npy", VALUES)
     np.savez(tmp_path / "d.npz", VALUES)

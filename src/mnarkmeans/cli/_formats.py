@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._data.gaps import with_nan
 from .._io.optional import require
 from ._errors import UserError, unknown_name
 from ._excel import read_sheet
@@ -28,7 +29,7 @@ from ._frames import (
 )
 from ._layout import DELIMITERS
 from ._numbering import may_name_rows
-from ._options import Reading, Rereading
+from ._options import Reading, Rereading, as_number
 from ._table import Origin, Table, check_finite, transposed
 from ._text import read_text
 
@@ -311,24 +312,16 @@ def _float_type(dtype: np.dtype) -> type:
 
 def _codes_to_gaps(table: Table, codes: tuple[str, ...]) -> Table:
     """Numbers that were declared to mean missing become gaps; stored NaN as well."""
-    numbers = []
-    for code in codes:
-        try:
-            numbers.append(float(code))
-        except ValueError:
-            continue
     values = table.values
-    if sp.issparse(values):
-        gap = np.isnan(values.data) | np.isin(values.data, numbers)
-        if gap.any():
-            coo = values.tocoo()
-            table.values = sp.csr_matrix(
-                (coo.data[~gap], (coo.row[~gap], coo.col[~gap])), shape=values.shape
-            )
-    elif numbers:
-        gap = np.isin(values, np.asarray(numbers, dtype=values.dtype))
-        if gap.any():
-            table.values = np.where(gap, np.array(np.nan, dtype=values.dtype), values)
+    numbers = [number for code in codes if (number := as_number(code)) is not None]
+    for number in numbers:
+        values = with_nan(values, number)
+    if sp.issparse(values) and np.isnan(values.data).any():
+        stored = values.tocoo()
+        seen = ~np.isnan(stored.data)
+        places = stored.row[seen], stored.col[seen]
+        values = sp.csr_matrix((stored.data[seen], places), shape=values.shape)
+    table.values = values
     return table
 
 

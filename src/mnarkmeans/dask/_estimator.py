@@ -320,7 +320,7 @@ feature_names_in_
     def _keep(self, pieces: Pieces, results: StartResults, lams: np.ndarray) -> None:
         best = results.best
         lam = lams[best]
-        per_feature = not isinstance(self.lam, str) and np.ndim(self.lam) == 1
+        per_feature = np.ndim(self.lam) == 1 or np.ptp(lam) > 0
         self.cluster_centers_ = results.centers[best].astype(pieces.dtype)
         self.lam_ = lam.copy() if per_feature else float(lam[0])
         self.n_iter_ = int(results.n_iter[best])
