@@ -15,11 +15,11 @@ nox.options.reuse_existing_virtualenvs = True
 PYTHONS = ["3.11", "3.12", "3.13"]
 
 
-@nox.session
-def ruff(session):
-    session.install("ruff")
-    session.run("ruff", "check", ".")
-    session.run("ruff", "format", "--check", ".")
+@nox.session(name="pre-commit")
+def pre_commit(session):
+    """Style, spelling, shell scripts, workflows: the hooks over every file."""
+    session.install("pre-commit")
+    session.run("pre-commit", "run", "--all-files", *session.posargs)
 
 
 @nox.session

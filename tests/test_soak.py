@@ -35,6 +35,28 @@ def test_a_wrong_answer_is_found():
             asked.turn()
 
 
+def test_what_a_killed_worker_could_not_take_away_is_no_file_left_behind(tmp_path):
+    pytest.importorskip("distributed")
+    place = tmp_path / "tmp" / "dask-scratch-space"
+    (place / "worker-killed" / "storage").mkdir(parents=True)
+    for name in ("worker-killed.dirlock", "worker-killed/storage/piece", "ours.tmp"):
+        (place / name).touch()
+    assert watch.left_behind(tmp_path) == ["tmp/dask-scratch-space/ours.tmp"]
+    assert not (place / "worker-killed").exists()
+
+
+def test_a_lock_of_a_worker_that_lives_is_left_behind(tmp_path):
+    """It should have ended before the count."""
+    diskutils = pytest.importorskip("distributed.diskutils")
+    place = tmp_path / "dask-scratch-space"
+    living = diskutils.WorkSpace(str(place)).new_work_dir(name="worker-living")
+    try:
+        assert watch.left_behind(tmp_path) == ["dask-scratch-space/worker-living.dirlock"]
+    finally:
+        living.release()
+    assert watch.left_behind(tmp_path) == []
+
+
 def test_figures_of_a_page_are_replaced(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("Before\n\n<!-- figures -->\nold\n<!-- end of figures -->\nAfter\n")

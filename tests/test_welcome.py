@@ -79,3 +79,19 @@ def test_pythons_are_the_same_everywhere():
     if not runner.exists():
         pytest.skip("the task runner is not part of this copy of the sources")
     assert f"PYTHONS = {named}".replace("'", '"') in runner.read_text("utf8")
+
+
+def test_every_step_of_ci_can_be_run_alone_by_its_name():
+    every_change, runner = ROOT / ".ci" / "run", ROOT / "noxfile.py"
+    if not runner.exists():
+        pytest.skip("the task runner is not part of this copy of the sources")
+    steps = re.findall(r"^step ([\w-]+)$", every_change.read_text("utf8"), re.M)
+    sessions = re.findall(
+        r'@nox\.session(?:.*name="([\w-]+)".*|.*)\ndef (\w+)', runner.read_text("utf8")
+    )
+    longer = {"coverage", "nightly"}
+    assert {name or function for name, function in sessions} - longer == set(steps)
+    sections = re.search(r"^SECTIONS=\((.*)\)$", (ROOT / ".ci" / "nightly").read_text("utf8"), re.M)
+    workflow = (ROOT / ".github" / "workflows" / "nightly.yml").read_text("utf8")
+    matrix = re.search(r"section:\s+\[(.*)\]", workflow)
+    assert matrix[1].split(", ") == sections[1].split()

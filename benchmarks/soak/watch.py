@@ -56,9 +56,22 @@ def watch(kinds: list[str], seconds: float, seed: int, say=print) -> tuple[list[
             theirs.close()
             running[ours] = s, process
         _listen(running, seconds, say)
-        files = [path for path in folder.rglob("*") if path.is_file()]
-        left = [file for file in files if file.name not in KEPT_BY_DASK]
-        return seen, sorted(file.relative_to(folder).as_posix() for file in left)
+        return seen, left_behind(folder)
+
+
+def left_behind(folder: Path) -> list[str]:
+    """Files that nobody will take away.
+
+    A killed worker cannot remove its own folder and the lock on it: Dask does when the next worker
+    comes to the same place. After the last kill none does, so that step is taken here.
+    """
+    for place in list(folder.rglob("dask-scratch-space")):
+        from distributed.diskutils import WorkSpace
+
+        WorkSpace(str(place)).new_work_dir(prefix="next-").release()
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    left = [file for file in files if file.name not in KEPT_BY_DASK]
+    return sorted(file.relative_to(folder).as_posix() for file in left)
 
 
 def _listen(running: dict, seconds: float, say) -> None:
