@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from places import to_csr
 from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.stats import norm
@@ -256,6 +257,26 @@ def half_by_chance(seed=0):
     X[:, 6:] = ampute(X[:, 6:], "limit", strength=0.4, rng=seed)
     X[:, :3] = complete
     return X, classes
+
+
+@pytest.mark.parametrize("form", [np.asarray, to_csr])
+def test_the_search_gives_them_none_either(form):
+    X, classes = half_by_chance()
+    table = form(X)
+    model = MNARKMeansCV([2, 3], reference="min", random_state=0).fit(table)
+    assert model.n_clusters_ == 3
+    lam = model.cv_results_["param_lam"][model.best_index_]
+    np.testing.assert_array_equal(model.lam_, lam * model.missingness_.features)
+    assert adjusted_rand_score(classes, model.labels_) > 0.8
+    assert model.inertia_ == pytest.approx(-model.score(table), rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::mnarkmeans.SelectionWarning")
+def test_candidates_that_were_given_are_for_all_features():
+    X, _ = half_by_chance()
+    model = MNARKMeansCV(3, lams=[0.5, 1.0], reference="min", random_state=0).fit(X)
+    assert model.missingness_.features is not None
+    assert model.lam_ in (0.5, 1.0)
 
 
 def test_features_that_lose_values_by_chance_get_no_penalty():

@@ -167,6 +167,18 @@ def check_weights(sample_weight, X) -> np.ndarray:
     return weights
 
 
+def is_auto(reference) -> bool:
+    """Whether it is to be chosen from the table (it may be an array, which equals no word)."""
+    return isinstance(reference, str) and reference == "auto"
+
+
+def far_from(point, least: np.ndarray, most: np.ndarray, times: float = 1.0) -> np.ndarray:
+    """(p,) features whose values lie further from a point than they do from each other, or
+    so many times further."""
+    span = most - least
+    return (span > 0) & (np.maximum(least - point, point - most) > times * span)
+
+
 def check_reference(
     reference, n_features: int, least: np.ndarray, *, allow_auto: bool = False
 ) -> np.ndarray:
@@ -177,7 +189,7 @@ def check_reference(
     if isinstance(reference, str):
         words = ("min", "auto") if allow_auto else ("min",)
         check_choice("reference", reference, words, ", a number or an array of n_features")
-        if reference == "auto":
+        if is_auto(reference):
             return np.zeros(n_features)
         return np.where(np.isfinite(least), least, 0.0)
     try:
@@ -271,8 +283,8 @@ def warn_far(found: Found, reference: np.ndarray, fit: Fitting, stacklevel: int)
         return  # it pulls at nothing
     judged = found.has_gaps & (found.observed >= FEWEST_VALUES) & (found.highest > found.lowest)
     low, high = np.where(judged, found.lowest, 0.0), np.where(judged, found.highest, 0.0)
-    away = np.where(judged, np.maximum(low - reference, reference - high), 0.0)
-    far, very_far = away > high - low, away > MUCH_FURTHER * (high - low)
+    far = far_from(reference, low, high)
+    very_far = far_from(reference, low, high, MUCH_FURTHER)
     if far.sum() < FAR_SHARE * max(judged.sum(), 1) and not very_far.any():
         return
     warnings.warn(

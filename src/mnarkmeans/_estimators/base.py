@@ -21,7 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.filling import check_out, fill_gaps
 from .._data.frames import like_input
 from .._data.observed import Observed
-from .._data.validation import check_init_centers, check_lam, check_loss, observe, read_table
+from .._data.validation import (
+    check_init_centers,
+    check_lam,
+    check_loss,
+    is_auto,
+    observe,
+    read_table,
+)
 from .._penalty.choice import choose_penalty
 from .._penalty.reference import choose_reference
 from .._solver.solve import assign_rows, finish, row_distances
@@ -135,7 +142,7 @@ class CentersModel(
 
     def _choose_reference(self, observed: Observed, starts: np.ndarray) -> Observed:
         """The table with the reference it was given, or with one chosen from it ("auto")."""
-        if not (isinstance(self.reference, str) and self.reference == "auto"):
+        if not is_auto(self.reference):
             return observed
         return choose_reference(observed, starts, **self._until(), threads=self._threads())
 

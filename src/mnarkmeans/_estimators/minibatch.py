@@ -28,6 +28,7 @@ from .._data.validation import (
     check_lam,
     check_loss,
     check_number,
+    is_auto,
     observe,
     read_table,
 )
@@ -248,7 +249,7 @@ feature_names_in_
         """Starting centres, reference and lam, from a sample of all rows; sums of nothing."""
         starts = self._starts(sample, X, self._rng)
         self._follows = np.full(sample.n_features, isinstance(self.reference, str))
-        if isinstance(self.reference, str) and self.reference == "auto":
+        if is_auto(self.reference):
             threads = self._threads()
             chosen = zero_or_limit(
                 sample, extent_of(whole, threads), starts, TRIAL | {"threads": threads}

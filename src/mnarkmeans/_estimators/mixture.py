@@ -25,6 +25,7 @@ from .._data.validation import (
     check_enough_rows,
     check_init_centers,
     check_number,
+    is_auto,
     observe,
     read_table,
 )
@@ -231,7 +232,7 @@ default="auto"
         )
         check_enough_rows(observed, self.n_components)
         rng = check_random_state(self.random_state)
-        if isinstance(self.reference, str) and self.reference == "auto":
+        if is_auto(self.reference):
             kept = self.reference_ if self._goes_on() else None
             observed = with_reference(observed, self.n_components, kept, rng, self._threads())
         problem = Problem(

@@ -4,10 +4,10 @@ With S, C and N the sums, observed counts and sizes of the clusters of a partiti
 
     loss(lam) = sum x^2 - sum_lj S^2 / (C + lam (N - C)),    centres S / (C + lam (N - C))
 
-measured from the reference. The loss of the rows themselves always falls with better fitting noise;
-of rows that are left out it does not. So every row is left out in turn: with m_j the mean of a
-feature and mu_j the centre of the row's cluster, both without that row and a gap counting as the
-reference with weight h (the penalty of the theory),
+measured from the reference; lam is a number, or one per feature. The loss of the rows themselves
+always falls with better fitting noise; of rows that are left out it does not. So every row is left
+out in turn: with m_j the mean of a feature and mu_j the centre of the row's cluster, both without
+that row and a gap counting as the reference with weight h (the penalty of the theory),
 
     r = x - m,    d = mu - m,    gain_j = (sum_i r d)_+^2 / sum_i d^2,    predicted = sum_j gain_j
 
@@ -23,7 +23,7 @@ which counts features of small spread as much as others.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,11 +39,11 @@ class Sums(NamedTuple):
     C: np.ndarray
     gaps: np.ndarray
 
-    def loss(self, lam: float) -> np.ndarray:
+    def loss(self, lam: Any) -> np.ndarray:
         """(k, p), less the sum of squares, which is the same for all partitions."""
         return -(self.S * self.S / np.maximum(self.C + lam * self.gaps, NOTHING))
 
-    def centers(self, lam: float) -> np.ndarray:
+    def centers(self, lam: Any) -> np.ndarray:
         """(k, p), from the reference."""
         weight = self.C + lam * self.gaps
         return self.S / np.where(weight > 0, weight, 1.0)
@@ -70,7 +70,7 @@ class Partitions:
         sizes = np.array([self.weights[rows].sum() for rows in members])
         return Sums(S, C, sizes[:, None] - C)
 
-    def losses(self, lam: float) -> np.ndarray:
+    def losses(self, lam: Any) -> np.ndarray:
         """(R,) less the sum of squares."""
         return np.array([own.loss(lam).sum() for own in self._sums])
 
@@ -89,11 +89,11 @@ class Partitions:
         """For every lam, which partition costs least."""
         return [int(np.argmin(self.losses(lam))) for lam in lams]
 
-    def centers(self, index: int, lam: float) -> np.ndarray:
+    def centers(self, index: int, lam: Any) -> np.ndarray:
         """(k, p), in the units of the data."""
         return self.reference + self._sums[index].centers(lam)
 
-    def predicted(self, chosen: list[int], penalty: float) -> np.ndarray:
+    def predicted(self, chosen: list[int], penalty: Any) -> np.ndarray:
         """(2, R): what each of the chosen partitions explains of the values left out, in the units
         of the data and in those of the features (see above)."""
         counts = np.where(self.seen > 0, 1.0, penalty)
@@ -120,7 +120,7 @@ class Partitions:
         return np.array(gains).T
 
 
-def centers_of_partitions(observed: Observed, labels: np.ndarray, k: int, lam: float) -> np.ndarray:
+def centers_of_partitions(observed: Observed, labels: np.ndarray, k: int, lam: Any) -> np.ndarray:
     """Centres (R, k, p) of partitions (R, n)."""
     found = Partitions(observed, labels, k)
     return np.stack([found.centers(index, lam) for index in range(len(labels))])

@@ -22,6 +22,7 @@ import numpy as np
 
 from .._core import first_pass
 from .._data.observed import Observed
+from .._data.validation import far_from
 from .cells import Cells
 from .choice import first_fits, sample_table
 from .groups import explained_by_some
@@ -78,12 +79,6 @@ def zero_or_limit(
         for reference in (zero, least)
     )
     return Chosen(least, seen) if at_limit.rather_than(at_zero) else Chosen(zero, far)
-
-
-def far_from(point, least: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """(p,) features whose values lie further from a point than they do from each other."""
-    span = most - least
-    return (span > 0) & (np.maximum(least - point, point - most) > span)
 
 
 class Explained(NamedTuple):

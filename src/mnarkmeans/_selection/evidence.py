@@ -65,6 +65,7 @@ def gather(
     labels = np.empty((n_parts, n, len(lams)), np.int32)
     held_out = np.full((n_parts, len(lams)), np.nan)
     seconds = np.zeros(n_parts)
+    penalties = settings.penalties(lams)
     resident = observed.table.is_one_slab
     inner = 1 if resident else settings.threads
 
@@ -85,11 +86,12 @@ def gather(
             centers = fits(b).thorough(lams, int(seeds[b]))
         else:
             centers = fits(b).last(lams, pools[groups[b]])
-        labels[b] = assign_rows(observed, centers, lams, inner)
+        labels[b] = assign_rows(observed, centers, penalties, inner)
         if held_out_lam is not None:
+            own = settings.penalties(np.array([held_out_lam]))
             rest = observed.take(np.flatnonzero(~parts[b]), means=observed.means)
             every = centers.reshape(-1, observed.n_features)
-            costs = row_distances(rest, every, held_out_lam, inner).reshape(-1, len(lams), k)
+            costs = row_distances(rest, every, own, inner).reshape(-1, len(lams), k)
             held_out[b] = rest.weights @ costs.min(axis=2) / rest.weights.sum()
         if report is not None:
             report()
@@ -99,7 +101,7 @@ def gather(
         at = lams[anchors(len(lams))]
         found = np.stack(each_part(lambda b: fits(b).first(at, int(seeds[b]))))
         pools = [
-            Pool(observed, found[groups == group], lams, settings.threads)
+            Pool(observed, found[groups == group], lams, settings)
             for group in range(groups.max() + 1)
         ]
     each_part(finish)
@@ -114,15 +116,15 @@ def warm_starts(
     Different partitions of the parts, for the candidate and its neighbours; of many, the best
     n_init after one pass.
     """
-    k, lam = evidence.k, float(evidence.lams[choice])
+    k, penalty = evidence.k, settings.penalties(evidence.lams[[choice]])
     near = np.argsort(np.abs(np.arange(len(evidence.lams)) - choice), kind="stable")[:WARM_FROM]
     labels = np.concatenate([evidence.labels[:, :, g] for g in near])
     labels = labels[different(labels.T, k)]
-    starts = centers_of_partitions(observed, labels, k, lam)
+    starts = centers_of_partitions(observed, labels, k, penalty[0])
     if len(starts) <= settings.n_init:
         return starts
     begun = run_starts(
-        observed, starts, np.full(len(starts), lam), max_iter=1, tol=settings.tol,
+        observed, starts, penalty, max_iter=1, tol=settings.tol,
         threads=settings.threads,
     )  # fmt: skip
     return begun.centers[np.argsort(begun.losses, kind="stable")[: settings.n_init]]

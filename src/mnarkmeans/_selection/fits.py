@@ -36,6 +36,11 @@ class Settings:
     threads: int
     thorough: bool = False  # every candidate from n_init starts of its own, in every part
     several: bool = False  # numbers of clusters are compared, not only candidates for lam
+    features: np.ndarray | None = None  # (p,) which ones lam is for; None: all of them
+
+    def penalties(self, lams: np.ndarray) -> np.ndarray:
+        """(G, 1) or (G, p): what each lam stands for, 0 for features that it is not for."""
+        return lams[:, None] * np.atleast_1d(True if self.features is None else self.features)
 
 
 class PartFits:
@@ -56,7 +61,7 @@ class PartFits:
         several that would make too many clusters look reproducible.)
         """
         starts = self._starts(-(-self.settings.n_init // PARTS_OF_A_GROUP), seed)
-        middle = np.full(len(starts), lams[len(lams) // 2])
+        middle = np.repeat(lams[len(lams) // 2], len(starts))
         begun = self._run(starts, middle, max_iter=1)
         followed = FOLLOWED if self.settings.several else len(starts)
         kept = begun.centers[np.argsort(begun.losses, kind="stable")[:followed]]
@@ -78,8 +83,9 @@ class PartFits:
 
     def _run(self, starts: np.ndarray, lams: np.ndarray, max_iter: int) -> StartResults:
         return run_starts(
-            self.part, starts, lams, max_iter=max_iter, tol=self.settings.tol, threads=self.threads
-        )
+            self.part, starts, self.settings.penalties(lams),
+            max_iter=max_iter, tol=self.settings.tol, threads=self.threads,
+        )  # fmt: skip
 
     def _best(
         self, starts: np.ndarray, goal: np.ndarray, lams: np.ndarray, max_iter: int | None = None
@@ -97,13 +103,13 @@ def _each_from_all(starts: np.ndarray, n_lams: int) -> tuple[np.ndarray, np.ndar
 class Pool:
     """What the parts of a group found at the anchors: different partitions of the rows."""
 
-    def __init__(self, observed: Observed, found: np.ndarray, lams: np.ndarray, threads: int):
+    def __init__(self, observed: Observed, found: np.ndarray, lams: np.ndarray, settings: Settings):
         """``found`` (B, A, k, p), at the anchors of the candidates ``lams``."""
         self.at = anchors(len(lams))
         k = found.shape[2]
         labels = [
-            assign_rows(observed, found[:, a], np.full(len(found), lam), threads)
-            for a, lam in enumerate(lams[self.at])
+            assign_rows(observed, found[:, a], penalty[None], settings.threads)
+            for a, penalty in enumerate(settings.penalties(lams[self.at]))
         ]
         kept = [different(own, k) for own in labels]
         self.centers = [found[own, a] for a, own in enumerate(kept)]

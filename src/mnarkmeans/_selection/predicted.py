@@ -25,7 +25,8 @@ def predicted_by(
 ) -> np.ndarray:
     """(2, G): what the candidates' partitions explain of rows left out, gaps counting ``penalty``,
     in the units of the data and in those of the features."""
-    k, lams = evidence.k, evidence.lams
+    k = evidence.k
+    penalties = settings.penalties(np.append(evidence.lams, penalty))
     n = max(MOST_ENTRIES // observed.n_features, FEWEST_ROWS, 20 * k)
     labels = evidence.labels.transpose(0, 2, 1).reshape(-1, observed.n_rows)
     if n < observed.n_rows:
@@ -35,7 +36,10 @@ def predicted_by(
     if wanted < p:  # every so many of them, in the order of their means
         order = np.argsort(observed.means, kind="stable")
         every = ((np.arange(wanted) + 0.5) * (p / wanted)).astype(np.intp)
-        observed = observed.take_columns(np.sort(order[every]))
+        columns = np.sort(order[every])
+        observed = observed.take_columns(columns)
+        penalties = penalties if settings.features is None else penalties[:, columns]
+    lams, held_out = penalties[:-1], penalties[-1]
     small = observed.n_rows * observed.n_features <= SMALL
     found = Partitions(observed, distinct(np.ascontiguousarray(labels), k), k)
     begin = np.stack([
@@ -50,5 +54,5 @@ def predicted_by(
     found = Partitions(observed, distinct(np.ascontiguousarray(labels), k), k)
     best = found.best_for(lams)
     different = list(dict.fromkeys(best))
-    gains = found.predicted(different, penalty)
+    gains = found.predicted(different, held_out)
     return gains[:, [different.index(index) for index in best]]

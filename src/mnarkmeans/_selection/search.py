@@ -22,6 +22,7 @@ from .._data.validation import (
     check_count,
     check_enough_rows,
     check_number,
+    is_auto,
     observe,
     read_table,
 )
@@ -29,7 +30,6 @@ from .._estimators.base import CentersModel
 from .._estimators.kmeans import MNARKMeans
 from .._penalty.answer import Missingness
 from .._penalty.choice import likelihood_choice
-from .._penalty.reference import choose_reference
 from .._solver.solve import ALGORITHMS, assign_rows
 from .._solver.starts import STARTS, content_order
 from .agreement import cluster_stability
@@ -86,8 +86,9 @@ class MNARKMeansCV(CentersModel):
 
     Attributes
     ----------
-    lam_, n_clusters_ : float, int
-        The choice.
+    lam_, n_clusters_ : float or ndarray of shape (n_features,), int
+        The choice; with ``lams="auto"`` lam is 0 for features whose gaps look like chance beside
+        others that lose values below a limit, as for ``MNARKMeans(lam="auto")``.
     best_index_ : int
         Its row in ``cv_results_``.
     cv_results_ : dict of arrays, one entry per candidate
@@ -189,7 +190,10 @@ n_features_in_, feature_names_in_
         )
         check_enough_rows(observed, max(ks))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        observed = self._with_reference(observed, max(ks), seed)
+        if is_auto(self.reference):
+            rng = np.random.RandomState(seed)
+            starts = STARTS[self.init](observed, self.n_init, max(ks), rng, self._threads())
+            observed = self._choose_reference(observed, starts)
         judged = self._judged(observed)
         n = judged.n_rows  # the largest k is refused before the others are tried
         usual = n // 3 if self.criterion == "paper" else subsample_size(n, SHARE_OF_ROWS)
@@ -199,11 +203,13 @@ n_features_in_, feature_names_in_
         best = choose_k(trials)
         chosen = trials[best]
         self.n_clusters_ = chosen.evidence.k
-        self.lam_ = float(chosen.evidence.lams[chosen.verdict.choice])
+        settings = self._settings(chosen.missingness)
+        lam = settings.penalties(chosen.evidence.lams[[chosen.verdict.choice]])[0]
+        self.lam_ = lam if np.ptp(lam) > 0 else float(lam[0])
         self._keep_results(trials, best)
         if chosen.missingness is not None:
             self.missingness_ = chosen.missingness
-        warm = warm_starts(judged, chosen.evidence, chosen.verdict.choice, self._settings())
+        warm = warm_starts(judged, chosen.evidence, chosen.verdict.choice, settings)
         self._refit(observed, X, seed, warm)
         self._keep_stability(judged, chosen)
         for doubt in doubts(chosen, given=not isinstance(self.lams, str)):
@@ -235,16 +241,6 @@ n_features_in_, feature_names_in_
         check_choice("init", self.init, tuple(STARTS))
         return ks, lams
 
-    def _with_reference(self, observed: Observed, k: int, seed: int) -> Observed:
-        """The table with the reference it was given, or with one chosen from it ("auto")."""
-        if not (isinstance(self.reference, str) and self.reference == "auto"):
-            return observed
-        rng = np.random.RandomState(seed)
-        starts = STARTS[self.init](observed, self.n_init, k, rng, self._threads())
-        return choose_reference(
-            observed, starts, max_iter=self.max_iter, tol=float(self.tol), threads=self._threads()
-        )
-
     def _n_parts(self) -> int:
         several = self.criterion == "heldout" and np.size(self.n_clusters) > 1
         usual = SPLITS_OTHERWISE if several else SPLITS.get(self.criterion, SPLITS_OTHERWISE)
@@ -259,10 +255,13 @@ n_features_in_, feature_names_in_
             return observed.take(np.sort(order[counting[order]][:MOST_ROWS]))
         return observed if counting.all() else observed.take(np.flatnonzero(counting))
 
-    def _settings(self) -> Settings:
+    def _settings(self, missingness: Missingness | None) -> Settings:
+        """Candidates of our own are for the features whose gaps ask for a penalty."""
+        ours = isinstance(self.lams, str)
         return Settings(
             self.init, self.n_init, self.max_iter, float(self.tol), self._threads(),
             thorough=self.criterion != "heldout", several=np.size(self.n_clusters) > 1,
+            features=missingness.features if missingness and ours else None,
         )  # fmt: skip
 
     def _trial(self, judged: Observed, k: int, lams: Any, seed: int, progress: Progress) -> Trial:
@@ -280,12 +279,12 @@ n_features_in_, feature_names_in_
         if lams is None or self.criterion == "heldout":
             starts = STARTS[self.init](judged, self.n_init, k, rng, self._threads())
             missingness = likelihood_choice(
-                judged, starts, max_iter=self.max_iter, tol=float(self.tol),
-                threads=self._threads(),
-            )  # fmt: skip
+                judged, starts, **self._until(), threads=self._threads()
+            )
         if lams is None:
             assert missingness is not None  # estimated just above
             lams = candidate_lams(missingness.lam, bool(judged.has_gaps.any()))
+        settings = self._settings(missingness)
         n, n_parts = judged.n_rows, self._n_parts()
         if self.criterion == "paper":
             parts = thirds(n, n_parts // 2, rng)
@@ -293,8 +292,7 @@ n_features_in_, feature_names_in_
             parts = subsamples(n, n_parts, SHARE_OF_ROWS, rng)
         check_part(int(parts.sum(axis=1).min()), k, n)
         evidence = gather(
-            judged, k, lams, parts, rng.randint(np.iinfo(np.int32).max, size=n_parts),
-            self._settings(),
+            judged, k, lams, parts, rng.randint(np.iinfo(np.int32).max, size=n_parts), settings,
             held_out_lam=(
                 held_out_penalty(missingness)
                 if missingness and self.criterion == "heldout" else None
@@ -303,15 +301,15 @@ n_features_in_, feature_names_in_
         )  # fmt: skip
         full_labels = None
         if self.criterion == "consensus":
-            every = PartFits(judged, k, self._settings(), self._threads())
+            every = PartFits(judged, k, settings, self._threads())
             centers = every.thorough(lams, seed)
-            full_labels = assign_rows(judged, centers, lams, self._threads())
+            full_labels = assign_rows(judged, centers, settings.penalties(lams), self._threads())
         own, predicted = math.nan, None
         if missingness is not None:
             own = missingness.lam
             if self.criterion == "heldout":
                 penalty = held_out_penalty(missingness)
-                predicted = predicted_by(judged, evidence, penalty, self._settings())
+                predicted = predicted_by(judged, evidence, penalty, settings)
         asked = Asked(bool(self.one_standard_error), full_labels, own, predicted)
         verdict = CRITERIA[self.criterion](evidence, asked)
         return Trial(evidence, verdict, missingness)
@@ -342,6 +340,6 @@ n_features_in_, feature_names_in_
 
     def _keep_stability(self, judged: Observed, chosen: Trial) -> None:
         centers = self.cluster_centers_.astype(np.float64)[None]
-        labels = assign_rows(judged, centers, np.array([self.lam_]), self._threads())[:, 0]
+        labels = assign_rows(judged, centers, np.atleast_2d(self.lam_), self._threads())[:, 0]
         own = chosen.evidence.labels[:, :, chosen.verdict.choice]
         self.stability_ = cluster_stability(labels, own, chosen.evidence.inside, self.n_clusters_)

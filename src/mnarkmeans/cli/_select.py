@@ -24,7 +24,7 @@ from ._h5ad import maybe_claimed_copy, write_copy
 from ._job import Course, Prepared, open_source
 from ._options import FitOutput, Page, Searching, Source
 from ._output import claimed_folder
-from ._results import Results, result_files, summarise, table_key, write_results
+from ._results import Results, lam_words, result_files, summarise, table_key, write_results
 from ._resume import Parts
 from ._spoken import as_told
 
@@ -122,9 +122,10 @@ def _account(search: MNARKMeansCV, searching: Searching) -> dict[str, Any]:
 
 def choice_text(search: MNARKMeansCV, searching: Searching) -> str:
     """What was chosen, and from what."""
-    what = f"lam = {search.lam_:.4g} was"
+    lam = f"lam = {lam_words(search.lam_)}"
+    what = f"{lam} was"
     if len(searching.clusters) > 1:
-        what = f"lam = {search.lam_:.4g} and k = {search.n_clusters_} were"
+        what = f"k = {search.n_clusters_} and {lam} were"
     candidates = len(search.cv_results_["param_lam"])
     return f'{what} chosen from {candidates} candidates (criterion "{searching.criterion}").'
 

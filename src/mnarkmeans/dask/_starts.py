@@ -21,7 +21,7 @@ import numpy as np
 from .. import _core as core
 from .._data.observed import Observed
 from .._data.scale import check_scale
-from .._data.validation import check_reference, observe
+from .._data.validation import check_reference, is_auto, observe
 from .._penalty.reference import zero_or_limit
 from .._solver.solve import penalties
 from .._solver.starts import k_means_plus_plus, random_rows
@@ -90,7 +90,7 @@ def with_reference(
     numbers = check_reference(reference, len(found.least), found.least, allow_auto=True)
     check_scale(found.extent, found.weight, 1.0, numbers, vanishing=True)
     problem = Problem(pieces, numbers)
-    if not (isinstance(reference, str) and reference == "auto"):
+    if not is_auto(reference):
         return problem
     rng = np.random.RandomState(0)
     sample = problem.sample(rng)

@@ -198,8 +198,11 @@ def _thinned(candidates: np.ndarray, best: int) -> np.ndarray:
 
 def _labels(search: Any, values: Any, candidate: int) -> np.ndarray:
     k = int(search.cv_results_["param_n_clusters"][candidate])
+    lam = float(search.cv_results_["param_lam"][candidate])
+    if np.ndim(search.lam_):  # candidates are for the features that the chosen one is for
+        lam = lam * (search.lam_ > 0)
     model = MNARKMeans(
-        k, lam=float(search.cv_results_["param_lam"][candidate]), reference=search.reference_,
+        k, lam=lam, reference=search.reference_,
         n_init=N_INIT, random_state=0, n_jobs=search.n_jobs,
     )  # fmt: skip
     if candidate == search.best_index_:  # the clusters that the user has

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from .._data.observed import Observed
-from .._data.validation import check_count, observe
+from .._data.validation import check_count, is_auto, observe
 from .._io.optional import require
 from .._penalty.answer import Missingness
 from .._penalty.choice import first_fits, likelihood_choice, sample_rows
@@ -232,7 +232,7 @@ class _Look:
         rng = np.random.RandomState(random_state)
         self.starts = k_means_plus_plus(observed, 10, k, rng, 1)
         self.chosen = zero_or_limit(observed, extent_of(observed, 1), self.starts, FITS)
-        if isinstance(given, str) and given == "auto":
+        if is_auto(given):
             observed = replace(observed, reference=self.chosen.reference)
         self.observed = observed
         self.sample = sample_rows(observed, 50 * n_clusters, 1)
