@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 
 def code_in(dtype: np.dtype, missing: float) -> float:
@@ -36,3 +37,16 @@ def with_nan(X: Any, missing: float) -> Any:
     X = X.tocsr(copy=True)
     X.data = with_nan(X.data, missing)
     return X
+
+
+def values_with_nan(X: Any, missing_values: Any = np.nan) -> Any:
+    """An array, frame or sparse matrix as floats with NaN in the gaps; None codes no gap.
+
+    For what describes a table; what fits one goes through the door (`validation`).
+    """
+    to_numpy = getattr(X, "to_numpy", None)
+    values = X if sparse.issparse(X) else np.asarray(to_numpy() if to_numpy is not None else X)
+    if values.dtype != np.float32:  # in which the code of a gap is another number
+        values = values.astype(float, copy=False)
+    values = with_nan(values, np.nan if missing_values is None else missing_values)
+    return values.astype(float, copy=False)

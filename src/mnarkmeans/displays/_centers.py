@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from .._data.gaps import values_with_nan
 from ..missingness._cells import cell_counts
 from ._palette import GAP, INK, MUTED, brief
 from ._style import axes, diverging, title
@@ -90,12 +91,10 @@ class CentersDisplay:
         **kwargs: Any,
     ) -> CentersDisplay:
         """Draw the centres of a fitted estimator; with the rows X, their gaps as well."""
-        from ._missingness import _values
-
         check_is_fitted(estimator, "cluster_centers_")
         share = sizes = None
         if X is not None:
-            values = _values(X, getattr(estimator, "missing_values", np.nan))
+            values = values_with_nan(X, getattr(estimator, "missing_values", np.nan))
             counts = cell_counts(values, estimator.predict(X), len(estimator.cluster_centers_))
             share, sizes = counts.missing_share, counts.sizes
         if feature_names is None:
@@ -123,11 +122,9 @@ class CentersDisplay:
         **kwargs: Any,
     ) -> CentersDisplay:
         """Draw the observed means of rows X (NaN missing) with given labels."""
-        from ._missingness import _values
-
         if feature_names is None:
             feature_names = getattr(X, "columns", None)
-        values, labels = _values(X), np.asarray(labels)
+        values, labels = values_with_nan(X), np.asarray(labels)
         counts = cell_counts(values, labels, int(labels.max()) + 1)
         display = cls(
             centers=observed_means(values, labels, reference),

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from .._data.gaps import values_with_nan
+from .._embedding.points import Embedding, embed
 from .._io.optional import require
 from ..metrics import confidence
-from ._embedding import Embedding, embed
-from ._missingness import _values
 from ._palette import INK, color, marker
 from ._style import axes, title
 
@@ -68,7 +68,7 @@ class ClustersDisplay:
     ) -> ClustersDisplay:
         """Draw the rows X under a fitted estimator; `method` is "pca" or "umap"."""
         check_is_fitted(estimator, "cluster_centers_")
-        values = _values(X, getattr(estimator, "missing_values", np.nan))
+        values = values_with_nan(X, getattr(estimator, "missing_values", np.nan))
         lam, reference = (getattr(estimator, name, 0.0) for name in ("lam_", "reference_"))
         sure = confidence(X, estimator) if hasattr(estimator, "lam_") else None
         embedding = embed(values, lam, reference, method)
@@ -79,7 +79,7 @@ class ClustersDisplay:
         cls, X: Any, labels: ArrayLike, *, method: str = "pca", ax: Any = None, **kwargs: Any
     ) -> ClustersDisplay:
         """Draw rows X (NaN missing) with given labels; the observed entries place them."""
-        embedding = embed(_values(X), method=method)
+        embedding = embed(values_with_nan(X), method=method)
         return cls._embedded(embedding, np.asarray(labels), None).plot(ax, **kwargs)
 
     @classmethod

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from .._data.gaps import values_with_nan
 from .._estimators.kmeans import MNARKMeans
 from ._flow_layout import lay_out
-from ._missingness import _values
 from ._palette import INK, MUTED, color
 from ._style import axes, title
 
@@ -174,7 +174,7 @@ def path_of(search: Any, X: Any, along: str = "auto") -> Path:
     else:
         candidates = np.flatnonzero(ks == search.n_clusters_)
     candidates = _thinned(candidates, int(search.best_index_))
-    values = _values(X, search.missing_values)
+    values = values_with_nan(X, search.missing_values)
     if values.shape[0] > MOST_ROWS:
         kept = np.random.default_rng(0).choice(values.shape[0], MOST_ROWS, replace=False)
         values = values[np.sort(kept)]

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.gaps import with_nan
+from .._data.gaps import values_with_nan
 from ..missingness._cells import cell_counts, missing_against_magnitude
+from ._centers import observed_means
 from ._palette import ACCENT, INK, MUTED, WARM
 from ._style import axes, title
 
@@ -61,7 +62,7 @@ class MissingnessDisplay:
         """Draw for the rows X under a fitted estimator."""
         check_is_fitted(estimator, "cluster_centers_")
         return cls._from_centers(
-            _values(X, getattr(estimator, "missing_values", np.nan)),
+            values_with_nan(X, getattr(estimator, "missing_values", np.nan)),
             estimator.predict(X),
             estimator.cluster_centers_,
             estimator.reference_,
@@ -72,9 +73,7 @@ class MissingnessDisplay:
         cls, X: Any, labels: ArrayLike, *, reference: Any = 0.0, ax: Any = None, **kwargs: Any
     ) -> MissingnessDisplay:
         """Draw for rows X (NaN missing) with given labels; centres are the observed means."""
-        from ._centers import observed_means
-
-        X, labels = _values(X), np.asarray(labels)
+        X, labels = values_with_nan(X), np.asarray(labels)
         centers = observed_means(X, labels, reference)
         return cls._from_centers(X, labels, centers, reference).plot(ax=ax, **kwargs)
 
@@ -109,15 +108,3 @@ class MissingnessDisplay:
             "points: one per cluster and feature; line: pooled",
         )
         return self
-
-
-def _values(X: Any, missing_values: Any = np.nan) -> Any:
-    """Numbers with NaN for gaps; of sparse input what is stored."""
-    import scipy.sparse as sp
-
-    to_numpy = getattr(X, "to_numpy", None)
-    values = X if sp.issparse(X) else np.asarray(to_numpy() if to_numpy is not None else X)
-    if values.dtype != np.float32:  # in which the code of a gap is another number
-        values = values.astype(float, copy=False)
-    values = with_nan(values, np.nan if missing_values is None else missing_values)
-    return values.astype(float, copy=False)

@@ -8,7 +8,7 @@ _flow         rows flowing between the clusters of neighbouring lam or k
 _charts       small charts, _heatmap the centres: SVG (_svg) that follows the page's colours
 _numbers      numbers as people read them
 _render       the numbers poured into the template (page.html.j2), every name escaped
-page.js       draws the rows as points (placed by displays._plane), sorts and filters tables
+page.js       draws the rows as points (placed by _embedding), sorts and filters tables
 """
 
 from ._page import collect

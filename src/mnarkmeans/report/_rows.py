@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..displays._embedding import embed
+from .._embedding.points import embed
 from ._numbers import rounded
 from ._sure import Sureness
 

@@ -82,8 +82,8 @@ def fit_plane(X: Any, lam: Any = 0.0, reference: Any = 0.0, q: int = 2) -> Plane
     mean, V, noise = _start(part, q)
     if not _complete(part):
         mean, V, noise = _improve(part, mean, V, noise)
-    points, explained, total = _place(X, (lam, reference), mean, V, noise)
-    return _along_axes(points, V, explained, total)
+    points, reach, total = _place(X, (lam, reference), mean, V, noise)
+    return _along_axes(points, V, reach, total)
 
 
 def _read(X: Any, lam: np.ndarray, reference: np.ndarray) -> _Part:
@@ -182,7 +182,7 @@ def _symmetric(packed: np.ndarray, q: int) -> np.ndarray:
 def _place(
     X: Any, geometry: Any, mean: np.ndarray, V: np.ndarray, noise: float
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Coordinates of all rows, in blocks; per row and direction-pair what they explain."""
+    """Coordinates of all rows, in blocks; reach_i = sum_j w_ij v_j v_j'; the loss without them."""
     n, p = X.shape
     step = max(1, BLOCK_ENTRIES // max(p, 1))
     q = V.shape[1]
@@ -206,7 +206,7 @@ def _around_the_mean(part: _Part, mean: np.ndarray) -> float:
     return float(square.sum() - 2.0 * cross + part.weigh_rows(mean[:, None] ** 2).sum())
 
 
-def _along_axes(points: np.ndarray, V: np.ndarray, reach: Any, total: float) -> Plane:
+def _along_axes(points: np.ndarray, V: np.ndarray, reach: np.ndarray, total: float) -> Plane:
     """Rotate: orthogonal directions, the first along the widest spread of the points."""
     directions, size, turn = np.linalg.svd(V, full_matrices=False)
     stretch = turn.T * size  # V = directions @ stretch.T, so u' V' = (u @ stretch) directions'

@@ -1,7 +1,7 @@
-"""Two coordinates per row, for maps of the clusters: drawn here and in the report.
+"""Two coordinates per row, for maps of the clusters: drawn by displays and in the report.
 
 They come from the values and their gaps alone, never from the labels: a picture of rows filled from
-their own centres would show islands whatever the data. "pca" is the plane of `_plane`; "umap" runs
+their own centres would show islands whatever the data. "pca" is the plane of `plane`; "umap" runs
 on its first directions.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._io.optional import require
-from ._plane import fit_plane
+from .plane import fit_plane
 
 DIRECTIONS_FOR_UMAP = 15
 
