@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from mixture_data import make
 from scipy import sparse
+from scipy.special import xlogy
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mnarkmeans import MNARMixture
+from mnarkmeans import MissingDataWarning, MNARMixture
 from mnarkmeans._io.model_files import ModelFileError, load_model, save_model
 from mnarkmeans._penalty.mechanisms import MECHANISMS
 
@@ -118,6 +119,8 @@ def test_model_files_and_pickles_give_the_same_model_back(name, tmp_path):
         np.testing.assert_array_equal(other.impute(X), model.impute(X))
         assert other.mechanism_ == name
         assert other.missingness_.scores == model.missingness_.scores
+        assert other.lower_bounds_ == model.lower_bounds_
+        assert (other.n_iter_, other.lower_bound_) == (model.n_iter_, model.lower_bound_)
 
 
 @pytest.mark.parametrize(
@@ -167,6 +170,41 @@ def test_warm_start_goes_on():
         assert model.fit(X).lower_bound_ > first
 
 
+def test_bounds_of_every_round_rise_to_the_last():
+    X, _ = make("decay", n=300)
+    model = MNARMixture(2, mechanism="decay", tails="normal", tol=1e-7, random_state=0).fit(X)
+    assert len(model.lower_bounds_) == model.n_iter_ > 5
+    assert model.lower_bounds_[-1] == model.lower_bound_
+    assert np.diff(model.lower_bounds_).min() > -1e-7
+
+
+def test_warm_start_takes_the_tails_asked_for_and_as_many_components():
+    X, _ = make("mcar")
+    model = MNARMixture(2, tails="normal", random_state=0, warm_start=True).fit(X)
+    assert model.set_params(tails="t").fit(X).tails_ == "t"
+    assert model.set_params(tails="normal").fit(X).tails_ == "normal"
+    with pytest.raises(ValueError, match=r"warm_start goes on .* n_components=2; got 3"):
+        model.set_params(n_components=3).fit(X)
+
+
+def test_doubt_about_weighted_rows_is_that_about_repeated_ones():
+    X, _ = make("mcar", n=60)
+    once, weighted, repeated = (
+        np.mean([MNARMixture(2, mechanism="mcar", random_state=seed).fit(X, None, weights).temper_
+                 for seed in range(6)])
+        for X, weights in ((X, None), (X, np.full(len(X), 30.0)), (np.repeat(X, 30, axis=0), None))
+    )  # fmt: skip
+    assert weighted == pytest.approx(repeated, abs=0.05)
+    assert weighted > once + 0.2
+
+
+def test_verbose_names_what_every_round_is_of(capsys):
+    MNARMixture(2, mechanism="limit", verbose=2, random_state=0).fit(make("limit")[0])
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("  limit, normal, round 1: ")
+    assert any(line.startswith("start 1, limit, heavy tails: ") for line in told)
+
+
 @pytest.mark.parametrize("init_params", ["kmeans", "k-means++", "random", "random_from_data"])
 def test_every_way_to_begin(init_params):
     X, labels = make("mcar", n=400, p=6)
@@ -176,11 +214,41 @@ def test_every_way_to_begin(init_params):
     assert adjusted_rand_score(labels, model.predict(X)) > 0.8
 
 
-def test_icl_is_bic_and_entropy():
-    X, _ = make("mcar")
+@pytest.mark.parametrize("name", NAMES)
+def test_criteria_are_those_of_the_definition(name):
+    X, _ = make(name, n=60)
+    model = MNARMixture(2, mechanism=name, temper=0.5, tails="t", random_state=0).fit(X)
+    n, p = X.shape
+    of_mechanism = {
+        "mcar": lambda rates: len(np.unique(rates)),
+        "class": lambda rates: len(np.unique(rates)),
+        "decay": lambda t, c: 2,
+        "threshold": lambda tau: 2 * p,  # an end point costs twice
+        "limit": lambda c, zeta: p + 1,
+    }[name](**model.missingness_.parameters)
+    parameters = 1 + 2 * p + 2 * p + 1 + of_mechanism
+    total = model.score_samples(X).sum()
+    shares = model.predict_proba(X) ** 2  # undo the temper
+    shares /= shares.sum(axis=1, keepdims=True)
+    bic = parameters * np.log(n) - 2 * total
+    assert model.score(X) == pytest.approx(total / n)
+    assert model.aic(X) == pytest.approx(2 * parameters - 2 * total)
+    assert model.bic(X) == pytest.approx(bic)
+    assert model.icl(X) == pytest.approx(bic - 2 * xlogy(shares, shares).sum())
+
+
+def test_a_row_of_gaps_alone_changes_nothing():
+    X, _ = make("limit")
+    more = np.vstack([X, np.full((3, X.shape[1]), np.nan)])
     model = MNARMixture(2, random_state=0).fit(X)
-    shares = model.predict_proba(X)
-    assert model.icl(X) == pytest.approx(model.bic(X) - 2 * (shares * np.log(shares)).sum())
+    with pytest.warns(MissingDataWarning, match="likeliest to lose everything"):
+        other = MNARMixture(2, random_state=0).fit(more)
+    np.testing.assert_allclose(other.means_, model.means_, rtol=1e-12)
+    assert (model.score_samples(more)[-3:] == 0).all()
+    for name in ("score", "bic", "aic", "icl"):
+        assert getattr(model, name)(more) == pytest.approx(getattr(model, name)(X), rel=1e-12)
+    np.testing.assert_allclose(model.predict_proba(more)[-3:].sum(axis=1), 1.0)
+    assert not np.isnan(model.impute(more)).any()
 
 
 def test_a_gap_where_training_had_none_says_nothing():
@@ -201,7 +269,15 @@ def test_a_gap_where_training_had_none_says_nothing():
         ({"covariance_type": "full"}, "covariance_type must be"),
         ({"weights_init": [0.5, 0.6]}, "must sum to 1"),
         ({"weights_init": [1.0]}, "2 numbers"),
-        ({"means_init": [[0.0, 0.0]]}, "means_init must have shape"),
+        (
+            {"means_init": [[0.0, 0.0]]},
+            r"means_init must have shape \(n_components=2, n_features=3\)",
+        ),
+        ({"means_init": "zero"}, "means_init must be an array of numbers; got 'zero'"),
+        ({"weights_init": "even"}, "weights_init must be an array of numbers; got 'even'"),
+        ({"n_components": 1000}, "n_components=1000. Ask for fewer"),
+        ({"n_jobs": "all"}, "n_jobs must be None or a whole number; got 'all'"),
+        ({"verbose": "yes"}, "verbose must be a whole number >= 0; got 'yes'"),
         ({"reg_covar": -1.0}, "reg_covar"),
         ({"tails": "fat"}, "tails must be"),
         ({"variance_prior": "much"}, "variance_prior must be"),
@@ -212,8 +288,15 @@ def test_a_gap_where_training_had_none_says_nothing():
     ],
 )
 def test_mistakes_are_named(settings, message):
-    with pytest.raises(ValueError, match=message):
-        MNARMixture(2, **settings).fit(make("mcar")[0])
+    with pytest.raises((TypeError, ValueError), match=message):
+        MNARMixture(**{"n_components": 2, **settings}).fit(make("mcar")[0])
+
+
+def test_a_reference_far_away_is_told_where_it_matters():
+    X = make("mcar")[0] + 100.0
+    with pytest.warns(MissingDataWarning, match=r"'decay' and 'threshold' .* or another mechanism"):
+        MNARMixture(2, mechanism="decay", random_state=0).fit(X)
+    MNARMixture(2, mechanism="class", random_state=0).fit(X)  # warnings are errors
 
 
 def expected_failed_checks(estimator):

@@ -133,11 +133,11 @@ def check_found(found: Found, *, allow_all_missing: bool = False) -> None:
         )
 
 
-def check_enough_rows(n_usable: int, n_rows: int, n_clusters: int) -> None:
+def check_enough_rows(n_usable: int, n_rows: int, n_clusters: int, name="n_clusters") -> None:
     if n_usable < n_clusters:
         raise ValueError(
             f"n_samples={n_usable} usable rows (with a weight and an observed value, of {n_rows}) "
-            f"should be >= n_clusters={n_clusters}. Ask for fewer clusters."
+            f"should be >= {name}={n_clusters}. Ask for fewer clusters."
         )
 
 

@@ -214,6 +214,14 @@ class Fitting(NamedTuple):
 
     names: Any = None  # of the features, if they have any
     lam: Any = 1.0  # the penalty that is to be used, or "auto"
+    mechanism: str | None = None  # of a mixture, which has no penalty
+
+    @property
+    def uses_reference(self) -> bool:
+        """Gaps pull centres to it, or values get lost around it."""
+        if self.mechanism is not None:
+            return self.mechanism in ("auto", "decay", "threshold")
+        return isinstance(self.lam, str) or bool(np.any(np.asarray(self.lam) > 0))
 
 
 def observe(
@@ -249,24 +257,27 @@ def check_loss(observed: Observed, lam, *points: np.ndarray) -> None:
 
 def warn_about(found: Found, fit: Fitting, given: np.ndarray | None, stacklevel: int = 5) -> None:
     """Tell the caller of ``fit`` what is odd about a table; given: the reference, if in numbers."""
-    warn_unseen(found, fit.names, stacklevel + 1)
+    warn_unseen(found, fit, stacklevel + 1)
     if given is not None:
         warn_far(found, given, fit, stacklevel + 1)
 
 
-def warn_unseen(found: Found, names, stacklevel: int) -> None:
+def warn_unseen(found: Found, fit: Fitting, stacklevel: int) -> None:
     """Rows and features without a single observed value are reported to the caller of ``fit``."""
     if found.n_unseen:
+        label = "the centre nearest to the reference"
+        if fit.mechanism is not None:
+            label = "the cluster likeliest to lose everything"
         warnings.warn(
             f"{found.n_unseen} row(s) have no observed value. They take no part in the centres; "
-            "their label is that of the centre nearest to the reference.",
+            f"their label is that of {label}.",
             MissingDataWarning,
             stacklevel=stacklevel,
         )
     features = np.flatnonzero(found.counts == 0)
     if len(features):
         warnings.warn(
-            f"{len(features)} feature(s) have no observed value ({_some(features, names)}). "
+            f"{len(features)} feature(s) have no observed value ({_some(features, fit.names)}). "
             "Their centres are the reference.",
             MissingDataWarning,
             stacklevel=stacklevel,
@@ -279,19 +290,23 @@ def warn_far(found: Found, reference: np.ndarray, fit: Fitting, stacklevel: int)
     Far: further away than the values are from each other, for so many of the features that it is
     no matter of a few narrow ones, or much further for any.
     """
-    if not (isinstance(fit.lam, str) or np.any(np.asarray(fit.lam) > 0)):
-        return  # it pulls at nothing
+    if not fit.uses_reference:
+        return
     judged = found.has_gaps & (found.observed >= FEWEST_VALUES) & (found.highest > found.lowest)
     low, high = np.where(judged, found.lowest, 0.0), np.where(judged, found.highest, 0.0)
     far = far_from(reference, low, high)
     very_far = far_from(reference, low, high, MUCH_FURTHER)
     if far.sum() < FAR_SHARE * max(judged.sum(), 1) and not very_far.any():
         return
+    why, instead = "a penalty would pull their centres to where no value is", "lam=0"
+    if fit.mechanism is not None:
+        why = "'decay' and 'threshold' lose values around it, where no value is"
+        instead = "another mechanism"
     warnings.warn(
         f"The reference lies far outside the observed values of {far.sum()} of {judged.sum()} "
-        f"feature(s) with gaps ({_some(np.flatnonzero(far), fit.names)}): a penalty would pull "
-        "their centres to where no value is. Use reference='min' for values lost below a detection "
-        "limit, reference='auto' to let the gaps say where they lie, or lam=0.",
+        f"feature(s) with gaps ({_some(np.flatnonzero(far), fit.names)}): {why}. "
+        "Use reference='min' for values lost below a detection limit, reference='auto' to let the "
+        f"gaps say where they lie, or {instead}.",
         MissingDataWarning,
         stacklevel=stacklevel,
     )
@@ -303,19 +318,30 @@ def _some(features: np.ndarray, names, most: int = 5) -> str:
     return shown + (", ..." if len(features) > most else "")
 
 
-def check_enough_rows(observed: Observed, n_clusters: int) -> None:
+def check_enough_rows(observed: Observed, n_clusters: int, name: str = "n_clusters") -> None:
     usable = int(np.count_nonzero(observed.weights))
-    first_pass.check_enough_rows(usable, observed.n_rows, n_clusters)
+    first_pass.check_enough_rows(usable, observed.n_rows, n_clusters, name)
 
 
-def check_init_centers(init, n_clusters: int, n_features: int) -> np.ndarray:
-    """(k, p) float64, finite."""
-    centers = np.array(init, dtype=np.float64)
+def check_numbers(name: str, value) -> np.ndarray:
+    """A float64 array of its own."""
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an array of numbers; got {value!r:.80}.") from None
+
+
+def check_init_centers(
+    init, n_clusters: int, n_features: int, names: tuple[str, str] = ("init", "n_clusters")
+) -> np.ndarray:
+    """(k, p) float64, finite; names: of the two parameters."""
+    name, number = names
+    centers = check_numbers(name, init)
     if centers.shape != (n_clusters, n_features):
         raise ValueError(
-            f"init must have shape (n_clusters={n_clusters}, n_features={n_features}); "
+            f"{name} must have shape ({number}={n_clusters}, n_features={n_features}); "
             f"got {centers.shape}."
         )
     if not np.isfinite(centers).all():
-        raise ValueError("init must be finite: fill the gaps of the starting centres first.")
+        raise ValueError(f"{name} must be finite: fill the gaps of the starting centres first.")
     return centers

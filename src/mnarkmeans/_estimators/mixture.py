@@ -25,6 +25,7 @@ from .._data.validation import (
     check_enough_rows,
     check_init_centers,
     check_number,
+    check_numbers,
     is_auto,
     observe,
     read_table,
@@ -138,6 +139,8 @@ default="auto"
     n_iter_ : int
     lower_bound_ : float
         Mean log-likelihood of a row in the last round.
+    lower_bounds_ : list of float
+        The same after every round.
     reference_ : ndarray of shape (n_features,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
@@ -228,9 +231,9 @@ default="auto"
             sample_weight=sample_weight,
             threads=self._threads(),
             allow_auto=True,
-            warn_for=Fitting(getattr(self, "feature_names_in_", None)),
+            warn_for=Fitting(getattr(self, "feature_names_in_", None), mechanism=self.mechanism),
         )
-        check_enough_rows(observed, self.n_components)
+        check_enough_rows(observed, self.n_components, "n_components")
         rng = check_random_state(self.random_state)
         if is_auto(self.reference):
             kept = self.reference_ if self._goes_on() else None
@@ -271,8 +274,15 @@ default="auto"
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol)
         check_number("reg_covar", self.reg_covar)
+        is_yes_or_no = isinstance(self.verbose, bool)
+        check_count("verbose", int(self.verbose) if is_yes_or_no else self.verbose, least=0)
+        if self._goes_on() and len(self.means_) != self.n_components:
+            raise ValueError(
+                f"warm_start goes on from the last fit, which has n_components={len(self.means_)}; "
+                f"got {self.n_components}. Set warm_start=False to begin anew."
+            )
         if self.weights_init is not None:
-            weights = np.asarray(self.weights_init, dtype=np.float64)
+            weights = check_numbers("weights_init", self.weights_init)
             if weights.shape != (self.n_components,) or not (weights >= 0).all():
                 raise ValueError(
                     f"weights_init must be {self.n_components} numbers >= 0; "
@@ -287,10 +297,8 @@ default="auto"
     def _wanted(self, observed: Observed) -> Wanted:
         means, weights = self.means_init, self.weights_init
         if means is not None:
-            try:
-                means = check_init_centers(means, self.n_components, observed.n_features)
-            except ValueError as error:
-                raise ValueError(str(error).replace("init must", "means_init must")) from None
+            names = "means_init", "n_components"
+            means = check_init_centers(means, self.n_components, observed.n_features, names)
         if weights is not None:
             weights = np.asarray(weights, dtype=np.float64)
         return Wanted(
@@ -313,8 +321,8 @@ default="auto"
         auto = self.temper == "auto"
         self.temper_ = power_of(problem, state, rng) if auto else float(self.temper)
         self.reference_ = problem.reference
-        self.converged_, self.n_iter_ = state.converged, state.n_iter
-        self.lower_bound_ = state.bound
+        self.converged_, self.n_iter_ = state.converged, len(state.bounds)
+        self.lower_bound_, self.lower_bounds_ = state.bound, list(state.bounds)
         self.missingness_ = MixtureMissingness(
             self.mechanism_, state.mechanism.parameters(), values, scores
         )

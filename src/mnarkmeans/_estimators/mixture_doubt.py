@@ -47,8 +47,7 @@ def power_of(problem: Problem, state: State, rng: np.random.RandomState) -> floa
     believed = 0.0
     for _ in range(DRAWS):
         drawn = np.empty(n)
-        drawn[order] = rng.exponential(size=n)
-        drawn *= weights
+        drawn[order] = rng.standard_gamma(weights[order])  # weight w is w rows
         again = problem.with_weights(drawn * (weights.sum() / drawn.sum()))
         other = again.maximised(list(again.run(state, max_iter=ROUNDS, tol=0.0))[-1])
         believed += float(weights @ _memberships(problem, other)[at]) / DRAWS

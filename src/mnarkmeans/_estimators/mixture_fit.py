@@ -66,8 +66,8 @@ def fit_mechanisms(problem: Problem, wanted: Wanted, rng: Any) -> dict[str, Stat
             begun[kind] = _run(problem, wanted, begun[kind])
         for kind, state in begun.items():
             if wanted.verbose:
-                told = f"{kind[0]}, {'heavy tails' if kind[1] else 'normal'}"
-                print(f"start {start + 1}, {told}: {state.n_iter} rounds, {state.bound:.6f}")
+                told = f"start {start + 1}, {_words(state)}"
+                print(f"{told}: {len(state.bounds)} rounds, {state.bound:.6f}")
             if kind not in found or state.bound > found[kind].bound:
                 found[kind] = state
     best: dict[str, State] = {}
@@ -79,6 +79,8 @@ def fit_mechanisms(problem: Problem, wanted: Wanted, rng: Any) -> dict[str, Stat
 
 def go_on(problem: Problem, wanted: Wanted, last: State) -> dict[str, State]:
     """From where an earlier fit ended."""
+    tails = {"normal": 0.0, "t": last.freedom or FIRST_FREEDOM}
+    last = last._replace(freedom=tails.get(wanted.tails, last.freedom))
     names = names_to_try(problem, wanted.mechanism)
     found = {name: _run(problem, wanted, _turned(problem, last, name)) for name in names}
     return {name: problem.maximised(state) for name, state in found.items()}
@@ -173,8 +175,7 @@ def _turned(problem: Problem, last: State, name: str) -> State:
 def _short_runs(problem: Problem, wanted: Wanted, states: list[State]) -> State:
     """The likeliest after a few rounds from each state."""
     few = min(SHORT_ROUNDS, wanted.max_iter)
-    states = [list(problem.run(s, max_iter=few, tol=wanted.tol))[-1] for s in states]
-    return max(states, key=lambda one: one.bound)
+    return max((_run(problem, wanted, s, few) for s in states), key=lambda one: one.bound)
 
 
 def _with_a_chance(problem: Problem, begun: dict[Any, State]) -> list[Any]:
@@ -184,12 +185,17 @@ def _with_a_chance(problem: Problem, begun: dict[Any, State]) -> list[Any]:
     return [kind for kind, score in scores.items() if score >= least]
 
 
-def _run(problem: Problem, wanted: Wanted, state: State) -> State:
-    """Rounds until it settles."""
+def _run(problem: Problem, wanted: Wanted, state: State, most: int | None = None) -> State:
+    """Rounds until it settles, or until there were so many."""
     if state.converged:
         return state
-    rounds = problem.run(state, max_iter=wanted.max_iter - state.n_iter, tol=wanted.tol)
+    left = (most or wanted.max_iter) - len(state.bounds)
+    rounds = problem.run(state, max_iter=left, tol=wanted.tol)
     for state in rounds:
         if wanted.verbose > 1:
-            print(f"  round {state.n_iter}: {state.bound:.6f}")
+            print(f"  {_words(state)}, round {len(state.bounds)}: {state.bound:.6f}")
     return state
+
+
+def _words(state: State) -> str:
+    return f"{state.mechanism.name}, {'heavy tails' if state.freedom > 0 else 'normal'}"

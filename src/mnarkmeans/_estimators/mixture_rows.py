@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
@@ -22,6 +22,14 @@ from .._penalty.rows import stored_entries
 from .._solver.threads import effective_threads
 from .mixture_doubt import tempered
 from .saving import Saving
+
+
+class Told(NamedTuple):
+    """What the rows with an observed value say of a mixture, all together."""
+
+    n_rows: int
+    log_likelihood: float
+    entropy: float  # of the memberships
 
 
 class FittedMixture(Saving, DensityMixin, BaseEstimator):
@@ -48,32 +56,32 @@ class FittedMixture(Saving, DensityMixin, BaseEstimator):
         return tempered(self._look(X)[1].memberships, self.temper_)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log-likelihood of each row, gaps included, given that something of it is observed."""
-        observed, rows = self._look(X)
-        values, features, per_row = stored_entries(observed)
-        each = self._mechanism.log_observed(values, features)
-        row = np.repeat(np.arange(observed.n_rows), per_row)
-        share, _ = hidden_rows(self.weights_, self._lost(), self._mechanism.has_gaps)
-        added = np.bincount(row, each, minlength=observed.n_rows)
-        return rows.log_likelihoods + added - math.log1p(-share)
+        """Log-likelihood of each row, gaps included, given that something of it is observed.
+
+        A row of nothing but gaps says nothing: 0.
+        """
+        return self._scores(*self._look(X))[0]
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-likelihood of a row."""
-        return float(self.score_samples(X).mean())
+        """Mean log-likelihood of a row, of those with an observed value."""
+        told = self._told(X)
+        return told.log_likelihood / max(told.n_rows, 1)
 
     def bic(self, X: Any) -> float:
-        """Bayesian information criterion; smaller is better."""
-        n = self._n_rows(X)
-        return -2.0 * n * self.score(X) + self._n_parameters() * math.log(n)
+        """Bayesian information criterion; smaller is better. Rows of gaps alone do not count."""
+        return self._bic(self._told(X))
 
     def aic(self, X: Any) -> float:
         """Akaike's information criterion; smaller is better."""
-        return -2.0 * self._n_rows(X) * self.score(X) + 2.0 * self._n_parameters()
+        return 2.0 * self._n_parameters() - 2.0 * self._told(X).log_likelihood
 
     def icl(self, X: Any) -> float:
-        """Integrated completed likelihood: the BIC, plus twice the entropy of the memberships."""
-        shares = self.predict_proba(X)
-        return self.bic(X) - 2.0 * float(xlogy(shares, shares).sum())
+        """Integrated completed likelihood: the BIC, plus twice the entropy of the memberships.
+
+        Those are the model's own: ``temper_`` has no part in it.
+        """
+        told = self._told(X)
+        return self._bic(told) + 2.0 * told.entropy
 
     def sample(self, n_samples: int = 1, *, gaps: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows from the fitted mixture.
@@ -119,6 +127,25 @@ class FittedMixture(Saving, DensityMixin, BaseEstimator):
 
     # ------------------------------------------------------------------------------------------
 
+    def _told(self, X: Any) -> Told:
+        observed, rows = self._look(X)
+        each, some = self._scores(observed, rows)
+        shares = rows.memberships[some]
+        return Told(int(some.sum()), float(each.sum()), -float(xlogy(shares, shares).sum()))
+
+    def _scores(self, observed: Observed, rows: SoftRows) -> tuple[np.ndarray, np.ndarray]:
+        """Log-likelihood of each row, and which rows say something."""
+        values, features, per_row = stored_entries(observed)
+        each = self._mechanism.log_observed(values, features)
+        row = np.repeat(np.arange(observed.n_rows), per_row)
+        share, _ = hidden_rows(self.weights_, self._lost(), self._mechanism.has_gaps)
+        added = np.bincount(row, each, minlength=observed.n_rows)
+        some = per_row > 0
+        return np.where(some, rows.log_likelihoods + added - math.log1p(-share), 0.0), some
+
+    def _bic(self, told: Told) -> float:
+        return self._n_parameters() * math.log(max(told.n_rows, 1)) - 2.0 * told.log_likelihood
+
     def _threads(self) -> int:
         return effective_threads(self.n_jobs)
 
@@ -141,10 +168,6 @@ class FittedMixture(Saving, DensityMixin, BaseEstimator):
         return (
             k - 1 + k * p + self.covariances_.size + own + math.isfinite(self.degrees_of_freedom_)
         )
-
-    @staticmethod
-    def _n_rows(X: Any) -> int:
-        return X.shape[0] if hasattr(X, "shape") else len(X)
 
     def _look(self, X: Any) -> tuple[Observed, SoftRows]:
         check_is_fitted(self)

@@ -10,7 +10,7 @@ import numpy as np
 from .._estimators.mixture import MixtureMissingness, MNARMixture
 from .._penalty.heavy import LEAST_FREEDOM, MOST_FREEDOM
 from .._penalty.mechanisms import MECHANISMS, Parameter, mechanism_of
-from .model_checks import _count, _number, _numbers, _reference, check_params
+from .model_checks import _number, _numbers, _reference, check_params
 
 
 def fitted_mixture(estimator: MNARMixture) -> dict[str, Any]:
@@ -21,8 +21,7 @@ def fitted_mixture(estimator: MNARMixture) -> dict[str, Any]:
         "reference_": estimator.reference_,
         "freedom": estimator._state().freedom,
         "temper_": estimator.temper_,
-        "lower_bound_": estimator.lower_bound_,
-        "n_iter_": estimator.n_iter_,
+        "lower_bounds_": np.array(estimator.lower_bounds_),
         "converged_": bool(estimator.converged_),
         "has_gaps": estimator._mechanism.has_gaps,
         "missingness_": found._asdict(),
@@ -52,8 +51,11 @@ def checked_mixture(params: dict[str, Any], fitted: dict[str, Any], p: int) -> M
     estimator.temper_ = _number("temper_", fitted["temper_"])
     if estimator.temper_ < 0:
         raise ValueError(f"temper_ must not be negative, found {estimator.temper_:g}")
-    estimator.lower_bound_ = _number("lower_bound_", fitted["lower_bound_"])
-    estimator.n_iter_ = _count("n_iter_", fitted["n_iter_"], p)
+    bounds = _numbers("lower_bounds_", fitted["lower_bounds_"], 1).tolist()
+    if not bounds:
+        raise ValueError("lower_bounds_ must have a number for each round")
+    estimator.lower_bounds_, estimator.lower_bound_ = bounds, bounds[-1]
+    estimator.n_iter_ = len(bounds)
     estimator.converged_ = bool(fitted["converged_"])
     estimator.missingness_ = _missingness(fitted["missingness_"], k, p)
     estimator.mechanism_ = estimator.missingness_.mechanism
@@ -69,8 +71,8 @@ def checked_mixture(params: dict[str, Any], fitted: dict[str, Any], p: int) -> M
 
 def fitted_names() -> tuple[str, ...]:
     return (
-        "weights_", "means_", "covariances_", "reference_", "freedom", "temper_", "lower_bound_",
-        "n_iter_", "converged_", "has_gaps", "missingness_",
+        "weights_", "means_", "covariances_", "reference_", "freedom", "temper_", "lower_bounds_",
+        "converged_", "has_gaps", "missingness_",
     )  # fmt: skip
 
 

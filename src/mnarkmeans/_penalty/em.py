@@ -78,7 +78,7 @@ class State(NamedTuple):
     bound: float  # mean log-likelihood of a row, at the last look at the rows
     freedom: float = 0.0  # degrees of freedom of heavy tails; 0: normal
     equal_sizes: bool = False  # all clusters keep the same weight
-    n_iter: int = 0
+    bounds: tuple[float, ...] = ()  # after every round so far
     converged: bool = False
     expected: Expected | None = None  # by the memberships of these clusters, if they are known
 
@@ -214,8 +214,8 @@ class Problem:
         share, hidden = hidden_rows(state.weights, lost, self.rows.has_gaps)
         bound = (value - n * math.log1p(-share)) / n
         expected = Expected.of(sums, hidden * (n / (1.0 - share)), lost)
-        n_iter = state.n_iter + 1
-        return state._replace(bound=bound, expected=expected, n_iter=n_iter, converged=False)
+        bounds = (*state.bounds, bound)
+        return state._replace(bound=bound, bounds=bounds, expected=expected, converged=False)
 
     def run(self, state: State, *, max_iter: int, tol: float) -> Iterator[State]:
         """Rounds until the bound moves by less than tol. Each ends with a look at the rows."""

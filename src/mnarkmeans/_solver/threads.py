@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
+from numbers import Integral
 from typing import Any
 
 import joblib
@@ -24,15 +25,18 @@ def _cores() -> int:
     return joblib.cpu_count()
 
 
-def effective_threads(n_jobs: int | None) -> int:
+def effective_threads(n_jobs: Any) -> int:
     """None: all cores this process may use, at most OMP_NUM_THREADS; negative: as in joblib."""
     cores = _cores()
     if n_jobs is None:
         limit = os.environ.get("OMP_NUM_THREADS", "")
         return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral):
+        raise TypeError(f"n_jobs must be None or a whole number; got {n_jobs!r}.")
     if n_jobs == 0:
         raise ValueError("n_jobs == 0 has no meaning; use None for all cores or a number >= 1.")
-    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+    wanted = int(n_jobs)
+    return wanted if wanted > 0 else max(1, cores + 1 + wanted)
 
 
 def ordered_map(work: Callable[[Any], Any], tasks: Iterable[Any], threads: int) -> list[Any]:

@@ -146,8 +146,9 @@ def mixtures(
     with console.steps("judging k by a mixture", len(searching.clusters), brief=True) as step:
         for k in sorted(searching.clusters, key=lambda k: k != chosen.n_clusters):
             model = MNARMixture(
-                k, mechanism=mechanism, reference=chosen.reference_, random_state=searching.seed
-            )
+                k, mechanism=mechanism, temper=1.0, reference=chosen.reference_,
+                random_state=searching.seed,
+            )  # fmt: skip
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # told of the search itself
