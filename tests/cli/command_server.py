@@ -19,6 +19,8 @@ from typing import NamedTuple
 import pytest
 
 COMMAND = [sys.executable, "-m", "mnarkmeans"]  # the real thing, started anew
+# As in pyproject.toml: every warning but one that anndata gets from the newest pandas.
+STRICT = ["-W", "error", "-W", "ignore:The 'future.infer_string' option is deprecated"]
 
 
 class Done(NamedTuple):
@@ -37,7 +39,7 @@ class CommandServer:
         if not hasattr(os, "fork"):
             return
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", __file__],
+            [sys.executable, *STRICT, __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
