@@ -330,3 +330,16 @@ def test_one_number_for_all_features_is_a_number():
         X[rng.random(X.shape) > 1 / (1 + np.exp(-2.5 * (X - 22)))] = np.nan
         lam = MNARKMeans(3, reference="min", random_state=seed).fit(X).lam_
         assert np.ndim(lam) == 0 or len(np.unique(lam)) > 1
+
+
+def test_a_soft_limit_amid_the_values_is_preferred_to_zero():
+    """The lower tails are as long as the upper ones, and half of the rows lie below zero."""
+    taken = []
+    for seed in range(31000, 31010):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(300, 6)) + rng.normal(0, 1.3, size=(3, 6))[rng.integers(3, size=300)]
+        X[rng.random(X.shape) < 1 / (1 + np.exp(2 * X + 0.5))] = np.nan
+        X = X[~np.isnan(X).all(axis=1)]
+        reference = MNARKMeans(3, reference="auto", random_state=0).fit(X).reference_
+        taken.append(np.array_equal(reference, np.nanmin(X, axis=0)))
+    assert sum(taken) >= 9

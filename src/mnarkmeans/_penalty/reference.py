@@ -5,11 +5,12 @@ both sides of zero and those close to it are rare, that is where values get lost
 matters whether the lower tails of the features are cut off, and whether, in the fit without a
 penalty, the missing share of clusters and features falls with the value (then there is a limit) or
 with its distance from zero (`cells`): the longer the lower tails, the more must speak for a limit.
-Where that fit says so less clearly, as where half of the table is gone, the best partitions of both
-references must agree, and be far ahead: they have used the gaps, and heavy tails feign a lead.
-Where next to no value lies below zero, the partition that explains values and gaps best says which;
-zero wins unless the limit leads. A feature whose values lie further from zero than from each other
-has a limit in any case, and if most are so, all that lie above zero have.
+Below a soft limit they are as long as the upper ones, and that fit may have lost the groups. Then
+it counts that values close to zero are as frequent as others, which they are not where values get
+lost around it, and that the best partition of the limit explains more. Where next to no value lies
+below zero, the partition that explains values and gaps best says which; zero wins unless the limit
+leads. A feature whose values lie further from zero than from each other has a limit in any case,
+and if most are so, all that lie above zero have.
 """
 
 from __future__ import annotations
@@ -33,8 +34,6 @@ from .sides import CLEARLY, fit_between
 CUT_OFF = 0.6  # of the length of the upper tail: a shorter lower one is cut off
 ALIKE = 0.95  # from here on both are equally long
 LEAD = 5.0  # log-likelihood by which the limit must explain more than zero does
-LIKELY = 10.0  # by the fit without a penalty, where the lower tails do not speak for it
-FAR_AHEAD = 30.0  # and then by the best partitions
 
 
 class Chosen(NamedTuple):
@@ -98,9 +97,8 @@ class Explained(NamedTuple):
                 return False
             if zero.tails < CUT_OFF or zero.falls > CLEARLY:
                 return True
-            if zero.tails < ALIKE:
-                return zero.falls > -LEAD
-            return zero.falls > LIKELY and self.best > zero.best + FAR_AHEAD
+            refuted = zero.rare < -RARE and self.best > zero.best + LEAD
+            return (zero.tails < ALIKE or refuted) and zero.falls > -LEAD
         return self.best > zero.best + LEAD
 
     @property
