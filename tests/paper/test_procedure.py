@@ -5,9 +5,10 @@ import pytest
 from sklearn.cluster import KMeans
 
 from mnarkmeans import MNARKMeans
+from mnarkmeans._core.partitions import move_rows
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.paper import _procedure
-from mnarkmeans.paper._kmeans import move_rows, same_partitions
+from mnarkmeans.paper._kmeans import plus_plus, same_partitions
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def inertia(X, labels):
 
 def test_single_row_moves_end_where_no_move_helps(toy):
     X = toy.complete
-    centers = _procedure.plus_plus(X, 3, 5, np.random.default_rng(0))
+    centers = plus_plus(X, 3, 5, np.random.default_rng(0))
     labels = move_rows(X, centers, 100)
     for own, m in zip(labels, centers, strict=True):
         np.testing.assert_allclose(m, [X[own == g].mean(axis=0) for g in range(3)])
@@ -34,7 +35,7 @@ def test_single_row_moves_end_where_no_move_helps(toy):
 
 
 def test_single_row_moves_reach_the_best_kmeans(toy):
-    centers = _procedure.plus_plus(toy.complete, 3, 20, np.random.default_rng(0))
+    centers = plus_plus(toy.complete, 3, 20, np.random.default_rng(0))
     labels = move_rows(toy.complete, centers, 100)
     best = min(inertia(toy.complete, own) for own in labels)
     plain = KMeans(3, n_init=20, random_state=0).fit(toy.complete)
@@ -50,7 +51,7 @@ def test_partitions_that_differ_in_names_only_are_one():
 
 def test_plus_plus_picks_rows_and_spreads_them():
     X = np.repeat([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]], 5, axis=0)
-    starts = _procedure.plus_plus(X, 3, 50, np.random.default_rng(0))
+    starts = plus_plus(X, 3, 50, np.random.default_rng(0))
     for centers in starts:  # a row at distance 0 from a centre has no chance
         assert len(np.unique(centers, axis=0)) == 3
 

@@ -1,20 +1,51 @@
-"""A whole k-means on complete data by single-row moves, as R's default (Hartigan-Wong) does.
+"""Whole k-means runs on a complete table, as R's default does: what the authors start from.
 
-A row at squared distance d_a from its centre leaves a cluster of n_a rows for one of n_b when
-
-    n_b / (n_b + 1) d_b  <  n_a / (n_a - 1) d_a
-
-which is the exact fall of the within-cluster sum of squares. Only the authors' initialisation
-needs it: there are no gaps and no weights here, so it is a tenth of the package's own solver.
+k-means++, then moves of single rows until none helps (Hartigan-Wong); the formula is in
+``moves.h``. There are no gaps and no weights here, so it is a tenth of the package's own solver.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from .._core.partitions import move_rows
 
-__all__ = ["move_rows", "same_partitions"]
+MAX_ITER = 100
+
+
+class Starts(NamedTuple):
+    """Different starting centres (R, k, p), and for each start drawn which of them it got."""
+
+    centers: np.ndarray
+    which: np.ndarray
+
+
+def run_kmeans(X: np.ndarray, k: int, n_runs: int, rng: np.random.Generator) -> Starts:
+    """The centres of `n_runs` runs on X without gaps; runs that end alike are kept once."""
+    centers = plus_plus(X, k, n_runs, rng)
+    labels = move_rows(X, centers, MAX_ITER)
+    first, which = same_partitions(labels, k)
+    return Starts(centers[first], which)
+
+
+def plus_plus(X: np.ndarray, k: int, n_starts: int, rng: np.random.Generator) -> np.ndarray:
+    """Plain k-means++ (one candidate per step): centres (n_starts, k, p) among the rows of X."""
+    squares = (X**2).sum(axis=1)
+    starts = np.empty((n_starts, k, X.shape[1]))
+    nearest = np.full((n_starts, len(X)), np.inf)
+    chosen = rng.integers(len(X), size=n_starts)
+    for step in range(k):
+        starts[:, step] = X[chosen]
+        if step == k - 1:
+            break
+        distance = squares[chosen][:, None] - 2 * X[chosen] @ X.T + squares
+        np.minimum(nearest, np.maximum(distance, 0.0), out=nearest)
+        reach = np.cumsum(nearest, axis=1)
+        target = rng.random(n_starts) * reach[:, -1]
+        chosen = np.minimum((reach <= target[:, None]).sum(axis=1), len(X) - 1)
+    return starts
 
 
 def same_partitions(labels: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

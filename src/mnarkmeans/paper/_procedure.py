@@ -20,12 +20,11 @@ from numpy.typing import ArrayLike
 from mnarkmeans._data.observed import Observed
 from mnarkmeans._selection.agreement import disagreement
 from mnarkmeans._solver.solve import assign_rows, run_starts
-from mnarkmeans.paper._kmeans import move_rows, same_partitions
+from mnarkmeans.paper._kmeans import MAX_ITER, Starts, run_kmeans
 
 STARTS = 100
 STARTS_OF_CHOICE = 10
 SPLITS = 10
-MAX_ITER = 100
 TOL = 1e-5
 
 
@@ -62,38 +61,10 @@ def observe(X: np.ndarray) -> Observed:
     )
 
 
-def plus_plus(X: np.ndarray, k: int, n_starts: int, rng: np.random.Generator) -> np.ndarray:
-    """Plain k-means++ (one candidate per step): centres (n_starts, k, p) among the rows of X."""
-    squares = (X**2).sum(axis=1)
-    starts = np.empty((n_starts, k, X.shape[1]))
-    nearest = np.full((n_starts, len(X)), np.inf)
-    chosen = rng.integers(len(X), size=n_starts)
-    for step in range(k):
-        starts[:, step] = X[chosen]
-        if step == k - 1:
-            break
-        distance = squares[chosen][:, None] - 2 * X[chosen] @ X.T + squares
-        np.minimum(nearest, np.maximum(distance, 0.0), out=nearest)
-        reach = np.cumsum(nearest, axis=1)
-        target = rng.random(n_starts) * reach[:, -1]
-        chosen = np.minimum((reach <= target[:, None]).sum(axis=1), len(X) - 1)
-    return starts
-
-
-class Starts(NamedTuple):
-    """Different starting centres (R, k, p), and for each start drawn which of them it got."""
-
-    centers: np.ndarray
-    which: np.ndarray
-
-
 def draw_starts(X: np.ndarray, k: int, n_starts: int, rng: np.random.Generator) -> Starts:
     """Whole k-means runs on the mean-filled table; runs that end alike are kept once."""
     filled = np.ascontiguousarray(np.where(np.isnan(X), observe(X).means, X))
-    centers = plus_plus(filled, k, n_starts, rng)
-    labels = move_rows(filled, centers, MAX_ITER)
-    first, which = same_partitions(labels, k)
-    return Starts(centers[first], which)
+    return run_kmeans(filled, k, n_starts, rng)
 
 
 def fit(
