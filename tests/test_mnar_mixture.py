@@ -139,6 +139,25 @@ def test_model_file_with_a_wrong_number_is_refused(name, value, message, tmp_pat
         load_model(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"reference": np.zeros(2)}, "params/reference has 2 numbers for 3 columns"),
+        ({"reference": np.inf}, "params/reference must be a finite number"),
+        ({"missing_values": "n.d."}, "params: missing_values must be"),
+        ({"n_components": 2.0}, "params/n_components must be a whole number"),
+        ({"means_init": 3.0}, "params/means_init must be an array"),
+        ({"means_init": np.zeros((2, 4))}, "params/means_init has the shape"),
+        ({"weights_init": np.ones(2)}, "params: weights_init must sum to 1"),
+    ],
+)
+def test_model_file_with_a_wrong_parameter_names_it(changed, message, tmp_path):
+    model = MNARMixture(2, mechanism="decay", random_state=0).fit(make("decay")[0])
+    save_model(model.set_params(**changed), tmp_path)
+    with pytest.raises(ModelFileError, match=message):
+        load_model(tmp_path)
+
+
 def test_sample_has_the_moments_and_the_gaps_of_the_mixture():
     X, _ = make("class", n=2000)
     model = MNARMixture(2, mechanism="class", random_state=0).fit(X)

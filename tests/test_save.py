@@ -21,6 +21,7 @@ MODELS = {
     "generator": MNARKMeans(3, random_state=np.random.RandomState(0)),
     "per feature": MNARKMeans(3, lam=[0.1, 0.2, 0.3, 0.4], reference="min", random_state=0),
     "search": MNARKMeansCV([2, 3], lams=[0.1, 1.0], n_splits=3, random_state=0),
+    "whole numbers": MNARKMeans(3, reference=np.array([0, 1, 0, 0]), init=np.eye(3, 4, dtype=int)),
     "batches": MiniBatchMNARKMeans(3, lam=0.5, random_state=0),
     "mixture": MNARMixture(3, random_state=0),
 }
@@ -41,6 +42,22 @@ def test_a_model_does_the_same_after_it_was_saved(tmp_path, name):
     np.testing.assert_array_equal(
         mnarkmeans.load(tmp_path / "new" / "folder").predict(X), again.predict(X)
     )
+
+
+@pytest.mark.parametrize("lam", ["auto", 0.5])
+def test_a_model_of_blocks_is_saved_with_what_it_was_told(tmp_path, lam):
+    dask = pytest.importorskip("mnarkmeans.dask")
+    model = dask.MNARKMeans(3, lam=lam, max_iter=7, tol=1e-3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # seven iterations may be few
+        model.fit(X)
+    model.save(tmp_path)
+    again = mnarkmeans.load(tmp_path)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert (again.lam, again.lam_) == (lam, model.lam_)
+    assert (again.max_iter, again.tol, again.n_init) == (7, 1e-3, 3)
+    assert again.algorithm == "lloyd"  # on a cluster no single rows are moved
+    assert again.init == "k-means++"  # k-means|| is for clusters
 
 
 @pytest.mark.parametrize("full_at", [1, 2])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -10,28 +12,31 @@ import numpy as np
 from .._estimators.mixture import MixtureMissingness, MNARMixture
 from .._penalty.heavy import LEAST_FREEDOM, MOST_FREEDOM
 from .._penalty.mechanisms import MECHANISMS, Parameter, mechanism_of
-from .model_checks import _number, _numbers, _reference, check_params
+from .model_checks import _number, _numbers, _reference, with_parameters
+
+FITTED: dict[str, Callable[[MNARMixture], Any]] = {
+    "weights_": attrgetter("weights_"),
+    "means_": attrgetter("means_"),
+    "covariances_": attrgetter("covariances_"),
+    "reference_": attrgetter("reference_"),
+    "freedom": lambda mixture: mixture._state().freedom,
+    "temper_": attrgetter("temper_"),
+    "lower_bounds_": lambda mixture: np.array(mixture.lower_bounds_),
+    "converged_": lambda mixture: bool(mixture.converged_),
+    "has_gaps": attrgetter("_mechanism.has_gaps"),
+    "missingness_": lambda mixture: mixture.missingness_._asdict(),
+}
 
 
 def fitted_mixture(estimator: MNARMixture) -> dict[str, Any]:
     """All that a fitted mixture needs to go on."""
-    found = estimator.missingness_
-    return {
-        **{name: getattr(estimator, name) for name in ("weights_", "means_", "covariances_")},
-        "reference_": estimator.reference_,
-        "freedom": estimator._state().freedom,
-        "temper_": estimator.temper_,
-        "lower_bounds_": np.array(estimator.lower_bounds_),
-        "converged_": bool(estimator.converged_),
-        "has_gaps": estimator._mechanism.has_gaps,
-        "missingness_": found._asdict(),
-    }
+    return {name: read(estimator) for name, read in FITTED.items()}
 
 
 def checked_mixture(params: dict[str, Any], fitted: dict[str, Any], p: int) -> MNARMixture:
     """A fitted mixture from its parameters and results, for p features."""
     estimator = _with_parameters(params, p)
-    lacking = [name for name in fitted_names() if name not in fitted]
+    lacking = [name for name in FITTED if name not in fitted]
     if lacking:
         raise ValueError(f"fitted lacks {lacking[0]}")
     k = estimator.n_components
@@ -69,25 +74,13 @@ def checked_mixture(params: dict[str, Any], fitted: dict[str, Any], p: int) -> M
     return estimator
 
 
-def fitted_names() -> tuple[str, ...]:
-    return (
-        "weights_", "means_", "covariances_", "reference_", "freedom", "temper_", "lower_bounds_",
-        "converged_", "has_gaps", "missingness_",
-    )  # fmt: skip
-
-
 def _with_parameters(params: dict[str, Any], p: int) -> MNARMixture:
-    check_params(params, MNARMixture(), "n_components")
     for name in ("weights_init", "means_init"):
-        if not isinstance(params.get(name), (type(None), np.ndarray, list)):
+        if not isinstance(params.get(name), (type(None), np.ndarray)):
             raise ValueError(f"params/{name} must be an array")
-    if not isinstance(params.get("reference", 0.0), (str, int, float, np.ndarray)):
-        raise ValueError("params/reference must be a word, a number or an array")
-    estimator = MNARMixture(**params)
-    try:
-        estimator._check_parameters()
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"params: {str(error).rstrip('.')}") from error
+    estimator: MNARMixture = with_parameters(MNARMixture, params, p)
+    if estimator.means_init is not None:
+        _shaped("params/means_init", estimator.means_init, (estimator.n_components, p))
     return estimator
 
 

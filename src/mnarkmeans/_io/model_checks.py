@@ -36,7 +36,9 @@ def checked_model(kind: Any, params: Any, fitted: Any, p: int) -> MNARKMeans:
     for name, found in (("params", params), ("fitted", fitted)):
         if not isinstance(found, dict):
             raise ValueError(f"{name} must be an object, found {found!r:.40}")
-    estimator = _with_parameters(params, p)
+    estimator: MNARKMeans = with_parameters(MNARKMeans, params, p)
+    if not isinstance(estimator.init, str):
+        _centers("params/init", estimator.init, p)
     for name, check in FITTED.items():
         if name not in fitted:
             raise ValueError(f"fitted lacks {name}")
@@ -48,12 +50,21 @@ def checked_model(kind: Any, params: Any, fitted: Any, p: int) -> MNARKMeans:
     return estimator
 
 
-def _with_parameters(params: dict[str, Any], p: int) -> MNARKMeans:
-    check_params(params, MNARKMeans(), "n_clusters")
+COUNTS = ("n_clusters", "n_components", "n_init", "max_iter", "random_state", "n_jobs", "verbose")
+
+
+def with_parameters(kind: type, params: dict[str, Any], p: int) -> Any:
+    """An estimator of this kind that is not fitted yet, for p features."""
+    known = kind().get_params(deep=False)
+    unknown = sorted(set(params) - set(known))
+    if unknown:
+        raise ValueError(f"params has the unknown parameter {unknown[0]!r:.40}")
+    for name in COUNTS:
+        _check_whole(f"params/{name}", params.get(name))
     for name in ("lam", "reference", "init"):
         if not isinstance(params.get(name, ""), (str, int, float, np.ndarray)):
             raise ValueError(f"params/{name} must be a word, a number or an array")
-    estimator = MNARKMeans(**params)
+    estimator = kind(**params)
     try:
         estimator._check_parameters()
         check_missing_values(estimator.missing_values)
@@ -61,21 +72,10 @@ def _with_parameters(params: dict[str, Any], p: int) -> MNARKMeans:
         raise ValueError(f"params: {str(error).rstrip('.')}") from error
     if not isinstance(estimator.reference, str):
         _per_feature("params/reference", estimator.reference, p)
-    if not isinstance(estimator.init, str):
-        _centers("params/init", estimator.init, p)
     return estimator
 
 
-def check_params(params: dict[str, Any], default: Any, count: str) -> None:
-    """Only names that the estimator knows, and whole numbers where these are meant."""
-    unknown = sorted(set(params) - set(default.get_params(deep=False)))
-    if unknown:
-        raise ValueError(f"params has the unknown parameter {unknown[0]!r:.40}")
-    for name in (count, "n_init", "max_iter", "random_state", "n_jobs", "verbose"):
-        check_whole("params/" + name, params.get(name))
-
-
-def check_whole(name: str, value: Any) -> None:
+def _check_whole(name: str, value: Any) -> None:
     if value is not None and (not isinstance(value, int) or abs(value) > 2 * MOST + 1):
         raise ValueError(f"{name} must be a whole number that is not huge, found {value!r:.40}")
 

@@ -28,6 +28,7 @@ import numpy as np
 from .. import __version__
 from .._estimators.kmeans import MNARKMeans
 from .._estimators.mixture import MNARMixture
+from .._solver.starts import STARTS
 from . import atomic
 from .mixture_checks import checked_mixture, fitted_mixture
 from .model_checks import FITTED, checked_model, checked_names
@@ -102,7 +103,7 @@ def save_model(
     if not isinstance(params["random_state"], (int, type(None))):
         params["random_state"] = None  # a generator has gone on since
     for name, value in params.items():
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, (list, tuple, np.ndarray)):
             params[name] = np.asarray(value, dtype=float)
     fitted = (
         fitted_mixture(estimator)
@@ -136,15 +137,18 @@ def unnamed(p: int) -> list[str]:
 
 
 def as_kmeans(model: Any) -> MNARKMeans:
-    """Any model of centres as MNARKMeans: a search with its choice, batches as if fitted whole."""
+    """Any model of centres as MNARKMeans, told what it was told: a search with its choice, batches
+    and blocks on a cluster as if fitted whole.
+    """
     if type(model) is MNARKMeans:
         return model
     told = model.get_params(deep=False)
-    kept = {name: told[name] for name in ("reference", "missing_values", "init", "random_state",
-                                          "n_jobs") if name in told}  # fmt: skip
-    plain = MNARKMeans(
-        len(model.cluster_centers_), lam=model.lam_, n_init=len(model.start_losses_), **kept
-    )
+    # A search was told no lam; what else has no word for the algorithm moves no single rows.
+    told = {"lam": model.lam_, "algorithm": "lloyd"} | told
+    told |= {"n_clusters": len(model.cluster_centers_), "n_init": len(model.start_losses_)}
+    if isinstance(told["init"], str) and told["init"] not in STARTS:
+        del told["init"]  # k-means|| is for clusters
+    plain = MNARKMeans(**{name: told[name] for name in MNARKMeans().get_params() if name in told})
     for name in (*FITTED, "labels_", "missingness_", "n_features_in_", "feature_names_in_"):
         if hasattr(model, name):
             setattr(plain, name, getattr(model, name))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._io.model_files import as_kmeans
 from ._console import Console
 from ._errors import UserError
 from ._job import Course, Prepared, reference_of
@@ -69,7 +70,7 @@ def fit_blocks(
         data = _data(source, blocks.table, model)
         steps = blocks.preparation.describe()
         summary = summary_of(model, data, steps, model.cluster_sizes_, course)
-        plain_model = outofcore.in_memory(model)
+        plain_model = as_kmeans(model)
         with claim.files() as folder:
             rows = (
                 row
@@ -89,12 +90,13 @@ def fit_blocks(
 def _open(source: Source) -> Blocks:
     """Open the table; nothing is read yet."""
     from ..dask import _out_of_core as outofcore
+    from ..dask import open_table
 
     _refuse_unsupported(source)
     reading, steps = source.reading, source.steps
     code = _missing_code(reading)
     try:
-        table = outofcore.open_table(source.data, layer=reading.layer, id_column=reading.id_column)
+        table = open_table(source.data, layer=reading.layer, id_column=reading.id_column)
     except (ValueError, OSError) as error:
         raise as_told(error) from error
     preparation = Preparation(tuple(table.features), steps.log1p)

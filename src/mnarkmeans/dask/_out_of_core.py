@@ -3,7 +3,8 @@
 needs_blocks    whether a table is too large for memory, or comes in parts
 connect         a Dask cluster by its address, or the threads of this process
 prepare_blocks  codes of missing values and log(1 + x), block by block
-in_memory       the fitted model as a plain MNARKMeans, to be saved and used anywhere
+labelled        labels and distances of all rows, some blocks at a time
+sample          some rows in memory, for a report
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._estimators.kmeans import MNARKMeans
 from .._io.memory import machine_memory
 from .._io.optional import require
 from .._solver.threads import slices
@@ -90,20 +90,6 @@ def _prepare_block(block: Any, missing_code: float | None, log1p: bool, kind: np
     return block
 
 
-def in_memory(model: Any, **params: Any) -> MNARKMeans:
-    """A plain MNARKMeans with the results of a fit in blocks (without ``labels_``)."""
-    plain = MNARKMeans(
-        model.n_clusters, lam=model.lam, reference=model.reference, n_init=model.n_init,
-        max_iter=model.max_iter, tol=model.tol, algorithm="lloyd",
-        random_state=model.random_state, missing_values=model.missing_values, **params,
-    )  # fmt: skip
-    for name in ("cluster_centers_", "inertia_", "n_iter_", "loss_path_", "start_losses_", "lam_",
-                 "reference_", "n_features_in_", "missingness_"):  # fmt: skip
-        if hasattr(model, name):
-            setattr(plain, name, getattr(model, name))
-    return plain
-
-
 def labelled(
     model: Any, X: Any, table: TableFile
 ) -> Iterator[tuple[list[str], np.ndarray, np.ndarray]]:
@@ -138,9 +124,3 @@ def sample(X: Any, table: TableFile, size: int, seed: int) -> tuple[list[str], A
 
 def _take(block: Any, rows: np.ndarray) -> Any:
     return block[rows]
-
-
-__all__ = [
-    "TableFile", "connect", "in_memory", "labelled", "needs_blocks", "open_table",
-    "prepare_blocks", "sample",
-]  # fmt: skip
