@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_wine
 
 from mnarkmeans import MNARKMeans
 from mnarkmeans.datasets import make_gaussian_clusters
@@ -59,6 +60,19 @@ def test_detection_limit_suggests_the_minimum():
     assert again.missingness.mechanism == "limit"
     assert again.advice[0] == again.missingness.sentence
     assert again.suggested_reference == "min"
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_gaps_by_chance_are_not_called_low_values_where_auto_takes_the_least_ones(scaled):
+    X = load_wine().data
+    if scaled:
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X = ampute(X, "mcar", fraction=0.25, rng=np.random.default_rng(1))
+    found = diagnose(X, n_clusters=3)
+    assert "least observed value" in found.advice[1]  # reference="auto" looks below all the same
+    assert "Low values" not in " ".join(found.advice)
+    assert found.suggested_lam == 0.0
+    assert found.suggested_reference == 0.0
 
 
 def test_many_zeros_of_a_complete_table_are_mentioned():

@@ -263,7 +263,10 @@ class _Look:
         signed = far_minus_near(means.ravel(), share.ravel(), weight)
         kind = shape_of(trend, signed, missingness)
         at_limit = self.chosen.at_limit[self.observed.observed_weight > 0]
-        seen = Seen(kind, signed, self._outside(common), missingness, self.given, at_limit)
+        seen = Seen(
+            kind, signed, self._outside(common), missingness, self.given, at_limit,
+            from_there=self._from_there(missingness),
+        )  # fmt: skip
         lam, suggested, advice = advice_for(seen)
         return Diagnosis(
             **common, magnitude=curve.magnitude, magnitude_share=curve.missing_share,
@@ -272,6 +275,13 @@ class _Look:
             suggested_reference=suggested, advice=advice,
             _cells=(np.abs(centers).ravel(), share.ravel()),
         )  # fmt: skip
+
+    def _from_there(self, missingness: Missingness) -> Missingness:
+        """What lam="auto" makes of the table with the reference that "auto" takes."""
+        if np.array_equal(self.chosen.reference, self.observed.reference):
+            return missingness
+        moved = replace(self.observed, reference=self.chosen.reference)
+        return likelihood_choice(moved, self.starts, **FITS)
 
     def _common(self, names: Any) -> dict[str, Any]:
         """Plain counts, whatever the gaps mean."""

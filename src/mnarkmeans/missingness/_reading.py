@@ -51,6 +51,7 @@ class Seen(NamedTuple):
     missingness: Missingness  # what lam="auto" makes of the table
     given: Any  # the reference asked for
     at_limit: np.ndarray  # (p,) bool: features whose least value reference="auto" takes
+    from_there: Missingness  # what lam="auto" makes of the table with reference="auto"
 
 
 def reference_sentence(at_limit: np.ndarray) -> str:
@@ -82,7 +83,8 @@ def advice_for(seen: Seen) -> tuple[Any, Any, list[str]]:
     if believed == "flat" and (kind == "rising" or (kind == "one-sided" and seen.signed > 0)):
         return 0.0, given, [*told, *_wrong_way(kind, seen.signed), careful]
     moved = isinstance(better, str) and not isinstance(given, str)
-    if moved:
+    # Where values lie far from 0, reference="auto" takes their least ones whatever the gaps say.
+    if moved and seen.from_there.mechanism == "limit":
         where = ", and the reference lies outside the observed values" if seen.outside else ""
         hint = f"Low values are the missing ones{where}: try reference={better!r} with lam='auto'."
         return "auto", better, [*told, hint, careful]
