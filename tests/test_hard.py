@@ -7,9 +7,11 @@ from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeans
 from mnarkmeans._data.validation import observe
+from mnarkmeans._penalty.deviations import by_absolute_deviations
 from mnarkmeans._penalty.edge import SHARP, edges_of
 from mnarkmeans._penalty.hard import NOT_BY_CHANCE, edges_and_gaps
 from mnarkmeans._penalty.others import gaps_know_others
+from mnarkmeans._penalty.rows import Rows, Start
 from mnarkmeans.missingness import ampute
 
 
@@ -84,6 +86,46 @@ def test_only_a_hard_limit_has_a_sharp_edge():
     assert hard > 0.17
     assert soft < SHARP / 1.5
     assert chance < SHARP / 1.5
+
+
+@pytest.mark.parametrize("noise", ["normal", "t3"])
+def test_lam_is_at_most_1_below_a_soft_limit_and_at_least_1_below_a_hard_one(noise):
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        centers, classes = 1.2 * rng.normal(size=(3, 6)), rng.integers(3, size=1000)
+        away = rng.normal(size=(1000, 6)) if noise == "normal" else rng.standard_t(3, (1000, 6))
+        X = centers[classes] + away
+        soft = lost(X, "limit", fraction=0.5, softness=0.7)
+        found = MNARKMeans(3, reference="min", random_state=0).fit(soft)
+        assert 0.0 < np.max(found.lam_) <= 1.0
+        hard = lost(X, "limit", fraction=0.3)
+        assert np.max(MNARKMeans(3, reference="min", random_state=0).fit(hard).lam_) >= 1.0
+
+
+@pytest.mark.parametrize("form", [np.asarray, to_csr])
+def test_absolute_deviations_are_those_of_a_plain_loop(form):
+    X = lost(groups(n=60)[0], "limit", fraction=0.3)
+    weights = np.random.default_rng(1).integers(1, 4, size=len(X)).astype(float)
+    observed = observe(form(X), sample_weight=weights, reference=-3.0)
+    rows, k = Rows(observed), 3
+    fits = [Start(X[:k].copy() + 3.0, 0.0), Start(X[k : 2 * k].copy() + 3.0, np.arange(6) * 0.3)]
+    fits = [fit._replace(centers=np.nan_to_num(fit.centers, nan=1.0)) for fit in fits]
+    expected = []
+    for fit in fits:
+        to_centers = np.where(
+            np.isnan(X)[:, None], fit.lam * fit.centers**2, (X[:, None] + 3.0 - fit.centers) ** 2
+        )
+        labels, total = to_centers.sum(axis=2).argmin(axis=1), 0.0
+        seen = ~np.isnan(X)
+        for j in range(6):
+            pooled = np.average(X[seen[:, j], j], weights=weights[seen[:, j]])
+            for cluster in range(k):
+                own = (labels == cluster) & seen[:, j]
+                w, x = weights[own], X[own, j]
+                total += (w * np.abs(x - ((w * x).sum() + pooled) / (w.sum() + 1.0))).sum()
+        weight = (weights[:, None] * seen).sum()
+        expected.append(-weight * np.log(total / weight / rows.root))
+    np.testing.assert_allclose(by_absolute_deviations(observed, rows, fits), expected, rtol=1e-9)
 
 
 def test_many_features_are_judged_by_some_of_the_others():

@@ -29,8 +29,9 @@ PRIOR = 1.0  # values at the feature's mean added to each cell: one that saw not
 MOST_STEPS = 12
 MOST_LOGIT = 500.0  # its exponential is still a number
 ROUNDING = 1e-6  # of log-likelihoods
-# What the straight curve counts for beside the scatter around it. Between 0.1 and 0.3 the study's
-# designs do equally well; with hundreds of features and none of it, gaps would drown the values.
+# What the straight curve counts for beside the scatter around it, where it is none: close to a hard
+# limit. Between 0.1 and 0.5 the study's designs do equally well; with hundreds of features and none
+# of it, gaps would drown the values.
 OF_CURVE = 0.3
 SCATTER = (4.0, 12.0, 36.0, 108.0, 324.0)  # values and gaps that each cell knows beforehand
 COVARIATES: dict[str, Callable[[np.ndarray], np.ndarray]] = {"limit": lambda m: m, "decay": np.abs}
@@ -47,13 +48,18 @@ class CellFit(NamedTuple):
         return self.alpha[:, None] - self.slope[:, None, None] * z
 
 
+def cell_means(S: np.ndarray, C: np.ndarray) -> np.ndarray:
+    """(R, k, p), from sums and counts of observed values."""
+    pooled = S.sum(axis=1) / np.maximum(C.sum(axis=1), 1e-9)
+    return (S + PRIOR * pooled[:, None]) / (C + PRIOR)
+
+
 class Cells:
     """The cells of R partitions side by side, of features with gaps."""
 
     def __init__(self, rows: Rows, starts: Sequence[Start]):
         N, S, C = rows.hard_sums(starts)
-        pooled = S.sum(axis=1) / np.maximum(C.sum(axis=1), 1e-9)
-        means = (S + PRIOR * pooled[:, None]) / (C + PRIOR)
+        means = cell_means(S, C)
         # The mean square is 1 in these units, so the sum of x^2 is the observed weight.
         residual = rows.observed_weight + (means * (C * means - 2.0 * S)).sum(axis=(1, 2))
         self.variance = np.maximum(residual / rows.observed_weight, 1e-12)
@@ -88,11 +94,11 @@ class Cells:
         part.means = COVARIATES[mechanism](self.means)
         return part
 
-    def judged(self, fit: CellFit | None = None) -> np.ndarray:
+    def judged(self, fit: CellFit | None = None, of_curve: float = OF_CURVE) -> np.ndarray:
         """(R,) how well partitions explain values and gaps below a limit: the straight curve
         (`fit`) and the scatter around it, weighed."""
         fit = self.fit("limit") if fit is None else fit
-        return OF_CURVE * fit.log_likelihood + (1.0 - OF_CURVE) * self.scattered(fit)
+        return of_curve * fit.log_likelihood + (1.0 - of_curve) * self.scattered(fit)
 
     def pattern_of_features(self, slope: float) -> np.ndarray:
         """(p,) log-likelihood of the gaps of each feature with a given slope; one partition."""

@@ -98,7 +98,7 @@ def _by_gaps(
     whole = len(columns) == n_features
     if not whole or not sides.believed or sides.apart is None or sides.apart.all():
         return found
-    grouped = fit_groups(sample, rows, sides.path, sides.apart, settings)
+    grouped = fit_groups(sample, rows, sides.path, sides.apart, settings, sides.of_curve)
     if grouped.explained < sides.explained + DOUBT:
         return found
     is_one_number = grouped.lam == 0.0 or grouped.features.all()

@@ -33,7 +33,7 @@ from .._solver.results import best_start
 from .._solver.solve import assign_rows, run_starts
 from .._solver.starts import k_means_plus_plus, seeded
 from .answer import DOUBT
-from .cells import PRIOR, Cells
+from .cells import OF_CURVE, PRIOR, Cells
 from .partitions import Sums
 from .rows import Rows, Start, stored_entries
 from .sides import Sides, first_best, is_at_limit
@@ -172,6 +172,7 @@ def side_beside_levels(
         believed=believed,
         lam=path[chosen].lam,
         explained=float(judged[chosen]),
+        of_curve=OF_CURVE,
         apart=None,
         path=path,
         log_likelihood=explained + units,

@@ -22,6 +22,7 @@ import numpy as np
 from .._data.observed import Observed
 from .._solver.solve import run_starts
 from .cells import Cells
+from .deviations import by_absolute_deviations
 from .rows import Rows, Start
 
 AGAINST = 3.0  # log-likelihood that must speak against the curve
@@ -66,10 +67,11 @@ def gains(cells: Cells) -> np.ndarray:
 
 
 def fit_groups(
-    observed: Observed, rows: Rows, path: Sequence[Start], some: np.ndarray, settings: dict
-) -> Grouped:
+    observed: Observed, rows: Rows, path: Sequence[Start], some: np.ndarray, settings: dict,
+    of_curve: float,
+) -> Grouped:  # fmt: skip
     """Fits of the path with a penalty for some of the features with gaps; the one that explains
-    values and gaps best."""
+    values and gaps best, ``of_curve`` being what the straight curve counts for."""
     features = np.ones(observed.n_features, bool)
     features[rows.has_gaps] = some
     lams = np.array([start.lam for start in path])[:, None] * features
@@ -78,8 +80,9 @@ def fit_groups(
     fits = [
         Start(own - observed.reference, lam) for own, lam in zip(found.centers, lams, strict=True)
     ]
-    cells = Cells(rows, fits)
+    cells = Cells(rows, fits).with_values(by_absolute_deviations(observed, rows, fits))
     chance = cells.only(~some)
-    values = cells.only(some).judged() + chance.fit("mcar").log_likelihood - chance.of_values
+    values = cells.only(some).judged(of_curve=of_curve)
+    values += chance.fit("mcar").log_likelihood - chance.of_values
     best = int(np.argmax(values))
     return Grouped(features, path[best].lam, float(values[best]))

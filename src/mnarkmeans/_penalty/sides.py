@@ -6,9 +6,10 @@ distance from the reference ("decay") and when it may fall with the value itself
 next to no value lies below the reference the two are the same, and "limit" is meant, unless those
 few get rarer towards the reference (`rare`): below a limit they get rarer away from it.
 
-If low values are the missing ones, the answer is the lam of the partition that explains most,
-shares scattering around the curve. No shape of the noise is assumed, and a penalty that would tear
-apart what belongs together loses more on the values than it gains on the gaps.
+If low values are the missing ones, the answer is the lam of the partition that explains most, the
+values by their absolute deviations (`deviations`), shares scattering around the curve where a limit
+is hard. So tails and skew have little say, and a penalty that would tear apart what belongs
+together loses more on the values than it gains on the gaps.
 
 Where the limit lies below a reference with values on both sides of it, no penalty towards that
 point makes up for what was lost: centres below the reference would move away from where they
@@ -37,7 +38,8 @@ import numpy as np
 from .._data.observed import Observed
 from .._solver.solve import run_starts
 from .answer import DOUBT
-from .cells import Cells
+from .cells import OF_CURVE, Cells
+from .deviations import by_absolute_deviations
 from .groups import below_their_limit, gains
 from .hard import MAYBE_BY_CHANCE, edges_and_gaps
 from .rare import ONE_SIDED, RARE, rare_at_reference, rare_below_reference
@@ -62,6 +64,7 @@ class Sides(NamedTuple):
     believed: bool  # low values are the missing ones
     lam: float  # then the penalty of that partition; 0 if the reference lies among the values
     explained: float  # how well it does, by `Cells.judged`; -inf: features must be told apart
+    of_curve: float  # what the straight curve counts for in that
     apart: np.ndarray | None  # (features with gaps,) bool: not by chance; None: nobody can say
     path: list[Start]  # the fits that were judged, different ones
     log_likelihood: float
@@ -110,6 +113,7 @@ def side_of(observed: Observed, rows: Rows, path: Sequence[Start], elsewhere: fl
         believed=bool(honest or wide),
         lam=0.0,
         explained=float(limit[index]),
+        of_curve=OF_CURVE,
         apart=None,
         path=path,
         log_likelihood=float(limit[index]),
@@ -120,19 +124,22 @@ def side_of(observed: Observed, rows: Rows, path: Sequence[Start], elsewhere: fl
     if not at_limit:
         return sides
     hard = edges_and_gaps(observed, asked=bool(wide and not honest))
-    possible = upto >= hard.least_lam
+    lams = np.array([start.lam for start in path])
+    possible = (upto >= hard.least_lam) & (lams <= hard.most_lam)
     is_hard = hard.is_believed and gain[possible].max(initial=0.0) > price
     if not (honest or is_hard or (wide and hard.known > MAYBE_BY_CHANCE)):
         return sides._replace(believed=False)
-    judged = np.where(possible, cells.judged(below), -math.inf)
-    chosen = first_best(judged)
-    lams = [max(start.lam, hard.least_lam) for start in path]
+    of_values = by_absolute_deviations(observed, rows, path)
+    judged = cells.with_values(of_values).judged(of_curve=hard.of_curve)
+    chosen = first_best(np.where(possible, judged, -math.inf))
+    lams = np.maximum(lams, hard.least_lam)
     found = sides._replace(
         believed=True,
         cells=cells.take([chosen]),
-        lam=lams[chosen],
+        lam=float(lams[chosen]),
         explained=float(judged[chosen]),
-        path=[Start(path[i].centers, lams[i]) for i in np.flatnonzero(possible)],
+        of_curve=hard.of_curve,
+        path=[Start(path[i].centers, float(lams[i])) for i in np.flatnonzero(possible)],
     )
     own = gains(cells.take([0])) if honest else None
     if is_hard:
