@@ -59,6 +59,26 @@ KINDS = ["npy", "npy by columns", "parquet", "folder", "zarr", "h5ad", "h5ad spa
          "h5ad sparse layer"]  # fmt: skip
 
 
+@pytest.mark.parametrize("with_mask", [False, True])
+def test_names_of_an_h5ad_are_read_however_anndata_stored_them(X, with_mask, tmp_path):
+    """From pandas 3 on text has a type of its own, which is stored as values and a mask."""
+    path = write(X, "h5ad", tmp_path)
+    h5py = pytest.importorskip("h5py")
+    expected = {"obs": [f"cell {i}" for i in range(len(X))], "var": list("abcd")}
+    with h5py.File(path, "a") as file:
+        for table, names in expected.items():
+            del file[table]["_index"]
+            if with_mask:
+                index = file[table].create_group("_index")
+                index.attrs["encoding-type"] = "nullable-string-array"
+                index["values"], index["mask"] = names, np.zeros(len(names), dtype=bool)
+            else:
+                file[table]["_index"] = names
+    table = open_table(path)
+    assert table.features == expected["var"]
+    assert table.read_ids(1, 3) == expected["obs"][1:3]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_file_gives_the_fit_of_memory(X, kind, tmp_path):
     path = write(X, kind, tmp_path)

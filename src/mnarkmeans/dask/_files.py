@@ -321,8 +321,10 @@ def _h5ad_rows(path: str, where: str, start: int, stop: int) -> Any:
 
 def _index_of(file: Any, table: str, start: int, stop: int) -> list[str]:
     group = file[table]
-    name = group.attrs.get("_index", "_index")
-    return [v.decode() if isinstance(v, bytes) else str(v) for v in group[name][start:stop]]
+    names = group[group.attrs.get("_index", "_index")]
+    if names.attrs.get("encoding-type") == "nullable-string-array":  # text of pandas 3
+        names = names["values"]
+    return [v.decode() if isinstance(v, bytes) else str(v) for v in names[start:stop]]
 
 
 # --- Zarr -------------------------------------------------------------------------------------
