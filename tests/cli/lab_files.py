@@ -234,4 +234,6 @@ def main(folder, files):
 if __name__ == "__main__":
     if "variants" in sys.argv[2:]:
         from lab_variants import VARIANTS as FILES
+    elif "exports" in sys.argv[2:]:
+        from lab_exports import EXPORTS as FILES
     main(Path(sys.argv[1] if len(sys.argv) > 1 else "lab-files"), FILES)

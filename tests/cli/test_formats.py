@@ -119,8 +119,9 @@ def test_transposed_tables_have_samples_in_rows(tmp_path):
     assert list(table.ids) == ["s1", "s2"]
     np.testing.assert_array_equal(table.values, [[1, np.nan, 5], [2, 4, 6]])
     twice = write(tmp_path, "u.csv", text.replace("P2", "P1"))
-    with pytest.raises(UserError, match="'P1' appears more than once"):
-        read_table(twice, Reading(transpose=True, id_column="Protein IDs"))
+    table = read_table(twice, Reading(transpose=True))
+    assert table.features == ["P1", "P1 (2)", "P3"]
+    assert "told apart, such as 'P1 (2)'" in table.notes[-1]
 
 
 def test_user_codes_mean_missing(tmp_path):

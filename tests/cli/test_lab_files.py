@@ -6,6 +6,7 @@ import json
 import shlex
 
 import pytest
+from lab_exports import EXPORTS
 from lab_files import FILES, agreement
 from lab_variants import VARIANTS
 from sklearn.metrics import adjusted_rand_score
@@ -19,7 +20,9 @@ from mnarkmeans.cli._suggest import advised, command_for
 NEEDED = {
     "tenx": "anndata", "dense_counts": "anndata", "scaled_cells": "anndata",
     "two_headers": "openpyxl", "merged_cells": "openpyxl", "proteome_discoverer": "openpyxl",
+    "known_above_the_names": "openpyxl",
 }  # fmt: skip
+OTHERS = VARIANTS | EXPORTS
 SOLVED = [name for name in FILES if name != "hopeless"]
 
 
@@ -39,11 +42,11 @@ def test_the_command_that_diagnose_names_finds_the_groups(server, tmp_path, name
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", OTHERS)
 def test_files_that_the_rules_were_not_made_for(tmp_path, name):
     """Read and prepared as `diagnose` says, and clustered, without the search for k."""
     pytest.importorskip(NEEDED.get(name, "pandas"))
-    file, group, expected = VARIANTS[name](tmp_path)
+    file, group, expected = OTHERS[name](tmp_path)
     source = Source(tmp_path / file, Reading(), Steps())
     source, _ = advised(source, lambda asked: read_table(asked.data, asked.reading))
     said = shlex.split(command_for(source, len(group)))

@@ -134,3 +134,20 @@ def test_rows_that_are_dropped_are_dropped_again(server, tmp_path):
     done = server.run("predict", "out", "new.csv", "-o", "n.csv", cwd=tmp_path)
     assert done.code == 2
     assert "no column called 'qc'" in done.err
+
+
+def test_an_encoding_is_remembered_and_found_anew(server, tmp_path):
+    text = "Proben-Nr.;Größe;Höhe\n" + "".join(
+        f"P{i};{i % 2 * 5},{i};{i % 2},5\n" for i in range(1, 20)
+    )
+    (tmp_path / "t.csv").write_bytes(text.encode("cp1252"))
+    done = server.run("fit", "t.csv", "-k", 2, "-o", "out", cwd=tmp_path)
+    assert done.code == 2
+    assert "--encoding cp1252" in done.err
+    words = ["fit", "t.csv", "-k", 2, "--encoding", "cp1252", "-o", "out"]
+    assert server.run(*words, cwd=tmp_path).code == 0
+    (tmp_path / "u.csv").write_bytes(text.encode())
+    for file in ("t.csv", "u.csv"):
+        done = server.run("predict", "out", file, "-o", f"{file}.csv", cwd=tmp_path)
+        assert done.code == 0, done.err
+        assert rows(tmp_path / f"{file}.csv") == rows(tmp_path / "out" / "labels.csv")

@@ -9,7 +9,7 @@ import pytest
 
 from mnarkmeans.cli._options import Normalize, Reading, Scale, Source, Steps
 from mnarkmeans.cli._spoken import spoken
-from mnarkmeans.cli._suggest import command_for, structure_hints, value_hints
+from mnarkmeans.cli._suggest import command_for, sample_hints, structure_hints, value_hints
 from mnarkmeans.cli._table import Table
 
 RNG = np.random.default_rng(0)
@@ -81,7 +81,8 @@ def test_names_suggest_which_columns_are_samples():
 def test_a_running_number_is_told_with_the_option_that_drops_it():
     values = np.column_stack([np.arange(9) + 1, RNG.normal(size=(9, 2)), np.arange(9) % 3])
     table = table_of(values, ["vial", "a", "b", "group"])
-    assert added(structure_hints(table, Reading())) == {"drop": ["group", "vial"]}
+    hints = structure_hints(table, Reading())
+    assert [hint.reading["drop"] for hint in hints] == [["group"], ["vial"]]
     assert structure_hints(table, Reading(drop=["group"])) == []
     assert structure_hints(table_of(values[:, [0, 0]]), Reading()) == []
     assert structure_hints(table_of(values[::-1]), Reading()) == []
@@ -105,6 +106,42 @@ def test_decoys_are_found_by_the_word_of_their_flag_or_by_their_name():
     table.source["id_column"] = "Protein IDs"
     rules = ["Protein IDs=REV__*", "Protein IDs=CON__*"]
     assert added(structure_hints(table, Reading()))["drop_rows"] == rules
+
+
+def test_pools_blanks_and_totals_are_no_samples():
+    names = [*(f"s{i}" for i in range(20)), "QC 1", "Blank 1", "Total"]
+    table = table_of(np.ones((23, 3)))
+    table.ids = np.array(names, dtype=object)
+    assert sample_hints(table, Reading()) == []  # nothing to name the rows by
+    table.source["id_column"] = "sample"
+    rules = [rule for hint in sample_hints(table, Reading()) for rule in hint.reading["drop_rows"]]
+    assert rules == ["sample=*QC*", "sample=*Blank*", "sample=Total"]
+    table.words["Sample type"] = ("Unknown", "QC")
+    assert added(sample_hints(table, Reading())[:1]) == {"drop_rows": ["Sample type=QC"]}
+    table.ids[:12] = [f"QC {i}" for i in range(12)]  # a table of pools
+    del table.words["Sample type"]
+    assert added(sample_hints(table, Reading())) == {"drop_rows": ["sample=Total"]}
+
+
+def test_what_lies_beyond_the_hole_of_a_scale_is_a_code():
+    answers = RNG.integers(1, 6, (200, 8)).astype(float)
+    assert value_hints(table_of(answers), Reading(), Steps()) == []
+    answers[RNG.random(answers.shape) < 0.1] = 9
+    assert added(value_hints(table_of(answers), Reading(), Steps())) == {"missing_codes": ["9"]}
+    # Up to ten a 9 is an answer, and one question of eight with a hole is chance.
+    tens = RNG.integers(1, 11, (200, 8)).astype(float)
+    assert value_hints(table_of(tens), Reading(), Steps()) == []
+    answers[:, 1:] = RNG.integers(1, 6, (200, 7))
+    assert value_hints(table_of(answers), Reading(), Steps()) == []
+
+
+def test_units_of_their_own_want_a_scale():
+    z = RNG.normal(size=(60, 10))
+    units = np.linspace(1, 5, 10)
+    assert added(value_hints(table_of((10 + z) * units), Reading(), Steps())) == {
+        "scale": Scale.std
+    }
+    assert value_hints(table_of(30 * units + z), Reading(), Steps()) == []
 
 
 def test_zeros_that_are_answers_are_not_taken_for_gaps():

@@ -10,6 +10,18 @@ class UserError(Exception):
     """What was found and what to do, in one sentence."""
 
 
+class UnreadColumns(UserError):
+    """Columns that seem to hold numbers and cannot be read; perhaps nobody needs them."""
+
+    def __init__(self, told: str, columns: list[str], names: list[str]) -> None:
+        super().__init__(told)
+        self.columns, self.names = columns, names  # those, and all of the table
+
+
+class OtherEncoding(UserError):
+    """A text file in an encoding that was not named."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
     """Say that `name` is not among `known`, with the nearest one or the first few."""
     known = [str(k) for k in known]

@@ -18,9 +18,11 @@ from typing import Any
 
 from .._io.optional import require
 from ._errors import UserError, unknown_name
-from ._layout import MOST_HEADERS, find_decimal, joined_names, told_of_joined
-from ._marks import as_float, is_mark
+from ._headers import MOST_HEADERS, joined_headers, titles_above, told_of_titles
+from ._layout import find_decimal
+from ._marks import is_mark
 from ._numbering import may_name_rows
+from ._written import as_float
 
 LINES_OF_NAMES = 20  # as far down the first row of numbers is looked for
 
@@ -100,6 +102,8 @@ def _parted(path: Path, rows: list[list[Any]]) -> _Parts:
     """Names of the columns, the rows below them, and what was done."""
     if not rows:
         raise UserError(f"{path} has nothing on this sheet; choose another one with --sheet")
+    passed = titles_above(rows)
+    rows = rows[passed:]
     begin = next((i for i, row in enumerate(rows[:LINES_OF_NAMES]) if _holds_numbers(row)), None)
     if begin is None:
         raise UserError(
@@ -109,22 +113,25 @@ def _parted(path: Path, rows: list[list[Any]]) -> _Parts:
     first = next(cell for cell in rows[begin] if _filled(cell))
     if isinstance(first, str) and first.strip() and may_name_rows(first):
         begin += 1  # samples are called 1, 2, 3
+    full = next((i for i, row in enumerate(rows[:LINES_OF_NAMES]) if _names_all(row)), -1)
+    if full >= begin:  # what is known of the columns stands above their names
+        passed, rows, begin = passed + full, rows[full:], 1
     above = rows[:begin]
-    titles = [row for row in above if sum(map(_filled, row)) == 1 and len(row) > 2]
-    headers = [row for row in above if row not in titles]
+    headers = [row for row in above if sum(map(_filled, row)) > 1 or len(row) <= 2]
+    passed += len(above) - len(headers)
     if len(headers) > MOST_HEADERS:
         raise UserError(
             f"{path} has {len(headers)} lines above its first row of numbers; leave the lines "
             "of names there"
         )
-    told = [f"{len(titles)} lines above the table were passed over"] if titles else []
+    told = told_of_titles(passed) if passed else []
     if not headers:
         names = [f"V{j + 1}" for j in range(len(rows[0]))]
         told.append("the first line holds numbers, so columns are called V1, V2, ...")
     else:
         lines = [["" if not _filled(c) else str(c).strip() for c in row] for row in headers]
-        names = joined_names(lines)
-        told += told_of_joined(lines, names)
+        names, joined = joined_headers(lines)
+        told += joined
     _check_names(path, names)
     return names, rows[begin:], told
 
@@ -134,6 +141,14 @@ def _holds_numbers(row: list[Any]) -> bool:
     numbers = sum(_is_number(cell) for cell in row)
     others = sum(not _is_number(c) and _filled(c) and not is_mark(str(c)) for c in row)
     return numbers >= 1 and numbers >= 0.3 * (numbers + others)
+
+
+def _names_all(row: list[Any]) -> bool:
+    """A name for every column, no two alike and no number among them."""
+    return (
+        all(isinstance(cell, str) and _filled(cell) and not _is_number(cell) for cell in row)
+        and len(set(row)) == len(row) > 2
+    )
 
 
 def _is_number(cell: Any) -> bool:

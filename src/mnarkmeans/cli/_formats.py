@@ -23,7 +23,6 @@ from ._excel import read_sheet
 from ._frames import (
     ColumnChoice,
     Words,
-    kept_rows,
     set_aside,
     table_from_frame,
 )
@@ -33,7 +32,7 @@ from ._options import Reading, Rereading, as_number
 from ._table import Origin, Table, check_finite, transposed
 from ._text import read_text
 
-TEXT_SUFFIXES = {".csv", ".tsv", ".txt", ".tab"}
+TEXT_SUFFIXES = {".csv", ".tsv", ".txt", ".tab", ".gct", ".cdt"}
 FORMATS = "CSV, TSV (also .gz), .xlsx, .parquet, .npy, .npz or .h5ad"
 
 
@@ -277,7 +276,7 @@ def _from_matrix(
     else:
         values = np.asarray(values, dtype=_float_type(values.dtype))
     columns = [] if obs is None else [str(name) for name in obs.columns]
-    rows, told = kept_rows(choice, columns, lambda name: obs[name], len(ids))
+    rows, told = choice.kept_rows(columns, lambda name: obs[name], len(ids))
     origin = _origin_of(values, ids, features, rows) if choice.keep_origin else None
     if len(rows) < len(ids):
         values, ids = values[rows], ids[rows]

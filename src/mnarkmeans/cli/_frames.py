@@ -9,15 +9,24 @@ from typing import Any
 
 import numpy as np
 
+from ._dropped import column_and_value, kept_rows
 from ._errors import UserError, unknown_name
 from ._marks import Findings, read_cells, shortened
 from ._meaning import FEW_ANSWERS, check_meaning
-from ._numbering import IDENTIFIES, are_padded, may_name_rows, not_measured, says_identifier
+from ._numbering import (
+    IDENTIFIES,
+    are_padded,
+    may_name_rows,
+    names_features,
+    not_measured,
+    says_identifier,
+)
 from ._options import Reading, Rereading
 from ._table import Origin, Table, check_finite, transposed
 
 NEVER_OBSERVED = "no value observed"
 NAMES_ROWS = "names the rows"
+MOSTLY, NEARLY_ALL = 0.5, 0.8  # of the rows: different names of features; a name at all
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,14 @@ class ColumnChoice:
     def names_columns(self) -> bool:
         """Whether the columns to cluster were named, by the user or by a model."""
         return bool(self.columns) or self.only is not None
+
+    def kept_rows(
+        self, names: Sequence[str], column_of: Any, n_rows: int
+    ) -> tuple[np.ndarray, list[str]]:
+        """Positions of the rows that --drop-rows leaves, and what was dropped in words."""
+        # Where rows are features, those of a model are found by name.
+        lenient = self.of_model and self.transpose
+        return kept_rows(self.drop_rows, names, column_of, n_rows, lenient=lenient)
 
     @classmethod
     def of(
@@ -83,7 +100,7 @@ def table_from_frame(
     for name in asked:
         if name not in names and not any(fnmatchcase(n, name) for n in names):
             raise unknown_name("column", name, names)
-    rows, told = kept_rows(choice, names, lambda name: frame[name], len(frame))
+    rows, told = choice.kept_rows(names, lambda name: frame[name], len(frame))
     if len(rows) < len(frame):
         frame = frame.iloc[rows].reset_index(drop=True)
     id_column = find_id_column(frame, choice.id_column, words)
@@ -94,7 +111,7 @@ def table_from_frame(
     if not choice.names_columns:
         values, reasons = _measured(values, names, reasons)
     features = [name for name, reason in zip(names, reasons, strict=True) if reason is None]
-    findings.check(len(features))
+    findings.check(len(features), names)
     if not (choice.columns or choice.of_model):
         check_meaning(frame, names, reasons, findings.vocabularies)
     left_out = [
@@ -109,56 +126,13 @@ def table_from_frame(
     labels = {name: _classes(frame[name], words.codes) for name in choice.labels}
     origin = Origin(whole, texts or {}, rows, id_column) if choice.keep_origin else None
     notes = [*told, *findings.notes()]
-    source = {"id_column": id_column}
+    source: dict[str, Any] = {"id_column": id_column}
+    if id_column is not None and frame[id_column].isna().any():
+        source["unnamed_rows"] = int(frame[id_column].isna().sum())
     table = Table(values, ids, features, id_name, left_out, notes, labels, source, origin,
                   findings.vocabularies)  # fmt: skip
     check_finite(table)
     return transposed(table, named=id_column is not None) if choice.transpose else table
-
-
-def kept_rows(
-    choice: ColumnChoice, names: Sequence[str], column_of: Any, n_rows: int
-) -> tuple[np.ndarray, list[str]]:
-    """Positions of the rows that --drop-rows leaves, and what was dropped in words."""
-    keep, told = np.ones(n_rows, bool), []
-    for rule in choice.drop_rows:
-        name, value = _column_and_value(rule)
-        if name not in names:
-            if choice.of_model and choice.transpose:
-                continue  # the rows are features, and those are found by name
-            raise unknown_name("column", name, names)
-        hit = _equal(column_of(name), value) & keep
-        keep &= ~hit
-        told.append(f"{hit.sum():,} rows dropped because {name} is {value!r}")
-    if not keep.any():
-        raise UserError(f"--drop-rows {choice.drop_rows[0]} leaves no row of the table")
-    return np.flatnonzero(keep), told
-
-
-def _column_and_value(rule: str) -> tuple[str, str]:
-    name, _, value = rule.rpartition("=")
-    if not name:
-        raise UserError(f"--drop-rows takes COLUMN=VALUE, such as Reverse=+, not {rule!r}")
-    return name, value
-
-
-def _equal(column: Any, value: str) -> np.ndarray:
-    """Where a column holds this value: as text, or as the same number; '' is no value."""
-    gap = column.isna().to_numpy()
-    texts = column.astype(object)
-    if not value:
-        return gap | (texts.astype(str).str.strip() == "").to_numpy()
-    found = texts.astype(str).str.strip()
-    same = (found == value.strip()).to_numpy()
-    if "*" in value.strip()[1:] or value.strip()[:1] == "*" != value.strip():
-        same = same | np.array([fnmatchcase(text, value.strip()) for text in found], dtype=bool)
-    try:
-        number = float(value)
-    except ValueError:
-        return same & ~gap
-    import pandas as pd
-
-    return (same | (pd.to_numeric(texts, errors="coerce") == number).to_numpy()) & ~gap
 
 
 def _matrix(
@@ -224,7 +198,7 @@ def _set_aside(name: str, id_column: str | None, choice: ColumnChoice) -> str | 
         return "known classes, kept aside"
     if choice.only is not None:
         return None if name in choice.only else "unknown to the model"
-    if any(_column_and_value(rule)[0] == name for rule in choice.drop_rows):
+    if any(column_and_value(rule)[0] == name for rule in choice.drop_rows):
         return "tells which rows are dropped"
     if any(name == pattern or fnmatchcase(name, pattern) for pattern in choice.drop):
         return "dropped as asked"
@@ -247,14 +221,19 @@ def find_id_column(frame: Any, given: str | None, words: Words) -> str | None:
         return given
     kinds = frame.dtypes.to_numpy()
     text = [n for n, kind in zip(names, kinds, strict=True) if not _is_number(kind)]
-    text = [n for n in text if _names_rows(frame[n]) and not _mostly_numbers(frame[n], words)]
+    text = [n for n in text if not _mostly_numbers(frame[n], words)]
+    unique = [n for n in text if _names_rows(frame[n])]
     for candidates in (
-        [n for n in text if may_name_rows(n)],
-        [n for n in names if may_name_rows(n, surely=True) and _names_rows(frame[n])],
-        text,
+        (n for n in unique if may_name_rows(n)),
+        (n for n in names if may_name_rows(n, surely=True) and _names_rows(frame[n])),
+        (n for n in text if may_name_rows(n) and _names_rows(frame[n].dropna(), of=len(frame))),
+        (n for n in unique if names_features(n)),
+        (n for n in text if names_features(n) and frame[n].nunique() >= MOSTLY * len(frame)),
+        iter(unique),
     ):
-        if candidates:
-            return candidates[0]
+        found = next(candidates, None)
+        if found is not None:
+            return found
     return None
 
 
@@ -263,9 +242,10 @@ def _classes(column: Any, missing_codes: tuple[str, ...]) -> np.ndarray:
     return column.where(~column.astype(str).isin(missing_codes)).to_numpy()
 
 
-def _names_rows(column: Any) -> bool:
-    """No gap, and no value twice."""
-    return bool(column.notna().all() and column.is_unique)
+def _names_rows(column: Any, of: int | None = None) -> bool:
+    """No gap, and no value twice; of: how many rows there are, if most of them are enough."""
+    enough = column.notna().all() if of is None else len(column) >= NEARLY_ALL * of
+    return bool(enough and column.is_unique)
 
 
 def _is_number(kind: Any) -> bool:
@@ -310,6 +290,8 @@ def _numbers(
         if cells.decimal == "," and (words.in_sheet or words.decimal != ","):
             findings.commas.append(name)
         return cells.numbers, None
+    if cells.lists:
+        return None, f"lists, such as {shortened(next(iter(cells.words)))!r}"
     if cells.doubtful and cells.looks_measured:
         findings.unread[name] = cells.doubtful
         return None, f"text, such as {shortened(cells.doubtful)!r}"

@@ -18,7 +18,7 @@ from ._formats import read_table
 from ._options import Source, Steps, as_number
 from ._prepare import Preparation, learn
 from ._spoken import as_told
-from ._suggest import structure_hints, value_hints
+from ._suggest import sample_hints, structure_hints, value_hints
 from ._table import Table
 
 MOST_NAMED = 8  # columns in a line
@@ -104,6 +104,7 @@ def hints_told(source: Source, table: Table) -> list[str]:
     """What the names and the range of a table suggest, as options to add."""
     found = [
         *structure_hints(table, source.reading),
+        *sample_hints(table, source.reading),
         *value_hints(table, source.reading, source.steps),
     ]
     told = [f"{hint.why}: if so, add {hint.typed()}" for hint in found]

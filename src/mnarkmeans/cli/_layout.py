@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ._errors import UserError
+from ._errors import OtherEncoding, UserError
+from ._headers import MOST_HEADERS, joined_headers, titles_above, told_of_titles
 from ._lines import blocks, opened
-from ._marks import as_float, decimal_sign, is_mark, is_sure_mark
+from ._marks import is_mark, is_sure_mark
 from ._numbering import are_padded
 from ._options import Rereading
+from ._written import as_float, decimal_sign
 
 DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "blank"}
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 LINES_OF_SAMPLE = 64
-MOST_HEADERS = 3  # lines of names: groups, names, units
+REMARK = "!"  # of the series matrices of GEO
 UNDER_TITLES = 0.9  # how sure a delimiter is that the first lines do not have
 BYTES_OF_SAMPLE, FEWEST_LINES = 1 << 20, 8  # of wide tables fewer lines tell enough
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -37,6 +39,7 @@ class TextLayout:
     lines_above: int  # the rows: the header and blank lines before it
     words: tuple[int, ...]  # columns in which the first lines have something else than numbers
     told: tuple[str, ...] = ()  # what was done about lines above the rows
+    remark: str = ""  # what lines begin with that are no rows, wherever they stand
 
 
 class Line(NamedTuple):
@@ -50,14 +53,15 @@ class Line(NamedTuple):
 def find_layout(path: Path, reading: Rereading) -> TextLayout:
     """Read the first lines and say how the file is written."""
     encoding = find_encoding(path, reading.encoding)
-    lines = _first_lines(path, encoding)
+    lines, remark = _first_lines(path, encoding)
     if not lines:
         raise UserError(f"{path} is empty")
     delimiter = find_delimiter(path, [line.text for line in lines], reading.delimiter)
     rows = [split_line(line.text, delimiter) for line in lines]
-    titles = _titles(rows)
+    titles = titles_above(rows)
     lines, rows = lines[titles:], rows[titles:]
-    told = [f"{titles} lines above the table were passed over"] if titles else []
+    passed = lines[0].begin
+    told = told_of_titles(passed) if passed and (titles or remark) else []
     decimal = find_decimal(rows[1:] or rows, delimiter, reading.decimal)
     header = reading.header
     if header is None:
@@ -72,25 +76,14 @@ def find_layout(path: Path, reading: Rereading) -> TextLayout:
         more = 0 if in_front else _further_names(rows, len(names), decimal)
         if more:
             headers = [names, *([name.strip() for name in row] for row in rows[:more])]
-            names, rows, above = joined_names(headers), rows[more:], lines[more].end
-            told += told_of_joined(headers, names)
+            names, joined = joined_headers(headers)
+            rows, above = rows[more:], lines[more].end
+            told += joined
     n_fields = len(names) + in_front if names else len(rows[0])
     words = _columns_of_words(rows, n_fields, decimal)
     return TextLayout(
-        encoding, delimiter, decimal, names, n_fields, in_front, above, words, tuple(told)
+        encoding, delimiter, decimal, names, n_fields, in_front, above, words, tuple(told), remark
     )
-
-
-def _titles(rows: list[list[str]]) -> int:
-    """How many lines at the top have one filled field, where others have several."""
-    usual = Counter(map(len, rows)).most_common(1)[0][0]
-    count = 0
-    while usual > 2 and count < len(rows) - 2:
-        filled = [field for field in rows[count] if field.strip()]
-        if len(filled) != 1 or as_float(filled[0].strip()) is not None:
-            break
-        count += 1
-    return count
 
 
 def _further_names(rows: list[list[str]], width: int, decimal: str) -> int:
@@ -100,39 +93,6 @@ def _further_names(rows: list[list[str]], width: int, decimal: str) -> int:
         if all(len(row) == width and _names_go_on([row, *below], decimal) for row in above):
             return more
     return 0
-
-
-def joined_names(lines: list[list[str]]) -> list[str]:
-    """One name for each column; a name above several stands over those to its right.
-
-    Examples
-    --------
-    >>> joined_names([["", "sugars", "", "acids"], ["id", "a", "b", "c"], ["", "mM", "mM", "g"]])
-    ['id', 'sugars a mM', 'sugars b mM', 'acids c g']
-    """
-    if len(lines) == 1:
-        return lines[0]
-    if len(lines) > 2:
-        return joined_names([lines[0], joined_names(lines[1:])])
-    upper, lower = lines
-    gaps, gaps_below = (sum(not name for name in line[1:]) for line in (upper, lower))
-    if gaps > gaps_below:  # groups over names
-        spread, last = [], ""
-        for above, below in zip(upper, lower, strict=True):
-            last = above or last
-            spread.append(last if below else above)
-        upper = spread
-    return [" ".join(part for part in pair if part) for pair in zip(upper, lower, strict=True)]
-
-
-def told_of_joined(lines: list[list[str]], names: list[str]) -> list[str]:
-    """That lines of names were joined, with a name that came of it."""
-    if len(lines) < 2:
-        return []
-    written = {name for line in lines for name in line}
-    example = next((name for name in names if name not in written), names[-1])
-    many = ("two", "three")[len(lines) - 2]
-    return [f"{many} lines of names were joined, such as {example!r}"]
 
 
 def _names_go_on(rows: list[list[str]], decimal: str) -> bool:
@@ -185,20 +145,33 @@ def find_encoding(path: Path, given: str | None) -> str:
     return "utf-8-sig"
 
 
-def _first_lines(path: Path, encoding: str) -> list[Line]:
-    """Some lines that are not blank."""
-    text = ""
+def is_unicode(path: Path) -> bool:
+    """Whether a text file can be read without being told its encoding."""
+    try:
+        for _ in blocks(path, find_encoding(path, None)):
+            pass
+    except OtherEncoding:
+        return False
+    return True
+
+
+def _first_lines(path: Path, encoding: str) -> tuple[list[Line], str]:
+    """Some lines that are not blank and no remarks, and what remarks begin with."""
+    text, remark = "", ""
     for block in blocks(path, encoding):
         text += block.decode()
         count = len(_LINE_END.findall(text))
         if count > 2 * LINES_OF_SAMPLE or (len(text) > BYTES_OF_SAMPLE and count > FEWEST_LINES):
             break
-    lines, end = [], 0
+    lines: list[Line] = []
+    end = 0
     for line in _whole_quotes(_LINE_END.split(text)):
         begin, end = end, end + 1 + len(_LINE_END.findall(line))
-        if line.strip():
+        if not lines and line.startswith(REMARK):
+            remark = REMARK
+        elif line.strip() and not (remark and line.startswith(remark)):
             lines.append(Line(line, begin, end))
-    return lines[:LINES_OF_SAMPLE]
+    return lines[:LINES_OF_SAMPLE], remark
 
 
 def _whole_quotes(lines: list[str]) -> list[str]:
@@ -256,7 +229,8 @@ def _evenness(lines: list[str], delimiter: str) -> tuple[float, int]:
 def find_delimiter(path: Path, lines: list[str], given: str | None) -> str:
     """The delimiter that splits the lines most evenly, or the one that was given."""
     scores = {d: _evenness(lines, d) for d in DELIMITERS}
-    best = max(DELIMITERS, key=lambda d: (scores[d][0], scores[d][1]))
+    # A blank may be part of names that all rows have: any other that splits as evenly goes first.
+    best = max(DELIMITERS, key=lambda d: (scores[d][0], d != " ", scores[d][1]))
     if given is None:
         return best if scores[best][0] > 0 else ","
     given = NAMED_DELIMITERS.get(given.lower(), given)

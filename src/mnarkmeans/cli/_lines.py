@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ._errors import UserError
+from ._errors import OtherEncoding, UserError
 
 LONGEST_LINE = 1 << 25  # bytes: 100,000 columns of 300 characters each
 CHUNK = 1 << 20
@@ -62,7 +62,7 @@ def _decoded(path: Path, encoding: str, decoder: Any, chunk: bytes, final: bool 
     try:
         return decoder.decode(chunk, final).encode()
     except UnicodeDecodeError as error:
-        raise UserError(
+        raise OtherEncoding(
             f"{path} is not {encoding.removesuffix('-sig').upper()} text (byte "
             f"0x{error.object[error.start]:02x} cannot be read); save it as UTF-8 or name its "
             "encoding, for example --encoding cp1252 for a file from an older Excel"
@@ -105,6 +105,19 @@ def without_blank_end(parts: Iterator[bytes]) -> Iterator[bytes]:
         if text:
             yield text
     yield b"\n"
+
+
+def without_remarks(parts: Iterator[bytes], mark: bytes) -> Iterator[bytes]:
+    """The blocks without lines that begin with this mark.
+
+    Examples
+    --------
+    >>> list(without_remarks(iter([b"1\\n!end\\n2\\n"]), b"!"))
+    [b'1\\n2\\n']
+    """
+    for part in parts:
+        lines = part.splitlines(keepends=True)
+        yield b"".join(line for line in lines if not line.startswith(mark))
 
 
 class Stream(io.RawIOBase):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -30,6 +31,9 @@ WIDE = 30.0  # largest over least intensity, from which a logarithm is usual
 SKEWED = 4.0  # 95th percentile over median, in the middle feature
 PANEL = 20  # so many features come from one instrument and share a unit
 SPAN, GROWING = 4.0, 0.5  # of the means in a panel; b from which the noise grows with the value
+SOME = 6  # features, from which a correlation tells
+MANY = 500  # features, of which one decides nothing alone
+TIGHT = 0.85  # correlation of means and spreads from which they go together
 FEW_ANSWERS = 12  # different whole numbers: a scale of answers, on which 0 is one
 MOST_LOOKED_AT = 2_000_000  # entries
 # Codes as people write them: 99, 998, 88, 777; and below zero -1, -9, -99, -888.
@@ -73,13 +77,29 @@ class Look:
         found = _far_end(self.values[:, ends[0] < ends[1]])
         if found is not None:
             return found
+        many = max(2, SHARED * len(self.features))
         for value in np.unique(ends[np.isfinite(ends)]).tolist():
             if _USUAL_CODE.match(f"{value:.15g}"):
                 columns = self.coded(value)
-                enough = len(columns) >= max(2, SHARED * len(self.features))
-                if enough and _far_end(self.values[:, columns]) == value:
+                if len(columns) >= many and _far_end(self.values[:, columns]) == value:
                     return float(value)
-        return None
+        return self._beyond_a_scale(many)
+
+    def _beyond_a_scale(self, many: float) -> float | None:
+        """A 7, 8 or 9 above the answers of most columns with a hole between: 1 to 5, then 9.
+
+        A scale has no hole. Where two columns in three that share it have the same one, what lies
+        beyond it is none of the answers.
+        """
+        found: Counter[float] = Counter()
+        scales = [np.unique(x[~np.isnan(x)]) for x in self.values.T]
+        scales = [x for x in scales if 3 < len(x) < FEW_ANSWERS and (x == np.round(x)).all()]
+        for answers in scales:
+            holes = np.flatnonzero(np.diff(answers) > 1)
+            if answers[-1] in (7, 8, 9) and len(holes) == 1 and holes[0] >= 2:
+                found[float(answers[-1])] += 1
+        value, times = found.most_common(1)[0] if found else (0.0, 0)
+        return value if times >= max(many, 2 / 3 * len(scales)) else None
 
     def coded(self, value: float) -> list[int]:
         """Columns in which this value lies far from the rest."""
@@ -121,8 +141,9 @@ class Look:
 
     @property
     def answers(self) -> bool:
-        """Whole numbers, and most features have few of them: a survey, maybe with an age."""
-        return self.whole and float(np.median(self._distinct)) < FEW_ANSWERS
+        """Whole numbers, and few of them, in most features: a survey, maybe with an age."""
+        whole = [bool((x[~np.isnan(x)] == np.round(x[~np.isnan(x)])).all()) for x in self.values.T]
+        return float(np.mean(np.array(whole) & (self._distinct < FEW_ANSWERS))) > 0.5
 
     @property
     def _distinct(self) -> np.ndarray:
@@ -167,6 +188,21 @@ class Look:
         return bool(np.polyfit(np.log(means[upper]), np.log(spreads[upper]), 1)[0] > GROWING)
 
     @property
+    def units_differ(self) -> bool:
+        """Whether a few features spread in proportion to their means: they have units of their own.
+
+        The correlation of the logarithms is near 1 then, whichever feature is left out; where
+        features are measured on one scale, spreads follow the means less closely.
+        """
+        means, spreads = self._per_feature(np.mean), self._per_feature(np.std)
+        usable = (means > 0) & (spreads > 0)
+        x, y = np.log(means[usable]), np.log(spreads[usable])
+        if self.least < 0 or not SOME <= len(x) < PANEL or np.ptp(y) < np.log(SPAN):
+            return False
+        without = [np.delete(np.arange(len(x)), j) for j in range(len(x))]
+        return min(float(np.corrcoef(x[rest], y[rest])[0, 1]) for rest in without) > TIGHT
+
+    @property
     def uneven_rows(self) -> float:
         """How many times larger the largest rows are: in total, or in their middle feature."""
         with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
@@ -193,7 +229,7 @@ class Look:
     def loudest(self) -> float:
         spreads = self._spreads
         middle = float(np.median(spreads[spreads > 0])) if (spreads > 0).any() else 0.0
-        return float(spreads.max() / middle) if middle > 0 and len(spreads) < 500 else 1.0
+        return float(spreads.max() / middle) if middle > 0 and len(spreads) < MANY else 1.0
 
     @property
     def loudest_at(self) -> int:

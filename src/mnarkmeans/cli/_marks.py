@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ._command import again, quoted
-from ._errors import UserError
+from ._errors import UnreadColumns
+from ._written import MAY_BE_THOUSANDS, as_float, decimal_of, grouped, plainly, without_groups
 
 SURE_MARKS = frozenset({
     "", "na", "n/a", "#n/a", "#na", "<na>", "nan", "-nan", "null", "none", "filtered",
@@ -36,20 +37,8 @@ LAB_MARKS = frozenset({
 })  # fmt: skip
 _BELOW = re.compile(r"^(<|≤|<=)\s*([^\W\d_]{1,8}|[\d.,]+(e[+-]?\d+)?)$", re.I)  # <LOD, <NG, <0.5
 _LIKE_A_NUMBER = re.compile(r"^[~<>=≤≥±]*\s*[+-]?\d[\d.,'\s]*(e[+-]?\d+)?\s*[^\d]{0,12}$", re.I)
-_GROUPS = re.compile(r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$")
-# Thousands set apart, and decimals: by their decimal sign. Both signs together leave no doubt.
-GROUPED = {
-    ",": re.compile(r"^[+-]?\d{1,3}(\.\d{3})+,\d+$"),
-    ".": re.compile(r"^[+-]?\d{1,3}(,\d{3})+\.\d+$"),
-}
-_THOUSANDS = {
-    ",": re.compile(r"^[+-]?\d{1,3}(\.\d{3})+(,\d+)?$"),
-    ".": re.compile(r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"),
-}
-_WITH_COMMA = re.compile(r"^[+-]?\d+,\d+(e[+-]?\d+)?$", re.I)
-_WITH_POINT = re.compile(r"^[+-]?\d+\.\d*(e[+-]?\d+)?$", re.I)
-_MAY_BE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2},\d{3}$")
-_MINUS = re.compile(r"^[\u2212\u2013](?=[\d.,])|(?<=\de)[\u2212\u2013](?=\d)", re.I)
+_LIST = re.compile(r"^[\d.]+(;[\d.]+)+$")
+MANY_LISTS = 0.01  # share of the entries from which a list among numbers is no slip
 FEW_WORDS = 5  # different ones, in a column that has numbers as well
 SHOWN = 12
 
@@ -72,52 +61,6 @@ def is_mark(text: str) -> bool:
     return joined in SURE_MARKS or joined in LAB_MARKS or _BELOW.match(text) is not None
 
 
-def with_plain_minus(text: str) -> str:
-    """A number with the minus of print (or an en dash, as Word makes of it) as programs write it.
-
-    Examples
-    --------
-    >>> [with_plain_minus(text) for text in ("\u22120.5", "\u20132,5", "\u2013", "1\u2013a")]
-    ['-0.5', '-2,5', '–', '1–a']
-    """
-    return text if text.isascii() else _MINUS.sub("-", text)
-
-
-def decimal_sign(text: str, *, thousands: bool = True) -> str | None:
-    """The decimal sign that a number is written with; None where it has none, or is no number.
-
-    1,500 may have thousands set apart, if such are to be expected: it does not tell.
-
-    Examples
-    --------
-    >>> [decimal_sign(text) for text in ("1,5", "0,125", "1,500", "1.5", "12", "x")]
-    [',', ',', None, '.', None, None]
-    """
-    text = with_plain_minus(text.strip())
-    if GROUPED[","].match(text):
-        return ","
-    if _WITH_COMMA.match(text):
-        return None if thousands and _MAY_BE_THOUSANDS.match(text) else ","
-    return "." if _WITH_POINT.match(text) else None
-
-
-def as_float(text: str, decimal: str = ".") -> float | None:
-    """The number that a text is, written with this decimal sign, or None.
-
-    Examples
-    --------
-    >>> as_float("1,5", ","), as_float("1.5"), as_float("1,5"), as_float("1.5", ",")
-    (1.5, 1.5, None, None)
-    """
-    text = with_plain_minus(text)
-    if "_" in text or (decimal == "," and "." in text):
-        return None
-    try:
-        return float(text.replace(",", ".") if decimal == "," else text)
-    except ValueError:
-        return None
-
-
 @dataclass(frozen=True)
 class Cells:
     """A column of text, read as numbers."""
@@ -130,12 +73,18 @@ class Cells:
     @property
     def doubtful(self) -> str | None:
         """A word that is a number, if its comma is a decimal sign; else it is thousands."""
-        return next(filter(_MAY_BE_THOUSANDS.match, self.words), None)
+        return next(filter(MAY_BE_THOUSANDS.match, self.words), None)
 
     @property
     def count(self) -> int:
         """How many numbers there are."""
         return int(np.isfinite(self.numbers).sum() + np.isinf(self.numbers).sum())
+
+    @property
+    def lists(self) -> bool:
+        """Whether entries are lists, of one number or of several: 12;3, one for each isoform."""
+        several = sum(times for text, times in self.words.items() if _LIST.match(text))
+        return several > MANY_LISTS * (self.count + self.words.total())
 
     @property
     def measured(self) -> bool:
@@ -176,15 +125,12 @@ def read_cells(column: Any, decimal: str, codes: tuple[str, ...]) -> Cells:
     place, texts = pd.factorize(column.astype(object))
     times = np.bincount(place[place >= 0], minlength=len(texts))
     found = [str(text).strip() for text in texts]
-    plain = [with_plain_minus(text) for text in found]
+    plain = [plainly(text) for text in found]
     written = [t for t, value in zip(plain, texts, strict=True) if not _is_real(value)]
-    grouped = next((sign for sign in GROUPED if any(map(GROUPED[sign].match, written))), None)
-    if grouped is not None:
-        decimal = grouped
-        apart = "." if grouped == "," else ","
-        plain = [t.replace(apart, "") if _THOUSANDS[grouped].match(t) else t for t in plain]
-    else:
-        decimal = _decimal_of(written, decimal)
+    apart = grouped(written)
+    decimal = apart or decimal_of(written, decimal)
+    if apart is not None:
+        plain = [without_groups(text, decimal) for text in plain]
     numbers = np.full(len(texts) + 1, np.nan)  # the last one: where there is nothing
     marks: Counter[str] = Counter()
     words: Counter[str] = Counter()
@@ -204,18 +150,6 @@ def read_cells(column: Any, decimal: str, codes: tuple[str, ...]) -> Cells:
 def _is_real(value: Any) -> bool:
     """A number already: sheets hold them beside text."""
     return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _decimal_of(texts: list[str], usual: str) -> str:
-    """The decimal sign of a column, which may be written otherwise than the rest of the file."""
-    signs = {decimal_sign(text) for text in texts}
-    if usual == ".":
-        return "," if "," in signs and "." not in signs else "."
-    if any("," in text and as_float(text, ",") is not None for text in texts):
-        return ","
-    # Without a comma 1.234 is a thousand or a fraction, and not for us to say; 1.5 beside it tells.
-    sure = any(_WITH_POINT.match(text) and not _GROUPS.match(text) for text in texts)
-    return "," if not sure and any(map(_GROUPS.match, texts)) else "."
 
 
 @dataclass
@@ -241,15 +175,16 @@ class Findings:
             told.append(f"taken as missing: {listed(_limits_together(self.marks))}{limit}")
         return told
 
-    def check(self, kept: int) -> None:
+    def check(self, kept: int, names: list[str]) -> None:
         """Refuse words nobody explained, and a table whose measured columns are mostly unread."""
         if self.words:
-            raise self._words_error()
-        doubtful = {n: text for n, text in self.unread.items() if _MAY_BE_THOUSANDS.match(text)}
+            raise UnreadColumns(self._words_told(), list(self.words), names)
+        doubtful = {n: text for n, text in self.unread.items() if MAY_BE_THOUSANDS.match(text)}
         if doubtful or len(self.unread) > kept:
-            raise self._unread_error(doubtful or self.unread, kept)
+            columns = doubtful or self.unread
+            raise UnreadColumns(self._unread_told(columns, kept), list(columns), names)
 
-    def _unread_error(self, columns: dict[str, str], kept: int) -> UserError:
+    def _unread_told(self, columns: dict[str, str], kept: int) -> str:
         name, example = next(iter(columns.items()))
         comma = "," in example and "." not in example
         hint = (
@@ -259,13 +194,13 @@ class Findings:
         )
         many = f"{len(columns)} columns look" if len(columns) > 1 else "one column looks"
         are = "are" if len(columns) > 1 else "is"
-        return UserError(
+        return (
             f"{many} like measurements, but {are} not written as numbers, such as "
             f"{shortened(example)!r} in column {name!r}, and {kept} are; {hint}, or choose the "
             "columns with --columns or --drop"
         )
 
-    def _words_error(self) -> UserError:
+    def _words_told(self) -> str:
         every: Counter[str] = Counter()
         for words in self.words.values():
             every.update(words)
@@ -275,7 +210,7 @@ class Findings:
         more = " ..." if len(names) > 3 else ""
         codes = [part for word, _ in every.most_common(SHOWN) for part in ("--missing-value", word)]
         whose = "its" if len(names) == 1 else "their"
-        return UserError(
+        return (
             f"{who} numbers, but {every.total()} of {whose} entries are not: "
             f"{listed(every)}; if that means missing run: {again(*codes)} ; otherwise "
             f"leave out what is not measured with {drop}{more}"

@@ -29,6 +29,13 @@ WHO = {
     "sample", "patient", "subject", "respondent", "participant", "person", "case", "record", "row",
     "proband", "id",
 }  # fmt: skip
+FEATURES = {
+    "gene", "genes", "geneid", "protein", "proteins", "peptide", "peptides", "precursor",
+    "precursors", "accession", "accessions", "uniprot", "ensembl", "hgnc", "symbol", "transcript",
+    "transcripts", "probe", "probes", "probeset", "metabolite", "metabolites", "biochemical",
+    "lipid", "lipids", "compound", "compounds", "analyte", "analytes", "feature", "features",
+    "mirna", "otu", "asv", "hmdb", "inchikey", "uniqid",
+}  # fmt: skip
 COUNTED = {"injection", "index", "order", "sequence", "position", "row"}  # rows in their order
 FEWEST_ROWS = 5  # of which 1, 2, 3, ... is no chance
 FIRST_DAY, LAST_DAY = 19000101, 21001231
@@ -52,11 +59,27 @@ def says_identifier(name: str) -> bool:
     >>> [says_identifier(n) for n in ("ID_1", "lipid", "fluid", "No", "cell number", "ID3")]
     [False, False, False, False, False, False]
     """
-    words = _words(name)
+    words = words_of(name)
     if any(word.isdigit() for word in words):
         return False
     numbered = words[-1:] in (["nr"], ["no"], ["number"])
-    return "id" in words or (numbered and not WHO.isdisjoint(words))
+    coded = "barcode" in words or ("bar" in words and "code" in words)
+    named = not {"id", "identifier", "identification"}.isdisjoint(words)
+    return named or coded or (numbered and not WHO.isdisjoint(words))
+
+
+def names_features(name: str) -> bool:
+    """Whether a column of this name says what was measured in a row, and not in whom.
+
+    Examples
+    --------
+    >>> [names_features(n) for n in ("PG.Genes", "T: Gene names", "ID_REF", "Peptide sample")]
+    [True, True, True, False]
+    """
+    words = set(words_of(name))
+    return name.strip().upper() == "ID_REF" or (
+        not words.isdisjoint(FEATURES) and words.isdisjoint(WHO - {"id"})
+    )
 
 
 def are_padded(texts: Iterable[str]) -> bool:
@@ -89,7 +112,7 @@ def not_measured(values: np.ndarray, names: Sequence[str]) -> dict[int, str]:
             continue
         if says_identifier(name) and _whole(values[:, j]):
             found[j] = IDENTIFIES
-        elif j in counted and not COUNTED.isdisjoint(_words(name)):
+        elif j in counted and not COUNTED.isdisjoint(words_of(name)):
             found[j] = "counts the rows in their order"
     return found
 
@@ -103,8 +126,15 @@ def running(values: np.ndarray) -> list[int]:
     return [j for j in first.tolist() if np.array_equal(values[:, j], values[0, j] + count)]
 
 
-def _words(name: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(name)]
+def words_of(name: str, *, lower: bool = True) -> list[str]:
+    """The words of a name, by capitals and signs between them.
+
+    Examples
+    --------
+    >>> words_of("PG.ProteinGroups"), words_of("QC_pool3")
+    (['pg', 'protein', 'groups'], ['qc', 'pool', '3'])
+    """
+    return [word.lower() if lower else word for word in _WORD.findall(name)]
 
 
 def _whole(column: np.ndarray) -> bool:

@@ -1,8 +1,8 @@
 """A model remembers how its table was read; new tables are read the same way.
 
 Stored under "reading" of the model are the options of `fit`, and what was found where none was
-given. What is said now goes first. The layout of a text file (encoding, delimiter) belongs to the
-file and is found anew.
+given. What is said now goes first. The delimiter of a text file belongs to the file and is found
+anew; so is its encoding, and the one of the fitted table is taken where it is no Unicode.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from typing import Any
 from .._io.model_files import SavedModel
 from ._errors import UserError
 from ._formats import kind_of
+from ._layout import is_unicode
 from ._options import Reading, Rereading
 from ._table import Table
 
 KINDS: dict[str, type] = {
     "missing_codes": list, "id_column": str, "transpose": bool, "decimal": str, "header": bool,
-    "sheet": str, "layer": str, "columns": list, "drop": list, "drop_rows": list,
+    "sheet": str, "layer": str, "encoding": str, "columns": list, "drop": list, "drop_rows": list,
 }  # fmt: skip
 ONLY_OF = {
-    "decimal": ("text", "xlsx"), "header": ("text",), "sheet": ("xlsx",), "layer": ("h5ad",),
+    "decimal": ("text", "xlsx"), "header": ("text",), "encoding": ("text",), "sheet": ("xlsx",),
+    "layer": ("h5ad",),
 }  # fmt: skip
 
 
@@ -47,6 +49,8 @@ def remembered(saved: SavedModel, given: Rereading, data: Path) -> Reading:
     if given.header is not None:
         said["header"] = given.header
     kept["transpose"] = bool(kept["transpose"])
+    if kept["encoding"] and is_unicode(data):
+        kept["encoding"] = None
     return replace(Reading(**kept), **said)
 
 

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from ._numbering import FEWEST_ROWS, running
+from ._numbering import FEWEST_ROWS, names_features, running
 from ._table import Table
 
 # One column for each sample, as programs write them; where a file has several kinds, the first.
@@ -22,21 +22,13 @@ SAMPLE_COLUMNS = (
     "*.PG.Quantity", "*.PG.IBAQ", "*.raw", "*.mzML", "*.wiff", "*.d", "*.dia", "*.htrms",
     "*Peak area", "* Area", "Area: *",
 )  # fmt: skip
-FEATURE_WORDS = {
-    "gene", "genes", "gene name", "gene names", "gene_name", "gene_id", "gene id", "geneid",
-    "gene symbol", "gene_symbol", "symbol", "ensembl", "ensembl id", "ensembl_gene_id", "hgnc",
-    "protein", "proteins", "protein id", "protein ids", "protein.ids", "protein.group",
-    "protein.groups", "majority protein ids", "accession", "accessions", "uniprot", "entry",
-    "pg.proteingroups", "pg.proteinaccessions", "pg.genes", "metabolite", "metabolites",
-    "metabolite name", "lipid", "lipids", "compound", "compounds", "compound name", "analyte",
-    "analytes", "feature", "features", "feature id", "probe_id", "transcript", "transcript_id",
-    "mirna", "otu", "otu id", "#otu id", "asv",
-}  # fmt: skip
 ABOUT_FEATURES = {
     "length", "mass", "mz", "m/z", "rt", "retention time", "rt [min]", "mol. weight [kda]",
     "mw [kda]", "score", "q-value", "qvalue", "pg.qvalue", "start", "end", "peptides",
     "unique peptides", "# peptides", "n.sequences", "n.proteotypic.sequences", "chromosome",
-    "charge", "coverage", "coverage [%]", "protein length", "number of proteins",
+    "charge", "coverage", "coverage [%]", "protein length", "number of proteins", "gweight",
+    "mean", "sd", "cv", "rsd", "median", "total", "sum", "p", "p value", "p-value", "pvalue",
+    "p.value", "adj.p.val", "padj", "fdr", "fold change", "log2fc", "log2foldchange",
 }  # fmt: skip
 # Accessions: Ensembl, UniProt, RefSeq, the Human Metabolome Database, KEGG compounds, LIPID MAPS.
 _ACCESSION = re.compile(
@@ -48,10 +40,18 @@ CLASSES = {
     "group", "groups", "class", "label", "labels", "cluster", "condition", "batch", "treatment",
     "target", "outcome", "diagnosis", "cell type", "celltype", "cell_type", "plate", "site",
 }  # fmt: skip
+# How a survey was taken, as Qualtrics writes it beside the answers.
+ABOUT_ANSWERS = {
+    "Status", "Progress", "Duration (in seconds)", "Finished", "LocationLatitude",
+    "LocationLongitude",
+}  # fmt: skip
 FEW_VALUES = 12  # of a column that is a class, whatever it is called
 FLAGS = ("Reverse", "Potential contaminant", "Contaminant", "Only identified by site")
 FLAGGED = ("+", "true", "yes", "y", "x", "1")
-NO_FEATURES = ("REV__*", "CON__*", "rev_*", "contam_*", "Cont_*", "DECOY_*")
+NO_FEATURES = (
+    "REV__*", "CON__*", "rev_*", "contam_*", "Cont_*", "DECOY_*", "__*", "N_unmapped",
+    "N_multimapping", "N_noFeature", "N_ambiguous",
+)  # fmt: skip
 
 
 def family_of(names: Sequence[str]) -> str | None:
@@ -75,8 +75,11 @@ def describing(names: Sequence[str]) -> list[str]:
 
 def rows_are_features(table: Table) -> str | None:
     """Why the rows of this table are features, if they are."""
-    if table.id_name.strip().lower() in FEATURE_WORDS:
+    if names_features(table.id_name):
         return f"rows are named by {table.id_name!r}: they are features, and columns are samples"
+    left_out = {name.strip().lower() for name, _ in table.left_out}
+    if table.id_name.strip().lower() == "name" and "description" in left_out:
+        return "rows have a name and a description: they are features, and columns are samples"
     ids = [str(name) for name in table.ids[:MOST_IDS]]
     if sum(_ACCESSION.match(name) is not None for name in ids) > len(ids) / 2:
         return f"row names such as {ids[0]!r} are accessions: rows are features, columns samples"
@@ -100,6 +103,12 @@ def flagged_rows(table: Table, transposed: bool) -> list[str]:
         for pattern in NO_FEATURES
         if any(fnmatchcase(name, pattern) for name in named)
     ]
+
+
+def about_answers(table: Table) -> list[str]:
+    """Columns that tell how a survey was taken: several by the names that its program gives."""
+    found = [name for name in table.features if name in ABOUT_ANSWERS]
+    return found if len(found) >= 3 else []
 
 
 def known_classes(table: Table) -> list[str]:

@@ -15,10 +15,13 @@ from typing import Any
 import scipy.sparse as sp
 
 from ._command import quoted
+from ._controls import control_patterns, control_rows, summary_rows
+from ._errors import OtherEncoding, UnreadColumns, UserError
 from ._groups import words
 from ._look import Look
 from ._options import Normalize, Reading, Scale, Source, Steps
 from ._structure import (
+    about_answers,
     counting,
     describing,
     family_of,
@@ -35,6 +38,7 @@ UNEVEN_ROWS = 2.0  # 90th over 10th percentile of the totals of rows
 LOUD = 6.0  # largest spread of a feature over the middle one
 FEWEST_VALUES = 5  # of a feature, below which its means are hardly more than single values
 MANY_FEATURES = 20  # of which some may be left out
+MOST_CODES = 3  # for missing, in one table
 MOST_CLUSTERS, ROWS_OF_A_CLUSTER = 8, 4
 
 
@@ -52,30 +56,60 @@ class Hint:
         return " ".join(map(quoted, said))
 
     def added_to(self, source: Source) -> Source:
+        """The source with these options; those that can be repeated are added to what was said."""
+        said = source.reading
+        reading: dict[str, Any] = {
+            name: [*(getattr(said, name) or ()), *value] if isinstance(value, list) else value
+            for name, value in self.reading.items()
+        }
         return replace(
-            source,
-            reading=replace(source.reading, **self.reading),
-            steps=replace(source.steps, **self.steps),
+            source, reading=replace(said, **reading), steps=replace(source.steps, **self.steps)
         )
 
 
 def advised(source: Source, read: Callable[[Source], Table]) -> tuple[Source, list[Hint]]:
     """The source with all options that seem to be needed, and why."""
-    table = read(source)
-    hints = structure_hints(table, source.reading)
-    for hint in hints:
-        source = hint.added_to(source)
-    if hints:
-        table = read(source)
-    more = value_hints(table, source.reading, source.steps)
-    if any(hint.reading for hint in more):  # a code for missing: the rest is seen without it
-        first = [hint for hint in more if hint.reading]
-        for hint in first:
+    hints: list[Hint] = []
+
+    def add(more: list[Hint]) -> None:
+        nonlocal source
+        for hint in more:
             source = hint.added_to(source)
-        more = first + value_hints(read(source), source.reading, source.steps)
-    for hint in more:
-        source = hint.added_to(source)
-    return source, [*hints, *more]
+        hints.extend(more)
+
+    while True:
+        try:
+            table = read(source)
+            break
+        except UserError as error:
+            add([_way_out(error, source.reading)])
+    for look in (structure_hints, sample_hints):  # which are samples is seen once columns are known
+        more = look(table, source.reading)
+        add(more)
+        table = read(source) if more else table
+    for _ in range(MOST_CODES):
+        more = value_hints(table, source.reading, source.steps)
+        codes = [hint for hint in more if hint.reading]
+        if not codes:
+            break
+        add(codes)  # the rest is seen without what is missing
+        table = read(source)
+    add([hint for hint in more if not hint.reading])
+    return source, hints
+
+
+def _way_out(error: UserError, reading: Reading) -> Hint:
+    """What makes a file readable that is not; or the error again."""
+    if isinstance(error, OtherEncoding) and reading.encoding is None:
+        return Hint(
+            "it is no UTF-8; files of older programs of western countries are written so",
+            reading={"encoding": "cp1252"},
+        )
+    if isinstance(error, UnreadColumns) and not reading.columns:
+        family = family_of(error.names)
+        if family and not any(fnmatchcase(name, family) for name in error.columns):
+            return Hint(f"samples are the columns {family!r}", reading={"columns": [family]})
+    raise error
 
 
 def command_for(source: Source, rows: int) -> str:
@@ -103,7 +137,7 @@ def structure_hints(table: Table, reading: Reading) -> list[Hint]:
     if not reading.transpose and (family is not None or why is not None):
         why = why or "rows are features and columns samples"
         hints.append(Hint(why, reading={"transpose": True}))
-        about = describing(names)
+        about = [*describing(names), *counting(table)]
         if family is None and about and not reading.drop:
             hints.append(
                 Hint(f"{about[0]!r} describes features, it is no sample", reading={"drop": about})
@@ -113,14 +147,40 @@ def structure_hints(table: Table, reading: Reading) -> list[Hint]:
         if known:
             told = f"{known[0]!r} looks like a known class, no measurement"
             hints.append(Hint(told, reading={"drop": known}))
+        taken = about_answers(table)
+        if taken:
+            told = f"{taken[0]!r} tells how the survey was taken, it is no answer"
+            hints.append(Hint(told, reading={"drop": taken}))
         counted = counting(table)
         if counted:
             told = f"{counted[0]!r} looks like a running number, no measurement"
-            hints.append(Hint(told, reading={"drop": [*known, *counted]}))
+            hints.append(Hint(told, reading={"drop": counted}))
     rules = [] if reading.drop_rows else flagged_rows(table, reading.transpose)
     if rules:
         told = "decoys and contaminants are no measurements"
         hints.append(Hint(told, reading={"drop_rows": rules}))
+    return hints
+
+
+def sample_hints(table: Table, reading: Reading) -> list[Hint]:
+    """Pools, blanks and totals, which are read like samples and are none."""
+    hints = []
+    if reading.transpose:
+        beside = [] if reading.drop else control_patterns([str(name) for name in table.ids])
+        if beside:
+            told = "pools and blanks are no samples"
+            hints.append(Hint(told, reading={"drop": beside}))
+    elif not reading.drop_rows:
+        beside = control_rows(table)
+        if beside:
+            hints.append(Hint("pools and blanks are no samples", reading={"drop_rows": beside}))
+    names = table.features if reading.transpose else table.ids
+    said = reading.drop_rows or ()
+    summaries = [rule for rule in summary_rows(table, map(str, names)) if rule not in said]
+    if summaries:
+        name = summaries[0].rpartition("=")[2]
+        told = f"{name!r} sums up other rows" if name else "rows without a name are no samples"
+        hints.append(Hint(told, reading={"drop_rows": summaries}))
     return hints
 
 
@@ -134,7 +194,7 @@ def value_hints(table: Table, reading: Reading, steps: Steps) -> list[Hint]:
         return []
     code = look.code()
     if code is not None and f"{code:g}" not in reading.codes:
-        return [_code_hint(look, code, reading)]
+        return [_code_hint(look, code)]
     if steps.log1p or steps.log2:
         return _scale_hints(look, steps, log=None)
     hints = []
@@ -147,7 +207,7 @@ def value_hints(table: Table, reading: Reading, steps: Steps) -> list[Hint]:
             Hint(
                 f"{look.zero_share:.0%} of the entries are exactly 0 and nothing else is marked as "
                 "missing, as where 0 means not measured",
-                reading={"missing_codes": [*reading.codes, "0"]},
+                reading={"missing_codes": ["0"]},
             )
         )
     if log is not None:
@@ -162,7 +222,7 @@ def value_hints(table: Table, reading: Reading, steps: Steps) -> list[Hint]:
     if few.any() and table.shape[1] >= MANY_FEATURES and steps.max_missing is None:
         hints.append(
             Hint(
-                f"{float(few.mean()):.0%} of the features were seen in fewer than {FEWEST_VALUES} "
+                f"{few.sum():,} of {len(few):,} features were seen in fewer than {FEWEST_VALUES} "
                 "rows, too few to tell clusters apart",
                 steps={"max_missing": _share_beyond(rows)},
             )
@@ -170,7 +230,7 @@ def value_hints(table: Table, reading: Reading, steps: Steps) -> list[Hint]:
     return hints + _scale_hints(look, steps, log)
 
 
-def _code_hint(look: Look, code: float, reading: Reading) -> Hint:
+def _code_hint(look: Look, code: float) -> Hint:
     why = (
         f"{code:g} is found {look.share_of(code):.0%} of the time and lies far from the other "
         "values of its columns, as a code for missing does"
@@ -179,7 +239,7 @@ def _code_hint(look: Look, code: float, reading: Reading) -> Hint:
     if others:
         more = f" and {len(others) - 1} other features" if len(others) > 1 else ""
         why += f"; it is taken as missing in {others[0]!r}{more} too, where it may be a value"
-    return Hint(why, reading={"missing_codes": [*reading.codes, f"{code:g}"]})
+    return Hint(why, reading={"missing_codes": [f"{code:g}"]})
 
 
 def _share_beyond(rows: int) -> float:
@@ -195,14 +255,14 @@ def _share_beyond(rows: int) -> float:
 
 
 def _scale_hints(look: Look, steps: Steps, log: str | None) -> list[Hint]:
-    logs = log is not None or steps.log1p or steps.log2
-    if logs or steps.scale != Scale.none or look.loudest <= LOUD:
+    if log is not None or steps.log1p or steps.log2 or steps.scale != Scale.none:
         return []
-    name = look.features[look.loudest_at]
-    return [
-        Hint(
-            f"{name!r} spreads {look.loudest:.0f} times as far as the middle feature and would "
-            "decide alone",
-            steps={"scale": Scale.std},
-        )
-    ]
+    if look.loudest > LOUD:
+        name = look.features[look.loudest_at]
+        why = f"{name!r} spreads {look.loudest:.0f} times as far as the middle feature and would "
+        why += "decide alone"
+    elif look.units_differ and not look.answers:
+        why = "features spread in proportion to their means, as those with units of their own do"
+    else:
+        return []
+    return [Hint(why, steps={"scale": Scale.std})]

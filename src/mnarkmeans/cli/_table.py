@@ -85,13 +85,12 @@ class Table:
 
 
 def transposed(table: Table, *, named: bool = True) -> Table:
-    """Rows become features and features become rows; feature names must be unique."""
-    features = [str(i) for i in table.ids]
-    repeated = [name for name, times in Counter(features).items() if times > 1]
-    if repeated:
-        raise UserError(
-            f"with --transpose every row names a feature, but {repeated[0]!r} appears more than "
-            f"once in column {table.id_name!r}; choose another one with --id-column"
+    """Rows become features and features become rows; names that come again are told apart."""
+    features, again = told_apart([str(i) for i in table.ids])
+    if again:
+        table.notes.append(
+            f"{again:,} names of features come more than once in column {table.id_name!r}; they "
+            f"are told apart, such as {next(n for n in features if n.endswith(' (2)'))!r}"
         )
     if not named:
         features = [f"V{name}" for name in features]
@@ -101,6 +100,25 @@ def transposed(table: Table, *, named: bool = True) -> Table:
     origin = table.origin and replace(table.origin, transposed=True)
     return Table(values, ids, features, "id", table.left_out, table.notes, {}, table.source, origin,
                  table.words)  # fmt: skip
+
+
+def told_apart(names: list[str]) -> tuple[list[str], int]:
+    """Names that come again with their number, and how many names come more than once.
+
+    Examples
+    --------
+    >>> told_apart(["a", "b", "a"])
+    (['a', 'b', 'a (2)'], 1)
+    """
+    taken, seen, told = set(names), Counter[str](), []
+    for name in names:
+        seen[name] += 1
+        given, number = name, seen[name]
+        while number > 1 and given in taken:
+            given, number = f"{name} ({number})", number + 1
+        taken.add(given)
+        told.append(given)
+    return told, sum(times > 1 for times in seen.values())
 
 
 def check_finite(table: Table) -> None:

@@ -19,7 +19,16 @@ from .._io.memory import machine_memory
 from .._io.optional import require
 from ._errors import UserError
 from ._layout import DELIMITERS, TextLayout, find_layout
-from ._lines import LINE_END, LONGEST_LINE, Stream, after, blocks, single_blanks, without_blank_end
+from ._lines import (
+    LINE_END,
+    LONGEST_LINE,
+    Stream,
+    after,
+    blocks,
+    single_blanks,
+    without_blank_end,
+    without_remarks,
+)
 from ._marks import SPELLINGS, is_sure_mark
 from ._options import Rereading
 
@@ -40,6 +49,8 @@ def read_text(
     names = layout.header or [f"V{j + 1}" for j in range(layout.n_fields)]
     if layout.names_in_front:
         names = ["", *names]
+    if names.count("") > 1:  # delimiters at the end of the lines
+        names = [name or (f"V{j + 1}" if j else "") for j, name in enumerate(names)]
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise UserError(f"{path} has more than one column called {repeated[0]!r}; rename them")
@@ -91,6 +102,8 @@ def check_rows(path: Path, layout: TextLayout, wanted: list[int]) -> tuple[Colum
 def _rows(path: Path, layout: TextLayout) -> io.BufferedReader:
     """The rows below the header, as readers want them."""
     parts = after(blocks(path, layout.encoding), layout.lines_above)
+    if layout.remark:
+        parts = without_remarks(parts, layout.remark.encode())
     if layout.delimiter == " ":
         parts = map(single_blanks, parts)
     if layout.n_fields == 1:  # where a blank line is a gap, but none at the end

@@ -106,6 +106,12 @@ def advice_for(seen: Seen) -> tuple[Any, Any, list[str]]:
             "(lam=0 is k-POD)."
         )
         return missingness.lam, given, [*told, hint, careful]
+    if seen.at_limit.all():
+        hint = (
+            "Low values are missing more often all the same; MNARKMeansCV also tries penalties for "
+            "them."
+        )
+        return "auto", given, [*told, hint, careful]
     hint = (
         "Low values are missing more often, whichever side of the reference they lie on; where you "
         'know of a detection limit, try reference="min" (the least observed value of each feature).'
