@@ -15,8 +15,12 @@ def test_compare_leaves_out_and_stops_at_the_limit(server, tables, tmp_path):
         2,
         "--methods",
         "kpod,zero",
+        "--methods",
+        "mean",
         "--without",
         "zero",
+        "--without",
+        "mean",
     ]
     done = server.run(*arguments, "--time-limit", 0)
     assert done.code == 0

@@ -52,5 +52,11 @@ def test_a_limit_bounds_the_guess():
     assert Forecast({}, limit=20.0).left(["zero", "mice"]) == "40 s at most"
 
 
+def test_what_is_around_a_method_is_no_part_of_it():
+    found = Forecast({"zero": 1.0, "mean": 1.0, "mice": 10.0}, limit=20.0)
+    found.finished("zero", 1.0, whole=4.0)
+    assert found.left(["mean", "mice"]) == "about 17 s left, 46 s at most"
+
+
 def test_a_small_table_is_done_before_a_forecast_is():
     assert forecast(["zero"], np.zeros((300, 2)), 3, None).seconds == {}

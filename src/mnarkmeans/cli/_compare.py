@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 import warnings
 from contextlib import AbstractContextManager
@@ -27,6 +26,7 @@ from ._output import maybe_claimed_folder
 from ._results import Results, result_files, summarise, table_key, write_results
 from ._resume import Parts
 from ._spoken import spoken
+from ._within import within
 
 OURS = "mnarkmeans"
 WORDS = {
@@ -135,8 +135,10 @@ def run_all(
                 told = f"{number} of {len(rivals)}, {WORDS[name]}"
                 left = guess.left(ahead)
                 step(f"{told}, {left}" if left else told)
+                begin = time.perf_counter()
                 found = run_one(name, k, seed, job.X, limit)
-                guess.finished(name, found["seconds"])
+                whole = time.perf_counter() - begin
+                guess.finished(name, found["seconds"], whole)
                 ahead.remove(name)
                 parts.save(name, found)
             results.append(found)
@@ -147,12 +149,16 @@ def run_all(
 
 def run_one(name: str, k: int, seed: Any, X: Any, limit: float | None = None) -> dict[str, Any]:
     """One rival; a method that cannot handle the table is a result, not an error."""
-    begin = time.perf_counter()
     if limit is None:
+        begin = time.perf_counter()
         labels, note = _labels(name, k, seed, X)
+        seconds = time.perf_counter() - begin
     else:
-        labels, note = _labels_within(limit, name, k, seed, X)
-    return {"method": name, "labels": labels, "seconds": time.perf_counter() - begin, "note": note}
+        try:
+            (labels, note), seconds = within(limit, _labels, name, k, seed, X)
+        except (TimeoutError, ChildProcessError) as error:
+            labels, note, seconds = None, str(error), limit
+    return {"method": name, "labels": labels, "seconds": seconds, "note": note}
 
 
 def _labels(name: str, k: int, seed: Any, X: Any) -> tuple[np.ndarray | None, str]:
@@ -167,28 +173,6 @@ def _labels(name: str, k: int, seed: Any, X: Any) -> tuple[np.ndarray | None, st
 def few_threads(X: Any) -> AbstractContextManager[Any]:
     """One thread for a small table: on a busy machine threads wait longer than they work."""
     return threadpool_limits(1 if np.prod(X.shape) < SMALL else None, "openmp")
-
-
-def _labels_within(limit: float, *job: Any) -> tuple[np.ndarray | None, str]:
-    """In a process of its own, which can be ended."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_send_labels, args=(theirs, *job), daemon=True)
-    process.start()
-    theirs.close()
-    try:
-        if ours.poll(limit):
-            return ours.recv()
-        return None, f"not done after {limit:g} s"
-    except EOFError:
-        return None, "its process ended without a word"
-    finally:
-        process.kill()
-        process.join()
-
-
-def _send_labels(pipe: Any, *job: Any) -> None:
-    pipe.send(_labels(*job))
 
 
 def score(result: dict[str, Any], truth: np.ndarray | None, ours: np.ndarray) -> None:

@@ -32,16 +32,20 @@ class Forecast:
     def __init__(self, seconds: dict[str, float], limit: float | None = None) -> None:
         self.seconds, self.limit = seconds, limit
         self._taken: dict[str, float] = {}
+        self._beside = 0.0  # seconds around the last method: with a limit, a process begins
 
-    def finished(self, name: str, seconds: float) -> None:
-        """What a method took in truth."""
+    def finished(self, name: str, seconds: float, whole: float | None = None) -> None:
+        """What a method took in truth; whole: and what was around it."""
         self._taken[name] = seconds
+        self._beside = 0.0 if whole is None else whole - seconds
 
     def left(self, names: list[str]) -> str:
         """How long these methods will take, in words; empty where nothing is known."""
         known = [self.seconds[name] for name in names if name in self.seconds]
         unknown = len(names) - len(known)
-        limited = "" if self.limit is None else f"{self.limit * len(names):g} s at most"
+        beside = self._beside * len(names)
+        most = 0.0 if self.limit is None else self.limit * len(names) + beside
+        limited = "" if self.limit is None else f"{round(most, 1):g} s at most"
         if not known:
             return limited
         off = self._off()
@@ -49,7 +53,7 @@ class Forecast:
         if self.limit is not None:
             parts = [min(part, self.limit) for part in parts]
         more = "" if not unknown else f" and {unknown} not guessed"
-        guess = f"about {spoken_time(sum(parts))} left{more}"
+        guess = f"about {spoken_time(sum(parts) + beside)} left{more}"
         return f"{guess}, {limited}" if limited else guess
 
     def _off(self) -> float:

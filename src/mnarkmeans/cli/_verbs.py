@@ -59,10 +59,12 @@ def compare(
         str | None, typer.Option("--labels", metavar="COLUMN", help="Column of known classes.")
     ] = None,
     methods: Annotated[
-        str | None, typer.Option("--methods", help="Rivals to run, such as kpod,mean (else all).")
+        list[str] | None,
+        typer.Option("--methods", help="Rivals to run, such as kpod,mean (else all)."),
     ] = None,
     without: Annotated[
-        str | None, typer.Option("--without", help="Rivals to leave out, such as mice,fwpd.")
+        list[str] | None,
+        typer.Option("--without", help="Rivals to leave out, such as mice,fwpd; may be repeated."),
     ] = None,
     time_limit: Annotated[
         float | None,
@@ -73,7 +75,8 @@ def compare(
     from ._compare import compare as work
 
     named, left_out = (
-        [name.strip() for name in names.split(",")] if names else [] for names in (methods, without)
+        [name.strip() for names in given or [] for name in names.split(",")]
+        for given in (methods, without)
     )
     work(Console(telling), source, fitting, output, labels, named, left_out, time_limit)
 
