@@ -11,13 +11,14 @@ from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV, MNARMixture
 from mnarkmeans._data.validation import observe
-from mnarkmeans._penalty.cells import PSEUDO, Cells
+from mnarkmeans._penalty.cells import Cells
 from mnarkmeans._penalty.groups import below_their_limit, gains
 from mnarkmeans._penalty.limit import Limited
 from mnarkmeans._penalty.mechanisms import BelowLimit
 from mnarkmeans._penalty.rows import Rows, Start
 from mnarkmeans.missingness import ampute
 
+PSEUDO = 0.25  # of a gap and of a value in each cell, as in shares.h
 NOISE = {
     "normal": lambda rng, size: rng.normal(size=size),
     "t3": lambda rng, size: rng.standard_t(3, size) / np.sqrt(3.0),

@@ -7,10 +7,11 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from mnarkmeans._core.likelihood import Decay, decay_value
+from mnarkmeans._core.rounds import Until
 from mnarkmeans._data.validation import observe
-from mnarkmeans._penalty.em import Problem
-from mnarkmeans._penalty.mechanisms import FAMILIES, MECHANISMS, Clusters, mechanism_of
-from mnarkmeans._penalty.rows import Rows
+from mnarkmeans._penalty.common import Problem
+from mnarkmeans._penalty.mechanisms import MECHANISMS, mechanism_of
+from mnarkmeans._penalty.rows import Rows, Start
 from mnarkmeans.datasets import make_gaussian_clusters
 
 
@@ -45,18 +46,18 @@ def test_log_likelihood_is_the_formula_and_the_gradient_is_its_derivative():
             assert gradient[j] == pytest.approx((rise - fall) / 2e-6, rel=1e-5, abs=1e-6)
 
 
-@pytest.mark.parametrize("family", ["decay", "mnar0", "mnar1"])
+AUTO = ["one rate", "mnar0", "mnar1", "decay", "threshold"]
+
+
+@pytest.mark.parametrize("family", AUTO)
 def test_extreme_values_do_not_overflow(family):
     rows = Rows(observe(np.array([[0.0, np.nan], [1e-100, 1.0], [np.nan, 1e140]])))
-    variance = np.array([[rows.scale]])
-    clusters = Clusters(rows.root * np.array([[0.0, 30.0]]), variance, np.ones((1, 2)), np.ones(1))
-    found = FAMILIES[family](rows, clusters)
-    for _ in range(10):
-        found, s = found.update_with_spread(rows, clusters, 4.0 * rows.scale)
-        lost = found.lost(clusters.mean, clusters.variance)
-        assert np.isfinite([found.t, s, found.total_log_observed(rows)]).all()
-        assert np.isfinite(np.stack(lost[:3])).all()
-        clusters = clusters._replace(variance=np.array([[s]]))
+    fit = Start(rows.root * np.array([[0.0, 30.0]]), 0.0)
+    _, state = from_fit(rows, fit, family, Until(10, 0.0))
+    mechanism, clusters = state.mechanism, Problem(rows).clusters(state)
+    assert np.isfinite([mechanism.t, state.variance, mechanism.total_log_observed(rows)]).all()
+    assert np.isfinite(state.looked.whole).all()
+    assert np.isfinite(np.stack(mechanism.lost(clusters.mean, clusters.variance)[:3])).all()
 
 
 def by_quadrature(probability, mu, sd, power):
@@ -108,14 +109,16 @@ def test_one_gap_far_away_does_not_speak_against_the_whole_curve():
 
 
 def test_a_common_variance_takes_in_the_spread_of_what_is_missing():
-    mechanism, probability = around("threshold")
-    rows, mu = Rows(observe(np.array([[1.0], [2.0], [3.0]]))), 1.2
-    p, _, second = (by_quadrature(probability, mu, np.sqrt(VARIANCE), i) for i in range(3))
-    clusters = Clusters(
-        np.array([[mu]]), np.array([[VARIANCE]]), np.array([[5.0]]), np.array([8.0])
-    )
-    _, s = mechanism.update_with_spread(rows, clusters, 3.0)
-    assert s == pytest.approx((3.0 + 5.0 * second / p) / 8.0, rel=1e-6)
+    """At the end of all rounds, where nothing moves any more."""
+    X = np.array([[-1.3], [2.0], [3.0], [np.nan], [np.nan]])
+    rows = Rows(observe(np.column_stack([X, np.full(5, 4.0)])))
+    _, state = from_fit(rows, Start(np.array([[1.0, 4.0]]), 0.0), "threshold", Until(3000, 1e-13))
+    (mu, _), v = state.looked.mean[0], state.variance
+    parts = (by_quadrature(lambda x: float(abs(x) < 1.3), mu, np.sqrt(v), i) for i in range(3))
+    p, first, second = parts
+    values = X[:3, 0]
+    assert mu == pytest.approx((values.sum() + 2 * (mu + first / p)) / 5, rel=1e-4)
+    assert v == pytest.approx((np.square(values - mu).sum() + 2 * second / p) / 10, rel=1e-4)
 
 
 @pytest.mark.parametrize("tau", [1e-5, 1.0, 1e3])
@@ -130,38 +133,62 @@ def test_extreme_thresholds_stay_finite(tau, s):
     assert ((lost.variance >= 0) & (lost.variance <= s)).all()
 
 
-def begun(rows, fit, family, equal_sizes):
-    problem = Problem(rows, common=True)
-    sums, means = problem.sums_of_fits([fit])[0], rows.reference + fit.centers
-    return problem, problem.begin(sums, family, means=means, equal_sizes=equal_sizes)
+def from_fit(rows, fit, family, until, equal_sizes=True):
+    problem = Problem(rows)
+    return problem, problem.begin(fit, family, until, equal_sizes=equal_sizes)
 
 
-@pytest.mark.parametrize("family", ["one rate", "mnar0", "mnar1", "decay", "threshold"])
+@pytest.mark.parametrize("family", AUTO)
 @pytest.mark.parametrize("equal_sizes", [False, True])
 def test_no_round_lowers_the_likelihood(family, equal_sizes):
     rows, fits = rows_and_starts(gaussian("mnar0", 0.3, n=150, p=2).data, 3)
     for fit in fits:
-        problem, state = begun(rows, fit, family, equal_sizes)
-        bounds = [state.bound for state in problem.run(state, max_iter=20, tol=0.0)]
+        problem, state = from_fit(rows, fit, family, Until(1, 0.0), equal_sizes)
+        bounds = [state.bound]
+        for _ in range(19):
+            state = problem.on(state, Until(1, 0.0))
+            bounds.append(state.bound)
         assert np.diff(bounds).min() >= -1e-6 * abs(bounds[0])
+
+
+@pytest.mark.parametrize("family", AUTO)
+def test_rounds_in_one_go_are_those_one_by_one(family):
+    rows, fits = rows_and_starts(gaussian("mnar0", 0.3, n=150, p=3).data, 3)
+    problem, state = from_fit(rows, fits[1], family, Until(1, 0.0), False)
+    before = state.looked.whole.copy()
+    at_once = problem.on(state, Until(7, 0.0))
+    np.testing.assert_array_equal(state.looked.whole, before)
+    for _ in range(7):
+        state = problem.on(state, Until(1, 0.0))
+    np.testing.assert_array_equal(state.looked.whole, at_once.looked.whole)
+    assert (state.bound, state.mechanism.t) == (at_once.bound, at_once.mechanism.t)
+
+
+@pytest.mark.parametrize("family", AUTO)
+def test_rounds_end_where_they_are_told_to(family):
+    rows, fits = rows_and_starts(gaussian("mnar0", 0.3, n=150, p=3).data, 3)
+    problem, one = from_fit(rows, fits[1], family, Until(1, 0.0))
+    _, hopeless = from_fit(rows, fits[1], family, Until(9, 0.0, one.bound * rows.n_rows + 1.0))
+    assert not one.converged
+    assert hopeless.bound == one.bound
+    settled = problem.on(one, Until(500, 1e-6))
+    assert settled.converged
+    assert problem.on(settled, Until(1, 0.0)).bound == pytest.approx(settled.bound, abs=1e-6)
 
 
 @pytest.mark.parametrize("family", ["mnar0", "mnar1", "threshold", "one rate"])
 def test_another_family_begins_where_one_has_led(family):
     rows, fits = rows_and_starts(gaussian("mnar0", 1.0, n=300, p=4).data, 3)
-    problem, state = begun(rows, fits[1], "decay", True)
-    led = list(problem.run(state, max_iter=30, tol=1e-8))[-1]
-    turned = list(problem.run(problem.turned(led, family), max_iter=60, tol=1e-8))[-1]
-    problem, state = begun(rows, fits[1], family, True)
-    fresh = list(problem.run(state, max_iter=60, tol=1e-8))[-1]
+    problem, led = from_fit(rows, fits[1], "decay", Until(30, 1e-8))
+    turned = problem.turned(led, family, Until(60, 1e-8))
+    _, fresh = from_fit(rows, fits[1], family, Until(60, 1e-8))
     assert turned.bound == pytest.approx(fresh.bound, abs=1e-4)
 
 
 def test_the_units_of_the_mixture_are_those_of_the_data():
     rows, fits = rows_and_starts(gaussian("mnar0", 1.0, n=1500, p=4).data, 3)
-    problem, state = begun(rows, fits[1], "mnar0", True)
-    found = list(problem.run(state, max_iter=60, tol=1e-8))[-1]
-    assert found.variances[0, 0] == pytest.approx(1.0, abs=0.1)
+    _, found = from_fit(rows, fits[1], "mnar0", Until(60, 1e-8))
+    assert found.variance == pytest.approx(1.0, abs=0.1)
     assert found.mechanism.t == pytest.approx(1.0, rel=0.2)
 
 
@@ -169,12 +196,11 @@ def test_rows_that_lost_everything_are_counted():
     made = make_gaussian_clusters(2000, 2, 2, separation=3.0, mechanism=None, random_state=0)
     X = np.where(np.random.default_rng(0).random(made.data.shape) < 0.6, np.nan, made.data)
     rows, fits = rows_and_starts(X, 2)
-    problem, state = begun(rows, fits[0], "one rate", False)
-    mixture = list(problem.run(state, max_iter=40, tol=1e-6))[-1]
+    _, mixture = from_fit(rows, fits[0], "one rate", Until(40, 1e-6), False)
     # Two entries, each lost with probability q: a row that is left has one gap with 2q / (1 + q).
     one_gap = (rows.gaps_per_row == 1).mean()
     q = one_gap / (2 - one_gap)
-    assert mixture.known.hidden.sum() == pytest.approx(rows.n_rows * q**2 / (1 - q**2), rel=0.02)
+    assert mixture.looked.hidden.sum() == pytest.approx(rows.n_rows * q**2 / (1 - q**2), rel=0.02)
     rows, fits = rows_and_starts(np.column_stack([X, np.arange(2000.0)]), 2)
-    problem, state = begun(rows, fits[0], "one rate", False)
-    assert problem.looked(state).known.hidden.sum() == 0.0
+    _, mixture = from_fit(rows, fits[0], "one rate", Until(1, 1e-6), False)
+    assert mixture.looked.hidden.sum() == 0.0

@@ -20,9 +20,11 @@ constexpr double STEP = 1e-5;  // of the differences of gradients
 
 INLINE double magnitude(double x) { return x < 0 ? -x : x; }
 
-// Eight values from `at` on, those beyond n as `otherwise`.
-INLINE void take_eight(const double* values, Index at, Index n, double otherwise, double* out) {
-    for (Index i = 0; i < EIGHT; ++i) out[i] = at + i < n ? values[at + i] : otherwise;
+// Eight values from `at` on, those beyond n as `otherwise`: in place, or in room.
+INLINE const double* take_eight(const double* values, Index at, Index n, double otherwise, double* room) {
+    if (at + EIGHT <= n) return values + at;
+    for (Index i = 0; i < EIGHT; ++i) room[i] = at + i < n ? values[at + i] : otherwise;
+    return room;
 }
 
 struct Gradient {
@@ -32,11 +34,11 @@ struct Gradient {
 // Observed: 1 - P = (1 - c) + c (1 - r) (1 - exp(-u)), u = t x^2.
 INLINE void add_observed(const Decay& data, double t, double c, double not_c, double r, double not_r,
                          Gradient& g) {
+    alignas(64) double room[2][EIGHT];
     for (Index at = 0; at < data.n_squares; at += EIGHT) {
-        alignas(64) double squares[EIGHT], weights[EIGHT];
-        take_eight(data.squares, at, data.n_squares, 1.0, squares);
-        take_eight(data.weights, at, data.n_squares, 0.0, weights);
-        for (int i = 0; i < EIGHT / HALF; ++i) {
+        const double* squares = take_eight(data.squares, at, data.n_squares, 1.0, room[0]);
+        const double* weights = take_eight(data.weights, at, data.n_squares, 0.0, room[1]);
+        UNROLL for (int i = 0; i < EIGHT / HALF; ++i) {
             Doubles u = t * load<Doubles>(squares + i * HALF), w = load<Doubles>(weights + i * HALF);
             Doubles far = -expm1_of(-u), near = 1.0 - far, seen = not_c + c * not_r * far;
             Doubles share = w / seen;
@@ -51,30 +53,38 @@ INLINE void add_observed(const Decay& data, double t, double c, double not_c, do
 // Missing: d log q / d log t and d log q / d log s follow from the formula of q.
 INLINE void add_missing(const Decay& data, double t, double s, double c, double not_c, double r,
                         double not_r, Gradient& g) {
+    alignas(64) double room[3][EIGHT];
+    Doubles vt = splat(s * t), per_d = 1.0 / (2.0 * vt + 1.0), log_root = 0.5 * log_of(2.0 * vt + 1.0);
     for (Index at = 0; at < data.n_gaps; at += EIGHT) {
-        alignas(64) double squares[EIGHT], weights[EIGHT], spreads[EIGHT];
-        take_eight(data.gap_squares, at, data.n_gaps, 1.0, squares);
-        take_eight(data.gap_weights, at, data.n_gaps, 0.0, weights);
-        take_eight(data.gap_spreads, at, data.n_gaps, 1.0, spreads);
-        for (int i = 0; i < EIGHT / HALF; ++i) {
-            Doubles vt = (s * t) * load<Doubles>(spreads + i * HALF), d = 2.0 * vt + 1.0;
-            Doubles pull = t * load<Doubles>(squares + i * HALF) / d;
+        const double* squares = take_eight(data.gap_squares, at, data.n_gaps, 1.0, room[0]);
+        const double* weights = take_eight(data.gap_weights, at, data.n_gaps, 0.0, room[1]);
+        const double* spreads =
+            data.gap_spreads ? take_eight(data.gap_spreads, at, data.n_gaps, 1.0, room[2]) : nullptr;
+        UNROLL for (int i = 0; i < EIGHT / HALF; ++i) {
+            if (spreads) {
+                vt = (s * t) * load<Doubles>(spreads + i * HALF);
+                per_d = 1.0 / (2.0 * vt + 1.0);
+                log_root = 0.5 * log_of(2.0 * vt + 1.0);
+            }
+            Doubles pull = t * load<Doubles>(squares + i * HALF) * per_d;
             Doubles w = load<Doubles>(weights + i * HALF);
-            Doubles q = exp_of(-0.5 * log_of(d) - pull), p = r + not_r * q;
-            Doubles part = w * not_r * q / p;
+            Doubles q = exp_of(-log_root - pull), p = r + not_r * q, share = w / p;
+            Doubles part = share * not_r * q * per_d;
             g.value.parts[i] += w * log_of(c * p);
-            g.t.parts[i] -= part * (vt + pull) / d;
-            g.s.parts[i] -= part * vt * (1.0 - 2.0 * pull) / d;
+            g.t.parts[i] -= part * (vt + pull);
+            g.s.parts[i] -= part * vt * (1.0 - 2.0 * pull);
             g.c.parts[i] += w * not_c;
-            g.r.parts[i] += w * (r * not_r) * (1.0 - q) / p;
+            g.r.parts[i] += share * (r * not_r) * (1.0 - q);
         }
     }
 }
 
+INLINE double share_of(double logit) { return 1.0 / (1.0 + exp_of(-logit)); }
+
 double decay_value(const Decay& data, const double* theta, double* gradient) {
     const double t = exp_of(theta[0]), s = exp_of(theta[1]);
-    const double c = 1.0 / (1.0 + exp_of(-theta[2])), not_c = 1.0 / (1.0 + exp_of(theta[2]));
-    const double r = 1.0 / (1.0 + exp_of(-theta[3])), not_r = 1.0 / (1.0 + exp_of(theta[3]));
+    const double c = share_of(theta[2]), not_c = share_of(-theta[2]);
+    const double r = share_of(theta[3]), not_r = share_of(-theta[3]);
     Gradient g;
     add_observed(data, t, c, not_c, r, not_r, g);
     add_missing(data, t, s, c, not_c, r, not_r, g);
@@ -84,6 +94,40 @@ double decay_value(const Decay& data, const double* theta, double* gradient) {
     gradient[2] = g.c.total();
     gradient[3] = g.r.total();
     return g.value.total() - 0.5 * (data.observed * log_of(TWO_PI * s) + residual);
+}
+
+// What the observed values alone say of the gaps: the sum of log(1 - P(missing | x)).
+INLINE double log_observed(const Decay& data, const double* theta) {
+    Gradient g;
+    add_observed(data, exp_of(theta[0]), share_of(theta[2]), share_of(-theta[2]), share_of(theta[3]),
+                 share_of(-theta[3]), g);
+    return g.value.total();
+}
+
+// The terms are nearly linear in mu^2, so that where one variance is common to all, groups of similar
+// |mu|, each at its mean, stand for any number of gaps; a few are quicker one by one.
+constexpr Index GROUPS = 128, FEW_GAPS = 2 * GROUPS;
+
+struct Grouped {
+    double squares[GROUPS], weights[GROUPS];
+};
+
+INLINE Decay group_gaps(const Decay& data, Grouped& to) {
+    if (data.gap_spreads || data.n_gaps <= FEW_GAPS) return data;
+    double most = 1e-300;
+    for (Index i = 0; i < data.n_gaps; ++i) most = larger(most, __builtin_sqrt(data.gap_squares[i]));
+    memset(&to, 0, sizeof to);
+    for (Index i = 0; i < data.n_gaps; ++i) {
+        const Index group = Index(__builtin_sqrt(data.gap_squares[i]) * ((GROUPS - 1e-6) / most));
+        to.weights[group] += data.gap_weights[i];
+        to.squares[group] += data.gap_weights[i] * data.gap_squares[i];
+    }
+    for (Index g = 0; g < GROUPS; ++g) to.squares[g] /= larger(to.weights[g], 1e-300);
+    Decay grouped = data;
+    grouped.n_gaps = GROUPS;
+    grouped.gap_squares = to.squares;
+    grouped.gap_weights = to.weights;
+    return grouped;
 }
 
 // --- the climb --------------------------------------------------------------------------------
@@ -172,6 +216,9 @@ double climb(const Decay& data, const int32_t* free, Index max_steps, double* th
         double gain = 0;
         for (int attempt = 0; attempt < 20; ++attempt, damping *= 10.0) {
             damped_step(at, damping, step);
+            double promise = 0;
+            for (int i = 0; i < at.m; ++i) promise += step[i] * at.gradient[i];
+            if (promise < 1e-15 * (1.0 + magnitude(value))) break;  // less than rounding
             memcpy(trial, theta, sizeof trial);
             for (int i = 0; i < at.m; ++i)
                 trial[moving[i]] = inside(theta[moving[i]] + step[i], BOUNDS[moving[i]]);
@@ -188,15 +235,18 @@ double climb(const Decay& data, const int32_t* free, Index max_steps, double* th
     return value;
 }
 
-double decay_fit(const Decay& data, const double* starts, Index m, const int32_t* free,
-                 Index max_steps, double* theta) {
+// What is not free stays as its start has it.
+double decay_fit(const Decay& all, const double* starts, Index m, const int32_t* free, Index max_steps,
+                 double* theta) {
+    Grouped groups;
+    const Decay data = group_gaps(all, groups);
     double best = 0, gradient[THETA];
     for (Index i = 0; i < m; ++i) {
         const double* start = starts + i * THETA;
         double value = m > 1 ? decay_value(data, start, gradient) : 0.0;
         if (i > 0 && !(value > best)) continue;
         best = value;
-        for (int j = 0; j < THETA; ++j) theta[j] = inside(start[j], BOUNDS[j]);
+        for (int j = 0; j < THETA; ++j) theta[j] = free[j] ? inside(start[j], BOUNDS[j]) : start[j];
     }
     return climb(data, free, max_steps, theta);
 }

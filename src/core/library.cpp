@@ -155,7 +155,8 @@ EXPORT int32_t mnarkmeans_set_level(const char* name) {
 EXPORT int32_t mnarkmeans_struct_sizes(int64_t* sizes, int32_t room) {
     const int64_t all[] = {sizeof(Control), sizeof(Table), sizeof(Centers), sizeof(Stats), sizeof(Bounds),
                            sizeof(Pass), sizeof(FirstPass), sizeof(Starts), sizeof(Active), sizeof(Seeds),
-                           sizeof(Moving), sizeof(Mixture), sizeof(Softened), sizeof(Decay)};
+                           sizeof(Moving), sizeof(Mixture), sizeof(Softened), sizeof(Decay), sizeof(Lost),
+                           sizeof(Rounds), sizeof(Shares), sizeof(Magnitudes)};
     const int32_t count = sizeof all / sizeof *all;
     for (int32_t i = 0; i < count && i < room; ++i) sizes[i] = all[i];
     return count;
@@ -240,6 +241,18 @@ EXPORT double mnarkmeans_decay_value(const Decay* data, const double* theta, dou
 EXPORT double mnarkmeans_decay_fit(const Decay* data, const double* starts, Index count,
                                    const int32_t* free, Index max_steps, double* theta) {
     return kernels->decay_fit(*data, starts, count, free, max_steps, theta);
+}
+EXPORT void mnarkmeans_lost_around(const Lost* lost) { kernels->lost_around(*lost); }
+EXPORT double mnarkmeans_hidden_rows(Index k, Index p, const double* weights, const double* log_missing,
+                                     double* parts) {
+    return kernels->hidden_rows(k, p, weights, log_missing, parts);
+}
+EXPORT int32_t mnarkmeans_em_rounds(const Table* table, Rounds* rounds, Control* control) {
+    return kernels->em_rounds(*table, *rounds, *control);
+}
+EXPORT int32_t mnarkmeans_fit_shares(const Shares* shares) { return kernels->fit_shares(*shares); }
+EXPORT int32_t mnarkmeans_magnitudes(const Table* table, Magnitudes* out, Control* control) {
+    return kernels->magnitudes(*table, *out, *control);
 }
 EXPORT int32_t mnarkmeans_count_pairs(const Label* a, const Label* b, const uint8_t* kept, Index n,
                                       Index candidates, Index k, double* pairs) {

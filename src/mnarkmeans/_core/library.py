@@ -10,7 +10,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-INTERFACE = "d1809f79a7842895"  # of core.h: the build says what to write here
+INTERFACE = "8ec5aa5e51b9fcac"  # of core.h: the build says what to write here
 PACKAGE = "mnarkmeans"
 ALL_LEVELS = ("baseline", "avx2", "avx512")
 NAME = "libmnarkmeans_core" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
@@ -70,10 +70,28 @@ Decay = _struct(
     "Decay", n_squares=I64, n_gaps=I64, squares=P, weights=P, gap_squares=P, gap_weights=P,
     gap_spreads=P, observed=F64, residual=F64,
 )  # fmt: skip
+Lost = _struct(
+    "Lost", k=I64, p=I64, mean=P, variance=P, common=I32, has_gaps=P, tau=P, t=F64, c=F64, r=F64,
+    log_missing=P, lost_mean=P, lost_variance=P,
+)  # fmt: skip
+Rounds = _struct(
+    "Rounds", k=I64, reference=P, n_rows=F64, scale=F64, decay=Decay, lost=Lost, starts=P,
+    n_starts=I64, free=P, placed=I32, equal_sizes=I32, max_rounds=I64, tol=F64, at_least=F64,
+    weights=P, mean=P, theta=P, hidden=P, gaps=P, sums=Softened, bound=F64, count=I64,
+    converged=I32,
+)  # fmt: skip
+Shares = _struct(
+    "Shares", count=I64, k=I64, p=I64, gaps=P, observed=P, z=P, max_steps=I64, slope_given=I32,
+    slopes=P, alphas=P, values=P, each=P,
+)  # fmt: skip
+Magnitudes = _struct(
+    "Magnitudes", reference=P, has_gaps=P, bins=I64, least_share=F64, per_row=P, least=P,
+    weights=P, logs=P, total=F64, square=F64, below=F64,
+)  # fmt: skip
 # In the order of mnarkmeans_struct_sizes.
 STRUCTS = (
     Control, Table, Centers, Stats, Bounds, Pass, FirstPass, Starts, Active, Seeds, Moving,
-    Mixture, Softened, Decay,
+    Mixture, Softened, Decay, Lost, Rounds, Shares, Magnitudes,
 )  # fmt: skip
 
 # What the functions of core.h take; structs by their address. They return a status unless said.
@@ -99,11 +117,17 @@ FUNCTIONS: dict[str, list] = {
     "soften": [P, P, P, P],
     "decay_value": [P, P, P],
     "decay_fit": [P, P, I64, P, I64, P],
+    "lost_around": [P],
+    "hidden_rows": [I64, I64, P, P, P],
+    "em_rounds": [P, P, P],
+    "fit_shares": [P],
+    "magnitudes": [P, P, P],
     "count_pairs": [P, P, P, I64, I64, I64, P],
     "move_rows": [P, P],
 }
 RETURNS = {
     "choose_rescued": None, "update": None, "decide": None, "decay_value": F64, "decay_fit": F64,
+    "lost_around": None, "hidden_rows": F64,
 }  # fmt: skip
 
 _unpacked = ExitStack()  # keeps a library that came out of a zip file until the process ends

@@ -1,4 +1,4 @@
-"""Mixtures with gaps and the decaying mechanism: ``mixture.h`` and ``decay.h``."""
+"""Mixtures with gaps, and what gets lost: ``mixture.h``, ``around.h``, ``decay.h``."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Decay(NamedTuple):
     weights: np.ndarray
     gap_squares: np.ndarray  # (g,) (mu - reference)^2 where there are gaps, and their weights
     gap_weights: np.ndarray
-    gap_spreads: np.ndarray  # (g,) the variance there, in units of s
+    gap_spreads: np.ndarray | None  # (g,) the variance there, in units of s; None: 1 for all
     observed: float  # weight of all observed entries
     residual: float  # sum of their squared distances to their centres
 
@@ -154,3 +154,36 @@ def decay_fit(data: Decay, starts: np.ndarray, free: np.ndarray, max_steps: int)
         where(theta),
     )  # fmt: skip
     return theta
+
+
+def lost_around(
+    mean: np.ndarray, variance: np.ndarray, has_gaps: np.ndarray, *, tau=None, t=0.0, c=1.0, r=0.0
+) -> np.ndarray:
+    """(3, k, p): log P(missing), mean and variance of what gets lost around the reference.
+
+    mean (k, p) is measured from it, variance (k, p) or (1, 1). With tau (p,) values within it get
+    lost, otherwise c (r + (1 - r) exp(-t x^2)) of them.
+    """
+    k, p = mean.shape
+    mean, variance = np.ascontiguousarray(mean), np.ascontiguousarray(variance)
+    is_common = variance.size == 1
+    out = np.empty((3, k, p))
+    first, step = where(out), 8 * k * p
+    own = structs.Lost(
+        k, p, at(mean, np.float64, (k, p)),
+        at(variance, np.float64, (1, 1) if is_common else (k, p)), is_common,
+        at(has_gaps, np.bool_, (p,)), at(tau, np.float64, (p,)), t, c, r,
+        first, first + step, first + 2 * step,
+    )  # fmt: skip
+    library.mnarkmeans_lost_around(address(own))
+    return out
+
+
+def hidden_rows(weights: np.ndarray, log_missing: np.ndarray) -> tuple[float, np.ndarray]:
+    """Share of rows that lose everything, and each cluster's part of it (k,)."""
+    k, p = log_missing.shape
+    parts, log_missing = np.empty(k), np.ascontiguousarray(log_missing)
+    share = library.mnarkmeans_hidden_rows(
+        k, p, at(weights, np.float64, (k,)), at(log_missing, np.float64, (k, p)), where(parts)
+    )
+    return share, parts

@@ -11,7 +11,8 @@ where shares may also scatter around that curve, for it is no straight line: clo
 what is still observed hardly falls any more. Every feature has its own missing share; that it falls
 with the centre is one number more. Within a cluster nothing is asked of the values, so tails, skew
 and unequal noise do not speak for or against a mechanism: only how the missing share of the cells
-falls with their means. Means are measured from the reference, in units of the root mean square.
+falls with their means (``src/core/shares.h`` finds the curve). Means are measured from the
+reference, in units of the root mean square.
 """
 
 from __future__ import annotations
@@ -22,13 +23,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from .._core.pattern import fit_shares
 from .rows import Rows, Start
 
-PSEUDO = 0.25  # gaps and values added to each cell: its share stays away from 0 and 1
 PRIOR = 1.0  # values at the feature's mean added to each cell: one that saw nothing stands there
 MOST_STEPS = 12
-MOST_LOGIT = 500.0  # its exponential is still a number
-ROUNDING = 1e-6  # of log-likelihoods
 # What the straight curve counts for beside the scatter around it, where it is none: close to a hard
 # limit. Between 0.1 and 0.5 the study's designs do equally well; with hundreds of features and none
 # of it, gaps would drown the values.
@@ -102,15 +101,7 @@ class Cells:
 
     def pattern_of_features(self, slope: float) -> np.ndarray:
         """(p,) log-likelihood of the gaps of each feature with a given slope; one partition."""
-        g, n, alpha, _ = self._begin()
-        z = self.means - (self.means * n).sum(axis=1) / n.sum(axis=1)
-        b = np.array([slope])
-        for _ in range(MOST_STEPS):
-            p = 1.0 / (1.0 + np.exp(_against(alpha, b, z)))
-            step = (g - n * p).sum(axis=1) / ((n * p * (1.0 - p)).sum(axis=1) + 1e-9)
-            alpha = alpha + np.clip(step, -2.0, 2.0)
-        against = _against(alpha, b, z)
-        return ((n - g) * against - n * np.log1p(np.exp(against))).sum(axis=1)[0]
+        return fit_shares(self.gaps, self.observed, self.means, MOST_STEPS, slope).each[0]
 
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """The first and the last of each kind of partition: fits with different lam may end in the
@@ -127,19 +118,11 @@ class Cells:
         ``means``: other places of the cells than their observed means.
         """
         means = self.means if means is None else means
-        if mechanism == "mcar":
-            g, n, alpha, slope = self._begin()
-            value = _pattern(g, n, _against(alpha, slope, np.zeros_like(n)))[0]
-            return CellFit(alpha, slope, self.of_values + value)
-        return self._fit(COVARIATES[mechanism](means))
-
-    def fit_both(self) -> tuple[CellFit, CellFit]:
-        """The fits of "limit" and "decay", in one go."""
-        R = len(self.means)
-        twice = self.take(np.tile(np.arange(R), 2))
-        z = np.concatenate([COVARIATES[kind](self.means) for kind in ("limit", "decay")])
-        found = twice._fit(z)
-        return CellFit(*(part[:R] for part in found)), CellFit(*(part[R:] for part in found))
+        z, steps = means, 0  # by chance: the curve that does not fall
+        if mechanism != "mcar":
+            z, steps = COVARIATES[mechanism](means), MOST_STEPS
+        found = fit_shares(self.gaps, self.observed, z, steps)
+        return CellFit(found.alphas, found.slopes, self.of_values + found.values)
 
     def scattered(self, fit: CellFit) -> np.ndarray:
         """(R,) log-likelihood of values and gaps if shares scatter around a curve:
@@ -154,56 +137,3 @@ class Cells:
             parts = gammaln(g + a) + gammaln(n - g + b) - gammaln(a) - gammaln(b)
             each.append((parts - gammaln(n + f) + gammaln(f)).sum(axis=(1, 2)))
         return self.of_values + np.max(each, axis=0)
-
-    def _begin(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Gaps and entries, and the curve that does not fall."""
-        g = self.gaps + PSEUDO
-        n = g + self.observed + PSEUDO
-        lost = g.sum(axis=1)
-        return g, n, np.log(lost / (n.sum(axis=1) - lost)), np.zeros(len(n))
-
-    def _fit(self, z: np.ndarray) -> CellFit:
-        g, n, alpha, slope = self._begin()
-        middle = (z * n).sum(axis=1) / n.sum(axis=1)
-        alpha, slope, value = _climb(g, n, z - middle[:, None], alpha, slope)
-        return CellFit(alpha + slope[:, None] * middle, slope, self.of_values + value)
-
-
-def _climb(g, n, z, alpha, slope):
-    """Newton's method for all partitions at once, each with steps of its own size."""
-    value, p = _pattern(g, n, _against(alpha, slope, z))
-    for _ in range(MOST_STEPS):
-        expected = n * p
-        off, w = g - expected, expected * (1.0 - p)
-        # Newton's equations are an arrow: each alpha_j meets only the slope.
-        wz = w * z
-        a, r, b = w.sum(axis=1) + 1e-9, off.sum(axis=1), -wz.sum(axis=1)
-        curvature = (wz * z).sum(axis=(1, 2)) - (b * b / a).sum(axis=1) + 1e-9
-        step = (-(off * z).sum(axis=(1, 2)) - (b / a * r).sum(axis=1)) / curvature
-        steps = (r - b * step[:, None]) / a
-        size = np.ones(len(step))
-        while True:
-            trial = alpha + size[:, None] * steps, slope + size * step
-            found, p = _pattern(g, n, _against(*trial, z))
-            worse = (found < value - ROUNDING) & (size > 0.0)
-            if not worse.any():
-                break
-            size = np.where(worse, np.where(size > 1e-3, 0.5 * size, 0.0), size)
-        (alpha, slope), gain, value = trial, found - value, found
-        if gain.max() < 1e-3:
-            break
-    return alpha, slope, value
-
-
-def _against(alpha: np.ndarray, slope: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """-logit P_lj, (R, k, p)."""
-    return np.minimum(slope[:, None, None] * z - alpha[:, None], MOST_LOGIT)
-
-
-def _pattern(g: np.ndarray, n: np.ndarray, against: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(R,) sum of g log P + (n - g) log(1 - P), and P (R, k, p), from -logit P."""
-    odds = np.exp(against)
-    value = (g - n) * against
-    odds += 1.0
-    value += n * np.log(odds)
-    return -value.sum(axis=(1, 2)), 1.0 / odds

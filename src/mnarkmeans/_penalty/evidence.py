@@ -2,8 +2,8 @@
 
 Labels fitted with a penalty have already used the gaps, so a likelihood that takes them for granted
 confirms whatever lam they were fitted with. In a mixture a row belongs to every cluster with its
-probability instead. Mixtures with one variance for all entries (`em`) are fitted for gaps that know
-nothing of the value and for every way of depending on it (`mechanisms`):
+probability instead. Mixtures with one variance for all entries (`common`) are fitted for gaps that
+know nothing of the value and for every way of depending on it (`mechanisms`):
 
     mnar0      exp(-t x^2)
     mnar1      exp(-t x^2) / 2, close to the logistic curve 1 / (1 + exp(a x^2))
@@ -31,9 +31,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._core.likelihood import SoftSums
+from .._core.rounds import Until
 from .answer import DOUBT, Missingness
-from .em import Problem, State
+from .common import Problem, State
 from .limit import limit_of
 from .mar import gain_of_complete_features
 from .mechanisms import MECHANISMS, Clusters, lost_far_away
@@ -58,13 +58,6 @@ AFTER_FIRST = 0.7  # and all rounds after the first, for each coordinate and eac
 # equally well, 1 is worse.
 POWER = 0.5
 LARGEST = 2.0  # with few features and most rows lost the formula has no bound of its own
-
-
-class _Place(NamedTuple):
-    """Where a mixture begins: the centres of a fit, and the sums that its labels give."""
-
-    means: np.ndarray
-    sums: SoftSums
 
 
 class _Candidate(NamedTuple):
@@ -96,29 +89,19 @@ def estimate_missingness(
     if rows.tell_nothing:
         return Missingness.nothing_to_estimate(rows.missing_weight, rows.observed_weight)
     elsewhere = explained_elsewhere(rows) if elsewhere is None else elsewhere
-    problem = Problem(rows, common=True)
-    places = _places(problem, starts)
-    chosen = _with_free_sizes(problem, _likeliest(problem, places))
+    problem = Problem(rows)
+    chosen = _with_free_sizes(problem, _likeliest(problem, starts))
     within_reach = chosen.value - elsewhere - _reach(problem, chosen.state)
-    if by_chance_from is not None and list(map(id, by_chance_from)) != list(map(id, starts)):
-        places = _places(problem, by_chance_from)
-    by_chance = _begin(problem, places, "one rate", within_reach)
+    by_chance = _begin(problem, by_chance_from or starts, "one rate", within_reach)
     behind = chosen.score - by_chance.score - elsewhere
-    if behind < SLACK + GAIN_PER_CENTER * chosen.state.means.size:
+    if behind < SLACK + GAIN_PER_CENTER * chosen.state.looked.mean.size:
         by_chance = _with_free_sizes(problem, _finish(problem, by_chance))
     return _describe(problem, chosen, by_chance, elsewhere)
 
 
-def _places(problem: Problem, fits: Sequence[Start]) -> list[_Place]:
-    return [
-        _Place(problem.reference + fit.centers, sums)
-        for fit, sums in zip(fits, problem.sums_of_fits(fits), strict=True)
-    ]
-
-
-def _likeliest(problem: Problem, places: Sequence[_Place]) -> _Candidate:
+def _likeliest(problem: Problem, starts: Sequence[Start]) -> _Candidate:
     """The best of the families that depend on the value, clusters being of equal size."""
-    general = _begin(problem, places, "decay")
+    general = _begin(problem, starts, "decay")
     families = ["mnar0", "mnar1"]
     if _threshold_possible(problem, general.state):
         families.append("threshold")
@@ -127,8 +110,8 @@ def _likeliest(problem: Problem, places: Sequence[_Place]) -> _Candidate:
     for family in families:
         if family == "mnar1" and _as_likely(begun[-1], general):
             continue  # it is a case of "decay" too, and mnar0 is the likeliest of those
-        turned = problem.turned(general.state, family)
-        begun.append(_short(problem, turned, within_reach))
+        until = _until(problem, general.state.looked.mean.size, SHORT_ROUNDS + 1, within_reach)
+        begun.append(_priced(problem, problem.turned(general.state, family, until)))
     *others, first = sorted(begun, key=_score)
     best = _finish(problem, first)
     # Who is further behind than twice what the leader gained will not catch up.
@@ -150,46 +133,43 @@ def _threshold_possible(problem: Problem, general: State) -> bool:
     threshold = MECHANISMS["threshold"]
     if not threshold.is_possible(rows):
         return False
-    log_p = threshold.begin(rows, clusters).lost(clusters.mean, clusters.variance).log_missing
-    gain = float((clusters.gaps * (log_p - general.known.lost.log_missing)).sum())
+    log_p = threshold.kind(rows).lost(clusters.mean, clusters.variance).log_missing
+    gain = float((clusters.gaps * (log_p - general.looked.log_missing)).sum())
     gain -= general.mechanism.total_log_observed(rows)
     return gain > -FAR_BEHIND * _reach(problem, general)
 
 
 def _begin(
-    problem: Problem, places: Sequence[_Place], family: str, within_reach: float = -math.inf,
+    problem: Problem, starts: Sequence[Start], family: str, within_reach: float = -math.inf,
     equal_sizes: bool = True,
 ) -> _Candidate:  # fmt: skip
-    """A few rounds from every place; the best of them. Those that are not within reach after their
+    """A few rounds from every start; the best of them. Those that are not within reach after their
     first round are left there."""
+    problem.rows.hard_sums(starts)  # of all of them in one look at the rows
+    until = _until(problem, starts[0].centers.size, SHORT_ROUNDS + 1, within_reach)
     begun = (
-        problem.begin(place.sums, family, means=place.means, equal_sizes=equal_sizes)
-        for place in places
+        _priced(problem, problem.begin(start, family, until, equal_sizes=equal_sizes))
+        for start in starts
     )
-    return max((_short(problem, state, within_reach) for state in begun), key=_score)
-
-
-def _short(problem: Problem, state: State, at_least: float = -math.inf) -> _Candidate:
-    return _run(problem, state, 1 + SHORT_ROUNDS, at_least)
+    return max(begun, key=_score)
 
 
 def _finish(problem: Problem, begun: _Candidate) -> _Candidate:
-    return begun if begun.state.converged else _run(problem, begun.state, MOST_ROUNDS)
+    if begun.state.converged:
+        return begun
+    until = _until(problem, begun.state.looked.mean.size, MOST_ROUNDS)
+    return _priced(problem, problem.on(begun.state, until))
 
 
-def _run(problem: Problem, state: State, rounds: int, at_least: float = -math.inf) -> _Candidate:
-    """Rounds until the likelihood settles; only one, if it is not ``at_least`` so likely."""
-    n = problem.rows.n_rows
-    tol = TOLERANCE * max(1.0, state.means.size / SMALL) / n
-    last = state
-    for last in problem.run(state, max_iter=rounds, tol=tol):
-        if last.bound * n < at_least:
-            break
-    return _priced(problem, last)
+def _until(problem: Problem, size: int, rounds: int, at_least: float = -math.inf) -> Until:
+    """Rounds until the likelihood settles; only one, if it is not ``at_least`` so likely; size:
+    coordinates of centres."""
+    tol = TOLERANCE * max(1.0, size / SMALL) / problem.rows.n_rows
+    return Until(rounds, tol, at_least)
 
 
 def _priced(problem: Problem, state: State) -> _Candidate:
-    k, value = len(state.means), state.bound * problem.rows.n_rows
+    k, value = len(state.looked.mean), state.bound * problem.rows.n_rows
     parameters = state.mechanism.n_parameters(k) + (0 if state.equal_sizes else k - 1)
     price = 0.5 * parameters * math.log(max(problem.rows.n_rows, 2.0))
     return _Candidate(state, value, value - price)
@@ -197,20 +177,21 @@ def _priced(problem: Problem, state: State) -> _Candidate:
 
 def _reach(problem: Problem, state: State) -> float:
     """How far behind a family may be after its first round for others to be worth their time."""
-    return SLACK + AFTER_FIRST * (state.means.size + problem.rows.n_rows)
+    return SLACK + AFTER_FIRST * (state.looked.mean.size + problem.rows.n_rows)
 
 
 def _with_free_sizes(problem: Problem, equal: _Candidate) -> _Candidate:
     """The same with sizes of their own, if that is worth its price."""
-    price = 0.5 * (len(equal.state.means) - 1) * math.log(max(problem.rows.n_rows, 2.0))
-    free = equal.state._replace(equal_sizes=False, converged=False, bound=-math.inf)
-    return max(equal, _run(problem, free, MOST_ROUNDS, equal.value + HOPEFUL * price), key=_score)
+    means = equal.state.looked.mean
+    price = 0.5 * (len(means) - 1) * math.log(max(problem.rows.n_rows, 2.0))
+    free = equal.state._replace(equal_sizes=False, bound=-math.inf)
+    until = _until(problem, means.size, MOST_ROUNDS, equal.value + HOPEFUL * price)
+    return max(equal, _priced(problem, problem.on(free, until)), key=_score)
 
 
 def describing_mixture(problem: Problem, starts: Sequence[Start]) -> State:
     """The mixture with P(missing | x) = c exp(-t x^2), which includes MCAR (t = 0)."""
-    begun = _begin(problem, _places(problem, starts), "decay", equal_sizes=False)
-    return _finish(problem, begun).state
+    return _finish(problem, _begin(problem, starts, "decay", equal_sizes=False)).state
 
 
 def _score(candidate: _Candidate) -> float:
@@ -219,11 +200,11 @@ def _score(candidate: _Candidate) -> float:
 
 def mean_penalty(found: State, clusters: Clusters) -> float:
     """One penalty for all gaps."""
-    mu, hidden, lost = clusters.mean, found.known.hidden[:, None], found.known.lost
-    total = float((np.square(mu) * (clusters.gaps - hidden)).sum())
+    mu, looked = clusters.mean, found.looked
+    total = float((np.square(mu) * (clusters.gaps - looked.hidden[:, None])).sum())
     if total <= 0:  # every centre at the reference, where E[x | missing] / mu is its slope
-        return float(np.mean(1.0 - lost.variance / clusters.variance))
-    return float((mu * (mu - lost.mean) * clusters.gaps).sum()) / total
+        return float(np.mean(1.0 - looked.lost_variance / found.variance))
+    return float((mu * (mu - looked.lost_mean) * clusters.gaps).sum()) / total
 
 
 def _describe(
@@ -238,7 +219,7 @@ def _describe(
         lam=min(max(theory, theory**POWER), LARGEST) if believed else 0.0,
         lam_theory=theory,
         lam_star=found.mechanism.t,
-        sigma2=float(found.variances[0, 0]),
+        sigma2=found.variance,
         share_at_reference=found.mechanism.share_at_reference,
         share_at_random=at_random,
         log_likelihood=chosen.value,

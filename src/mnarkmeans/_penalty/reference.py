@@ -114,7 +114,7 @@ def explained(observed: Observed, starts: np.ndarray, settings: dict) -> Explain
     path = fit_between(observed, first_fits(observed, starts, **settings), **settings)
     units = -0.5 * rows.observed_weight * math.log(rows.scale)
     cells = Cells(rows, path)
-    limit, decay = cells.fit_both()
+    limit, decay = cells.fit("limit"), cells.fit("decay")
     falls, around = (
         explained_by_some(cells.take([0]).measured_by(kind)) for kind in ("limit", "decay")
     )

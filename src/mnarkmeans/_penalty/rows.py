@@ -11,6 +11,7 @@ import numpy as np
 
 from .._core import Starts, pass_
 from .._core.likelihood import SoftSums
+from .._core.pattern import Distances, distances_from
 from .._data.observed import Observed
 
 ROWS_AT_ONCE = 1 << 15
@@ -29,41 +30,21 @@ class Start(NamedTuple):
 class Magnitudes:
     """Histogram of the observed squared distances to the reference, in units of their mean.
 
-    Bins are equal in the logarithm and stand at the mean of their members.
+    Bins are equal in the logarithm and stand at the mean of their members. A feature without gaps
+    has no part in it: it says nothing about how values get lost.
     """
 
     square: np.ndarray
     weight: np.ndarray
-    mean_square: float  # of all observed values
+    mean_square: float  # of all observed values; 0 if none could have been lost
     total: float  # their weight; a part of it may not have been at risk of being lost
 
     @classmethod
-    def of(
-        cls, values: np.ndarray, weights: np.ndarray | None, at_risk: np.ndarray | None = None
-    ) -> Magnitudes:
-        """Collect observed values, already measured from the reference.
-
-        Only those `at_risk` enter the histogram: a feature without gaps says nothing about how
-        values get lost. ``weights`` None: all are 1.
-        """
-        square = np.square(np.asarray(values, dtype=np.float64))
-        total = float(len(square) if weights is None else weights.sum())
-        # Sums of products, not a matrix product: its threads would only wait for each other.
-        whole = (square if weights is None else square * weights).sum()
-        mean_square = float(whole / total) if total > 0 else 0.0
-        if at_risk is not None:
-            square, weights = square[at_risk], None if weights is None else weights[at_risk]
-        if mean_square <= 0 or len(square) == 0:
-            return cls(np.zeros(0), np.zeros(0), 0.0, total)
-        logs = square / mean_square
-        np.log(np.maximum(logs, _SMALLEST_MAGNITUDE, out=logs), out=logs)
-        low = logs.min()
-        width = max(logs.max() - low, 1e-12) / _MAGNITUDE_BINS * (1.0 + 1e-12)
-        bins = ((logs - low) * (1.0 / width)).astype(np.intp)
-        weight = np.bincount(bins, weights, _MAGNITUDE_BINS).astype(np.float64)
-        mean_log = np.bincount(bins, logs if weights is None else weights * logs, _MAGNITUDE_BINS)
-        used = weight > 0
-        return cls(np.exp(mean_log[used] / weight[used]), weight[used], mean_square, total)
+    def of(cls, found: Distances) -> Magnitudes:
+        used = found.weights > 0
+        weight = found.weights[used]
+        mean_square = found.square / found.total if len(weight) else 0.0
+        return cls(np.exp(found.logs[used] / weight), weight, mean_square, found.total)
 
 
 class Rows:
@@ -74,51 +55,29 @@ class Rows:
     """
 
     def __init__(self, observed: Observed, threads: int = 1):
-        weights, p = observed.weights, observed.n_features
+        weights = observed.weights
         self.observed, self.table, self.threads = observed, observed.table, threads
         self.reference, self.has_gaps = observed.reference, observed.has_gaps
-        self.some_complete = not self.has_gaps.all()
-        values, per_row, at_risk, least = self._entries(observed)
-        entry_weights = None if (weights == 1.0).all() else np.repeat(weights, per_row)
-        self.magnitudes = Magnitudes.of(values, entry_weights, at_risk)
+        found = distances_from(
+            self.table, self.reference, self.has_gaps, _MAGNITUDE_BINS, _SMALLEST_MAGNITUDE
+        )
+        self.magnitudes = Magnitudes.of(found)
         self.scale = self.magnitudes.mean_square or 1.0
         self.root = math.sqrt(self.scale)
         self.weights = weights
         self.n_rows = float(weights.sum())
-        # Sums of products, not matrix products: their threads would only wait for each other.
-        self.observed_weight = float((weights * per_row).sum())
-        self.gaps_per_row = p - per_row
+        self.observed_weight = found.total
+        self.gaps_per_row = observed.n_features - found.per_row
+        # A sum of products, not a matrix product: its threads would only wait for each other.
         self.missing_weight = float((weights * self.gaps_per_row).sum())
-        negative = values < 0
-        below = (
-            np.count_nonzero(negative) if entry_weights is None else entry_weights[negative].sum()
-        )
-        self.share_below = float(below) / max(self.observed_weight, 1e-300)
+        self.share_below = found.below / max(self.observed_weight, 1e-300)
+        least = found.least
         # Of a feature never observed, the largest of the others.
         some = np.isfinite(least)
         most = least[some].max() if some.any() else 0.0
         self.least = np.where(some, least, most) / self.root
         self._summed: list[Start] = []  # fits, and what `hard_sums` said of them
         self._sums: Any = None
-
-    def _entries(self, observed: Observed):
-        """Observed values less the reference, how many each row has, which of them could have been
-        lost (None: all), and the smallest magnitude of each feature."""
-        least = np.full(observed.n_features, np.inf)
-        if observed.is_sparse:
-            values, features, per_row = stored_entries(observed)
-            np.minimum.at(least, features, np.abs(values))
-            return values, per_row, self.has_gaps[features] if self.some_complete else None, least
-        with np.errstate(invalid="ignore"):  # R's NA is a NaN that complains
-            away, seen = observed.source - observed.reference, observed.seen()
-        size = np.abs(away)
-        if not math.isnan(observed.missing):
-            size[~seen] = np.nan
-        least = np.fmin.reduce(size, axis=0, initial=np.inf)
-        entries, at_risk = np.flatnonzero(seen), None  # away[seen] takes several times as long
-        if self.some_complete:
-            at_risk = np.broadcast_to(self.has_gaps, seen.shape).ravel().take(entries)
-        return away.take(entries), np.count_nonzero(seen, axis=1), at_risk, least
 
     @property
     def reach_reference(self) -> bool:

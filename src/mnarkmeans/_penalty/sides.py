@@ -94,8 +94,8 @@ def side_of(observed: Observed, rows: Rows, path: Sequence[Start], elsewhere: fl
     first, last = cells.distinct()
     upto = np.array([path[index].lam for index in last])
     cells, path = cells.take(first), [path[index] for index in first]
-    below, around = cells.fit_both()
-    fits = {"limit": below, "decay": around, "mcar": cells.fit("mcar")}
+    fits = {kind: cells.fit(kind) for kind in ("limit", "decay", "mcar")}
+    below = fits["limit"]
     values = {kind: fit.log_likelihood for kind, fit in fits.items()}
     best = {kind: first_best(own) for kind, own in values.items()}
     limit, index = values["limit"], best["limit"]

@@ -18,9 +18,8 @@ from .._data.validation import check_count, is_auto, observe
 from .._io.optional import require
 from .._penalty.answer import Missingness
 from .._penalty.choice import first_fits, likelihood_choice, sample_rows
-from .._penalty.em import Problem
+from .._penalty.common import Problem
 from .._penalty.evidence import describing_mixture
-from .._penalty.mechanisms import Clusters
 from .._penalty.reference import extent_of, zero_or_limit
 from .._penalty.rows import Rows
 from .._solver.starts import k_means_plus_plus
@@ -314,13 +313,13 @@ class _Look:
         """Groups of the fitted mixture: centres and observed means from the reference, counts,
         and what the mechanisms make of them."""
         rows = Rows(self.sample)
-        problem = Problem(rows, common=True)
+        problem = Problem(rows)
         fits = first_fits(self.sample, self.starts, max_iter=100, tol=1e-5, threads=1)
         mixture = describing_mixture(problem, fits)
-        centers = mixture.means - rows.reference
-        sizes, sums, observed = mixture.known.sums[:3]
+        looked, clusters = mixture.looked, problem.clusters(mixture)
+        centers, sizes, sums, observed = clusters.mean, looked.sizes, looked.sums, looked.counts
         gaps = np.maximum(sizes[:, None] - observed, 0.0)
-        mechanisms = fits_of(rows, Clusters(centers, mixture.variances, gaps, sizes))
+        mechanisms = fits_of(rows, clusters._replace(gaps=gaps, sizes=sizes))
         # Those of rows that lost all, and are not in the table, have no part in it.
         counts = CellCounts(sizes, np.minimum(observed, sizes[:, None]))
         # The centres believe in the mechanism; the plain means do not.

@@ -51,7 +51,7 @@ def fits_of(rows: Rows, clusters: Clusters) -> list[Fit]:
         FAMILIES[family](rows, clusters).update(rows, clusters, STEPS)
         for family in ("one rate", "mnar0", "threshold")
     )
-    share = float(chance.rates[0, rows.has_gaps].mean())
+    share = chance.c
     return [
         Fit("mcar", share, _value(chance, rows, clusters)),
         Fit("mnar0", decay.t, _value(decay, rows, clusters)),

@@ -19,7 +19,8 @@ new row lacks there says nothing of its cluster.
 
     sum_lj G_lj log P_lj + sum_observed log(1 - P(missing | x)).
 
-`FAMILIES` are these and their special cases, each by the way it begins.
+`FAMILIES` are these and their special cases, each by the way it begins; `AROUND` those of one rate
+or around the reference, which lam="auto" asks, before anything is known.
 """
 
 from __future__ import annotations
@@ -37,18 +38,26 @@ from .rates import ByChance, ByClass
 from .threshold import WithinThreshold
 
 __all__ = [
-    "FAMILIES", "MECHANISMS", "BelowLimit", "Clusters", "Lost", "Mechanism", "Parameter", "Widths",
-    "lost_far_away", "mechanism_of",
+    "AROUND", "FAMILIES", "MECHANISMS", "BelowLimit", "Clusters", "Lost", "Mechanism", "Parameter",
+    "Widths", "lost_far_away", "mechanism_of",
 ]  # fmt: skip
 
 MECHANISMS: dict[str, Any] = {
     one.name: one for one in (ByChance, Decaying, WithinThreshold, BelowLimit, ByClass)
 }
+_CURVES: dict[str, dict[str, Any]] = {
+    "one rate": {"t": 0.0},
+    "decay": {},
+    "mnar0": {"c": 1.0},
+    "mnar1": {"c": 0.5},  # nearly: its curve is 1 / (1 + exp(a x^2))
+}
+AROUND: dict[str, Callable[..., Any]] = {
+    **{name: partial(Decaying.kind, **given) for name, given in _CURVES.items()},
+    "threshold": WithinThreshold.kind,
+}
 FAMILIES: dict[str, Callable[..., Any]] = {
     **{name: one.begin for name, one in MECHANISMS.items()},
-    "one rate": partial(ByChance.begin, one_for_all=True),
-    "mnar0": partial(Decaying.begin, c=1.0),
-    "mnar1": partial(Decaying.begin, c=0.5),  # nearly: its curve is 1 / (1 + exp(a x^2))
+    **{name: partial(Decaying.begin, **given) for name, given in _CURVES.items()},
 }
 
 

@@ -58,8 +58,13 @@ class Mechanism:
     n_parameters(k)                    what its parameters cost
 
     and, where P(missing | x) depends on x, both `log_observed` and `total_log_observed`, which say
-    nothing otherwise. Those that lam="auto" asks (`evidence`) also have a strength ``t`` and a
-    ``share_at_reference``.
+    nothing otherwise. Those that lam="auto" asks (`evidence`) also have a strength ``t``, a
+    ``share_at_reference``, and for the rounds of `common`, which the core makes,
+
+    kind(rows)                         itself, before anything is known
+    starts(rows, near=None)            theta (``decay.h``) where it begins; None: it has none
+    moves(starts)                      what of it moves
+    moved(theta, rows)                 the same afterwards
     """
 
     name: ClassVar[str]
@@ -92,23 +97,6 @@ class Mechanism:
     def update(self, rows: Rows, clusters: Clusters, steps: int = 2) -> Any:
         """Its own step in a round of EM; steps: at most, where there is no closed form."""
         return self
-
-    def update_with_spread(
-        self, rows: Rows, clusters: Clusters, residual: float, steps: int = 1
-    ) -> tuple[Any, float]:
-        """The same where one variance is common to all entries, and that variance.
-
-        residual: sum of the squared distances of observed values to their centres.
-        """
-        weight = rows.observed_weight
-        if not self.ignorable:
-            lost = self.lost(clusters.mean, clusters.variance)
-            square = lost.variance + (lost.mean - clusters.mean) ** 2
-            residual += float((clusters.gaps * square).sum())
-            weight += float(clusters.gaps.sum())
-        variance = residual / weight
-        clusters = clusters._replace(variance=np.array([[variance]]))
-        return self.update(rows, clusters, steps), variance
 
     def log_observed(self, values: np.ndarray, features: np.ndarray) -> np.ndarray:
         """log(1 - P(missing | x)) of values less the reference: nothing to add."""

@@ -11,11 +11,12 @@ lost anywhere, P(missing | x) = c (r + (1 - r) exp(-t x^2)), so that one gap far
 does not speak against the whole curve: what is lost is then of two kinds.
 
 The core climbs (``decay.h``), in units of the mean square, where bounds and tolerances suit any
-scale. It reads short histograms: of observed x^2 (`rows`), and, where one variance is common to
-all, of mu_lj^2 weighted by the gaps. The terms are nearly linear in them, so a hundred bins, each
-at the mean of its members, stand for any number of entries. There s is climbed too:
+scale. It reads a short histogram of observed x^2 (`rows`). Where one variance is common to all, it
+is climbed too:
 
     sum_lj gaps_lj log P_lj + sum_observed [ log(1 - P(missing | x)) + log N(x; mu, s) ]
+
+t = 0 is the curve without a slope: every value is lost at the rate c, whatever it is.
 """
 
 from __future__ import annotations
@@ -26,18 +27,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._core.likelihood import Decay, decay_fit
+from ..._core.likelihood import Decay, decay_fit, lost_around
+from ..._core.rounds import Moves
 from ..rows import Rows
 from .contract import Clusters, Lost, Mechanism, Parameter
 
 _FIRST_STEPS = 10
-_CENTER_BINS = 128
-_FEW_CENTERS = 2 * _CENTER_BINS  # so many are quicker one by one
-_ONES = np.ones(_FEW_CENTERS)
-_CEILINGS = (0.05, 0.5, 0.99)  # to begin with: so far from the share lost to 1
+_STRENGTHS = np.linspace(-4.0, 8.0, 9)  # log t to begin with, in units of the mean square
+_CEILINGS = (0.05, 0.5, 0.99)  # c to begin with: so far from the share lost to 1
 _LOGIT_BOUND = 14.0  # c and r stay 1e-6 away from 0 and 1, as in ``decay.h``
 _ANYWHERE = 1.0 / (1.0 + math.exp(_LOGIT_BOUND))  # the share r
-_LOG_NEAR = math.log1p(-_ANYWHERE)
 _ALIKE = 0.02  # c of another curve from which a curve with c given can begin
 
 
@@ -60,57 +59,62 @@ class Decaying(Mechanism):
         return self.c
 
     @classmethod
-    def begin(cls, rows: Rows, clusters: Clusters, near: Any = None, c=None) -> Decaying:
-        """From the best point of a grid that covers all strengths, or from a curve that is near.
+    def kind(cls, rows: Rows, c: float | None = None, t: float | None = None) -> Decaying:
+        """Before anything is known; what is given stays (t: 0 only)."""
+        share = _share(_logit(1.0 if c is None else c))
+        return cls(1.0 if t is None else t, share, rows.has_gaps, c is not None)
 
-        c: a number, if it is given.
-        """
-        own = cls(1.0, _share(_logit(1.0 if c is None else c)), rows.has_gaps, c is not None)
-        if isinstance(near, cls) and c is not None and abs(near.c - c) < _ALIKE:
-            return replace(own, t=near.t)
-        starts = _grid(rows, clusters, own._theta(rows, clusters), c is None)
-        steps = _FIRST_STEPS if clusters.variance.size > 1 else 0  # a common one moves along next
-        return own._climbed(rows, clusters, starts, steps)[0]
+    @classmethod
+    def begin(cls, rows: Rows, clusters: Clusters, near: Any = None, **given) -> Decaying:
+        """From the best point of a grid that covers all strengths, or from a curve that is near."""
+        own = cls.kind(rows, **given)
+        starts = own.starts(rows, near)
+        return own._climbed(rows, clusters, starts, _FIRST_STEPS if len(starts) > 1 else 0)
+
+    def starts(self, rows: Rows, near: Any = None) -> np.ndarray:
+        """Where its steps begin (m, 4): every strength, with a few ceilings c unless it is given,
+        or the strength of a curve that is near."""
+        own, missing = self._theta(rows), rows.missing_weight
+        share = missing / max(missing + float(rows.magnitudes.weight.sum()), 1e-300)
+        if self.t == 0.0:
+            own[2] = _logit(share)
+            return own[None]
+        if self.c_given and isinstance(near, Decaying) and abs(near.c - self.c) < _ALIKE:
+            return replace(self, t=near.t)._theta(rows)[None]
+        points = np.empty((len(_STRENGTHS), 1 if self.c_given else len(_CEILINGS), 4))
+        points[:] = own
+        points[..., 0] = _STRENGTHS[:, None]
+        if not self.c_given:
+            points[..., 2] = [_logit(share + (1.0 - share) * part) for part in _CEILINGS]
+        return points.reshape(-1, 4)
 
     def update(self, rows: Rows, clusters: Clusters, steps: int = 2) -> Decaying:
-        return self._climbed(rows, clusters, self._theta(rows, clusters)[None], steps)[0]
+        return self._climbed(rows, clusters, self._theta(rows)[None], steps)
 
-    def update_with_spread(
-        self, rows: Rows, clusters: Clusters, residual: float, steps: int = 1
-    ) -> tuple[Decaying, float]:
-        start = self._theta(rows, clusters)[None]
-        return self._climbed(rows, clusters, start, steps, residual)
-
-    def _theta(self, rows: Rows, clusters: Clusters) -> np.ndarray:
+    def _theta(self, rows: Rows) -> np.ndarray:
         """As the core has it: (log t, log s, logit c, logit r)."""
-        common = clusters.variance.size == 1
-        log_s = math.log(clusters.variance[0, 0] / rows.scale) if common else 0.0
         log_t = math.log(max(self.t * rows.scale, 1e-26))
-        return np.array([log_t, log_s, _logit(self.c), -_LOGIT_BOUND])
+        return np.array([log_t, 0.0, _logit(self.c), -_LOGIT_BOUND])
 
-    def _climbed(self, rows: Rows, clusters: Clusters, starts, steps: int, residual=None):
-        """Newton's steps from the best of starts (m, 4); with a residual the variance moves too."""
-        free = np.array([1, residual is not None, not self.c_given, 0], np.int32)
-        data = _likelihood(rows, clusters, residual)
-        log_t, log_s, logit_c, _ = decay_fit(data, starts, free, steps).tolist()
-        c = self.c if self.c_given else _share(logit_c)
-        found = Decaying(math.exp(log_t) / rows.scale, c, self.has_gaps, self.c_given)
-        return found, math.exp(log_s) * rows.scale
+    def _free(self, with_spread: bool) -> np.ndarray:
+        return np.array([self.t > 0, with_spread, not self.c_given, 0], np.int32)
+
+    def _climbed(self, rows: Rows, clusters: Clusters, starts: np.ndarray, steps: int) -> Decaying:
+        """Newton's steps from the best of starts (m, 4)."""
+        starts[:, 1] = _log_spread(rows, clusters)
+        theta = decay_fit(_likelihood(rows, clusters), starts, self._free(False), steps)
+        return self.moved(theta, rows)
+
+    def moves(self, starts: np.ndarray | None = None) -> Moves:
+        return Moves(self._free(True), starts)
+
+    def moved(self, theta: np.ndarray, rows: Rows) -> Decaying:
+        t = math.exp(theta[0]) / rows.scale if self.t > 0 else self.t
+        c = self.c if self.c_given else _share(theta[2])
+        return Decaying(t, c, self.has_gaps, self.c_given)
 
     def lost(self, mean: np.ndarray, variance: np.ndarray) -> Lost:
-        v: Any = variance if variance.size > 1 else float(variance[0, 0])  # the quicker way
-        d = 2.0 * v * self.t + 1.0
-        q = np.exp((_LOG_NEAR - 0.5 * np.log(d)) - (self.t / d) * np.square(mean))
-        p = q + _ANYWHERE
-        log_missing, share = np.log(p) + math.log(self.c), q / p  # of what is not lost anywhere
-        if not self.has_gaps.all():
-            log_missing = np.where(self.has_gaps, log_missing, 0.0)
-            share = np.where(self.has_gaps, share, 0.0)
-        drawn = 1.0 - 1.0 / d
-        apart = mean * drawn
-        away = apart * share
-        spread = v - (v * drawn) * share + away * (apart - away)
-        return Lost(log_missing, mean - away, spread)
+        return Lost(*lost_around(mean, variance, self.has_gaps, t=self.t, c=self.c, r=_ANYWHERE))
 
     def log_observed(self, values: np.ndarray, features: np.ndarray) -> np.ndarray:
         return np.where(self.has_gaps[features], self._log_seen(np.square(values), self.t), 0.0)
@@ -129,20 +133,18 @@ class Decaying(Mechanism):
         return np.where(self.has_gaps, 1.0 - seen, 0.0)
 
     def n_parameters(self, k: int) -> float:
-        return 1 if self.c_given else 2
+        return (self.t > 0) + (not self.c_given)
 
 
 def lost_far_away(rows: Rows, clusters: Clusters, near: Any) -> float:
     """c r of the curve c (r + (1 - r) exp(-t x^2)): the share that is lost at random."""
     is_near = isinstance(near, Decaying)
-    start = (near if is_near else Decaying(1.0, 1.0, rows.has_gaps))._theta(rows, clusters)
-    starts = start[None] if is_near else _grid(rows, clusters, start, True)
+    starts = near._theta(rows)[None] if is_near else Decaying.kind(rows).starts(rows)
     floors = [_logit(r) for r in ([0.05] if is_near else [0.02, 0.5, 0.9])]
     starts = np.repeat(starts, len(floors), axis=0)
+    starts[:, 1] = _log_spread(rows, clusters)
     starts[:, 3] = np.tile(floors, len(starts) // len(floors))
-    residual = float(clusters.variance[0, 0]) * rows.observed_weight
-    data = _likelihood(rows, clusters, residual)
-    theta = decay_fit(data, starts, np.ones(4, np.int32), 5)
+    theta = decay_fit(_likelihood(rows, clusters), starts, np.ones(4, np.int32), 5)
     return _share(theta[2]) * _share(theta[3])
 
 
@@ -156,38 +158,21 @@ def _share(logit: float) -> float:
     return 1.0 / (1.0 + math.exp(-logit))
 
 
-def _grid(rows: Rows, clusters: Clusters, start: np.ndarray, ceilings: bool) -> np.ndarray:
-    """Starting points (m, 4): every strength, with a few ceilings c unless it is given."""
-    log_t = np.linspace(-4.0, 8.0, 9)
-    points = np.tile(start, (len(log_t), len(_CEILINGS) if ceilings else 1, 1))
-    points[..., 0] = log_t[:, None]
-    if ceilings:
-        missing = float(clusters.gaps.sum())
-        share = missing / max(missing + float(rows.magnitudes.weight.sum()), 1e-300)
-        points[..., 2] = [_logit(share + (1.0 - share) * part) for part in _CEILINGS]
-    return points.reshape(-1, 4)
+def _log_spread(rows: Rows, clusters: Clusters) -> float:
+    """log s: of one variance for all; 0 where clusters have their own."""
+    common = clusters.variance.size == 1
+    return math.log(clusters.variance[0, 0] / rows.scale) if common else 0.0
 
 
-def _likelihood(rows: Rows, clusters: Clusters, residual: float | None) -> Decay:
-    """What the core needs, in units of the mean square."""
+def _likelihood(rows: Rows, clusters: Clusters) -> Decay:
+    """What the core needs, in units of the mean square; one variance is that of the residuals."""
     magnitudes, observed = rows.magnitudes, rows.observed_weight
-    square, weight, spread = _by_center(rows, clusters)
-    left = observed if residual is None else residual / rows.scale
-    return Decay(magnitudes.square, magnitudes.weight, square, weight, spread, observed, left)
-
-
-def _by_center(rows: Rows, clusters: Clusters) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """mu^2, the weight of its gaps and the variance in units of s; where one variance is common to
-    all and entries are many, in _CENTER_BINS groups of similar mu^2."""
-    weight = clusters.gaps.ravel()
+    weight, spread, residual = clusters.gaps.ravel(), None, observed
     square = np.square(clusters.mean).ravel() / rows.scale
     if clusters.variance.size > 1:
         some = weight > 0
-        return square[some], weight[some], (clusters.variance / rows.scale).ravel()[some]
-    if len(square) <= _FEW_CENTERS:
-        return square, weight, _ONES[: len(square)]
-    distance = np.sqrt(square)
-    bins = (distance * ((_CENTER_BINS - 1e-6) / max(distance.max(), 1e-300))).astype(np.intp)
-    grouped = np.bincount(bins, weight, _CENTER_BINS)
-    square = np.bincount(bins, weight * square, _CENTER_BINS) / np.maximum(grouped, 1e-300)
-    return square, grouped, _ONES[:_CENTER_BINS]
+        square, weight = square[some], weight[some]
+        spread = (clusters.variance / rows.scale).ravel()[some]
+    else:
+        residual *= float(clusters.variance[0, 0]) / rows.scale
+    return Decay(magnitudes.square, magnitudes.weight, square, weight, spread, observed, residual)

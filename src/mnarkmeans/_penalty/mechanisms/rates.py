@@ -78,25 +78,20 @@ class ByClass(Mechanism):
 class ByChance(ByClass):
     """One rate for all features, or one for each where that is worth its price: (1, p)."""
 
-    one_for_all: bool = False  # whatever it is worth
     name: ClassVar[str] = "mcar"
     sentence: ClassVar[str] = "Seen from the reference, the gaps ask for no penalty"
     in_short: ClassVar[str] = "by chance alone"
     own_parameters: ClassVar = {"rates": Parameter("1p", most=1.0)}
 
     @classmethod
-    def begin(
-        cls, rows: Rows, clusters: Clusters, near: Any = None, one_for_all: bool = False
-    ) -> ByChance:
-        return cls(np.zeros((1, clusters.mean.shape[1])), rows.has_gaps, one_for_all)
+    def begin(cls, rows: Rows, clusters: Clusters, near: Any = None) -> ByChance:
+        return cls(np.zeros((1, clusters.mean.shape[1])), rows.has_gaps)
 
     def update(self, rows: Rows, clusters: Clusters, steps: int = 1) -> ByChance:
         size = max(float(clusters.sizes.sum()), 1e-300)
         own = np.clip(clusters.gaps.sum(axis=0) / size, 0.0, 1.0)
         m = int(self.has_gaps.sum())
         common = np.where(self.has_gaps, own[self.has_gaps].sum() / max(m, 1), own)
-        if self.one_for_all:
-            return replace(self, rates=common[None])
         gain = size * _gain(own, common)
         price = 0.5 * (m - 1) * math.log(max(size, 2.0))
         rates = own if gain[self.has_gaps].sum() > price else common
@@ -112,4 +107,4 @@ class ByChance(ByClass):
         return np.broadcast_to(np.where(self.has_gaps, self.rates, 0.0), values.shape)
 
     def n_parameters(self, k: int) -> float:
-        return 1 if self.one_for_all else len(np.unique(self.rates[0, self.has_gaps]))
+        return len(np.unique(self.rates[0, self.has_gaps]))

@@ -1,0 +1,97 @@
+"""Rounds of EM of a mixture with one variance for all entries: ``em.h``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import library as structs
+from .arrays import Table, at, where
+from .likelihood import Decay
+from .waiting import address, call
+
+
+class Looked:
+    """Clusters with one variance, and what the last look at the rows said of them (``Rounds`` in
+    ``core.h``): views of one array that the core reads and writes."""
+
+    def __init__(self, k: int, p: int, whole: np.ndarray | None = None):
+        self.whole = np.zeros(4 + 3 * k + 8 * k * p) if whole is None else whole
+        self.shape = k, p
+        self.theta = self.whole[:4]
+        of_clusters: Any = self.whole[4 : 4 + 3 * k].reshape(3, k)
+        of_cells: Any = self.whole[4 + 3 * k :].reshape(8, k, p)
+        self.weights, self.hidden, self.sizes = of_clusters
+        (
+            self.mean, self.gaps, self.sums, self.counts, self.squares, self.log_missing,
+            self.lost_mean, self.lost_variance,
+        ) = of_cells  # fmt: skip
+
+    def copy(self) -> Looked:
+        return Looked(*self.shape, self.whole.copy())
+
+    @property
+    def addresses(self) -> list[int]:
+        """Of theta, of the three parts (k,), and of the eight (k, p)."""
+        (k, p), first = self.shape, where(self.whole)
+        sizes = [4] + 3 * [k] + 7 * [k * p]
+        return [first + 8 * sum(sizes[:i]) for i in range(len(sizes) + 1)]
+
+
+class Moves(NamedTuple):
+    """How a mechanism moves in rounds of EM."""
+
+    free: np.ndarray  # (4,) int32: what of theta
+    starts: np.ndarray | None = None  # (m, 4) where it begins; None: it goes on
+    tau: np.ndarray | None = None  # (p,) of a threshold, which does not move
+
+
+class Until(NamedTuple):
+    """When rounds of EM end."""
+
+    rounds: int
+    tol: float  # of the mean log-likelihood of a row
+    at_least: float = -math.inf  # log-likelihood without which there is but one round
+
+
+class EM:
+    """Rounds of EM with one variance for all entries, of one table (``em.h``)."""
+
+    def __init__(self, table: Table, reference, has_gaps, observed: Decay, n_rows: float):
+        p = table.p
+        self._kept = table, reference, has_gaps, observed  # whose addresses are taken
+        lost = structs.Lost(p=p, has_gaps=at(has_gaps, np.bool_, (p,)))
+        self._own = structs.Rounds(
+            reference=at(reference, np.float64, (p,)), n_rows=n_rows, decay=observed.struct,
+            lost=lost,
+        )  # fmt: skip
+
+    def __call__(
+        self, state: Looked, moves: Moves, until: Until, threads: int, *, scale: float,
+        bound: float, placed: bool, equal_sizes: bool,
+    ) -> tuple[float, bool]:  # fmt: skip
+        """INOUT state; the mean log-likelihood of a row, and whether it has settled.
+
+        placed: the first round leaves the centres where they are.
+        """
+        table, own, (k, p) = self._kept[0], self._own, state.shape
+        starts = None if moves.starts is None else np.array(moves.starts)  # the core fills them in
+        (
+            own.theta, own.weights, own.hidden, own.sums.sizes, own.mean, own.gaps, own.sums.sums,
+            own.sums.counts, own.sums.squares, own.lost.log_missing, own.lost.lost_mean,
+            own.lost.lost_variance,
+        ) = state.addresses  # fmt: skip
+        own.k = own.lost.k = k
+        own.scale, own.bound, own.placed, own.equal_sizes = scale, bound, placed, equal_sizes
+        own.max_rounds, own.tol, own.at_least = until
+        own.n_starts = 0 if starts is None else len(starts)
+        own.starts = at(starts, np.float64, (own.n_starts, 4))
+        own.free = at(moves.free, np.int32, (4,))
+        own.lost.tau = at(moves.tau, np.float64, (p,))
+        call(
+            "em_rounds", address(table.struct), address(own), threads=threads,
+            work=3.0 * table.entries * k * until.rounds,
+        )  # fmt: skip
+        return own.bound, bool(own.converged)
