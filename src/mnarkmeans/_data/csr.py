@@ -23,8 +23,8 @@ def narrowed(X):
     return sparse.csr_array((X.data, indices, starts), shape=X.shape)
 
 
-def mended(X, row: int):
-    """A copy in canonical form, of a matrix whose row ``row`` is not."""
+def mended(X):
+    """A copy in canonical form."""
     starts = X.indptr
     if starts[0] < 0 or starts[-1] > len(X.indices) or (np.diff(starts) < 0).any():
         raise ValueError("X is no CSR matrix: the beginnings of its rows (indptr) do not rise.")

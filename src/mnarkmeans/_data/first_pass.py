@@ -12,7 +12,7 @@ from scipy import sparse
 
 from .. import _core as core
 from . import csr
-from .observed import LARGEST_WHOLE
+from .observed import LARGEST_WHOLE, TotalWeight
 
 
 class Found(NamedTuple):
@@ -42,9 +42,8 @@ class Found(NamedTuple):
         return self.lowest, self.highest
 
     @property
-    def total_weight(self) -> tuple[bool, float]:
-        """Whether sums of weights are exact, and the sum of all."""
-        return self.whole_weights and self.weight <= LARGEST_WHOLE, self.weight
+    def total_weight(self) -> TotalWeight:
+        return TotalWeight(self.whole_weights and self.weight <= LARGEST_WHOLE, self.weight)
 
     def means(self, reference: np.ndarray) -> np.ndarray:
         """(p,) of the observed values, by weight; the reference where there are none."""
@@ -65,7 +64,7 @@ def look_over(X, missing: float, weights: np.ndarray, threads: int) -> Looked:
     X = csr.narrowed(X) if sparse.issparse(X) else X
     first = core.first_pass(core.Table(X, missing, weights), threads)
     if first.malformed >= 0:
-        X = csr.mended(X, first.malformed)
+        X = csr.mended(X)
         first = core.first_pass(core.Table(X, missing, weights), threads)
     if first.infinite >= 0:
         _refuse_infinite(X, first.infinite)

@@ -1,4 +1,4 @@
-"""Frames in, the same kind of frame out.
+"""Frames in, the same kind of frame out; names of columns that have none.
 
 pandas is handled by hand, because its column types say how gaps are written (NaN, NA or null);
 every other frame through narwhals, which scikit-learn brings along from 1.9. Neither is imported
@@ -26,6 +26,11 @@ def native(X: Any) -> Any:
             "no values yet. Call .collect() on it first."
         )
     return X
+
+
+def unnamed(p: int) -> list[str]:
+    """V1, V2, ...: what columns are called that have no names."""
+    return [f"V{j + 1}" for j in range(p)]
 
 
 def like_input(values: np.ndarray, like):

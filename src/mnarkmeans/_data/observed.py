@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +17,13 @@ from .._core import Table, first_pass
 from .gaps import seen_in
 
 LARGEST_WHOLE = 2.0**53  # sums of whole numbers up to this are exact
+
+
+class TotalWeight(NamedTuple):
+    """Of all rows: whether sums of weights are exact, and their sum."""
+
+    exact: bool
+    sum: float
 
 
 @dataclass(frozen=True)
@@ -53,11 +60,10 @@ class Observed:
         return Table(self.source, self.missing, self.weights, has_gaps=self.has_gaps)
 
     @cached_property
-    def total_weight(self) -> tuple[bool, float]:
-        """Whether sums of weights are exact, and the sum of all."""
+    def total_weight(self) -> TotalWeight:
         total = float(self.weights.sum())
         whole = total <= LARGEST_WHOLE and bool(np.all(self.weights == np.floor(self.weights)))
-        return whole, total
+        return TotalWeight(whole, total)
 
     def seen(self, rows: slice = slice(None)) -> np.ndarray:
         """(n, p) bool, of a dense table: which entries are observed, in all rows or in some."""

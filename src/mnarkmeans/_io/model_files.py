@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from .._data.frames import unnamed
 from .._estimators.kmeans import MNARKMeans
 from .._estimators.mixture import MNARMixture
 from .._solver.starts import STARTS
@@ -129,11 +130,6 @@ def save_model(
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     # Half of a new model beside half of the old one would be neither.
     atomic.write_together({folder / JSON_NAME: f"{text}\n".encode(), folder / ARRAYS_NAME: packed})
-
-
-def unnamed(p: int) -> list[str]:
-    """Names of columns that have none."""
-    return [f"V{j + 1}" for j in range(p)]
 
 
 def as_kmeans(model: Any) -> MNARKMeans:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._data.frames import unnamed
 from .._io.optional import require
 from ._errors import UserError, unknown_name
 from ._headers import MOST_HEADERS, joined_headers, titles_above, told_of_titles
@@ -126,7 +127,7 @@ def _parted(path: Path, rows: list[list[Any]]) -> _Parts:
         )
     told = told_of_titles(passed) if passed else []
     if not headers:
-        names = [f"V{j + 1}" for j in range(len(rows[0]))]
+        names = unnamed(len(rows[0]))
         told.append("the first line holds numbers, so columns are called V1, V2, ...")
     else:
         lines = [["" if not _filled(c) else str(c).strip() for c in row] for row in headers]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._data.frames import unnamed
 from .._io.optional import require
 from ._errors import UserError
 from ._table import Origin, Table
@@ -56,7 +57,7 @@ def _places(table: Table, origin: Origin) -> tuple[list[int | None], list[int | 
         columns = [position.get(name) for name in table.features]
         return origin.rows.tolist(), columns
     if origin.id_column is None:
-        named = [f"V{number}" for number in range(1, len(origin.rows) + 1)]
+        named = unnamed(len(origin.rows))
     else:
         named = [str(v) for v in origin.frame[origin.id_column].iloc[origin.rows]]
     place = dict(zip(named, origin.rows.tolist(), strict=True))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._data.frames import unnamed
 from .._data.gaps import with_nan
 from .._io.optional import require
 from ._errors import UserError, unknown_name
@@ -218,7 +219,7 @@ def _from_numpy(path: Path, reading: Rereading, choice: ColumnChoice) -> Table:
             raise UserError(f"{path} holds {values.dtype} values; a table needs numbers")
     n, p = values.shape
     ids = np.array([str(i + 1) for i in range(n)], dtype=object)
-    return _from_matrix(values, ids, [f"V{j + 1}" for j in range(p)], choice, None)
+    return _from_matrix(values, ids, unnamed(p), choice, None)
 
 
 def _load_npy(path: Path) -> np.ndarray:

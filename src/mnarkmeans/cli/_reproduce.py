@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 from .._io.optional import require
@@ -36,23 +37,19 @@ def reproduce(
 
 
 def _one(console: Console, run, name, repetitions, jobs, out: Path, quick: bool) -> Path:
-    begun = []
-    steps = None
+    with ExitStack() as bars:
+        step = None
 
-    def progress(_: str, done: int, total: int, left: float) -> None:
-        nonlocal steps
-        if steps is None:
-            begun.append(console.steps(name, total, brief=total > 20))
-            steps = begun[0].__enter__()
-        steps("")
+        def progress(_: str, done: int, total: int, left: float) -> None:
+            nonlocal step
+            if step is None:  # only now it is known how many there are
+                step = bars.enter_context(console.steps(name, total, brief=total > 20))
+            step("")
 
-    try:
-        with told(out):
-            folder = run(name, repetitions, jobs, out, quick, progress)[name]
-    except (ValueError, RuntimeError, FileNotFoundError) as error:
-        raise as_told(error) from error
-    finally:
-        for bar in begun:
-            bar.__exit__(None, None, None)
+        try:
+            with told(out):
+                folder = run(name, repetitions, jobs, out, quick, progress)[name]
+        except (ValueError, RuntimeError, FileNotFoundError) as error:
+            raise as_told(error) from error
     console.say(f"{name}: written to {folder}; open {folder / 'comparison.md'}")
     return folder

@@ -14,6 +14,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
+from ..missingness._summaries import MANY_ZEROS
 from ._command import quoted
 from ._controls import control_patterns, control_rows, summary_rows
 from ._errors import OtherEncoding, UnreadColumns, UserError
@@ -31,7 +32,6 @@ from ._structure import (
 )
 from ._table import Table
 
-MANY_ZEROS = 0.05  # share of exact zeros from which they may be gaps
 FEW_GAPS = 0.01  # where nothing else is marked as missing
 MANY_GAPS = 0.5  # share of gaps from which they may be counts of 0 that were not stored
 UNEVEN_ROWS = 2.0  # 90th over 10th percentile of the totals of rows

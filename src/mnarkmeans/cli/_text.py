@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .._data.frames import unnamed
 from .._io.memory import machine_memory
 from .._io.optional import require
 from ._errors import UserError
@@ -46,7 +47,7 @@ def read_text(
     name), come as the text that they are; all others are floats.
     """
     layout = find_layout(path, reading)
-    names = layout.header or [f"V{j + 1}" for j in range(layout.n_fields)]
+    names = layout.header or unnamed(layout.n_fields)
     if layout.names_in_front:
         names = ["", *names]
     if names.count("") > 1:  # delimiters at the end of the lines

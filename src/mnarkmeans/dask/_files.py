@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._data.frames import unnamed
 from .._io.optional import require
 from .._solver.threads import slices
 
@@ -158,7 +159,7 @@ def _from_npy(path: Path, block_bytes: int) -> TableFile:
         -1 if by_columns else offset,
     )  # fmt: skip
     X = _array_of(blocks, lengths, p, np.empty((0, 0), dtype))
-    return TableFile(X, _numbered(p), n * p * width)
+    return TableFile(X, unnamed(p), n * p * width)
 
 
 def _npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
@@ -179,10 +180,6 @@ def _npy_rows(path: str, dtype: str, p: int, offset: int, start: int, stop: int)
     kind = np.dtype(dtype)
     begin = offset + start * p * kind.itemsize
     return np.memmap(path, kind, "r", begin, (stop - start, p))
-
-
-def _numbered(p: int) -> list[str]:
-    return [f"V{j + 1}" for j in range(p)]
 
 
 # --- Parquet ----------------------------------------------------------------------------------
@@ -336,7 +333,7 @@ def _from_zarr(path: Path) -> TableFile:
     X = da.from_zarr(str(path))
     if X.ndim != 2:
         raise ValueError(f"{path} holds a {X.ndim}-dimensional Zarr array; a table has two.")
-    return TableFile(X, _numbered(X.shape[1]), int(X.nbytes))
+    return TableFile(X, unnamed(X.shape[1]), int(X.nbytes))
 
 
 def row_blocks(table: TableFile) -> Iterator[tuple[int, int]]:

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from .._data.frames import unnamed
 from .._data.gaps import values_with_nan
 from ..missingness._cells import cell_counts
 from ._palette import GAP, INK, MUTED, brief
@@ -74,8 +75,7 @@ class CentersDisplay:
         given = missing_share is not None
         self.missing_share = np.asarray(missing_share) if given else np.zeros(self.centers.shape)
         p = self.centers.shape[1]
-        self.feature_names = [f"V{j + 1}" for j in range(p)] if feature_names is None else list(
-            map(str, feature_names))  # fmt: skip
+        self.feature_names = unnamed(p) if feature_names is None else list(map(str, feature_names))
         self.sizes = None if sizes is None else np.asarray(sizes)
         self.max_features = max_features
 

@@ -76,11 +76,16 @@ def silhouette_score(
         own, other = distances_to_centers(rows, model)
     else:
         own, other = mean_distances_to_rows(rows, penalties(model))
+    return float(silhouettes(own, other, rows.labels).mean())
+
+
+def silhouettes(own: np.ndarray, other: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(b - a) / max(a, b) of each row, from its distances a, b; 0 for one alone in its cluster."""
     largest = np.maximum(own, other)
     with np.errstate(invalid="ignore"):
         values = np.where(largest > 0, (other - own) / largest, 0.0)
-    alone = np.bincount(rows.labels)[rows.labels] == 1
-    return float(np.where(alone, 0.0, values).mean())
+    alone = np.bincount(labels)[labels] == 1
+    return np.where(alone, 0.0, values)
 
 
 def calinski_harabasz_score(X: Any, model: Any) -> float:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from .._selection.stability import N_PARTS, SHARE, stability_of
 from .._versions import versions
 from ..metrics._confidence import noise_of
-from ..metrics._markers import DIRECTIONS, contrasts
+from ..metrics._markers import contrasts, ranked
 from ..missingness import diagnose
 from ..missingness._cells import CellCounts, cell_counts, missing_against_magnitude
 from . import _rows, _sure
@@ -185,25 +185,20 @@ def _clusters(labels, own_distance, missing, sure: _sure.Sureness, sizes) -> lis
 
 def _markers(X, labels, k: int, features) -> list[dict[str, Any]]:
     """The strongest features of each cluster, as records."""
-    found = contrasts(X, labels, k)
-    records = []
-    for l in range(k):
-        order = np.argsort(-found.effect[l], kind="stable")[:MARKERS]
-        records += [
-            {
-                "cluster": l,
-                "feature": str(features[j]),
-                "effect": float(found.effect[l, j]),
-                "direction": DIRECTIONS[found.direction[l, j]],
-                "mean_inside": _known(found.mean_inside[l, j]),
-                "mean_outside": _known(found.mean_outside[l, j]),
-                "observed_inside": float(found.observed_inside[l, j]),
-                "observed_outside": float(found.observed_outside[l, j]),
-            }
-            for j in order
-            if found.effect[l, j] > 0
-        ]
-    return records
+    found = ranked(contrasts(X, labels, k), range(k), np.array(features, dtype=object), MARKERS)
+    return [
+        {
+            "cluster": int(found.cluster[i]),
+            "feature": str(found.feature[i]),
+            "effect": float(found.effect[i]),
+            "direction": found.direction[i],
+            "mean_inside": _known(found.mean_inside[i]),
+            "mean_outside": _known(found.mean_outside[i]),
+            "observed_inside": float(found.observed_inside[i]),
+            "observed_outside": float(found.observed_outside[i]),
+        }
+        for i in range(len(found.rank))
+    ]
 
 
 def _known(value: float) -> float | None:

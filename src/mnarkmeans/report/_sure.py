@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..metrics._confidence import BETWEEN, confidence_of
+from ..metrics._quality import silhouettes
 from ._numbers import percent
 
 SURE, MOST_SURE = 0.9, 0.8  # confidence of a row; share of such rows in solid clusters
@@ -47,11 +48,7 @@ def sureness(distances: np.ndarray, labels: np.ndarray, noise: float) -> Surenes
         return Sureness(np.ones(n), np.zeros(n), np.full(n, -1), nothing)
     following = others.argmin(axis=1)
     other = others[np.arange(n), following]
-    largest = np.maximum(own, other)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        silhouette = np.where(largest > 0, (other - own) / largest, 0.0)
-    alone = np.bincount(labels, minlength=k)[labels] == 1
-    silhouette = np.where(alone, 0.0, silhouette)
+    silhouette = silhouettes(own, other, labels)
     return Sureness(confidence_of(distances, noise), silhouette, following, other)
 
 
@@ -85,7 +82,9 @@ def rows_between(ids: Any, labels: np.ndarray, sure: Sureness, missing: np.ndarr
     ]
 
 
-def summary(sure: Sureness, clusters: list[dict], stability: Any, n_parts: str) -> dict[str, Any]:
+def summary(
+    sure: Sureness, clusters: list[dict], stability: Any, how_judged: str
+) -> dict[str, Any]:
     """The section "How sure is this?": shares, a headline, its reasons, what to do next."""
     n = len(sure.confidence)
     high = float((sure.confidence >= SURE).mean())
@@ -108,7 +107,7 @@ def summary(sure: Sureness, clusters: list[dict], stability: Any, n_parts: str) 
     ]
     level = "unjudged"
     if stability is not None:
-        level, sentence = _stability_words(np.asarray(stability, float), n_parts)
+        level, sentence = _stability_words(np.asarray(stability, float), how_judged)
         reasons.insert(0, sentence)
     if level == "solid" and high < MOST_SURE:
         level = "fair"
@@ -144,9 +143,9 @@ def _silhouette_words(value: float) -> str:
     return "most rows lie about as far from the next centre as from their own"
 
 
-def _stability_words(stability: np.ndarray, n_parts: str) -> tuple[str, str]:
+def _stability_words(stability: np.ndarray, how_judged: str) -> tuple[str, str]:
     solid, gone = stability >= SOLID, stability < DISSOLVED
-    how = f"when rows are left out ({n_parts})"
+    how = f"when rows are left out ({how_judged})"
     if solid.all():
         return "solid", f"Every cluster comes back {how}: the least to {percent(stability.min())}."
     if stability.mean() < DISSOLVED or gone.sum() > len(stability) / 2:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._data.gaps import with_nan
 from .._estimators.kmeans import MNARKMeans
 from .._io.optional import require
 from ..metrics import confidence
@@ -91,7 +92,7 @@ def _markers(adata: Any, key: str, X: Any, used: np.ndarray, model: MNARKMeans) 
     pandas = require("pandas", "anndata")
     clusters = [str(l) for l in range(model.n_clusters)]
     genes = adata.var_names.to_numpy()[used].astype(str)
-    found = contrasts(_with_gaps(X, model.missing_values), model.labels_, model.n_clusters)
+    found = contrasts(with_nan(X, model.missing_values), model.labels_, model.n_clusters)
     order = np.argsort(-found.signed, axis=1, kind="stable")
     missing = np.full(found.effect.shape, np.nan)
     columns = {
@@ -122,14 +123,3 @@ def _markers(adata: Any, key: str, X: Any, used: np.ndarray, model: MNARKMeans) 
 def _log_fold_changes(found: Contrasts) -> np.ndarray:
     """Difference of the observed means, in powers of 2; the values are natural logarithms."""
     return np.nan_to_num(found.mean_inside - found.mean_outside) / np.log(2.0)
-
-
-def _with_gaps(X: Any, missing_values: float) -> Any:
-    """Zeros are gaps where the model says so: NaN, or not stored."""
-    if np.isnan(missing_values):
-        return X
-    if sparse.issparse(X):
-        stored = X.copy()
-        stored.eliminate_zeros()
-        return stored
-    return np.where(missing_values == X, np.nan, X)
