@@ -17,7 +17,6 @@ from scipy.optimize import brentq
 
 from .._core.likelihood import soft_rows
 from .._penalty.em import FEW_GAPS, Problem, State, core_mixture
-from .._penalty.heavy import lost_of
 from .._solver.starts import content_order
 
 DRAWS = 6
@@ -41,7 +40,7 @@ def power_of(problem: Problem, state: State, rng: np.random.RandomState) -> floa
     if share == 0.0 or k < 2 or problem.rows.n_rows > MANY_ROWS * k:
         return 1.0
     order = content_order(problem.observed, problem.threads)
-    own = _memberships(problem, state)
+    own = memberships_of(problem, state)
     at = np.arange(n), own.argmax(axis=1)
     weights = problem.observed.weights
     believed = 0.0
@@ -50,7 +49,7 @@ def power_of(problem: Problem, state: State, rng: np.random.RandomState) -> floa
         drawn[order] = rng.standard_gamma(weights[order])  # weight w is w rows
         again = problem.with_weights(drawn * (weights.sum() / drawn.sum()))
         other = again.maximised(list(again.run(state, max_iter=ROUNDS, tol=0.0))[-1])
-        believed += float(weights @ _memberships(problem, other)[at]) / DRAWS
+        believed += float(weights @ memberships_of(problem, other)[at]) / DRAWS
 
     def too_sure(power: float) -> float:
         return float(weights @ tempered(own, power)[at]) - believed
@@ -61,7 +60,7 @@ def power_of(problem: Problem, state: State, rng: np.random.RandomState) -> floa
     return 1.0 - min(1.0, share / FEW_GAPS) * (1.0 - power**2)
 
 
-def _memberships(problem: Problem, state: State) -> np.ndarray:
-    lost = lost_of(state.mechanism, state.means - problem.reference, state.variances, state.freedom)
-    mixture = core_mixture(state, lost)
+def memberships_of(problem: Problem, state: State) -> np.ndarray:
+    """(n, k), by the clusters of a state."""
+    mixture = core_mixture(state, problem.reference)
     return soft_rows(problem.observed.table, mixture, problem.threads).memberships

@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from .._core.likelihood import soft_rows
 from .._data.observed import Observed
 from .._penalty.answer import DOUBT
 from .._penalty.choice import first_fits, sample_rows
-from .._penalty.em import Problem, State, core_mixture
-from .._penalty.heavy import FIRST_FREEDOM, lost_of
+from .._penalty.em import Problem, State
+from .._penalty.heavy import FIRST_FREEDOM
 from .._penalty.mar import gain_of_complete_features
 from .._penalty.mechanisms import MECHANISMS
 from .._penalty.reference import choose_reference
 from .._solver.solve import finish
 from .._solver.starts import STARTS
+from .mixture_doubt import memberships_of
 
 KMEANS_STARTS = 10  # k-means fits for every start of the mixture
 SHORT_ROUNDS = 5  # from every first partition, before only the best goes on
@@ -167,9 +167,7 @@ def _turned(problem: Problem, last: State, name: str) -> State:
     """The last state, as another mechanism would begin from it."""
     if name == last.mechanism.name:
         return last._replace(mechanism=last.mechanism.before(problem.rows))
-    lost = lost_of(last.mechanism, last.means - problem.reference, last.variances, last.freedom)
-    rows = soft_rows(problem.observed.table, core_mixture(last, lost), problem.threads)
-    return problem.begin(problem.sums_of(rows.memberships), name, last.freedom)
+    return problem.begin(problem.sums_of(memberships_of(problem, last)), name, last.freedom)
 
 
 def _short_runs(problem: Problem, wanted: Wanted, states: list[State]) -> State:

@@ -15,8 +15,7 @@ from .._core.likelihood import SoftRows, soft_rows
 from .._data.frames import like_input
 from .._data.observed import Observed
 from .._data.validation import check_count, observe, read_table
-from .._penalty.em import State, core_mixture, hidden_rows
-from .._penalty.heavy import lost_of
+from .._penalty.em import State, core_mixture, hidden_rows, lost_by
 from .._penalty.mechanisms import Lost
 from .._penalty.rows import stored_entries
 from .._solver.threads import effective_threads
@@ -178,7 +177,7 @@ class FittedMixture(Saving, DensityMixin, BaseEstimator):
             threads=self._threads(),
             allow_all_missing=True,
         )
-        mixture = core_mixture(self._state(), self._lost())
+        mixture = core_mixture(self._state(), self.reference_)
         return observed, soft_rows(observed.table, mixture, self._threads())
 
     def _state(self) -> State:
@@ -189,10 +188,7 @@ class FittedMixture(Saving, DensityMixin, BaseEstimator):
         )
 
     def _lost(self) -> Lost:
-        state = self._state()
-        return lost_of(
-            self._mechanism, self.means_ - self.reference_, state.variances, state.freedom
-        )
+        return lost_by(self._state(), self.reference_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

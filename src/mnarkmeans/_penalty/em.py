@@ -172,8 +172,7 @@ class Problem:
             yield state
 
     def _lost(self, state: State) -> Lost:
-        away = state.means - self.reference
-        return lost_of(state.mechanism, away, state.variances, state.freedom)
+        return lost_by(state, self.reference)
 
     def _given(self, state: State) -> Lost | None:
         """What is missing by the last look; None where that does not depend on the value."""
@@ -249,9 +248,14 @@ def _shares(sizes: np.ndarray) -> np.ndarray:
     return sizes / sizes.sum()
 
 
-def core_mixture(state: State, lost: Lost) -> Mixture:
+def lost_by(state: State, reference: np.ndarray) -> Lost:
+    """What the mechanism of a state says of its clusters."""
+    return lost_of(state.mechanism, state.means - reference, state.variances, state.freedom)
+
+
+def core_mixture(state: State, reference: np.ndarray) -> Mixture:
     """The mixture as the core takes it."""
-    own = _mixture(state, lost)._asdict()
+    own = _mixture(state, lost_by(state, reference))._asdict()
     arrays = {name: np.ascontiguousarray(own[name]) for name in own if own[name] is not None}
     return Mixture(**{**own, **arrays, "freedom": state.freedom})
 
