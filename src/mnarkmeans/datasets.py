@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
-from mnarkmeans._io.optional import require
-from mnarkmeans.missingness import ampute
+from ._io.optional import require
+from .missingness import ampute
 
 __all__ = ["load_lymphoma", "load_usoskin", "make_gaussian_clusters"]
 

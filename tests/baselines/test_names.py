@@ -1,5 +1,7 @@
 """Every rival has the same face."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,13 @@ def test_labels_and_centres_in_data_units(name):
     centers = model.cluster_centers_
     assert ((centers > low) & (centers < high) | np.isnan(centers)).all()
     np.testing.assert_array_equal(data, before)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_number_of_clusters_and_seed_are_given_by_place_or_by_name(name):
+    for model in (BASELINES[name](3, 7), BASELINES[name](n_clusters=3, random_state=7)):
+        assert (model.n_clusters, model.random_state) == (3, 7)
+    assert pickle.loads(pickle.dumps(BASELINES[name]))(3, 7).get_params() == model.get_params()
 
 
 def test_kpod_centres_are_the_observed_means_of_their_rows():

@@ -1,5 +1,14 @@
 """The rivals, all with the same face: `fit_predict`, `labels_`, centres in data units.
 
+_imputed   gaps filled first, then k-means; k-means on principal components
+_left      fillings for values below a detection limit: QRILC, MinProb
+_mice      filling by chained equations
+_rkpod     k-POD that shrinks features which separate nothing
+_fwpd      k-means with a distance that charges for gaps
+_scimpute  scImpute, for dropouts of single cells
+_stepmix   Gaussian mixtures, with or without the pattern of gaps
+_table     the table as all of them see it
+
 `BASELINES` maps a name to a function of (n_clusters, random_state) that makes one:
 
 >>> from mnarkmeans.baselines import BASELINES
@@ -15,12 +24,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from mnarkmeans._estimators.kmeans import MNARKMeans
-from mnarkmeans.baselines._fwpd import FWPDKMeans
-from mnarkmeans.baselines._imputed import ImputedKMeans, PCAKMeans
-from mnarkmeans.baselines._rkpod import RegularizedKPOD
-from mnarkmeans.baselines._scimpute import ScImputeKMeans
-from mnarkmeans.baselines._stepmix import StepMixClusters
+from .._estimators.kmeans import MNARKMeans
+from ._fwpd import FWPDKMeans
+from ._imputed import ImputedKMeans, PCAKMeans
+from ._rkpod import RegularizedKPOD
+from ._scimpute import ScImputeKMeans
+from ._stepmix import StepMixClusters
 
 __all__ = [
     "BASELINES",
@@ -33,47 +42,23 @@ __all__ = [
 ]
 
 
-def _imputed(n_clusters: int, random_state: Any = None, *, imputation: str) -> ImputedKMeans:
-    return ImputedKMeans(n_clusters, imputation=imputation, random_state=random_state)
-
-
-def _kpod(n_clusters: int, random_state: Any = None) -> MNARKMeans:
-    """k-POD (Chi, Chi and Baraniuk 2016): the loss over observed entries only, lam = 0."""
-    return MNARKMeans(n_clusters, lam=0.0, n_init=100, max_iter=100, random_state=random_state)
-
-
-def _fwpd(n_clusters: int, random_state: Any = None) -> FWPDKMeans:
-    return FWPDKMeans(n_clusters, random_state=random_state)
-
-
-def _scimpute(n_clusters: int, random_state: Any = None) -> ScImputeKMeans:
-    return ScImputeKMeans(n_clusters, random_state=random_state)
-
-
-def _stepmix(n_clusters: int, random_state: Any = None, *, mask: bool) -> StepMixClusters:
-    return StepMixClusters(n_clusters, mask=mask, random_state=random_state)
-
-
-def _rkpod(n_clusters: int, random_state: Any = None) -> RegularizedKPOD:
-    return RegularizedKPOD(n_clusters, random_state=random_state)
-
-
-def _pca(n_clusters: int, random_state: Any = None) -> PCAKMeans:
-    return PCAKMeans(n_clusters, random_state=random_state)
+def _make(kind: type, n_clusters: int, random_state: Any = None, **settings: Any) -> Any:
+    return kind(n_clusters, random_state=random_state, **settings)
 
 
 BASELINES: dict[str, Callable[..., Any]] = {
-    "zero": partial(_imputed, imputation="zero"),
-    "mean": partial(_imputed, imputation="mean"),
-    "knn": partial(_imputed, imputation="knn"),
-    "mice": partial(_imputed, imputation="mice"),
-    "kpod": _kpod,
-    "fwpd": _fwpd,
-    "scimpute": _scimpute,
-    "qrilc": partial(_imputed, imputation="qrilc"),
-    "minprob": partial(_imputed, imputation="minprob"),
-    "rkpod": _rkpod,
-    "pca": _pca,
-    "gmm": partial(_stepmix, mask=False),
-    "gmm_mask": partial(_stepmix, mask=True),
+    "zero": partial(_make, ImputedKMeans, imputation="zero"),
+    "mean": partial(_make, ImputedKMeans, imputation="mean"),
+    "knn": partial(_make, ImputedKMeans, imputation="knn"),
+    "mice": partial(_make, ImputedKMeans, imputation="mice"),
+    # k-POD (Chi, Chi and Baraniuk 2016): the loss over observed entries only.
+    "kpod": partial(_make, MNARKMeans, lam=0.0, n_init=100, max_iter=100),
+    "fwpd": partial(_make, FWPDKMeans),
+    "scimpute": partial(_make, ScImputeKMeans),
+    "qrilc": partial(_make, ImputedKMeans, imputation="qrilc"),
+    "minprob": partial(_make, ImputedKMeans, imputation="minprob"),
+    "rkpod": partial(_make, RegularizedKPOD),
+    "pca": partial(_make, PCAKMeans),
+    "gmm": partial(_make, StepMixClusters, mask=False),
+    "gmm_mask": partial(_make, StepMixClusters, mask=True),
 }

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 
-from mnarkmeans.baselines._table import with_gaps
+from ._table import with_gaps
 
 
 class FWPDKMeans(ClusterMixin, BaseEstimator):

@@ -22,9 +22,9 @@ from sklearn.decomposition import PCA
 from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.utils import check_random_state
 
-from mnarkmeans.baselines._left import minprob, qrilc
-from mnarkmeans.baselines._mice import mice_draws
-from mnarkmeans.baselines._table import with_gaps
+from ._left import minprob, qrilc
+from ._mice import mice_draws
+from ._table import with_gaps
 
 
 class ImputedKMeans(ClusterMixin, BaseEstimator):

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from mnarkmeans._estimators.kmeans import MNARKMeans
-from mnarkmeans.baselines._table import with_gaps
+from .._estimators.kmeans import MNARKMeans
+from ._table import with_gaps
 
 
 class RegularizedKPOD(ClusterMixin, BaseEstimator):

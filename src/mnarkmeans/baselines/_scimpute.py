@@ -24,7 +24,7 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_random_state
 
-from mnarkmeans.baselines._table import with_gaps
+from ._table import with_gaps
 
 FLOOR = np.log10(1.01)  # a count of zero
 OUTLIER = -1

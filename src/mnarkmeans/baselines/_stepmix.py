@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 
-from mnarkmeans._io.optional import require
-from mnarkmeans.baselines._table import with_gaps
+from .._io.optional import require
+from ._table import with_gaps
 
 
 class StepMixClusters(ClusterMixin, BaseEstimator):

@@ -5,7 +5,7 @@
 ['figure1', 'figure2', 'figure3']
 """
 
-from mnarkmeans.paper import (
+from . import (
     beyond_choice,
     beyond_lymphoma,
     beyond_proteomics,
@@ -24,8 +24,8 @@ from mnarkmeans.paper import (
     table2,
     table3,
 )
-from mnarkmeans.paper._experiment import Experiment
-from mnarkmeans.paper._runner import run
+from ._experiment import Experiment
+from ._runner import run
 
 __all__ = ["EXPERIMENTS", "Experiment", "run"]
 

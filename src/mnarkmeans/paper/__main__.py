@@ -7,8 +7,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mnarkmeans.paper import EXPERIMENTS, run
-from mnarkmeans.paper._docs import write_docs
+from . import EXPERIMENTS, run
+from ._docs import write_docs
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from mnarkmeans._io.optional import require
-from mnarkmeans.paper._shared import markdown
-from mnarkmeans.paper._store import write_text
+from .._io.optional import require
+from ._shared import markdown
+from ._store import write_text
 
 
 def write_docs(results: Path, folder: Path) -> list[Path]:
     """One page per experiment found in `results`, with its figures, and an index before them."""
-    from mnarkmeans.paper import EXPERIMENTS
+    from . import EXPERIMENTS
 
     folder.mkdir(parents=True, exist_ok=True)
     pages = []
@@ -41,7 +41,7 @@ def write_docs(results: Path, folder: Path) -> list[Path]:
 
 def _costs(pages: list[Path]) -> str:
     """What every experiment took, from the times kept with its repetitions."""
-    from mnarkmeans.paper import EXPERIMENTS
+    from . import EXPERIMENTS
 
     pandas = require("pandas", "cli")
     rows, total = [], 0.0

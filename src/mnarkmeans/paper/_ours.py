@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mnarkmeans._estimators.kmeans import MNARKMeans
-from mnarkmeans._selection import MNARKMeansCV, SelectionWarning
+from .._estimators.kmeans import MNARKMeans
+from .._selection import MNARKMeansCV, SelectionWarning
 
 NAMES = ("auto", "cv")
 

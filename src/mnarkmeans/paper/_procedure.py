@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mnarkmeans._data.observed import Observed
-from mnarkmeans._selection.agreement import disagreement
-from mnarkmeans._solver.solve import assign_rows, run_starts
-from mnarkmeans.paper._kmeans import MAX_ITER, Starts, run_kmeans
+from .._data.observed import Observed
+from .._selection.agreement import disagreement
+from .._solver.solve import assign_rows, run_starts
+from ._kmeans import MAX_ITER, Starts, run_kmeans
 
 STARTS = 100
 STARTS_OF_CHOICE = 10

@@ -11,8 +11,8 @@ from typing import Any
 import joblib
 from threadpoolctl import threadpool_limits
 
-from mnarkmeans.paper._experiment import Experiment, Setting, task_name, task_rng
-from mnarkmeans.paper._store import Store, write_table, write_text
+from ._experiment import Experiment, Setting, task_name, task_rng
+from ._store import Store, write_table, write_text
 
 Progress = Callable[[str, int, int, float], None]
 QUICK_REPETITIONS = 2
@@ -59,7 +59,7 @@ def run(
     >>> sorted(path.name for path in folder["table2"].iterdir())
     ['comparison.md', 'results.csv', 'table2.png', 'table2.svg']
     """
-    from mnarkmeans.paper import EXPERIMENTS
+    from . import EXPERIMENTS
 
     wanted = _names(name, list(EXPERIMENTS))
     report = progress if callable(progress) or progress is None else _to_terminal

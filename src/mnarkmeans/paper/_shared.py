@@ -11,8 +11,8 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import confusion_matrix
 from sklearn.utils import Bunch
 
-from mnarkmeans.datasets import make_gaussian_clusters
-from mnarkmeans.metrics import center_mse, clustering_error_rate
+from ..datasets import make_gaussian_clusters
+from ..metrics import center_mse, clustering_error_rate
 
 # Parameter of each mechanism for the missing shares the paper names.
 STRENGTHS = {

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mnarkmeans._io import atomic
-from mnarkmeans._io.optional import require
+from .._io import atomic
+from .._io.optional import require
 
 SECONDS_BETWEEN_SAVES = 2.0
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mnarkmeans.paper import _procedure, figure3
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting
-from mnarkmeans.paper._ours import by_default
-from mnarkmeans.paper._shared import (
+from . import _procedure, figure3
+from ._experiment import Experiment, Frame, Row, Setting
+from ._ours import by_default
+from ._shared import (
     CANDIDATES_WIDE,
     LABELS,
     gaussian_data,

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mnarkmeans.metrics import clustering_error_rate
-from mnarkmeans.paper import _procedure, table3
-from mnarkmeans.paper._drawing import draw_table
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting
-from mnarkmeans.paper._ours import by_default
-from mnarkmeans.paper._shared import mean_sd, seed_of
-from mnarkmeans.paper.beyond_choice import METHODS, NAMES, compare_choices
+from ..metrics import clustering_error_rate
+from . import _procedure, table3
+from ._drawing import draw_table
+from ._experiment import Experiment, Frame, Row, Setting
+from ._ours import by_default
+from ._shared import mean_sd, seed_of
+from .beyond_choice import METHODS, NAMES, compare_choices
 
 
 def compute(setting: Setting, rng: np.random.Generator) -> list[Row]:

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 from sklearn.cluster import KMeans
 
-from mnarkmeans._data.validation import MissingDataWarning
-from mnarkmeans._estimators.kmeans import MNARKMeans
-from mnarkmeans.baselines import BASELINES
-from mnarkmeans.metrics import clustering_error_rate
-from mnarkmeans.paper._drawing import new_figure, save
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting
-from mnarkmeans.paper._ours import by_default
-from mnarkmeans.paper._shared import markdown, mean_sd, median_lam, seed_of
+from .._data.validation import MissingDataWarning
+from .._estimators.kmeans import MNARKMeans
+from ..baselines import BASELINES
+from ..metrics import clustering_error_rate
+from ._drawing import new_figure, save
+from ._experiment import Experiment, Frame, Row, Setting
+from ._ours import by_default
+from ._shared import markdown, mean_sd, median_lam, seed_of
 
 TITLES = {
     "kmeans": "k-means, full data",

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from mnarkmeans.baselines import BASELINES
-from mnarkmeans.datasets import make_gaussian_clusters
-from mnarkmeans.paper import _procedure
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting
-from mnarkmeans.paper._ours import NAMES, by_default
-from mnarkmeans.paper._shared import (
+from ..baselines import BASELINES
+from ..datasets import make_gaussian_clusters
+from . import _procedure
+from ._experiment import Experiment, Frame, Row, Setting
+from ._ours import NAMES, by_default
+from ._shared import (
     CANDIDATES_SMALL,
     LABELS,
     full_kmeans,
@@ -19,7 +19,7 @@ from mnarkmeans.paper._shared import (
     scores,
     seed_of,
 )
-from mnarkmeans.paper.figure3 import draw_boxes
+from .figure3 import draw_boxes
 
 RIVALS = ["mean", "mice", "knn", "kpod"]
 METHODS = ["kmeans", *RIVALS, "proposed", *NAMES]

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans
 
-from mnarkmeans._estimators.mixture import MNARMixture
-from mnarkmeans._io.optional import require
-from mnarkmeans.baselines import BASELINES
-from mnarkmeans.baselines._scimpute import scimpute
-from mnarkmeans.datasets import load_usoskin
-from mnarkmeans.metrics import clustering_error_rate
-from mnarkmeans.paper import table3
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting
-from mnarkmeans.paper._ours import by_default
-from mnarkmeans.paper._shared import markdown, matched, mean_sd, seed_of
+from .._estimators.mixture import MNARMixture
+from .._io.optional import require
+from ..baselines import BASELINES
+from ..baselines._scimpute import scimpute
+from ..datasets import load_usoskin
+from ..metrics import clustering_error_rate
+from . import table3
+from ._experiment import Experiment, Frame, Row, Setting
+from ._ours import by_default
+from ._shared import markdown, matched, mean_sd, seed_of
 
 TITLES = {
     "mean": "k-means, gaps filled with means",

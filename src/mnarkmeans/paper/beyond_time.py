@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from mnarkmeans._estimators.kmeans import MNARKMeans
-from mnarkmeans._selection import MNARKMeansCV
-from mnarkmeans.baselines import BASELINES
-from mnarkmeans.paper import _procedure
-from mnarkmeans.paper._drawing import new_figure, save
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting
-from mnarkmeans.paper._shared import CANDIDATES_WIDE, gaussian_data, markdown, seed_of
+from .._estimators.kmeans import MNARKMeans
+from .._selection import MNARKMeansCV
+from ..baselines import BASELINES
+from . import _procedure
+from ._drawing import new_figure, save
+from ._experiment import Experiment, Frame, Row, Setting
+from ._shared import CANDIDATES_WIDE, gaussian_data, markdown, seed_of
 
 TITLES = {
     "zero": "zero + k-means, 100 starts",

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 from sklearn.cluster import KMeans
 
-from mnarkmeans._io.optional import require
-from mnarkmeans.baselines import BASELINES
-from mnarkmeans.baselines._scimpute import scimpute
-from mnarkmeans.datasets import load_usoskin
-from mnarkmeans.metrics import clustering_error_rate
-from mnarkmeans.paper import _procedure
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting, task_rng
-from mnarkmeans.paper._ours import by_default
-from mnarkmeans.paper._shared import markdown, matched, mean_sd, median_lam, seed_of
-from mnarkmeans.paper.figure7 import CANDIDATES, draw_cells, embed
+from .._io.optional import require
+from ..baselines import BASELINES
+from ..baselines._scimpute import scimpute
+from ..datasets import load_usoskin
+from ..metrics import clustering_error_rate
+from . import _procedure
+from ._experiment import Experiment, Frame, Row, Setting, task_rng
+from ._ours import by_default
+from ._shared import markdown, matched, mean_sd, median_lam, seed_of
+from .figure7 import CANDIDATES, draw_cells, embed
 
 TITLES = {
     "zero": "k-means, gaps as 0",

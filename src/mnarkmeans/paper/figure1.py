@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mnarkmeans._io.optional import require
-from mnarkmeans.paper import _procedure
-from mnarkmeans.paper._drawing import new_figure, save
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting, task_rng
-from mnarkmeans.paper._shared import full_kmeans, gaussian_data, markdown, matched
+from .._io.optional import require
+from . import _procedure
+from ._drawing import new_figure, save
+from ._experiment import Experiment, Frame, Row, Setting, task_rng
+from ._shared import full_kmeans, gaussian_data, markdown, matched
 
 PUBLISHED = {"kmeans": 39, "kpod": 87, "proposed": 41}
 TITLES = {"kmeans": "k-means", "kpod": "k-POD", "proposed": "Proposed"}

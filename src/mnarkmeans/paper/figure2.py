@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mnarkmeans.paper import _procedure
-from mnarkmeans.paper._drawing import new_figure, save
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting
-from mnarkmeans.paper._shared import (
+from . import _procedure
+from ._drawing import new_figure, save
+from ._experiment import Experiment, Frame, Row, Setting
+from ._shared import (
     CANDIDATES_SMALL,
     COLORS,
     LABELS,

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import ttest_rel
 
-from mnarkmeans.baselines import BASELINES
-from mnarkmeans.paper import _procedure
-from mnarkmeans.paper._drawing import new_figure, save
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting
-from mnarkmeans.paper._shared import (
+from ..baselines import BASELINES
+from . import _procedure
+from ._drawing import new_figure, save
+from ._experiment import Experiment, Frame, Row, Setting
+from ._shared import (
     CANDIDATES_WIDE,
     COLORS,
     LABELS,

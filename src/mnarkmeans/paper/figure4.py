@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mnarkmeans.paper import _procedure
-from mnarkmeans.paper._drawing import new_figure, save
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting
-from mnarkmeans.paper._shared import CANDIDATES_WIDE, gaussian_data, markdown
+from . import _procedure
+from ._drawing import new_figure, save
+from ._experiment import Experiment, Frame, Row, Setting
+from ._shared import CANDIDATES_WIDE, gaussian_data, markdown
 
 PARTS = {"choice_seconds": "choice of lam", "fit_seconds": "fit, 100 starts"}
 

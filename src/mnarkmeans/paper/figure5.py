@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mnarkmeans.metrics import clustering_error_rate
-from mnarkmeans.paper import _procedure
-from mnarkmeans.paper._drawing import new_figure, save
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting
-from mnarkmeans.paper._shared import CANDIDATES_SMALL, gaussian_data, markdown
+from ..metrics import clustering_error_rate
+from . import _procedure
+from ._drawing import new_figure, save
+from ._experiment import Experiment, Frame, Row, Setting
+from ._shared import CANDIDATES_SMALL, gaussian_data, markdown
 
 LAMS = [*CANDIDATES_SMALL, 4.0, 6.0, 8.0, 10.0]
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from mnarkmeans.datasets import make_gaussian_clusters
-from mnarkmeans.metrics import center_mse
-from mnarkmeans.paper import _procedure
-from mnarkmeans.paper._drawing import new_figure, save
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting
-from mnarkmeans.paper._shared import full_kmeans, markdown
+from ..datasets import make_gaussian_clusters
+from ..metrics import center_mse
+from . import _procedure
+from ._drawing import new_figure, save
+from ._experiment import Experiment, Frame, Row, Setting
+from ._shared import full_kmeans, markdown
 
 _S, _U, _V = 6**0.5 / 2, (6**0.5 + 3 * 2**0.5) / 4, (6**0.5 - 3 * 2**0.5) / 4
 CENTERS = np.array([[-_S, -_S], [_U, _V], [_V, _U]])

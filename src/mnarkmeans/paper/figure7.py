@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 from sklearn.cluster import KMeans
 
-from mnarkmeans._io.optional import require
-from mnarkmeans.baselines._scimpute import scimpute
-from mnarkmeans.datasets import load_usoskin
-from mnarkmeans.metrics import clustering_error_rate
-from mnarkmeans.paper import _procedure
-from mnarkmeans.paper._drawing import new_figure, save
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting, task_rng
-from mnarkmeans.paper._ours import by_default
-from mnarkmeans.paper._shared import markdown, matched, mean_sd, seed_of
+from .._io.optional import require
+from ..baselines._scimpute import scimpute
+from ..datasets import load_usoskin
+from ..metrics import clustering_error_rate
+from . import _procedure
+from ._drawing import new_figure, save
+from ._experiment import Experiment, Frame, Row, Setting, task_rng
+from ._ours import by_default
+from ._shared import markdown, matched, mean_sd, seed_of
 
 CANDIDATES = [0.001, 0.01, 0.1, 1.0, 10.0]
 AUTHORS_CHOICE = 0.1

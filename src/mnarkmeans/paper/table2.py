@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mnarkmeans.paper import _procedure
-from mnarkmeans.paper._drawing import draw_table
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting
-from mnarkmeans.paper._shared import gaussian_data, markdown, nine_settings
+from . import _procedure
+from ._drawing import draw_table
+from ._experiment import Experiment, Frame, Row, Setting
+from ._shared import gaussian_data, markdown, nine_settings
 
 PUBLISHED = {  # lam; sd, max - min, quartile range, decrease from the first loss
     ("mnar0", 0.1): (12.0, (0.034, 0.302, 0.002, 0.292)),

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from mnarkmeans.baselines import BASELINES
-from mnarkmeans.datasets import load_lymphoma
-from mnarkmeans.metrics import clustering_error_rate
-from mnarkmeans.missingness import ampute
-from mnarkmeans.paper import _procedure
-from mnarkmeans.paper._drawing import draw_table
-from mnarkmeans.paper._experiment import Experiment, Frame, Row, Setting
-from mnarkmeans.paper._shared import LABELS, STRENGTHS, markdown, mean_sd, nine_settings, seed_of
+from ..baselines import BASELINES
+from ..datasets import load_lymphoma
+from ..metrics import clustering_error_rate
+from ..missingness import ampute
+from . import _procedure
+from ._drawing import draw_table
+from ._experiment import Experiment, Frame, Row, Setting
+from ._shared import LABELS, STRENGTHS, markdown, mean_sd, nine_settings, seed_of
 
 CANDIDATES = [2.0, 4.0, 6.0, 8.0, 10.0]
 METHODS = ["kmeans", "mean", "knn", "kpod", "proposed"]
