@@ -164,11 +164,12 @@ def as_markdown(table: pd.DataFrame, calibration: pd.DataFrame) -> str:
         difference = paired(part, "mixture", "gmm_mask")
         row = [noise, loss, str(n), str(len(part)), *means, difference]
         lines.append("| " + " | ".join(row) + " |")
+    against = [name for name in ("gmm_mask", "gmm", "kmeans", "known") if name in wide]
     lines += ["", "Paired differences over all designs of a shape:", "",
-              "| noise | mixture - gmm_mask | mixture - kmeans | mixture - known |",
-              "|---|---|---|---|"]  # fmt: skip
+              "| noise | " + " | ".join(f"mixture - {name}" for name in against) + " |",
+              "|" + "---|" * (len(against) + 1)]  # fmt: skip
     for noise, part in wide.groupby(level="noise", sort=False):
-        cells = [paired(part, "mixture", other) for other in ("gmm_mask", "kmeans", "known")]
+        cells = [paired(part, "mixture", other) for other in against]
         lines.append(f"| {noise} | " + " | ".join(cells) + " |")
     lines += ["", "How sure the mixture was and how often it was right (normal noise):", "",
               "| n | sure | right | rows |", "|---|---|---|---|"]  # fmt: skip
