@@ -2,6 +2,16 @@
 
 Every class has `from_estimator`, `from_predictions`, `plot(ax=None)`, and after plotting `ax_` and
 `figure_`. Matplotlib is imported on use.
+
+_centers      centres as a heatmap, gaps visible
+_clusters     rows in the plane (placed by `_embedding`), coloured by cluster
+_missingness  missing rate against magnitude
+_instability  how much clusters change, for every candidate lam and k
+_loss_path    the loss after every iteration, and where the other starts ended
+_flow         rows flowing between the clusters of neighbouring lam or k
+_flow_layout  where its boxes and ribbons lie
+_palette      colours that stay apart, names cut short
+_style        one look for all
 """
 
 from ._centers import CentersDisplay

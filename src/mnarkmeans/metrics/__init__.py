@@ -1,4 +1,11 @@
-"""Scores: against the truth, or by themselves for data with gaps."""
+"""Scores: against the truth, or by themselves for data with gaps.
+
+_truth       errors of labels and centres when the truth is known
+_quality     silhouettes and the indices of Calinski-Harabasz and Davies-Bouldin
+_geometry    distances between rows with gaps, for these
+_confidence  how sure a model is of each row
+_markers     which features make a cluster
+"""
 
 from ._confidence import confidence, noise_of
 from ._markers import cluster_markers

@@ -5,7 +5,9 @@ _rows         where rows lie, a sample of the table, far rows
 _sure         confidence, silhouettes, stability, and a verdict in words
 _annotations  what else is known of the rows, crossed with the clusters
 _flow         rows flowing between the clusters of neighbouring lam or k
-_charts       small charts, _heatmap the centres: SVG (_svg) that follows the page's colours
+_charts       small charts, in SVG that follows the page's colours
+_heatmap      the centres
+_svg          the frame of a small chart
 _numbers      numbers as people read them
 _render       the numbers poured into the template (page.html.j2), every name escaped
 page.js       draws the rows as points (placed by _embedding), sorts and filters tables

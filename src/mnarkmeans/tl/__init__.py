@@ -10,8 +10,10 @@ What is written, with ``key_added="mnar_kmeans"``:
     uns["mnar_kmeans_markers"]    genes that make each cluster, as rank_genes_groups has them
     layers[impute_layer]          the filled matrix, only if asked for
 
-There is no mathematics here: this module finds the matrix (`_matrix`), asks MNARKMeans, and files
-the answer (`_filing`).
+There is no mathematics here: this module finds the matrix, asks MNARKMeans, and files the answer.
+
+_matrix  the matrix in an AnnData object: which one, which columns, in memory
+_filing  the answer, as an h5ad file can hold it
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """What can be said to the verbs: each option is described once, in the group in which it travels.
 
-source   Reading: how a table is read; Steps: how it is prepared; Source: both, and the table
-model    Fitting: one model; Searching: the choice of one; use has Use: one for new tables
-output   Output, OptionalOutput, OutputFile: where to; Page: the report; Telling: what is said
+source  Reading: how a table is read; Steps: how it is prepared; Source: both, and the table
+model   Fitting: one model; Searching: the choice of one
+use     Use: a model for new tables
+output  Output, OptionalOutput, OutputFile: where to; Page: the report; Telling: what is said
+panels  the headings of the help under which they stand
 """
 
 from .model import Fitting, Jobs, Model, Scheduler, Searching, Seed, as_number
