@@ -187,6 +187,20 @@ def test_a_logarithm_is_due_where_the_noise_grows_with_the_value():
     assert value_hints(table_of(logs), Reading(), Steps()) == []
 
 
+def test_rows_are_brought_to_one_size_where_sizes_stand_out():
+    level, noise = RNG.normal(22, 2, 300), RNG.normal(0, 0.4, (20, 300))
+    loaded = RNG.normal(0, 0.25, (20, 1))
+    hints = value_hints(table_of(2.0 ** (level + noise + loaded)), Reading(), Steps())
+    assert added(hints) == {"log2": True, "normalize": Normalize.median}
+    assert added(value_hints(table_of(2.0 ** (level + noise)), Reading(), Steps())) == {
+        "log2": True
+    }
+    (told,) = value_hints(table_of(level + noise + loaded), Reading(), Steps())
+    assert not told.typed()
+    assert "take the median of each row off" in told.why
+    assert value_hints(table_of(level + noise), Reading(), Steps()) == []
+
+
 def test_the_command_says_all_that_was_said():
     source = Source(
         Path("my table.csv"),

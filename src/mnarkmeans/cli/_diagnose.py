@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
 from .._io.optional import require
@@ -20,6 +21,7 @@ from ._results import write_json
 from ._spoken import as_told, spoken
 from ._suggest import Hint, advised, command_for
 
+FEWEST_SEEN, MANY_BARE = 2, 0.2  # values of a row; share of rows that have fewer
 TABLES = ("features", "rows", "magnitude", "mechanisms")
 FILES = ["diagnosis.txt", "diagnosis.json", "diagnosis.png", *(f"{name}.csv" for name in TABLES)]
 
@@ -42,8 +44,9 @@ def diagnose(console: Console, source: Source, output: OptionalOutput, seed: int
         document = as_document(found) | {
             "command": command,
             "reasons": [{"options": hint.typed(), "why": hint.why} for hint in hints],
+            "warning": _little_left(job).strip() or None,
         }
-        text = f"{spoken(str(found))}\n\n{_next_step(command, hints)}"
+        text = f"{spoken(str(found))}\n\n{_little_left(job)}{_next_step(command, hints)}"
         if claim is not None:
             with claim.files() as folder:
                 (folder / "diagnosis.txt").write_text(text + "\n", encoding="utf-8")
@@ -55,10 +58,26 @@ def diagnose(console: Console, source: Source, output: OptionalOutput, seed: int
     console.result(document | {"output": output.out and str(output.out)})
 
 
+def _little_left(job: Prepared) -> str:
+    """A warning where many rows have nothing that clusters could be told from."""
+    n, p = job.table.shape
+    values = job.table.values
+    seen = values.getnnz(axis=1) if sp.issparse(values) else (~np.isnan(values)).sum(axis=1)
+    bare = int((seen < min(FEWEST_SEEN, p)).sum())
+    if bare < MANY_BARE * n:
+        return ""
+    return (
+        f"Little is left to cluster: {bare:,} of {n:,} rows have fewer than {FEWEST_SEEN} values "
+        f"in the {p:,} features used. Their clusters would be those of what is missing: leave "
+        "such rows out, or take features that most rows have.\n\n"
+    )
+
+
 def _next_step(command: str, hints: list[Hint]) -> str:
     """The command to run, and why it says what it says."""
     lines = ["The command for this table:", "", f"  {command}", ""]
-    lines += [f"- {hint.typed()}: {hint.why}" for hint in hints]
+    lines += [f"- {hint.typed()}: {hint.why}" for hint in hints if hint.typed()]
+    lines += [f"- {hint.why[0].upper()}{hint.why[1:]}." for hint in hints if not hint.typed()]
     if hints:
         lines.append("- The numbers above are of the table read and prepared so; leave out what is "
                      "not true of yours.")  # fmt: skip

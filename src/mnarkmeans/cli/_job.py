@@ -107,9 +107,10 @@ def hints_told(source: Source, table: Table) -> list[str]:
         *sample_hints(table, source.reading),
         *value_hints(table, source.reading, source.steps),
     ]
-    told = [f"{hint.why}: if so, add {hint.typed()}" for hint in found]
+    told = [f"{hint.why}: if so, add {hint.typed()}" for hint in found if hint.typed()]
     whole = f"mnarkmeans diagnose {quoted(str(source.data))} names the whole command"
-    return [*told, whole] if told else []
+    others = [hint.why for hint in found if not hint.typed()]
+    return others + ([*told, whole] if told else [])
 
 
 def prepare(table: Table, steps: Steps) -> Prepared:

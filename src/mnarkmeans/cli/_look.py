@@ -202,19 +202,48 @@ class Look:
         without = [np.delete(np.arange(len(x)), j) for j in range(len(x))]
         return min(float(np.corrcoef(x[rest], y[rest])[0, 1]) for rest in without) > TIGHT
 
-    @property
-    def uneven_rows(self) -> float:
-        """How many times larger the largest rows are: in total, or in their middle feature."""
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        """(n,) sizes of the rows: their totals, or the middle of their ratios to all rows."""
         with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # rows and features without a value
             if self.counts:
-                sizes = np.nansum(self.values, axis=1)
-            else:
-                seen = np.where(self.values > 0, self.values, np.nan)
-                sizes = np.nanmedian(seen / np.nanmedian(seen, axis=0), axis=1)
-        sizes = sizes[sizes > 0]
+                return np.nansum(self.values, axis=1)
+            seen = np.where(self.values > 0, self.values, np.nan)
+            return np.nanmedian(seen / np.nanmedian(seen, axis=0), axis=1)
+
+    @property
+    def uneven_rows(self) -> float:
+        """How many times larger the largest rows are: in total, or in their middle feature."""
+        sizes = self._sizes[self._sizes > 0]
         low, high = np.quantile(sizes, [0.1, 0.9]) if sizes.size > 3 else (1.0, 1.0)
         return float(high / low)
+
+    @property
+    def sizes_stand_out(self) -> bool:
+        """Whether the sizes of the rows are a direction of their own among the logarithms.
+
+        All p features share them, so that their variance s^2 makes an eigenvalue p s^2; noise of
+        variance v alone makes none above v (1 + sqrt(p / n))^2.
+        """
+        known = self._sizes > 0
+        with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            logs = np.log(np.where(self.values > 0, self.values, np.nan)[known])
+            sizes = np.log(self._sizes[known])
+            noise = np.nanmedian(np.nanvar(logs - sizes[:, None], axis=0))
+        n, p = logs.shape
+        return bool(n > 3 and p * np.var(sizes) > noise * (1 + np.sqrt(p / n)) ** 2)
+
+    def levels_stand_out(self) -> bool:
+        """The same of logarithms, whose rows differ by what was added to all of their values."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # rows and features without a value
+            apart = self.values - np.nanmedian(self.values, axis=0)
+            levels = np.nanmedian(apart, axis=1)
+            noise = np.nanmedian(np.nanvar(apart - levels[:, None], axis=0))
+        n, p = self.values.shape
+        return bool(n > 3 and p * np.nanvar(levels) > noise * (1 + np.sqrt(p / n)) ** 2)
 
     def observed_by_feature(self, zeros: bool) -> np.ndarray:
         """(p,) how many values each feature has; zeros count as gaps, if they are."""

@@ -34,7 +34,9 @@ from ._table import Table
 
 FEW_GAPS = 0.01  # where nothing else is marked as missing
 MANY_GAPS = 0.5  # share of gaps from which they may be counts of 0 that were not stored
-UNEVEN_ROWS = 2.0  # 90th over 10th percentile of the totals of rows
+UNEVEN_ROWS = 2.0  # 90th over 10th percentile of the sizes of rows
+PROFILE = 100  # features, which are those of one instrument
+NOTABLE = 1.2  # the same, where sizes stand out from the noise
 LOUD = 6.0  # largest spread of a feature over the middle one
 FEWEST_VALUES = 5  # of a feature, below which its means are hardly more than single values
 MANY_FEATURES = 20  # of which some may be left out
@@ -212,11 +214,19 @@ def value_hints(table: Table, reading: Reading, steps: Steps) -> list[Hint]:
         )
     if log is not None:
         hints.append(Hint(f"values run from {look.low:.2g} to {look.high:.2g}", steps={log: True}))
-        if steps.normalize == Normalize.none and look.uneven_rows > UNEVEN_ROWS:
+        uneven = look.uneven_rows
+        stand_out = uneven > UNEVEN_ROWS or (uneven > NOTABLE and look.sizes_stand_out)
+        if steps.normalize == Normalize.none and stand_out:
             kind = Normalize.total if look.counts else Normalize.median
-            hints.append(
-                Hint(f"rows differ {look.uneven_rows:.1f}-fold in size", steps={"normalize": kind})
+            hints.append(Hint(f"rows differ {uneven:.1f}-fold in size", steps={"normalize": kind}))
+    elif not (look.whole or lost) and table.shape[1] >= PROFILE and look.levels_stand_out():
+        hints.append(
+            Hint(
+                "rows differ in level, in all features alike, as samples that were loaded "
+                "differently; where these are logarithms take the median of each row off before, "
+                "or give the intensities with --log2 --normalize median"
             )
+        )
     rows = table.shape[0]
     few = look.observed_by_feature(zeros) * rows / len(look.values) < FEWEST_VALUES
     if few.any() and table.shape[1] >= MANY_FEATURES and steps.max_missing is None:

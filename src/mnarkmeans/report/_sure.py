@@ -16,6 +16,8 @@ from ..metrics._quality import silhouettes
 from ._numbers import percent
 
 SURE, MOST_SURE = 0.9, 0.8  # confidence of a row; share of such rows in solid clusters
+HALF = 0.5  # share of such rows below which there is nothing to build on
+FEWEST = 2  # rows for each cluster
 SOLID, DISSOLVED = 0.75, 0.5  # found again
 MOST_LISTED = 100
 FEW_ROWS, FEW = 3, 0.1  # of a cluster; of all rows
@@ -111,6 +113,11 @@ def summary(
         reasons.insert(0, sentence)
     if level == "solid" and high < MOST_SURE:
         level = "fair"
+    if level in ("solid", "fair") and high < HALF:
+        level = "weak"
+    if n < FEWEST * len(clusters):
+        level = "weak"
+        reasons.insert(0, f"There are {n:,} rows for {len(clusters)} clusters: too few to tell.")
     apart = n - max(cluster["rows"] for cluster in clusters)
     if apart <= FEW_ROWS * (len(clusters) - 1) and apart < FEW * n:
         level = "weak"
