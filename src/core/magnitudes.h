@@ -37,8 +37,9 @@ INLINE Index away_in_row(const Sparse<T>& rows, Index i, const double* reference
 class MagnitudeLooks {
   public:
     MagnitudeLooks(const Table& table, Magnitudes& it, Control& control, Index longest)
-        : table(table), it(it), control(control), away(longest + EIGHT), features(longest) {}
-    bool ok() const { return all_ok(away, features); }
+        : table(table), it(it), control(control), away(longest + EIGHT), features(longest),
+          most(table.p, -1.0) {}
+    bool ok() const { return all_ok(away, features, most); }
 
     template <class Rows> int32_t look(const Rows& rows) {
         for (Index i = 0; i < table.n; ++i) {
@@ -46,8 +47,7 @@ class MagnitudeLooks {
             first_look(i, away_in_row(rows, i, it.reference, away, features));
         }
         const double mean = it.total > 0 ? it.square / it.total : 0.0;
-        if (!(mean > 0) || !(low <= high)) return DONE;
-        begin_histogram(mean);
+        if (!begin_histogram(mean)) return DONE;
         for (Index i = 0; i < table.n; ++i) {
             if (cancelled(control)) return CANCELLED;
             add_row(i, away_in_row(rows, i, it.reference, away, features), mean);
@@ -61,54 +61,66 @@ class MagnitudeLooks {
     Control& control;
     Array<double> away;
     Array<Index> features;
-    double low = __builtin_inf(), high = -1.0;  // of the squares, then of their logarithms
-    double per_width = 0;
+    Array<double> most;  // (p,) largest magnitude; -1 of a feature without values
+    double low = 0, per_width = 0;
+    bool all_enter = true;
 
     void first_look(Index i, Index count) {
-        Sum8 squares;
-        Index below = 0;
+        double* const nearest = it.least;
+        double* const furthest = most;
         for (Index e = 0; e < count; ++e) {
             const Index j = features[e];
-            const double size = away[e] < 0 ? -away[e] : away[e], square = size * size;
-            below += away[e] < 0;
-            it.least[j] = size < it.least[j] ? size : it.least[j];
-            low = it.has_gaps[j] && square < low ? square : low;
-            high = it.has_gaps[j] && square > high ? square : high;
+            const double size = away[e] < 0 ? -away[e] : away[e];
+            nearest[j] = size < nearest[j] ? size : nearest[j];
+            furthest[j] = size > furthest[j] ? size : furthest[j];
         }
-        memset(away + count, 0, sizeof(double) * EIGHT);
+        for (Index e = count; e < count + EIGHT; ++e) away[e] = 0.0;
+        Sum8 squares, below;
         for (Index e = 0; e < count; e += EIGHT)
             UNROLL for (int part = 0; part < EIGHT / HALF; ++part) {
                 const Doubles x = load<Doubles>(away + e + part * HALF);
                 squares.parts[part] += x * x;
+                below.parts[part] += keep(x < 0.0, splat(1.0));
             }
         it.per_row[i] = count;
         it.total += table.weights[i] * count;
-        it.below += table.weights[i] * below;
+        it.below += table.weights[i] * below.total();
         it.square += table.weights[i] * squares.total();
     }
 
-    void begin_histogram(double mean) {
-        low = log_of(larger(low / mean, it.least_share));
-        high = log_of(larger(high / mean, it.least_share));
+    // Whether anything enters the histogram; then where it begins, and its width.
+    bool begin_histogram(double mean) {
+        double near = __builtin_inf(), far = -1.0;
+        for (Index j = 0; j < table.p; ++j) {
+            if (!it.has_gaps[j]) all_enter = false;
+            else if (most[j] >= 0) near = it.least[j] < near ? it.least[j] : near, far = larger(far, most[j]);
+        }
+        if (!(mean > 0) || far < 0) return false;
+        low = log_of(larger(near * near / mean, it.least_share));
+        const double high = log_of(larger(far * far / mean, it.least_share));
         per_width = it.bins / (larger(high - low, 1e-12) * (1.0 + 1e-12));
+        return true;
     }
 
     void add_row(Index i, Index count, double mean) {
-        Index kept = 0;
-        for (Index e = 0; e < count; ++e) {
-            const double u = away[e] * away[e] / mean;
-            const bool is = it.has_gaps[features[e]];
-            away[kept] = u > it.least_share ? u : it.least_share;
-            kept += is;
+        Index kept = all_enter ? count : 0;
+        for (Index e = 0; !all_enter && e < count; ++e) {
+            away[kept] = away[e];
+            kept += it.has_gaps[features[e]];
         }
         for (Index e = kept; e < kept + EIGHT; ++e) away[e] = 1.0;
+        const double weight = table.weights[i];
+        double logs[HALF];
+        int64_t bins[HALF];
         for (Index e = 0; e < kept; e += HALF) {
-            const Doubles logs = log_of(load<Doubles>(away + e));
-            const Doubles places = (logs - low) * per_width;
+            const Doubles x = load<Doubles>(away + e), u = x * x / mean;
+            const Doubles log = log_of(u > it.least_share ? u : splat(it.least_share));
+            store(logs, log);
+            store(bins, __builtin_convertvector((log - low) * per_width, Longs));
             for (Index lane = 0; lane < least(HALF, kept - e); ++lane) {
-                const Index bin = least(Index(places[lane]), it.bins - 1);
-                it.weights[bin] += table.weights[i];
-                it.logs[bin] += table.weights[i] * logs[lane];
+                const Index bin = least(bins[lane], it.bins - 1);
+                it.weights[bin] += weight;
+                it.logs[bin] += weight * logs[lane];
             }
         }
     }

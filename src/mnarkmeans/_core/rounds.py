@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,8 +37,8 @@ class Looked:
     def addresses(self) -> list[int]:
         """Of theta, of the three parts (k,), and of the eight (k, p)."""
         (k, p), first = self.shape, where(self.whole)
-        sizes = [4] + 3 * [k] + 7 * [k * p]
-        return [first + 8 * sum(sizes[:i]) for i in range(len(sizes) + 1)]
+        lengths = (4, k, k, k) + 7 * (k * p,)
+        return list(accumulate((8 * length for length in lengths), initial=first))
 
 
 class Moves(NamedTuple):

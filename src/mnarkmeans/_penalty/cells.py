@@ -106,11 +106,12 @@ class Cells:
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """The first and the last of each kind of partition: fits with different lam may end in the
         same one."""
-        rounded = np.round(self.variance, 12)
-        first = np.unique(rounded, return_index=True)[1]
-        last = len(rounded) - 1 - np.unique(rounded[::-1], return_index=True)[1]
-        order = np.argsort(first)
-        return first[order], last[order]
+        first: dict[float, int] = {}
+        last: dict[float, int] = {}
+        for index, rounded in enumerate(np.round(self.variance, 12).tolist()):
+            first.setdefault(rounded, index)
+            last[rounded] = index
+        return np.array(list(first.values())), np.array(list(last.values()))
 
     def fit(self, mechanism: str, means: np.ndarray | None = None) -> CellFit:
         """The likeliest alpha and slope of each partition, by Newton's method.

@@ -107,8 +107,11 @@ class Rows:
         return self._sums
 
     def _hard_sums(self, starts: Sequence[Start]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        mu = self.reference + np.stack([start.centers for start in starts])
-        lam = np.stack([np.broadcast_to(start.lam, mu.shape[2]) for start in starts])
+        mu = np.array([start.centers for start in starts])
+        mu += self.reference
+        lam = np.empty((len(mu), mu.shape[2]))
+        for own, start in zip(lam, starts, strict=True):
+            own[:] = start.lam
         fits = Starts(
             mu, lam, self.reference, self.reference, n_rows=self.table.n, max_iter=1, tol=0.0,
             weights=(False, self.n_rows),

@@ -78,7 +78,7 @@ def fit_between(
 ) -> list[Start]:
     """The fits given, and others for the lam between and beyond them; in rising order."""
     lams = np.array([lam for lam, _ in BETWEEN])
-    centers = np.stack([fits[index].centers for _, index in BETWEEN]) + observed.reference
+    centers = np.array([fits[index].centers for _, index in BETWEEN]) + observed.reference
     found = run_starts(observed, centers, lams, max_iter=max_iter, tol=tol, threads=threads)
     best = {}
     for index in np.argsort(-found.losses, kind="stable"):
