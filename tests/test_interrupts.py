@@ -120,6 +120,7 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
     control = waiting.structs.Control
     monkeypatch.setattr(waiting.structs, "Control", lambda threads: control(1, threads, 0))
     draws, order = np.random.default_rng(0).random((1, 8, 3)), np.arange(len(X))
+    seeding = _core.Seeding(table, means, draws, order)
     for call in (
         lambda: _core.first_pass(table, 2),
         lambda: _core.assign(table, centers, 2),
@@ -128,9 +129,12 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
         lambda: _core.last_look(table, centers, 2),
         lambda: _core.distances(table, centers, np.float64, 2, roots=True),
         lambda: _core.pass_(table, starts, one, fresh=True, known=None, threads=2),
-        lambda: _core.lloyd(table, starts, 2),
+        lambda: _core.lloyd([table], [starts], 2),
+        lambda: _core.lloyd([table, table], [starts, starts], 2),
+        lambda: _core.centers_of(table, starts, labels[None], 2),
         lambda: _core.hartigan(table, starts, one, 2),
-        lambda: _core.seed(table, means, order, draws, 2),
+        lambda: _core.seed([seeding], 2),
+        lambda: _core.seed([seeding, seeding], 2),
         lambda: _core.add_rows(table, centers, labels, starts.stats, 2),
     ):
         with pytest.raises(KeyboardInterrupt):
@@ -145,7 +149,7 @@ def test_progress_counts_up_to_all_starts(monkeypatch):
         np.zeros(20), n_rows=len(X), max_iter=40, tol=0.0, weights=(True, float(len(X))),
     )  # fmt: skip
     table = _core.Table(X, np.nan, np.ones(len(X)))
-    _core.lloyd(table, starts, 1, told.append)
+    _core.lloyd([table], [starts], 1, told.append)
     assert told == sorted(told)
     assert all(0 <= done <= 20 for done in told)
 

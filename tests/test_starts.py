@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from places import to_csr
 
+from mnarkmeans._core import arrays
 from mnarkmeans._data.validation import observe
-from mnarkmeans._solver.solve import run_starts
-from mnarkmeans._solver.starts import STARTS
+from mnarkmeans._solver.solve import centers_of_partitions, run_starts, run_starts_of_each
+from mnarkmeans._solver.starts import STARTS, starts_of_each
 
 
 def table(n, p, seed=0):
@@ -80,4 +81,50 @@ def test_a_start_ends_where_it_would_have_ended_alone(k, each_level):
     for r, lam in enumerate(lams):
         alone = run_starts(observed, centers[[r]], np.array([lam]), threads=1, **how)
         assert np.array_equal(together.centers[r], alone.centers[0])
-        assert np.array_equal(together.paths[r], alone.paths[0])
+        assert np.array_equal(together.path(r), alone.path(0))
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_tables_that_are_solved_together_end_as_each_would_alone(large, each_level, monkeypatch):
+    """Small ones in one call of the core, others one after the other."""
+    if large:
+        monkeypatch.setattr(arrays, "ENTRIES_OF_ONE_SLAB", 1000)
+    tables = [observe(form(table(n, 9) - 3.0)) for n in (40, 130) for form in (np.asarray, to_csr)]
+    centers = [STARTS["k-means++"](own, 9, 3, np.random.RandomState(0), 1) for own in tables]
+    lams = [np.linspace(0.0, own.n_rows / 50, 9) for own in tables]
+    how = dict(max_iter=30, tol=1e-5)
+    for threads in (1, 2):
+        together = run_starts_of_each(tables, centers, lams, threads=threads, **how)
+        for own, begin, lam, found in zip(tables, centers, lams, together, strict=True):
+            alone = run_starts(own, begin, lam, threads=1, **how)
+            assert np.array_equal(found.centers, alone.centers)
+            assert np.array_equal(found.n_iter, alone.n_iter)
+            for r in range(9):
+                assert np.array_equal(found.path(r), alone.path(r))
+
+
+@pytest.mark.parametrize("init", list(STARTS))
+def test_starts_of_several_tables_are_those_of_each(init, each_level):
+    tables, seeds = [observe(table(n, 5)) for n in (30, 60)], [4, 5]
+    together = starts_of_each(init, tables, 6, 3, seeds, threads=2)
+    for own, seed, found in zip(tables, seeds, together, strict=True):
+        assert np.array_equal(found, STARTS[init](own, 6, 3, np.random.RandomState(seed), 1))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_centres_of_partitions_are_means_drawn_to_the_reference(weighted, each_level):
+    X, rng = table(80, 6), np.random.default_rng(0)
+    weights = rng.integers(1, 4, 80).astype(float) if weighted else np.ones(80)
+    lam, labels = np.array([0.0, 0.5, 2.0, 1.0, 0.0, 3.0]), rng.integers(3, size=(5, 80))
+    labels[0] = 0  # two clusters have no rows: nothing pulls at their centres
+    for form in (np.asarray, to_csr):
+        observed = observe(form(X), reference=2.0, sample_weight=weights)
+        for threads in (1, 2):
+            found = centers_of_partitions(observed, labels.astype(np.int32), 3, lam[None], threads)
+            for own, centers in zip(labels, found, strict=True):
+                for l in range(3):
+                    rows, w = X[own == l] - 2.0, weights[own == l, None]
+                    seen = ~np.isnan(rows)
+                    weight = (w * np.where(seen, 1.0, lam)).sum(axis=0)
+                    mean = np.nansum(w * rows, axis=0) / np.where(weight > 0, weight, 1.0)
+                    np.testing.assert_allclose(centers[l], 2.0 + mean, rtol=1e-12)

@@ -116,9 +116,15 @@ struct Seeds {             // starts drawn by greedy k-means++ on mean-filled ro
     Index count, k;        // R starts of k centres
     Index trials;          // candidates for each centre
     const double* means;   // (p,)
-    const Index* order;    // (n,) of the rows, by their content
+    const Index* order;    // (n,) along which rows are drawn; null: by their content
     const double* draws;   // (R, k, trials) in [0, 1)
     double* centers;       // (R, k, p) OUT
+};
+
+struct Partitions {         // of the same rows by B fits, with G candidates each
+    const Label* labels;    // (B, n, G) from 0 to k - 1
+    const uint8_t* kept;    // (B, n) rows on which a fit is judged
+    Index n, candidates, k;
 };
 
 struct Moving {         // k-means of complete rows by single moves
@@ -265,11 +271,14 @@ struct Kernels {  // what every instruction set offers
     void (*update)(const Starts&, Index p, const Active&);
     // Then: who goes on.
     void (*decide)(const Starts&, Index p, Index iteration, double largest_move, Active&);
-    // Lloyd's loop to its end, on a small table.
-    int32_t (*lloyd)(const Table&, const Starts&, Control&);
+    // New centres from the labels that the starts have; those of empty clusters stay.
+    int32_t (*centers_of)(const Table&, const Starts&, Control&);
+    // Lloyd's loop to its end, on small tables (count,) with their starts (count,).
+    int32_t (*lloyd)(const Table*, const Starts*, Index count, Control&);
     // Hartigan's moves from where Lloyd's loop ended, for the starts in chosen (C,).
     int32_t (*hartigan)(const Table&, const Starts&, const Index* chosen, Index count, Control&);
-    int32_t (*seed)(const Table&, const Seeds&, Control&);
+    // Starts of tables (count,): seeds (count,).
+    int32_t (*seed)(const Table*, const Seeds*, Index count, Control&);
     // One E-step of a mixture with gaps, and the sums for its M-step.
     int32_t (*soften)(const Table&, const Mixture&, Softened&, Control&);
     // Log-likelihood at theta (4,); OUT gradient (4,).
@@ -284,9 +293,9 @@ struct Kernels {  // what every instruction set offers
     int32_t (*em_rounds)(const Table&, Rounds&, Control&);
     int32_t (*fit_shares)(const Shares&);
     int32_t (*magnitudes)(const Table&, Magnitudes&, Control&);
-    // Labels a, b (n, G) of two fits: OUT pairs (G, 3) of kept rows together in both, in a, in b.
-    int32_t (*count_pairs)(const Label* a, const Label* b, const uint8_t* kept, Index n,
-                           Index candidates, Index k, double* pairs);
+    // For couples (C, 2) of fits: OUT pairs (C, G, 3) of rows that both have kept, together in both, in
+    // the first, in the second.
+    int32_t (*count_pairs)(const Partitions&, const Index* couples, Index count, double* pairs, Control&);
     int32_t (*move_rows)(const Moving&, Control&);
 };
 

@@ -155,8 +155,8 @@ EXPORT int32_t mnarkmeans_set_level(const char* name) {
 EXPORT int32_t mnarkmeans_struct_sizes(int64_t* sizes, int32_t room) {
     const int64_t all[] = {sizeof(Control), sizeof(Table), sizeof(Centers), sizeof(Stats), sizeof(Bounds),
                            sizeof(Pass), sizeof(FirstPass), sizeof(Starts), sizeof(Active), sizeof(Seeds),
-                           sizeof(Moving), sizeof(Mixture), sizeof(Softened), sizeof(Decay), sizeof(Lost),
-                           sizeof(Rounds), sizeof(Shares), sizeof(Magnitudes)};
+                           sizeof(Partitions), sizeof(Moving), sizeof(Mixture), sizeof(Softened), sizeof(Decay),
+                           sizeof(Lost), sizeof(Rounds), sizeof(Shares), sizeof(Magnitudes)};
     const int32_t count = sizeof all / sizeof *all;
     for (int32_t i = 0; i < count && i < room; ++i) sizes[i] = all[i];
     return count;
@@ -221,15 +221,18 @@ EXPORT void mnarkmeans_decide(const Starts* starts, Index p, Index iteration, do
                               Active* active) {
     kernels->decide(*starts, p, iteration, largest_move, *active);
 }
-EXPORT int32_t mnarkmeans_lloyd(const Table* table, const Starts* starts, Control* control) {
-    return kernels->lloyd(*table, *starts, *control);
+EXPORT int32_t mnarkmeans_centers_of(const Table* table, const Starts* starts, Control* control) {
+    return kernels->centers_of(*table, *starts, *control);
+}
+EXPORT int32_t mnarkmeans_lloyd(const Table* tables, const Starts* starts, Index count, Control* control) {
+    return kernels->lloyd(tables, starts, count, *control);
 }
 EXPORT int32_t mnarkmeans_hartigan(const Table* table, const Starts* starts, const Index* chosen,
                                    Index count, Control* control) {
     return kernels->hartigan(*table, *starts, chosen, count, *control);
 }
-EXPORT int32_t mnarkmeans_seed(const Table* table, const Seeds* seeds, Control* control) {
-    return kernels->seed(*table, *seeds, *control);
+EXPORT int32_t mnarkmeans_seed(const Table* tables, const Seeds* seeds, Index count, Control* control) {
+    return kernels->seed(tables, seeds, count, *control);
 }
 EXPORT int32_t mnarkmeans_soften(const Table* table, const Mixture* mixture, Softened* out,
                                  Control* control) {
@@ -254,9 +257,9 @@ EXPORT int32_t mnarkmeans_fit_shares(const Shares* shares) { return kernels->fit
 EXPORT int32_t mnarkmeans_magnitudes(const Table* table, Magnitudes* out, Control* control) {
     return kernels->magnitudes(*table, *out, *control);
 }
-EXPORT int32_t mnarkmeans_count_pairs(const Label* a, const Label* b, const uint8_t* kept, Index n,
-                                      Index candidates, Index k, double* pairs) {
-    return kernels->count_pairs(a, b, kept, n, candidates, k, pairs);
+EXPORT int32_t mnarkmeans_count_pairs(const Partitions* of, const Index* couples, Index count, double* pairs,
+                                      Control* control) {
+    return kernels->count_pairs(*of, couples, count, pairs, *control);
 }
 EXPORT int32_t mnarkmeans_move_rows(const Moving* moving, Control* control) {
     return kernels->move_rows(*moving, *control);

@@ -1,4 +1,4 @@
-// Lloyd's loop on a small table: many starts side by side, from the first pass to the last.
+// Lloyd's loop on small tables: many starts side by side, from the first pass to the last.
 //
 //     assign:  z_i = argmin_l of the row's loss     (pass.h)
 //     centre:  from the three sums of each cluster  (loss.h)
@@ -81,45 +81,67 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
     return DONE;
 }
 
-// Calls work(rows) with the rows as they are best added up many times.
-template <class T, class Work>
-int32_t with_kept(const Dense<T>& rows, const Table& table, const double* shift, const Work& work) {
-    Shifted shifted(table.n, table.p);
-    Array<double> row(table.p);
-    if (!all_ok(shifted, row)) return OUT_OF_MEMORY;
-    shifted.fill(rows, table.first, shift, rows.scratch(row));
-    return work(Kept<T>(rows, shifted));
-}
-template <class T, class Work>
-int32_t with_kept(const Sparse<T>& rows, const Table&, const double*, const Work& work) {
-    return work(rows);
-}
+// A small table with its starts, and what is kept of its rows for all their passes.
+struct Problem {
+    const Table& table;
+    const Starts& starts;
+    Packed* packed;    // of a dense table, as it is compared,
+    Shifted* shifted;  // and as it is added up
+    Index size;        // starts of a slice: it does not depend on the number of threads
 
-// All starts, in slices that do not depend on the number of threads.
-int32_t lloyd(const Table& table, const Starts& starts, Control& control) {
-    Index size = (starts.count + 3) / 4;
-    if (size < 4) size = 4;
-    Index slices = (starts.count + size - 1) / size, n = table.n, p = table.p;
-    Packed* packed = nullptr;
-    if (!table.is_sparse) {
-        Centers all{starts.count, starts.k, starts.mu, starts.lam, starts.reference, starts.shift};
+    Problem(const Table& table, const Starts& starts)
+        : table(table), starts(starts), packed(nullptr), shifted(nullptr), size((starts.count + 3) / 4) {
+        if (size < 4) size = 4;
+        if (table.is_sparse) return;
+        const Centers all{starts.count, starts.k, starts.mu, starts.lam, starts.reference, starts.shift};
         packed = certified.pack(table, all);
-        if (!packed) return OUT_OF_MEMORY;
+        shifted = make<Shifted>(table.n, table.p);
+        Array<double> row(table.p);
+        if (!row.ok()) unmake(shifted), shifted = nullptr;
+        if (shifted) with_rows(table, [&](const auto& rows) { return keep_rows(rows, rows.scratch(row)); });
     }
-    int32_t status = with_rows(table, [&](const auto& rows) -> int32_t {
-        return with_kept(rows, table, starts.shift, [&](const auto& kept) {
-            return in_parallel(slices, control, [&](Index s) -> int32_t {
-                Index first = s * size, count = least(size, starts.count - first);
-                Starts own = some_of(starts, first, count, n, p);
-                int32_t status = run_starts(kept, table, packed, own, control);
-                for (Index r = 0; r < count; ++r)
-                    if (own.twins[r] >= 0) own.twins[r] += first;
-                return status;
-            });
-        });
+    ~Problem() { certified.unpack(packed), unmake(shifted); }
+    bool ok() const { return table.is_sparse || (packed && shifted); }
+    Index slices() const { return (starts.count + size - 1) / size; }
+
+    int32_t run_slice(Index s, Control& control) const {
+        const Index first = s * size, count = least(size, starts.count - first);
+        const Starts own = some_of(starts, first, count, table.n, table.p);
+        const int32_t status = with_rows(table, [&](const auto& rows) { return run(rows, own, control); });
+        for (Index r = 0; r < count; ++r)
+            if (own.twins[r] >= 0) own.twins[r] += first;
+        return status;
+    }
+
+  private:
+    template <class T> int32_t keep_rows(const Dense<T>& rows, T* scratch) const {
+        shifted->fill(rows, table.first, starts.shift, scratch);
+        return DONE;
+    }
+    template <class T> int32_t keep_rows(const Sparse<T>&, T*) const { return DONE; }
+
+    template <class T> int32_t run(const Dense<T>& rows, const Starts& own, Control& control) const {
+        return run_starts(Kept<T>(rows, *shifted), table, packed, own, control);
+    }
+    template <class T> int32_t run(const Sparse<T>& rows, const Starts& own, Control& control) const {
+        return run_starts(rows, table, nullptr, own, control);
+    }
+};
+
+// The starts of small tables: tables (count,), starts (count,). Threads share the slices of one table, or the
+// tables where there are many: what is kept of one is gone, and its memory there, when the next is begun.
+int32_t lloyd(const Table* tables, const Starts* starts, Index count, Control& control) {
+    if (count == 1) {
+        const Problem problem(*tables, *starts);
+        if (!problem.ok()) return OUT_OF_MEMORY;
+        return in_parallel(problem.slices(), control, [&](Index s) { return problem.run_slice(s, control); });
+    }
+    return in_parallel(count, control, [&](Index t) -> int32_t {
+        const Problem problem(tables[t], starts[t]);
+        int32_t status = problem.ok() ? DONE : OUT_OF_MEMORY;
+        for (Index s = 0; status == DONE && s < problem.slices(); ++s) status = problem.run_slice(s, control);
+        return status;
     });
-    certified.unpack(packed);
-    return status;
 }
 
 }}}  // namespace mnar::LEVEL

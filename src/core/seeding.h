@@ -11,6 +11,7 @@
 // is taken directly.
 #pragma once
 #include "candidates.h"
+#include "order.h"
 
 namespace mnar { namespace LEVEL { namespace {
 
@@ -307,14 +308,30 @@ int32_t seed_small(const Rows& rows, const Seeding& of, const Seeds& seeds, Cont
     return seed_rows(Paired{small, products}, of, seeds, control);
 }
 
-// Greedy k-means++. Counts the centres that are found.
-int32_t seed(const Table& table, const Seeds& seeds, Control& control) {
+// Greedy k-means++ on one table. Counts the centres that are found.
+int32_t seed_table(const Table& table, Seeds seeds, Control& control) {
+    if (seeds.count < 1) return DONE;
+    Array<Index> order(seeds.order ? 0 : table.n);
+    int32_t status = order.ok() ? DONE : OUT_OF_MEMORY;
+    if (status == DONE && !seeds.order) {
+        status = content_order(table, order, control);
+        seeds.order = order;
+    }
+    if (status != DONE) return status;
     Seeding of(table, seeds);
     if (!of.squares.ok()) return OUT_OF_MEMORY;
-    if (seeds.count < 1) return DONE;
     return with_rows(table, [&](const auto& rows) -> int32_t {
         if (of.slabs.count > 1) return seed_rows(rows, of, seeds, control);
         return seed_small(rows, of, seeds, control);
+    });
+}
+
+// On one table or on many: tables (count,), seeds (count,). Threads share the tables, if there are many.
+int32_t seed(const Table* tables, const Seeds* seeds, Index count, Control& control) {
+    if (count == 1) return seed_table(*tables, *seeds, control);
+    return in_parallel(count, control, [&](Index t) -> int32_t {
+        Control alone{0, 1, 0};
+        return seed_table(tables[t], seeds[t], alone);
     });
 }
 

@@ -134,13 +134,20 @@ def test_the_climb_ends_where_the_gradient_vanishes(each_level):
 
 
 def test_pairs_are_counted(each_level):
+    """More couples than a thread takes at a time; judged are the rows that both keep."""
     rng = np.random.default_rng(0)
-    a, b = rng.integers(4, size=(2, 50, 3)).astype(np.int32)
-    kept = rng.random(50) < 0.7
-    i, j = np.triu_indices(int(kept.sum()), 1)
-    for g, found in enumerate(count_pairs(a, b, kept, 4)):
-        in_a, in_b = (own[kept, g][i] == own[kept, g][j] for own in (a, b))
-        np.testing.assert_array_equal(found, [(in_a & in_b).sum(), in_a.sum(), in_b.sum()])
+    labels = rng.integers(4, size=(13, 50, 3)).astype(np.int32)
+    kept = rng.random((13, 50)) < 0.8
+    couples = np.array([(a, b) for a in range(13) for b in range(a)])
+    pairs = count_pairs(labels, kept, couples, 4)
+    assert np.array_equal(pairs, count_pairs(labels, kept, couples, 4, threads=2))
+    for (a, b), own in zip(couples, pairs, strict=True):
+        shared = kept[a] & kept[b]
+        i, j = np.triu_indices(int(shared.sum()), 1)
+        for g, found in enumerate(own):
+            in_a, in_b = (labels[fit, shared, g] for fit in (a, b))
+            in_a, in_b = in_a[i] == in_a[j], in_b[i] == in_b[j]
+            np.testing.assert_array_equal(found, [(in_a & in_b).sum(), in_a.sum(), in_b.sum()])
 
 
 def test_no_single_move_is_left(each_level):

@@ -51,6 +51,10 @@ def problem(n, p, k, n_starts, trials, weighted=False, seed=0, share=0.3):
     return X, weights, means_of(X, weights), order_of(X), draws
 
 
+def seeded(table, means, order, draws, threads):
+    return _core.seed([_core.Seeding(table, means, draws, order)], threads)[0]
+
+
 CASES = [
     (1, 1, 1, 1, 2), (5, 3, 5, 3, 3), (300, 50, 3, 10, 3), (300, 50, 3, 37, 3), (129, 7, 10, 5, 4),
     (64, 130, 4, 9, 3), (65, 9, 1, 3, 2), (20_000, 30, 6, 3, 3), (40_000, 15, 3, 17, 3),
@@ -64,7 +68,7 @@ def test_seeding_follows_the_rule(case, weighted, each_level):
     expected = seed(X, weights, means, order, draws)
     for name, table in tables(X, weights).items():
         for threads in (1, 2) if name in ("rows", "csr") else (2,):
-            found = _core.seed(table, means, order, draws, threads)
+            found = seeded(table, means, order, draws, threads)
             assert np.array_equal(found, expected), (name, threads)
 
 
@@ -75,7 +79,7 @@ def test_where_all_rows_are_taken_the_weights_alone_count(each_level):
     means = means_of(X, weights)
     expected = seed(X, weights, means, order, draws)
     for name, table in tables(X, weights).items():
-        assert np.array_equal(_core.seed(table, means, order, draws, 1), expected), name
+        assert np.array_equal(seeded(table, means, order, draws, 1), expected), name
 
 
 def test_rows_that_nearly_agree_are_told_apart(each_level):
@@ -86,9 +90,8 @@ def test_rows_that_nearly_agree_are_told_apart(each_level):
     expected = seed(X, weights, means, order, draws)
     assert len(np.unique(expected[0])) == 4
     for kind in (X, to_csr(X)):
-        assert np.array_equal(
-            _core.seed(_core.Table(kind, np.nan, weights), means, order, draws, 1), expected
-        )
+        table = _core.Table(kind, np.nan, weights)
+        assert np.array_equal(seeded(table, means, order, draws, 1), expected)
 
 
 def test_seeding_gives_the_same_bits_at_every_level():
@@ -100,7 +103,20 @@ def test_seeding_gives_the_same_bits_at_every_level():
             _core.set_level(level)
             for kind in (X, to_csr(X)):
                 table = _core.Table(kind, np.nan, weights)
-                found += [_core.seed(table, means, order, draws, threads) for threads in (1, 2)]
+                found += [seeded(table, means, order, draws, threads) for threads in (1, 2)]
         _core.set_level(before)
         for other in found[1:]:
             assert np.array_equal(found[0], other)
+
+
+def test_many_tables_are_seeded_as_each_alone_along_the_order_of_their_content(each_level):
+    seedings, expected = [], []
+    for n, k in [(40, 3), (120, 2), (77, 5)]:
+        X, weights, means, _, draws = problem(n, 11, k, 6, 3, weighted=True, seed=n)
+        for name, table in tables(X, weights).items():
+            seedings.append(_core.Seeding(table, means, draws))
+            order = _core.content_order(table, 1)
+            expected.append((name, seeded(table, means, order, draws, 1)))
+    for threads in (1, 2):
+        for found, (name, alone) in zip(_core.seed(seedings, threads), expected, strict=True):
+            assert np.array_equal(found, alone), name

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import _thread
 import os
-import signal
 import threading
 import time
 
 import pytest
 
 from mnarkmeans._core import waiting
-from mnarkmeans._solver.threads import ordered_map
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are sent in another way")
 
@@ -37,22 +35,3 @@ def test_a_signal_while_the_thread_is_started_waits_for_the_call(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         waiting.wait_for(function, (), control, None)
     assert ended
-
-
-@pytest.mark.parametrize("times", [1, 3])
-def test_a_signal_while_helpers_are_waited_for_waits_for_them(times):
-    main, both, ended = threading.current_thread(), threading.Barrier(2), []
-
-    def work(piece):
-        both.wait()
-        if threading.current_thread() is main:
-            return
-        for _ in range(times):
-            time.sleep(0.05)
-            os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.1)
-        ended.append(piece)
-
-    with pytest.raises(KeyboardInterrupt):
-        ordered_map(work, range(2), 2)
-    assert len(ended) == 1

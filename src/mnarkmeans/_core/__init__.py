@@ -10,8 +10,10 @@ partitions  pairs of rows that partitions agree on; k-means by single moves
 from .arrays import Centers, Known, Starts, Stats, Table
 from .calls import (
     FirstPass,
+    Seeding,
     add_rows,
     assign,
+    centers_of,
     choose_rescued,
     content_keys,
     content_order,
@@ -32,9 +34,8 @@ from .calls import (
 from .library import available_levels, level, set_level
 
 __all__ = [
-    "Centers", "FirstPass", "Known", "Starts", "Stats", "Table", "add_rows", "assign",
-    "available_levels", "choose_rescued", "content_keys", "content_order", "decide", "distances",
-    "fill_rows", "first_pass",
-    "hartigan", "impute", "last_look", "level", "lloyd", "loss_of", "pass_", "rescue", "seed",
-    "set_level", "update",
+    "Centers", "FirstPass", "Known", "Seeding", "Starts", "Stats", "Table", "add_rows", "assign",
+    "available_levels", "centers_of", "choose_rescued", "content_keys", "content_order", "decide",
+    "distances", "fill_rows", "first_pass", "hartigan", "impute", "last_look", "level", "lloyd",
+    "loss_of", "pass_", "rescue", "seed", "set_level", "update",
 ]  # fmt: skip

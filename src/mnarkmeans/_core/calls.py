@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes as ct
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -244,14 +245,33 @@ def decide(
     return Decision(room[: those.count].copy(), bool(those.afresh))
 
 
-def lloyd(table: Table, starts: Starts, threads: int, watch=None) -> None:
-    """Lloyd's loop to its end, on a small table. INOUT starts."""
-    own = starts.struct
+def centers_of(table: Table, starts: Starts, labels: np.ndarray, threads: int) -> None:
+    """OUT starts.mu, starts.stats: of the partitions labels (R, n)."""
     count, k, _ = starts.shape
+    check_labels(labels.reshape(-1), labels.size, k)
+    starts.labels[:] = labels
+    own = starts.struct
     call(
-        "lloyd", address(table.struct), address(own), threads=threads, watch=watch,
-        work=10.0 * table.entries * count * k,
+        "centers_of", address(table.struct), address(own), threads=threads,
+        work=table.entries * count,
     )  # fmt: skip
+
+
+def lloyd(tables: Sequence[Table], starts: Sequence[Starts], threads: int, watch=None) -> None:
+    """Lloyd's loop to its end, on small tables with their starts. INOUT starts."""
+    work = sum(
+        10.0 * table.entries * own.shape[0] * own.shape[1]
+        for table, own in zip(tables, starts, strict=True)
+    )
+    those = _array(structs.Table, tables), _array(structs.Starts, starts)
+    call(
+        "lloyd", *map(address, those), len(tables), threads=threads, watch=watch, work=work
+    )  # fmt: skip
+
+
+def _array(kind: Any, holders: Sequence[Any]) -> Any:
+    """Their structs one after the other."""
+    return (kind * len(holders))(*(holder.struct for holder in holders))
 
 
 def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int) -> None:
@@ -264,16 +284,26 @@ def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int) -> 
     )  # fmt: skip
 
 
-def seed(table: Table, means, order, draws: np.ndarray, threads: int) -> np.ndarray:
-    """Greedy k-means++ on mean-filled rows: draws (R, k, trials) in [0, 1) -> centres (R, k, p)."""
-    count, k, trials = draws.shape
-    centers = np.empty((count, k, table.p))
-    seeds = structs.Seeds(
-        count, k, trials, at(means, np.float64, (table.p,)), at(order, np.int64, (table.n,)),
-        at(draws, np.float64, draws.shape), where(centers),
-    )  # fmt: skip
-    call(
-        "seed", address(table.struct), address(seeds), threads=threads,
-        work=float(table.entries) * count * k * trials,
-    )  # fmt: skip
-    return centers
+class Seeding:
+    """What starts of a table are drawn from: draws (R, k, trials) in [0, 1).
+
+    ``order`` (n,): of the rows along which they are drawn; None: by their content.
+    """
+
+    def __init__(self, table: Table, means, draws: np.ndarray, order: np.ndarray | None = None):
+        count, k, trials = draws.shape
+        self.table, self.arrays = table, (means, draws, order)
+        self.centers = np.empty((count, k, table.p))
+        self.struct = structs.Seeds(
+            count, k, trials, at(means, np.float64, (table.p,)), at(order, np.int64, (table.n,)),
+            at(draws, np.float64, draws.shape), where(self.centers),
+        )  # fmt: skip
+
+
+def seed(seedings: Sequence[Seeding], threads: int) -> list[np.ndarray]:
+    """Greedy k-means++ on mean-filled rows: centres (R, k, p) for each table."""
+    work = sum(float(own.table.entries) * own.arrays[1].size for own in seedings)
+    tables = _array(structs.Table, [own.table for own in seedings])
+    those = _array(structs.Seeds, seedings)
+    call("seed", address(tables), address(those), len(seedings), threads=threads, work=work)
+    return [own.centers for own in seedings]

@@ -10,7 +10,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-INTERFACE = "8ec5aa5e51b9fcac"  # of core.h: the build says what to write here
+INTERFACE = "0a74d31b85bb2453"  # of core.h: the build says what to write here
 PACKAGE = "mnarkmeans"
 ALL_LEVELS = ("baseline", "avx2", "avx512")
 NAME = "libmnarkmeans_core" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
@@ -55,6 +55,7 @@ Active = _struct("Active", count=I64, numbers=P, losses=P, doubtful=P, afresh=I3
 Seeds = _struct(
     "Seeds", count=I64, k=I64, trials=I64, means=P, order=P, draws=P, centers=P,
 )  # fmt: skip
+Partitions = _struct("Partitions", labels=P, kept=P, n=I64, candidates=I64, k=I64)
 Moving = _struct(
     "Moving", X=P, n=I64, p=I64, count=I64, k=I64, max_iter=I64, centers=P, labels=P,
 )  # fmt: skip
@@ -90,8 +91,8 @@ Magnitudes = _struct(
 )  # fmt: skip
 # In the order of mnarkmeans_struct_sizes.
 STRUCTS = (
-    Control, Table, Centers, Stats, Bounds, Pass, FirstPass, Starts, Active, Seeds, Moving,
-    Mixture, Softened, Decay, Lost, Rounds, Shares, Magnitudes,
+    Control, Table, Centers, Stats, Bounds, Pass, FirstPass, Starts, Active, Seeds, Partitions,
+    Moving, Mixture, Softened, Decay, Lost, Rounds, Shares, Magnitudes,
 )  # fmt: skip
 
 # What the functions of core.h take; structs by their address. They return a status unless said.
@@ -111,9 +112,10 @@ FUNCTIONS: dict[str, list] = {
     "choose_rescued": [P, P, P, I64, I64, P, P],
     "update": [P, I64, P],
     "decide": [P, I64, I64, F64, P],
-    "lloyd": [P, P, P],
+    "centers_of": [P, P, P],
+    "lloyd": [P, P, I64, P],
     "hartigan": [P, P, P, I64, P],
-    "seed": [P, P, P],
+    "seed": [P, P, I64, P],
     "soften": [P, P, P, P],
     "decay_value": [P, P, P],
     "decay_fit": [P, P, I64, P, I64, P],
@@ -122,7 +124,7 @@ FUNCTIONS: dict[str, list] = {
     "em_rounds": [P, P, P],
     "fit_shares": [P],
     "magnitudes": [P, P, P],
-    "count_pairs": [P, P, P, I64, I64, I64, P],
+    "count_pairs": [P, P, I64, P, P],
     "move_rows": [P, P],
 }
 RETURNS = {

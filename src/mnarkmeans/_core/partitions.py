@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from . import library as structs
 from .arrays import at, where
-from .library import library
-from .waiting import DONE, address, call
+from .waiting import address, call
 
 
-def count_pairs(a: np.ndarray, b: np.ndarray, kept: np.ndarray, k: int) -> np.ndarray:
-    """(G, 3) pairs of kept rows together in both, in a, in b; labels a, b (n, G) below k."""
-    both = np.stack([a, b])
-    return count_pairs_of(both, np.broadcast_to(kept, both.shape[:2]), [(0, 1)], k)[0]
-
-
-def count_pairs_of(
-    labels: np.ndarray, kept: np.ndarray, couples: Sequence[tuple[int, int]], k: int
+def count_pairs(
+    labels: np.ndarray, kept: np.ndarray, couples: np.ndarray, k: int, threads: int = 1
 ) -> np.ndarray:
-    """(C, G, 3) as ``count_pairs``, for couples of the fits with labels (B, n, G).
+    """(C, G, 3) pairs of rows together in both, in the first, in the second of couples (C, 2).
 
-    Judged are the rows that both have in ``kept`` (B, n).
+    They are couples of the fits with labels (B, n, G) below k; judged are the rows that both have
+    in ``kept`` (B, n).
     """
-    _, n, candidates = labels.shape
+    count, n, candidates = labels.shape
     if labels.size and not (labels.min() >= 0 and labels.max() < k):
         raise ValueError(f"labels must be from 0 to {k - 1}")
-    fits = [at(own, np.int32, (n, candidates)) for own in labels]
+    if couples.size and not (couples.min() >= 0 and couples.max() < count):
+        raise IndexError(f"couples must be of {count} fits")
     pairs = np.empty((len(couples), candidates, 3))
-    for (a, b), own in zip(couples, pairs, strict=True):
-        shared = kept[a] & kept[b]
-        status = library.mnarkmeans_count_pairs(
-            fits[a], fits[b], at(shared, np.bool_, (n,)), n, candidates, k, where(own)
-        )
-        if status != DONE:
-            raise MemoryError
+    own = structs.Partitions(
+        at(labels, np.int32, labels.shape), at(kept, np.bool_, (count, n)), n, candidates, k
+    )  # fmt: skip
+    call(
+        "count_pairs", address(own), at(couples, np.int64, (len(couples), 2)), len(couples),
+        where(pairs), threads=threads, work=1.0 * n * candidates * len(couples),
+    )  # fmt: skip
     return pairs
 
 

@@ -80,16 +80,15 @@ class Observed:
 
     def take(self, rows: np.ndarray, means: np.ndarray | None = None) -> Observed:
         """The table of some rows, with the same reference; means of its own unless given."""
-        source = self.source[rows]
-        part = replace(self, source=source, weights=self.weights[rows])
+        source, weights = self.source[rows], self.weights[rows]
         if means is not None:
-            return replace(part, means=means)
-        first = first_pass(part.table, threads=1)
+            return replace(self, source=source, weights=weights, means=means)
+        first = first_pass(Table(source, self.missing, weights), threads=1)
         seen = first.counts > 0
         own = np.where(seen, first.sums / np.where(seen, first.counts, 1.0), self.reference)
-        return replace(
-            part, means=own, observed_weight=first.counts,
-            has_gaps=first.observed < part.n_rows, extent=(first.least, first.most),
+        return Observed(
+            source, self.missing, weights, own, self.reference, first.counts,
+            first.observed < len(weights), (first.least, first.most),
         )  # fmt: skip
 
     def take_columns(self, columns: np.ndarray) -> Observed:

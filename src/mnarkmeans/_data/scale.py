@@ -18,6 +18,7 @@ LARGEST_LAM = 1e100
 LARGEST_WEIGHT = 1e50
 MODEST = 1e50  # weight, penalty and the square of a reach: far below LARGEST_LOSS when multiplied
 SMALLEST_SQUARE = 1e-280
+CLEARLY_APART = 1e-130  # its square is far above the smallest
 
 
 def _reach(extent: tuple[np.ndarray, np.ndarray], points: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -33,10 +34,15 @@ def _reach(extent: tuple[np.ndarray, np.ndarray], points: tuple[np.ndarray, ...]
 def _far_below(
     extent: tuple[np.ndarray, np.ndarray], weight: float, lam: Any, points: tuple[np.ndarray, ...]
 ) -> bool:
-    """Whether the largest number of all settles it: for small batches, the rest takes longer."""
+    """Whether the largest number of all settles it: for few rows, the rest takes longer."""
     largest = max(max(-values.min(), values.max()) for values in (*extent, *points))
     penalty = max(float(np.max(lam)), 1.0)
     return largest < MODEST and penalty < MODEST and weight < MODEST
+
+
+def _may_vanish(extent: tuple[np.ndarray, np.ndarray]) -> bool:
+    """Whether the values alone do not show that squares are above nothing."""
+    return not (extent[1] - extent[0]).max() > CLEARLY_APART
 
 
 def check_scale(
@@ -48,7 +54,7 @@ def check_scale(
     ``extent``: least and largest value (p,) of each feature; ``lam``: a number or (p,); ``points``:
     the reference (p,), centres (..., p).
     """
-    if not vanishing and _far_below(extent, weight, lam, points):
+    if _far_below(extent, weight, lam, points) and not (vanishing and _may_vanish(extent)):
         return
     reach = _reach(extent, points)
     if weight > LARGEST_WEIGHT:

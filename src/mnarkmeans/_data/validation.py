@@ -206,7 +206,9 @@ def check_reference(
         )
     if not np.isfinite(numbers).all():
         raise ValueError(f"reference must be finite; got {reference!r}.")
-    return np.broadcast_to(numbers, (n_features,)).copy()
+    center = np.empty(n_features)
+    center[:] = numbers
+    return center
 
 
 class Fitting(NamedTuple):
@@ -292,6 +294,8 @@ def warn_far(found: Found, reference: np.ndarray, fit: Fitting, stacklevel: int)
     """
     if not fit.uses_reference:
         return
+    if ((found.lowest <= reference) & (reference <= found.highest)).all():
+        return  # as most are: nothing lies outside
     judged = found.has_gaps & (found.observed >= FEWEST_VALUES) & (found.highest > found.lowest)
     low, high = np.where(judged, found.lowest, 0.0), np.where(judged, found.highest, 0.0)
     far = far_from(reference, low, high)

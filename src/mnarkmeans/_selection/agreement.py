@@ -13,28 +13,48 @@ from typing import Any
 
 import numpy as np
 
-from .._core.partitions import count_pairs, count_pairs_of
+from .._core.partitions import count_pairs
 
 
-def _pairs(a: np.ndarray, b: np.ndarray, keep: np.ndarray, k: int) -> Any:
-    """Pairs of kept rows together in both, in a, in b, for labels (n,) or (n, G); and kept rows."""
-    left, right = (np.ascontiguousarray(own.reshape(len(own), -1), np.int32) for own in (a, b))
-    pairs = count_pairs(left, right, np.ascontiguousarray(keep), k).T
-    return *(pairs if a.ndim > 1 else pairs[:, 0]), float(np.count_nonzero(keep))
+def _pairs_of(
+    labels: np.ndarray, kept: np.ndarray, couples: Any, k: int, threads: int = 1
+) -> tuple[np.ndarray, ...]:
+    """Pairs together in both, in the first, in the second of C couples (C, G), and the rows (C, 1).
 
-
-def disagreement(a: np.ndarray, b: np.ndarray, keep: np.ndarray, k: int) -> np.ndarray:
-    """The authors' instability of one split; their denominator is (m - 1)(m - 2) / 2.
-
-    a, b (n,) or (n, G): labels of two fits; keep (n,): the rows that are judged.
+    labels (B, n, G), kept (B, n): judged are the rows that both fits of a couple keep.
     """
-    both, in_a, in_b, m = _pairs(a, b, keep, k)
-    return (in_a + in_b - 2.0 * both) / max((m - 1.0) * (m - 2.0) / 2.0, 1.0)
+    labels, kept = np.ascontiguousarray(labels, np.int32), np.ascontiguousarray(kept)
+    couples = np.ascontiguousarray(couples, np.int64)
+    pairs = count_pairs(labels, kept, couples, k, threads)
+    m = np.count_nonzero(kept[couples[:, 0]] & kept[couples[:, 1]], axis=1).astype(np.float64)
+    return pairs[..., 0], pairs[..., 1], pairs[..., 2], m[:, None]
+
+
+def _two(a: np.ndarray, b: np.ndarray, keep: np.ndarray) -> tuple[Any, Any, Any]:
+    """Labels (n,) or (n, G) of two fits as one couple of ``_pairs_of``."""
+    labels = np.stack([own.reshape(len(own), -1) for own in (a, b)])
+    return labels, np.stack([keep, keep]), [(0, 1)]
+
+
+def disagreements(labels: np.ndarray, kept: np.ndarray, couples: Any, k: int) -> np.ndarray:
+    """(C, G) the authors' instability of each split; their denominator is (m - 1)(m - 2) / 2.
+
+    The couples are the two fits of a split, with labels (B, n, G); judged are the rows that both
+    have in ``kept`` (B, n).
+    """
+    both, in_a, in_b, m = _pairs_of(labels, kept, couples, k)
+    return (in_a + in_b - 2.0 * both) / np.maximum((m - 1.0) * (m - 2.0) / 2.0, 1.0)
+
+
+def disagreement(a: np.ndarray, b: np.ndarray, keep: np.ndarray, k: int) -> float:
+    """Of one split: labels a, b (n,) of its two fits, the rows ``keep`` (n,) that are judged."""
+    return float(disagreements(*_two(a, b, keep), k)[0, 0])
 
 
 def adjusted_rand(a: np.ndarray, b: np.ndarray, keep: np.ndarray, k: int) -> np.ndarray:
     """For labels a, b (n,), or (G,) for labels (n, G)."""
-    return _adjusted(*_pairs(a, b, keep, k))
+    found = _adjusted(*_pairs_of(*_two(a, b, keep), k))[0]
+    return found if a.ndim > 1 else found[0]
 
 
 def _adjusted(both: Any, in_a: Any, in_b: Any, m: Any) -> np.ndarray:
@@ -46,18 +66,26 @@ def _adjusted(both: Any, in_a: Any, in_b: Any, m: Any) -> np.ndarray:
 
 
 def pairwise_adjusted_rand(
-    labels: np.ndarray, inside: np.ndarray, groups: np.ndarray, k: int
+    labels: np.ndarray, inside: np.ndarray, groups: np.ndarray, k: int, threads: int = 1
 ) -> np.ndarray:
     """labels (B, n, G), inside (B, n) -> (pairs, G): agreement on the rows two fits share.
 
     Pairs of fits from different groups (B,): what one group finds is no surprise to its own.
     """
-    couples = [(a, b) for a in range(len(labels)) for b in range(a) if groups[a] != groups[b]]
-    labels, inside = np.ascontiguousarray(labels, np.int32), np.ascontiguousarray(inside)
-    both, in_a, in_b = np.moveaxis(count_pairs_of(labels, inside, couples, k), 2, 0)
-    shared = inside.astype(np.float64) @ inside.T
-    m = np.array([shared[couple] for couple in couples]).reshape(-1, 1)
-    return _adjusted(both, in_a, in_b, m)
+    a, b = np.tril_indices(len(labels), -1)
+    couples = np.stack([a, b], axis=1)[groups[a] != groups[b]]
+    return _adjusted(*_pairs_of(labels, inside, couples, k, threads))
+
+
+def alike(labels: np.ndarray, k: int, threads: int = 1) -> np.ndarray:
+    """(B, B) adjusted Rand index of each of the partitions (B, n) with each other one."""
+    count, n = labels.shape
+    found = np.ones((count, count))
+    every = np.ones((count, n), bool)
+    below = np.tril_indices(count, -1)
+    one = pairwise_adjusted_rand(labels[:, :, None], every, np.arange(count), k, threads)[:, 0]
+    found[below] = found[below[::-1]] = one
+    return found
 
 
 def cluster_stability(reference: np.ndarray, labels: np.ndarray, inside: np.ndarray, k: int) -> Any:

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._penalty.answer import Missingness
-from .agreement import disagreement, pairwise_adjusted_rand, spread
+from .agreement import disagreements, pairwise_adjusted_rand, spread
 from .evidence import Evidence
 
 SHARE_OF_ROWS = 0.8
@@ -60,12 +60,8 @@ class Asked(NamedTuple):
 def instability_of_thirds(evidence: Evidence) -> np.ndarray:
     """(n_splits, G) disagreement on the rows of the third part."""
     n_splits = len(evidence.labels) // 2
-    out = np.empty((n_splits, len(evidence.lams)))
-    for b in range(n_splits):
-        third = ~(evidence.inside[b] | evidence.inside[n_splits + b])
-        first, second = evidence.labels[b], evidence.labels[n_splits + b]
-        out[b] = disagreement(first, second, third, evidence.k)
-    return out
+    couples = np.arange(2 * n_splits).reshape(2, n_splits).T
+    return disagreements(evidence.labels, ~evidence.inside, couples, evidence.k)
 
 
 def instability_of_subsamples(evidence: Evidence) -> np.ndarray:

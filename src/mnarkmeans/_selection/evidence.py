@@ -1,7 +1,7 @@
 """The fits from which every criterion judges: parts of the rows, common to all candidates.
 
-A part names the rows of one fit; `fits` has how they are fitted. Small tables are cut by part over
-the threads, large ones by rows.
+A part names the rows of one fit; `fits` has how they are fitted. Parts of a small table are fitted
+many at once, those of a large one after the other, by threads that share its rows.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from .._data.observed import Observed
-from .._penalty.partitions import centers_of_partitions
-from .._solver.solve import assign_rows, row_distances, run_starts
-from .._solver.threads import ordered_map
+from .._solver.solve import assign_rows, centers_of_partitions, row_distances, run_starts
 from .fits import PartFits, Pool, Settings, anchors, different, groups_of
 
+# Entries x centres of the parts that are fitted together: more would only ask for more memory.
+MOST_AT_ONCE = 1 << 25
 WARM_FROM = 5  # a candidate and two neighbours on either side
 
 
@@ -65,47 +65,65 @@ def gather(
     labels = np.empty((n_parts, n, len(lams)), np.int32)
     held_out = np.full((n_parts, len(lams)), np.nan)
     seconds = np.zeros(n_parts)
-    penalties = settings.penalties(lams)
-    resident = observed.table.is_one_slab
-    inner = 1 if resident else settings.threads
 
-    def fits(b: int) -> PartFits:
-        return PartFits(observed.take(np.flatnonzero(parts[b])), k, settings, inner)
-
-    def each_part(work: Callable[[int], Any]) -> list[Any]:
-        def timed(b: int) -> Any:
+    def each_lot(n_starts: int, work: Callable[[PartFits, np.ndarray], list[Any]]) -> list[Any]:
+        """work(fits, parts) for parts that are fitted together, from so many starts each."""
+        results = []
+        size = _parts_at_once(observed, n_starts * k)
+        for lot in (np.arange(n_parts)[first : first + size] for first in range(0, n_parts, size)):
             begin = time.perf_counter()
-            result = work(b)
-            seconds[b] += (time.perf_counter() - begin) / len(lams)
-            return result
+            taken = [observed.take(np.flatnonzero(parts[b])) for b in lot]
+            results += work(PartFits(taken, k, settings), lot)
+            seconds[lot] += (time.perf_counter() - begin) / (len(lot) * len(lams))
+        return results
 
-        return ordered_map(timed, range(n_parts), settings.threads if resident else 1)
-
-    def finish(b: int) -> None:
+    def finish(fits: PartFits, lot: np.ndarray) -> list[np.ndarray]:
         if settings.thorough:
-            centers = fits(b).thorough(lams, int(seeds[b]))
+            centers = fits.thorough(lams, seeds[lot].tolist())
         else:
-            centers = fits(b).last(lams, pools[groups[b]])
-        labels[b] = assign_rows(observed, centers, penalties, inner)
-        if held_out_lam is not None:
-            own = settings.penalties(np.array([held_out_lam]))
-            rest = observed.take(np.flatnonzero(~parts[b]), means=observed.means)
-            every = centers.reshape(-1, observed.n_features)
-            costs = row_distances(rest, every, own, inner).reshape(-1, len(lams), k)
-            held_out[b] = rest.weights @ costs.min(axis=2) / rest.weights.sum()
-        if report is not None:
-            report()
+            centers = fits.last(lams, [pools[groups[b]] for b in lot])
+        every = np.concatenate(centers)
+        penalties = settings.penalties(np.tile(lams, len(lot)))
+        own = assign_rows(observed, every, penalties, settings.threads)
+        labels[lot] = own.T.reshape(len(lot), len(lams), n).transpose(0, 2, 1)
+        for b, found in zip(lot, centers, strict=True):
+            if held_out_lam is not None:
+                penalty = settings.penalties(np.array([held_out_lam]))
+                held_out[b] = _held_out(observed, ~parts[b], found, penalty, settings.threads)
+            if report is not None:
+                report()
+        return centers
 
     groups = groups_of(n_parts, settings.thorough)
     if not settings.thorough:
         at = lams[anchors(len(lams))]
-        found = np.stack(each_part(lambda b: fits(b).first(at, int(seeds[b]))))
+        begun = each_lot(
+            settings.n_init * len(at), lambda fits, lot: fits.first(at, seeds[lot].tolist())
+        )
+        found = np.stack(begun)
         pools = [
             Pool(observed, found[groups == group], lams, settings)
             for group in range(groups.max() + 1)
         ]
-    each_part(finish)
+    each_lot(settings.n_init * len(lams), finish)
     return Evidence(k, lams, labels, parts, held_out, seconds, groups)
+
+
+def _parts_at_once(observed: Observed, n_centers: int) -> int:
+    """How many parts of a table are fitted together; the parts of a large one are not."""
+    if not observed.table.is_one_slab:
+        return 1
+    return max(1, MOST_AT_ONCE // (observed.table.entries * n_centers))
+
+
+def _held_out(
+    observed: Observed, rest: np.ndarray, centers: np.ndarray, penalty: np.ndarray, threads: int
+) -> np.ndarray:
+    """(G,) loss per row of the rows ``rest`` at the centres (G, k, p), with one penalty for all."""
+    rows = observed.take(np.flatnonzero(rest), means=observed.means)
+    n_lams, k, p = centers.shape
+    costs = row_distances(rows, centers.reshape(-1, p), penalty, threads).reshape(-1, n_lams, k)
+    return rows.weights @ costs.min(axis=2) / rows.weights.sum()
 
 
 def warm_starts(
@@ -119,8 +137,8 @@ def warm_starts(
     k, penalty = evidence.k, settings.penalties(evidence.lams[[choice]])
     near = np.argsort(np.abs(np.arange(len(evidence.lams)) - choice), kind="stable")[:WARM_FROM]
     labels = np.concatenate([evidence.labels[:, :, g] for g in near])
-    labels = labels[different(labels.T, k)]
-    starts = centers_of_partitions(observed, labels, k, penalty[0])
+    labels = labels[different(labels, k, settings.threads)]
+    starts = centers_of_partitions(observed, labels, k, penalty, settings.threads)
     if len(starts) <= settings.n_init:
         return starts
     begun = run_starts(

@@ -9,15 +9,17 @@ know nothing of each other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from .._data.observed import Observed
 from .._solver.results import StartResults
-from .._solver.solve import assign_rows, run_starts
-from .._solver.starts import STARTS, seeded
-from .agreement import adjusted_rand
+from .._solver.solve import assign_rows, run_starts_of_each
+from .._solver.starts import starts_of_each
+from .agreement import alike
 
 ANCHORS = 3
 FOLLOWED = 2  # starts of a part that go on after their first pass, if there are many k to fit
@@ -43,61 +45,85 @@ class Settings:
         return lams[:, None] * np.atleast_1d(True if self.features is None else self.features)
 
 
+class Way(NamedTuple):
+    """A part that is to be fitted from some starts."""
+
+    part: Observed
+    starts: np.ndarray  # (R, k, p)
+    goal: np.ndarray  # (R,) for which of the lams each is
+    lams: np.ndarray  # (L,)
+
+
 class PartFits:
-    """The fits to one part of the rows."""
+    """The fits to parts of the rows, many parts at once."""
 
-    def __init__(self, part: Observed, k: int, settings: Settings, threads: int):
-        self.part, self.k, self.settings, self.threads = part, k, settings, threads
+    def __init__(self, parts: Sequence[Observed], k: int, settings: Settings):
+        self.parts, self.k, self.settings = parts, k, settings
 
-    def thorough(self, lams: np.ndarray, seed: int) -> np.ndarray:
+    def thorough(self, lams: np.ndarray, seeds: Sequence[int]) -> list[np.ndarray]:
         """Centres (G, k, p): for every lam the best of n_init starts, the same for all."""
-        starts = self._starts(self.settings.n_init, seed)
-        return self._best(*_each_from_all(starts, len(lams)), lams)
+        starts = self._starts(self.settings.n_init, seeds)
+        return self._best(self._each_from_all(starts, lams))
 
-    def first(self, lams: np.ndarray, seed: int) -> np.ndarray:
+    def first(self, lams: np.ndarray, seeds: Sequence[int]) -> list[np.ndarray]:
         """Centres (A, k, p) at the anchors, from a few starts, or from those that begin best.
 
         (For one k all are followed: small wide tables have partitions that few starts find. For
         several that would make too many clusters look reproducible.)
         """
-        starts = self._starts(-(-self.settings.n_init // PARTS_OF_A_GROUP), seed)
-        middle = np.repeat(lams[len(lams) // 2], len(starts))
-        begun = self._run(starts, middle, max_iter=1)
-        followed = FOLLOWED if self.settings.several else len(starts)
-        kept = begun.centers[np.argsort(begun.losses, kind="stable")[:followed]]
-        return self._best(*_each_from_all(kept, len(lams)), lams)
+        starts = self._starts(-(-self.settings.n_init // PARTS_OF_A_GROUP), seeds)
+        middle = lams[[len(lams) // 2]]
+        begun = self._run(self._each_from_all(starts, middle), max_iter=1)
+        followed = FOLLOWED if self.settings.several else len(starts[0])
+        kept = [own.centers[np.argsort(own.losses, kind="stable")[:followed]] for own in begun]
+        return self._best(self._each_from_all(kept, lams))
 
-    def last(self, lams: np.ndarray, pool: Pool) -> np.ndarray:
-        """Centres (G, k, p) for every lam, from those of the pool that suit this part best."""
-        found = np.stack([
-            own[0] if len(own) == 1
-            else self._best(own, np.zeros(len(own), int), lams[[a]], max_iter=1)[0]
-            for a, own in zip(pool.at, pool.centers, strict=True)
-        ])  # fmt: skip
-        goal, source = pool.ways(len(lams))
-        return self._best(found[source], goal, lams)
+    def last(self, lams: np.ndarray, pools: Sequence[Pool]) -> list[np.ndarray]:
+        """Centres (G, k, p) for every lam, from those of a part's pool that suit it best."""
+        found = [[own[0] for own in pool.centers] for pool in pools]
+        several = [
+            (b, a) for b, pool in enumerate(pools)
+            for a, own in enumerate(pool.centers) if len(own) > 1
+        ]  # fmt: skip
+        tried = []
+        for b, a in several:
+            own, at = pools[b].centers[a], pools[b].at[[a]]
+            tried.append(Way(self.parts[b], own, np.zeros(len(own), int), lams[at]))
+        for (b, a), best in zip(several, self._best(tried, max_iter=1), strict=True):
+            found[b][a] = best[0]
+        ways = []
+        for part, own, pool in zip(self.parts, found, pools, strict=True):
+            goal, source = pool.ways(len(lams))
+            ways.append(Way(part, np.stack(own)[source], goal, lams))
+        return self._best(ways)
 
-    def _starts(self, n_starts: int, seed: int) -> np.ndarray:
-        how, rng = STARTS[self.settings.init], seeded(seed)
-        return how(self.part, n_starts, self.k, rng, self.threads)
+    def _starts(self, n_starts: int, seeds: Sequence[int]) -> list[np.ndarray]:
+        settings = self.settings
+        return starts_of_each(settings.init, self.parts, n_starts, self.k, seeds, settings.threads)
 
-    def _run(self, starts: np.ndarray, lams: np.ndarray, max_iter: int) -> StartResults:
-        return run_starts(
-            self.part, starts, self.settings.penalties(lams),
-            max_iter=max_iter, tol=self.settings.tol, threads=self.threads,
+    def _each_from_all(self, starts: Sequence[np.ndarray], lams: np.ndarray) -> list[Way]:
+        count, every = len(lams), np.arange(len(lams))
+        return [
+            Way(part, np.tile(own, (count, 1, 1)), np.repeat(every, len(own)), lams)
+            for part, own in zip(self.parts, starts, strict=True)
+        ]
+
+    def _run(self, ways: Sequence[Way], max_iter: int) -> list[StartResults]:
+        return run_starts_of_each(
+            [way.part for way in ways], [way.starts for way in ways],
+            [self.settings.penalties(way.lams[way.goal]) for way in ways],
+            max_iter=max_iter, tol=self.settings.tol, threads=self.settings.threads,
         )  # fmt: skip
 
-    def _best(
-        self, starts: np.ndarray, goal: np.ndarray, lams: np.ndarray, max_iter: int | None = None
-    ) -> np.ndarray:
-        """(L, k, p): the best for each lam of the starts (R, k, p), which are for lams[goal]."""
-        results = self._run(starts, lams[goal], max_iter or self.settings.max_iter)
-        order = np.lexsort((results.losses, goal))
-        return results.centers[order[np.searchsorted(goal[order], np.arange(len(lams)))]]
+    def _best(self, ways: Sequence[Way], max_iter: int | None = None) -> list[np.ndarray]:
+        """(L, k, p) for each way: where the best of its starts for each lam ends."""
+        results = self._run(ways, max_iter or self.settings.max_iter)
+        return [_best_of(own, way) for own, way in zip(results, ways, strict=True)]
 
 
-def _each_from_all(starts: np.ndarray, n_lams: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.tile(starts, (n_lams, 1, 1)), np.repeat(np.arange(n_lams), len(starts))
+def _best_of(results: StartResults, way: Way) -> np.ndarray:
+    order = np.lexsort((results.losses, way.goal))
+    return results.centers[order[np.searchsorted(way.goal[order], np.arange(len(way.lams)))]]
 
 
 class Pool:
@@ -108,15 +134,16 @@ class Pool:
         self.at = anchors(len(lams))
         k = found.shape[2]
         labels = [
-            assign_rows(observed, found[:, a], penalty[None], settings.threads)
+            assign_rows(observed, found[:, a], penalty[None], settings.threads).T
             for a, penalty in enumerate(settings.penalties(lams[self.at]))
         ]
         kept = [different(own, k) for own in labels]
         self.centers = [found[own, a] for a, own in enumerate(kept)]
-        firsts = np.stack([labels[a][:, own[0]] for a, own in enumerate(kept)], axis=1)
+        firsts = np.stack([labels[a][own[0]] for a, own in enumerate(kept)])
         alone = np.array([len(own) == 1 for own in kept])
+        same = np.diagonal(alike(firsts, k), 1) >= SAME_PARTITION
         # (A - 1,): whether an anchor and the next one have but one partition, the same
-        self._alike = alone[1:] & alone[:-1] & _same(firsts[:, 1:], firsts[:, :-1], k)
+        self._alike = alone[1:] & alone[:-1] & same
 
     def ways(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Which candidates are to be reached from which anchors: two arrays, one entry per way.
@@ -147,16 +174,11 @@ def anchors(size: int) -> np.ndarray:
     return ((np.arange(count) + 0.5) * size / count).astype(int)
 
 
-def different(labels: np.ndarray, k: int) -> list[int]:
-    """Columns of labels (n, B) that part the rows differently, the first of each kind."""
-    left, kept = np.arange(labels.shape[1]), []
-    while len(left):
-        kept.append(int(left[0]))
-        first = np.repeat(labels[:, left[:1]], len(left), axis=1)
-        left = left[~_same(labels[:, left], first, k)]
+def different(labels: np.ndarray, k: int, threads: int = 1) -> list[int]:
+    """Which of the partitions (B, n) part the rows differently, the first of each kind."""
+    same = alike(labels, k, threads) >= SAME_PARTITION
+    kept: list[int] = []
+    for b in range(len(labels)):
+        if not same[b, kept].any():
+            kept.append(b)
     return kept
-
-
-def _same(a: np.ndarray, b: np.ndarray, k: int) -> np.ndarray:
-    """(B,) whether the columns of labels (n, B) are the same partition, or nearly."""
-    return adjusted_rand(a, b, np.ones(len(a), bool), k) >= SAME_PARTITION

@@ -301,8 +301,7 @@ n_features_in_, feature_names_in_
         )  # fmt: skip
         full_labels = None
         if self.criterion == "consensus":
-            every = PartFits(judged, k, settings, self._threads())
-            centers = every.thorough(lams, seed)
+            (centers,) = PartFits([judged], k, settings).thorough(lams, [seed])
             full_labels = assign_rows(judged, centers, settings.penalties(lams), self._threads())
         own, predicted = math.nan, None
         if missingness is not None:

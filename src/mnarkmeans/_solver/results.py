@@ -25,7 +25,7 @@ class StartResults(NamedTuple):
     centers: np.ndarray  # (R, k, p)
     losses: np.ndarray  # (R,) final loss of each start
     n_iter: np.ndarray  # (R,)
-    paths: list[np.ndarray]  # the loss after every iteration
+    paths: np.ndarray  # (R, max_iter) the loss after every iteration, of which n_iter are meant
     converged: np.ndarray  # (R,) stopped before max_iter
     empty: np.ndarray  # (R,) number of clusters that could not be filled
     warm: WarmStart | None = None  # if there was one start only, on a large table
@@ -46,16 +46,18 @@ class StartResults(NamedTuple):
             starts.mu[ready], starts.settled[ready] = starts.mu[twins], starts.settled[twins]
             starts.stats.sizes[ready] = starts.stats.sizes[twins]
             left[ready] = False
-        stops = starts.n_iter.tolist()
-        paths = [path[:stop] for path, stop in zip(starts.paths, stops, strict=True)]
         return cls(
             starts.mu,
-            starts.paths[np.arange(len(paths)), starts.n_iter - 1],
+            starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1],
             starts.n_iter,
-            paths,
+            starts.paths,
             starts.settled,
-            np.sum(starts.stats.sizes <= 0.0, axis=1),
+            np.count_nonzero(starts.stats.sizes <= 0.0, axis=1),
         )
+
+    def path(self, r: int) -> np.ndarray:
+        """The loss of start r after every iteration."""
+        return self.paths[r, : self.n_iter[r]].copy()
 
     @classmethod
     def joined(cls, pieces: list[StartResults]) -> StartResults:
@@ -65,7 +67,7 @@ class StartResults(NamedTuple):
             np.concatenate([piece.centers for piece in pieces]),
             np.concatenate([piece.losses for piece in pieces]),
             np.concatenate([piece.n_iter for piece in pieces]),
-            [path for piece in pieces for path in piece.paths],
+            np.concatenate([piece.paths for piece in pieces]),
             np.concatenate([piece.converged for piece in pieces]),
             np.concatenate([piece.empty for piece in pieces]),
         )

@@ -7,7 +7,7 @@ business of ``_data.validation``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -74,13 +74,10 @@ def run_starts(
     pieces = []
     for first in range(0, n_starts, size):
         some = slice(first, first + size)
-        starts = core.Starts(
-            centers[some], lam[some], observed.reference, observed.means, n_rows=table.n,
-            max_iter=max_iter, tol=tol, weights=observed.total_weight,
-        )  # fmt: skip
+        starts = _starts_of(observed, centers[some], lam[some], max_iter, tol)
         rows = None
         if table.is_one_slab:
-            core.lloyd(table, starts, threads)
+            core.lloyd([table], [starts], threads)
         else:
             rows = InMemory(table, k, threads)
             lloyd(rows, starts)
@@ -94,6 +91,55 @@ def run_starts(
             progress(piece)
         pieces.append(piece)
     return StartResults.joined(pieces)
+
+
+def run_starts_of_each(
+    tables: Sequence[Observed],
+    centers: Sequence[np.ndarray],
+    lam: Sequence[np.ndarray],
+    *,
+    max_iter: int,
+    tol: float,
+    threads: int,
+) -> list[StartResults]:
+    """What ``run_starts`` gives for each table with its own starts and lam, by Lloyd's loop alone.
+
+    Small tables go to the core together, which spreads the starts of all over the threads.
+    """
+    each = list(zip(tables, centers, lam, strict=True))
+    if not all(own.table.is_one_slab for own in tables):
+        return [run_starts(*own, max_iter=max_iter, tol=tol, threads=threads) for own in each]
+    starts = [
+        _starts_of(own, begin, penalties(lams, len(begin), own.n_features), max_iter, tol)
+        for own, begin, lams in each
+    ]
+    core.lloyd([own.table for own in tables], starts, threads)
+    return [StartResults.of(own) for own in starts]
+
+
+def _starts_of(
+    observed: Observed, centers: np.ndarray, lam: np.ndarray, max_iter: int, tol: float
+) -> core.Starts:
+    return core.Starts(
+        centers, lam, observed.reference, observed.means, n_rows=observed.n_rows,
+        max_iter=max_iter, tol=tol, weights=observed.total_weight,
+    )  # fmt: skip
+
+
+def centers_of_partitions(
+    observed: Observed, labels: np.ndarray, k: int, lam, threads: int
+) -> np.ndarray:
+    """Centres (R, k, p) that are best for partitions (R, n) of the rows; lam as in ``penalties``.
+
+    Summed up from the reference, which is where a centre lies that nothing pulls.
+    """
+    reference, shape = observed.reference, (len(labels), k, observed.n_features)
+    starts = core.Starts(
+        np.broadcast_to(reference, shape), penalties(lam, shape[0], shape[2]), reference, reference,
+        n_rows=observed.n_rows, max_iter=1, tol=0.0, weights=observed.total_weight,
+    )  # fmt: skip
+    core.centers_of(observed.table, starts, labels, threads)
+    return starts.mu
 
 
 def _worth_moving(starts: core.Starts, most: int) -> np.ndarray:
@@ -116,7 +162,7 @@ def best_of(observed: Observed, results: StartResults, lam, threads: int = 1) ->
         loss,
         members,
         int(results.n_iter[best]),
-        results.paths[best].copy(),
+        results.path(best),
         results.losses,
         bool(results.converged[best]),
         int(results.empty[best]),

@@ -7,8 +7,9 @@ dense or sparse storage, float32 or float64 all lead to the same starting centre
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -36,9 +37,12 @@ def k_means_plus_plus(
     observed: Observed, n_starts: int, k: int, rng: np.random.RandomState, threads: int
 ) -> np.ndarray:
     """Centres (R, k, p) of R starts."""
-    draws = rng.random_sample((n_starts, k, 2 + int(np.log(k))))
-    order = content_order(observed, threads)
-    return core.seed(observed.table, observed.means, order, draws, threads)
+    return core.seed([_seeding(observed, n_starts, k, rng)], threads)[0]
+
+
+def _seeding(observed: Observed, n_starts: int, k: int, rng: np.random.RandomState) -> core.Seeding:
+    draws = rng.random_sample((n_starts, k, 2 + int(math.log(k))))
+    return core.Seeding(observed.table, observed.means, draws)
 
 
 def random_rows(
@@ -64,3 +68,17 @@ STARTS: dict[str, Callable[..., np.ndarray]] = {
     "k-means++": k_means_plus_plus,
     "random": random_rows,
 }
+
+
+def starts_of_each(
+    init: str, tables: Sequence[Observed], n_starts: int, k: int, seeds: Sequence[int], threads: int
+) -> list[np.ndarray]:
+    """What ``STARTS[init]`` gives for each table with a seed of its own, many tables together."""
+    if init == "k-means++":
+        drawn = zip(tables, seeds, strict=True)
+        return core.seed([_seeding(own, n_starts, k, seeded(seed)) for own, seed in drawn], threads)
+    how = STARTS[init]
+    return [
+        how(own, n_starts, k, seeded(seed), threads)
+        for own, seed in zip(tables, seeds, strict=True)
+    ]

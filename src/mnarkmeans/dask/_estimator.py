@@ -324,7 +324,7 @@ feature_names_in_
         self.cluster_centers_ = results.centers[best].astype(pieces.dtype)
         self.lam_ = lam.copy() if per_feature else float(lam[0])
         self.n_iter_ = int(results.n_iter[best])
-        self.loss_path_ = results.paths[best].copy()
+        self.loss_path_ = results.path(best)
         self.start_losses_ = results.losses
         fitted = Fitted(self.cluster_centers_.astype(np.float64), lam[None], self.reference_)
         self.inertia_, self.cluster_sizes_ = pieces.reduce(assess, merge_assessed, fitted)

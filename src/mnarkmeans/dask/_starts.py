@@ -119,7 +119,8 @@ def _reduce(pool: Observed, n_starts: int, k: int, rng: np.random.RandomState) -
     the rows are cut into blocks.)
     """
     draws = rng.random_sample((n_starts, k, 2 + int(np.log(k))))
-    return core.seed(pool.table, pool.means, np.arange(pool.n_rows), draws, threads=1)
+    in_order = core.Seeding(pool.table, pool.means, draws, np.arange(pool.n_rows))
+    return core.seed([in_order], threads=1)[0]
 
 
 def _first(problem: Problem, rng: np.random.RandomState) -> np.ndarray:

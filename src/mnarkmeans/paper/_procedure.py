@@ -95,7 +95,7 @@ def fit(
         centers,
         float(batch.losses[best]),
         int(batch.n_iter[best]),
-        batch.paths[best],
+        batch.path(best),
         batch.losses[starts.which],
     )
 
