@@ -217,7 +217,8 @@ default="auto"
             Array, nested list, pandas or polars frame, CSR or CSC matrix; gaps allowed.
         y : ignored
         sample_weight : array of shape (n_samples,), default=None
-            Weight of each row; weight 2 is the same as the row twice.
+            Weight of each row; weight 2 is the same as the row twice. Weights that sum to 1 say
+            no more than one row: give survey weights a mean of 1.
 
         Returns
         -------
