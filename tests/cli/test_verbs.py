@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from command_server import COMMAND
 from outputs import FILES, leftovers, rows
+from typer.main import get_command
 
 from mnarkmeans import MNARKMeansCV
 from mnarkmeans._selection import SelectionWarning
+from mnarkmeans.cli._verbs import app
+
+ROOT = Path(__file__).parents[2]
+VERBS = list(get_command(app).commands)
 
 
 @pytest.mark.parametrize(
@@ -295,22 +302,21 @@ def test_without_its_extra_the_command_says_what_to_install():
     assert done.stderr.count("\n") == 1
 
 
-def test_help_has_examples(server):
+def test_every_verb_has_an_example(server):
     assert server.run("--help").code == 0
-    for verb in (
-        "fit",
-        "select",
-        "diagnose",
-        "predict",
-        "impute",
-        "compare",
-        "reproduce",
-        "report",
-    ):
+    for verb in VERBS:
         done = server.run(verb, "--help")
         assert done.code == 0
-        assert "Example:" in done.out
+        assert "Example:" in done.out, verb
     assert server.run().code == 2
+
+
+@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="they are not part of the sdist")
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_stands_in_the_lists(verb):
+    guide = (ROOT / "docs" / "command_line.md").read_text()
+    assert re.search(rf"^(\| `|mnarkmeans ){verb}\b", guide, re.M)
+    assert f"`mnarkmeans {verb}`" in (ROOT / "llms.txt").read_text()
 
 
 @pytest.mark.parametrize("far", ["1e9", "1e10", "1e100"])

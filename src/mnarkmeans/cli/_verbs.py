@@ -128,7 +128,7 @@ def report(
     work(Console(telling), folder, title)
 
 
-@app.command()
+@app.command(epilog=_example("demo -o shown/"))
 @spread
 def demo(
     telling: opt.Telling,
