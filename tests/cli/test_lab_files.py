@@ -12,7 +12,7 @@ from lab_variants import VARIANTS
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeans
-from mnarkmeans.cli._formats import read_table
+from mnarkmeans.cli._formats import read_file
 from mnarkmeans.cli._job import prepare
 from mnarkmeans.cli._options import Reading, Source, Steps
 from mnarkmeans.cli._suggest import advised, command_for
@@ -48,10 +48,10 @@ def test_files_that_the_rules_were_not_made_for(tmp_path, name):
     pytest.importorskip(NEEDED.get(name, "pandas"))
     file, group, expected = OTHERS[name](tmp_path)
     source = Source(tmp_path / file, Reading(), Steps())
-    source, _ = advised(source, lambda asked: read_table(asked.data, asked.reading))
+    source, _ = advised(source, lambda asked: read_file(asked.data, asked.reading))
     said = shlex.split(command_for(source, len(group)))
     assert set(shlex.split(expected)) <= set(said)
-    job = prepare(read_table(source.data, source.reading), source.steps)
+    job = prepare(read_file(source.data, source.reading), source.steps)
     model = MNARKMeans(len(set(group)), reference=job.reference, random_state=0).fit(job.X)
     assert adjusted_rand_score(group, model.labels_) >= 0.9
 

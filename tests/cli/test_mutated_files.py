@@ -29,7 +29,7 @@ from mnarkmeans._io.model_files import (
     save_model,
 )
 from mnarkmeans.cli._errors import UserError
-from mnarkmeans.cli._formats import read_table
+from mnarkmeans.cli._formats import read_file
 
 VALUES = np.array([[1.5, np.nan, 3.0], [4.0, 5.0, np.nan], [7.0, 8.0, 9.0], [-1.0, 0.0, 2.5]])
 TEXT = "sample,a,b,c,kind\nr1,1.5,NA,3,x\nr2,4,5,,x\nr3,7,8,9,y\nr4,-1,0,2.5,y\n"
@@ -127,7 +127,7 @@ def read_or_refused(name, content):
         path = Path(folder) / name
         path.write_bytes(content)
         try:
-            return read_table(path)
+            return read_file(path)
         except UserError as error:
             is_a_sentence(error)
             return None

@@ -211,7 +211,7 @@ def check_reference(
     return center
 
 
-class Fitting(NamedTuple):
+class WarnFor(NamedTuple):
     """What the door must know of a fit to warn its user."""
 
     names: Any = None  # of the features, if they have any
@@ -228,7 +228,7 @@ class Fitting(NamedTuple):
 
 def observe(
     X, *, missing_values=math.nan, reference=0.0, sample_weight=None, threads: int = 1,
-    allow_all_missing: bool = False, allow_auto: bool = False, warn_for: Fitting | None = None,
+    allow_all_missing: bool = False, allow_auto: bool = False, warn_for: WarnFor | None = None,
 ) -> Observed:  # fmt: skip
     """Turn a table that ``read_table`` has let in into an ``Observed``.
 
@@ -257,14 +257,14 @@ def check_loss(observed: Observed, lam, *points: np.ndarray) -> None:
         check_scale(observed.extent, weight, lam, observed.reference, *points)
 
 
-def warn_about(found: Found, fit: Fitting, given: np.ndarray | None, stacklevel: int = 5) -> None:
+def warn_about(found: Found, fit: WarnFor, given: np.ndarray | None, stacklevel: int = 5) -> None:
     """Tell the caller of ``fit`` what is odd about a table; given: the reference, if in numbers."""
     warn_unseen(found, fit, stacklevel + 1)
     if given is not None:
         warn_far(found, given, fit, stacklevel + 1)
 
 
-def warn_unseen(found: Found, fit: Fitting, stacklevel: int) -> None:
+def warn_unseen(found: Found, fit: WarnFor, stacklevel: int) -> None:
     """Rows and features without a single observed value are reported to the caller of ``fit``."""
     if found.n_unseen:
         label = "the centre nearest to the reference"
@@ -286,7 +286,7 @@ def warn_unseen(found: Found, fit: Fitting, stacklevel: int) -> None:
         )
 
 
-def warn_far(found: Found, reference: np.ndarray, fit: Fitting, stacklevel: int) -> None:
+def warn_far(found: Found, reference: np.ndarray, fit: WarnFor, stacklevel: int) -> None:
     """A reference far outside the values of features with gaps is hardly where they get lost.
 
     Far: further away than the values are from each other, for so many of the features that it is

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from .._data.observed import Observed
 from .._data.validation import (
-    Fitting,
+    WarnFor,
     check_choice,
     check_count,
     check_enough_rows,
@@ -185,7 +185,7 @@ default="k-means++"
             sample_weight=sample_weight,
             threads=self._threads(),
             allow_auto=True,
-            warn_for=Fitting(getattr(self, "feature_names_in_", None), self.lam),
+            warn_for=WarnFor(getattr(self, "feature_names_in_", None), self.lam),
         )
         check_enough_rows(observed, self.n_clusters)
         at_once = isinstance(self.random_state, Integral) and isinstance(self.init, str)

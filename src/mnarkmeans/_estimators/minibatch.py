@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from .. import _core as core
 from .._data.observed import Observed
 from .._data.validation import (
-    Fitting,
+    WarnFor,
     check_choice,
     check_count,
     check_enough_rows,
@@ -229,7 +229,7 @@ feature_names_in_
             sample_weight=sample_weight,
             threads=self._threads(),
             allow_all_missing=not first,
-            warn_for=Fitting(names, self.lam) if first else None,
+            warn_for=WarnFor(names, self.lam) if first else None,
             allow_auto=True,
         )
         if first:

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 
 from .._data.observed import Observed
 from .._data.validation import (
-    Fitting,
+    WarnFor,
     check_choice,
     check_count,
     check_enough_rows,
@@ -232,7 +232,7 @@ default="auto"
             sample_weight=sample_weight,
             threads=self._threads(),
             allow_auto=True,
-            warn_for=Fitting(getattr(self, "feature_names_in_", None), mechanism=self.mechanism),
+            warn_for=WarnFor(getattr(self, "feature_names_in_", None), mechanism=self.mechanism),
         )
         check_enough_rows(observed, self.n_components, "n_components")
         rng = check_random_state(self.random_state)

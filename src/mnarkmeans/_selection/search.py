@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from .._data.observed import Observed
 from .._data.validation import (
-    Fitting,
+    WarnFor,
     check_choice,
     check_count,
     check_enough_rows,
@@ -186,7 +186,7 @@ n_features_in_, feature_names_in_
             sample_weight=sample_weight,
             threads=self._threads(),
             allow_auto=True,
-            warn_for=Fitting(getattr(self, "feature_names_in_", None)),
+            warn_for=WarnFor(getattr(self, "feature_names_in_", None)),
         )
         check_enough_rows(observed, max(ks))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))

@@ -30,7 +30,7 @@ from ._compare import (
 )
 from ._console import Console
 from ._csv import write_csv
-from ._formats import read_table
+from ._formats import read_file
 from ._job import prepare, tell_table
 from ._options import Reading, Steps
 from ._output import claimed_folder
@@ -67,7 +67,7 @@ def demo(console: Console, out: Path, force: bool) -> None:
     with claimed_folder(out, files, force=force) as claim, claim.files() as folder:
         write_table(folder / TABLE, X, kind)
         # Read as any table, without hints: they would name a file that is about to move.
-        job = prepare(read_table(folder / TABLE, Reading(), labels=("kind",)), Steps())
+        job = prepare(read_file(folder / TABLE, Reading(), labels=("kind",)), Steps())
         tell_table(console, out / TABLE, job.table)
         estimator = MNARKMeans(KINDS, n_init=20, random_state=0)
         rivals = ["zero", "mean", "kpod"]

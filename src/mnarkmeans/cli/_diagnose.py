@@ -13,7 +13,7 @@ from ..missingness import diagnose as look
 from ._annotations import read_annotations
 from ._console import Console, plain
 from ._csv import without_formulas
-from ._formats import read_table
+from ._formats import read_file
 from ._job import Prepared, prepare, tell_table
 from ._options import OptionalOutput, Source
 from ._output import maybe_claimed_folder
@@ -31,8 +31,8 @@ def diagnose(console: Console, source: Source, output: OptionalOutput, seed: int
     if output.out is not None:
         require("matplotlib", "plot")
     with maybe_claimed_folder(output.out, FILES, force=output.force, inputs=source.inputs) as claim:
-        source, hints = advised(source, lambda asked: read_table(asked.data, asked.reading))
-        job = prepare(read_table(source.data, source.reading), source.steps)
+        source, hints = advised(source, lambda asked: read_file(asked.data, asked.reading))
+        job = prepare(read_file(source.data, source.reading), source.steps)
         job.table.notes.extend(read_annotations(source.annotations, job.table.ids).notes)
         tell_table(console, source.data, job.table)
         try:

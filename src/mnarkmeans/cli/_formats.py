@@ -37,7 +37,7 @@ TEXT_SUFFIXES = {".csv", ".tsv", ".txt", ".tab", ".gct", ".cdt"}
 FORMATS = "CSV, TSV (also .gz), .xlsx, .parquet, .npy, .npz or .h5ad"
 
 
-def read_table(
+def read_file(
     path: str | Path,
     reading: Rereading | None = None,
     *,
@@ -66,7 +66,7 @@ def read_table(
     >>> import pathlib, tempfile
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "small.csv"
     >>> _ = file.write_text("id,a,b,note\\nr1,1,NA,x\\nr2,2,3,x\\n")
-    >>> table = read_table(file)
+    >>> table = read_file(file)
     >>> table.features, list(table.ids), table.left_out
     (['a', 'b'], ['r1', 'r2'], [('note', "text, such as 'x'")])
     """

@@ -14,7 +14,7 @@ from ._annotations import Annotations, read_annotations
 from ._command import quoted
 from ._console import Console
 from ._errors import UserError
-from ._formats import read_table
+from ._formats import read_file
 from ._options import Source, Steps, as_number
 from ._prepare import Preparation, learn
 from ._spoken import as_told
@@ -90,7 +90,7 @@ def open_source(
     console: Console, source: Source, *, clusters: int = 1, labels: tuple[str, ...] = ()
 ) -> Prepared:
     """Read and prepare a table with rows for so many clusters, and say what was taken."""
-    job = prepare(read_table(source.data, source.reading, labels=labels), source.steps)
+    job = prepare(read_file(source.data, source.reading, labels=labels), source.steps)
     rows = job.table.shape[0]
     if clusters > rows:
         raise UserError(f"-k is {clusters}, but the table has only {rows} rows")

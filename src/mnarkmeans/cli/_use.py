@@ -18,7 +18,7 @@ from ._console import Console
 from ._csv import without_formulas
 from ._errors import UserError
 from ._fill import fill_file, spelled
-from ._formats import read_table
+from ._formats import read_file
 from ._options import OutputFile, Use
 from ._output import FileClaim, claimed_file
 from ._prepare import Preparation, matched
@@ -91,14 +91,14 @@ def _ready(console: Console, use: Use, *, keep: bool = False) -> tuple[SavedMode
     saved = read_model(use.model)
     reading = remembered(saved, use.given, use.data)
     try:
-        table = read_table(use.data, reading, only=saved.feature_names, keep=keep)
+        table = read_file(use.data, reading, only=saved.feature_names, keep=keep)
     except UserError as error:
         # The fitted table's id column need not be in the new one.
         found = reading.id_column
         if use.given.id_column or not found or found not in str(error):
             raise
         reading = replace(reading, id_column=None)
-        table = read_table(use.data, reading, only=saved.feature_names, keep=keep)
+        table = read_file(use.data, reading, only=saved.feature_names, keep=keep)
     preparation = _preparation(saved)
     table = preparation.with_gaps(matched(table, tuple(saved.feature_names)))
     X = preparation.apply(table)

@@ -18,7 +18,7 @@ from .._core import Starts
 from .._data.first_pass import check_enough_rows, check_found
 from .._data.scale import check_scale
 from .._data.validation import (
-    Fitting,
+    WarnFor,
     check_choice,
     check_count,
     check_init_centers,
@@ -274,7 +274,7 @@ feature_names_in_
         settings = dict(max_iter=self.max_iter, tol=float(self.tol), threads=self._threads())
         problem = with_reference(pieces, self.reference, (self.n_init, self.n_clusters), settings)
         self.reference_ = problem.reference
-        fit = Fitting(getattr(self, "feature_names_in_", None), self.lam)
+        fit = WarnFor(getattr(self, "feature_names_in_", None), self.lam)
         given = None if isinstance(self.reference, str) else self.reference_
         warn_about(found, fit, given, stacklevel=4)
         return problem
