@@ -266,6 +266,7 @@ def test_usoskin_with_default_settings(max_missing):
     assert clustering_error_rate(counts.target, adata.obs[KEY].astype(int)) <= 0.012
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of scanpy, by the newest pandas
 def test_markers_are_where_scanpy_looks_for_them(expression, tmp_path):
     adata = run(make(sparse.csr_matrix(expression)))
     markers = adata.uns[f"{KEY}_markers"]
