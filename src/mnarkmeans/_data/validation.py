@@ -206,9 +206,7 @@ def check_reference(
         )
     if not np.isfinite(numbers).all():
         raise ValueError(f"reference must be finite; got {reference!r}.")
-    center = np.empty(n_features)
-    center[:] = numbers
-    return center
+    return np.full(n_features, numbers)
 
 
 class WarnFor(NamedTuple):
