@@ -105,21 +105,22 @@ def test_a_limit_among_the_values_is_still_seen():
 
 
 @pytest.mark.parametrize(
-    ("ahead", "falls", "tails", "is_limit"),
+    ("ahead", "falls", "rare", "tails", "is_limit"),
     [
-        (0.0, 0.0, 0.9, True),  # lower tails are shorter, and nothing speaks against a limit
-        (0.0, 0.0, 1.0, False),
-        (0.0, 25.0, 1.0, True),  # the fit without a penalty says so
-        (40.0, 15.0, 1.0, True),  # less clearly, but the best partitions do too
-        (40.0, 0.0, 1.0, False),  # they alone do not count: heavy tails feign a lead
-        (20.0, 15.0, 1.0, False),
-        (0.0, -10.0, 0.5, True),  # lower tails are cut off
+        (0.0, 0.0, -1.0, 0.9, True),  # lower tails are shorter, and nothing speaks against a limit
+        (0.0, 0.0, -1.0, 1.0, False),
+        (0.0, 25.0, -1.0, 1.0, True),  # the fit without a penalty says so
+        (20.0, 0.0, -9.0, 1.0, True),  # values close to zero are as frequent as others
+        (20.0, 0.0, -1.0, 1.0, False),  # that is not clear: heavy tails feign a lead
+        (0.0, 0.0, -9.0, 1.0, False),  # nobody leads
+        (20.0, -9.0, -9.0, 1.0, False),  # the fit without a penalty says no
+        (0.0, -10.0, -1.0, 0.5, True),  # lower tails are cut off
     ],
 )
 def test_a_limit_must_be_spoken_for_the_more_the_longer_the_lower_tails(
-    ahead, falls, tails, is_limit
+    ahead, falls, rare, tails, is_limit
 ):
-    zero = Explained(limit=-90.0, decay=-100.0, falls=falls, below=0.3, rare=-1.0, tails=tails)
+    zero = Explained(limit=-90.0, decay=-100.0, falls=falls, below=0.3, rare=rare, tails=tails)
     limit = zero._replace(limit=-90.0 + ahead)
     assert limit.rather_than(zero) is is_limit
     assert not limit.rather_than(zero._replace(rare=5.0))
