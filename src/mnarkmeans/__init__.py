@@ -5,7 +5,7 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
-from ._data.validation import MissingDataWarning
+from ._data.oddities import MissingDataWarning
 from ._estimators.kmeans import MNARKMeans
 from ._estimators.minibatch import MiniBatchMNARKMeans
 from ._estimators.mixture import MNARMixture

@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._data.observed import Observed
+from .._data.oddities import WarnFor
 from .._data.validation import (
-    WarnFor,
     check_choice,
     check_count,
     check_enough_rows,

@@ -20,8 +20,8 @@ from sklearn.utils import check_random_state
 
 from .. import _core as core
 from .._data.observed import Observed
+from .._data.oddities import WarnFor
 from .._data.validation import (
-    WarnFor,
     check_choice,
     check_count,
     check_enough_rows,

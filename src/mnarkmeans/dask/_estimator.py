@@ -16,9 +16,9 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from .._core import Starts
 from .._data.first_pass import check_enough_rows, check_found
+from .._data.oddities import WarnFor, warn_about
 from .._data.scale import check_scale
 from .._data.validation import (
-    WarnFor,
     check_choice,
     check_count,
     check_init_centers,
@@ -26,7 +26,6 @@ from .._data.validation import (
     check_missing_values,
     check_number,
     read_table,
-    warn_about,
 )
 from .._estimators.base import CentersModel
 from .._io.optional import require

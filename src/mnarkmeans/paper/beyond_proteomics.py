@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.cluster import KMeans
 
-from .._data.validation import MissingDataWarning
+from .._data.oddities import MissingDataWarning
 from .._estimators.kmeans import MNARKMeans
 from ..baselines import BASELINES
 from ..metrics import clustering_error_rate

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._data.validation import MissingDataWarning
+from .._data.oddities import MissingDataWarning
 
 # Rows read from a backed file at a time.
 BACKED_ROWS = 4096
