@@ -12,7 +12,9 @@ import pytest
 from places import to_csr
 
 from mnarkmeans import MNARKMeans, _core
-from mnarkmeans._core import waiting
+from mnarkmeans._core import arrays, waiting
+from mnarkmeans._data.validation import observe
+from mnarkmeans._solver.solve import run_starts
 
 TABLE = """
 import signal, sys, time
@@ -152,6 +154,43 @@ def test_progress_counts_up_to_all_starts(monkeypatch):
     _core.lloyd([table], [starts], 1, told.append)
     assert told == sorted(told)
     assert all(0 <= done <= 20 for done in told)
+
+
+class Heard:
+    """A progress that remembers what it is told."""
+
+    def __init__(self):
+        self.counts, self.losses = [], []
+
+    def ended(self, count):
+        self.counts.append(count)
+
+    def finished(self, results):
+        self.counts.append("finished")
+        self.losses.extend(results.losses)
+
+
+@pytest.mark.parametrize(("size", "n_hartigan"), [(None, 0), (24, 0), (None, 20)])
+def test_starts_are_told_as_they_end_not_all_at_once(monkeypatch, size, n_hartigan):
+    if size is not None:  # a table in slabs, driven pass by pass
+        monkeypatch.setattr(arrays, "ENTRIES_OF_ONE_SLAB", size)
+    monkeypatch.setattr(waiting, "SHORT", 0)
+    done = (
+        threading.Event
+    )  # the core is asked how far it is every time, not every tenth of a second
+    monkeypatch.setattr(done, "wait", lambda self, timeout=None, wait=done.wait: wait(self, 1e-4))
+    observed, heard = observe(np.tile(small(), (20, 1))), Heard()
+    starts = observed.source[:160].reshape(20, 8, 20).copy()
+    starts[np.isnan(starts)] = 0.0
+    results = run_starts(
+        observed, starts, np.array([0.5]), max_iter=40, tol=0.0, threads=1, n_hartigan=n_hartigan,
+        progress=heard,
+    )  # fmt: skip
+    counts = heard.counts[:-1]
+    assert heard.counts[-1] == "finished"
+    assert counts == sorted(counts)
+    assert len(set(counts)) > 2
+    np.testing.assert_array_equal(heard.losses, results.losses)
 
 
 # --- other processes --------------------------------------------------------------------------

@@ -274,13 +274,13 @@ def _array(kind: Any, holders: Sequence[Any]) -> Any:
     return (kind * len(holders))(*(holder.struct for holder in holders))
 
 
-def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int) -> None:
+def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int, watch=None) -> None:
     """Hartigan's moves from where Lloyd's loop ended, in the chosen starts. INOUT starts."""
     own = starts.struct
     chosen = np.ascontiguousarray(chosen, dtype=np.int64)
     call(
         "hartigan", address(table.struct), address(own), where(chosen), len(chosen),
-        threads=threads, work=10.0 * table.entries * len(chosen) * starts.shape[1],
+        threads=threads, watch=watch, work=10.0 * table.entries * len(chosen) * starts.shape[1],
     )  # fmt: skip
 
 

@@ -92,9 +92,9 @@ class PartFits:
         for (b, a), best in zip(several, self._best(tried, max_iter=1), strict=True):
             found[b][a] = best[0]
         ways = []
-        for part, own, pool in zip(self.parts, found, pools, strict=True):
+        for part, centers, pool in zip(self.parts, found, pools, strict=True):
             goal, source = pool.ways(len(lams))
-            ways.append(Way(part, np.stack(own)[source], goal, lams))
+            ways.append(Way(part, np.stack(centers)[source], goal, lams))
         return self._best(ways)
 
     def _starts(self, n_starts: int, seeds: Sequence[int]) -> list[np.ndarray]:

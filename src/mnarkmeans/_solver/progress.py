@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,40 +17,42 @@ except ImportError:
         return method
 
 
-@contextmanager
-def starts_progress(estimator: Any, n_starts: int) -> Iterator[Any]:
-    """Yields what ``run_starts`` calls with each finished batch of starts.
+class StartsProgress:
+    """What ``run_starts`` tells of its starts: when they end, and then what became of them."""
 
-    Each start is one task of the estimator's callbacks (a ``ProgressBar`` counts starts).
-    """
+    def __init__(self, estimator: Any, context: Any, n_starts: int):
+        self.estimator, self.context, self.n_starts = estimator, context, n_starts
+        self._ended = self._finished = 0
+
+    def ended(self, count: int) -> None:
+        """So many starts, of all, have come to their ends."""
+        while self._ended < count:
+            self._ended += 1
+            if self.context is not None:
+                task = self.context.subcontext(task_name="start")
+                task.call_on_fit_task_begin(estimator=self.estimator)
+                task.call_on_fit_task_end(estimator=self.estimator)
+
+    def finished(self, results: StartResults) -> None:
+        """The next ones, in their order."""
+        for loss, n_iter in zip(results.losses, results.n_iter, strict=True):
+            self._finished += 1
+            if self.estimator.verbose:
+                told = f"start {self._finished}/{self.n_starts}: loss {loss:.6g}"
+                print(f"{told} after {n_iter} iterations")
+        self.ended(self._finished)
+
+
+@contextmanager
+def starts_progress(estimator: Any, n_starts: int) -> Iterator[StartsProgress]:
+    """Each start is one task of the estimator's callbacks (a ``ProgressBar`` counts starts)."""
     context = None
     if hasattr(estimator, "_skl_callbacks"):
         context = estimator._init_callback_context(max_subtasks=n_starts)
         context.call_on_fit_task_begin(estimator=estimator)
-    yield _reporter(estimator, context, n_starts)
+    yield StartsProgress(estimator, context, n_starts)
     if context is not None:
         context.call_on_fit_task_end(estimator=estimator)
 
 
-def _reporter(estimator: Any, context: Any, n_starts: int) -> Callable[[StartResults], None] | None:
-    if context is None and not estimator.verbose:
-        return None
-    lock = threading.Lock()  # batches finish on several threads
-    done = 0
-
-    def report(results: StartResults) -> None:
-        nonlocal done
-        with lock:
-            for loss, n_iter in zip(results.losses, results.n_iter, strict=True):
-                done += 1
-                if context is not None:
-                    task = context.subcontext(task_name="start")
-                    task.call_on_fit_task_begin(estimator=estimator)
-                    task.call_on_fit_task_end(estimator=estimator)
-                if estimator.verbose:
-                    print(f"start {done}/{n_starts}: loss {loss:.6g} after {n_iter} iterations")
-
-    return report
-
-
-__all__ = ["starts_progress", "with_callbacks"]
+__all__ = ["StartsProgress", "starts_progress", "with_callbacks"]

@@ -14,6 +14,7 @@ import numpy as np
 from .. import _core as core
 from .._data.observed import Observed
 from .lloyd import InMemory, lloyd
+from .progress import StartsProgress
 from .results import Solution, StartResults, WarmStart
 
 ALGORITHMS = ("lloyd", "hartigan")
@@ -52,13 +53,13 @@ def run_starts(
     tol: float,
     threads: int,
     n_hartigan: int = 0,
-    progress: Callable[[StartResults], None] | None = None,
+    progress: StartsProgress | None = None,
 ) -> StartResults:
     """Run the starts ``centers`` (R, k, p) to their ends; ``lam`` as in ``penalties``.
 
     Small tables: all starts in one call of the core, which spreads them over the threads. Larger
     ones: as many starts as memory allows run side by side, the threads share the rows. Neither cut
-    depends on the number of threads. ``progress`` is called with every finished lot of starts.
+    depends on the number of threads. ``progress`` hears of starts as they end.
 
     Lloyd's loop comes close in few passes; moves of single rows do the rest, in about
     ``n_hartigan`` of the starts, those with the smallest losses.
@@ -75,22 +76,33 @@ def run_starts(
     for first in range(0, n_starts, size):
         some = slice(first, first + size)
         starts = _starts_of(observed, centers[some], lam[some], max_iter, tol)
-        rows = None
+        rows, watch = None, _counting(progress, first)
+        of_lloyd = None if n_hartigan > 0 else watch  # otherwise the moves end them
         if table.is_one_slab:
-            core.lloyd([table], [starts], threads)
+            core.lloyd([table], [starts], threads, of_lloyd)
         else:
             rows = InMemory(table, k, threads)
-            lloyd(rows, starts)
+            lloyd(rows, starts, after=_settled(len(starts.mu), of_lloyd))
         if n_hartigan > 0:
             most = math.ceil(share * len(starts.mu))
-            core.hartigan(table, starts, _worth_moving(starts, most), threads)
+            core.hartigan(table, starts, _worth_moving(starts, most), threads, watch)
         piece = StartResults.of(starts)
         if n_starts == 1 and rows is not None and rows.bounds is not None and n_hartigan == 0:
             piece = piece._replace(warm=WarmStart(starts.labels[0], rows.bounds))
         if progress is not None:
-            progress(piece)
+            progress.finished(piece)
         pieces.append(piece)
     return StartResults.joined(pieces)
+
+
+def _counting(progress: StartsProgress | None, before: int) -> Callable[[int], None] | None:
+    """Hears how many starts of a lot have ended; ``before``: those of the lots before it."""
+    return None if progress is None else lambda count: progress.ended(before + count)
+
+
+def _settled(n_starts: int, watch: Callable[[int], None] | None):
+    """What Lloyd's loop calls after an iteration with the starts that go on."""
+    return None if watch is None else lambda _, active: watch(n_starts - len(active))
 
 
 def run_starts_of_each(
