@@ -17,6 +17,7 @@ from mnarkmeans.report import collect, render
 from mnarkmeans.report._annotations import crossed
 from mnarkmeans.report._charts import instability
 from mnarkmeans.report._flow import as_page
+from mnarkmeans.report._sure import summary, sureness
 
 HOSTILE = "<script>alert(1)</script>"
 ROW = "</script><img src=x onerror=alert(2)>"
@@ -167,8 +168,16 @@ def test_clusters_that_nobody_could_judge_are_not_said_to_be_there():
     assert page["stability"] is None
     assert page["sure"]["level"] == "unjudged"
     assert "not known" in page["sure"]["headline"]
-    few = next(step for step in page["sure"]["next"] if "no more than" in step)
-    assert few.startswith(("Cluster ", "Clusters 0 and 1 have"))
+    # Where all clusters are small, none of them is an outlier.
+    assert not any("no more than" in step for step in page["sure"]["next"])
+
+
+def test_fewer_than_two_rows_for_a_cluster_are_too_few():
+    distances = np.array([[0.0, 9.0], [9.0, 0.0], [9.0, 0.0]])
+    clusters = [{"cluster": 0, "rows": 1}, {"cluster": 1, "rows": 2}]
+    told = summary(sureness(distances, np.array([0, 1, 1]), 1.0), clusters, [1.0, 1.0], "6 fits")
+    assert told["level"] == "weak"
+    assert told["reasons"][0] == "There are 3 rows for 2 clusters: too few to tell."
 
 
 def test_colours_of_clusters_are_lighter_on_dark_ground(html):

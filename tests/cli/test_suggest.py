@@ -195,6 +195,8 @@ def test_rows_are_brought_to_one_size_where_sizes_stand_out():
     assert added(value_hints(table_of(2.0 ** (level + noise)), Reading(), Steps())) == {
         "log2": True
     }
+    few = table_of((2.0 ** (level + noise + loaded))[:, :30])
+    assert added(value_hints(few, Reading(), Steps())) == {"log2": True}
     (told,) = value_hints(table_of(level + noise + loaded), Reading(), Steps())
     assert not told.typed()
     assert "take the median of each row off" in told.why

@@ -215,7 +215,8 @@ def value_hints(table: Table, reading: Reading, steps: Steps) -> list[Hint]:
     if log is not None:
         hints.append(Hint(f"values run from {look.low:.2g} to {look.high:.2g}", steps={log: True}))
         uneven = look.uneven_rows
-        stand_out = uneven > UNEVEN_ROWS or (uneven > NOTABLE and look.sizes_stand_out)
+        profile = table.shape[1] >= PROFILE  # of a few features most may differ between clusters
+        stand_out = uneven > UNEVEN_ROWS or (profile and uneven > NOTABLE and look.sizes_stand_out)
         if steps.normalize == Normalize.none and stand_out:
             kind = Normalize.total if look.counts else Normalize.median
             hints.append(Hint(f"rows differ {uneven:.1f}-fold in size", steps={"normalize": kind}))

@@ -193,7 +193,7 @@ def _next_steps(level: str, clusters: list[dict], stability: Any, between: float
             "and shows which clusters stay."
         )
     small = [c["cluster"] for c in clusters if 0 < c["rows"] <= FEW_ROWS]
-    if small:
+    if small and len(small) < k:
         who = f"{_clusters(small)} {'has' if len(small) == 1 else 'have'}"
         steps.append(
             f"{who} no more than {FEW_ROWS} rows: look at them among the far rows; "
