@@ -18,7 +18,7 @@ from .._data.observed import Observed
 from .._solver.results import best_start
 from .._solver.solve import run_starts
 from .._solver.starts import content_order
-from .answer import DOUBT, Missingness
+from .answer import Missingness
 from .depth import read_unevenly, side_beside_levels, without_levels
 from .evidence import describe_limit, estimate_missingness, explained_elsewhere
 from .groups import fit_groups
@@ -33,6 +33,9 @@ ENTRIES_OF_SAMPLE = 1 << 17
 FEWEST_ROWS = 200
 FEWEST_COLUMNS = 500
 FEW_COMPLETE = 50
+# Log-likelihood that a penalty for some features only must gain: below a limit of all of them it
+# gained up to 6 by luck, and beside features with gaps by chance 15 at the least.
+APART = 10.0
 
 
 class Choice(NamedTuple):
@@ -99,7 +102,7 @@ def _by_gaps(
     if not whole or not sides.believed or sides.apart is None or sides.apart.all():
         return found
     grouped = fit_groups(sample, rows, sides.path, sides.apart, settings, sides.of_curve)
-    if grouped.explained < sides.explained + DOUBT:
+    if grouped.explained < sides.explained + APART:
         return found
     is_one_number = grouped.lam == 0.0 or grouped.features.all()
     return replace(found, lam=grouped.lam, features=None if is_one_number else grouped.features)
