@@ -87,8 +87,8 @@ class PartFits:
         ]  # fmt: skip
         tried = []
         for b, a in several:
-            own, at = pools[b].centers[a], pools[b].at[[a]]
-            tried.append(Way(self.parts[b], own, np.zeros(len(own), int), lams[at]))
+            begin, at = pools[b].centers[a], pools[b].at[[a]]
+            tried.append(Way(self.parts[b], begin, np.zeros(len(begin), int), lams[at]))
         for (b, a), best in zip(several, self._best(tried, max_iter=1), strict=True):
             found[b][a] = best[0]
         ways = []
