@@ -34,7 +34,7 @@ struct Soft {
     const double* shift;      // (p,) what sums subtract
 
     Soft(const Mixture& it, Index p)
-        : k(it.k), p(p), room((k + EIGHT - 1) / EIGHT * EIGHT), heavy(it.freedom > 0),
+        : k(it.k), p(p), room(whole_eights(k)), heavy(it.freedom > 0),
           power(0.5 * (it.freedom + 1)), pull(heavy ? 1 + 1 / it.freedom : 1), mu(p * room),
           h(p * room), b(p * room), base(room), shift(it.shift) {
         if (!ok()) return;
@@ -231,7 +231,7 @@ void tile_logits(const Sparse<T>& rows, const Soft& soft, Index begin, Index cou
                 if (soft.heavy) slab.logs[l * ROWS + r] = tails[l - strip];
             }
         }
-    if (soft.heavy) take_tails(soft, (count + EIGHT - 1) / EIGHT * EIGHT, slab);
+    if (soft.heavy) take_tails(soft, whole_eights(count), slab);
 }
 
 }}}  // namespace mnar::LEVEL

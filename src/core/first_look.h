@@ -20,7 +20,7 @@ struct Looked {  // at one slab; room for whole strips of features
     Index infinite, malformed;
 
     explicit Looked(Index p, Index room = 0)
-        : numbers(4 * (room = (p + EIGHT - 1) / EIGHT * EIGHT)), observed(room), counts(numbers),
+        : numbers(4 * (room = whole_eights(p))), observed(room), counts(numbers),
           sums(counts + room), least(sums + room), most(least + room), infinite(-1), malformed(-1) {
         if (!ok()) return;
         for (Index j = 0; j < room; ++j) {

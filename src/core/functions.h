@@ -12,7 +12,6 @@ constexpr double LOG2_HIGH = 0x1.62e42fee00000p-1;  // n times this is exact for
 constexpr double LOG2_LOW = 0x1.a39ef35793c76p-33;
 constexpr double ROUND = 0x1.8p52;  // added and taken away, it rounds to a whole number
 constexpr double LEAST_EXPONENT = -708.0;  // below, e^x is taken as 0
-constexpr double GREATEST_EXPONENT = 709.0;
 
 struct Exponential {
     Doubles scale, rest;  // e^x = scale (1 + rest)
@@ -31,7 +30,7 @@ INLINE Exponential exponential(Doubles x) {
     return {(Doubles)exponent, f};
 }
 
-// x <= GREATEST_EXPONENT.
+// x <= 709: beyond, e^x is no number.
 INLINE Doubles exp_of(Doubles x) {
     Longs is = x >= LEAST_EXPONENT;
     Exponential e = exponential(keep(is, x));

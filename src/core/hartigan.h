@@ -30,8 +30,6 @@ enum Way { JOINING, LEAVING };
 constexpr Label NOBODYS = -1;
 
 // Features come in whole eights. Those beyond the last are gaps that cost nothing.
-INLINE Index whole_eights(Index p) { return (p + EIGHT - 1) / EIGHT * EIGHT; }
-
 struct Prices {  // what rows of one weight pay per feature: a factor of (x - m)^2, or a sum for a gap
     Array<double> factor, gap;  // (k, room)
     Array<double> weight;       // (k,) for which they hold; -1 before they are made

@@ -15,7 +15,7 @@ struct Shifted {
     Array<uint64_t> keys;   // (n,)
 
     Shifted(Index n, Index p)
-        : stride((p + EIGHT - 1) / EIGHT * EIGHT), values(n * stride), squares(n), keys(n) {}
+        : stride(whole_eights(p)), values(n * stride), squares(n), keys(n) {}
     bool ok() const { return all_ok(values, squares, keys); }
 
     // `first`: the number of the first row in the whole table. scratch: of one row.

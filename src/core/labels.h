@@ -46,7 +46,7 @@ class Labeller {
     Labeller(const Table& table, const Centers& centers, const Prepare& prepared)
         : table(table), centers(centers), chosen(STRETCH), nearest(centers.groups * STRETCH),
           margins(STRETCH), row(table.p), prepared(prepared),
-          distances((centers.k + EIGHT) / EIGHT * EIGHT + EIGHT),
+          distances(whole_eights(centers.k)),
           direct(centers.groups, nullptr), scratch(certified.make_scratch(table, centers)) {}
     ~Labeller() {
         certified.drop(scratch);

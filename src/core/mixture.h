@@ -15,7 +15,7 @@ namespace mnar { namespace LEVEL { namespace {
 
 // INOUT logits -> memberships; OUT totals.
 INLINE void share_rows(const Soft& soft, Index count, SoftSlab& slab) {
-    const Index end = (count + EIGHT - 1) / EIGHT * EIGHT;  // lanes beyond the last row hold something
+    const Index end = whole_eights(count);  // lanes beyond the last row hold something
     for (Index r = 0; r < end; r += HALF) {
         double* at = slab.logits + r;
         Doubles top = load<Doubles>(at), total{};

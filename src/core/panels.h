@@ -48,7 +48,6 @@ template <class T> struct Reading {
     T missing;
 };
 
-INLINE Index whole_eights(Index p) { return (p + EIGHT - 1) / EIGHT * EIGHT; }
 
 // Four or eight entries of a row less their shifts, rounded to float32 once; NaN in gaps.
 template <bool CODED> INLINE void read_entries(const float* x, const float* shift, float missing, Floats4& out) {

@@ -119,7 +119,7 @@ struct Direct {
     Label of_empty;         // of a row without observed values: the centre nearest to the reference
 
     Direct(const Centers& centers, Index g, Index p)
-        : k(centers.k), p(p), room((k + EIGHT - 1) / EIGHT * EIGHT), mu(p * room), gap(p * room),
+        : k(centers.k), p(p), room(whole_eights(k)), mu(p * room), gap(p * room),
           of_empty(0) {
         if (!ok()) return;
         const double *lam = centers.lam + g * p, *c = centers.reference;
@@ -141,7 +141,7 @@ struct Direct {
     bool ok() const { return all_ok(mu, gap); }
 };
 
-// INOUT sums of S strips from `strip` on; j-th feature observed as x, or a gap.
+// Losses of a row at eight centres, added up feature by feature: observed as x, or a gap.
 struct Distances {
     static constexpr int PARTS = EIGHT / HALF;
     Doubles parts[PARTS];

@@ -17,7 +17,7 @@ constexpr double SHARE_ROUNDING = 1e-6;  // of log-likelihoods
 class ShareClimb {
   public:
     ShareClimb(Index k, Index p)
-        : k(k), p(p), room((p + EIGHT - 1) / EIGHT * EIGHT), g(k * room, 0.0), n(k * room, 0.0),
+        : k(k), p(p), room(whole_eights(p)), g(k * room, 0.0), n(k * room, 0.0),
           z(k * room, 0.0), share(k * room), alpha(room, 0.0), trial(room), steps(room), middle(room, 0.0),
           diagonal(room), arrow(room) {}
     bool ok() const { return all_ok(g, n, z, share, alpha, trial, steps, middle, diagonal, arrow); }

@@ -59,6 +59,7 @@ INLINE double larger(double a, double b) { return a > b ? a : b; }
 // eight are added in one order. That, and no fused products where something is decided, is why
 // results are the same bits on every machine.
 constexpr Index EIGHT = 8;
+INLINE Index whole_eights(Index count) { return (count + EIGHT - 1) / EIGHT * EIGHT; }
 
 INLINE double total_of(const double* v) { return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])); }
 

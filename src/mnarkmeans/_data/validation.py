@@ -20,7 +20,6 @@ from .frames import native
 from .gaps import code_in
 from .observed import Observed
 from .oddities import WarnFor, warn_about
-from .oddities import far_from as far_from  # `_penalty` takes it from here
 from .scale import LARGEST_LAM, check_scale
 
 ADVICE_ON_TEXT = (

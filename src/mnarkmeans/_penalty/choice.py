@@ -16,13 +16,12 @@ import numpy as np
 
 from .._data.observed import Observed
 from .._solver.results import best_start
-from .._solver.solve import run_starts
+from .._solver.solve import centers_of_partitions, run_starts
 from .._solver.starts import content_order
 from .answer import Missingness
 from .depth import read_unevenly, side_beside_levels, without_levels
 from .evidence import describe_limit, estimate_missingness, explained_elsewhere
 from .groups import fit_groups
-from .partitions import centers_of_partitions
 from .rows import Rows, Start
 from .sides import fit_between, side_of
 from .wide import predicting_penalty
@@ -77,7 +76,8 @@ def choose_penalty(
     own = found.lam, found.lam_theory
     sampled = len(columns) < observed.n_features
     lam, labels = predicting_penalty(sample, starts, own, settings, sampled=sampled)
-    centers = centers_of_partitions(observed.take(counting), labels[None], starts.shape[1], lam)
+    rows, k = observed.take(counting), starts.shape[1]
+    centers = centers_of_partitions(rows, labels[None], k, lam, threads)
     return Choice(replace(found, lam=lam), centers[0])
 
 

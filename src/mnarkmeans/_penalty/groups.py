@@ -26,7 +26,7 @@ from .deviations import by_absolute_deviations
 from .rows import Rows, Start
 
 AGAINST = 3.0  # log-likelihood that must speak against the curve
-FEWEST_STEPS = 4  # of choosing the features and their slope in turn
+MOST_STEPS = 4  # of choosing the features and their slope in turn
 
 
 class Grouped(NamedTuple):
@@ -56,7 +56,7 @@ def gains(cells: Cells) -> np.ndarray:
     slope; of one partition."""
     some = np.ones(cells.means.shape[2], bool)
     gain = np.zeros(len(some))
-    for _ in range(FEWEST_STEPS):
+    for _ in range(MOST_STEPS):
         slope = max(float(cells.only(some).fit("limit").slope[0]), 0.0)
         gain = cells.pattern_of_features(slope) - cells.pattern_of_features(0.0)
         new = gain > 0.0

@@ -120,12 +120,6 @@ class Partitions:
         return np.array(gains).T
 
 
-def centers_of_partitions(observed: Observed, labels: np.ndarray, k: int, lam: Any) -> np.ndarray:
-    """Centres (R, k, p) of partitions (R, n)."""
-    found = Partitions(observed, labels, k)
-    return np.stack([found.centers(index, lam) for index in range(len(labels))])
-
-
 def distinct(labels: np.ndarray, k: int) -> np.ndarray:
     """Those of the partitions (R, n) that differ by more than the names of the clusters."""
     n = labels.shape[1]

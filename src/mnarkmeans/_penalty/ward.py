@@ -19,7 +19,7 @@ def ward_labels(squares: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
     parent = np.arange(len(weights))
     for _, _, kept, gone in merged[: len(weights) - k]:
         parent[parent == parent[gone]] = parent[kept]
-    return np.unique(parent, return_inverse=True)[1]
+    return np.unique(parent, return_inverse=True)[1].astype(np.int32)
 
 
 def _costs(squares: np.ndarray, weights: np.ndarray) -> np.ndarray:

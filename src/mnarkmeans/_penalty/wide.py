@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._data.observed import Observed
-from .._solver.solve import assign_rows, row_distances, run_starts
+from .._solver.solve import assign_rows, centers_of_partitions, row_distances, run_starts
 from .._solver.starts import content_order
-from .partitions import Partitions, centers_of_partitions, dense_values, distinct
+from .partitions import Partitions, dense_values, distinct
 from .ward import ward_labels
 
 LARGER = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
@@ -72,7 +72,7 @@ def _found(observed: Observed, starts: np.ndarray, lams: np.ndarray, settings: A
     others = points[_drawn(between, observed.weights, content_order(observed, threads), k)]
     begin, each = [starts, others], [np.full(len(starts), lams[0]), np.full(len(others), LARGE)]
     for lam in (lams[0], MIDDLE, LARGE):
-        begin.append(centers_of_partitions(observed, ward, k, lam))
+        begin.append(centers_of_partitions(observed, ward, k, lam, threads))
         each.append(np.array([lam]))
     penalties = np.concatenate(each)
     fits = run_starts(observed, np.concatenate(begin), penalties, **settings)

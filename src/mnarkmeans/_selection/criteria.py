@@ -73,7 +73,7 @@ def instability_of_subsamples(evidence: Evidence) -> np.ndarray:
 
 def usable(evidence: Evidence) -> np.ndarray:
     """Candidates whose fits kept k clusters; all, if none did."""
-    kept = evidence.smallest_share > 0
+    kept = evidence.smallest_cluster > 0
     return kept if kept.any() else np.ones_like(kept)
 
 
@@ -223,7 +223,7 @@ def collapsing(evidence: Evidence, best: int) -> np.ndarray:
 def next_to_empty(evidence: Evidence) -> np.ndarray:
     """(G,) candidates of which a cluster has next to no rows."""
     n = evidence.labels.shape[1]
-    return evidence.smallest_share < max(2.0, 0.05 * n / evidence.k)
+    return evidence.smallest_cluster < max(2.0, 0.05 * n / evidence.k)
 
 
 CRITERIA: dict[str, Callable[..., Verdict]] = {

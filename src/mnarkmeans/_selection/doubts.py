@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from .agreement import spread
-from .criteria import usable
 from .trials import Trial
 
 
@@ -25,7 +24,7 @@ def doubts(chosen: Trial, given: bool) -> Iterator[str]:
             f"lam={lams[choice]:g} lies at the edge of the candidates ({lams[0]:g} to "
             f"{lams[-1]:g}); extend lams beyond it."
         )
-    if not usable(evidence)[choice] or evidence.smallest_share[choice] == 0:
+    if evidence.smallest_cluster[choice] == 0:
         yield (
             f"With lam={lams[choice]:g} clusters collapse: fits to parts of the rows do not keep "
             f"{k} clusters. Try smaller lams or fewer clusters."

@@ -36,7 +36,7 @@ class Evidence:
     groups: np.ndarray  # (B,) parts of one group shared their starts
 
     @cached_property
-    def smallest_share(self) -> np.ndarray:
+    def smallest_cluster(self) -> np.ndarray:
         """(G,) rows of the smallest cluster, median over the parts."""
         n_candidates, k = len(self.lams), self.k
         names = k * np.arange(n_candidates)

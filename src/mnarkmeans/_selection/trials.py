@@ -48,7 +48,7 @@ class Trial:
             "std_instability": spread(instability),
             "mean_heldout_loss": held_out.mean(axis=0),
             "std_heldout_loss": spread(held_out),
-            "smallest_cluster": evidence.smallest_share,
+            "smallest_cluster": evidence.smallest_cluster,
             "mean_fit_time": np.full(size, evidence.seconds.mean()),
             "std_fit_time": np.full(size, evidence.seconds.std()),
             "chosen_for_k": np.arange(size) == self.verdict.choice,

@@ -19,6 +19,12 @@ new row lacks there says nothing of its cluster.
 
     sum_lj G_lj log P_lj + sum_observed log(1 - P(missing | x)).
 
+contract   what clusters and mechanisms tell each other, and what others ask of them
+rates      mcar, class
+decaying   decay
+threshold  threshold
+limits     limit
+
 `FAMILIES` are these and their special cases, each by the way it begins; `AROUND` those of one rate
 or around the reference, which lam="auto" asks, before anything is known.
 """
