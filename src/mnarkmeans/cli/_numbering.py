@@ -29,12 +29,12 @@ WHO = {
     "sample", "patient", "subject", "respondent", "participant", "person", "case", "record", "row",
     "proband", "id",
 }  # fmt: skip
-FEATURES = {
+FEATURES = {  # not "probe", which is a sample in German
     "gene", "genes", "geneid", "protein", "proteins", "peptide", "peptides", "precursor",
     "precursors", "accession", "accessions", "uniprot", "ensembl", "hgnc", "symbol", "transcript",
-    "transcripts", "probe", "probes", "probeset", "metabolite", "metabolites", "biochemical",
-    "lipid", "lipids", "compound", "compounds", "analyte", "analytes", "feature", "features",
-    "mirna", "otu", "asv", "hmdb", "inchikey", "uniqid",
+    "transcripts", "probes", "probeset", "metabolite", "metabolites", "biochemical", "lipid",
+    "lipids", "compound", "compounds", "analyte", "analytes", "feature", "features", "mirna", "otu",
+    "asv", "hmdb", "inchikey", "uniqid",
 }  # fmt: skip
 COUNTED = {"injection", "index", "order", "sequence", "position", "row"}  # rows in their order
 FEWEST_ROWS = 5  # of which 1, 2, 3, ... is no chance
