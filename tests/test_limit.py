@@ -344,3 +344,15 @@ def test_a_soft_limit_amid_the_values_is_preferred_to_zero():
         reference = MNARKMeans(3, reference="auto", random_state=0).fit(X).reference_
         taken.append(np.array_equal(reference, np.nanmin(X, axis=0)))
     assert sum(taken) >= 9
+
+
+@pytest.mark.parametrize("seed", [55005065, 55016065])
+def test_a_fit_that_has_lost_the_groups_does_not_speak_for_zero(seed):
+    """Half of the values are gone: without a penalty missing shares seem to follow the distance."""
+    rng = np.random.default_rng(seed)
+    centers, classes = 1.2 * rng.normal(size=(3, 6)), rng.choice(3, size=2000)
+    X = centers[classes] + rng.laplace(size=(2000, 6)) / np.sqrt(2.0)
+    X = ampute(X, "limit", softness=0.5, strength=0.5, rng=rng)
+    X = X[~np.isnan(X).all(axis=1)]
+    reference = MNARKMeans(3, reference="auto", random_state=seed // 1000).fit(X).reference_
+    np.testing.assert_array_equal(reference, np.nanmin(X, axis=0))

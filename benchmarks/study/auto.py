@@ -44,6 +44,12 @@ def luck(fixed: np.ndarray) -> float:
     return float(honest - fixed.mean(axis=0).min())
 
 
+def spread(errors: np.ndarray) -> str:
+    """Mean CER of the repetitions, and half the width of its interval."""
+    half = 1.96 * errors.std(ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.nan
+    return f"{errors.mean():.4f} +- {half:.4f}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.study.auto", description=__doc__)
     parser.add_argument("--groups", nargs="*", default=["figure2", "figure2-others"])
@@ -63,7 +69,8 @@ def main() -> None:
         for design, error in zip(designs, errors, strict=True):
             excess = error[:, 0].mean() - error[:, 1:].mean(axis=0).min()
             if excess > CLOSE:
-                print(f"    not close: {design.name}, {excess:.4f} above", flush=True)
+                print(f"    not close: {design.name}, {excess:.4f} above; ", end="")
+                print(f"auto {spread(error[:, 0])}, lam = 0 {spread(error[:, 1])}", flush=True)
         everything += errors
     if len(options.groups) > 1:
         report("all", everything)

@@ -7,10 +7,10 @@ penalty, the missing share of clusters and features falls with the value (then t
 with its distance from zero (`cells`): the longer the lower tails, the more must speak for a limit.
 Below a soft limit they are as long as the upper ones, and that fit may have lost the groups. Then
 it counts that values close to zero are as frequent as others, which they are not where values get
-lost around it, and that the best partition of the limit explains more. Where next to no value lies
-below zero, the partition that explains values and gaps best says which; zero wins unless the limit
-leads. A feature whose values lie further from zero than from each other has a limit in any case,
-and if most are so, all that lie above zero have.
+lost around it, and that the best partition of the limit explains more, by more than that fit speaks
+for zero. Where next to no value lies below zero, the partition that explains values and gaps best
+says which; zero wins unless the limit leads. A feature whose values lie further from zero than from
+each other has a limit in any case, and if most are so, all that lie above zero have.
 """
 
 from __future__ import annotations
@@ -92,14 +92,15 @@ class Explained(NamedTuple):
 
     def rather_than(self, zero: Explained) -> bool:
         """Whether this limit is to be preferred to zero."""
+        lead = self.best - zero.best
         if zero.below >= ONE_SIDED:
             if zero.rare > RARE:
                 return False
             if zero.tails < CUT_OFF or zero.falls > CLEARLY:
                 return True
-            refuted = zero.rare < -RARE and self.best > zero.best + LEAD
-            return (zero.tails < ALIKE or refuted) and zero.falls > -LEAD
-        return self.best > zero.best + LEAD
+            refuted = zero.rare < -RARE and lead + min(zero.falls, 0.0) > LEAD
+            return refuted or (zero.tails < ALIKE and zero.falls > -LEAD)
+        return lead > LEAD
 
     @property
     def best(self) -> float:
