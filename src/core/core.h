@@ -185,6 +185,20 @@ struct Lost {                  // what gets lost around the reference (`around.h
     double* lost_variance;     // (k, p) OUT
 };
 
+struct Maximised {             // clusters from soft sums (`maximise.h`), measured from their shift
+    Index k, p;
+    Softened sums;             // IN; null pulls: the counts
+    const double* hidden;      // (k,) rows that lost everything
+    const double* lost_mean;   // (k, p) of what is missing; null: like what is observed
+    const double* lost_variance;  // (k, p)
+    const double* lost_pull;   // (k, p), or null: 1
+    double* weights;           // (k,) OUT
+    double* mean;              // (k, p) INOUT
+    double* residuals;         // (k, p) OUT squared, summed
+    double* entries;           // (k, p) OUT weight of those they are of
+    double* gaps;              // (k, p) OUT soft weight of the missing entries, hidden ones included
+};
+
 struct Rounds {                // EM with one variance, gaps around the reference (`em.h`)
     Index k;
     const double* reference;   // (p,)
@@ -203,7 +217,7 @@ struct Rounds {                // EM with one variance, gaps around the referenc
     double* mean;              // (k, p) INOUT
     double* theta;             // (4,) INOUT as in `decay.h`; the second is log(variance / scale)
     double* hidden;            // (k,) INOUT rows that lost everything
-    double* gaps;              // (k, p) INOUT soft weight of the missing entries, hidden ones included
+    double* gaps;              // (k, p) OUT soft weight of the missing entries, hidden ones included
     Softened sums;             // INOUT sizes, sums, counts; OUT squares; the shift is the reference
     double bound;              // INOUT mean log-likelihood of a row
     Index count;               // OUT rounds
@@ -290,6 +304,7 @@ struct Kernels {  // what every instruction set offers
     // Of clusters with weights (k,): the share of rows that lose everything. OUT parts (k,).
     double (*hidden_rows)(Index k, Index p, const double* weights, const double* log_missing,
                           double* parts);
+    void (*maximise)(const Maximised&);
     int32_t (*em_rounds)(const Table&, Rounds&, Control&);
     int32_t (*fit_shares)(const Shares&);
     int32_t (*magnitudes)(const Table&, Magnitudes&, Control&);

@@ -1,12 +1,9 @@
 // EM of a mixture with one variance for all entries, where values get lost around the reference.
 //
-// With N, C, S the soft sums of an E-step (`mixture.h`), h the rows that lost everything, G = N - C + h
-// the gaps and e, w the mean and variance of what is missing (`around.h`), a round is
+// A round is an M-step (`maximise.h`, whose symbols these are; e, w as in `around.h`) with m = w / v, then
+// v together with the mechanism (`decay.h`), or where that is known
 //
-//     pi_l ~ N_l + h_l                                               unless sizes are equal
-//     mu = (S + G (e - mu w / v)) / (C + G (1 - w / v))              e moves with mu, by w / v
-//     v together with the mechanism (`decay.h`), or from residuals:
-//     v = (sum_observed rho (x - mu)^2 + sum G (w + (e - mu)^2)) / (sum C + sum G)
+//     v = sum R / sum (C + G)
 //
 // and an E-step. Around the reference, where e = mu / D, the centre is S / (C + lam G) with
 // lam = 1 - 1/D: the penalised centre of k-means. Values are measured from the reference.
@@ -18,14 +15,13 @@
 #pragma once
 #include "around.h"
 #include "decay.h"
+#include "maximise.h"
 #include "mixture.h"
 
 namespace mnar { namespace LEVEL { namespace {
 
 constexpr Index FIRST_STEPS = 5;      // of a mechanism that begins; later one in each round
 constexpr double MOST_HIDDEN = 0.95;  // share of the rows that may have lost everything
-constexpr double LEAST_SIZE = 0x1.4p-49;  // of a cluster, in rows
-constexpr double LEAST_PULL = 1e-9;   // of a row: below it nothing says where a centre is
 constexpr double LEAST_SPREAD = 1e-9; // of the mean square
 
 // OUT hidden (k,): pi_l Q_l; returns B.
@@ -53,6 +49,7 @@ class Em {
 
     int32_t run() {
         it.converged = 0;
+        count_gaps(k, p, it.sums, it.hidden, it.gaps);
         for (it.count = 0; it.count < it.max_rounds;) {
             maximise();
             const double before = it.bound;
@@ -77,7 +74,7 @@ class Em {
     double spread() const { return it.scale * exp_of(it.theta[1]); }
 
     void maximise() {
-        if (!it.equal_sizes) share_sizes();
+        if (!it.equal_sizes) share_sizes(k, it.sums.sizes, it.hidden, it.weights);
         for (Index l = 0; l < k; ++l)
             for (Index j = 0; j < p; ++j) away[l * p + j] = it.mean[l * p + j] - it.reference[j];
         if (!it.placed) move_centers();
@@ -87,13 +84,11 @@ class Em {
         else climb_together(residual);
     }
 
-    void share_sizes() {
-        double all = 0;
-        for (Index l = 0; l < k; ++l) all += it.weights[l] = it.sums.sizes[l] + it.hidden[l] + LEAST_SIZE;
-        for (Index l = 0; l < k; ++l) it.weights[l] /= all;
+    Missing missing(Index at) const {
+        return {it.gaps[at], it.lost.lost_mean[at], it.lost.lost_variance[at]};
     }
 
-    // INOUT centres. Where nothing says where one is, it stays.
+    // INOUT centres.
     void move_centers() {
         const double v = spread();
         for (Index l = 0; l < k; ++l)
@@ -101,11 +96,8 @@ class Em {
                 const Index at = l * p + j;
                 double moving = it.lost.lost_variance[at] / v;
                 if (!(moving <= 1.0)) moving = 0;  // of two kinds, far apart: plain EM
-                const double before = it.lost.lost_mean[at] - moving * away[at];
-                const double total = it.sums.counts[at] + it.gaps[at] * (1.0 - moving);
-                if (!(total > LEAST_PULL)) continue;
-                it.mean[at] = it.reference[j] + (it.sums.sums[at] + it.gaps[at] * before) / total;
-                away[at] = it.mean[at] - it.reference[j];
+                away[at] = center_of(it.sums.sums[at], it.sums.counts[at], missing(at), moving, away[at]);
+                it.mean[at] = it.reference[j] + away[at];
             }
     }
 
@@ -114,7 +106,7 @@ class Em {
         const double whole = it.decay.observed * it.scale;
         double sum = 0;
         for (Index at = 0; at < cells; ++at)
-            sum += away[at] * (it.sums.counts[at] * away[at] - 2.0 * it.sums.sums[at]);
+            sum += observed_residual(it.sums.sums[at], it.sums.counts[at], away[at]);
         return larger(whole + sum, LEAST_SPREAD * whole);
     }
 
@@ -139,8 +131,7 @@ class Em {
         double weight = it.decay.observed;
         say_lost();
         for (Index at = 0; at < cells; ++at) {
-            const double off = it.lost.lost_mean[at] - away[at];
-            residual += it.gaps[at] * (it.lost.lost_variance[at] + off * off);
+            residual += missing_residual(missing(at), away[at]);
             weight += it.gaps[at];
         }
         it.theta[1] = log_of(residual / weight / it.scale);
@@ -178,13 +169,8 @@ class Em {
         for (Index l = 0; l < k; ++l) it.hidden[l] = 0;
         if (all_can_be_lost()) share = hidden_rows(k, p, it.weights, it.lost.log_missing, it.hidden);
         it.bound = it.sums.log_likelihood / n - log_of(1.0 - share);
-        for (Index l = 0; l < k; ++l) {
-            it.hidden[l] *= n / (1.0 - share);
-            for (Index j = 0; j < p; ++j) {
-                const double gaps = it.sums.sizes[l] - it.sums.counts[l * p + j];
-                it.gaps[l * p + j] = larger(gaps, 0.0) + it.hidden[l];
-            }
-        }
+        for (Index l = 0; l < k; ++l) it.hidden[l] *= n / (1.0 - share);
+        count_gaps(k, p, it.sums, it.hidden, it.gaps);
         return DONE;
     }
 

@@ -19,8 +19,8 @@ namespace mnar { namespace LEVEL {
 extern const Kernels kernels = {
     NAME(LEVEL), first_pass, content_keys, content_order, fill_rows, impute, run_pass, assign_plain,
     assign, add_rows, loss_of, last_look, distances, rescue, choose_rescued, update, decide, centers_of, lloyd,
-    hartigan, seed, soften, decay_value, decay_fit, lost_around, hidden_rows, em_rounds, fit_shares, magnitudes,
-    count_pairs, move_rows,
+    hartigan, seed, soften, decay_value, decay_fit, lost_around, hidden_rows, maximise, em_rounds, fit_shares,
+    magnitudes, count_pairs, move_rows,
 };
 
 }}  // namespace mnar::LEVEL

@@ -156,7 +156,7 @@ EXPORT int32_t mnarkmeans_struct_sizes(int64_t* sizes, int32_t room) {
     const int64_t all[] = {sizeof(Control), sizeof(Table), sizeof(Centers), sizeof(Stats), sizeof(Bounds),
                            sizeof(Pass), sizeof(FirstPass), sizeof(Starts), sizeof(Active), sizeof(Seeds),
                            sizeof(Partitions), sizeof(Moving), sizeof(Mixture), sizeof(Softened), sizeof(Decay),
-                           sizeof(Lost), sizeof(Rounds), sizeof(Shares), sizeof(Magnitudes)};
+                           sizeof(Lost), sizeof(Maximised), sizeof(Rounds), sizeof(Shares), sizeof(Magnitudes)};
     const int32_t count = sizeof all / sizeof *all;
     for (int32_t i = 0; i < count && i < room; ++i) sizes[i] = all[i];
     return count;
@@ -250,6 +250,7 @@ EXPORT double mnarkmeans_hidden_rows(Index k, Index p, const double* weights, co
                                      double* parts) {
     return kernels->hidden_rows(k, p, weights, log_missing, parts);
 }
+EXPORT void mnarkmeans_maximise(const Maximised* clusters) { kernels->maximise(*clusters); }
 EXPORT int32_t mnarkmeans_em_rounds(const Table* table, Rounds* rounds, Control* control) {
     return kernels->em_rounds(*table, *rounds, *control);
 }

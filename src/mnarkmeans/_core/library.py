@@ -10,7 +10,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-INTERFACE = "0a74d31b85bb2453"  # of core.h: the build says what to write here
+INTERFACE = "1b1d0102d87ad523"  # of core.h: the build says what to write here
 PACKAGE = "mnarkmeans"
 ALL_LEVELS = ("baseline", "avx2", "avx512")
 NAME = "libmnarkmeans_core" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
@@ -75,6 +75,10 @@ Lost = _struct(
     "Lost", k=I64, p=I64, mean=P, variance=P, common=I32, has_gaps=P, tau=P, t=F64, c=F64, r=F64,
     log_missing=P, lost_mean=P, lost_variance=P,
 )  # fmt: skip
+Maximised = _struct(
+    "Maximised", k=I64, p=I64, sums=Softened, hidden=P, lost_mean=P, lost_variance=P, lost_pull=P,
+    weights=P, mean=P, residuals=P, entries=P, gaps=P,
+)  # fmt: skip
 Rounds = _struct(
     "Rounds", k=I64, reference=P, n_rows=F64, scale=F64, decay=Decay, lost=Lost, starts=P,
     n_starts=I64, free=P, placed=I32, equal_sizes=I32, max_rounds=I64, tol=F64, at_least=F64,
@@ -92,7 +96,7 @@ Magnitudes = _struct(
 # In the order of mnarkmeans_struct_sizes.
 STRUCTS = (
     Control, Table, Centers, Stats, Bounds, Pass, FirstPass, Starts, Active, Seeds, Partitions,
-    Moving, Mixture, Softened, Decay, Lost, Rounds, Shares, Magnitudes,
+    Moving, Mixture, Softened, Decay, Lost, Maximised, Rounds, Shares, Magnitudes,
 )  # fmt: skip
 
 # What the functions of core.h take; structs by their address. They return a status unless said.
@@ -121,6 +125,7 @@ FUNCTIONS: dict[str, list] = {
     "decay_fit": [P, P, I64, P, I64, P],
     "lost_around": [P],
     "hidden_rows": [I64, I64, P, P, P],
+    "maximise": [P],
     "em_rounds": [P, P, P],
     "fit_shares": [P],
     "magnitudes": [P, P, P],
@@ -129,7 +134,7 @@ FUNCTIONS: dict[str, list] = {
 }
 RETURNS = {
     "choose_rescued": None, "update": None, "decide": None, "decay_value": F64, "decay_fit": F64,
-    "lost_around": None, "hidden_rows": F64,
+    "lost_around": None, "hidden_rows": F64, "maximise": None,
 }  # fmt: skip
 
 _unpacked = ExitStack()  # keeps a library that came out of a zip file until the process ends

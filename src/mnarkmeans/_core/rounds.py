@@ -1,4 +1,5 @@
-"""Rounds of EM of a mixture with one variance for all entries: ``em.h``."""
+"""Steps of EM beside the E-step: clusters from soft sums (``maximise.h``), and whole rounds of a
+mixture with one variance for all entries (``em.h``)."""
 
 from __future__ import annotations
 
@@ -10,8 +11,63 @@ import numpy as np
 
 from . import library as structs
 from .arrays import Table, at, where
-from .likelihood import Decay
+from .library import library
+from .likelihood import Decay, SoftSums
 from .waiting import address, call
+
+
+class Missing(NamedTuple):
+    """What is missing of clusters and features, each (k, p), from the shift of the sums."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+    pull: np.ndarray | None = None  # of heavy tails; None: 1
+
+
+NOTHING_MISSING = (None, None, None)
+
+
+class Maximised(NamedTuple):
+    """Clusters from soft sums; all but the first (k, p)."""
+
+    weights: np.ndarray  # (k,)
+    mean: np.ndarray  # from the shift of the sums
+    residuals: np.ndarray  # squared, summed
+    entries: np.ndarray  # weight of those they are of
+    gaps: np.ndarray  # soft weight of the missing entries, those of hidden rows included
+
+
+class MStep:
+    """M-steps from the sums of one look at the rows (``maximise.h``).
+
+    hidden (k,): rows that lost everything.
+    """
+
+    def __init__(self, sums: SoftSums, hidden: np.ndarray):
+        self.sums, self.hidden = sums, hidden
+        k, p = sums.counts.shape
+        soft = structs.Softened(
+            at(sums.sizes, np.float64, (k,)),
+            *(at(one, np.float64, (k, p)) for one in (*sums[1:4], sums.pulls)),
+        )
+        self._own = structs.Maximised(k, p, soft, at(hidden, np.float64, (k,)))
+
+    def __call__(self, mean: np.ndarray, missing: Missing | None) -> Maximised:
+        """mean (k, p), from the shift: where a cluster stays of which nothing is known.
+        missing: None where it is like what is observed."""
+        own, (k, p) = self._own, mean.shape
+        room = np.empty(k + 4 * k * p)
+        cells: Any = room[k:].reshape(4, k, p)
+        out = Maximised(room[:k], *cells)
+        out.mean[:] = mean
+        first, step = where(room), 8 * k * p
+        own.weights, own.mean = first, first + 8 * k
+        own.residuals, own.entries, own.gaps = (own.mean + i * step for i in (1, 2, 3))
+        own.lost_mean, own.lost_variance, own.lost_pull = (
+            at(one, np.float64, (k, p)) for one in missing or NOTHING_MISSING
+        )
+        library.mnarkmeans_maximise(address(own))
+        return out
 
 
 class Looked:

@@ -50,7 +50,6 @@ class Problem:
         looked.sizes[:], looked.counts[:] = sizes[0], counts[0]
         np.multiply(sums[0], self.rows.root, out=looked.sums)
         np.add(fit.centers, self.reference, out=looked.mean)
-        np.maximum(looked.sizes[:, None] - looked.counts, 0.0, out=looked.gaps)
         mechanism = AROUND[family](self.rows)
         state = State(looked, mechanism, math.nan, -math.inf, equal_sizes, False)
         return self._run(state, until, mechanism.starts(self.rows), placed=True)

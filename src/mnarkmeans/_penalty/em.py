@@ -2,15 +2,11 @@
 
     rho_il  proportional to  pi_l prod_{j observed} f_lj(x_ij) prod_{j missing} P_lj
 
-with f_lj normal or heavy-tailed (the E-step, ``src/core/mixture.h``). With N, C, S, Q, U its soft
-sums (U = C for normal clusters), G = N - C the gaps, e, w the mean and variance of what is missing
-(`mechanisms`) and g = G times its pull (`heavy`; 1 for normal clusters),
-
-    mu = (S + g e) / (U + g),     v = (sum_observed rho u (x - mu)^2 + g (w + (e - mu)^2)) / N
-
-where gaps depend on the value, and the same over observed entries alone where they do not; v is
-then drawn to what clusters have in common (`spread`), and the mechanism takes its own step. But for
-that drawing, every step raises the likelihood.
+with f_lj normal or heavy-tailed (the E-step, ``src/core/mixture.h``). What is missing has its mean
+and variance from the mechanism (`mechanisms`) and its pull from the tails (`heavy`); sizes, centres
+and squared residuals R are the core's (the M-step, ``src/core/maximise.h``). The variances R over
+the weight of their entries are drawn to what clusters have in common (`spread`), and the mechanism
+takes its own step. But for that drawing, every step raises the likelihood.
 
 Rows that lost everything are hidden data as well, all gaps (``src/core/em.h``, which also has the
 rounds of `common`: mixtures with one variance for all entries).
@@ -27,6 +23,7 @@ import numpy as np
 
 from .._core import likelihood
 from .._core.likelihood import EStep, Mixture, SoftSums
+from .._core.rounds import Maximised, Missing, MStep
 from .heavy import by_width, lost_of, next_freedom
 from .mechanisms import FAMILIES, Clusters, Lost
 from .rows import Rows, sums_of
@@ -37,9 +34,7 @@ from .spread import prior_rows
 INNER_STEPS = 5
 # Share of gaps below which variances are believed more, and on complete data as they are.
 FEW_GAPS = 0.1
-_LEAST_SIZE = 10 * np.finfo(np.float64).eps  # as scikit-learn has it
-_LEAST_SHARE = 1e-6  # of a row: below it a cluster has seen nothing of a feature
-_LEAST_PULL = 1e-9  # of a row: below it nothing says where a centre is
+_LEAST_SHARE = 1e-6  # of a row: below it nothing says how wide a cluster is
 
 
 class Expected(NamedTuple):
@@ -47,13 +42,7 @@ class Expected(NamedTuple):
 
     sums: SoftSums
     hidden: np.ndarray  # (k,)
-    gaps: np.ndarray  # (k, p) soft weight of the missing entries, those of hidden rows included
     lost: Any = None  # Lost: what the mechanism says of the clusters; None of a first partition
-
-    @classmethod
-    def of(cls, sums: SoftSums, hidden: np.ndarray, lost: Lost | None = None) -> Expected:
-        gaps = np.maximum(sums.sizes[:, None] - sums.counts, 0.0) + hidden[:, None]
-        return cls(sums, hidden, gaps, lost)
 
 
 class State(NamedTuple):
@@ -68,12 +57,6 @@ class State(NamedTuple):
     bounds: tuple[float, ...] = ()  # after every round so far
     converged: bool = False
     expected: Expected | None = None  # by the memberships of these clusters, if they are known
-
-    @property
-    def known(self) -> Expected:
-        if self.expected is None:
-            raise ValueError("nobody has looked at the rows with these clusters")
-        return self.expected
 
 
 class Problem:
@@ -112,40 +95,43 @@ class Problem:
         k, p = sums.counts.shape
         nowhere = np.broadcast_to(self.shift, (k, p))
         spread = np.broadcast_to(self._spread(sums), (k, p))
-        state = State(_shares(sums.sizes), nowhere, spread, None, -math.inf, freedom)
-        first = Expected.of(sums, np.zeros(k))
-        means = self._centers(first, None, state)
-        variances = self._variances(first, None, state, means)
-        clusters = self._clusters(first, means, variances)
+        state = State(sums.sizes, nowhere, spread, None, -math.inf, freedom)
+        state, clusters = self._moved(MStep(sums, np.zeros(k)), None, state)
         found = FAMILIES[family](self.rows, clusters).update(self.rows, clusters)
-        return state._replace(means=means, variances=variances, mechanism=found)
+        return state._replace(mechanism=found)
 
     def maximised(self, state: State) -> State:
         """Clusters and mechanism from the memberships of a state, if they are known."""
-        known = state.expected
+        known, freedom = state.expected, state.freedom
         if known is None:
             return state
-        weights, freedom = _shares(known.sums.sizes + known.hidden), state.freedom
-        if freedom > 0:
-            freedom = next_freedom(known.sums, known.gaps, known.lost, freedom)
-        means, variances, found = self._steps(known, state)
-        return state._replace(
-            weights=weights, means=means, variances=variances, mechanism=found, freedom=freedom,
-            expected=None,
-        )  # fmt: skip
-
-    def _steps(self, known: Expected, now: State):
-        """Centres, variances of their own, and the mechanism."""
-        lost = self._given(now)
-        for step in range(1 if lost is None else INNER_STEPS):
+        clusters_of, ignorable = MStep(known.sums, known.hidden), state.mechanism.ignorable
+        lost = None if ignorable else known.lost
+        for step in range(1 if ignorable else INNER_STEPS):
             if step > 0:
-                lost = self._lost(now)
-            means = self._centers(known, lost, now)
-            variances = self._variances(known, lost, now, means, again=step > 0)
-            clusters = self._clusters(known, means, variances)
-            found = now.mechanism.update(self.rows, by_width(clusters, lost))
-            now = now._replace(means=means, variances=variances, mechanism=found)
-        return means, variances, found
+                lost = self._lost(state)
+            state, clusters = self._moved(clusters_of, lost, state, again=step > 0)
+            found = state.mechanism.update(self.rows, by_width(clusters, lost))
+            state = state._replace(mechanism=found)
+        if freedom > 0:
+            freedom = next_freedom(known.sums, clusters.gaps, known.lost, freedom)
+        return state._replace(freedom=freedom, expected=None)
+
+    def _moved(
+        self, clusters_of: MStep, lost: Lost | None, state: State, again: bool = False
+    ) -> tuple[State, Clusters]:
+        """New sizes, centres and variances, and these clusters as mechanisms see them.
+
+        lost: what is missing; None where that does not depend on the value. again: in the same
+        round, whose prior is known.
+        """
+        sums, hidden = clusters_of.sums, clusters_of.hidden
+        found = clusters_of(state.means - self.shift, self._missing(lost))
+        if not again:
+            self._prior_rows = self._rows_of_prior(found, sums.counts, state.freedom)
+        means, variances = found.mean + self.shift, self._variances(found, state.variances)
+        clusters = Clusters(means - self.reference, variances, found.gaps, sums.sizes + hidden)
+        return state._replace(weights=found.weights, means=means, variances=variances), clusters
 
     def looked(self, state: State) -> State:
         """The memberships of a state, and the mean log-likelihood of a row."""
@@ -158,7 +144,7 @@ class Problem:
         value = sums.log_likelihood + state.mechanism.total_log_observed(self.rows)
         share, hidden = hidden_rows(state.weights, lost, self.rows.has_gaps)
         bound = (value - n * math.log1p(-share)) / n
-        expected = Expected.of(sums, hidden * (n / (1.0 - share)), lost)
+        expected = Expected(sums, hidden * (n / (1.0 - share)), lost)
         bounds = (*state.bounds, bound)
         return state._replace(bound=bound, bounds=bounds, expected=expected, converged=False)
 
@@ -174,60 +160,34 @@ class Problem:
     def _lost(self, state: State) -> Lost:
         return lost_by(state, self.reference)
 
-    def _given(self, state: State) -> Lost | None:
-        """What is missing by the last look; None where that does not depend on the value."""
-        return None if state.mechanism.ignorable else state.known.lost
-
-    def _centers(self, known: Expected, lost: Lost | None, now: State) -> np.ndarray:
-        """New centres; where nothing says where one is, it stays."""
-        sums, gaps, old = known.sums, known.gaps, now.means - self.shift
-        U = sums.counts if sums.pulls is None else sums.pulls
+    def _missing(self, lost: Lost | None) -> Missing | None:
         if lost is None:
-            seen = sums.counts > _LEAST_SHARE
-            return self.shift + np.where(seen, sums.sums / (U + _LEAST_SIZE), old)
-        gaps = gaps if lost.widths is None else gaps * lost.widths.pull
-        total = U + gaps
-        away = (sums.sums + gaps * (lost.mean + self._offset)) / np.maximum(total, _LEAST_PULL)
-        return self.shift + np.where(total > _LEAST_PULL, away, old)
+            return None
+        mean, variance = map(np.ascontiguousarray, (lost.mean + self._offset, lost.variance))
+        return Missing(mean, variance, None if lost.widths is None else lost.widths.pull)
 
-    def _variances(self, known: Expected, lost: Lost | None, now: State, means, again=False):
-        """New variances (k, p); where a cluster saw nothing, it keeps what it had.
-
-        again: in the same round, whose prior is known.
-        """
-        (_, S, C, Q), away = known.sums[:4], means - self.shift
-        U = C if known.sums.pulls is None else known.sums.pulls
-        square, total = Q - 2.0 * S * away + U * away**2, C + _LEAST_SIZE
-        if lost is not None:
-            pulled = known.gaps if lost.widths is None else known.gaps * lost.widths.pull
-            before = lost.mean + self._offset
-            square = square + pulled * (lost.variance + (before - away) ** 2)
-            total = total + known.gaps
-        square = np.maximum(square, 0.0)
-        if not again:
-            self._prior_rows = self._rows_of_prior(square / total, C, now.freedom)
-        rows = self._prior_rows
+    def _variances(self, found: Maximised, old: np.ndarray) -> np.ndarray:
+        """New variances (k, p); where a cluster saw nothing, it keeps what it had."""
+        square, total, rows = found.residuals, found.entries, self._prior_rows
         common = square.sum(axis=0) / np.maximum(total.sum(axis=0), 1e-300)
-        new = (square + rows * common) / (total + rows) + self.reg_covar
-        new = np.where(total > _LEAST_SHARE, new, now.variances)
+        new = (square + rows * common) / np.maximum(total + rows, 1e-300) + self.reg_covar
+        new = np.where(total > _LEAST_SHARE, new, old)
         if self.spherical:
             new = np.repeat(new.mean(axis=1, keepdims=True), new.shape[1], axis=1)
         return np.maximum(new, 1e-300)
 
-    def _rows_of_prior(self, variances, seen, freedom: float) -> float:
+    def _rows_of_prior(self, found: Maximised, seen: np.ndarray, freedom: float) -> float:
         """How many rows the common variance of a feature is worth."""
         if self.prior != "auto":
             return float(self.prior)
-        if self.spherical or len(variances) < 2:
+        if self.spherical or len(seen) < 2:
             return 0.0
         if freedom > 0:  # a value from heavy tails says less of their width
             seen = seen * (freedom / (freedom + 3.0))
         few_gaps = min(1.0, self.rows.missing_share / FEW_GAPS)
-        return few_gaps * prior_rows(variances, seen) if few_gaps > 0 else 0.0
-
-    def _clusters(self, known: Expected, means, variances) -> Clusters:
-        sizes = known.sums.sizes + known.hidden
-        return Clusters(means - self.reference, variances, known.gaps, sizes)
+        if few_gaps <= 0:
+            return 0.0
+        return few_gaps * prior_rows(found.residuals / np.maximum(found.entries, 1e-300), seen)
 
     def _spread(self, sums: SoftSums) -> np.ndarray:
         """(p,) observed variance of each feature, for clusters that saw nothing of it."""
@@ -241,11 +201,6 @@ class Problem:
     def sums_of(self, memberships: np.ndarray) -> SoftSums:
         """The sums that memberships (n, k) give."""
         return sums_of(self.observed, memberships, self.shift)
-
-
-def _shares(sizes: np.ndarray) -> np.ndarray:
-    sizes = sizes + _LEAST_SIZE
-    return sizes / sizes.sum()
 
 
 def lost_by(state: State, reference: np.ndarray) -> Lost:
