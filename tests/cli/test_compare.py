@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 from outputs import FILES, leftovers, rows
+
+from mnarkmeans import MNARKMeans
+from mnarkmeans.baselines import BASELINES
+from mnarkmeans.cli._compare import MIXTURE, makers_of
 
 
 def test_compare_leaves_out_and_stops_at_the_limit(server, tables, tmp_path):
@@ -45,6 +50,31 @@ def test_compare_with_and_without_output(server, tables, tmp_path):
     assert rows(tmp_path / "out" / "comparison.csv")[0][:2] == ["method", "cer"]
     assert "Methods compared" in (tmp_path / "out" / "report.html").read_text()
     assert leftovers(tmp_path) == []
+
+
+def test_our_mixture_is_one_of_the_methods(server, tables, tmp_path):
+    only = [name for name in BASELINES if name != "zero"]
+    arguments = ["compare", tables / "t.csv", "-k", 2, "--without", ",".join(only), "--json"]
+    done = server.run(*arguments)
+    assert done.code == 0, done.err
+    told = {m["method"]: m for m in json.loads(done.out)["methods"]}
+    assert list(told) == ["mnarkmeans", "mixture", "zero"]
+    assert told["mixture"]["clusters"] == 2
+    done = server.run(*arguments, "--without", "mixture")
+    assert [m["method"] for m in json.loads(done.out)["methods"]] == ["mnarkmeans", "zero"]
+    done = server.run(*arguments, "--without", "zero", "--time-limit", 0)
+    (found,) = [m for m in json.loads(done.out)["methods"] if m["method"] == "mixture"]
+    assert found["note"] == "not done after 0 s"
+    assert found["ari"] is None
+
+
+def test_the_mixture_has_the_reference_of_the_table():
+    X = 10.0 + np.random.default_rng(0).normal(size=(60, 3))
+    X[X < 9.5] = np.nan
+    X = X[~np.isnan(X).all(axis=1)]
+    makers = makers_of(MNARKMeans(2, random_state=0), "min")
+    model = makers[MIXTURE]().fit(X)
+    np.testing.assert_allclose(model.reference_, np.nanmin(X, axis=0))
 
 
 def test_the_demo_names_only_files_that_stay(server, tmp_path):

@@ -1,10 +1,12 @@
-"""`mnarkmeans compare`: our method and its rivals on the same rows, side by side."""
+"""`mnarkmeans compare`: k-means, the mixture and the rivals on the same rows, side by side."""
 
 from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
-from .. import MNARKMeans
+from .. import MNARKMeans, MNARMixture
 from ..baselines import BASELINES
 from ..metrics import clustering_error_rate
 from ._annotations import agreements, tell_annotations
@@ -28,9 +30,11 @@ from ._resume import Parts
 from ._spoken import spoken
 from ._within import within
 
-OURS = "mnarkmeans"
+OURS, MIXTURE = "mnarkmeans", "mixture"
+BESIDE = (MIXTURE, *BASELINES)  # what is run beside ours, by name
 WORDS = {
     OURS: "mnarkmeans",
+    MIXTURE: "Gaussian mixture with gaps (MNARMixture)",
     "zero": "k-means, gaps filled with zero",
     "mean": "k-means, gaps filled with means",
     "knn": "k-means after KNN imputation",
@@ -48,6 +52,8 @@ WORDS = {
 SMALL = 1_000_000  # entries
 FILES = ("comparison.csv", "comparison_labels.csv")
 
+Maker = Callable[[], Any]  # of an estimator; it may travel to another process
+
 
 def compare(
     console: Console,
@@ -61,8 +67,8 @@ def compare(
 ) -> None:
     """Run every method, resuming where an earlier run stopped."""
     for name in (*methods, *without):
-        if name not in BASELINES:
-            raise unknown_name("method", name, BASELINES)
+        if name not in BESIDE:
+            raise unknown_name("method", name, BESIDE)
     files = result_files(source, *FILES)
     with maybe_claimed_folder(output.out, files, force=output.force, inputs=source.inputs) as claim:
         known = (labels,) if labels else ()
@@ -70,7 +76,7 @@ def compare(
         truth = true_labels(job, labels)
         parts = Parts(claim, _key(source, fitting))
         estimator = MNARKMeans(reference=job.reference, **fitting.params())
-        rivals = [name for name in methods or BASELINES if name not in without]
+        rivals = [name for name in methods or BESIDE if name not in without]
         results, course = run_all(console, job, estimator, rivals, parts, truth, limit)
         if claim is not None:
             summary = summarise(job, source.data, estimator, course, comparison=strip(results))
@@ -91,7 +97,7 @@ def compare(
 
 
 def _key(source: Source, fitting: Fitting) -> dict[str, Any]:
-    """What the labels of a rival depend on."""
+    """What the labels of the methods beside ours depend on."""
     return table_key(source) | {"clusters": fitting.clusters, "seed": fitting.seed}
 
 
@@ -117,18 +123,19 @@ def run_all(
     truth: np.ndarray | None,
     limit: float | None = None,
 ) -> tuple[list[dict[str, Any]], Course]:
-    """Ours first (it is also what the results folder holds), then the rivals."""
+    """Ours first (it is also what the results folder holds), then the others."""
     course = fit_with_progress(console, estimator, job.X)
     results: list[dict[str, Any]] = [
         {"method": OURS, "labels": estimator.labels_, "seconds": course.seconds, "note": ""}
     ]
-    k, seed = estimator.n_clusters, estimator.random_state
+    k = estimator.n_clusters
+    makers = makers_of(estimator, job.reference)
     done = {name: parts.load(name) for name in rivals}
     ahead = [name for name in rivals if done[name] is None]
     with console.steps("comparing", None) as step:
         if ahead:
             step("trying each method on a few rows")
-        guess = forecast(ahead, job.X, k, lambda name, few: _labels(name, k, seed, few), limit)
+        guess = forecast(ahead, job.X, k, lambda name, few: _labels(makers[name], few), limit)
         for number, name in enumerate(rivals, start=1):
             found = done[name]
             if found is None:
@@ -136,7 +143,7 @@ def run_all(
                 left = guess.left(ahead)
                 step(f"{told}, {left}" if left else told)
                 begin = time.perf_counter()
-                found = run_one(name, k, seed, job.X, limit)
+                found = run_one(name, makers[name], job.X, limit)
                 whole = time.perf_counter() - begin
                 guess.finished(name, found["seconds"], whole)
                 ahead.remove(name)
@@ -147,25 +154,36 @@ def run_all(
     return results, course
 
 
-def run_one(name: str, k: int, seed: Any, X: Any, limit: float | None = None) -> dict[str, Any]:
-    """One rival; a method that cannot handle the table is a result, not an error."""
+def makers_of(estimator: MNARKMeans, reference: Any) -> dict[str, Maker]:
+    """What makes each method that is run beside this one."""
+    k, seed = estimator.n_clusters, estimator.random_state
+    # How sure it may be of its labels (`temper`) takes more fits, and changes none of them.
+    mixture = partial(
+        MNARMixture, k, reference=reference, temper=1.0, random_state=seed, n_jobs=estimator.n_jobs
+    )
+    rivals = {name: partial(make, k, random_state=seed) for name, make in BASELINES.items()}
+    return {MIXTURE: mixture, **rivals}
+
+
+def run_one(name: str, make: Maker, X: Any, limit: float | None = None) -> dict[str, Any]:
+    """One method; one that cannot handle the table is a result, not an error."""
     if limit is None:
         begin = time.perf_counter()
-        labels, note = _labels(name, k, seed, X)
+        labels, note = _labels(make, X)
         seconds = time.perf_counter() - begin
     else:
         try:
-            (labels, note), seconds = within(limit, _labels, name, k, seed, X)
+            (labels, note), seconds = within(limit, _labels, make, X)
         except (TimeoutError, ChildProcessError) as error:
             labels, note, seconds = None, str(error), limit
     return {"method": name, "labels": labels, "seconds": seconds, "note": note}
 
 
-def _labels(name: str, k: int, seed: Any, X: Any) -> tuple[np.ndarray | None, str]:
+def _labels(make: Maker, X: Any) -> tuple[np.ndarray | None, str]:
     try:
         with warnings.catch_warnings(), few_threads(X):
             warnings.simplefilter("ignore")  # rivals' convergence is theirs to tell, in the table
-            return np.asarray(BASELINES[name](k, random_state=seed).fit_predict(X)), ""
+            return np.asarray(make().fit_predict(X)), ""
     except (ValueError, ArithmeticError, np.linalg.LinAlgError, MemoryError, ImportError) as error:
         return None, spoken(one_line(error))
 

@@ -60,18 +60,18 @@ def compare(
     ] = None,
     methods: Annotated[
         list[str] | None,
-        typer.Option("--methods", help="Rivals to run, such as kpod,mean (else all)."),
+        typer.Option("--methods", help="Methods to run, such as mixture,kpod (else all)."),
     ] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option("--without", help="Rivals to leave out, such as mice,fwpd; may be repeated."),
+        typer.Option("--without", help="Methods to leave out, such as mice,fwpd; may be repeated."),
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option("--time-limit", metavar="SECONDS", min=0.0, help="Most time of one rival."),
+        typer.Option("--time-limit", metavar="SECONDS", min=0.0, help="Most time of one method."),
     ] = None,
 ) -> None:
-    """Run the rivals beside ours; with -o, an interrupted run goes on where it stopped."""
+    """Run the mixture and the rivals beside ours; with -o, an interrupted run goes on."""
     from ._compare import compare as work
 
     named, left_out = (
