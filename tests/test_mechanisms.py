@@ -10,7 +10,7 @@ from mnarkmeans._core.likelihood import Decay, decay_value
 from mnarkmeans._core.rounds import Until
 from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.common import Problem
-from mnarkmeans._penalty.mechanisms import MECHANISMS, mechanism_of
+from mnarkmeans._penalty.mechanisms import MECHANISMS, BelowLimit, Clusters, mechanism_of
 from mnarkmeans._penalty.rows import Rows, Start
 from mnarkmeans.datasets import make_gaussian_clusters
 
@@ -131,6 +131,20 @@ def test_extreme_thresholds_stay_finite(tau, s):
     most = np.maximum(np.abs(centers), 1e-4 * np.sqrt(s)) * (1 + 1e-12)
     assert (np.abs(lost.mean) <= most).all()
     assert ((lost.variance >= 0) & (lost.variance <= s)).all()
+
+
+def test_limits_at_their_best_are_looked_at_once(monkeypatch):
+    """Of many features some are a digit worse after any step: no reason to step back with all."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 300))
+    X[rng.random(X.shape) < norm.cdf((-0.5 - X) / 0.3)] = np.nan
+    rows, value, looks = Rows(observe(X)), BelowLimit._value, []
+    gaps = np.isnan(X).sum(axis=0)[None].astype(float)
+    clusters = Clusters(np.zeros((1, 300)), np.ones((1, 300)), gaps, np.array([200.0]))
+    limits = BelowLimit.begin(rows, clusters)._with_limits(clusters, 30)
+    monkeypatch.setattr(BelowLimit, "_value", lambda *of: looks.append(1) or value(*of))
+    limits._with_limits(clusters, 1)
+    assert len(looks) == 2  # before the step, and after it
 
 
 def from_fit(rows, fit, family, until, equal_sizes=True):

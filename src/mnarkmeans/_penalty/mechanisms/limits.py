@@ -23,6 +23,7 @@ from .contract import Clusters, Lost, Mechanism, Parameter
 
 _SOFTNESS = (0.02, 0.1, 0.3, 0.8)  # of a limit, in spreads of the feature: the least, and starts
 _SOFTEST = 10.0  # so soft a limit is chance
+_ROUNDING = 1e-13  # of a likelihood: a step is no worse by less
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -143,7 +144,7 @@ class BelowLimit(Mechanism):
             for _ in range(6):
                 new = replace(now, c=np.where(self.has_gaps, now.c + step, now.c))
                 new_value = new._value(clusters)
-                worse = new_value < value
+                worse = new_value < value - _ROUNDING * np.abs(value)
                 if not worse.any():
                     break
                 step = np.where(worse, step / 4.0, step)
