@@ -1,7 +1,8 @@
 """reference="auto": zero, or the least observed value of each feature?
 
 Both are tried: fits for many lam (`sides`) with the one and with the other. Where values lie on
-both sides of zero and those close to it are rare, that is where values get lost. Otherwise it
+both sides of zero and those close to it are rare, that is where values get lost, unless lower tails
+are the shorter ones and the best partition of the limit says clearly more than that. Otherwise it
 matters whether the lower tails of the features are cut off, and whether, in the fit without a
 penalty, the missing share of clusters and features falls with the value (then there is a limit) or
 with its distance from zero (`cells`): the longer the lower tails, the more must speak for a limit.
@@ -95,7 +96,7 @@ class Explained(NamedTuple):
         lead = self.best - zero.best
         if zero.below >= ONE_SIDED:
             if zero.rare > RARE:
-                return False
+                return zero.tails < ALIKE and lead > zero.rare + CLEARLY
             if zero.tails < CUT_OFF or zero.falls > CLEARLY:
                 return True
             refuted = zero.rare < -RARE and lead + min(zero.falls, 0.0) > LEAD
