@@ -84,11 +84,33 @@ def test_a_start_ends_where_it_would_have_ended_alone(k, each_level):
         assert np.array_equal(together.path(r), alone.path(0))
 
 
+@pytest.mark.parametrize("one_slab", [200, 1 << 19])
+@pytest.mark.parametrize("form", [np.asarray, to_csr])
+def test_starts_that_part_some_of_the_rows_alike_end_as_each_would_alone(
+    form, one_slab, each_level, monkeypatch
+):
+    """Their sums are shared only while no row has told them apart."""
+    monkeypatch.setattr(arrays, "ENTRIES_OF_ONE_SLAB", one_slab)
+    monkeypatch.setattr(arrays, "ENTRIES_PER_SLAB", 400 * 9)
+    X = np.where(np.isnan(table(800, 9)), 100.0, table(800, 9)) - 97.0
+    X[260:500, ::2] = np.nan  # rows in the middle; without gaps lam makes no difference
+    observed = observe(form(X))
+    centers = STARTS["k-means++"](observed, 2, 3, np.random.RandomState(0), 1)
+    centers, lams = np.repeat(centers, 4, axis=0), np.tile([0.0, 0.01, 0.5, 3.0], 2)
+    for max_iter in (1, 20):
+        how = dict(max_iter=max_iter, tol=0.0, threads=1)
+        together = run_starts(observed, centers, lams, **how)
+        for r, lam in enumerate(lams):
+            alone = run_starts(observed, centers[[r]], np.array([lam]), **how)
+            assert np.array_equal(together.centers[r], alone.centers[0])
+            assert np.array_equal(together.path(r), alone.path(0))
+
+
 @pytest.mark.parametrize("large", [False, True])
 def test_tables_that_are_solved_together_end_as_each_would_alone(large, each_level, monkeypatch):
     """Small ones in one call of the core, others one after the other."""
     if large:
-        monkeypatch.setattr(arrays, "ENTRIES_OF_ONE_SLAB", 1000)
+        monkeypatch.setattr(arrays, "ENTRIES_OF_ONE_SLAB", 200)
     tables = [observe(form(table(n, 9) - 3.0)) for n in (40, 130) for form in (np.asarray, to_csr)]
     centers = [STARTS["k-means++"](own, 9, 3, np.random.RandomState(0), 1) for own in tables]
     lams = [np.linspace(0.0, own.n_rows / 50, 9) for own in tables]

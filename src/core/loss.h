@@ -28,6 +28,15 @@ INLINE void clear_stats(const Stats& of, Index k, Index p) {
     *of.squares = 0;
 }
 
+// OUT to: what `from` is, both of one start.
+INLINE void copy_stats(const Stats& from, Index k, Index p, const Stats& to) {
+    memcpy(to.sums, from.sums, sizeof(double) * k * p);
+    memcpy(to.counts, from.counts, sizeof(double) * k * p);
+    memcpy(to.sizes, from.sizes, sizeof(double) * k);
+    memcpy(to.keys, from.keys, sizeof(uint64_t) * k);
+    *to.squares = *from.squares;
+}
+
 // Stats of one start after the other in one piece of memory, for the sums of a slab.
 struct OwnStats {
     Index groups, k, p;

@@ -60,6 +60,38 @@ INLINE Index find_changes(const Label* nearest, const Label* own, const Index* c
     return found;
 }
 
+// Starts that part the rows alike, label by label: what one of them has summed up is copied for the others.
+// (Starts from the same centres with different lam often do, and end so.) For a pass that sums up all rows.
+class Alike {
+  public:
+    Alike(const Table& table, Index groups, Index k)
+        : table(table), groups(groups), k(k), worthwhile(false), known(groups, 0), own(groups) {}
+    bool ok() const { return all_ok(known, own); }
+
+    // The rows start .. stop are next.
+    void begin(Index start, Index stop) {
+        Index entries = table.is_sparse ? table.starts[stop] - table.starts[start] : (stop - start) * table.p;
+        worthwhile = 4 * k * table.p <= entries;  // otherwise they are added in the time that copying takes
+    }
+    // The first start that has the labels of start g in these rows and in all before, or g. Asked for g = 0, 1, ...
+    Index first(const Labeller& by, Index g, Index count) {
+        const Label* labels = by.nearest + g * STRETCH;
+        own[g] = g;
+        for (Index h = 0; worthwhile && h < g && own[g] == g; ++h)
+            if (own[h] == h && known[h] == known[g] &&
+                memcmp(labels, by.nearest + h * STRETCH, sizeof(Label) * count) == 0)
+                own[g] = h;
+        return own[g];
+    }
+    void end() { memcpy(known, own, sizeof(Index) * groups); }
+
+  private:
+    const Table& table;
+    Index groups, k;
+    bool worthwhile;
+    Array<Index> known, own;  // the first of those that are alike, before these rows and with them
+};
+
 // As float32, rounded down; at once where float32 has too few digits for it, or no such number.
 INLINE float expiry(double until) {
     return until > 0x1p-120 && until < 0x1p126 ? float(CAUTIOUS * until) : -__builtin_inff();
@@ -76,17 +108,29 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
     const double *weights = table.weights, *shift = by.centers.shift;
     auto* scratch = rows.scratch(by.row);
     Bounds bounds = pass.fresh ? Bounds{nullptr, nullptr} : pass.bounds;
+    Alike alike(table, groups, k);
+    if (!alike.ok()) return OUT_OF_MEMORY;
     for (Index start = begin; start < end; start += STRETCH) {
         if (cancelled(control)) return CANCELLED;
         Index stop = least(start + STRETCH, end);
         Index count = by.choose(start, stop, pass.labels + pass.active[0] * pass.label_stride, bounds);
         if (!by.label(rows, count)) return OUT_OF_MEMORY;
         if (count == 0) continue;
+        alike.begin(start, stop);
         for (Index g = 0; g < groups; ++g) {
             Label* own = pass.labels + pass.active[g] * pass.label_stride;
             const Label* nearest = by.nearest + g * STRETCH;
             Stats stats = stats_of(to.stats, to.own_stats ? g : pass.active[g], k, p);
             int32_t changed[STRETCH];
+            if (Index h = pass.fresh ? alike.first(by, g, count) : g; h != g) {
+                copy_stats(stats_of(to.stats, to.own_stats ? h : pass.active[h], k, p), k, p, stats);
+                for (Index e = 0; e < count; ++e) {
+                    Label& label = own[by.chosen[e]];
+                    to.moved.changed += label != nearest[e];
+                    label = nearest[e];
+                }
+                continue;
+            }
             Index found = pass.fresh ? count : find_changes(nearest, own, by.chosen, count, changed);
             for (Index c = 0; c < found; ++c) {
                 Index e = pass.fresh ? c : changed[c], i = by.chosen[e];
@@ -106,6 +150,7 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
                     to.moved.largest = larger(to.moved.largest, changes.squares[c]);
             changes.clear();
         }
+        if (pass.fresh) alike.end();
         if (pass.bounds.expiry)
             for (Index e = 0; e < count; ++e)
                 pass.bounds.expiry[by.chosen[e]] = expiry(by.margins[e] + pass.bounds.drop[by.nearest[e]]);

@@ -16,6 +16,13 @@ from . import library as structs
 # The cut into slabs depends on the shape of a problem only, so that threads change nothing.
 ENTRIES_OF_ONE_SLAB = 1 << 19
 ENTRIES_PER_SLAB = 1 << 18
+FEW_ROWS = 256  # of a wide table, cut into slabs, hardly fill the lanes of a panel
+
+# glibc hands memory back to the system when more of it lies free than twice the largest block it
+# has seen freed, up to 32 MB: in a process that had no large array yet, every step of a search
+# among wide tables would ask for the same pages anew. Nobody touches this block; it is freed at
+# once.
+np.empty(31 << 20, np.uint8)
 
 
 def where(array: np.ndarray) -> int:
@@ -91,9 +98,10 @@ class Table:
         self.entries = self.n * self.p
 
     @property
-    def is_one_slab(self) -> bool:
-        """Small enough to be solved in one call (``Slabs`` in rows.h)."""
-        return self.entries <= self.struct.one_slab
+    def is_small(self) -> bool:
+        """Whether its starts are run in one call, side by side (``lloyd.h``), not slab by slab."""
+        most = self.struct.one_slab
+        return self.entries <= (4 * most if self.n <= FEW_ROWS else most)
 
 
 class Centers:

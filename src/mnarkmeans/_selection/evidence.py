@@ -65,6 +65,13 @@ def gather(
     labels = np.empty((n_parts, n, len(lams)), np.int32)
     held_out = np.full((n_parts, len(lams)), np.nan)
     seconds = np.zeros(n_parts)
+    kept: dict[int, Observed] = {}  # of a small table
+
+    def rows_of(b: int) -> Observed:
+        taken = kept[b] if b in kept else observed.take(np.flatnonzero(parts[b]))
+        if observed.table.is_small:
+            kept[b] = taken
+        return taken
 
     def each_lot(n_starts: int, work: Callable[[PartFits, np.ndarray], list[Any]]) -> list[Any]:
         """work(fits, parts) for parts that are fitted together, from so many starts each."""
@@ -72,8 +79,7 @@ def gather(
         size = _parts_at_once(observed, n_starts * k)
         for lot in (np.arange(n_parts)[first : first + size] for first in range(0, n_parts, size)):
             begin = time.perf_counter()
-            taken = [observed.take(np.flatnonzero(parts[b])) for b in lot]
-            results += work(PartFits(taken, k, settings), lot)
+            results += work(PartFits([rows_of(b) for b in lot], k, settings), lot)
             seconds[lot] += (time.perf_counter() - begin) / (len(lot) * len(lams))
         return results
 
@@ -111,7 +117,7 @@ def gather(
 
 def _parts_at_once(observed: Observed, n_centers: int) -> int:
     """How many parts of a table are fitted together; the parts of a large one are not."""
-    if not observed.table.is_one_slab:
+    if not observed.table.is_small:
         return 1
     return max(1, MOST_AT_ONCE // (observed.table.entries * n_centers))
 

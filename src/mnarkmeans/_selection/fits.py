@@ -102,9 +102,11 @@ class PartFits:
         return starts_of_each(settings.init, self.parts, n_starts, self.k, seeds, settings.threads)
 
     def _each_from_all(self, starts: Sequence[np.ndarray], lams: np.ndarray) -> list[Way]:
+        """(The lams of one start follow each other: they begin with the same partition, which is
+        then summed up once.)"""
         count, every = len(lams), np.arange(len(lams))
         return [
-            Way(part, np.tile(own, (count, 1, 1)), np.repeat(every, len(own)), lams)
+            Way(part, np.repeat(own, count, axis=0), np.tile(every, len(own)), lams)
             for part, own in zip(self.parts, starts, strict=True)
         ]
 
@@ -132,11 +134,10 @@ class Pool:
     def __init__(self, observed: Observed, found: np.ndarray, lams: np.ndarray, settings: Settings):
         """``found`` (B, A, k, p), at the anchors of the candidates ``lams``."""
         self.at = anchors(len(lams))
-        k = found.shape[2]
-        labels = [
-            assign_rows(observed, found[:, a], penalty[None], settings.threads).T
-            for a, penalty in enumerate(settings.penalties(lams[self.at]))
-        ]
+        n_parts, n_anchors, k, p = found.shape
+        penalties = np.tile(settings.penalties(lams[self.at]), (n_parts, 1))
+        every = assign_rows(observed, found.reshape(-1, k, p), penalties, settings.threads).T
+        labels = every.reshape(n_parts, n_anchors, -1).transpose(1, 0, 2)
         kept = [different(own, k) for own in labels]
         self.centers = [found[own, a] for a, own in enumerate(kept)]
         firsts = np.stack([labels[a][own[0]] for a, own in enumerate(kept)])

@@ -44,6 +44,7 @@ from .trials import Progress, Trial, Trials, choose_k
 MOST_ROWS = 20_000  # beyond, parts of a sample say as much as parts of the whole
 SPLITS = {"paper": 10, "heldout": 10}  # to choose lam
 SPLITS_OTHERWISE = 12  # or k
+Drawn = dict[int, np.ndarray]  # starts of all judged rows, for each k
 
 
 class SelectionWarning(UserWarning):
@@ -191,18 +192,18 @@ n_features_in_, feature_names_in_
         check_enough_rows(observed, max(ks))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         if is_auto(self.reference):
-            rng = np.random.RandomState(seed)
-            starts = STARTS[self.init](observed, self.n_init, max(ks), rng, self._threads())
+            starts = self._draw(observed, max(ks), np.random.RandomState(seed))
             observed = self._choose_reference(observed, starts)
         judged = self._judged(observed)
         n = judged.n_rows  # the largest k is refused before the others are tried
         usual = n // 3 if self.criterion == "paper" else subsample_size(n, SHARE_OF_ROWS)
         check_part(usual, max(ks), n)
         progress = Progress(len(ks) * self._n_parts(), bool(self.verbose))
-        trials = [self._trial(judged, k, lams, seed, progress) for k in ks]
+        drawn: Drawn = {}
+        trials = [self._trial(judged, k, lams, seed, progress, drawn) for k in ks]
         best = choose_k(trials)
         chosen = trials[best]
-        self.n_clusters_ = chosen.evidence.k
+        self.n_clusters_ = k = chosen.evidence.k
         settings = self._settings(chosen.missingness)
         lam = settings.penalties(chosen.evidence.lams[[chosen.verdict.choice]])[0]
         self.lam_ = lam if np.ptp(lam) > 0 else float(lam[0])
@@ -210,7 +211,9 @@ n_features_in_, feature_names_in_
         if chosen.missingness is not None:
             self.missingness_ = chosen.missingness
         warm = warm_starts(judged, chosen.evidence, chosen.verdict.choice, settings)
-        self._refit(observed, X, seed, warm)
+        if judged is not observed or k not in drawn:
+            drawn[k] = self._draw(observed, k, np.random.RandomState(seed))
+        self._refit(observed, np.concatenate([drawn[k], warm]))
         self._keep_stability(judged, chosen)
         for doubt in doubts(chosen, given=not isinstance(self.lams, str)):
             warnings.warn(doubt, SelectionWarning, stacklevel=2)
@@ -264,23 +267,27 @@ n_features_in_, feature_names_in_
             features=missingness.features if missingness and ours else None,
         )  # fmt: skip
 
-    def _trial(self, judged: Observed, k: int, lams: Any, seed: int, progress: Progress) -> Trial:
+    def _draw(self, observed: Observed, k: int, rng: np.random.RandomState) -> np.ndarray:
+        return STARTS[self.init](observed, self.n_init, k, rng, self._threads())
+
+    def _trial(self, judged: Observed, k: int, *how: Any) -> Trial:
         """One k, unless it is known already."""
         trial = self._known.load(k)
         if trial is None:
-            trial = self._try(judged, k, lams, seed, progress)
+            trial = self._try(judged, k, *how)
         self._known.done(k, trial)
         return trial
 
-    def _try(self, judged: Observed, k: int, lams: Any, seed: int, progress: Progress) -> Trial:
+    def _try(
+        self, judged: Observed, k: int, lams: Any, seed: int, progress: Progress, drawn: Drawn
+    ) -> Trial:
         """Evidence and verdict for one k."""
         rng = np.random.RandomState(seed)
         missingness: Missingness | None = None
         if lams is None or self.criterion == "heldout":
-            starts = STARTS[self.init](judged, self.n_init, k, rng, self._threads())
-            missingness = likelihood_choice(
-                judged, starts, **self._until(), threads=self._threads()
-            )
+            drawn[k] = self._draw(judged, k, rng)
+            how = dict(**self._until(), threads=self._threads())
+            missingness = likelihood_choice(judged, drawn[k], **how)
         if lams is None:
             assert missingness is not None  # estimated just above
             lams = candidate_lams(missingness.lam, bool(judged.has_gaps.any()))
@@ -324,14 +331,13 @@ n_features_in_, feature_names_in_
         before = sum(len(trial.evidence.lams) for trial in trials[:best])
         self.best_index_ = before + trials[best].verdict.choice
 
-    def _refit(self, observed: Observed, X: Any, seed: int, warm: np.ndarray) -> None:
-        """Fit all rows from fresh starts and from what the parts have found."""
+    def _refit(self, observed: Observed, starts: np.ndarray) -> None:
+        """Fit all rows with the choice, from fresh starts and from what the parts have found."""
         model = MNARKMeans(
             self.n_clusters_, lam=self.lam_, init=self.init, n_init=self.n_init,
-            max_iter=self.max_iter, tol=self.tol, algorithm=self.algorithm, random_state=seed,
+            max_iter=self.max_iter, tol=self.tol, algorithm=self.algorithm,
             n_jobs=self.n_jobs, verbose=self.verbose,
         )  # fmt: skip
-        starts = np.concatenate([model._starts(observed, X, np.random.RandomState(seed)), warm])
         model._keep(observed, model._solve(observed, starts, self.lam_), self.lam_)
         for name in ("cluster_centers_", "labels_", "inertia_", "n_iter_", "loss_path_",
                      "start_losses_", "reference_"):  # fmt: skip

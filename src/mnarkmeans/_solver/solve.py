@@ -68,7 +68,7 @@ def run_starts(
     lam = penalties(lam, n_starts, p)
     table = observed.table
     size = n_starts
-    if not table.is_one_slab:
+    if not table.is_small:
         most = max(1, min(BYTES_OF_LABELS // (4 * table.n), BYTES_OF_CENTERS // (8 * k * p)))
         size = math.ceil(n_starts / math.ceil(n_starts / most))
     share = min(1.0, n_hartigan / n_starts)
@@ -78,7 +78,7 @@ def run_starts(
         starts = _starts_of(observed, centers[some], lam[some], max_iter, tol)
         rows, watch = None, _counting(progress, first)
         of_lloyd = None if n_hartigan > 0 else watch  # otherwise the moves end them
-        if table.is_one_slab:
+        if table.is_small:
             core.lloyd([table], [starts], threads, of_lloyd)
         else:
             rows = InMemory(table, k, threads)
@@ -119,7 +119,7 @@ def run_starts_of_each(
     Small tables go to the core together, which spreads the starts of all over the threads.
     """
     each = list(zip(tables, centers, lam, strict=True))
-    if not all(own.table.is_one_slab for own in tables):
+    if not all(own.table.is_small for own in tables):
         return [run_starts(*own, max_iter=max_iter, tol=tol, threads=threads) for own in each]
     starts = [
         _starts_of(own, begin, penalties(lams, len(begin), own.n_features), max_iter, tol)
