@@ -9,6 +9,7 @@ INLINE double pairs_of(double x) { return x * (x - 1.0) / 2.0; }
 // Contingency tables of two fits that many rows go into one after the other: by turns into one of four, so
 // that a row need not wait for the one before.
 constexpr Index TURNS = 4;
+constexpr Index LABELS_OF_JOB = 1 << 18;  // fewer take less time than a thread does to begin
 
 // INOUT tables (G, TURNS, k, k): rows that both have kept.
 INLINE void count_rows(const Label* a, const Label* b, const uint8_t* kept_a, const uint8_t* kept_b, Index n,
@@ -44,11 +45,11 @@ INLINE void pairs_in(const int64_t* tables, Index k, double* pairs) {
 // See ``core.h``. Threads share the couples.
 int32_t count_pairs(const Partitions& of, const Index* couples, Index count, double* pairs, Control& control) {
     const Index n = of.n, candidates = of.candidates, k = of.k, size = n * candidates;
-    constexpr Index OF_JOB = 64;
-    return in_parallel((count + OF_JOB - 1) / OF_JOB, control, [&](Index job) -> int32_t {
+    const Index of_job = 1 + LABELS_OF_JOB / (size + 1);  // couples
+    return in_parallel((count + of_job - 1) / of_job, control, [&](Index job) -> int32_t {
         Array<int64_t> tables(candidates * TURNS * k * k);
         if (!tables.ok()) return OUT_OF_MEMORY;
-        for (Index c = job * OF_JOB; c < least((job + 1) * OF_JOB, count); ++c) {
+        for (Index c = job * of_job; c < least((job + 1) * of_job, count); ++c) {
             const Index a = couples[2 * c], b = couples[2 * c + 1];
             memset(tables, 0, sizeof(int64_t) * candidates * TURNS * k * k);
             count_rows(of.labels + a * size, of.labels + b * size, of.kept + a * n, of.kept + b * n, n, candidates, k,

@@ -7,9 +7,24 @@ namespace mnar { namespace LEVEL { namespace {
 
 constexpr Index ROWS_AHEAD = 16;  // rows asked for before they are needed
 
-// work(rows, begin, end, slab) over the slabs of a table.
-template <class Work> int32_t over_slabs(const Table& table, Control& control, const Work& work) {
+// What a thread is worth starting for, in multiply-adds of labels and of losses in float64.
+constexpr Index WORK_OF_LABELS = 1 << 23, WORK_OF_LOSSES = 1 << 21;
+constexpr Index FEWEST_ROWS_OF_A_THREAD = 64;
+
+// Where every row has an answer of its own, a table of one slab may be cut as well: into a piece for each
+// thread that is worth it. `centers`: how many the rows meet.
+INLINE Slabs cut_for_threads(const Table& table, Index centers, Index work_of_a_thread, const Control& control) {
     Slabs slabs(table);
+    if (slabs.count > 1) return slabs;
+    const Index entries = table.is_sparse ? table.starts[table.n] - table.starts[0] : table.n * table.p;
+    const Index worthwhile = least(entries * centers / work_of_a_thread, table.n / FEWEST_ROWS_OF_A_THREAD);
+    slabs.count = worthwhile > 1 ? least(control.threads, worthwhile) : 1;
+    return slabs;
+}
+
+// work(rows, begin, end, slab) over the slabs of a table.
+template <class Work>
+int32_t over_slabs(const Table& table, const Slabs& slabs, Control& control, const Work& work) {
     return in_parallel(slabs.count, control, [&](Index s) -> int32_t {
         int32_t status = with_rows(table, [&](const auto& rows) -> int32_t {
             return work(rows, slabs.begin(s), slabs.end(s), s);
@@ -23,7 +38,8 @@ template <class Work> int32_t over_slabs(const Table& table, Control& control, c
 int32_t assign(const Table& table, const Centers& centers, Label* labels, Control& control) {
     Prepare prepared(table, centers);
     if (!prepared.ok()) return OUT_OF_MEMORY;
-    return over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
+    const Slabs pieces = cut_for_threads(table, centers.groups * centers.k, WORK_OF_LABELS, control);
+    return over_slabs(table, pieces, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
         Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
         for (Index start = begin; start < end; start += STRETCH) {
@@ -39,7 +55,7 @@ int32_t assign(const Table& table, const Centers& centers, Label* labels, Contro
 
 // The same by the plain loop alone.
 int32_t assign_plain(const Table& table, const Centers& centers, Label* labels, Control& control) {
-    return over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
+    return over_slabs(table, Slabs(table), control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
         for (Index g = 0; g < centers.groups; ++g) {
             Direct direct(centers, g, table.p);
             Array<double> distances(direct.room);
@@ -94,7 +110,7 @@ int32_t loss_of(const Table& table, const Centers& centers, const Label* labels,
     Costs costs(centers, table.p);
     Array<double> losses(n_slabs, 0.0);
     if (!all_ok(costs, losses)) return OUT_OF_MEMORY;
-    int32_t status = over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
+    int32_t status = over_slabs(table, Slabs(table), control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
         Array<double> row(table.p);
         if (!row.ok()) return OUT_OF_MEMORY;
         losses[s] = sum_costs(rows, table.weights, costs, begin, end, labels, row, each);
@@ -115,7 +131,7 @@ int32_t last_look(const Table& table, const Centers& centers, const Bounds& boun
     Array<double> losses(n_slabs, 0.0);
     Array<Index> counts(n_slabs * k, 0);
     if (!all_ok(prepared, costs, losses, counts)) return OUT_OF_MEMORY;
-    int32_t status = over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
+    int32_t status = over_slabs(table, Slabs(table), control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
         Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
         for (Index start = begin; start < end; start += STRETCH) {
@@ -185,7 +201,8 @@ int32_t put_distances(const Sparse<T>& rows, const Direct& direct, Index begin, 
 int32_t distances(const Table& table, const Centers& centers, int32_t roots, int32_t is_double,
                   void* out, Control& control) {
     const Losses to{centers.k, roots != 0, is_double != 0, out};
-    return over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
+    const Slabs pieces = cut_for_threads(table, centers.k, WORK_OF_LOSSES, control);
+    return over_slabs(table, pieces, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
         Direct direct(centers, 0, table.p);
         if (!direct.ok()) return OUT_OF_MEMORY;
         return put_distances(rows, direct, begin, end, to, control);

@@ -55,6 +55,7 @@ class Asked(NamedTuple):
     full_labels: np.ndarray | None = None  # (n, G) by fits to all rows
     likelihood_lam: float = np.nan  # what the pattern of gaps says, if it was asked
     predicted: np.ndarray | None = None  # (2, G) of rows left out, if it was asked
+    threads: int = 1
 
 
 def instability_of_thirds(evidence: Evidence) -> np.ndarray:
@@ -64,10 +65,10 @@ def instability_of_thirds(evidence: Evidence) -> np.ndarray:
     return disagreements(evidence.labels, ~evidence.inside, couples, evidence.k)
 
 
-def instability_of_subsamples(evidence: Evidence) -> np.ndarray:
+def instability_of_subsamples(evidence: Evidence, threads: int) -> np.ndarray:
     """(pairs, G), of parts that did not share their starts."""
     return 1.0 - pairwise_adjusted_rand(
-        evidence.labels, evidence.inside, evidence.groups, evidence.k
+        evidence.labels, evidence.inside, evidence.groups, evidence.k, threads
     )
 
 
@@ -101,7 +102,7 @@ def paper(evidence: Evidence, asked: Asked) -> Verdict:
 
 
 def subsample(evidence: Evidence, asked: Asked) -> Verdict:
-    instability = instability_of_subsamples(evidence)
+    instability = instability_of_subsamples(evidence, asked.threads)
     allowed = usable(evidence)
     choice = _least(instability.mean(axis=0), allowed)
     if asked.one_error:
@@ -155,7 +156,7 @@ def held_out_penalty(missingness: Missingness) -> float:
 
 
 def heldout(evidence: Evidence, asked: Asked) -> Verdict:
-    instability = instability_of_subsamples(evidence)
+    instability = instability_of_subsamples(evidence, asked.threads)
     allowed = usable(evidence)
     stability = np.where(allowed, 1.0 - instability.mean(axis=0), -1.0)
     loss = evidence.held_out

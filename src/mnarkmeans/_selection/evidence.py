@@ -46,6 +46,41 @@ class Evidence:
         return np.median(np.reshape(sizes, (-1, n_candidates, k)).min(axis=2), axis=0)
 
 
+class _Lots:
+    """The parts (B, n) of a table, and work on those that are fitted together."""
+
+    def __init__(self, observed: Observed, k: int, parts: np.ndarray, settings: Settings):
+        self.observed, self.k, self.parts, self.settings = observed, k, parts, settings
+        self.is_small = observed.table.is_small
+        self.seconds = np.zeros(len(parts))
+        self._kept: dict[int, Observed] = {}  # of a small table
+
+    def each(self, n_starts: int, work: Callable[[PartFits, np.ndarray], list[Any]]) -> list[Any]:
+        """work(fits, parts) for parts that are fitted together, from so many starts each."""
+        results = []
+        size = self._at_once(n_starts * self.k)
+        for first in range(0, len(self.parts), size):
+            lot = np.arange(len(self.parts))[first : first + size]
+            begin = time.perf_counter()
+            results += work(PartFits([self._rows(b) for b in lot], self.k, self.settings), lot)
+            self.seconds[lot] += (time.perf_counter() - begin) / len(lot)
+        return results
+
+    def _rows(self, b: int) -> Observed:
+        if b in self._kept:
+            return self._kept[b]
+        taken = self.observed.take(np.flatnonzero(self.parts[b]))
+        if self.is_small:
+            self._kept[b] = taken
+        return taken
+
+    def _at_once(self, n_centers: int) -> int:
+        """How many parts of a table are fitted together; the parts of a large one are not."""
+        if not self.is_small:
+            return 1
+        return max(1, MOST_AT_ONCE // (self.observed.table.entries * n_centers))
+
+
 def gather(
     observed: Observed,
     k: int,
@@ -64,24 +99,7 @@ def gather(
     n_parts, n = parts.shape
     labels = np.empty((n_parts, n, len(lams)), np.int32)
     held_out = np.full((n_parts, len(lams)), np.nan)
-    seconds = np.zeros(n_parts)
-    kept: dict[int, Observed] = {}  # of a small table
-
-    def rows_of(b: int) -> Observed:
-        taken = kept[b] if b in kept else observed.take(np.flatnonzero(parts[b]))
-        if observed.table.is_small:
-            kept[b] = taken
-        return taken
-
-    def each_lot(n_starts: int, work: Callable[[PartFits, np.ndarray], list[Any]]) -> list[Any]:
-        """work(fits, parts) for parts that are fitted together, from so many starts each."""
-        results = []
-        size = _parts_at_once(observed, n_starts * k)
-        for lot in (np.arange(n_parts)[first : first + size] for first in range(0, n_parts, size)):
-            begin = time.perf_counter()
-            results += work(PartFits([rows_of(b) for b in lot], k, settings), lot)
-            seconds[lot] += (time.perf_counter() - begin) / (len(lot) * len(lams))
-        return results
+    lots = _Lots(observed, k, parts, settings)
 
     def finish(fits: PartFits, lot: np.ndarray) -> list[np.ndarray]:
         if settings.thorough:
@@ -102,24 +120,28 @@ def gather(
 
     groups = groups_of(n_parts, settings.thorough)
     if not settings.thorough:
-        at = lams[anchors(len(lams))]
-        begun = each_lot(
-            settings.n_init * len(at), lambda fits, lot: fits.first(at, seeds[lot].tolist())
-        )
-        found = np.stack(begun)
+        found = _at_anchors(lots, lams[anchors(len(lams))], seeds)
         pools = [
             Pool(observed, found[groups == group], lams, settings)
             for group in range(groups.max() + 1)
         ]
-    each_lot(settings.n_init * len(lams), finish)
-    return Evidence(k, lams, labels, parts, held_out, seconds, groups)
+    lots.each(settings.n_init * len(lams), finish)
+    return Evidence(k, lams, labels, parts, held_out, lots.seconds / len(lams), groups)
 
 
-def _parts_at_once(observed: Observed, n_centers: int) -> int:
-    """How many parts of a table are fitted together; the parts of a large one are not."""
-    if not observed.table.is_small:
-        return 1
-    return max(1, MOST_AT_ONCE // (observed.table.entries * n_centers))
+def _at_anchors(lots: _Lots, lams: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """(B, A, k, p): what every part finds at the anchors, from starts of its own."""
+
+    def draw(fits: PartFits, lot: np.ndarray) -> list[np.ndarray]:
+        return fits.few_starts(seeds[lot].tolist())
+
+    # Those of small parts are drawn together, each by one thread.
+    drawn = lots.each(1, draw) if lots.is_small else []
+
+    def begin(fits: PartFits, lot: np.ndarray) -> list[np.ndarray]:
+        return fits.first(lams, [drawn[b] for b in lot] if drawn else draw(fits, lot))
+
+    return np.stack(lots.each(lots.settings.n_init * len(lams), begin))
 
 
 def _held_out(

@@ -65,13 +65,16 @@ class PartFits:
         starts = self._starts(self.settings.n_init, seeds)
         return self._best(self._each_from_all(starts, lams))
 
-    def first(self, lams: np.ndarray, seeds: Sequence[int]) -> list[np.ndarray]:
+    def few_starts(self, seeds: Sequence[int]) -> list[np.ndarray]:
+        """A part's share of the starts of its group."""
+        return self._starts(-(-self.settings.n_init // PARTS_OF_A_GROUP), seeds)
+
+    def first(self, lams: np.ndarray, starts: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Centres (A, k, p) at the anchors, from a few starts, or from those that begin best.
 
         (For one k all are followed: small wide tables have partitions that few starts find. For
         several that would make too many clusters look reproducible.)
         """
-        starts = self._starts(-(-self.settings.n_init // PARTS_OF_A_GROUP), seeds)
         middle = lams[[len(lams) // 2]]
         begun = self._run(self._each_from_all(starts, middle), max_iter=1)
         followed = FOLLOWED if self.settings.several else len(starts[0])

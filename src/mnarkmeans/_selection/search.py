@@ -316,7 +316,7 @@ n_features_in_, feature_names_in_
             if self.criterion == "heldout":
                 penalty = held_out_penalty(missingness)
                 predicted = predicted_by(judged, evidence, penalty, settings)
-        asked = Asked(bool(self.one_standard_error), full_labels, own, predicted)
+        asked = Asked(self.one_standard_error, full_labels, own, predicted, self._threads())
         verdict = CRITERIA[self.criterion](evidence, asked)
         return Trial(evidence, verdict, missingness)
 
