@@ -22,16 +22,20 @@ INLINE Slabs cut_for_threads(const Table& table, Index centers, Index work_of_a_
     return slabs;
 }
 
-// work(rows, begin, end, slab) over the slabs of a table.
+// work(rows, begin, end, slab) over the pieces of a table.
 template <class Work>
-int32_t over_slabs(const Table& table, const Slabs& slabs, Control& control, const Work& work) {
-    return in_parallel(slabs.count, control, [&](Index s) -> int32_t {
+int32_t over_pieces(const Table& table, const Slabs& pieces, Control& control, const Work& work) {
+    return in_parallel(pieces.count, control, [&](Index s) -> int32_t {
         int32_t status = with_rows(table, [&](const auto& rows) -> int32_t {
-            return work(rows, slabs.begin(s), slabs.end(s), s);
+            return work(rows, pieces.begin(s), pieces.end(s), s);
         });
         count_done(control, 1);
         return status;
     });
+}
+
+template <class Work> int32_t over_slabs(const Table& table, Control& control, const Work& work) {
+    return over_pieces(table, Slabs(table), control, work);
 }
 
 // OUT labels (G, n).
@@ -39,7 +43,7 @@ int32_t assign(const Table& table, const Centers& centers, Label* labels, Contro
     Prepare prepared(table, centers);
     if (!prepared.ok()) return OUT_OF_MEMORY;
     const Slabs pieces = cut_for_threads(table, centers.groups * centers.k, WORK_OF_LABELS, control);
-    return over_slabs(table, pieces, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
+    return over_pieces(table, pieces, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
         Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
         for (Index start = begin; start < end; start += STRETCH) {
@@ -55,7 +59,7 @@ int32_t assign(const Table& table, const Centers& centers, Label* labels, Contro
 
 // The same by the plain loop alone.
 int32_t assign_plain(const Table& table, const Centers& centers, Label* labels, Control& control) {
-    return over_slabs(table, Slabs(table), control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
+    return over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
         for (Index g = 0; g < centers.groups; ++g) {
             Direct direct(centers, g, table.p);
             Array<double> distances(direct.room);
@@ -110,7 +114,7 @@ int32_t loss_of(const Table& table, const Centers& centers, const Label* labels,
     Costs costs(centers, table.p);
     Array<double> losses(n_slabs, 0.0);
     if (!all_ok(costs, losses)) return OUT_OF_MEMORY;
-    int32_t status = over_slabs(table, Slabs(table), control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
+    int32_t status = over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
         Array<double> row(table.p);
         if (!row.ok()) return OUT_OF_MEMORY;
         losses[s] = sum_costs(rows, table.weights, costs, begin, end, labels, row, each);
@@ -131,7 +135,7 @@ int32_t last_look(const Table& table, const Centers& centers, const Bounds& boun
     Array<double> losses(n_slabs, 0.0);
     Array<Index> counts(n_slabs * k, 0);
     if (!all_ok(prepared, costs, losses, counts)) return OUT_OF_MEMORY;
-    int32_t status = over_slabs(table, Slabs(table), control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
+    int32_t status = over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
         Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
         for (Index start = begin; start < end; start += STRETCH) {
@@ -202,7 +206,7 @@ int32_t distances(const Table& table, const Centers& centers, int32_t roots, int
                   void* out, Control& control) {
     const Losses to{centers.k, roots != 0, is_double != 0, out};
     const Slabs pieces = cut_for_threads(table, centers.k, WORK_OF_LOSSES, control);
-    return over_slabs(table, pieces, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
+    return over_pieces(table, pieces, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
         Direct direct(centers, 0, table.p);
         if (!direct.ok()) return OUT_OF_MEMORY;
         return put_distances(rows, direct, begin, end, to, control);
