@@ -11,6 +11,7 @@ from mnarkmeans.cli import _verbs
 from mnarkmeans.cli._groups import spread
 from mnarkmeans.cli._options import Output, Reading, Rereading, Source, Steps, Telling
 from mnarkmeans.cli._options.model import Criterion, Fitting, parse_clusters, parse_lam, parse_lams
+from mnarkmeans.cli._results import table_key
 
 
 def options_of(verb):
@@ -67,5 +68,12 @@ def test_words_become_numbers():
 
 
 def test_the_reference_file_is_an_input(tmp_path):
-    source = Source(tmp_path / "t.csv", Reading(), Steps(reference="ref.csv"))
-    assert [path.name for path in source.inputs] == ["t.csv", "ref.csv"]
+    table, limits = tmp_path / "t.csv", tmp_path / "ref.csv"
+    table.write_text("a\n1\n")
+    limits.write_text("feature,value\na,0\n")
+    source = Source(table, Reading(), Steps(reference=str(limits)))
+    assert source.inputs == [table, limits]
+    assert Source(table, Reading(), Steps(reference="min")).inputs == [table]
+    before = table_key(source)
+    limits.write_text("feature,value\na,1\n")
+    assert table_key(source) != before, "work that was begun with other limits is not gone on with"

@@ -67,9 +67,11 @@ def file_sum(path: Path) -> str:
 
 
 def table_key(source: Source) -> dict[str, Any]:
-    """What a prepared table depends on: the file, how it is read and how it is prepared."""
+    """What a prepared table depends on: the file, how it is read and how it is prepared, and the
+    file that names the reference, if one does."""
+    files = [path for path in (source.data, source.reference_file) if path is not None]
     return {
-        "data": file_sum(source.data),
+        "data": [file_sum(path) for path in files],
         "reading": asdict(source.reading),
         "steps": asdict(source.steps),
     }

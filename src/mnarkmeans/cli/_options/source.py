@@ -217,7 +217,13 @@ class Source:
     ] = None
 
     @property
+    def reference_file(self) -> Path | None:
+        """The file with a reference for every feature; None if it is a word or a number."""
+        named = Path(self.steps.reference) if self.steps.reference else None
+        return named if named is not None and named.is_file() else None
+
+    @property
     def inputs(self) -> list[Path]:
         """The files that are read."""
-        named = Path(self.steps.reference) if self.steps.reference else None
-        return [path for path in (self.data, named, self.annotations) if path is not None]
+        files = self.data, self.reference_file, self.annotations
+        return [path for path in files if path is not None]
