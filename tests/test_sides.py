@@ -113,7 +113,8 @@ def test_a_limit_among_the_values_is_still_seen():
         (20.0, 0.0, -9.0, 1.0, True),  # values close to zero are as frequent as others
         (20.0, 0.0, -1.0, 1.0, False),  # that is not clear: heavy tails feign a lead
         (0.0, 0.0, -9.0, 1.0, False),  # nobody leads
-        (20.0, -9.0, -9.0, 1.0, False),  # the fit without a penalty says no
+        (10.0, -9.0, -9.0, 1.0, False),  # the fit without a penalty says no
+        (20.0, -9.0, -9.0, 1.0, True),  # and that is less than what leads
         (0.0, -10.0, -1.0, 0.5, True),  # lower tails are cut off
     ],
 )
@@ -124,3 +125,11 @@ def test_a_limit_must_be_spoken_for_the_more_the_longer_the_lower_tails(
     limit = zero._replace(limit=-90.0 + ahead)
     assert limit.rather_than(zero) is is_limit
     assert not limit.rather_than(zero._replace(rare=5.0))
+
+
+@pytest.mark.parametrize(
+    ("ahead", "tails", "is_limit"), [(60.0, 0.7, True), (20.0, 0.7, False), (60.0, 1.2, False)]
+)
+def test_few_values_close_to_zero_veto_a_limit_unless_it_leads_by_far(ahead, tails, is_limit):
+    zero = Explained(limit=-90.0, decay=-100.0, falls=0.0, below=0.3, rare=4.0, tails=tails)
+    assert zero._replace(limit=-90.0 + ahead).rather_than(zero) is is_limit
