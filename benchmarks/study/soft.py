@@ -148,7 +148,7 @@ def paired(wide: pd.DataFrame, a: str, b: str) -> str:
     return f"{difference.mean():+.3f} ± {1.96 * difference.sem():.3f}"
 
 
-def as_markdown(table: pd.DataFrame, calibration: pd.DataFrame) -> str:
+def as_markdown(table: pd.DataFrame, calibration: pd.DataFrame | None) -> str:
     keys = ["noise", "loss", "k", "n", "draw"]
     wide = table.pivot_table(index=keys, columns="method", values="ari")
     methods = [m for m in ("known", *OURS, *RIVALS) if m in wide]
@@ -171,6 +171,8 @@ def as_markdown(table: pd.DataFrame, calibration: pd.DataFrame) -> str:
     for noise, part in wide.groupby(level="noise", sort=False):
         cells = [paired(part, "mixture", other) for other in against]
         lines.append(f"| {noise} | " + " | ".join(cells) + " |")
+    if calibration is None:
+        return "\n".join(lines) + "\n"
     lines += ["", "How sure the mixture was and how often it was right (normal noise):", "",
               "| n | sure | right | rows |", "|---|---|---|---|"]  # fmt: skip
     for (n, _), part in calibration.groupby(["n", "bin"]):
@@ -262,7 +264,8 @@ def main() -> None:
         with threadpool_limits(1):
             run(options)
     table = pd.read_csv(options.out / "soft.csv")
-    text = as_markdown(table, pd.read_csv(options.out / "calibration.csv"))
+    sure = options.out / "calibration.csv"  # if the mixture saw normal noise
+    text = as_markdown(table, pd.read_csv(sure) if sure.exists() else None)
     (options.out / "soft.md").write_text(text)
     draw_picture(table, options.out / "soft.png")
     print(text)
