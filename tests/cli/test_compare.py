@@ -9,7 +9,6 @@ from outputs import FILES, leftovers, rows
 
 from mnarkmeans import MNARKMeans
 from mnarkmeans.baselines import BASELINES
-from mnarkmeans.cli._compare import MIXTURE, makers_of
 
 
 def test_compare_leaves_out_and_stops_at_the_limit(server, tables, tmp_path):
@@ -69,6 +68,8 @@ def test_our_mixture_is_one_of_the_methods(server, tables, tmp_path):
 
 
 def test_the_mixture_has_the_reference_of_the_table():
+    from mnarkmeans.cli._compare import MIXTURE, makers_of  # here: its locks are the system's
+
     X = 10.0 + np.random.default_rng(0).normal(size=(60, 3))
     X[X < 9.5] = np.nan
     X = X[~np.isnan(X).all(axis=1)]
