@@ -127,7 +127,8 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
     draws, order = np.random.default_rng(0).random((1, 8, 3)), np.arange(len(X))
     seeding = _core.Seeding(table, means, draws, order)
     gaps, ones = np.ones(20, bool), np.ones(1)
-    rounds = EM(table, means, gaps, Decay(ones, ones, ones, ones, None, 1.0, 1.0), float(len(X)))
+    observed = Decay(ones, ones, ones, ones, None, 1.0, 1.0)
+    rounds = EM(table, means, gaps, observed, n_rows=float(len(X)), scale=1.0, threads=2)
     move, until = Moves(np.zeros(4, np.int32), tau=np.full(20, 0.1)), Until(3, 0.0)
     for call in (
         lambda: _core.first_pass(table, 2),
@@ -145,9 +146,7 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
         lambda: _core.seed([seeding, seeding], 2),
         lambda: _core.add_rows(table, centers, labels, starts.stats, 2),
         lambda: EStep(table, 8, means, 2)(),
-        lambda: rounds(
-            Looked(8, 20), move, until, 2, scale=1.0, bound=0.0, placed=True, equal_sizes=False
-        ),
+        lambda: rounds(Looked(8, 20), move, until, bound=0.0, placed=True, equal_sizes=False),
         lambda: distances_from(table, means, gaps, 8, 1e-12),
     ):
         with pytest.raises(KeyboardInterrupt):

@@ -114,20 +114,27 @@ class Until(NamedTuple):
 
 
 class EM:
-    """Rounds of EM with one variance for all entries, of one table (``em.h``)."""
+    """Rounds of EM with one variance for all entries, of one table (``em.h``).
 
-    def __init__(self, table: Table, reference, has_gaps, observed: Decay, n_rows: float):
+    scale: the unit of the variance, the mean square of the observed values.
+    """
+
+    def __init__(
+        self, table: Table, reference, has_gaps, observed: Decay, *, n_rows: float, scale: float,
+        threads: int,
+    ):  # fmt: skip
         p = table.p
         self._kept = table, reference, has_gaps, observed  # whose addresses are taken
+        self._threads = threads
         lost = structs.Lost(p=p, has_gaps=at(has_gaps, np.bool_, (p,)))
         self._own = structs.Rounds(
-            reference=at(reference, np.float64, (p,)), n_rows=n_rows, decay=observed.struct,
-            lost=lost,
+            reference=at(reference, np.float64, (p,)), n_rows=n_rows, scale=scale,
+            decay=observed.struct, lost=lost,
         )  # fmt: skip
 
     def __call__(
-        self, state: Looked, moves: Moves, until: Until, threads: int, *, scale: float,
-        bound: float, placed: bool, equal_sizes: bool,
+        self, state: Looked, moves: Moves, until: Until, *, bound: float, placed: bool,
+        equal_sizes: bool,
     ) -> tuple[float, bool]:  # fmt: skip
         """INOUT state; the mean log-likelihood of a row, and whether it has settled.
 
@@ -141,14 +148,14 @@ class EM:
             own.lost.lost_variance,
         ) = state.addresses  # fmt: skip
         own.k = own.lost.k = k
-        own.scale, own.bound, own.placed, own.equal_sizes = scale, bound, placed, equal_sizes
+        own.bound, own.placed, own.equal_sizes = bound, placed, equal_sizes
         own.max_rounds, own.tol, own.at_least = until
         own.n_starts = 0 if starts is None else len(starts)
         own.starts = at(starts, np.float64, (own.n_starts, 4))
         own.free = at(moves.free, np.int32, (4,))
         own.lost.tau = at(moves.tau, np.float64, (p,))
         call(
-            "em_rounds", address(table.struct), address(own), threads=threads,
+            "em_rounds", address(table.struct), address(own), threads=self._threads,
             work=3.0 * table.entries * k * until.rounds,
         )  # fmt: skip
         return own.bound, bool(own.converged)

@@ -40,7 +40,10 @@ class Problem:
         observed = Decay(
             magnitudes.square, magnitudes.weight, NOTHING, NOTHING, None, rows.observed_weight, 0.0
         )
-        self._rounds = EM(rows.table, rows.reference, rows.has_gaps, observed, rows.n_rows)
+        self._rounds = EM(
+            rows.table, rows.reference, rows.has_gaps, observed, n_rows=rows.n_rows,
+            scale=rows.scale, threads=rows.threads,
+        )  # fmt: skip
 
     def begin(self, fit: Start, family: str, until: Until, *, equal_sizes: bool = True) -> State:
         """Rounds from the partition of a k-means fit; family: one of AROUND."""
@@ -68,8 +71,8 @@ class Problem:
     def _run(self, state: State, until: Until, starts=None, placed: bool = False) -> State:
         rows, looked = self.rows, state.looked.copy()
         bound, converged = self._rounds(
-            looked, state.mechanism.moves(starts), until, rows.threads, scale=rows.scale,
-            bound=state.bound, placed=placed, equal_sizes=state.equal_sizes,
+            looked, state.mechanism.moves(starts), until, bound=state.bound, placed=placed,
+            equal_sizes=state.equal_sizes,
         )  # fmt: skip
         return state._replace(
             looked=looked, mechanism=state.mechanism.moved(looked.theta, rows),

@@ -67,40 +67,37 @@ def collect(
     (4, 2)
     """
     facts = facts or {}
-    distances = np.asarray(model.transform(X), dtype=float)
-    labels = np.asarray(model.predict(X))
-    n, p = X.shape
-    counts = cell_counts(X, labels, len(model.cluster_centers_))
-    missing = 1.0 - _observed_per_row(X) / p
-    sure = _sure.sureness(distances, labels, noise_of(X, model))
-    own = distances[np.arange(n), labels]
-    clusters = _clusters(labels, own, missing, sure, counts.sizes)
-    kept = _rows.kept_rows(n)
-    picture = _rows.points(X, model, embedding, kept) | {
-        "ids": [str(ids[i]) for i in kept],
-        "cluster": labels[kept].tolist(),
-        "distance": rounded(own[kept]),
-        "missing": rounded(missing[kept], 3),
-        "confidence": rounded(sure.confidence[kept], 3),
-    }
+    rows = _row_facts(X, ids, model)
+    counts = cell_counts(X, rows.labels, len(model.cluster_centers_))
+    clusters = _clusters(rows, counts.sizes)
+    kept = _rows.kept_rows(len(rows.labels))
     stability, how = _stability(X, model, facts)
     page: dict[str, Any] = {
         "page_version": PAGE_VERSION,
         "title": title,
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "versions": versions(),
-        "data": _data(missing, counts),
+        "data": _data(rows.missing, counts),
         "fit": _fit_facts(model),
         "clusters": clusters,
-        "embedding": picture,
-        "far": _rows.far_rows(ids, labels, own, sure, missing),
-        "between": _sure.rows_between(ids, labels, sure, missing),
-        "sure": _sure.summary(sure, clusters, stability, how),
-        "annotations": crossed(annotations or {}, labels, kept),
+        "embedding": _rows.points(X, model, embedding, kept) | _rows.told_at_points(rows, kept),
+        "far": _rows.far_rows(rows),
+        "between": _sure.rows_between(rows),
+        "sure": _sure.summary(rows.sure, clusters, stability, how),
+        "annotations": crossed(annotations or {}, rows.labels, kept),
         "diagnosis": [] if facts.get("diagnosis") is not None else _diagnosis(X, model),
     }
-    page |= _about_features(X, ids, labels, model, features, counts)
+    page |= _about_features(X, ids, rows.labels, model, features, counts)
     return page | facts | {"stability": None if stability is None else rounded(stability)}
+
+
+def _row_facts(X: Any, ids: Any, model: Any) -> _sure.RowFacts:
+    distances = np.asarray(model.transform(X), dtype=float)
+    labels = np.asarray(model.predict(X))
+    n, p = X.shape
+    sure = _sure.sureness(distances, labels, noise_of(X, model))
+    own = distances[np.arange(n), labels]
+    return _sure.RowFacts(ids, labels, own, 1.0 - _observed_per_row(X) / p, sure)
 
 
 def _about_features(X, ids, labels, model, features, counts: CellCounts) -> dict[str, Any]:
@@ -165,19 +162,19 @@ def _fit_facts(model: Any) -> dict[str, Any]:
     }
 
 
-def _clusters(labels, own_distance, missing, sure: _sure.Sureness, sizes) -> list[dict[str, Any]]:
+def _clusters(rows: _sure.RowFacts, sizes: np.ndarray) -> list[dict[str, Any]]:
     out = []
     for cluster, size in enumerate(sizes):
-        own = labels == cluster
+        own = rows.labels == cluster
         known = int(size) > 0
         out.append(
             {
                 "cluster": cluster,
                 "rows": int(size),
-                "share": float(size / labels.size),
-                "distance": float(own_distance[own].mean()) if known else None,
-                "missing": float(missing[own].mean()) if known else None,
-                **_sure.of_cluster(sure, own),
+                "share": float(size / own.size),
+                "distance": float(rows.distance[own].mean()) if known else None,
+                "missing": float(rows.missing[own].mean()) if known else None,
+                **_sure.of_cluster(rows.sure, own),
             }
         )
     return out

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from .._embedding.points import embed
 from ._numbers import rounded
-from ._sure import Sureness
+from ._sure import RowFacts
 
 MAX_POINTS = 50_000
 MAX_FEATURES = 60
@@ -81,19 +81,29 @@ def _levels(distance: np.ndarray) -> list[int]:
     )
 
 
-def far_rows(
-    ids: Any, labels: np.ndarray, own: np.ndarray, sure: Sureness, missing: np.ndarray
-) -> list[dict[str, Any]]:
+def told_at_points(rows: RowFacts, kept: np.ndarray) -> dict[str, Any]:
+    """What the picture tells of its points."""
+    return {
+        "ids": [str(rows.ids[i]) for i in kept],
+        "cluster": rows.labels[kept].tolist(),
+        "distance": rounded(rows.distance[kept]),
+        "missing": rounded(rows.missing[kept], 3),
+        "confidence": rounded(rows.sure.confidence[kept], 3),
+    }
+
+
+def far_rows(rows: RowFacts) -> list[dict[str, Any]]:
     """The rows furthest from their centres."""
+    sure = rows.sure
     alone = bool((sure.next_cluster < 0).all())
     return [
         {
-            "id": str(ids[i]),
-            "cluster": int(labels[i]),
-            "distance": float(own[i]),
+            "id": str(rows.ids[i]),
+            "cluster": int(rows.labels[i]),
+            "distance": float(rows.distance[i]),
             "next_cluster": None if alone else int(sure.next_cluster[i]),
             "next_distance": None if alone else float(sure.next_distance[i]),
-            "missing": float(missing[i]),
+            "missing": float(rows.missing[i]),
         }
-        for i in np.argsort(-own, kind="stable")[:MAX_FAR]
+        for i in np.argsort(-rows.distance, kind="stable")[:MAX_FAR]
     ]

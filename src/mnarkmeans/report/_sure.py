@@ -39,6 +39,16 @@ class Sureness(NamedTuple):
     next_distance: np.ndarray
 
 
+class RowFacts(NamedTuple):
+    """What the page knows of every row."""
+
+    ids: Any
+    labels: np.ndarray
+    distance: np.ndarray  # to the own centre
+    missing: np.ndarray  # share of gaps
+    sure: Sureness
+
+
 def sureness(distances: np.ndarray, labels: np.ndarray, noise: float) -> Sureness:
     """From the distances (n, k) of the rows to the centres, and the noise of `metrics.noise_of`."""
     n, k = distances.shape
@@ -68,16 +78,17 @@ def of_cluster(sure: Sureness, own: np.ndarray) -> dict[str, Any]:
     }
 
 
-def rows_between(ids: Any, labels: np.ndarray, sure: Sureness, missing: np.ndarray) -> list[dict]:
+def rows_between(rows: RowFacts) -> list[dict]:
     """The rows that are least sure of their cluster, and the next one."""
+    sure = rows.sure
     order = np.argsort(sure.confidence, kind="stable")[:MOST_LISTED]
     return [
         {
-            "id": str(ids[i]),
-            "cluster": int(labels[i]),
+            "id": str(rows.ids[i]),
+            "cluster": int(rows.labels[i]),
             "next_cluster": int(sure.next_cluster[i]),
             "confidence": float(sure.confidence[i]),
-            "missing": float(missing[i]),
+            "missing": float(rows.missing[i]),
         }
         for i in order
         if sure.confidence[i] < BETWEEN and sure.next_cluster[i] >= 0
