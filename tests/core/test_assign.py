@@ -196,3 +196,46 @@ def test_arrays_that_are_not_what_they_should_be_are_refused():
     centers = core.Centers(np.zeros((1, 4, 2)), np.zeros((1, 2)), np.zeros(2), np.zeros(2))
     with pytest.raises(ValueError, match="labels must be from 0 to 3"):
         core.loss_of(table, centers, np.array([0, 4, 0], np.int32), 1)
+
+
+def one_iteration(index):
+    """A pass, new centres and a decision for starts 1 and 2 of 3, in numbers of this type."""
+    X = with_gaps(60, 4, seed=5)
+    table = core.Table(X, np.nan, np.ones(60))
+    starts = core.Starts(
+        X[:9].reshape(3, 3, 4).copy(), np.ones((3, 4)), np.zeros(4), np.zeros(4), n_rows=60,
+        max_iter=5, tol=0.0, weights=(True, 60.0),
+    )  # fmt: skip
+    starts.mu[np.isnan(starts.mu)] = 0.0
+    which = np.arange(3, dtype=index)[1:]
+    core.pass_(table, starts, which, fresh=True, known=None, threads=1)
+    losses, doubtful = core.update(starts, which)
+    active, _ = core.decide(starts, 0, losses, doubtful, 0.0, which)
+    core.hartigan(table, starts, which, 1)
+    return starts.labels, starts.mu, losses, active
+
+
+@pytest.mark.parametrize("index", [np.int32, np.uint8])
+def test_numbers_of_starts_may_be_integers_of_any_type(index):
+    for here, there in zip(one_iteration(index), one_iteration(np.int64), strict=True):
+        np.testing.assert_array_equal(here, there)
+
+
+@pytest.mark.parametrize("which", [[3], [-1], [0.0], [[0]]])
+def test_numbers_of_starts_are_checked_before_the_core_reads_them(which):
+    X = with_gaps(20, 2)
+    table = core.Table(X, np.nan, np.ones(20))
+    starts = core.Starts(
+        np.zeros((3, 2, 2)), np.ones((3, 2)), np.zeros(2), np.zeros(2), n_rows=20, max_iter=5,
+        tol=0.0, weights=(True, 20.0),
+    )  # fmt: skip
+    which = np.array(which)
+    for use in (
+        lambda: core.pass_(table, starts, which, fresh=True, known=None, threads=1),
+        lambda: core.update(starts, which),
+        lambda: core.decide(starts, 0, np.zeros(1), np.zeros(1, np.bool_), 0.0, which),
+        lambda: core.hartigan(table, starts, which, 1),
+        lambda: core.fill_rows(table, which + 20 * (which == 3), np.zeros(2)),
+    ):
+        with pytest.raises((IndexError, TypeError)):
+            use()

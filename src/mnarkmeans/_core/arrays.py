@@ -46,6 +46,22 @@ def at(array: np.ndarray | None, dtype, shape: tuple[int, ...]) -> int | None:
     return where(array)
 
 
+def check_numbers(numbers, limit: int) -> np.ndarray:
+    """Row or start numbers as the core reads them: contiguous int64 within 0 .. limit - 1.
+
+    NumPy's own integers are int32 on some systems (Windows with NumPy 1).
+    """
+    numbers = np.ascontiguousarray(numbers)
+    if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
+        raise TypeError(
+            f"the core takes a list of whole numbers; got {numbers.dtype} of shape {numbers.shape}"
+        )
+    numbers = numbers.astype(np.int64, copy=False)
+    if len(numbers) and not (numbers.min() >= 0 and numbers.max() < limit):
+        raise IndexError(f"numbers must be from 0 to {limit - 1}")
+    return numbers
+
+
 def check_labels(labels: np.ndarray, n: int, k: int) -> int | None:
     """The address of labels (n,) from 0 to k - 1."""
     if n and not (labels.min() >= 0 and labels.max() < k):

@@ -18,6 +18,7 @@ from .arrays import (
     at,
     bounds_struct,
     check_labels,
+    check_numbers,
     stats_struct,
     where,
 )
@@ -66,9 +67,7 @@ def _for_each_row(name: str, table: Table, out: np.ndarray, threads: int) -> np.
 
 def fill_rows(table: Table, rows: np.ndarray, fill: np.ndarray) -> np.ndarray:
     """(m, p) float64: some rows, their gaps filled from ``fill`` (p,)."""
-    rows = np.ascontiguousarray(rows, dtype=np.int64)
-    if len(rows) and not (rows.min() >= 0 and rows.max() < table.n):
-        raise IndexError(f"rows must be below {table.n}")
+    rows = check_numbers(rows, table.n)
     out = np.empty((len(rows), table.p))
     status = library.mnarkmeans_fill_rows(
         address(table.struct), where(rows), len(rows), at(fill, np.float64, (table.p,)),
@@ -107,6 +106,7 @@ def pass_(
     ``fresh``: sum up all rows, not only those that change. Returns how many labels changed, and the
     largest squared size of a row that did.
     """
+    active = check_numbers(active, len(starts.mu))
     centers = starts.centers(active)
     own = structs.Pass(
         active=where(active), fresh=fresh,
@@ -221,6 +221,7 @@ def choose_rescued(costs: np.ndarray, labels: np.ndarray, members: np.ndarray) -
 
 def update(starts: Starts, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """New centres of the active starts; their losses, and which of these lost too many digits."""
+    active = check_numbers(active, len(starts.mu))
     losses, doubtful = np.empty(len(active)), np.empty(len(active), np.bool_)
     own = starts.struct
     those = structs.Active(len(active), where(active), where(losses), where(doubtful), 0)
@@ -237,8 +238,11 @@ def decide(
     starts: Starts, iteration: int, losses, doubtful, largest_move: float, active: np.ndarray
 ) -> Decision:
     """Record the losses of an iteration (0, 1, ...), and see who goes on."""
-    room, own = np.concatenate([active, active]), starts.struct
-    those = structs.Active(len(active), where(room), where(losses), where(doubtful), 0)
+    active = check_numbers(active, len(starts.mu))
+    room, own, one = np.concatenate([active, active]), starts.struct, active.shape
+    those = structs.Active(
+        len(active), where(room), at(losses, np.float64, one), at(doubtful, np.bool_, one), 0
+    )
     library.mnarkmeans_decide(
         address(own), starts.mu.shape[2], iteration, largest_move, address(those)
     )
@@ -277,7 +281,7 @@ def _array(kind: Any, holders: Sequence[Any]) -> Any:
 def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int, watch=None) -> None:
     """Hartigan's moves from where Lloyd's loop ended, in the chosen starts. INOUT starts."""
     own = starts.struct
-    chosen = np.ascontiguousarray(chosen, dtype=np.int64)
+    chosen = check_numbers(chosen, len(starts.mu))
     call(
         "hartigan", address(table.struct), address(own), where(chosen), len(chosen),
         threads=threads, watch=watch, work=10.0 * table.entries * len(chosen) * starts.shape[1],
