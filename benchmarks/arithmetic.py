@@ -32,7 +32,7 @@ def block(rows: int) -> sparse.csr_array:
 
 def measure(rows: int, repeats: int = 3) -> tuple[float, float, int]:
     """Seconds of a first pass and of a later one over a block, and its stored entries."""
-    from mnarkmeans.dask._passes import Job, step
+    from mnarkmeans.dask._lloyd import Job, step
     from mnarkmeans.dask._pieces import make_piece
 
     piece = make_piece(block(rows), None, 0, 1, GENES, np.nan)

@@ -21,13 +21,7 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
-from mnarkmeans.dask import (  # noqa: E402 (needs dask)
-    ClusterLostError,
-    MNARKMeans,
-    _messages,
-)
-from mnarkmeans.dask._blocks import lazy_table  # noqa: E402
-from mnarkmeans.dask._run import Pieces, gather_pieces  # noqa: E402
+from mnarkmeans.dask import ClusterLostError, MNARKMeans  # noqa: E402 (needs dask)
 
 K = 6
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows ends a process outright by any signal
@@ -125,90 +119,16 @@ def test_a_killed_worker_does_not_lose_the_fit(client, expected):
     client.wait_for_workers(2, timeout=PATIENCE)
 
 
-# --- messages instead of graphs ---------------------------------------------------------------
-
-
-@pytest.fixture
-def graphs(monkeypatch):
-    """The passes that were run as graphs."""
-    run, passes = Pieces._by_graph, []
-
-    def by_graph(self, work, merge, common):
-        passes.append(work)
-        return run(self, work, merge, common)
-
-    monkeypatch.setattr(Pieces, "_by_graph", by_graph)
-    return passes
-
-
-def test_the_number_of_workers_does_not_show_in_the_last_digit(client, graphs):
+def test_the_number_of_workers_changes_the_result_by_rounding_alone(client):
     def fit():
         return MNARKMeans(K, lam=0.5, random_state=0).fit(da.from_array(table(), chunks=(300, 8)))
 
-    by_message = fit()
-    assert graphs == []
+    on_workers = fit()
     with dask.config.set(scheduler="synchronous"):
         alone = fit()
-    assert len(graphs) > alone.n_iter_
-    assert_array_equal(by_message.cluster_centers_, alone.cluster_centers_)
-    assert_array_equal(by_message.loss_path_, alone.loss_path_)
-
-
-def pieces_of(X):
-    return gather_pieces(lazy_table(da.from_array(X, chunks=(700, 8))), None, np.nan, True)
-
-
-def count(piece, first, *_):
-    return piece.n_rows
-
-
-def count_or_die(piece, first, mark):
-    """The first time, the worker of the first rows dies."""
-    with contextlib.suppress(FileExistsError):
-        if first == 0:
-            open(mark, "x").close()
-            os.kill(os.getpid(), KILL)
-    return piece.n_rows
-
-
-def test_a_worker_killed_amid_a_message(client, graphs, tmp_path):
-    X = table()
-    pieces = pieces_of(X)
-    assert pieces.reduce(count_or_die, sum, str(tmp_path / "died")) == len(X)
-    assert graphs == [count_or_die]
-    client.wait_for_workers(2, timeout=PATIENCE)
-    for _ in range(5):  # until it is found out where the pieces are now
-        before = len(graphs)
-        assert pieces.reduce(count, sum) == len(X)
-        if len(graphs) == before:
-            break
-    assert len(graphs) == before
-    pieces.release()
-
-
-def test_pieces_that_were_moved_are_found_again(client, graphs):
-    X = table()
-    pieces = pieces_of(X)
-    assert pieces.reduce(count, sum) == len(X)
-    one, other = client.scheduler_info()["workers"]
-    shares = pieces.messenger._shares
-    pieces.messenger._shares = {one: shares.get(other, []), other: shares.get(one, [])}
-    assert [pieces.reduce(count, sum) for _ in range(2)] == [len(X)] * 2
-    assert graphs == [count]
-    pieces.release()
-
-
-def test_long_passes_and_large_sums_are_graphs(client, graphs, monkeypatch):
-    pieces = pieces_of(table())
-    monkeypatch.setattr(_messages, "SECONDS_OF_LONG_PASS", 0.0)
-    pieces.reduce(count, sum)  # nothing is known of how long it takes
-    assert graphs == []
-    pieces.reduce(count, sum)
-    assert graphs == [count]
-    monkeypatch.setattr(_messages, "SECONDS_OF_LONG_PASS", 60.0)
-    pieces.reduce(count, sum, np.zeros(1 << 22))
-    assert graphs == [count, count]
-    pieces.release()
+    assert_allclose(on_workers.cluster_centers_, alone.cluster_centers_, rtol=0, atol=1e-12)
+    assert_allclose(on_workers.loss_path_, alone.loss_path_, rtol=1e-12)
+    assert_array_equal(on_workers.labels_.compute(), alone.labels_.compute())
 
 
 def test_a_fit_within_a_task_does_not_wait_for_its_own_thread(client, expected):

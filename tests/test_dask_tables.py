@@ -11,7 +11,7 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 pd = pytest.importorskip("pandas")
 
-from mnarkmeans.dask import MNARKMeans, _blocks, _lloyd  # noqa: E402 (needs dask)
+from mnarkmeans.dask import MNARKMeans, _lloyd, _pieces  # noqa: E402 (needs dask)
 
 nan = np.nan
 
@@ -75,7 +75,7 @@ def test_whole_numbers_become_float64():
 
 @pytest.mark.parametrize("kind", ["array", "float32", "by columns", "csr", "pandas", "list"])
 def test_tables_in_memory_are_cut_into_blocks(X, kind, monkeypatch):
-    monkeypatch.setattr(_blocks, "BYTES_OF_BLOCK", 3000)
+    monkeypatch.setattr(_pieces, "BYTES_OF_BLOCK", 3000)
     table = {
         "array": lambda: X,
         "float32": lambda: X.astype(np.float32),

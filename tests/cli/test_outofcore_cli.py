@@ -16,7 +16,7 @@ pytest.importorskip("typer")
 pd = pytest.importorskip("pandas")
 
 from mnarkmeans.cli._app import run  # noqa: E402
-from mnarkmeans.dask import _out_of_core as outofcore  # noqa: E402
+from mnarkmeans.dask import _files as outofcore  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 

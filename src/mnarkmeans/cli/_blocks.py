@@ -33,7 +33,7 @@ def needs_blocks(path: Path, layer: str | None = None) -> bool:
     """Whether a table comes in parts (a folder, Zarr) or is too large for memory."""
     if not path.exists() or (path.suffix.lower() not in FORMATS and not path.is_dir()):
         return False
-    from ..dask._out_of_core import needs_blocks as too_large  # Dask is slow to import
+    from ..dask._files import needs_blocks as too_large  # Dask is slow to import
 
     return too_large(path, layer)
 
@@ -58,7 +58,7 @@ def fit_blocks(
     scheduler: str | None,
 ) -> dict[str, Any]:
     """Cluster a table that is read in blocks and write the results; returns the summary."""
-    from ..dask import _out_of_core as outofcore
+    from ..dask import _files as outofcore
 
     blocks = _open(source)
     begin = time.perf_counter()
@@ -89,7 +89,7 @@ def fit_blocks(
 
 def _open(source: Source) -> Blocks:
     """Open the table; nothing is read yet."""
-    from ..dask import _out_of_core as outofcore
+    from ..dask import _files as outofcore
     from ..dask import open_table
 
     _refuse_unsupported(source)
@@ -134,7 +134,7 @@ def _missing_code(reading: Reading) -> float | None:
 
 @contextmanager
 def _cluster(scheduler: str | None) -> Iterator[str]:
-    from ..dask import _out_of_core as outofcore
+    from ..dask import _files as outofcore
 
     try:
         with outofcore.connect(scheduler) as where:
@@ -192,7 +192,7 @@ def _data(source: Source, table: TableFile, model: Any) -> dict[str, Any]:
 
 def _sample(blocks: Blocks, model: Any) -> Prepared:
     """Rows for the report, in memory; the model takes their labels."""
-    from ..dask import _out_of_core as outofcore
+    from ..dask import _files as outofcore
 
     names, values = outofcore.sample(blocks.X, blocks.table, ROWS_IN_REPORT, seed=0)
     model.labels_ = model.predict(values)

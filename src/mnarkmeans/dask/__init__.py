@@ -1,22 +1,9 @@
-"""MNARKMeans on Dask: the same loss, the same step, rows that live elsewhere.
+"""MNARKMeans on Dask: the same loss and the same step, for tables beyond memory.
 
     S, C, N of all rows  =  sum over blocks of S, C, N of the block
 
 so every iteration sends the centres out, runs the in-memory step on each block where the block
-is, and brings k x p sums back, which are added up in a tree of fixed shape.
-
-_estimator    MNARKMeans on Dask: checks, starts, the loop, what is kept
-_blocks       arrays, frames and tables in memory as lists of lazy blocks
-_files        tables on disk as Dask arrays
-_pieces       what a block becomes on its worker, read and judged once
-_passes       the passes over a piece, and how their results add up
-_lloyd        Lloyd's loop with the rows elsewhere
-_starts       starting centres, k-means|| among them
-_run          passes over all pieces, on whatever scheduler; sums added in a tree
-_messages     a pass by one message to each worker
-_lazy         labels, distances and filled tables of rows that come later
-_checkpoint   where a fit stands, in a file
-_out_of_core  what the command line needs for tables larger than memory
+is, and brings k x p sums back, which are added in a tree of fixed shape.
 
 >>> import dask.array as da, numpy as np
 >>> from mnarkmeans.dask import MNARKMeans
@@ -30,6 +17,6 @@ _out_of_core  what the command line needs for tables larger than memory
 
 from ._estimator import MNARKMeans
 from ._files import TableFile, open_table
-from ._run import ClusterLostError
+from ._pieces import ClusterLostError
 
 __all__ = ["ClusterLostError", "MNARKMeans", "TableFile", "open_table"]

@@ -30,11 +30,21 @@ from .._data.validation import (
 from .._estimators.base import CentersModel
 from .._io.optional import require
 from .._solver.results import StartResults
-from . import _lazy as lazy
-from ._blocks import LazyTable, held_table, is_frame, is_lazy, lazy_table, lazy_weights
-from ._lloyd import Callback, Checkpoint, Iteration, run
-from ._passes import Fitted, assess, merge_assessed
-from ._run import ClusterLostError, Pieces, compute, count_rows, gather_pieces
+from . import _predict as lazy
+from ._lloyd import Callback, Checkpoint, Fitted, Iteration, assess, merge_assessed, run
+from ._pieces import (
+    ClusterLostError,
+    LazyTable,
+    Pieces,
+    compute,
+    count_rows,
+    gather_pieces,
+    held_table,
+    is_frame,
+    is_lazy,
+    lazy_table,
+    lazy_weights,
+)
 from ._starts import STARTS, Problem, with_reference
 
 

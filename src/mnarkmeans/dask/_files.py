@@ -1,18 +1,20 @@
-"""Tables on disk as Dask arrays, a block of rows at a time: nothing is read before it is needed.
+"""Tables on disk as Dask arrays, a block of rows at a time.
 
     .npy            rows are mapped from the file
     .parquet        one file or a folder of files; blocks are row groups, numeric columns only
     .h5ad           X or a layer of a backed AnnData, dense or CSR
     .zarr           a two-dimensional Zarr array, in its own chunks of rows
 
-Every block opens the file itself, so the arrays work on threads, processes and clusters whose
-workers see the same path.
+Nothing is read before it is needed. Every block opens the file itself, so the arrays work on
+threads, processes and clusters whose workers see the same path. At the end: what the command line
+needs for tables larger than memory.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,10 @@ import numpy as np
 from scipy import sparse
 
 from .._data.frames import unnamed
+from .._io.memory import machine_memory
 from .._io.optional import require
 from .._solver.threads import slices
+from ._predict import Model, labels_and_distances
 
 BYTES_READ_AT_ONCE = 1 << 26  # of a file: fewer and larger pieces than of a table in memory
 
@@ -342,3 +346,106 @@ def row_blocks(table: TableFile) -> Iterator[tuple[int, int]]:
     for length in table.X.chunks[0]:
         yield first, first + int(length)
         first += int(length)
+
+
+SHARE_OF_MEMORY = 0.4  # a table beyond this share is read in blocks: fitting needs room too
+SMALL_FILE = 0.02  # files below this share of memory are not looked into
+BLOCKS_AT_ONCE = 8
+
+
+def needs_blocks(path: Path, layer: str | None = None) -> bool:
+    """Whether a table comes in parts (a folder, Zarr) or is too large for memory."""
+    kind = kind_of(path)
+    if kind is None or not path.exists():
+        return False
+    if path.is_dir():
+        return True
+    memory = machine_memory()
+    if path.stat().st_size < SMALL_FILE * memory:
+        return False
+    try:
+        return open_table(path, layer=layer).n_bytes > SHARE_OF_MEMORY * memory
+    except ValueError:  # the reader of whole tables will say what is wrong
+        return False
+
+
+@contextmanager
+def connect(address: str | None) -> Iterator[str]:
+    """Use the cluster at this address, or threads; yields words about it."""
+    if address is None:
+        dask = require("dask", "dask")
+        with dask.config.set(scheduler="threads"):
+            yield "the threads of this machine"
+        return
+    distributed = require("distributed", "dask")
+    try:
+        client = distributed.Client(address, timeout="10s")
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ConnectionError(
+            f"no Dask scheduler answers at {address}; check the address and that it runs"
+        ) from error
+    with client:
+        workers = len(client.scheduler_info(n_workers=-1)["workers"])
+        if not workers:
+            raise ConnectionError(f"the Dask scheduler at {address} has no workers; start some")
+        yield f"the Dask cluster at {address} ({workers} workers)"
+
+
+def prepare_blocks(X: Any, missing_code: float | None, log1p: bool) -> Any:
+    """The Dask array with the code turned into gaps, and log(1 + x) taken if asked for."""
+    if missing_code is None and not log1p:
+        return X
+    kind = X.dtype if X.dtype.kind == "f" else np.dtype(np.float64)
+    return X.map_blocks(
+        _prepare_block, missing_code, log1p, kind, dtype=kind, meta=X._meta.astype(kind)
+    )
+
+
+def _prepare_block(block: Any, missing_code: float | None, log1p: bool, kind: np.dtype[Any]) -> Any:
+    block = block.astype(kind)  # a copy: the file may be mapped
+    values = block.data if sparse.issparse(block) else block
+    if missing_code is not None:
+        values[values == kind.type(missing_code)] = np.nan
+    if log1p:
+        if (values <= -1.0).any():
+            raise ValueError(
+                f"log(1 + x) is not defined for {np.nanmin(values):g}, the least value of a block"
+            )
+        np.log1p(values, out=values)
+    return block
+
+
+def labelled(
+    model: Any, X: Any, table: TableFile
+) -> Iterator[tuple[list[str], np.ndarray, np.ndarray]]:
+    """(names, labels, distances to the own centre) of the rows, some blocks at a time."""
+    dask = require("dask", "dask")
+    fitted = dask.delayed(Model.of(model), traverse=False)
+    blocks, edges = list(X.to_delayed().ravel()), list(row_blocks(table))
+    for start, stop in slices(len(blocks), BLOCKS_AT_ONCE):
+        found = dask.compute(
+            *(dask.delayed(labels_and_distances)(block, fitted) for block in blocks[start:stop])
+        )
+        for (first, last), (labels, own) in zip(edges[start:stop], found, strict=True):
+            yield table.ids(first, last), labels, own
+
+
+def sample(X: Any, table: TableFile, size: int, seed: int) -> tuple[list[str], Any]:
+    """Names and values of at most ``size`` rows drawn at random, in memory."""
+    dask = require("dask", "dask")
+    n = table.shape[0]
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.choice(n, size, replace=False)) if n > size else np.arange(n)
+    names, parts = [], []
+    for (first, last), block in zip(row_blocks(table), X.to_delayed().ravel(), strict=True):
+        own = rows[(rows >= first) & (rows < last)] - first
+        if len(own):
+            parts.append(dask.delayed(_take)(block, own))
+            ids = table.ids(first, last)
+            names += [ids[i] for i in own]
+    values = dask.compute(*parts)
+    return names, sparse.vstack(values, "csr") if sparse.issparse(values[0]) else np.vstack(values)
+
+
+def _take(block: Any, rows: np.ndarray) -> Any:
+    return block[rows]

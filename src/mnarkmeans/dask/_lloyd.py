@@ -1,34 +1,192 @@
-"""Lloyd's loop with the rows elsewhere: centres go out, sums come back.
+"""Lloyd's loop over pieces: the centres go out, k x p sums come back.
 
-pass:   Stats of the active starts = sum over pieces of ``step``
-here:   new centres, losses, stopping, as in memory: ``_solver.lloyd``
+    step       the centres of the active starts -> S, C, N of the piece
+    costly     the loss of each row at a start's centres -> rows that could fill an empty cluster
+    add_up     the labels of a start, some changed -> S, C, N of the piece
+    loss_at    the labels of a start, other centres -> the loss, by direct differences
+    assess     the final centres -> the loss and the rows of each cluster
+
+Every function is pure as far as results go: a task that runs twice, or on another worker, gives
+the same sums. Rows are known by their number in the whole table, so the division into blocks
+affects no choice, only the last digits of sums. The loop itself, with its new centres, losses and
+stopping rule, is the one used in memory (``_solver.lloyd``). Checkpoints are ``.npz`` files that
+hold arrays only and are replaced atomically.
 """
 
 from __future__ import annotations
 
+import os
 import time
+import zipfile
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _core as core
-from .._solver.lloyd import lloyd
+from .._io import atomic
+from .._solver.lloyd import InMemory, lloyd
 from .._solver.results import StartResults
-from . import _checkpoint as checkpoints
-from ._passes import (
-    Job,
-    Labels,
-    add_up,
-    costly,
-    loss_at,
-    merge_costly,
-    merge_stats,
-    merge_steps,
-    step,
-)
-from ._run import ClusterLostError, Pieces
+from ._pieces import ClusterLostError, Partition, Piece, Pieces
+
+# --- one iteration of Lloyd's loop ------------------------------------------------------------
+
+
+class Job(NamedTuple):
+    """What goes out in an iteration."""
+
+    n_starts: int
+    active: np.ndarray  # (A,) the starts that go on
+    mu: np.ndarray  # (A, k, p)
+    lam: np.ndarray  # (A, p)
+    reference: np.ndarray  # (p,)
+    shift: np.ndarray  # (p,)
+    fresh: bool  # sum up all rows anew
+
+    def starts(self, n_rows: int) -> core.Starts:
+        """Room for all starts, here."""
+        _, k, p = self.mu.shape
+        return core.Starts(
+            np.zeros((self.n_starts, k, p)), np.zeros((self.n_starts, p)), self.reference,
+            self.shift, n_rows=n_rows, max_iter=1, tol=0.0, weights=(False, 0.0),
+        )  # fmt: skip
+
+
+class Part(NamedTuple):
+    """What comes back: sums of the active starts, and how large a row changed cluster."""
+
+    stats: core.Stats
+    largest: float
+
+
+def step(piece: Piece, first: int, job: Job) -> Part:
+    """The sums of the active starts over the piece, whose first row has number ``first``.
+
+    A piece that has been here before only looks at rows that may change clusters, and moves those
+    that do: it does what the whole table does in memory.
+    """
+    known = piece.memo.take_partition()
+    rows, starts = known or Partition(
+        InMemory(piece.table(first), job.mu.shape[1], threads=1), job.starts(piece.n_rows)
+    )
+    starts.mu[job.active], starts.lam[job.active] = job.mu, job.lam
+    largest = rows.pass_(starts, job.active, job.fresh or known is None)
+    part = Part(core.Stats(*(values[job.active] for values in starts.stats)), largest)
+    piece.memo.partition = Partition(rows, starts)
+    return part
+
+
+def merge_steps(parts: list[Part]) -> Part:
+    return Part(merge_stats([part.stats for part in parts]), max(part.largest for part in parts))
+
+
+def merge_stats(parts: list[core.Stats]) -> core.Stats:
+    total = core.Stats(*(np.array(values) for values in parts[0]))
+    for part in parts[1:]:
+        total.add(part)
+    return total
+
+
+# --- the partition of one start ---------------------------------------------------------------
+
+
+class Labels(NamedTuple):
+    """How a start's labels are found again: by the centres of the last pass, but for some rows."""
+
+    start: int
+    mu: np.ndarray  # (1, k, p)
+    lam: np.ndarray  # (1, p)
+    reference: np.ndarray  # (p,)
+    shift: np.ndarray  # (p,)
+    rows: np.ndarray = np.empty(0, np.int64)  # rising: rows that were moved since
+    clusters: np.ndarray = np.empty(0, np.int32)  # and where to
+
+    @property
+    def centers(self) -> core.Centers:
+        return core.Centers(self.mu, self.lam, self.reference, self.shift)
+
+    def of(self, piece: Piece, first: int) -> np.ndarray:
+        """(b,) the labels of a piece, remembered or found anew."""
+        known = piece.memo.partition
+        if known is not None and np.array_equal(known.starts.mu[self.start], self.mu[0]):
+            labels = known.starts.labels[self.start].copy()
+        else:
+            labels = core.assign(piece.table(first), self.centers, threads=1)[0]
+        begin, end = np.searchsorted(self.rows, [first, first + piece.n_rows])
+        labels[self.rows[begin:end] - first] = self.clusters[begin:end]
+        return labels
+
+
+def add_up(piece: Piece, first: int, labels: Labels) -> core.Stats:
+    """The sums of one start."""
+    _, k, p = labels.mu.shape
+    stats = core.Stats.zeros(1, k, p)
+    core.add_rows(piece.table(first), labels.centers, labels.of(piece, first), stats, threads=1)
+    return stats
+
+
+def loss_at(piece: Piece, first: int, labels: Labels, mu: np.ndarray) -> float:
+    """The loss of the piece with these labels and the centres mu (1, k, p)."""
+    centers = labels._replace(mu=mu).centers
+    return core.loss_of(piece.table(first), centers, labels.of(piece, first), threads=1)
+
+
+class Costly(NamedTuple):
+    """The costliest rows of every cluster, and how many rows each cluster has."""
+
+    members: np.ndarray  # (k,)
+    costs: np.ndarray
+    rows: np.ndarray
+    labels: np.ndarray
+
+
+def costly(piece: Piece, first: int, labels: Labels, most: int) -> Costly:
+    """Up to ``most`` rows per cluster that count and cost anything."""
+    own, costs = labels.of(piece, first), np.empty(piece.n_rows)
+    core.loss_of(piece.table(first), labels.centers, own, threads=1, each=costs)
+    counted = piece.weights > 0.0
+    members = np.bincount(own[counted], minlength=labels.mu.shape[1])
+    rows = np.flatnonzero(counted & (costs > 0.0))
+    return _costliest(Costly(members, costs[rows], rows + first, own[rows]), most)
+
+
+def _costliest(found: Costly, most: int) -> Costly:
+    order = np.lexsort((found.rows, -found.costs, found.labels))
+    labels = found.labels[order]
+    rank = np.arange(len(order)) - np.searchsorted(labels, labels)
+    kept = np.sort(order[rank < most])
+    return Costly(found.members, found.costs[kept], found.rows[kept], found.labels[kept])
+
+
+def merge_costly(parts: list[Costly], most: int) -> Costly:
+    members = np.sum([part.members for part in parts], axis=0)
+    columns = zip(*(part[1:] for part in parts), strict=True)
+    return _costliest(Costly(members, *(np.concatenate(column) for column in columns)), most)
+
+
+# --- the end ----------------------------------------------------------------------------------
+
+
+class Fitted(NamedTuple):
+    """The centres as the user will see them."""
+
+    centers: np.ndarray  # (k, p) float64
+    lam: np.ndarray  # (1, p)
+    reference: np.ndarray  # (p,)
+
+
+def assess(piece: Piece, first: int, fitted: Fitted) -> tuple[float, np.ndarray]:
+    """The loss of the piece, and the number of its rows in each cluster."""
+    mu, lam, reference = fitted
+    centers = core.Centers(mu[None], lam, reference, mu.mean(axis=0))
+    _, loss, members = core.last_look(piece.table(first), centers, threads=1)
+    return loss, members
+
+
+def merge_assessed(parts: list[tuple[float, np.ndarray]]) -> tuple[float, np.ndarray]:
+    return sum(loss for loss, _ in parts), np.sum([members for _, members in parts], axis=0)
 
 
 class Iteration(NamedTuple):
@@ -50,8 +208,8 @@ class Checkpoint(NamedTuple):
     problem: dict[str, Any]  # what is fitted: another fit's file is refused
 
 
-class Elsewhere:
-    """The rows of all pieces, as ``_solver.lloyd`` asks for them."""
+class PieceRows:
+    """The rows of all pieces, behind the interface of ``_solver.lloyd``."""
 
     def __init__(self, pieces: Pieces):
         self.pieces = pieces
@@ -98,9 +256,9 @@ def run(
     """Run the starts to their ends, from their beginning or from the checkpoint."""
     done, active = 0, None
     if checkpoint.path is not None and checkpoint.resume:
-        found = checkpoints.load(checkpoint.path, checkpoint.problem)
+        found = load_checkpoint(checkpoint.path, checkpoint.problem)
         if found is not None:
-            done, active = checkpoints.restore(starts, found)
+            done, active = restore(starts, found)
     begun = time.perf_counter()
 
     def after(iteration: int, active: np.ndarray) -> None:
@@ -108,14 +266,14 @@ def run(
         done = iteration
         ended = not len(active) or iteration == starts.max_iter
         if checkpoint.path is not None and (ended or iteration % checkpoint.every == 0):
-            checkpoints.save(checkpoint.path, starts, iteration, active, checkpoint.problem)
+            save_checkpoint(checkpoint.path, starts, iteration, active, checkpoint.problem)
         if callback is not None:
             loss = float(starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1].min())
             callback(Iteration(iteration, loss, len(active), time.perf_counter() - begun))
         begun = time.perf_counter()
 
     try:
-        lloyd(Elsewhere(pieces), starts, iteration=done, active=active, after=after)
+        lloyd(PieceRows(pieces), starts, iteration=done, active=active, after=after)
     except ClusterLostError as error:
         raise _with_advice(error, done, checkpoint) from error
     return StartResults.of(starts)
@@ -132,3 +290,76 @@ def _with_advice(error: ClusterLostError, done: int, checkpoint: Checkpoint) -> 
         f"{where} Connect to a running cluster and fit again with resume=True: the centres are in "
         f"{checkpoint.path}."
     )
+
+
+KEPT = ("mu", "lam", "n_iter", "twins", "settled", "seen")
+FORMAT = 2  # 1: centres were measured from a shift, and lam was a number
+
+
+def save_checkpoint(
+    path: str | os.PathLike[str],
+    starts: core.Starts,
+    it: int,
+    active: np.ndarray,
+    problem: dict[str, Any],
+) -> None:
+    """Write atomically. ``problem`` (name -> number or array) tells what is being fitted."""
+    kept = {name: getattr(starts, name) for name in KEPT}
+    kept["sizes"] = starts.stats.sizes
+    kept["paths"] = starts.paths[:, :it]
+    with atomic.replacing(path) as draft, open(draft, "wb") as file:
+        np.savez(
+            file, format=FORMAT, iteration=it, active=active, **kept,
+            **{f"problem_{name}": value for name, value in problem.items()},
+        )  # fmt: skip
+
+
+def load_checkpoint(
+    path: str | os.PathLike[str], problem: dict[str, Any]
+) -> dict[str, np.ndarray] | None:
+    """The checkpoint, or None if there is no file yet; that of another problem is refused."""
+    path = Path(path)
+    if not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            found = {name: archive[name] for name in archive.files}
+            version = int(found["format"])
+    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} is not a checkpoint of a fit; name another file or remove it."
+        ) from error
+    if version != FORMAT:
+        raise ValueError(f"{path} has format {version}; this version reads {FORMAT}.")
+    for name, value in problem.items():
+        kept = found.get(f"problem_{name}")
+        if kept is None or kept.shape != np.shape(value) or not _agree(kept, value):
+            raise ValueError(
+                f"{path} is the checkpoint of another fit: its {name} differs "
+                f"({_short(kept)} there, {_short(value)} here). Use resume=False to start over."
+            )
+    return found
+
+
+def restore(starts: core.Starts, found: dict[str, np.ndarray]) -> tuple[int, np.ndarray]:
+    """INOUT starts: as they stood. Returns the iterations done and the active starts."""
+    it = int(found["iteration"])
+    if it > starts.max_iter:  # more than are asked for now: they are what there is
+        starts.max_iter, starts.paths = it, np.zeros((len(starts.mu), it))
+    for name in KEPT:
+        getattr(starts, name)[:] = found[name]
+    starts.paths[:, :it] = found["paths"]
+    starts.stats.sizes[:] = found["sizes"]
+    return it, found["active"]
+
+
+def _agree(kept: np.ndarray, value: Any) -> bool:
+    # Sums over the rows depend on how they are cut into blocks, in the last digits.
+    return bool(np.allclose(kept, value, rtol=1e-9, atol=0.0, equal_nan=True))
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "unknown"
+    values = np.asarray(value)
+    return str(values.item()) if values.size == 1 else f"an array of shape {values.shape}"

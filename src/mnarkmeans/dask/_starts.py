@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ from .._data.validation import check_reference, is_auto, observe
 from .._penalty.reference import zero_or_limit
 from .._solver.solve import penalties
 from .._solver.starts import k_means_plus_plus, random_rows
-from ._passes import Pool, followers, merge_races, propose
-from ._run import Pieces
+from ._pieces import Piece, Pieces
 
 ROUNDS = 5
 OVERSAMPLING = 2  # candidates per round, in units of k
@@ -97,6 +96,88 @@ def with_reference(
     starts = k_means_plus_plus(sample, *shape, rng, settings["threads"])
     chosen = zero_or_limit(sample, (found.least, found.highest), starts, settings)
     return Problem(pieces, chosen.reference)
+
+
+# --- starting centres -------------------------------------------------------------------------
+
+
+class Race(NamedTuple):
+    """The rows that came first in a weighted draw, gaps filled; ``keys`` are finishing times."""
+
+    keys: np.ndarray
+    rows: np.ndarray  # (l, p)
+
+
+class Pool(NamedTuple):
+    """The candidates so far; those up to ``n_known`` have been shown to the pieces before."""
+
+    candidates: np.ndarray  # (T, p)
+    n_known: int
+    means: np.ndarray  # (p,) of all rows: gaps are filled with them
+
+    def grown(self, rows: np.ndarray) -> Pool:
+        return Pool(np.vstack([self.candidates, rows]), len(self.candidates), self.means)
+
+
+def _look_closer(piece: Piece, first: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+    """OUT memo: distance to, and number of, the closest candidate.
+
+    Distances are those of mean-filled rows: the loss with lam = 1 and the means as reference. Only
+    new candidates are looked at, if the piece remembers the others.
+    """
+    memo, means = piece.memo, pool.means
+    start = pool.n_known if memo.n_candidates == pool.n_known else 0
+    mu = np.ascontiguousarray(pool.candidates[None, start:])
+    centers = core.Centers(mu, penalties(1.0, 1, len(means)), means, means)
+    table, values = piece.table(first), np.empty(piece.n_rows)
+    labels = core.assign(table, centers, threads=1)[0]
+    core.loss_of(table, centers, labels, threads=1, each=values)
+    if start and memo.nearest is not None and memo.closest is not None:
+        closer = values < memo.nearest
+        labels = np.where(closer, labels + start, memo.closest)
+        values = np.where(closer, values, memo.nearest)
+    memo.nearest, memo.closest, memo.n_candidates = values, labels, len(pool.candidates)
+    return values, labels
+
+
+def propose(piece: Piece, first: int, pool: Pool, seed: int, size: int) -> Race:
+    """``size`` rows drawn with probabilities proportional to weight x squared distance.
+
+    Row i draws a number u_i of its own and runs for -log(u_i) / (weight x distance); the first
+    ``size`` to arrive are a weighted sample without replacement, whatever the blocks are.
+    """
+    values, _ = _look_closer(piece, first, pool)
+    speed = piece.weights * values
+    running = np.flatnonzero(speed > 0.0)
+    keys = -np.log(uniform(running + first, seed)) / speed[running]
+    winners = np.argsort(keys, kind="stable")[:size]
+    return Race(keys[winners], core.fill_rows(piece.table(first), running[winners], pool.means))
+
+
+def merge_races(parts: list[Race], size: int) -> Race:
+    keys = np.concatenate([part.keys for part in parts])
+    winners = np.argsort(keys, kind="stable")[:size]
+    return Race(keys[winners], np.concatenate([part.rows for part in parts])[winners])
+
+
+def followers(piece: Piece, first: int, pool: Pool) -> np.ndarray:
+    """(T,) weight of the rows closest to each candidate."""
+    _, labels = _look_closer(piece, first, pool)
+    return np.bincount(labels, piece.weights, len(pool.candidates))
+
+
+def uniform(rows: np.ndarray, seed: int) -> np.ndarray:
+    """A number in (0, 1) for each row number: the same in whichever block the row is."""
+    mixed = _mixed(_mixed(rows.astype(np.uint64) ^ np.uint64(seed)))
+    return ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
+def _mixed(numbers: np.ndarray) -> np.ndarray:
+    """Numbers well mixed from these (the finaliser of splitmix64, as in ``src/core/rows.h``)."""
+    z = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
 
 
 def scalable(problem: Problem, n_starts: int, k: int, rng: np.random.RandomState) -> np.ndarray:

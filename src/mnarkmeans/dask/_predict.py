@@ -19,8 +19,7 @@ from .._data.observed import Observed
 from .._data.validation import check_loss, observe
 from .._io.optional import require
 from .._solver.solve import assign_rows, finish, model_centers
-from ._blocks import LazyTable, is_array, lazy_table
-from ._pieces import named, read_rows, read_weights
+from ._pieces import LazyTable, is_array, lazy_table, named, read_rows, read_weights
 
 
 @dataclass(frozen=True)
