@@ -89,7 +89,7 @@ def test_tables_in_memory_are_cut_into_blocks(X, kind, monkeypatch):
     options = {"lam": 0.5, "init": start_of(X)}
     lazy = MNARKMeans(4, callback=seen.append, **options).fit(table, sample_weight=weights)
     expected = memory(table, sample_weight=weights, **options)
-    assert len(_blocks.held_table(np.asarray(X)).blocks) > 3
+    assert len(_pieces.held_table(np.asarray(X)).blocks) > 3
     assert isinstance(lazy.labels_, np.ndarray)
     assert_same_fit(lazy, expected)
     assert len(seen) == lazy.n_iter_
@@ -164,9 +164,9 @@ def test_losses_that_lose_digits_are_taken_by_direct_differences(persist, kind, 
     held = to_csr(X) if kind == "csr" else X
     options = {"lam": 1e-12, "tol": 0.0, "init": np.nan_to_num(init, nan=init[0, 0])}
     options["reference"] = init[0, 0]
-    taken, loss_of = [], _lloyd.Elsewhere.loss_of
+    taken, loss_of = [], _lloyd.PieceRows.loss_of
     spy = lambda rows, starts, r: taken.append(r) or loss_of(rows, starts, r)  # noqa: E731
-    monkeypatch.setattr(_lloyd.Elsewhere, "loss_of", spy)
+    monkeypatch.setattr(_lloyd.PieceRows, "loss_of", spy)
     lazy = MNARKMeans(4, persist=persist, **options).fit(on_dask(held))
     assert len(taken) == lazy.n_iter_
     assert_same_fit(lazy, memory(held, **options))
