@@ -175,7 +175,9 @@ def test_clusters_that_nobody_could_judge_are_not_said_to_be_there():
 def test_fewer_than_two_rows_for_a_cluster_are_too_few():
     distances = np.array([[0.0, 9.0], [9.0, 0.0], [9.0, 0.0]])
     clusters = [{"cluster": 0, "rows": 1}, {"cluster": 1, "rows": 2}]
-    told = summary(sureness(distances, np.array([0, 1, 1]), 1.0), clusters, [1.0, 1.0], "6 fits")
+    told = summary(
+        sureness(distances, np.array([0, 1, 1]), np.ones(3)), clusters, [1.0, 1.0], "6 fits"
+    )
     assert told["level"] == "weak"
     assert told["reasons"][0] == "There are 3 rows for 2 clusters: too few to tell."
 

@@ -1,5 +1,6 @@
 """One HTML file that tells what was found, opens without a network and can be printed.
 
+_fitted       a table under a fitted model, every part computed once
 _page         the numbers of the page, a plain dict that JSON can hold
 _rows         where rows lie, a sample of the table, far rows
 _sure         confidence, silhouettes, stability, and a verdict in words
@@ -13,7 +14,8 @@ _render       the numbers poured into the template (page.html.j2), every name es
 page.js       draws the rows as points (placed by _embedding), sorts and filters tables
 """
 
-from ._page import collect
+from ._fitted import FittedTable
+from ._page import collect, page_of
 from ._render import render
 
-__all__ = ["collect", "render"]
+__all__ = ["FittedTable", "collect", "page_of", "render"]

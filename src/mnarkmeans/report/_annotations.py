@@ -104,3 +104,44 @@ def _quarters(numbers: np.ndarray) -> tuple[np.ndarray, list[str]]:
     inside = np.searchsorted(edges, numbers[known], side="right") - 1
     codes[known] = np.clip(inside, 0, len(edges) - 2)
     return codes, [f"{number(float(a))} to {number(float(b))}" for a, b in pairwise(edges)]
+
+
+def agreement(annotations: Mapping[str, Sequence[Any]], labels: np.ndarray) -> list[dict[str, Any]]:
+    """How far each annotation agrees with the clusters.
+
+    For groups the adjusted Rand index (1: the same partition, 0: as by chance), for numbers eta
+    squared, the share of their variance that lies between clusters.
+    """
+    found = []
+    for one in crossed(annotations, labels, np.arange(len(labels))):
+        groups = one["values"] is None
+        value = one["ari"] if groups else eta_squared(np.array(one["values"], float), labels)
+        found.append(
+            {
+                "column": one["name"],
+                "kind": "groups" if groups else "numbers",
+                "measure": "adjusted Rand" if groups else "eta squared",
+                "agreement": value,
+                "unknown": one["unknown"],
+                "groups": one["groups"],
+                "rows_by_cluster": one["counts"],
+            }
+        )
+    return found
+
+
+def eta_squared(values: np.ndarray, labels: np.ndarray) -> float | None:
+    """The share of the variance of `values` that lies between clusters; None without variance.
+
+    Examples
+    --------
+    >>> eta_squared(np.array([1.0, 1.0, 5.0, 5.0]), np.array([0, 0, 1, 1]))
+    1.0
+    """
+    known = np.isfinite(values)
+    values, labels = values[known], labels[known]
+    total = float(np.square(values - values.mean()).sum()) if values.size else 0.0
+    if total <= 0:
+        return None
+    means = np.bincount(labels, values) / np.maximum(np.bincount(labels), 1)
+    return 1.0 - float(np.square(values - means[labels]).sum()) / total

@@ -12,16 +12,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from .._selection.stability import N_PARTS, SHARE, stability_of
+from .._selection.stability import N_PARTS, SHARE
 from .._versions import versions
-from ..metrics._confidence import noise_of
-from ..metrics._markers import contrasts, ranked
+from ..metrics._markers import ranked
 from ..missingness import diagnose
-from ..missingness._cells import CellCounts, cell_counts, missing_against_magnitude
+from ..missingness._cells import CellCounts, missing_against_magnitude
 from . import _rows, _sure
 from ._annotations import crossed
+from ._fitted import FittedTable
 from ._numbers import rounded
 
 PAGE_VERSION = 2
@@ -66,12 +65,25 @@ def collect(
     >>> page["data"]["rows"], len(page["clusters"])
     (4, 2)
     """
+    fitted = FittedTable(X, model, ids=ids, features=features, annotations=annotations)
+    return page_of(fitted, title=title, facts=facts, embedding=embedding)
+
+
+def page_of(
+    fitted: FittedTable,
+    *,
+    title: str,
+    facts: dict[str, Any] | None = None,
+    embedding: str = "pca",
+) -> dict[str, Any]:
+    """Everything the page shows about a fitted table; `facts` as in `collect`."""
     facts = facts or {}
-    rows = _row_facts(X, ids, model)
-    counts = cell_counts(X, rows.labels, len(model.cluster_centers_))
+    X, model = fitted.X, fitted.model
+    rows = _row_facts(fitted)
+    counts = fitted.cells
     clusters = _clusters(rows, counts.sizes)
     kept = _rows.kept_rows(len(rows.labels))
-    stability, how = _stability(X, model, facts)
+    stability, how = _stability(fitted, facts)
     page: dict[str, Any] = {
         "page_version": PAGE_VERSION,
         "title": title,
@@ -84,26 +96,25 @@ def collect(
         "far": _rows.far_rows(rows),
         "between": _sure.rows_between(rows),
         "sure": _sure.summary(rows.sure, clusters, stability, how),
-        "annotations": crossed(annotations or {}, rows.labels, kept),
+        "annotations": crossed(fitted.annotations, rows.labels, kept),
         "diagnosis": [] if facts.get("diagnosis") is not None else _diagnosis(X, model),
     }
-    page |= _about_features(X, ids, rows.labels, model, features, counts)
+    page |= _about_features(fitted)
     return page | facts | {"stability": None if stability is None else rounded(stability)}
 
 
-def _row_facts(X: Any, ids: Any, model: Any) -> _sure.RowFacts:
-    distances = np.asarray(model.transform(X), dtype=float)
-    labels = np.asarray(model.predict(X))
-    n, p = X.shape
-    sure = _sure.sureness(distances, labels, noise_of(X, model))
-    own = distances[np.arange(n), labels]
-    return _sure.RowFacts(ids, labels, own, 1.0 - _observed_per_row(X) / p, sure)
+def _row_facts(fitted: FittedTable) -> _sure.RowFacts:
+    sure = _sure.sureness(fitted.distances, fitted.labels, fitted.confidence)
+    return _sure.RowFacts(
+        fitted.ids, fitted.labels, fitted.own_distance, fitted.missing_by_row, sure
+    )
 
 
-def _about_features(X, ids, labels, model, features, counts: CellCounts) -> dict[str, Any]:
+def _about_features(fitted: FittedTable) -> dict[str, Any]:
     """Centres, markers, a sample of the table, missing rate against magnitude."""
+    model, counts, features = fitted.model, fitted.cells, fitted.features
     centers = np.asarray(model.cluster_centers_, dtype=float)
-    k, p = centers.shape
+    p = centers.shape[1]
     reference = np.broadcast_to(np.asarray(model.reference_, dtype=float), p)
     mean = counts.sizes @ centers / max(counts.sizes.sum(), 1)
     shown = _rows.most_different(centers)
@@ -129,15 +140,9 @@ def _about_features(X, ids, labels, model, features, counts: CellCounts) -> dict
             "missing": [rounded(row, 3) for row in counts.missing_share[:, shown]],
             "sizes": counts.sizes.tolist(),
         },
-        "markers": _markers(X, labels, k, features),
-        "rows_by_cluster": _rows.sorted_rows(X, ids, labels, about),
+        "markers": _markers(fitted),
+        "rows_by_cluster": _rows.sorted_rows(fitted.X, fitted.ids, fitted.labels, about),
     }
-
-
-def _observed_per_row(X: Any) -> np.ndarray:
-    if sp.issparse(X):
-        return X.getnnz(axis=1).astype(float)
-    return (~np.isnan(X)).sum(axis=1).astype(float)
 
 
 def _data(missing: np.ndarray, counts: CellCounts) -> dict[str, Any]:
@@ -180,9 +185,10 @@ def _clusters(rows: _sure.RowFacts, sizes: np.ndarray) -> list[dict[str, Any]]:
     return out
 
 
-def _markers(X, labels, k: int, features) -> list[dict[str, Any]]:
+def _markers(fitted: FittedTable) -> list[dict[str, Any]]:
     """The strongest features of each cluster, as records."""
-    found = ranked(contrasts(X, labels, k), range(k), np.array(features, dtype=object), MARKERS)
+    names = np.array(fitted.features, dtype=object)
+    found = ranked(fitted.contrasts, range(fitted.n_clusters), names, MARKERS)
     return [
         {
             "cluster": int(found.cluster[i]),
@@ -202,11 +208,11 @@ def _known(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _stability(X, model, facts: dict[str, Any]) -> tuple[Any, str]:
+def _stability(fitted: FittedTable, facts: dict[str, Any]) -> tuple[Any, str]:
     """As the search found it, or from a few fits to parts of the rows."""
     if facts.get("stability") is not None:
         return facts["stability"], "the splits of the search"
-    return stability_of(X, model), f"{N_PARTS} fits to {SHARE:.0%} of the rows each"
+    return fitted.stability, f"{N_PARTS} fits to {SHARE:.0%} of the rows each"
 
 
 def _diagnosis(X, model) -> list[str]:

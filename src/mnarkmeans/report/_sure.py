@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..metrics._confidence import BETWEEN, confidence_of
+from ..metrics._confidence import BETWEEN
 from ..metrics._quality import silhouettes
 from ._numbers import percent
 
@@ -49,8 +49,8 @@ class RowFacts(NamedTuple):
     sure: Sureness
 
 
-def sureness(distances: np.ndarray, labels: np.ndarray, noise: float) -> Sureness:
-    """From the distances (n, k) of the rows to the centres, and the noise of `metrics.noise_of`."""
+def sureness(distances: np.ndarray, labels: np.ndarray, confidence: np.ndarray) -> Sureness:
+    """From the distances (n, k) of the rows to the centres, and their confidence."""
     n, k = distances.shape
     own = distances[np.arange(n), labels]
     others = distances.copy()
@@ -61,7 +61,7 @@ def sureness(distances: np.ndarray, labels: np.ndarray, noise: float) -> Surenes
     following = others.argmin(axis=1)
     other = others[np.arange(n), following]
     silhouette = silhouettes(own, other, labels)
-    return Sureness(confidence_of(distances, noise), silhouette, following, other)
+    return Sureness(confidence, silhouette, following, other)
 
 
 def of_cluster(sure: Sureness, own: np.ndarray) -> dict[str, Any]:
