@@ -85,17 +85,46 @@ def test_sparse_equals_dense_also_with_stored_zeros(expression, kind):
     assert thin.uns[KEY]["inertia"] == pytest.approx(dense.uns[KEY]["inertia"])
 
 
-def test_float32_and_counts_are_read(expression):
+def test_float32_is_read_and_raw_counts_are_refused(expression):
     assert run(make(expression.astype(np.float32))).uns[KEY]["inertia"] > 0
-    counts = np.expm1(expression).round().astype(np.int32)
-    same = run(make(counts.astype(float)))
-    assert (run(make(counts)).obs[KEY] == same.obs[KEY]).all()
+    counts = np.expm1(expression).round()
+    for kind in (np.asarray, sparse.csr_matrix, lambda X: X.astype(np.int32)):
+        with pytest.raises(ValueError, match="normalize_total"):
+            run(make(kind(counts)))
+
+
+def test_several_numbers_of_clusters_are_compared(expression):
+    adata = run(make(expression), [2, 3])
+    found = adata.uns[KEY]
+    assert found["n_clusters"] == len(adata.obs[KEY].cat.categories)
+    assert sorted(set(found["cv_results"]["param_n_clusters"])) == [2, 3]
+
+
+def test_the_seed_has_two_names_and_one_meaning(expression):
+    one = run(make(expression), rng=None, random_state=7)
+    other = run(make(expression), rng=7)
+    assert (one.obs[KEY] == other.obs[KEY]).all()
+    with pytest.raises(ValueError, match="two names"):
+        run(make(expression), rng=1, random_state=1)
+
+
+def test_one_line_tells_the_result(expression, capsys):
+    run(make(expression))
+    assert capsys.readouterr().out == "mnar_kmeans: 3 clusters of 20, 20 and 20 cells, lam 0.3\n"
+    run(make(expression), verbose=False)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_cluster_of_one_cell_is_warned_about(expression):
+    expression[0] = 40.5
+    with pytest.warns(MissingDataWarning, match="smallest cluster has 1 cell"):
+        run(make(expression), 4)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
 @pytest.mark.parametrize("chunk", [7, 4096])
 def test_backed_equals_memory(expression, kind, chunk, tmp_path, monkeypatch):
-    monkeypatch.setattr("mnarkmeans.tl._matrix.BACKED_ROWS", chunk)
+    monkeypatch.setattr("mnarkmeans.tl.BACKED_ROWS", chunk)
     make(kind(expression)).write_h5ad(tmp_path / "data.h5ad")
     backed = anndata.read_h5ad(tmp_path / "data.h5ad", backed="r")
     run(backed, impute_layer="filled")
@@ -220,10 +249,15 @@ def test_nothing_observed_is_an_error():
         run(make(np.zeros((10, 4))))
 
 
-def test_dask_matrix_is_sent_elsewhere(expression):
-    dask_array = pytest.importorskip("dask.array")
-    with pytest.raises(TypeError, match=r"mnarkmeans\.dask"):
-        run(make(dask_array.from_array(expression)))
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_dask_matrix_equals_memory(expression, kind):
+    da = pytest.importorskip("dask.array")
+    start = expression[[0, 20, 40], :7]
+    blocks = da.from_array(expression, chunks=(25, 8)).map_blocks(kind)
+    lazy, memory = (run(make(X), init=start, n_init=1) for X in (blocks, kind(expression)))
+    assert (lazy.obs[KEY] == memory.obs[KEY]).all()
+    np.testing.assert_allclose(lazy.varm[KEY], memory.varm[KEY])
+    np.testing.assert_allclose(lazy.obs[f"{KEY}_distance"], memory.obs[f"{KEY}_distance"])
 
 
 # --- real data --------------------------------------------------------------------------------

@@ -1,0 +1,472 @@
+"""Cluster the cells of an AnnData object, the scanpy way: results go into the object.
+
+What is written, with ``key_added="mnar_kmeans"``:
+
+    obs["mnar_kmeans"]            cluster of each cell, categorical of strings
+    obs["mnar_kmeans_distance"]   square root of its penalised distance to its centre
+    obs["mnar_kmeans_confidence"] how sure its cluster is (`mnarkmeans.metrics.confidence`)
+    varm["mnar_kmeans"]           centres (n_vars, k), NaN for genes that took no part
+    uns["mnar_kmeans"]            params, lam, reference, inertia, n_iter, loss_path, ...
+    uns["mnar_kmeans_markers"]    genes that make each cluster, as rank_genes_groups has them
+    layers[impute_layer]          the filled matrix, only if asked for
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ._data.gaps import with_nan
+from ._data.oddities import MissingDataWarning
+from ._estimators.kmeans import MNARKMeans
+from ._io.optional import require
+from ._selection import MNARKMeansCV
+from .metrics import confidence
+from .metrics._markers import Contrasts, contrasts
+
+__all__ = ["mnar_kmeans"]
+
+RECORDED = ("n_init", "max_iter", "tol")  # of the fit, in uns
+ALLOWED = (*RECORDED, "algorithm", "init", "n_jobs")
+BACKED_ROWS = 4096  # read from a file at a time
+FEWEST_CELLS = 3  # scanpy's tests of markers stop at clusters of one cell
+
+
+def mnar_kmeans(
+    adata: Any,
+    n_clusters: int | Sequence[int],
+    *,
+    lam: float | str = "auto",
+    reference: Any = None,
+    layer: str | None = None,
+    use_rep: str | None = None,
+    use_highly_variable: bool | None = None,
+    zero_is_missing: bool = True,
+    key_added: str = "mnar_kmeans",
+    random_state: int | np.random.RandomState | None = None,
+    rng: int | np.random.Generator | None = None,
+    copy: bool = False,
+    impute_layer: str | None = None,
+    verbose: bool = True,
+    **fitting: Any,
+) -> Any:
+    """Cluster the cells of an AnnData object with `mnarkmeans.MNARKMeans`.
+
+    Expects log-normalised expression (``sc.pp.normalize_total``, ``sc.pp.log1p``) that is not
+    scaled or centred: zero must still mean "not detected". Raw counts are refused.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Cells by genes; dense, sparse, backed, or Dask arrays.
+    n_clusters : int or sequence of int
+        Number of clusters, or the numbers to choose from by stability
+        (`mnarkmeans.MNARKMeansCV`).
+    lam : float or "auto", default="auto"
+        How strongly missing values pull centres towards the reference, as in
+        `mnarkmeans.MNARKMeans`.
+    reference : float, array, "min", "auto" or None, default=None
+        As in `mnarkmeans.MNARKMeans`; an array has one number per gene of `adata` (or per column
+        of the representation).
+    layer : str, optional
+        Layer to use instead of ``adata.X``.
+    use_rep : str, optional
+        Entry of ``adata.obsm`` to use instead of genes. Its centres go to
+        ``uns[key_added]["centers"]``, since they belong to no gene.
+    use_highly_variable : bool, optional
+        Use only the genes marked in ``var["highly_variable"]``. None does so if they are marked.
+    zero_is_missing : bool, default=True
+        Zeros, stored or not, are missing values. With False they are measurements, only NaN is
+        missing, and a sparse matrix is made dense.
+    key_added : str, default="mnar_kmeans"
+        Under which name results are stored.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+    rng : int, numpy Generator or None, default=None
+        Another name for the seed.
+    copy : bool, default=False
+        Return a changed copy and leave `adata` as it is.
+    impute_layer : str, optional
+        Also fill the missing values from the centres and store the (dense) result in this layer.
+        Genes that were not used keep their values.
+    verbose : bool, default=True
+        Print one line about the result.
+    **fitting
+        `n_init`, `max_iter`, `tol`, `algorithm`, `init`, `n_jobs` of `mnarkmeans.MNARKMeans`.
+
+    Returns
+    -------
+    AnnData or None
+        The changed copy if ``copy=True``, otherwise None.
+
+    Notes
+    -----
+    Genes without a single observed value are left out; their centres would be the reference
+    whatever the clusters, so the result is the same.
+
+    Markers are stored where scanpy looks for them:
+    ``sc.pl.rank_genes_groups(adata, key="mnar_kmeans_markers")``,
+    ``sc.get.rank_genes_groups_df(adata, "0", key="mnar_kmeans_markers")``. Their scores are the
+    effect sizes of `mnarkmeans.metrics.cluster_markers`, which take missing values into account;
+    p-values are NaN. For Dask arrays there are no markers and no confidence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anndata import AnnData
+    >>> from mnarkmeans import tl
+    >>> counts = np.random.default_rng(0).poisson([4, 4, 0.3], size=(40, 3)).astype(float)
+    >>> counts[20:] = counts[20:, ::-1]
+    >>> adata = AnnData(np.log1p(counts))
+    >>> tl.mnar_kmeans(adata, 2, lam=0.5, random_state=0)
+    mnar_kmeans: 2 clusters of 20 and 20 cells, lam 0.5
+    >>> adata.obs["mnar_kmeans"].cat.categories.tolist()
+    ['0', '1']
+    >>> adata.varm["mnar_kmeans"].shape
+    (3, 2)
+    """
+    require("anndata", "anndata")
+    if rng is not None and random_state is not None:
+        raise ValueError("random_state and rng are two names of the seed; give one of them.")
+    for name in fitting:
+        if name not in ALLOWED:
+            raise TypeError(
+                f"mnar_kmeans() got an unexpected keyword argument {name!r}; to the fit it passes "
+                f"{', '.join(ALLOWED)}."
+            )
+    if impute_layer is not None and use_rep is not None:
+        raise ValueError(
+            f"impute_layer={impute_layer!r} fills genes, but use_rep={use_rep!r} clusters on "
+            "something else. Leave one of them out."
+        )
+    if copy:
+        adata = _copied(adata)
+    matrix, columns = _matrix_of(adata, layer, use_rep, use_highly_variable)
+    X, used = _usable(matrix, columns, zero_is_missing)
+    _check_expression(X, zero_is_missing, is_expression=use_rep is None)
+    settings = dict(
+        reference=_reference_of(0.0 if reference is None else reference, used, matrix.shape[1]),
+        missing_values=0.0 if zero_is_missing else np.nan,
+        random_state=_seed_of(rng) if random_state is None else random_state,
+        **fitting,
+    )
+    model = _estimator(X, n_clusters, lam, settings).fit(X)
+    params = dict(
+        n_clusters=n_clusters, lam=lam, reference=reference, layer=layer, use_rep=use_rep,
+        use_highly_variable=use_highly_variable, zero_is_missing=zero_is_missing,
+        random_state=random_state, rng=rng, impute_layer=impute_layer,
+        **{name: getattr(model, name) for name in RECORDED},
+    )  # fmt: skip
+    _file_results(adata, key_added, model, X, used, params, in_genes=use_rep is None)
+    if impute_layer is not None:
+        adata.layers[impute_layer] = _imputed(model, matrix, X, used)
+    sizes = adata.obs[key_added].value_counts(sort=False).to_numpy()
+    if sizes.min() < FEWEST_CELLS:
+        warnings.warn(
+            f"The smallest cluster has {sizes.min()} cell(s): tests of markers such as "
+            "sc.tl.rank_genes_groups need more. Ask for fewer clusters, or remove outlying cells.",
+            MissingDataWarning,
+            stacklevel=2,
+        )
+    if verbose:
+        print(f"{key_added}: {_summary(sizes, model)}")
+    return adata if copy else None
+
+
+def _estimator(X: Any, n_clusters: Any, lam: Any, settings: dict[str, Any]) -> Any:
+    """The estimator for this matrix: in memory or on Dask, with k given or to be chosen."""
+    several = np.ndim(n_clusters) == 1
+    if not _is_dask(X) and not several:
+        return MNARKMeans(n_clusters, lam=lam, **settings)
+    if _is_dask(X):
+        from .dask import MNARKMeans as DaskMNARKMeans
+
+        refused = [name for name in ("algorithm", "n_jobs") if name in settings]
+        if several or refused:
+            what = "several numbers of clusters" if several else refused[0]
+            raise ValueError(f"The matrix is a Dask array, which does not work with {what}.")
+        return DaskMNARKMeans(n_clusters, lam=lam, **settings)
+    lams = lam if isinstance(lam, str) else [lam]
+    return MNARKMeansCV(list(n_clusters), lams=lams, **settings)
+
+
+def _summary(sizes: np.ndarray, model: Any) -> str:
+    lam = np.unique(np.round(model.lam_, 4))
+    shown = f"{lam[0]:g}" if len(lam) == 1 else f"{lam[0]:g} to {lam[-1]:g}"
+    if len(sizes) == 1:
+        return f"1 cluster of {sizes[0]} cells, lam {shown}"
+    cells = f"{', '.join(map(str, sizes[:-1]))} and {sizes[-1]}"
+    if len(sizes) > 12:
+        cells = f"{sizes.min()} to {sizes.max()}"
+    return f"{len(sizes)} clusters of {cells} cells, lam {shown}"
+
+
+# --- the matrix
+
+
+def _copied(adata: Any) -> Any:
+    if adata.isbacked:
+        raise ValueError(
+            "copy=True cannot copy an AnnData that is backed by a file. "
+            "Call adata.to_memory() first, or leave copy=False."
+        )
+    return adata.copy()
+
+
+def _matrix_of(
+    adata: Any, layer: str | None, use_rep: str | None, use_highly_variable: bool | None
+) -> tuple[Any, np.ndarray]:
+    """The matrix asked for, and the mask of its columns to use."""
+    if layer is not None and use_rep is not None:
+        raise ValueError(
+            f"layer={layer!r} and use_rep={use_rep!r} were both given; choose one of them."
+        )
+    if use_rep is not None:
+        if use_highly_variable:
+            raise ValueError(
+                f"use_highly_variable=True chooses genes, and use_rep={use_rep!r} has none. "
+                "Leave one of them out."
+            )
+        matrix = _entry(adata.obsm, use_rep, "obsm")
+        matrix = matrix.to_numpy() if hasattr(matrix, "to_numpy") else matrix
+        return matrix, np.ones(matrix.shape[1], bool)
+    matrix = adata.X if layer is None else _entry(adata.layers, layer, "layers")
+    if matrix is None:
+        raise ValueError("adata.X is empty; name the layer= or use_rep= to cluster on.")
+    return matrix, _marked_genes(adata, use_highly_variable)
+
+
+def _entry(mapping: Mapping[str, Any], key: str, where: str) -> Any:
+    if key not in mapping:
+        found = ", ".join(map(repr, mapping.keys())) or "none"
+        raise KeyError(f"{key!r} is not in adata.{where}; there are: {found}.")
+    return mapping[key]
+
+
+def _marked_genes(adata: Any, use_highly_variable: bool | None) -> np.ndarray:
+    marked = "highly_variable" in adata.var
+    if use_highly_variable and not marked:
+        raise KeyError(
+            "use_highly_variable=True, but adata.var has no column 'highly_variable'. "
+            "Run scanpy.pp.highly_variable_genes first."
+        )
+    if not marked or use_highly_variable is False:
+        return np.ones(adata.n_vars, bool)
+    return adata.var["highly_variable"].to_numpy(dtype=bool)
+
+
+def _usable(matrix: Any, columns: np.ndarray, zero_is_missing: bool) -> tuple[Any, np.ndarray]:
+    """The columns used, in memory, and their mask: asked for, and observed at least once."""
+    X = _in_memory(matrix, columns)
+    if sparse.issparse(X) and not zero_is_missing:
+        X = X.toarray()
+    if not np.issubdtype(X.dtype, np.floating):
+        X = X.astype(np.float64)
+    observed = _observed_columns(X, zero_is_missing)
+    if not observed.any():
+        raise ValueError(
+            f"None of the {X.shape[0]} x {X.shape[1]} values is observed; there is nothing to "
+            "cluster. Check layer=, use_highly_variable= and zero_is_missing=."
+        )
+    used = columns.copy()
+    used[used] = observed
+    return (X if observed.all() else X[:, observed]), used
+
+
+def _is_dask(matrix: Any) -> bool:
+    return hasattr(matrix, "__dask_graph__")
+
+
+def _in_memory(matrix: Any, columns: np.ndarray) -> Any:
+    """Some columns of a matrix, in memory unless it is a Dask array."""
+    everything = bool(columns.all())
+    if _is_dask(matrix):
+        return matrix if everything else matrix[:, np.flatnonzero(columns)]
+    if isinstance(matrix, np.ndarray) or sparse.issparse(matrix):
+        X = matrix if everything else matrix[:, columns]
+    elif hasattr(matrix, "to_memory") and matrix.format == "csc":
+        X = matrix.to_memory()[:, columns]  # by rows it would be read once per slice
+    else:
+        parts = [
+            matrix[start : start + BACKED_ROWS][:, columns]
+            for start in range(0, matrix.shape[0], BACKED_ROWS)
+        ]
+        X = sparse.vstack(parts) if sparse.issparse(parts[0]) else np.concatenate(parts)
+    return X.tocsr() if sparse.issparse(X) else np.asarray(X)
+
+
+def _observed_columns(X: Any, zero_is_missing: bool) -> np.ndarray:
+    if _is_dask(X):
+        parts = X.to_delayed().ravel()
+        dask = require("dask", "dask")
+        found = dask.compute(*(dask.delayed(_observed_columns)(b, zero_is_missing) for b in parts))
+        return np.any(found, axis=0)
+    if sparse.issparse(X):
+        seen = ~np.isnan(X.data) & (X.data != 0)
+        return np.bincount(X.indices[seen], minlength=X.shape[1]) > 0
+    seen = ~np.isnan(X)
+    if zero_is_missing:
+        seen &= X != 0
+    return seen.any(axis=0)
+
+
+def _check_expression(X: Any, zero_is_missing: bool, *, is_expression: bool) -> None:
+    """Refuse counts, warn about scaled values: zero has to mean "not detected"."""
+    if not zero_is_missing:
+        return
+    rows = X[:BACKED_ROWS].compute() if _is_dask(X) else X
+    values = rows.data if sparse.issparse(rows) else rows
+    values = values[np.isfinite(values)]
+    if is_expression and values.size and values.max() > 1 and not np.any(values % 1):
+        raise ValueError(
+            "The matrix holds whole numbers: raw counts. Prepare them first with\n"
+            "    sc.pp.normalize_total(adata)\n"
+            "    sc.pp.log1p(adata)\n"
+            "or name the layer= that holds log-normalised expression."
+        )
+    if values.size and values.min() < 0:
+        warnings.warn(
+            "The matrix holds negative values, so it was probably scaled or centred, and zero no "
+            "longer means 'not detected'. Use log-normalised expression (layer=), or say "
+            "zero_is_missing=False.",
+            MissingDataWarning,
+            stacklevel=3,
+        )
+
+
+def _reference_of(reference: Any, used: np.ndarray, n_columns: int) -> Any:
+    """One number per column used, from one per column of the matrix."""
+    if isinstance(reference, str) or np.ndim(reference) == 0:
+        return reference
+    if np.shape(reference) != (n_columns,):
+        raise ValueError(
+            f"reference must be one number or one per column ({n_columns}); "
+            f"got an array of shape {np.shape(reference)}."
+        )
+    return np.asarray(reference)[used]
+
+
+def _seed_of(rng: Any) -> Any:
+    """MNARKMeans takes an integer or a RandomState; a Generator gives one integer."""
+    return int(rng.integers(2**31 - 1)) if isinstance(rng, np.random.Generator) else rng
+
+
+# --- the results
+
+
+def _file_results(
+    adata: Any,
+    key: str,
+    model: Any,
+    X: Any,
+    used: np.ndarray,
+    params: dict[str, Any],
+    *,
+    in_genes: bool,
+) -> None:
+    pandas = require("pandas", "anndata")
+    k = len(model.cluster_centers_)
+    labels, distances = np.asarray(model.labels_), np.asarray(model.transform(X))
+    adata.obs[key] = pandas.Categorical.from_codes(labels, categories=[str(l) for l in range(k)])
+    adata.obs[f"{key}_distance"] = distances[np.arange(len(labels)), labels]
+    centers = np.full((len(used), k), np.nan)
+    centers[used] = model.cluster_centers_.T
+    results = {
+        "params": _writable(params),
+        "n_clusters": k,
+        "lam": _of_all_genes(model.lam_, used),
+        "reference": _of_all_genes(np.asarray(model.reference_), used),
+        "inertia": float(model.inertia_),
+        "n_iter": int(model.n_iter_),
+        "loss_path": np.asarray(model.loss_path_),
+        "start_losses": np.asarray(model.start_losses_),
+        "n_features": int(used.sum()),
+    }
+    if isinstance(model, MNARKMeansCV):
+        results["cv_results"] = {name: np.asarray(v) for name, v in model.cv_results_.items()}
+    if in_genes:
+        adata.varm[key] = centers
+    else:
+        results["centers"] = centers
+    adata.uns[key] = results
+    if not _is_dask(X):
+        adata.obs[f"{key}_confidence"] = confidence(X, model)
+        if in_genes and k > 1:
+            adata.uns[f"{key}_markers"] = _markers(adata, key, X, used, model)
+
+
+def _writable(params: dict[str, Any]) -> dict[str, Any]:
+    """What an h5ad file can hold: numbers, strings and arrays; None is left out."""
+    kept: dict[str, Any] = {}
+    for name, value in params.items():
+        if isinstance(value, bool | int | float | str | np.number):
+            kept[name] = value
+        elif value is not None and name not in ("rng", "random_state"):  # generators are no numbers
+            kept[name] = np.asarray(value)
+    return kept
+
+
+def _imputed(model: Any, matrix: Any, X: Any, used: np.ndarray) -> np.ndarray:
+    filled = model.impute(X)
+    if used.all():
+        return filled
+    everything = _in_memory(matrix, np.ones(len(used), bool))
+    whole = everything.toarray() if sparse.issparse(everything) else everything.copy()
+    whole = whole.astype(np.result_type(whole.dtype, filled.dtype), copy=False)
+    whole[:, used] = filled
+    return whole
+
+
+def _of_all_genes(found: Any, used: np.ndarray) -> float | np.ndarray:
+    """A number, or one for each gene: NaN where it was not used."""
+    if np.ndim(found) == 0:
+        return float(found)
+    whole = np.full(len(used), np.nan)
+    whole[used] = found
+    return whole
+
+
+def _markers(adata: Any, key: str, X: Any, used: np.ndarray, model: Any) -> dict[str, Any]:
+    """What makes each cluster, in the shape of ``scanpy.tl.rank_genes_groups``.
+
+    There is no p-value (the clusters were made from the same numbers): it is NaN.
+    """
+    pandas = require("pandas", "anndata")
+    k = len(model.cluster_centers_)
+    clusters = [str(l) for l in range(k)]
+    genes = adata.var_names.to_numpy()[used].astype(str)
+    found = contrasts(with_nan(X, model.missing_values), model.labels_, k)
+    order = np.argsort(-found.signed, axis=1, kind="stable")
+    missing = np.full(found.effect.shape, np.nan)
+    columns = {
+        "scores": found.signed,
+        "logfoldchanges": _log_fold_changes(found),
+        "pvals": missing,
+        "pvals_adj": missing,
+    }
+    return {
+        "params": {
+            "groupby": key, "reference": "rest", "method": "mnar_kmeans", "use_raw": False,
+            "corr_method": "none",
+        },
+        "names": np.rec.fromarrays(
+            genes.astype(object)[order], dtype=[(c, "O") for c in clusters]
+        ),
+        **{
+            name: np.rec.fromarrays(
+                np.take_along_axis(values, order, axis=1), dtype=[(c, "f8") for c in clusters]
+            )
+            for name, values in columns.items()
+        },
+        "pts": pandas.DataFrame(found.observed_inside.T, index=genes, columns=clusters),
+        "pts_rest": pandas.DataFrame(found.observed_outside.T, index=genes, columns=clusters),
+    }  # fmt: skip
+
+
+def _log_fold_changes(found: Contrasts) -> np.ndarray:
+    """Difference of the observed means, in powers of 2; the values are natural logarithms."""
+    return np.nan_to_num(found.mean_inside - found.mean_outside) / np.log(2.0)
