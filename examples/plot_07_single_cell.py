@@ -21,7 +21,7 @@ print(f"{adata.n_obs} cells, {adata.n_vars} genes, {zeros:.0%} zeros")
 
 # %%
 # Labels, distances and centres are filed in the object.
-tl.mnar_kmeans(adata, n_clusters=7, rng=0)
+tl.mnar_kmeans(adata, n_clusters=7, random_state=0)
 adata.obs[["bulk_labels", "mnar_kmeans", "mnar_kmeans_distance"]].head()
 
 # %%
