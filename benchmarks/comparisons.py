@@ -21,8 +21,7 @@ from unittest import mock
 
 import numpy as np
 
-from mnarkmeans import MNARKMeans
-from mnarkmeans._solver import lloyd
+from mnarkmeans import MNARKMeans, _core
 
 from .jobs import JOBS, Data
 
@@ -39,8 +38,8 @@ def path_of(data: Data) -> list[np.ndarray]:
         centers.append(starts.mu[active[0]].copy())
         return pass_(table, starts, active, **options)
 
-    pass_ = lloyd.core.pass_
-    with mock.patch.object(lloyd.core, "pass_", watched):
+    pass_ = _core.pass_
+    with mock.patch.object(_core, "pass_", watched):
         MNARKMeans(data.job.k, lam=1.0, algorithm="lloyd", init=data.start).fit(data.X)
     return centers
 

@@ -1,7 +1,7 @@
 """Where the time of a fit goes: ``python -m benchmarks.parts [JOB ...]``.
 
 Prints milliseconds of the first look at the data, the starts, every pass over the rows (also
-without bounds, ``_solver/bounds.py``) and the last look; the best of several fits for each part.
+without bounds, ``_solver.py``) and the last look; the best of several fits for each part.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from unittest import mock
 
 import numpy as np
 
-from mnarkmeans import MNARKMeans
-from mnarkmeans._estimators import kmeans
-from mnarkmeans._solver import lloyd, solve
-from mnarkmeans._solver.bounds import Bounds
+from mnarkmeans import MNARKMeans, _core, _kmeans, _solver
+from mnarkmeans._solver import Bounds
 
 from .jobs import JOBS, Data
 
@@ -52,13 +50,13 @@ def parts(
     options = {"init": data.start} if not job.starts else {"n_init": job.starts}
     model = MNARKMeans(job.k, lam=lam, algorithm="lloyd", random_state=0, n_jobs=threads, **options)
     patches = [
-        mock.patch.object(kmeans, "observe", clock.watch("first look", kmeans.observe)),
+        mock.patch.object(_kmeans, "observe", clock.watch("first look", _kmeans.observe)),
         mock.patch.object(MNARKMeans, "_starts", clock.watch("starts", MNARKMeans._starts)),
-        mock.patch.object(kmeans, "run_starts", clock.watch("solver", kmeans.run_starts)),
-        mock.patch.object(lloyd.core, "lloyd", clock.watch("in one call", lloyd.core.lloyd)),
-        mock.patch.object(lloyd.core, "pass_", clock.watch("passes", lloyd.core.pass_)),
-        mock.patch.object(lloyd.core, "update", clock.watch("new centres", lloyd.core.update)),
-        mock.patch.object(solve, "finish", clock.watch("last look", solve.finish)),
+        mock.patch.object(_kmeans, "run_starts", clock.watch("solver", _kmeans.run_starts)),
+        mock.patch.object(_core, "lloyd", clock.watch("in one call", _core.lloyd)),
+        mock.patch.object(_core, "pass_", clock.watch("passes", _core.pass_)),
+        mock.patch.object(_core, "update", clock.watch("new centres", _core.update)),
+        mock.patch.object(_solver, "finish", clock.watch("last look", _solver.finish)),
     ]
     if not bounds:
         patches.append(mock.patch.object(Bounds, "for_table", return_value=None))

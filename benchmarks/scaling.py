@@ -36,7 +36,7 @@ def _seconds_per_iteration(job: Job, repeats: int) -> float:
     Without bounds: how many rows they pass over is a matter of the data, not of the size.
     """
     from mnarkmeans import MNARKMeans
-    from mnarkmeans._solver.bounds import Bounds
+    from mnarkmeans._solver import Bounds
 
     data = job.make()
     best = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
-from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.choice import first_fits
 from mnarkmeans._penalty.rows import Rows
-from mnarkmeans._solver.starts import k_means_plus_plus
+from mnarkmeans._solver import k_means_plus_plus
+from mnarkmeans._validation import observe
 from mnarkmeans.datasets import make_gaussian_clusters
 
 

@@ -6,10 +6,10 @@ from mixture_data import gaussian, rows_and_starts
 from scipy import sparse
 
 from mnarkmeans import MNARKMeans
-from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.choice import sample_table
 from mnarkmeans._penalty.evidence import estimate_missingness
 from mnarkmeans._penalty.mar import gain_of_complete_features
+from mnarkmeans._validation import observe
 from mnarkmeans.metrics import clustering_error_rate
 from mnarkmeans.missingness import ampute
 

@@ -8,7 +8,7 @@ from places import FORMS, Place, slabs
 
 from mnarkmeans import MNARKMeans
 from mnarkmeans import _core as core
-from mnarkmeans._solver.bounds import FEWEST_FEATURES, Bounds
+from mnarkmeans._solver import FEWEST_FEATURES, Bounds
 
 
 def table(rng, n=3000, p=20, k=6, spread=1.0, share=0.3):
@@ -72,7 +72,7 @@ def test_fits_are_the_same_without_bounds_where_float32_ends(form, scale):
 def test_bounds_that_promise_too_much_are_found_out(form, monkeypatch):
     """The test above can fail: with moves that count for half, labels differ."""
     X, start = table(np.random.default_rng(3), spread=0.3)
-    monkeypatch.setattr("mnarkmeans._solver.bounds.MARGIN", 0.5)
+    monkeypatch.setattr("mnarkmeans._solver.MARGIN", 0.5)
     pruned, plain = with_and_without(X, start, 0.4, form)
     assert np.any(pruned.labels_ != plain.labels_) or pruned.n_iter_ != plain.n_iter_
 

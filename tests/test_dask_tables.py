@@ -174,7 +174,7 @@ def test_losses_that_lose_digits_are_taken_by_direct_differences(persist, kind, 
 
 def test_the_first_of_equal_starts_wins(X):
     """Losses that differ by rounding only are equal, here as in memory."""
-    from mnarkmeans._solver.results import best_start
+    from mnarkmeans._solver import best_start
 
     options = {"lam": 0.5, "init": "k-means++", "n_init": 8, "random_state": 0}
     lazy = MNARKMeans(3, **options).fit(on_dask(X, 5))

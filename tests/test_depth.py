@@ -5,11 +5,11 @@ import pytest
 from scipy import sparse
 
 from mnarkmeans import MNARKMeans
-from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.choice import first_fits
 from mnarkmeans._penalty.depth import Entries, read_unevenly, without_levels
 from mnarkmeans._penalty.rows import Rows
-from mnarkmeans._solver.starts import k_means_plus_plus
+from mnarkmeans._solver import k_means_plus_plus
+from mnarkmeans._validation import observe
 from mnarkmeans.metrics import clustering_error_rate
 from mnarkmeans.missingness import ampute, diagnose
 

@@ -135,7 +135,7 @@ def test_text_columns_are_named_as_the_trouble(table):
 
 def test_without_narwhals_other_frames_are_still_read(table, monkeypatch):
     monkeypatch.setitem(sys.modules, "narwhals", None)  # import narwhals now fails
-    from mnarkmeans._data.frames import like_input, native
+    from mnarkmeans._validation import like_input, native
 
     frame = KINDS["polars"](table)
     assert native(frame) is frame

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from mnarkmeans import MNARKMeans
-from mnarkmeans._data.gaps import code_in, seen_in, with_nan
-from mnarkmeans._data.validation import observe
+from mnarkmeans._observed import code_in, seen_in, with_nan
+from mnarkmeans._validation import observe
 from mnarkmeans.displays import CentersDisplay
 from mnarkmeans.metrics import cluster_markers
 

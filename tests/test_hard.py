@@ -6,12 +6,12 @@ from places import to_csr
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeans
-from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.deviations import by_absolute_deviations
 from mnarkmeans._penalty.edge import SHARP, edges_of
 from mnarkmeans._penalty.hard import NOT_BY_CHANCE, edges_and_gaps
 from mnarkmeans._penalty.others import gaps_know_others
 from mnarkmeans._penalty.rows import Rows, Start
+from mnarkmeans._validation import observe
 from mnarkmeans.missingness import ampute
 
 

@@ -16,8 +16,8 @@ from mnarkmeans._core import arrays, waiting
 from mnarkmeans._core.likelihood import Decay, EStep
 from mnarkmeans._core.pattern import distances_from
 from mnarkmeans._core.rounds import EM, Looked, Moves, Until
-from mnarkmeans._data.validation import observe
-from mnarkmeans._solver.solve import run_starts
+from mnarkmeans._solver import run_starts
+from mnarkmeans._validation import observe
 
 TABLE = """
 import signal, sys, time

@@ -15,7 +15,7 @@ from places import FORMS, IN_MEMORY, PLACES, Place, names, slabs
 from sklearn.cluster import KMeans
 
 from mnarkmeans import MNARKMeans
-from mnarkmeans._solver.bounds import Bounds
+from mnarkmeans._solver import Bounds
 
 everywhere = pytest.mark.parametrize("place", PLACES, ids=names)
 in_memory = pytest.mark.parametrize("place", IN_MEMORY, ids=names)

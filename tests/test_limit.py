@@ -10,12 +10,12 @@ from scipy.stats import norm
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeans, MNARKMeansCV
-from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.cells import Cells
 from mnarkmeans._penalty.groups import below_their_limit, gains
 from mnarkmeans._penalty.limit import Limited
 from mnarkmeans._penalty.mechanisms import BelowLimit
 from mnarkmeans._penalty.rows import Rows, Start
+from mnarkmeans._validation import observe
 from mnarkmeans.missingness import ampute
 
 PSEUDO = 0.25  # of a gap and of a value in each cell, as in shares.h

@@ -8,10 +8,10 @@ from scipy.stats import norm
 
 from mnarkmeans._core.likelihood import Decay, decay_value
 from mnarkmeans._core.rounds import Until
-from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.common import Problem
 from mnarkmeans._penalty.mechanisms import MECHANISMS, BelowLimit, Clusters, mechanism_of
 from mnarkmeans._penalty.rows import Rows, Start
+from mnarkmeans._validation import observe
 from mnarkmeans.datasets import make_gaussian_clusters
 
 

@@ -12,10 +12,10 @@ from scipy.stats import t as student_t
 from sklearn.mixture import GaussianMixture
 
 from mnarkmeans import MNARMixture
-from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.em import Problem
 from mnarkmeans._penalty.mechanisms import MECHANISMS
 from mnarkmeans._penalty.rows import Rows
+from mnarkmeans._validation import observe
 
 NAMES = tuple(MECHANISMS)
 

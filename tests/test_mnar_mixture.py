@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mnarkmeans import MissingDataWarning, MNARMixture
-from mnarkmeans._io.model_files import ModelFileError, load_model, save_model
+from mnarkmeans._model_files import ModelFileError, load_model, save_model
 from mnarkmeans._penalty.mechanisms import MECHANISMS
 
 NAMES = tuple(MECHANISMS)

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from mnarkmeans import MNARKMeans
-from mnarkmeans._io.model_files import (
+from mnarkmeans._io import pack
+from mnarkmeans._model_files import (
     FORMAT_VERSION,
     ModelFileError,
     _document_sum,
@@ -20,7 +21,6 @@ from mnarkmeans._io.model_files import (
     load_model,
     save_model,
 )
-from mnarkmeans._io.plain_values import pack
 
 DATA = Path(__file__).parent / "data"
 X = np.array([[0.0, 1.0, np.nan], [0.2, np.nan, 5.0], [5.0, 6.0, 1.0], [5.1, 6.2, np.nan]])

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 import mnarkmeans
 from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV, MNARMixture
-from mnarkmeans._io.model_files import ModelFileError
+from mnarkmeans._model_files import ModelFileError
 from mnarkmeans.datasets import make_gaussian_clusters
 
 X = make_gaussian_clusters(90, 4, 3, separation=5.0, strength=1.0, random_state=0).data

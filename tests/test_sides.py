@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mnarkmeans import MNARKMeans
-from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.rare import RARE, rare_at_reference, rare_below_reference
 from mnarkmeans._penalty.reference import Explained
+from mnarkmeans._validation import observe
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.missingness import ampute
 

@@ -5,9 +5,14 @@ import pytest
 from places import to_csr
 
 from mnarkmeans._core import arrays
-from mnarkmeans._data.validation import observe
-from mnarkmeans._solver.solve import centers_of_partitions, run_starts, run_starts_of_each
-from mnarkmeans._solver.starts import STARTS, starts_of_each
+from mnarkmeans._solver import (
+    STARTS,
+    centers_of_partitions,
+    run_starts,
+    run_starts_of_each,
+    starts_of_each,
+)
+from mnarkmeans._validation import observe
 
 
 def table(n, p, seed=0):

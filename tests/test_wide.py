@@ -8,12 +8,12 @@ from scipy.cluster.hierarchy import fcluster, ward
 from scipy.spatial.distance import pdist, squareform
 
 from mnarkmeans import MNARKMeans
-from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.choice import choose_penalty
 from mnarkmeans._penalty.partitions import Partitions, distinct
 from mnarkmeans._penalty.ward import ward_labels
 from mnarkmeans._selection.agreement import adjusted_rand
-from mnarkmeans._solver.starts import STARTS
+from mnarkmeans._solver import STARTS
+from mnarkmeans._validation import observe
 from mnarkmeans.metrics import clustering_error_rate
 from mnarkmeans.missingness import ampute
 

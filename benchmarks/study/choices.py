@@ -18,9 +18,9 @@ from scipy.stats import t as student
 
 from benchmarks.study.designs import GROUPS, Data, Design
 from mnarkmeans import MNARKMeans, MNARKMeansCV
-from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.choice import choose_penalty
-from mnarkmeans._solver.starts import STARTS
+from mnarkmeans._solver import STARTS
+from mnarkmeans._validation import observe
 from mnarkmeans.metrics import clustering_error_rate
 
 FIXED = (0.0, 0.05, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)

@@ -9,8 +9,7 @@ import numpy as np
 
 from benchmarks.study.designs import Data, Design
 from mnarkmeans import MNARKMeans
-from mnarkmeans._data.observed import Observed
-from mnarkmeans._data.validation import observe
+from mnarkmeans._observed import Observed
 from mnarkmeans._penalty.choice import likelihood_choice
 from mnarkmeans._selection.criteria import CRITERIA, SHARE_OF_ROWS, Asked, held_out_penalty
 from mnarkmeans._selection.evidence import (
@@ -23,8 +22,8 @@ from mnarkmeans._selection.evidence import (
 from mnarkmeans._selection.fits import Settings
 from mnarkmeans._selection.grid import candidate_lams
 from mnarkmeans._selection.predicted import predicted_by
-from mnarkmeans._solver.solve import assign_rows
-from mnarkmeans._solver.starts import STARTS
+from mnarkmeans._solver import STARTS, assign_rows
+from mnarkmeans._validation import observe
 from mnarkmeans.metrics import center_mse, clustering_error_rate
 
 SETTINGS = Settings(init="k-means++", n_init=10, max_iter=100, tol=1e-5, threads=2)

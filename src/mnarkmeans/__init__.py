@@ -5,12 +5,12 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
-from ._data.oddities import MissingDataWarning
-from ._estimators.kmeans import MNARKMeans
-from ._estimators.minibatch import MiniBatchMNARKMeans
 from ._estimators.mixture import MNARMixture
-from ._io.model_files import load
+from ._kmeans import MNARKMeans
+from ._minibatch import MiniBatchMNARKMeans
+from ._model_files import load
 from ._selection import MNARKMeansCV, SelectionWarning
+from ._validation import MissingDataWarning
 from ._versions import show_versions
 
 # Imported when first asked for, so that `import mnarkmeans` stays quick.

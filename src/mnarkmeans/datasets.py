@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
-from ._io.optional import require
+from ._io import require
 from .missingness import ampute
 
 __all__ = ["load_lymphoma", "load_usoskin", "make_gaussian_clusters"]

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ._data.gaps import with_nan
-from ._data.oddities import MissingDataWarning
-from ._estimators.kmeans import MNARKMeans
-from ._io.optional import require
+from ._io import require
+from ._kmeans import MNARKMeans
+from ._observed import with_nan
 from ._selection import MNARKMeansCV
+from ._validation import MissingDataWarning
 from .metrics import confidence
 from .metrics._markers import Contrasts, contrasts
 

@@ -13,7 +13,7 @@ import pytest
 from command_server import COMMAND
 from outputs import FILES, rows
 
-from mnarkmeans._io.plain_values import pack, unpack
+from mnarkmeans._io import pack, unpack
 from mnarkmeans.cli._signals import polite_end
 
 if not hasattr(signal, "SIGKILL"):

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnarkmeans import MNARKMeans
-from mnarkmeans._io.model_files import (
+from mnarkmeans._model_files import (
     ModelFileError,
     _document_sum,
     _sha256,

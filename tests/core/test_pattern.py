@@ -9,10 +9,10 @@ from mnarkmeans import _core
 from mnarkmeans._core.likelihood import hidden_rows, lost_around
 from mnarkmeans._core.pattern import distances_from, fit_shares
 from mnarkmeans._core.rounds import Until
-from mnarkmeans._data.validation import observe
 from mnarkmeans._penalty.common import Problem
 from mnarkmeans._penalty.mechanisms import AROUND
 from mnarkmeans._penalty.rows import Rows, Start
+from mnarkmeans._validation import observe
 
 
 def kinds(X, weights):

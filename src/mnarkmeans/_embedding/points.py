@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._io.optional import require
+from .._io import require
 from .plane import fit_plane
 
 DIRECTIONS_FOR_UMAP = 15

@@ -17,9 +17,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .._data.observed import Observed
-from .._data.oddities import WarnFor
-from .._data.validation import (
+from .._observed import Observed
+from .._penalty.em import Problem, State
+from .._penalty.mechanisms import MECHANISMS
+from .._penalty.rows import Rows
+from .._validation import (
+    WarnFor,
     check_choice,
     check_count,
     check_enough_rows,
@@ -30,9 +33,6 @@ from .._data.validation import (
     observe,
     read_table,
 )
-from .._penalty.em import Problem, State
-from .._penalty.mechanisms import MECHANISMS
-from .._penalty.rows import Rows
 from .mixture_doubt import power_of
 from .mixture_fit import Wanted, fit_mechanisms, go_on, scores_of, with_reference
 from .mixture_rows import FittedMixture
@@ -234,7 +234,7 @@ default="auto"
             allow_auto=True,
             warn_for=WarnFor(getattr(self, "feature_names_in_", None), mechanism=self.mechanism),
         )
-        check_enough_rows(observed, self.n_components, "n_components")
+        check_enough_rows(observed.n_usable, observed.n_rows, self.n_components, "n_components")
         rng = check_random_state(self.random_state)
         if is_auto(self.reference):
             kept = self.reference_ if self._goes_on() else None

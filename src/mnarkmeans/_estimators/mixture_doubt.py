@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 
 from .._core.likelihood import soft_rows
 from .._penalty.em import FEW_GAPS, Problem, State, core_mixture
-from .._solver.starts import content_order
+from .._solver import content_order
 
 DRAWS = 6
 ROUNDS = 10  # of each draw, from where the fit ended

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._data.observed import Observed
+from .._observed import Observed
 from .._penalty.answer import DOUBT
 from .._penalty.choice import first_fits, sample_rows
 from .._penalty.em import Problem, State
@@ -21,8 +21,7 @@ from .._penalty.heavy import FIRST_FREEDOM
 from .._penalty.mar import gain_of_complete_features
 from .._penalty.mechanisms import MECHANISMS
 from .._penalty.reference import choose_reference
-from .._solver.solve import finish
-from .._solver.starts import STARTS
+from .._solver import STARTS, finish
 from .mixture_doubt import memberships_of
 
 KMEANS_STARTS = 10  # k-means fits for every start of the mixture

@@ -11,16 +11,15 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import Saving
 from .._core.likelihood import SoftRows, soft_rows
-from .._data.frames import like_input
-from .._data.observed import Observed
-from .._data.validation import check_count, observe, read_table
+from .._observed import Observed
 from .._penalty.em import State, core_mixture, hidden_rows, lost_by
 from .._penalty.mechanisms import Lost
 from .._penalty.rows import stored_entries
-from .._solver.threads import effective_threads
+from .._solver import effective_threads
+from .._validation import check_count, like_input, observe, read_table
 from .mixture_doubt import tempered
-from .saving import Saving
 
 
 class Told(NamedTuple):

@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._data.observed import Observed
-from .._solver.results import best_start
-from .._solver.solve import centers_of_partitions, run_starts
-from .._solver.starts import content_order
+from .._observed import Observed
+from .._solver import best_start, centers_of_partitions, content_order, run_starts
 from .answer import Missingness
 from .depth import read_unevenly, side_beside_levels, without_levels
 from .evidence import describe_limit, estimate_missingness, explained_elsewhere

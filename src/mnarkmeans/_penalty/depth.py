@@ -28,10 +28,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._data.observed import Observed
-from .._solver.results import best_start
-from .._solver.solve import assign_rows, run_starts
-from .._solver.starts import k_means_plus_plus, seeded
+from .._observed import Observed
+from .._solver import assign_rows, best_start, k_means_plus_plus, run_starts, seeded
 from .answer import DOUBT
 from .cells import OF_CURVE, PRIOR, Cells
 from .partitions import Sums

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._data.observed import Observed
-from .._solver.solve import assign_rows
+from .._observed import Observed
+from .._solver import assign_rows
 from .cells import cell_means
 from .rows import Rows, Start, stored_entries
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._data.observed import Observed
+from .._observed import Observed
 from .rows import stored_entries
 
 LOWEST = 0.2  # of the way from the least value to the mean

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._data.observed import Observed
-from .._solver.solve import run_starts
+from .._observed import Observed
+from .._solver import run_starts
 from .cells import Cells
 from .deviations import by_absolute_deviations
 from .rows import Rows, Start

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._data.observed import Observed
+from .._observed import Observed
 from .cells import OF_CURVE
 from .edge import SHARP, edges_of
 from .groups import below_their_limit

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from .._data.observed import Observed
+from .._observed import Observed
 from .rows import stored_entries
 
 MOST_FEATURES = 25  # so many with gaps and so many without say enough

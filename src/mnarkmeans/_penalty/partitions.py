@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._data.observed import Observed
+from .._observed import Observed
 
 NOTHING = 1e-9  # weight that is none
 

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from .._data.observed import Observed
+from .._observed import Observed
 from .rows import stored_entries
 
 CLOSE = (0.15, 0.3, 0.6)  # root mean squares of the feature

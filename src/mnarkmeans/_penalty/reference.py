@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core import first_pass
-from .._data.observed import Observed
-from .._data.oddities import far_from
+from .._observed import Observed
+from .._validation import far_from
 from .cells import Cells
 from .choice import first_fits, sample_table
 from .groups import explained_by_some

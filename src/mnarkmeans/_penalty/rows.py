@@ -12,7 +12,7 @@ import numpy as np
 from .._core import Starts, pass_
 from .._core.likelihood import SoftSums
 from .._core.pattern import Distances, distances_from
-from .._data.observed import Observed
+from .._observed import Observed
 
 ROWS_AT_ONCE = 1 << 15
 _MAGNITUDE_BINS = 96

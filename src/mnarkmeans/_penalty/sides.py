@@ -35,8 +35,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._data.observed import Observed
-from .._solver.solve import run_starts
+from .._observed import Observed
+from .._solver import run_starts
 from .answer import DOUBT
 from .cells import OF_CURVE, Cells
 from .deviations import by_absolute_deviations

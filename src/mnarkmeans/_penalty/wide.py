@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._data.observed import Observed
-from .._solver.solve import assign_rows, centers_of_partitions, row_distances, run_starts
-from .._solver.starts import content_order
+from .._observed import Observed
+from .._solver import assign_rows, centers_of_partitions, content_order, row_distances, run_starts
 from .partitions import Partitions, dense_values, distinct
 from .ward import ward_labels
 

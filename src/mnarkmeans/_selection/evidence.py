@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .._data.observed import Observed
-from .._solver.solve import assign_rows, centers_of_partitions, row_distances, run_starts
+from .._observed import Observed
+from .._solver import assign_rows, centers_of_partitions, row_distances, run_starts
 from .fits import PartFits, Pool, Settings, anchors, different, groups_of
 
 # Entries x centres of the parts that are fitted together: more would only ask for more memory.

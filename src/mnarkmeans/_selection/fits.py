@@ -15,10 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._data.observed import Observed
-from .._solver.results import StartResults
-from .._solver.solve import assign_rows, run_starts_of_each
-from .._solver.starts import starts_of_each
+from .._observed import Observed
+from .._solver import StartResults, assign_rows, run_starts_of_each, starts_of_each
 from .agreement import alike
 
 ANCHORS = 3

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._data.observed import Observed
+from .._observed import Observed
 from .._penalty.partitions import Partitions, distinct
-from .._solver.solve import assign_rows, run_starts
-from .._solver.starts import content_order
+from .._solver import assign_rows, content_order, run_starts
 from .evidence import Evidence
 from .fits import Settings
 

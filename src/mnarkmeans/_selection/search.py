@@ -15,9 +15,14 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
-from .._data.observed import Observed
-from .._data.oddities import WarnFor
-from .._data.validation import (
+from .._base import CentersModel
+from .._kmeans import MNARKMeans
+from .._observed import Observed
+from .._penalty.answer import Missingness
+from .._penalty.choice import likelihood_choice
+from .._solver import ALGORITHMS, STARTS, assign_rows, content_order
+from .._validation import (
+    WarnFor,
     check_choice,
     check_count,
     check_enough_rows,
@@ -26,12 +31,6 @@ from .._data.validation import (
     observe,
     read_table,
 )
-from .._estimators.base import CentersModel
-from .._estimators.kmeans import MNARKMeans
-from .._penalty.answer import Missingness
-from .._penalty.choice import likelihood_choice
-from .._solver.solve import ALGORITHMS, assign_rows
-from .._solver.starts import STARTS, content_order
 from .agreement import cluster_stability
 from .criteria import CRITERIA, SHARE_OF_ROWS, Asked, held_out_penalty
 from .doubts import doubts
@@ -189,7 +188,7 @@ n_features_in_, feature_names_in_
             allow_auto=True,
             warn_for=WarnFor(getattr(self, "feature_names_in_", None)),
         )
-        check_enough_rows(observed, max(ks))
+        check_enough_rows(observed.n_usable, observed.n_rows, max(ks))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         if is_auto(self.reference):
             starts = self._draw(observed, max(ks), np.random.RandomState(seed))

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .._data.observed import Observed
-from .._solver.solve import assign_rows, run_starts
-from .._solver.starts import STARTS
+from .._observed import Observed
+from .._solver import STARTS, assign_rows, run_starts
 from .agreement import cluster_stability
 from .evidence import subsamples
 

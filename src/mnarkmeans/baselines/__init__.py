@@ -24,7 +24,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .._estimators.kmeans import MNARKMeans
+from .._kmeans import MNARKMeans
 from ._fwpd import FWPDKMeans
 from ._imputed import ImputedKMeans, PCAKMeans
 from ._rkpod import RegularizedKPOD

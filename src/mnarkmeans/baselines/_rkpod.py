@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from .._estimators.kmeans import MNARKMeans
+from .._kmeans import MNARKMeans
 from ._table import with_gaps
 
 

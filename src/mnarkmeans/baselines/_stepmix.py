@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 
-from .._io.optional import require
+from .._io import require
 from ._table import with_gaps
 
 

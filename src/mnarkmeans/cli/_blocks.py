@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._io.model_files import as_kmeans
+from .._model_files import as_kmeans
 from ._console import Console
 from ._errors import UserError
 from ._job import Course, Prepared, reference_of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._io.optional import require
+from .._io import require
 from ..missingness import diagnose as look
 from ._annotations import read_annotations
 from ._console import Console, plain

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._data.frames import unnamed
-from .._io.optional import require
+from .._io import require
+from .._validation import unnamed
 from ._errors import UserError, unknown_name
 from ._headers import MOST_HEADERS, joined_headers, titles_above, told_of_titles
 from ._layout import find_decimal

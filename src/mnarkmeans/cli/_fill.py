@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .._data.frames import unnamed
-from .._io.optional import require
+from .._io import require
+from .._validation import unnamed
 from ._errors import UserError
 from ._table import Origin, Table
 

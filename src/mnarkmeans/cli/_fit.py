@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import MNARKMeans
-from .._io.optional import require
+from .._io import require
 from ._annotations import tell_annotations
 from ._console import Console
 from ._errors import UserError

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._data.frames import unnamed
-from .._data.gaps import with_nan
-from .._io.optional import require
+from .._io import require
+from .._observed import with_nan
+from .._validation import unnamed
 from ._errors import UserError, unknown_name
 from ._excel import read_sheet
 from ._frames import (

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._io.optional import require
+from .._io import require
 from ._console import plain
 from ._errors import UserError
 from ._options import FitOutput, Source

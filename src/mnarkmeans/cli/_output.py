@@ -23,7 +23,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from .._io import atomic
+from .._io import MARK, flush, flush_folder, replacing
 from ._errors import UserError
 
 LONGEST_NAME = 200  # bytes of a name that may be repeated in a hidden one
@@ -70,7 +70,7 @@ class Claim:
         name = self.place.name
         if len(os.fsencode(name)) > LONGEST_NAME:
             name = hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
-        return self.place.parent / f"{atomic.MARK}{what}-{name}"
+        return self.place.parent / f"{MARK}{what}-{name}"
 
     def take(self) -> None:
         """Make the folders above, see that the place can be written to, lock it."""
@@ -130,7 +130,7 @@ class FileClaim(Claim):
     @contextmanager
     def file(self) -> Iterator[Path]:
         """A hidden path to write to; the file reaches its place when the block ends well."""
-        with told(self.target), atomic.replacing(self.place, self.hidden("new")) as hidden:
+        with told(self.target), replacing(self.place, self.hidden("new")) as hidden:
             yield hidden
 
 
@@ -145,7 +145,7 @@ class FolderClaim(Claim):
 
     def hidden(self, what: str) -> Path:
         """Beside a folder that is not there yet, inside one that is (`.` may have no beside)."""
-        return super().hidden(what) if self.is_new else self.place / f"{atomic.MARK}{what}"
+        return super().hidden(what) if self.is_new else self.place / f"{MARK}{what}"
 
     def check(self, inputs: Iterable[Path]) -> None:
         if self.place.exists() and not self.place.is_dir():
@@ -169,8 +169,8 @@ class FolderClaim(Claim):
                 yield staging
                 for path in sorted(staging.rglob("*")):
                     if path.is_file():
-                        atomic.flush(path)
-                atomic.flush_folder(staging)
+                        flush(path)
+                flush_folder(staging)
                 with _undisturbed():
                     self._put_in_place(staging)
             finally:
@@ -183,12 +183,12 @@ class FolderClaim(Claim):
                     f"{self.target} has appeared since this run began; nothing was left"
                 )
             os.rename(staging, self.place)
-            atomic.flush_folder(self.place.parent)
+            flush_folder(self.place.parent)
             return
         self.check([])
         for path in sorted(staging.iterdir()):
             os.replace(path, self.place / path.name)
-        atomic.flush_folder(self.place)
+        flush_folder(self.place)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from .._io.model_files import SavedModel
+from .._model_files import SavedModel
 from ._errors import UserError
 from ._formats import kind_of
 from ._layout import is_unicode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
-from .._io.optional import require
+from .._io import require
 from ._console import Console
 from ._errors import unknown_name
 from ._output import claimed_folder, told

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from .._io.model_files import save_model
+from .._model_files import save_model
 from ..metrics import confidence, noise_of
 from ..metrics._markers import contrasts, ranked
 from ._annotations import FILE as ANNOTATIONS

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .._io import atomic
-from .._io.plain_values import join, pack, split, unpack
+from .._io import join, pack, split, unpack, write_bytes
 from ._console import plain
 from ._output import Claim, told
 
@@ -53,7 +52,7 @@ class Parts:
         with told(self._claim.target):
             path = self._path(name)
             path.parent.mkdir(exist_ok=True)
-            atomic.write_bytes(path, packed)
+            write_bytes(path, packed)
 
     def clear(self) -> None:
         """The work is whole: its parts are no longer needed."""

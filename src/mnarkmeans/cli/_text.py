@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from .._data.frames import unnamed
-from .._io.memory import machine_memory
-from .._io.optional import require
+from .._io import machine_memory, require
+from .._validation import unnamed
 from ._errors import UserError
 from ._layout import DELIMITERS, TextLayout, find_layout
 from ._lines import (

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from .. import MNARMixture
-from .._io.model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, load_model
-from .._io.optional import require
+from .._io import require
+from .._model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, load_model
 from ..metrics._confidence import confidence, confidence_of
 from ._console import Console
 from ._csv import without_formulas

@@ -14,22 +14,24 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from .._base import CentersModel
 from .._core import Starts
-from .._data.first_pass import check_enough_rows, check_found
-from .._data.oddities import WarnFor, warn_about
-from .._data.scale import check_scale
-from .._data.validation import (
+from .._io import require
+from .._solver import StartResults
+from .._validation import (
+    WarnFor,
     check_choice,
     check_count,
+    check_enough_rows,
+    check_found,
     check_init_centers,
     check_lam,
     check_missing_values,
     check_number,
+    check_scale,
     read_table,
+    warn_about,
 )
-from .._estimators.base import CentersModel
-from .._io.optional import require
-from .._solver.results import StartResults
 from . import _predict as lazy
 from ._lloyd import Callback, Checkpoint, Fitted, Iteration, assess, merge_assessed, run
 from ._pieces import (

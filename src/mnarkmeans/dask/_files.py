@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._data.frames import unnamed
-from .._io.memory import machine_memory
-from .._io.optional import require
-from .._solver.threads import slices
+from .._io import machine_memory, require
+from .._solver import slices
+from .._validation import unnamed
 from ._predict import Model, labels_and_distances
 
 BYTES_READ_AT_ONCE = 1 << 26  # of a file: fewer and larger pieces than of a table in memory

@@ -9,7 +9,7 @@
 Every function is pure as far as results go: a task that runs twice, or on another worker, gives
 the same sums. Rows are known by their number in the whole table, so the division into blocks
 affects no choice, only the last digits of sums. The loop itself, with its new centres, losses and
-stopping rule, is the one used in memory (``_solver.lloyd``). Checkpoints are ``.npz`` files that
+stopping rule, is the one used in memory (``_solver``). Checkpoints are ``.npz`` files that
 hold arrays only and are replaced atomically.
 """
 
@@ -26,9 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core as core
-from .._io import atomic
-from .._solver.lloyd import InMemory, lloyd
-from .._solver.results import StartResults
+from .._io import replacing
+from .._solver import InMemory, StartResults, lloyd
 from ._pieces import ClusterLostError, Partition, Piece, Pieces
 
 # --- one iteration of Lloyd's loop ------------------------------------------------------------
@@ -209,7 +208,7 @@ class Checkpoint(NamedTuple):
 
 
 class PieceRows:
-    """The rows of all pieces, behind the interface of ``_solver.lloyd``."""
+    """The rows of all pieces, behind the interface of ``_solver``."""
 
     def __init__(self, pieces: Pieces):
         self.pieces = pieces
@@ -307,7 +306,7 @@ def save_checkpoint(
     kept = {name: getattr(starts, name) for name in KEPT}
     kept["sizes"] = starts.stats.sizes
     kept["paths"] = starts.paths[:, :it]
-    with atomic.replacing(path) as draft, open(draft, "wb") as file:
+    with replacing(path) as draft, open(draft, "wb") as file:
         np.savez(
             file, format=FORMAT, iteration=it, active=active, **kept,
             **{f"problem_{name}": value for name, value in problem.items()},

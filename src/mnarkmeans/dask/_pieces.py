@@ -24,13 +24,10 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from .. import _core as core
-from .._data.first_pass import Found, look_over, merged
-from .._data.gaps import code_in, with_nan
-from .._data.validation import ADVICE_ON_TEXT, check_missing_values
-from .._io.memory import machine_memory
-from .._io.optional import require
-from .._solver.lloyd import InMemory
-from .._solver.threads import slices
+from .._io import machine_memory, require
+from .._observed import code_in, with_nan
+from .._solver import InMemory, slices
+from .._validation import ADVICE_ON_TEXT, Found, check_missing_values, look_over, merged
 
 # Of a table in memory. Not by the number of workers: sums are added in the order of the blocks, and
 # their last digits know the cut.

@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 
 from .. import _core as core
-from .._data.filling import fill_gaps
-from .._data.frames import like_input
-from .._data.observed import Observed
-from .._data.validation import check_loss, observe
-from .._io.optional import require
-from .._solver.solve import assign_rows, finish, model_centers
+from .._io import require
+from .._observed import Observed, fill_gaps
+from .._solver import assign_rows, finish, model_centers
+from .._validation import check_loss, like_input, observe
 from ._pieces import LazyTable, is_array, lazy_table, named, read_rows, read_weights
 
 

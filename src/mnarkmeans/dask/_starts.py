@@ -19,12 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core as core
-from .._data.observed import Observed
-from .._data.scale import check_scale
-from .._data.validation import check_reference, is_auto, observe
+from .._observed import Observed
 from .._penalty.reference import zero_or_limit
-from .._solver.solve import penalties
-from .._solver.starts import k_means_plus_plus, random_rows
+from .._solver import k_means_plus_plus, penalties, random_rows
+from .._validation import check_reference, check_scale, is_auto, observe
 from ._pieces import Piece, Pieces
 
 ROUNDS = 5

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.frames import unnamed
-from .._data.gaps import values_with_nan
+from .._observed import values_with_nan
+from .._validation import unnamed
 from ..missingness._cells import cell_counts
 from ._palette import GAP, INK, MUTED, brief
 from ._style import axes, diverging, title

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.gaps import values_with_nan
 from .._embedding.points import Embedding, embed
-from .._io.optional import require
+from .._io import require
+from .._observed import values_with_nan
 from ..metrics import confidence
 from ._palette import INK, color, marker
 from ._style import axes, title

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.gaps import values_with_nan
-from .._estimators.kmeans import MNARKMeans
+from .._kmeans import MNARKMeans
+from .._observed import values_with_nan
 from ._flow_layout import lay_out
 from ._palette import INK, MUTED, color
 from ._style import axes, title

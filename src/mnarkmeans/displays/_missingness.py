@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.gaps import values_with_nan
+from .._observed import values_with_nan
 from ..missingness._cells import cell_counts, missing_against_magnitude
 from ._centers import observed_means
 from ._palette import ACCENT, INK, MUTED, WARM

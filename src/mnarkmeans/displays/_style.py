@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._io.optional import require
+from .._io import require
 from ._palette import DIVERGING, GAP, INK, MUTED
 
 

@@ -24,9 +24,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils import Bunch, check_array, check_consistent_length
 
-from .._data.frames import native
-from .._data.gaps import with_nan
-from .._io.optional import require
+from .._io import require
+from .._observed import with_nan
+from .._validation import native
 
 LARGEST = 1e3  # of |d|, where the values do not vary at all
 DIRECTIONS = ("higher", "lower", "seen more often", "seen less often")

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from .._data.observed import Observed
-from .._data.validation import check_count, is_auto, observe
-from .._io.optional import require
+from .._io import require
+from .._observed import Observed
 from .._penalty.answer import Missingness
 from .._penalty.choice import first_fits, likelihood_choice, sample_rows
 from .._penalty.common import Problem
 from .._penalty.evidence import describing_mixture
 from .._penalty.reference import extent_of, zero_or_limit
 from .._penalty.rows import Rows
-from .._solver.starts import k_means_plus_plus
+from .._solver import k_means_plus_plus
+from .._validation import check_count, is_auto, observe
 from ._cells import CellCounts, missing_against_magnitude
 from ._reading import Seen, advice_for, far_minus_near, shape_of
 from ._strength import Fit, fits_of

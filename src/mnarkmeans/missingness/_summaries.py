@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._data.observed import Observed
+from .._observed import Observed
 
 MANY_ZEROS = 0.05  # share of exact zeros from which they may be gaps
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from .._io.optional import require
+from .._io import require
 from ._shared import markdown
 from ._store import write_text
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._io.optional import require
+from .._io import require
 
 HEADER_LENGTH = 24  # characters of a line in the header of a table
 

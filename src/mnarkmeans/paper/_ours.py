@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._estimators.kmeans import MNARKMeans
+from .._kmeans import MNARKMeans
 from .._selection import MNARKMeansCV, SelectionWarning
 
 NAMES = ("auto", "cv")

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._data.observed import Observed
+from .._observed import Observed
 from .._selection.agreement import disagreement
-from .._solver.solve import assign_rows, run_starts
+from .._solver import assign_rows, run_starts
 from ._kmeans import MAX_ITER, Starts, run_kmeans
 
 STARTS = 100

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .._io import atomic
-from .._io.optional import require
+from .. import _io
+from .._io import require
 
 SECONDS_BETWEEN_SAVES = 2.0
 
@@ -58,4 +58,4 @@ def write_table(table: Any, path: Path) -> None:
 def write_text(text: str, path: Path) -> None:
     """Write whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_text(path, text)
+    _io.write_text(path, text)

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.cluster import KMeans
 
-from .._data.oddities import MissingDataWarning
-from .._estimators.kmeans import MNARKMeans
+from .._kmeans import MNARKMeans
+from .._validation import MissingDataWarning
 from ..baselines import BASELINES
 from ..metrics import clustering_error_rate
 from ._drawing import new_figure, save

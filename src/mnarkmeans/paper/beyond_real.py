@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from .._estimators.mixture import MNARMixture
-from .._io.optional import require
+from .._io import require
 from ..baselines import BASELINES
 from ..baselines._scimpute import scimpute
 from ..datasets import load_usoskin

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._estimators.kmeans import MNARKMeans
+from .._kmeans import MNARKMeans
 from .._selection import MNARKMeansCV
 from ..baselines import BASELINES
 from . import _procedure

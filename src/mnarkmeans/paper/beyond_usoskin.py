@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.cluster import KMeans
 
-from .._io.optional import require
+from .._io import require
 from ..baselines import BASELINES
 from ..baselines._scimpute import scimpute
 from ..datasets import load_usoskin

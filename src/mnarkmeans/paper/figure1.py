@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._io.optional import require
+from .._io import require
 from . import _procedure
 from ._drawing import new_figure, save
 from ._experiment import Experiment, Frame, Row, Setting, task_rng

@@ -13,7 +13,7 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from .._io.optional import require
+from .._io import require
 from ..displays._palette import CLUSTERS, on_dark
 from ..metrics._confidence import BETWEEN
 from . import _charts, _flow, _heatmap

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from ..._data.gaps import seen_in
+from ..._observed import seen_in
 from ..rows import Rows
 from .contract import Clusters, Lost, Mechanism, Parameter
 

@@ -1,11 +1,17 @@
-"""Observed: the one form in which every algorithm sees the data.
+"""Observed: the one form in which every algorithm sees the data, gaps and all.
 
-The table is kept as the caller gave it: a dense array with gaps (NaN, or a code), or a CSR matrix
-whose unstored entries are the gaps. ``table`` is how the core reads it, without copying values.
+The table is kept as the caller gave it: a dense array with missing values (NaN, or a code), or a
+CSR matrix whose unstored entries are missing. ``table`` is how the core reads it, without copying
+values.
+
+    observed(x)  =  not isnan(x)  and  x != missing
+
+(``Dense::is_gap`` in ``src/core/rows.h`` is the same for the core.)
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,8 +19,51 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from .._core import Table, first_pass
-from .gaps import seen_in
+from . import _core as core
+from ._core import Table, first_pass
+
+# --- gaps ----------------------------------------------------------------------------------------
+
+
+def code_in(dtype: np.dtype, missing: float) -> float:
+    """The code of a gap as it reads in the precision of a table; NaN if there is none."""
+    return float(dtype.type(missing))
+
+
+def seen_in(values: np.ndarray, missing: float) -> np.ndarray:
+    """Where values are observed."""
+    seen = ~np.isnan(values)
+    if not math.isnan(missing):
+        seen &= values != missing
+    return seen
+
+
+def with_nan(X: Any, missing: float) -> Any:
+    """An array or sparse matrix with NaN in every gap that has an entry; X itself if it is so."""
+    missing = code_in(X.dtype, missing)
+    if math.isnan(missing):
+        return X
+    if isinstance(X, np.ndarray):
+        return np.where(seen_in(X, missing), X, X.dtype.type(np.nan))
+    X = X.tocsr(copy=True)
+    X.data = with_nan(X.data, missing)
+    return X
+
+
+def values_with_nan(X: Any, missing_values: Any = np.nan) -> Any:
+    """An array, frame or sparse matrix as floats with NaN in the gaps; None codes no gap.
+
+    For what describes a table; what fits one goes through the door (`validation`).
+    """
+    to_numpy = getattr(X, "to_numpy", None)
+    values = X if sparse.issparse(X) else np.asarray(to_numpy() if to_numpy is not None else X)
+    if values.dtype != np.float32:  # in which the code of a gap is another number
+        values = values.astype(float, copy=False)
+    values = with_nan(values, np.nan if missing_values is None else missing_values)
+    return values.astype(float, copy=False)
+
+
+# --- observed ------------------------------------------------------------------------------------
 
 LARGEST_WHOLE = 2.0**53  # sums of whole numbers up to this are exact
 
@@ -42,6 +91,11 @@ class Observed:
     @property
     def n_rows(self) -> int:
         return self.source.shape[0]
+
+    @property
+    def n_usable(self) -> int:
+        """Rows with a weight and an observed value."""
+        return int(np.count_nonzero(self.weights))
 
     @property
     def n_features(self) -> int:
@@ -119,3 +173,60 @@ class Observed:
             sparse.csr_array((entries, source.indices, source.indptr), shape=source.shape)
             for entries in (values, np.ones(len(values)))
         )
+
+
+# --- filling -------------------------------------------------------------------------------------
+
+ROWS = 4096  # of a block, where `out` does not keep its rows in one piece
+
+
+def check_out(out, observed: Observed) -> np.ndarray:
+    """An array that ``fill_gaps`` can write to."""
+    wanted = f"a writeable {observed.dtype} array of shape {observed.source.shape}"
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out must be {wanted}; got {type(out).__name__}.")
+    if out.dtype != observed.dtype or out.shape != observed.source.shape:
+        raise ValueError(f"out must be {wanted}; got {out.dtype} of shape {out.shape}.")
+    if not out.flags.writeable:
+        raise ValueError(f"out must be {wanted}; it is read-only.")
+    is_source = isinstance(observed.source, np.ndarray) and _is_same(out, observed.source)
+    if not is_source and _overlap(out, _values(observed)):
+        raise ValueError("out must be X itself or share no memory with it.")
+    return out
+
+
+def fill_gaps(
+    observed: Observed, centers: np.ndarray, labels: np.ndarray, threads: int,
+    out: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
+    """(n, p) of the table's type; written to ``out`` if given, which may be the table itself."""
+    mu = np.ascontiguousarray(centers, dtype=np.float64)
+    if out is None:
+        out = np.empty(observed.source.shape, observed.dtype)
+    if out.strides[-1] == out.itemsize and out.strides[0] >= 0 and out.flags.aligned:
+        core.impute(observed.table, mu, labels, out, threads)
+        return out
+    for start in range(0, observed.n_rows, ROWS):
+        rows = slice(start, start + ROWS)
+        block = core.Table(observed.source[rows], observed.missing, observed.weights[rows])
+        filled = np.empty(block.source.shape, observed.dtype)
+        core.impute(block, mu, labels[rows], filled, threads)
+        out[rows] = filled
+    return out
+
+
+def _values(observed: Observed) -> np.ndarray:
+    return observed.source.data if observed.is_sparse else observed.source
+
+
+def _overlap(one: np.ndarray, two: np.ndarray) -> bool:
+    try:
+        work: Any = 10**6  # NumPy's annotations know only two special values
+        return bool(np.shares_memory(one, two, max_work=work))
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _is_same(one: np.ndarray, two: np.ndarray) -> bool:
+    same = one.ctypes.data == two.ctypes.data and one.strides == two.strides
+    return same and one.shape == two.shape

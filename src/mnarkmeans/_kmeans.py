@@ -12,9 +12,20 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._data.observed import Observed
-from .._data.oddities import WarnFor
-from .._data.validation import (
+from ._base import N_INIT, CentersModel
+from ._observed import Observed
+from ._solver import (
+    ALGORITHMS,
+    STARTS,
+    Solution,
+    best_of,
+    run_starts,
+    seeded,
+    starts_progress,
+    with_callbacks,
+)
+from ._validation import (
+    WarnFor,
     check_choice,
     check_count,
     check_enough_rows,
@@ -23,11 +34,6 @@ from .._data.validation import (
     observe,
     read_table,
 )
-from .._solver.progress import starts_progress, with_callbacks
-from .._solver.results import Solution
-from .._solver.solve import ALGORITHMS, best_of, run_starts
-from .._solver.starts import STARTS, seeded
-from .base import N_INIT, CentersModel
 
 # Up to so many rows x features x clusters, ten starts with Hartigan's moves reach lower losses than
 # thirty of Lloyd's in less time; beyond, the gain is below a millionth of the loss and not worth it
@@ -187,7 +193,7 @@ default="k-means++"
             allow_auto=True,
             warn_for=WarnFor(getattr(self, "feature_names_in_", None), self.lam),
         )
-        check_enough_rows(observed, self.n_clusters)
+        check_enough_rows(observed.n_usable, observed.n_rows, self.n_clusters)
         at_once = isinstance(self.random_state, Integral) and isinstance(self.init, str)
         rng = (seeded if at_once else check_random_state)(self.random_state)
         starts = self._starts(observed, X, rng)

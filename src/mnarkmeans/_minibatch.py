@@ -18,10 +18,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .. import _core as core
-from .._data.observed import Observed
-from .._data.oddities import WarnFor
-from .._data.validation import (
+from . import _core as core
+from ._base import N_INIT, CentersModel
+from ._observed import Observed
+from ._penalty.reference import extent_of, zero_or_limit
+from ._solver import STARTS, finish, penalties, run_starts
+from ._validation import (
+    WarnFor,
     check_choice,
     check_count,
     check_enough_rows,
@@ -32,10 +35,6 @@ from .._data.validation import (
     observe,
     read_table,
 )
-from .._penalty.reference import extent_of, zero_or_limit
-from .._solver.solve import finish, penalties, run_starts
-from .._solver.starts import STARTS
-from .base import N_INIT, CentersModel
 
 SAMPLE = 3  # the starts are tried on a sample of this many batches
 TRIAL: dict[str, Any] = {"max_iter": 300, "tol": 1e-4}  # how they are tried
@@ -233,7 +232,7 @@ feature_names_in_
             allow_auto=True,
         )
         if first:
-            check_enough_rows(observed, self.n_clusters)
+            check_enough_rows(observed.n_usable, observed.n_rows, self.n_clusters)
         else:
             check_loss(observed, self.lam_, self.cluster_centers_)
         return observed

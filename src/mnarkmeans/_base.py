@@ -6,6 +6,7 @@ distance_il = sum_{j observed} (x_ij - mu_lj)^2 + lam * sum_{j missing} (mu_lj -
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,23 +19,46 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.filling import check_out, fill_gaps
-from .._data.frames import like_input
-from .._data.observed import Observed
-from .._data.validation import (
+from ._observed import Observed, check_out, fill_gaps
+from ._penalty.choice import choose_penalty
+from ._penalty.reference import choose_reference
+from ._solver import STARTS, assign_rows, effective_threads, finish, row_distances
+from ._validation import (
     check_init_centers,
     check_lam,
     check_loss,
     is_auto,
+    like_input,
     observe,
     read_table,
 )
-from .._penalty.choice import choose_penalty
-from .._penalty.reference import choose_reference
-from .._solver.solve import assign_rows, finish, row_distances
-from .._solver.starts import STARTS
-from .._solver.threads import effective_threads
-from .saving import Saving
+
+# --- saving --------------------------------------------------------------------------------------
+
+
+class Saving:
+    """`save`, for every estimator."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a folder: model.json and model.npz, numbers and words only.
+
+        `mnarkmeans.load` and the command line read it. A search, batches and fits on a cluster
+        become the MNARKMeans that they end with; labels of the fitted rows are not stored.
+
+        Parameters
+        ----------
+        path : path
+            The folder; it is made if it is not there, and a model in it is replaced.
+        """
+        check_is_fitted(self)
+        # On use: model files lie above the estimators, and are only needed when asked for.
+        from ._model_files import save_model
+
+        Path(path).mkdir(parents=True, exist_ok=True)
+        save_model(self, path)
+
+
+# --- base ----------------------------------------------------------------------------------------
 
 N_INIT = 10  # the default number of starts
 

@@ -1,0 +1,257 @@
+"""Atomic writes, plain values as JSON and arrays, optional imports, memory."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import math
+import os
+import uuid
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+# --- atomic --------------------------------------------------------------------------------------
+
+MARK = ".mnarkmeans-"  # how names of what is not yet whole begin
+
+
+@contextmanager
+def replacing(target: str | os.PathLike[str], hidden: Path | None = None) -> Iterator[Path]:
+    """A hidden path to write to; when the block ends well, the file there becomes `target`.
+
+    A link is followed: the file it points to is replaced. The hidden name (another one each time,
+    unless it is given) has no ending, so that a writer must be told the format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "numbers.txt"
+    >>> with replacing(path) as hidden:
+    ...     _ = hidden.write_text("1 2 3")
+    ...     path.exists()
+    False
+    >>> path.read_text()
+    '1 2 3'
+    """
+    place = Path(os.path.realpath(target))
+    # Short, whatever the name is: nearly all of the 255 bytes a name may have are the user's.
+    hidden = hidden or place.with_name(f"{MARK}{uuid.uuid4().hex[:12]}")
+    try:
+        yield hidden
+        flush(hidden)
+        os.replace(hidden, place)
+    except BaseException:
+        hidden.unlink(missing_ok=True)
+        raise
+    flush_folder(place.parent)
+
+
+def write_bytes(target: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file at once."""
+    with replacing(target) as hidden:
+        hidden.write_bytes(content)
+
+
+def write_together(contents: Mapping[Path, bytes]) -> None:
+    """Write files that belong together: none takes its place before all are on the disk."""
+    with ExitStack() as places:
+        for target, content in contents.items():
+            hidden = places.enter_context(replacing(target))
+            hidden.write_bytes(content)
+            flush(hidden)
+
+
+def write_text(target: str | os.PathLike[str], text: str) -> None:
+    """Write a text file at once, as UTF-8."""
+    write_bytes(target, text.encode())
+
+
+def flush(path: Path) -> None:
+    """Return when the bytes of a file are on the disk."""
+    with open(path, "rb+") as stream:
+        os.fsync(stream.fileno())
+
+
+def flush_folder(path: Path) -> None:
+    """Return when the names in a folder are on the disk."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:  # Windows cannot open a folder, and need not
+        return
+    try:
+        os.fsync(handle)
+    except OSError:  # nor can some network drives flush one
+        pass
+    finally:
+        os.close(handle)
+
+
+# --- optional ------------------------------------------------------------------------------------
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import `module`, or say which extra of this package brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        if not isinstance(error, ModuleNotFoundError):
+            raise ImportError(f"{module} is needed here and cannot be imported: {error}") from error
+        raise ImportError(
+            f"{module} is needed here and is not installed. "
+            f'Install it with: pip install "mnarkmeans[{extra}]"'
+        ) from error
+
+
+# --- plain values --------------------------------------------------------------------------------
+
+ARRAY, NUMBER = "$array", "$number"
+DEEPEST = 100  # brackets within brackets
+NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def split(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    """The JSON part of a value; OUT arrays: its arrays, under the place where they were found.
+
+    Examples
+    --------
+    >>> arrays = {}
+    >>> split({"a": np.arange(2), "b": [1, math.nan]}, "top", arrays)
+    {'a': {'$array': 'top/a'}, 'b': [1, {'$number': 'nan'}]}
+    >>> arrays
+    {'top/a': array([0, 1])}
+    """
+    if isinstance(value, np.ndarray) and value.ndim and value.dtype.kind in "fiub":
+        arrays[name] = value
+        return {ARRAY: name}
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, dict):
+        if any(str(key).startswith("$") for key in value):
+            raise ValueError(f"{name} has a name that begins with $, which a file cannot hold")
+        return {str(key): split(part, f"{name}/{key}", arrays) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [split(part, f"{name}/{i}", arrays) for i, part in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {NUMBER: repr(value)}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise ValueError(f"{name} is a {type(value).__name__}, which a file cannot hold")
+
+
+def join(value: Any, name: str, arrays: dict[str, np.ndarray], depth: int = 0) -> Any:
+    """The inverse of `split`; a ValueError names the place where it cannot be done."""
+    if depth > DEEPEST:  # how deep Python itself would go depends on its version
+        raise ValueError(f"{name:.40}... has brackets within brackets without end")
+    if isinstance(value, list):
+        return [join(part, f"{name}/{i}", arrays, depth + 1) for i, part in enumerate(value)]
+    if isinstance(value, str):
+        _check_text(value, name)
+        return value
+    if not isinstance(value, dict):
+        return value
+    tags = [key for key in value if key.startswith("$")]
+    if not tags:
+        for key in value:
+            _check_text(key, name)
+        return {key: join(part, f"{name}/{key}", arrays, depth + 1) for key, part in value.items()}
+    if len(value) > 1 or tags[0] not in (ARRAY, NUMBER):
+        raise ValueError(f"{name} has the unknown tag {tags[0]!r}")
+    word = value[tags[0]]
+    known = arrays if tags[0] == ARRAY else NUMBERS
+    if not isinstance(word, str) or word not in known:
+        raise ValueError(f"{name} has the tag {tags[0]} with the unknown value {word!r}")
+    return known[word]
+
+
+def _check_text(text: str, name: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} holds half a character (a lone surrogate)") from None
+
+
+def pack(arrays: dict[str, np.ndarray]) -> bytes:
+    """The bytes of an archive, the same for the same arrays."""
+    packed = io.BytesIO()
+    np.savez(packed, **arrays)  # type: ignore[arg-type]
+    return packed.getvalue()
+
+
+def unpack(content: bytes) -> dict[str, np.ndarray]:
+    """The arrays of an archive; a ValueError names the one that is not an array of numbers."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+            return {
+                member.filename.removesuffix(".npy"): _array(archive, member) for member in members
+            }
+    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        raise ValueError(f"the archive cannot be read ({error})") from error
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    name = member.filename.removesuffix(".npy")
+    if member.compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"{name} is compressed, which these files are not")
+    stream = io.BytesIO(archive.read(member))
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0
+        if version != (1, 0):
+            read = np.lib.format.read_array_header_2_0
+        shape, by_columns, dtype = read(stream)
+    except ValueError as error:
+        raise ValueError(f"{name} is not an array") from error
+    rest = stream.read()
+    if dtype.kind not in "fiub":
+        raise ValueError(f"{name} holds {dtype} instead of numbers")
+    if math.prod(shape) * dtype.itemsize != len(rest):
+        raise ValueError(f"{name} says it has the shape {shape}, but holds {len(rest)} bytes")
+    values = np.frombuffer(rest, dtype).reshape(shape, order="F" if by_columns else "C")
+    return values.copy()
+
+
+# --- memory --------------------------------------------------------------------------------------
+
+# What a container may use, in the two ways in which Linux tells it.
+LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def machine_memory() -> float:
+    """Bytes this process may use: the machine's memory or its limits, whichever is less."""
+    limits = [math.inf, *(_told(path) for path in LIMITS)]
+    if hasattr(os, "sysconf"):
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    try:
+        import resource
+
+        for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+            soft, _ = resource.getrlimit(kind)
+            if soft != resource.RLIM_INFINITY:
+                limits.append(soft - _address_space())
+    except ImportError:  # not on Windows
+        pass
+    return float(min(limits))
+
+
+def _told(path: str) -> float:
+    try:
+        text = Path(path).read_text().strip()
+    except OSError:
+        return math.inf
+    return float(text) if text.isdigit() else math.inf  # "max" is no limit
+
+
+def _address_space() -> int:
+    """Bytes of address space in use already (libraries mostly), where the system tells."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0

@@ -1,0 +1,570 @@
+"""Minimise the loss for one number of clusters: starts, Lloyd's loop, Hartigan's moves, results.
+
+``src/core/loss.h`` has the maths. The data are an ``Observed`` and the centres are finite:
+``_validation`` sees to it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from numbers import Integral
+from typing import Any, NamedTuple, Protocol
+
+import joblib
+import numpy as np
+
+from . import _core as core
+from ._core import Known, Starts
+from ._observed import Observed
+
+# --- threads -------------------------------------------------------------------------------------
+
+
+@lru_cache(1)
+def _cores() -> int:
+    """Cores this process may use. Asking the system takes longer than a small fit."""
+    return joblib.cpu_count()
+
+
+def effective_threads(n_jobs: Any) -> int:
+    """None: all cores this process may use, at most OMP_NUM_THREADS; negative: as in joblib."""
+    cores = _cores()
+    if n_jobs is None:
+        limit = os.environ.get("OMP_NUM_THREADS", "")
+        return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral):
+        raise TypeError(f"n_jobs must be None or a whole number; got {n_jobs!r}.")
+    if n_jobs == 0:
+        raise ValueError("n_jobs == 0 has no meaning; use None for all cores or a number >= 1.")
+    wanted = int(n_jobs)
+    return wanted if wanted > 0 else max(1, cores + 1 + wanted)
+
+
+def slices(count: int, size: int) -> Sequence[tuple[int, int]]:
+    """(start, stop) pairs that cut range(count) into pieces of the given size."""
+    return [(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+# --- starts --------------------------------------------------------------------------------------
+
+_own = threading.local()
+
+
+def seeded(seed: int) -> np.random.RandomState:
+    """What ``RandomState(seed)`` is, for numbers that are drawn at once: it is seeded anew by the
+    next call on this thread. (Making one takes longer than a small fit.)"""
+    if not hasattr(_own, "numbers"):
+        _own.numbers = np.random.RandomState()
+    _own.numbers.seed(seed)
+    return _own.numbers
+
+
+def content_order(observed: Observed, threads: int) -> np.ndarray:
+    """Rows ordered by what is in them, not by where they stand."""
+    return core.content_order(observed.table, threads)
+
+
+def k_means_plus_plus(
+    observed: Observed, n_starts: int, k: int, rng: np.random.RandomState, threads: int
+) -> np.ndarray:
+    """Centres (R, k, p) of R starts."""
+    return core.seed([_seeding(observed, n_starts, k, rng)], threads)[0]
+
+
+def _seeding(observed: Observed, n_starts: int, k: int, rng: np.random.RandomState) -> core.Seeding:
+    draws = rng.random_sample((n_starts, k, 2 + int(math.log(k))))
+    return core.Seeding(observed.table, observed.means, draws)
+
+
+def random_rows(
+    observed: Observed, n_starts: int, k: int, rng: np.random.RandomState, threads: int
+) -> np.ndarray:
+    """Centres (R, k, p): k different rows each, drawn by weight, gaps filled with the means."""
+    draws = rng.random_sample((n_starts, k))
+    order = content_order(observed, threads)
+    weights = observed.weights[order]
+    chosen = np.empty((n_starts, k), np.int64)
+    for r in range(n_starts):
+        free = weights.copy()
+        for l in range(k):
+            reached = np.cumsum(free)
+            beyond = np.searchsorted(reached, draws[r, l] * reached[-1], side="right")
+            at = min(beyond, np.searchsorted(reached, reached[-1]))  # the first that completes it
+            chosen[r, l], free[at] = order[at], 0.0
+    filled = core.fill_rows(observed.table, chosen.ravel(), observed.means)
+    return filled.reshape(n_starts, k, -1)
+
+
+STARTS: dict[str, Callable[..., np.ndarray]] = {
+    "k-means++": k_means_plus_plus,
+    "random": random_rows,
+}
+
+
+def starts_of_each(
+    init: str, tables: Sequence[Observed], n_starts: int, k: int, seeds: Sequence[int], threads: int
+) -> list[np.ndarray]:
+    """What ``STARTS[init]`` gives for each table with a seed of its own, many tables together."""
+    if init == "k-means++":
+        drawn = zip(tables, seeds, strict=True)
+        return core.seed([_seeding(own, n_starts, k, seeded(seed)) for own, seed in drawn], threads)
+    how = STARTS[init]
+    return [
+        how(own, n_starts, k, seeded(seed), threads)
+        for own, seed in zip(tables, seeds, strict=True)
+    ]
+
+
+# --- bounds --------------------------------------------------------------------------------------
+
+MARGIN = 1.0 + 1e-6  # covers the rounding of the moves
+FEWEST_FEATURES = 8  # shorter rows are compared as fast as their bounds are looked up
+RESTLESS = 1 / 3  # while more rows than this share change cluster, centres move too far to prune
+
+
+class Bounds:
+    """The bounds of one start's rows."""
+
+    def __init__(self, n_rows: int, k: int):
+        self.known = Known(np.full(n_rows, -np.inf, np.float32), np.zeros(k))
+        self.changed = n_rows  # labels that changed in the last pass
+        self._start = -1
+        self._centers = np.empty(0)
+
+    @classmethod
+    def for_table(cls, n_rows: int, k: int, p: int) -> Bounds | None:
+        """Bounds, if they can pay for themselves in a table of this shape."""
+        return cls(n_rows, k) if k > 1 and p >= FEWEST_FEATURES else None
+
+    def worthwhile(self) -> bool:
+        """Whether to keep bounds in the next pass; until then they cost more than they save."""
+        return self._start >= 0 or self.changed < RESTLESS * len(self.known.expiry)
+
+    def follow(self, start: int, centers: np.ndarray, lam: np.ndarray) -> Known:
+        """The next pass is for this start, with these centres (k, p) and penalties (p,)."""
+        if start == self._start:
+            moves = np.sqrt(np.sum((centers - self._centers) ** 2, axis=1))
+            others = np.full(len(moves), moves.max())
+            others[moves.argmax()] = np.partition(moves, -2)[-2] if len(moves) > 1 else 0.0
+            self.known.drop[:] += MARGIN * np.sqrt(max(1.0, lam.max())) * (moves + others)
+        else:
+            self.known.expiry.fill(-np.inf)
+            self.known.drop.fill(0.0)
+        self._start, self._centers = start, centers.copy()
+        return self.known
+
+
+# --- lloyd ---------------------------------------------------------------------------------------
+
+
+class Rows(Protocol):
+    """What the loop asks of the rows."""
+
+    def pass_(self, starts: core.Starts, active: np.ndarray, fresh: bool) -> float:
+        """Labels and sums of the active starts: all rows anew, or what changed.
+
+        Returns the largest |x - shift|^2 of a row that changed cluster.
+        """
+
+    def rescue(self, starts: core.Starts, r: int) -> None:
+        """Fill the empty clusters of start r with the rows that cost most. INOUT sums."""
+
+    def loss_of(self, starts: core.Starts, r: int) -> float:
+        """The loss of start r's partition at its new centres, by direct differences."""
+
+
+class InMemory:
+    """The rows of a table in memory, on threads."""
+
+    def __init__(self, table: core.Table, k: int, threads: int):
+        self.table, self.threads = table, threads
+        self.bounds = Bounds.for_table(table.n, k, table.p)
+        self._known: core.Known | None = None
+
+    def pass_(self, starts: core.Starts, active: np.ndarray, fresh: bool) -> float:
+        bounds = self.bounds if len(active) == 1 else None
+        self._known = None
+        if bounds is not None and bounds.worthwhile():
+            r = int(active[0])
+            self._known = bounds.follow(r, starts.mu[r], starts.lam[r])
+        changed, largest = core.pass_(
+            self.table, starts, active, fresh=fresh, known=self._known, threads=self.threads
+        )
+        if bounds is not None:
+            bounds.changed = changed
+        return largest
+
+    def rescue(self, starts: core.Starts, r: int) -> None:
+        core.rescue(self.table, starts, r, self._known, self.threads)
+
+    def loss_of(self, starts: core.Starts, r: int) -> float:
+        return core.loss_of(
+            self.table, starts.centers(np.array([r])), starts.labels[r], self.threads
+        )
+
+
+def lloyd(
+    rows: Rows,
+    starts: core.Starts,
+    *,
+    iteration: int = 0,
+    active: np.ndarray | None = None,
+    after: Callable[[int, np.ndarray], None] | None = None,
+) -> None:
+    """Run the starts to their ends, or go on from an iteration. INOUT starts.
+
+    ``after`` is called with the number of iterations done and the starts that go on.
+    """
+    active = np.arange(len(starts.mu)) if active is None else active
+    afresh = True
+    while len(active) and iteration < starts.max_iter:
+        largest = rows.pass_(starts, active, afresh)
+        for r in active[starts.stats.sizes[active].min(axis=1) <= 0.0]:
+            rows.rescue(starts, int(r))
+        losses, doubtful = core.update(starts, active)
+        for a in np.flatnonzero(doubtful):
+            losses[a] = rows.loss_of(starts, int(active[a]))
+        active, afresh = core.decide(starts, iteration, losses, doubtful, largest, active)
+        iteration += 1
+        if after is not None:
+            after(iteration, active)
+
+
+# --- results -------------------------------------------------------------------------------------
+
+EQUAL = 1e-10  # losses that differ by less of themselves differ by rounding only
+
+
+class WarmStart(NamedTuple):
+    """What the last pass of a start left behind, to label the rows once more with less work."""
+
+    labels: np.ndarray  # (n,)
+    bounds: Bounds
+
+
+class StartResults(NamedTuple):
+    """What became of R starts."""
+
+    centers: np.ndarray  # (R, k, p)
+    losses: np.ndarray  # (R,) final loss of each start
+    n_iter: np.ndarray  # (R,)
+    paths: np.ndarray  # (R, max_iter) the loss after every iteration, of which n_iter are meant
+    converged: np.ndarray  # (R,) stopped before max_iter
+    empty: np.ndarray  # (R,) number of clusters that could not be filled
+    warm: WarmStart | None = None  # if there was one start only, on a large table
+
+    @classmethod
+    def of(cls, starts: Starts) -> StartResults:
+        """The results of starts that have ended; a twin ended where the earlier start did."""
+        left = starts.twins >= 0
+        while left.any():  # those first whose twin is done
+            ready = np.flatnonzero(left & ~left[starts.twins])
+            twins, own = starts.twins[ready], starts.n_iter[ready]
+            last = int(starts.n_iter[twins].max())
+            later = np.arange(last) >= own[:, None]
+            starts.paths[ready, :last] = np.where(
+                later, starts.paths[twins, :last], starts.paths[ready, :last]
+            )
+            starts.n_iter[ready] = starts.n_iter[twins]
+            starts.mu[ready], starts.settled[ready] = starts.mu[twins], starts.settled[twins]
+            starts.stats.sizes[ready] = starts.stats.sizes[twins]
+            left[ready] = False
+        return cls(
+            starts.mu,
+            starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1],
+            starts.n_iter,
+            starts.paths,
+            starts.settled,
+            np.count_nonzero(starts.stats.sizes <= 0.0, axis=1),
+        )
+
+    def path(self, r: int) -> np.ndarray:
+        """The loss of start r after every iteration."""
+        return self.paths[r, : self.n_iter[r]].copy()
+
+    @classmethod
+    def joined(cls, pieces: list[StartResults]) -> StartResults:
+        if len(pieces) == 1:
+            return pieces[0]
+        return cls(
+            np.concatenate([piece.centers for piece in pieces]),
+            np.concatenate([piece.losses for piece in pieces]),
+            np.concatenate([piece.n_iter for piece in pieces]),
+            np.concatenate([piece.paths for piece in pieces]),
+            np.concatenate([piece.converged for piece in pieces]),
+            np.concatenate([piece.empty for piece in pieces]),
+        )
+
+    @property
+    def best(self) -> int:
+        """The start with the smallest loss; the first of those that differ by rounding only."""
+        return best_start(self.losses)
+
+
+def best_start(losses: np.ndarray) -> int:
+    """The one rule for which start wins, in memory, in batches and on a cluster."""
+    return int(np.argmax(losses <= losses.min() * (1.0 + EQUAL)))
+
+
+class Solution(NamedTuple):
+    """The best start, finished: the labels are the ones its centres give."""
+
+    centers: np.ndarray  # (k, p)
+    labels: np.ndarray  # (n,) int32
+    loss: float  # by direct differences
+    members: np.ndarray  # (k,) number of rows of each label
+    n_iter: int
+    path: np.ndarray
+    start_losses: np.ndarray
+    converged: bool
+    empty: int
+
+
+# --- progress ------------------------------------------------------------------------------------
+
+try:  # scikit-learn >= 1.9
+    from sklearn.callback import with_callbacks
+except ImportError:
+
+    def with_callbacks(method: Any) -> Any:
+        """Older scikit-learn has no callbacks."""
+        return method
+
+
+class StartsProgress:
+    """What ``run_starts`` tells of its starts: when they end, and then what became of them."""
+
+    def __init__(self, estimator: Any, context: Any, n_starts: int):
+        self.estimator, self.context, self.n_starts = estimator, context, n_starts
+        self._ended = self._finished = 0
+
+    def ended(self, count: int) -> None:
+        """So many starts, of all, have come to their ends."""
+        while self._ended < count:
+            self._ended += 1
+            if self.context is not None:
+                task = self.context.subcontext(task_name="start")
+                task.call_on_fit_task_begin(estimator=self.estimator)
+                task.call_on_fit_task_end(estimator=self.estimator)
+
+    def finished(self, results: StartResults) -> None:
+        """The next ones, in their order."""
+        for loss, n_iter in zip(results.losses, results.n_iter, strict=True):
+            self._finished += 1
+            if self.estimator.verbose:
+                told = f"start {self._finished}/{self.n_starts}: loss {loss:.6g}"
+                print(f"{told} after {n_iter} iterations")
+        self.ended(self._finished)
+
+
+@contextmanager
+def starts_progress(estimator: Any, n_starts: int) -> Iterator[StartsProgress]:
+    """Each start is one task of the estimator's callbacks (a ``ProgressBar`` counts starts)."""
+    context = None
+    if hasattr(estimator, "_skl_callbacks"):
+        context = estimator._init_callback_context(max_subtasks=n_starts)
+        context.call_on_fit_task_begin(estimator=estimator)
+    yield StartsProgress(estimator, context, n_starts)
+    if context is not None:
+        context.call_on_fit_task_end(estimator=estimator)
+
+
+__all__ = ["StartsProgress", "starts_progress", "with_callbacks"]
+
+
+# --- solve ---------------------------------------------------------------------------------------
+
+ALGORITHMS = ("lloyd", "hartigan")
+# Starts that run side by side: as many as keep their labels and their centres below these. With
+# more centres the time goes into memory that is asked for and given back.
+BYTES_OF_LABELS = 1 << 25
+BYTES_OF_CENTERS = 1 << 21
+
+
+def penalties(lam, n_starts: int, p: int) -> np.ndarray:
+    """(R, p) from one number, one per start (R,), or one per start and feature (R, p)."""
+    lam = np.asarray(lam, dtype=np.float64)
+    if lam.ndim == 1:
+        lam = lam[:, None]
+    every = np.empty((n_starts, p))
+    every[:] = lam
+    return every
+
+
+def model_centers(observed: Observed, centers: np.ndarray, lam) -> core.Centers:
+    """The centres (G, k, p) of fitted models; lam as in ``penalties``.
+
+    The shift is the centres' own: what comes out depends on a row and the model alone.
+    """
+    mu = np.ascontiguousarray(centers, dtype=np.float64)
+    groups, _, p = mu.shape
+    return core.Centers(mu, penalties(lam, groups, p), observed.reference, mu.mean(axis=(0, 1)))
+
+
+def run_starts(
+    observed: Observed,
+    centers: np.ndarray,
+    lam: np.ndarray,
+    *,
+    max_iter: int,
+    tol: float,
+    threads: int,
+    n_hartigan: int = 0,
+    progress: StartsProgress | None = None,
+) -> StartResults:
+    """Run the starts ``centers`` (R, k, p) to their ends; ``lam`` as in ``penalties``.
+
+    Small tables: all starts in one call of the core, which spreads them over the threads. Larger
+    ones: as many starts as memory allows run side by side, the threads share the rows. Neither cut
+    depends on the number of threads. ``progress`` hears of starts as they end.
+
+    Lloyd's loop comes close in few passes; moves of single rows do the rest, in about
+    ``n_hartigan`` of the starts, those with the smallest losses.
+    """
+    n_starts, k, p = centers.shape
+    lam = penalties(lam, n_starts, p)
+    table = observed.table
+    size = n_starts
+    if not table.is_small:
+        most = max(1, min(BYTES_OF_LABELS // (4 * table.n), BYTES_OF_CENTERS // (8 * k * p)))
+        size = math.ceil(n_starts / math.ceil(n_starts / most))
+    share = min(1.0, n_hartigan / n_starts)
+    pieces = []
+    for first in range(0, n_starts, size):
+        some = slice(first, first + size)
+        starts = _starts_of(observed, centers[some], lam[some], max_iter, tol)
+        rows, watch = None, _counting(progress, first)
+        of_lloyd = None if n_hartigan > 0 else watch  # otherwise the moves end them
+        if table.is_small:
+            core.lloyd([table], [starts], threads, of_lloyd)
+        else:
+            rows = InMemory(table, k, threads)
+            lloyd(rows, starts, after=_settled(len(starts.mu), of_lloyd))
+        if n_hartigan > 0:
+            most = math.ceil(share * len(starts.mu))
+            core.hartigan(table, starts, _worth_moving(starts, most), threads, watch)
+        piece = StartResults.of(starts)
+        if n_starts == 1 and rows is not None and rows.bounds is not None and n_hartigan == 0:
+            piece = piece._replace(warm=WarmStart(starts.labels[0], rows.bounds))
+        if progress is not None:
+            progress.finished(piece)
+        pieces.append(piece)
+    return StartResults.joined(pieces)
+
+
+def _counting(progress: StartsProgress | None, before: int) -> Callable[[int], None] | None:
+    """Hears how many starts of a lot have ended; ``before``: those of the lots before it."""
+    return None if progress is None else lambda count: progress.ended(before + count)
+
+
+def _settled(n_starts: int, watch: Callable[[int], None] | None):
+    """What Lloyd's loop calls after an iteration with the starts that go on."""
+    return None if watch is None else lambda _, active: watch(n_starts - len(active))
+
+
+def run_starts_of_each(
+    tables: Sequence[Observed],
+    centers: Sequence[np.ndarray],
+    lam: Sequence[np.ndarray],
+    *,
+    max_iter: int,
+    tol: float,
+    threads: int,
+) -> list[StartResults]:
+    """What ``run_starts`` gives for each table with its own starts and lam, by Lloyd's loop alone.
+
+    Small tables go to the core together, which spreads the starts of all over the threads.
+    """
+    each = list(zip(tables, centers, lam, strict=True))
+    if not all(own.table.is_small for own in tables):
+        return [run_starts(*own, max_iter=max_iter, tol=tol, threads=threads) for own in each]
+    starts = [
+        _starts_of(own, begin, penalties(lams, len(begin), own.n_features), max_iter, tol)
+        for own, begin, lams in each
+    ]
+    core.lloyd([own.table for own in tables], starts, threads)
+    return [StartResults.of(own) for own in starts]
+
+
+def _starts_of(
+    observed: Observed, centers: np.ndarray, lam: np.ndarray, max_iter: int, tol: float
+) -> core.Starts:
+    return core.Starts(
+        centers, lam, observed.reference, observed.means, n_rows=observed.n_rows,
+        max_iter=max_iter, tol=tol, weights=observed.total_weight,
+    )  # fmt: skip
+
+
+def centers_of_partitions(
+    observed: Observed, labels: np.ndarray, k: int, lam, threads: int
+) -> np.ndarray:
+    """Centres (R, k, p) that are best for partitions (R, n) of the rows; lam as in ``penalties``.
+
+    Summed up from the reference, which is where a centre lies that nothing pulls.
+    """
+    reference, shape = observed.reference, (len(labels), k, observed.n_features)
+    starts = core.Starts(
+        np.broadcast_to(reference, shape), penalties(lam, shape[0], shape[2]), reference, reference,
+        n_rows=observed.n_rows, max_iter=1, tol=0.0, weights=observed.total_weight,
+    )  # fmt: skip
+    core.centers_of(observed.table, starts, labels, threads)
+    return starts.mu
+
+
+def _worth_moving(starts: core.Starts, most: int) -> np.ndarray:
+    """The ``most`` starts with the smallest losses, twins left out, in their order."""
+    losses = starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1]
+    order = np.argsort(losses, kind="stable")
+    return np.sort(order[starts.twins[order] < 0][:most])
+
+
+def best_of(observed: Observed, results: StartResults, lam, threads: int = 1) -> Solution:
+    """Finish the best start; ``lam`` as in ``penalties``."""
+    best = results.best
+    # What is reported belongs to the centres the user sees, in the precision they are kept in.
+    centers = results.centers[best].astype(observed.dtype)
+    own = penalties(lam, len(results.losses), observed.n_features)[best]
+    labels, loss, members = finish(observed, centers, own, threads, results.warm)
+    return Solution(
+        centers,
+        labels,
+        loss,
+        members,
+        int(results.n_iter[best]),
+        results.path(best),
+        results.losses,
+        bool(results.converged[best]),
+        int(results.empty[best]),
+    )
+
+
+def finish(
+    observed: Observed, centers: np.ndarray, lam, threads: int = 1, warm: WarmStart | None = None
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Labels (n,) that the centres (k, p) give, the loss by direct differences, rows per label.
+
+    ``lam``: one number, or one per feature.
+    """
+    model = model_centers(observed, centers[None], np.atleast_2d(lam))
+    if warm is None:
+        return core.last_look(observed.table, model, threads)
+    known = warm.bounds.follow(0, model.arrays[0][0], model.arrays[1][0])
+    return core.last_look(observed.table, model, threads, warm.labels, known)
+
+
+def assign_rows(observed: Observed, centers: np.ndarray, lam, threads: int = 1) -> np.ndarray:
+    """Labels (n, G) of every row for the centres (G, k, p) of G models; lam as in ``penalties``."""
+    return core.assign(observed.table, model_centers(observed, centers, lam), threads).T
+
+
+def row_distances(
+    observed: Observed, centers: np.ndarray, lam, threads: int = 1, *, roots: bool = False
+) -> np.ndarray:
+    """Loss (n, k) of every row at every centre (k, p), or its square root."""
+    model = model_centers(observed, centers[None], np.atleast_2d(lam))
+    return core.distances(observed.table, model, observed.dtype, threads, roots=roots)

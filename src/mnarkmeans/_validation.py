@@ -1,0 +1,678 @@
+"""User input is validated once, here: every accepted input becomes an ``Observed``.
+
+What leaves this module can be relied on: the table is a two-dimensional float32 or float64 array or
+a canonical CSR matrix, its observed entries are finite, at least one entry is observed, weights are
+finite and not negative, the reference has one finite number per feature. Nothing checks again.
+Dense float input is used in place, never copied and never written to.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from . import _core as core
+from ._observed import LARGEST_WHOLE, Observed, TotalWeight, code_in, seen_in
+
+# --- frames --------------------------------------------------------------------------------------
+
+
+def native(X: Any) -> Any:
+    """The frame inside a narwhals wrapper; a lazy frame is refused, anything else is left alone."""
+    narwhals = _narwhals()
+    if narwhals is None:
+        return X
+    if isinstance(X, narwhals.DataFrame):
+        return X.to_native()
+    if isinstance(X, narwhals.LazyFrame) or narwhals.dependencies.is_polars_lazyframe(X):
+        raise TypeError(
+            f"X is a lazy frame ({type(X).__module__}.{type(X).__name__}), which holds a plan and "
+            "no values yet. Call .collect() on it first."
+        )
+    return X
+
+
+def unnamed(p: int) -> list[str]:
+    """V1, V2, ...: what columns are called that have no names."""
+    return [f"V{j + 1}" for j in range(p)]
+
+
+def like_input(values: np.ndarray, like):
+    """``values`` (n, p) as a frame with the index, columns and float types of ``like``.
+
+    Columns that held whole numbers become floats: what fills a gap is a mean. A table that is no
+    frame gets the array back.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(like, pandas.DataFrame):
+        return _like_pandas(values, like, pandas)
+    narwhals = _narwhals()
+    if narwhals is None:
+        return values
+    if isinstance(like, narwhals.DataFrame):
+        return narwhals.from_native(like_input(values, like.to_native()))
+    if narwhals.dependencies.is_into_dataframe(like):
+        return _like_narwhals(values, narwhals.from_native(like), narwhals)
+    return values
+
+
+def _like_pandas(values, like, pandas):
+    filled = pandas.DataFrame(values, index=like.index, columns=like.columns)
+    if like.columns.is_unique:
+        is_float = pandas.api.types.is_float_dtype
+        filled = filled.astype({name: kind for name, kind in like.dtypes.items() if is_float(kind)})
+    return filled
+
+
+def _like_narwhals(values, like, narwhals):
+    filled = narwhals.from_numpy(values, like.columns, backend=like.implementation)
+    kept = [narwhals.col(name).cast(kind) for name, kind in like.schema.items() if kind.is_float()]
+    return (filled.with_columns(*kept) if kept else filled).to_native()
+
+
+def _narwhals():
+    """narwhals, if some frame of it or of a library it wraps can be around at all."""
+    wrapped = ("narwhals", "polars", "pyarrow", "modin", "cudf")
+    if not any(name in sys.modules for name in wrapped):
+        return None
+    try:
+        import narwhals
+    except ImportError:
+        return None
+    return narwhals
+
+
+# --- csr -----------------------------------------------------------------------------------------
+
+MOST = 2**31 - 1
+
+
+def narrowed(X):
+    """With indices of 32 bits, made once here where they were wider; values are not copied."""
+    if X.shape[1] > MOST:
+        raise ValueError(f"A sparse table may have {MOST} features at most; got {X.shape[1]}.")
+    if X.indices.dtype == np.int32 or X.nnz > MOST:
+        return X
+    _check_range(X)
+    indices, starts = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return sparse.csr_array((X.data, indices, starts), shape=X.shape)
+
+
+def mended(X):
+    """A copy in canonical form."""
+    starts = X.indptr
+    if starts[0] < 0 or starts[-1] > len(X.indices) or (np.diff(starts) < 0).any():
+        raise ValueError("X is no CSR matrix: the beginnings of its rows (indptr) do not rise.")
+    _check_range(X)
+    # Made from its parts, since a matrix remembers whether it is sorted even if that has changed.
+    X = sparse.csr_array((X.data.copy(), X.indices.copy(), starts.copy()), shape=X.shape)
+    X.sum_duplicates()
+    return X
+
+
+def _check_range(X) -> None:
+    used = X.indices[X.indptr[0] : X.indptr[-1]]
+    if len(used) and not (used.min() >= 0 and used.max() < X.shape[1]):
+        wrong = used[(used < 0) | (used >= X.shape[1])][0]
+        raise ValueError(
+            f"X is no CSR matrix of {X.shape[1]} features: it has an entry in feature {wrong}."
+        )
+
+
+def stores_gaps(X, missing: float, sums: np.ndarray) -> bool:
+    """Whether entries are stored that mark gaps. ``sums`` (p,): of each feature; NaN if one is."""
+    coded = not math.isnan(missing) and bool((X.data == missing).any())
+    return coded or bool(np.isnan(sums).any())
+
+
+def without_gaps(X, missing: float):
+    """Without the stored entries that are NaN or ``missing``."""
+    keep = seen_in(X.data, missing)
+    counts = np.concatenate([[0], np.cumsum(keep)])
+    return sparse.csr_array((X.data[keep], X.indices[keep], counts[X.indptr]), shape=X.shape)
+
+
+# --- scale ---------------------------------------------------------------------------------------
+
+LARGEST_LOSS = 1e300
+LARGEST_LAM = 1e100
+LARGEST_WEIGHT = 1e50
+MODEST = 1e50  # weight, penalty and the square of a reach: far below LARGEST_LOSS when multiplied
+SMALLEST_SQUARE = 1e-280
+CLEARLY_APART = 1e-130  # its square is far above the smallest
+
+
+def _reach(extent: tuple[np.ndarray, np.ndarray], points: tuple[np.ndarray, ...]) -> np.ndarray:
+    lowest, highest = extent
+    for point in points:
+        rows = np.reshape(point, (-1, len(lowest)))
+        lowest = np.minimum(lowest, rows.min(axis=0))
+        highest = np.maximum(highest, rows.max(axis=0))
+    with np.errstate(over="ignore"):
+        return highest - lowest
+
+
+def _far_below(
+    extent: tuple[np.ndarray, np.ndarray], weight: float, lam: Any, points: tuple[np.ndarray, ...]
+) -> bool:
+    """Whether the largest number of all settles it: for few rows, the rest takes longer."""
+    largest = max(max(-values.min(), values.max()) for values in (*extent, *points))
+    penalty = max(float(np.max(lam)), 1.0)
+    return largest < MODEST and penalty < MODEST and weight < MODEST
+
+
+def _may_vanish(extent: tuple[np.ndarray, np.ndarray]) -> bool:
+    """Whether the values alone do not show that squares are above nothing."""
+    return not (extent[1] - extent[0]).max() > CLEARLY_APART
+
+
+def check_scale(
+    extent: tuple[np.ndarray, np.ndarray], weight: float, lam, *points: np.ndarray,
+    vanishing: bool = False,
+) -> None:  # fmt: skip
+    """Refuse numbers whose loss would overflow; if ``vanishing``, also those whose squares are 0.
+
+    ``extent``: least and largest value (p,) of each feature; ``lam``: a number or (p,); ``points``:
+    the reference (p,), centres (..., p).
+    """
+    if _far_below(extent, weight, lam, points) and not (vanishing and _may_vanish(extent)):
+        return
+    reach = _reach(extent, points)
+    if weight > LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight adds up to {weight:g}, and may to {LARGEST_WEIGHT:g} at most. Only the "
+            "ratios of weights matter: divide them by a constant."
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = reach**2
+        penalised = np.maximum(lam, 1.0) * squares
+    j, weight = int(np.argmax(np.where(np.isnan(penalised), np.inf, penalised))), max(weight, 1.0)
+    if not squares.sum() <= LARGEST_LOSS / weight:
+        raise ValueError(
+            f"The values of column {j} are too large: they reach over {reach[j]:g} (with the "
+            "reference and the centres), and the sum of such squares overflows. Rescale the data."
+        )
+    if not penalised.sum() <= LARGEST_LOSS / weight:
+        penalty = np.broadcast_to(lam, reach.shape)[j]
+        raise ValueError(
+            f"lam={penalty:g} is too large for the values of column {j}, which reach over "
+            f"{reach[j]:g} (with the reference and the centres): the loss overflows. Take a "
+            "smaller lam or rescale the data."
+        )
+    if vanishing and reach.max() > 0.0 and squares.max() < SMALLEST_SQUARE:
+        raise ValueError(
+            f"The values are too small: they reach over {reach.max():g} at most (with the "
+            "reference and the centres), and the squares of that vanish. Rescale the data."
+        )
+
+
+# --- first pass ----------------------------------------------------------------------------------
+
+
+class Found(NamedTuple):
+    """What the first pass tells. Weights are those of the rows that observe anything."""
+
+    n_rows: int
+    n_usable: int  # rows with a weight and an observed value
+    n_unseen: int  # rows without an observed value
+    n_entries: int  # observed entries
+    weight: float  # of all rows
+    whole_weights: bool  # all weights are whole numbers
+    counts: np.ndarray  # (p,) weight of the rows that observe the feature
+    sums: np.ndarray  # (p,) weighted sum of its values
+    least: np.ndarray  # (p,) of the rows with a weight; inf where none observes it
+    observed: np.ndarray  # (p,) rows that observe the feature, whatever their weight
+    lowest: np.ndarray  # (p,) of all rows; inf where none observes it
+    highest: np.ndarray  # (p,) likewise, -inf
+
+    @property
+    def has_gaps(self) -> np.ndarray:
+        """(p,) bool: some row does not observe the feature."""
+        return self.observed < self.n_rows
+
+    @property
+    def extent(self) -> tuple[np.ndarray, np.ndarray]:
+        """(p,) least and largest value of any row."""
+        return self.lowest, self.highest
+
+    @property
+    def total_weight(self) -> TotalWeight:
+        return TotalWeight(self.whole_weights and self.weight <= LARGEST_WHOLE, self.weight)
+
+    def means(self, reference: np.ndarray) -> np.ndarray:
+        """(p,) of the observed values, by weight; the reference where there are none."""
+        seen = self.counts > 0
+        return np.where(seen, self.sums / np.where(seen, self.counts, 1.0), reference)
+
+
+class Looked(NamedTuple):
+    """A table that the solvers can rely on."""
+
+    source: np.ndarray | sparse.csr_array  # as it came, or a CSR matrix mended
+    weights: np.ndarray  # (n,) 0 for rows without an observed value
+    found: Found
+
+
+def look_over(X, missing: float, weights: np.ndarray, threads: int) -> Looked:
+    """The first pass; a CSR matrix that is not in canonical form is mended."""
+    X = narrowed(X) if sparse.issparse(X) else X
+    first = core.first_pass(core.Table(X, missing, weights), threads)
+    if first.malformed >= 0:
+        X = mended(X)
+        first = core.first_pass(core.Table(X, missing, weights), threads)
+    if first.infinite >= 0:
+        _refuse_infinite(X, first.infinite)
+    if sparse.issparse(X) and stores_gaps(X, missing, first.sums):
+        X = without_gaps(X, missing)
+        first = core.first_pass(core.Table(X, missing, weights), threads)
+    everywhere = first
+    if not weights.all():  # rows without a weight are left out of `least`, but get labels too
+        everywhere = core.first_pass(core.Table(X, missing, np.ones(len(weights))), threads)
+    unseen = first.seen == 0
+    if unseen.any():
+        weights = np.where(unseen, 0.0, weights)
+    found = Found(
+        n_rows=len(unseen),
+        n_usable=int(np.count_nonzero(weights)),
+        n_unseen=int(np.count_nonzero(unseen)),
+        n_entries=int(first.seen.sum(dtype=np.int64)),
+        weight=float(weights.sum()),
+        whole_weights=bool(np.all(weights == np.floor(weights))),
+        counts=first.counts,
+        sums=first.sums,
+        least=first.least,
+        observed=first.observed,
+        lowest=everywhere.least,
+        highest=everywhere.most,
+    )
+    return Looked(X, weights, found)
+
+
+def merged(parts: list[Found]) -> Found:
+    """What was found in all blocks together."""
+    columns: Any = Found._make(zip(*parts, strict=True))
+    return Found(
+        n_rows=sum(columns.n_rows),
+        n_usable=sum(columns.n_usable),
+        n_unseen=sum(columns.n_unseen),
+        n_entries=sum(columns.n_entries),
+        weight=sum(columns.weight),
+        whole_weights=all(columns.whole_weights),
+        counts=np.sum(columns.counts, axis=0),
+        sums=np.sum(columns.sums, axis=0),
+        least=np.min(columns.least, axis=0),
+        observed=np.sum(columns.observed, axis=0),
+        lowest=np.min(columns.lowest, axis=0),
+        highest=np.max(columns.highest, axis=0),
+    )
+
+
+def check_found(found: Found, *, allow_all_missing: bool = False) -> None:
+    """Refuse tables that have nothing to cluster, or too large values."""
+    if not found.n_entries and not allow_all_missing:
+        raise ValueError(
+            f"All {found.n_rows} x {len(found.counts)} values are missing; there is nothing to "
+            "cluster. Check missing_values and how the table was read."
+        )
+    if not found.n_usable and not allow_all_missing:
+        raise ValueError(
+            "sample_weight is zero for every row that has an observed value; at least one row must "
+            "count."
+        )
+    if not np.isfinite(found.sums).all():
+        raise ValueError(
+            f"The values of column {int(np.flatnonzero(~np.isfinite(found.sums))[0])} are too "
+            "large: their sum overflows. Rescale the data."
+        )
+
+
+def check_enough_rows(n_usable: int, n_rows: int, n_clusters: int, name="n_clusters") -> None:
+    if n_usable < n_clusters:
+        raise ValueError(
+            f"n_samples={n_usable} usable rows (with a weight and an observed value, of {n_rows}) "
+            f"should be >= {name}={n_clusters}. Ask for fewer clusters."
+        )
+
+
+def _refuse_infinite(X, row: int):
+    values = X[[row]]
+    values = values if isinstance(values, np.ndarray) else values.toarray()
+    column = int(np.flatnonzero(np.isinf(values[0]))[0])
+    raise ValueError(
+        f"Input X contains infinity: {values[0, column]} in row {row}, column {column}. "
+        "Mark values that are not known as NaN, and cap or remove the others."
+    )
+
+
+# --- oddities ------------------------------------------------------------------------------------
+
+FEWEST_VALUES = 10  # of a feature, to know how far they spread
+FAR_SHARE = 1 / 3  # of the features with gaps, from which a far reference is warned of
+MUCH_FURTHER = 3.0  # times their own spread: then one feature is enough
+
+
+class MissingDataWarning(UserWarning):
+    """Rows or features without a single observed value."""
+
+
+class WarnFor(NamedTuple):
+    """What the door must know of a fit to warn its user."""
+
+    names: Any = None  # of the features, if they have any
+    lam: Any = 1.0  # the penalty that is to be used, or "auto"
+    mechanism: str | None = None  # of a mixture, which has no penalty
+
+    @property
+    def uses_reference(self) -> bool:
+        """Gaps pull centres to it, or values get lost around it."""
+        if self.mechanism is not None:
+            return self.mechanism in ("auto", "decay", "threshold")
+        return isinstance(self.lam, str) or bool(np.any(np.asarray(self.lam) > 0))
+
+
+def warn_about(found: Found, fit: WarnFor, given: np.ndarray | None, stacklevel: int = 5) -> None:
+    """Tell the caller of ``fit`` what is odd about a table; given: the reference, if in numbers."""
+    warn_unseen(found, fit, stacklevel + 1)
+    if given is not None:
+        warn_far(found, given, fit, stacklevel + 1)
+
+
+def warn_unseen(found: Found, fit: WarnFor, stacklevel: int) -> None:
+    """Rows and features without a single observed value are reported to the caller of ``fit``."""
+    if found.n_unseen:
+        label = "the centre nearest to the reference"
+        if fit.mechanism is not None:
+            label = "the cluster likeliest to lose everything"
+        warnings.warn(
+            f"{found.n_unseen} row(s) have no observed value. They take no part in the centres; "
+            f"their label is that of {label}.",
+            MissingDataWarning,
+            stacklevel=stacklevel,
+        )
+    features = np.flatnonzero(found.counts == 0)
+    if len(features):
+        warnings.warn(
+            f"{len(features)} feature(s) have no observed value ({_some(features, fit.names)}). "
+            "Their centres are the reference.",
+            MissingDataWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def warn_far(found: Found, reference: np.ndarray, fit: WarnFor, stacklevel: int) -> None:
+    """A reference far outside the values of features with gaps is hardly where they get lost.
+
+    Far: further away than the values are from each other, for so many of the features that it is
+    no matter of a few narrow ones, or much further for any.
+    """
+    if not fit.uses_reference:
+        return
+    if ((found.lowest <= reference) & (reference <= found.highest)).all():
+        return  # as most are: nothing lies outside
+    judged = found.has_gaps & (found.observed >= FEWEST_VALUES) & (found.highest > found.lowest)
+    low, high = np.where(judged, found.lowest, 0.0), np.where(judged, found.highest, 0.0)
+    far = far_from(reference, low, high)
+    very_far = far_from(reference, low, high, MUCH_FURTHER)
+    if far.sum() < FAR_SHARE * max(judged.sum(), 1) and not very_far.any():
+        return
+    why, instead = "a penalty would pull their centres to where no value is", "lam=0"
+    if fit.mechanism is not None:
+        why = "'decay' and 'threshold' lose values around it, where no value is"
+        instead = "another mechanism"
+    warnings.warn(
+        f"The reference lies far outside the observed values of {far.sum()} of {judged.sum()} "
+        f"feature(s) with gaps ({_some(np.flatnonzero(far), fit.names)}): {why}. "
+        "Use reference='min' for values lost below a detection limit, reference='auto' to let the "
+        f"gaps say where they lie, or {instead}.",
+        MissingDataWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def _some(features: np.ndarray, names, most: int = 5) -> str:
+    """The first few features by name, or by number."""
+    shown = ", ".join(str(f if names is None else names[f]) for f in features[:most])
+    return shown + (", ..." if len(features) > most else "")
+
+
+def far_from(point, least: np.ndarray, most: np.ndarray, times: float = 1.0) -> np.ndarray:
+    """(p,) features whose values lie further from a point than they do from each other, or
+    so many times further."""
+    span = most - least
+    return (span > 0) & (np.maximum(least - point, point - most) > times * span)
+
+
+# --- validation ----------------------------------------------------------------------------------
+
+ADVICE_ON_TEXT = (
+    "Encode text columns as numbers or leave them out; write gaps as NaN (or None), "
+    "or name their code with missing_values."
+)
+
+
+# --- parameters -------------------------------------------------------------------------------
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """A whole number >= least."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number >= {least}; got {value!r}.")
+    if value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}; got {value}.")
+    return int(value)
+
+
+def check_number(name: str, value: Any, least: float = 0.0) -> float:
+    """A finite number >= least."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number >= {least:g}; got {value!r}.")
+    if not math.isfinite(value) or value < least:
+        raise ValueError(f"{name} must be a finite number >= {least:g}; got {value}.")
+    return float(value)
+
+
+def check_lam(lam: Any, n_features: int | None = None) -> float | np.ndarray | str:
+    """A number >= 0, an array of one per feature (once their number is known), or "auto"."""
+    if isinstance(lam, str):
+        return check_choice("lam", lam, ("auto",), ", a number >= 0 or an array of them")
+    if np.ndim(lam) == 0:
+        numbers = np.asarray(check_number("lam", lam))
+        _check_largest_lam(numbers)
+        return float(numbers)
+    try:
+        numbers = np.array(lam, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"lam must be a number >= 0 or one per feature; got {lam!r}.") from None
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
+        raise ValueError(f"lam must be finite and >= 0 for every feature; got {lam!r}.")
+    _check_largest_lam(numbers)
+    if numbers.ndim != 1 or (n_features is not None and len(numbers) != n_features):
+        wanted = "" if n_features is None else f" (n_features={n_features})"
+        raise ValueError(
+            f"lam must be one number or one per feature{wanted}; got shape {numbers.shape}."
+        )
+    return numbers
+
+
+def _check_largest_lam(lam: np.ndarray) -> None:
+    if lam.max(initial=0.0) > LARGEST_LAM:
+        raise ValueError(
+            f"lam may be {LARGEST_LAM:g} at most; got {lam.max():g}. Far smaller ones already put "
+            "centres at the reference wherever their cluster has a gap."
+        )
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...], otherwise: str = "") -> str:
+    """One of a few strings; ``otherwise`` ends the list of what would have been accepted."""
+    if not isinstance(value, str) or value not in choices:
+        wanted = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be {wanted}{otherwise}; got {value!r}.")
+    return value
+
+
+def check_missing_values(missing_values: Any) -> float:
+    """NaN or a finite number; None is read as NaN."""
+    if missing_values is None:
+        return math.nan
+    if isinstance(missing_values, bool) or not isinstance(missing_values, Real):
+        raise TypeError(f"missing_values must be nan or a number; got {missing_values!r}.")
+    if math.isinf(missing_values):
+        raise ValueError(f"missing_values must be nan or a finite number; got {missing_values}.")
+    return float(missing_values)
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+def read_table(estimator, X, *, reset: bool):
+    """A 2-d float array (not copied if it was one) or a CSR matrix, names and width checked."""
+    if _is_plain(X):
+        if reset:
+            _set_unnamed(estimator, X.shape[1])
+        if _is_unnamed(estimator, X.shape[1]):
+            return X
+    X = native(X)
+    try:
+        X = validate_data(
+            estimator, X, reset=reset, dtype=[np.float64, np.float32], accept_sparse="csr",
+            accept_large_sparse=True, ensure_all_finite=False, copy=False,
+        )  # fmt: skip
+    except ValueError as error:
+        if "could not convert string" in str(error):
+            raise ValueError(
+                f"The table must hold numbers only: {error}. {ADVICE_ON_TEXT}"
+            ) from error
+        raise
+    return X
+
+
+def _is_plain(X: Any) -> bool:
+    """An array of floats in two dimensions with something in it.
+
+    There is nothing to check about it, and for a few rows checking takes longer than the work.
+    """
+    return (
+        type(X) is np.ndarray
+        and X.dtype in (np.float64, np.float32)
+        and X.ndim == 2
+        and X.size > 0
+    )  # fmt: skip
+
+
+def _set_unnamed(estimator: Any, n_features: int) -> None:
+    if hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    estimator.n_features_in_ = n_features
+
+
+def _is_unnamed(estimator: Any, n_features: int) -> bool:
+    """Whether it was fitted with so many features, and they had no names."""
+    fitted = getattr(estimator, "n_features_in_", -1)
+    return n_features == fitted and not hasattr(estimator, "feature_names_in_")
+
+
+def check_weights(sample_weight, X) -> np.ndarray:
+    """(n,) float64, finite, not negative, not all 0."""
+    if sample_weight is None:
+        return np.ones(X.shape[0])
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("sample_weight is 0 for every row; at least one row must count.")
+    return weights
+
+
+def is_auto(reference) -> bool:
+    """Whether it is to be chosen from the table (it may be an array, which equals no word)."""
+    return isinstance(reference, str) and reference == "auto"
+
+
+def check_reference(
+    reference, n_features: int, least: np.ndarray, *, allow_auto: bool = False
+) -> np.ndarray:
+    """(p,) float64 from a number, an array of n_features, or "min" (least observed values).
+
+    "auto" is 0 here: the choice needs fits (``_penalty.reference``).
+    """
+    if isinstance(reference, str):
+        words = ("min", "auto") if allow_auto else ("min",)
+        check_choice("reference", reference, words, ", a number or an array of n_features")
+        if is_auto(reference):
+            return np.zeros(n_features)
+        return np.where(np.isfinite(least), least, 0.0)
+    try:
+        numbers = np.asarray(reference, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"reference must be a number, an array of n_features={n_features} or 'min'; "
+            f"got {reference!r}."
+        ) from None
+    if numbers.ndim > 1 or (numbers.ndim == 1 and numbers.shape[0] != n_features):
+        raise ValueError(
+            f"reference must be one number or one per feature (n_features={n_features}); "
+            f"got an array of shape {numbers.shape}."
+        )
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"reference must be finite; got {reference!r}.")
+    return np.full(n_features, numbers)
+
+
+def observe(
+    X, *, missing_values=math.nan, reference=0.0, sample_weight=None, threads: int = 1,
+    allow_all_missing: bool = False, allow_auto: bool = False, warn_for: WarnFor | None = None,
+) -> Observed:  # fmt: skip
+    """Turn a table that ``read_table`` has let in into an ``Observed``.
+
+    With ``warn_for``, rows and features that nobody observed are reported, and a reference far from
+    the values if the penalty would pull centres there. New rows to predict may be missing
+    altogether (``allow_all_missing``), data to fit may not.
+    """
+    missing = code_in(X.dtype, check_missing_values(missing_values))
+    weights = check_weights(sample_weight, X)
+    X, weights, found = look_over(X, missing, weights, threads)
+    check_found(found, allow_all_missing=allow_all_missing)
+    center = check_reference(reference, X.shape[1], found.least, allow_auto=allow_auto)
+    check_scale(found.extent, found.weight, 1.0, center, vanishing=not allow_all_missing)
+    if warn_for is not None:
+        warn_about(found, warn_for, None if isinstance(reference, str) else center)
+    return Observed(
+        X, missing, weights, found.means(center), center, found.counts, found.has_gaps,
+        found.extent,
+    )  # fmt: skip
+
+
+def check_loss(observed: Observed, lam, *points: np.ndarray) -> None:
+    """Refuse a penalty or centres (..., p) whose loss on these data would overflow."""
+    if observed.extent is not None:
+        weight = float(observed.weights.sum())
+        check_scale(observed.extent, weight, lam, observed.reference, *points)
+
+
+def check_numbers(name: str, value) -> np.ndarray:
+    """A float64 array of its own."""
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an array of numbers; got {value!r:.80}.") from None
+
+
+def check_init_centers(
+    init, n_clusters: int, n_features: int, names: tuple[str, str] = ("init", "n_clusters")
+) -> np.ndarray:
+    """(k, p) float64, finite; names: of the two parameters."""
+    name, number = names
+    centers = check_numbers(name, init)
+    if centers.shape != (n_clusters, n_features):
+        raise ValueError(
+            f"{name} must have shape ({number}={n_clusters}, n_features={n_features}); "
+            f"got {centers.shape}."
+        )
+    if not np.isfinite(centers).all():
+        raise ValueError(f"{name} must be finite: fill the gaps of the starting centres first.")
+    return centers
