@@ -15,7 +15,7 @@ from ._versions import show_versions
 
 # Imported when first asked for, so that `import mnarkmeans` stays quick.
 SUBMODULES = (
-    "baselines", "dask", "datasets", "displays", "metrics", "missingness", "paper", "report", "tl",
+    "baselines", "dask", "datasets", "displays", "metrics", "missingness", "report", "tl",
 )  # fmt: skip
 
 __all__ = [

@@ -264,20 +264,6 @@ def test_diagnose_tells_and_writes(server, tables, tmp_path):
     assert len(rows(out / "rows.csv")) == 61
 
 
-def test_reproduce_writes_and_resumes(server, tmp_path):
-    pytest.importorskip("matplotlib")
-    arguments = ["reproduce", "table2", "--quick", "--repetitions", 1, "--jobs", 1, "-o", tmp_path]
-    done = server.run(*arguments)
-    assert done.code == 0, done.err
-    before = (tmp_path / "table2" / "results.csv").read_bytes()
-    done = server.run(*arguments)
-    assert done.code == 0, done.err
-    assert (tmp_path / "table2" / "results.csv").read_bytes() == before
-    done = server.run("reproduce", "tabel2", "-o", tmp_path)
-    assert done.code == 2
-    assert "did you mean 'table2'" in done.err
-
-
 def test_the_command_as_installed(tmp_path, tables):
     """Without the fork server: a fresh interpreter, a pipe, plain lines."""
     done = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True)

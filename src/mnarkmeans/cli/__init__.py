@@ -19,7 +19,6 @@ _diagnose     diagnose
 _use          predict and impute
 _report       report
 _demo         demo
-_reproduce    reproduce
 _job          what they share: read and prepare a table, fit with progress
 
 reading

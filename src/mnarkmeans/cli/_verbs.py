@@ -139,23 +139,3 @@ def demo(
     from ._demo import demo as work
 
     work(Console(telling), out, force)
-
-
-@app.command(epilog=_example("reproduce table1 --repetitions 5 -o paper/"))
-@spread
-def reproduce(
-    names: Annotated[
-        list[str], typer.Argument(metavar="NAME|all", help="figure1 to figure7, table1 to table3.")
-    ],
-    telling: opt.Telling,
-    repetitions: Annotated[
-        int | None, typer.Option("--repetitions", min=1, help="Instead of the paper's number.")
-    ] = None,
-    out: opt.Out = Path("reproduction"),
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Number of processes.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A small version, for a look.")] = False,
-) -> None:
-    """Compute the paper's figures and tables again; an interrupted run goes on where it stopped."""
-    from ._reproduce import reproduce as work
-
-    work(Console(telling), names, repetitions, jobs, out, quick)
