@@ -1,0 +1,5 @@
+"""Tables of laboratories: reading and preparing them."""
+
+from ._batch import BatchCenter
+
+__all__ = ["BatchCenter"]
