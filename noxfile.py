@@ -77,12 +77,6 @@ def demo(session):
 
 
 @nox.session(default=False)
-def coverage(session):
-    """Lines that the suite reaches, of Python and of the core."""
-    session.run("bash", ".ci/coverage", *session.posargs, external=True)
-
-
-@nox.session(default=False)
 def nightly(session):
     session.run("bash", ".ci/nightly", *session.posargs, external=True)
 

@@ -1,20 +1,17 @@
-"""A short run of the fuzzer; ``python -m benchmarks.fuzz --minutes 60`` is a long one."""
-
-import re
-from pathlib import Path
+"""Short runs of the fuzzer and of the soak test; see docs/testing.md for the long ones."""
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-if not (ROOT / "benchmarks").exists():
-    pytest.skip("the benchmarks are not part of this copy of the sources", allow_module_level=True)
+pytest.importorskip("benchmarks", reason="only in the repository")
 pytest.importorskip("dask.array")
+pytest.importorskip("psutil", reason="comes with the extra dask")
 
-from benchmarks.fuzz import __main__ as fuzz  # noqa: E402 - only where there are benchmarks
-from benchmarks.fuzz import cases  # noqa: E402
+from benchmarks.fuzz import __main__ as fuzz
+from benchmarks.fuzz import cases, checks
+from benchmarks.soak import figures, watch, work
 
 
-def test_a_short_run_finds_nothing(capsys):
+def test_a_short_run_of_the_fuzzer_finds_nothing(capsys):
     status = fuzz.main(["--seed", "2026", "--cases", "40", "--minutes", "5", "--most", "tiny"])
     assert status == 0, capsys.readouterr().out
 
@@ -26,21 +23,31 @@ def test_the_same_seed_and_number_give_the_same_case():
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_a_wrong_answer_is_found_and_reproduced(number, capsys, monkeypatch):
-    """An oracle that is wrong in one row stands for a core that is."""
-    from benchmarks.fuzz import checks
-
+def test_the_fuzzer_finds_a_wrong_label_and_says_how_to_repeat_it(number, capsys, monkeypatch):
+    """An oracle that is wrong stands for a core that is."""
     right = checks.oracle.labels
     monkeypatch.setattr(checks.oracle, "labels", lambda *given: right(*given) + 1)
     assert fuzz.main(["--seed", "5", "--first", str(number), "--cases", "1", "--most", "tiny"]) == 1
-    told = capsys.readouterr().out
-    assert f"make(5, {number}, 'tiny')" in told
-    assert "check(case" in told
+    assert f"make(5, {number}, 'tiny')" in capsys.readouterr().out
 
 
-def test_the_tests_that_the_page_of_promises_names_exist():
-    page = (ROOT / "docs" / "guide" / "promises.md").read_text(encoding="utf8")
-    named = re.findall(r"`([\w/]+\.py)::(\w+)`", page)
-    assert len(named) > 15
-    for file, test in named:
-        assert f"def {test}(" in (ROOT / "tests" / file).read_text(encoding="utf8"), (file, test)
+def test_a_short_soak_compares_results_and_leaves_no_file():
+    (seen,), left = watch.watch(["predictions"], 0.5, seed=0)
+    assert not seen.trouble
+    assert seen.compared == seen.turns * work.Predictions.QUESTIONS > 0
+    assert left == []
+
+
+def test_the_soak_finds_a_wrong_result():
+    with work.Predictions(0) as asked:
+        asked.answers = {"predict": asked.answers["predict"][::-1]}
+        with pytest.raises(work.Wrong, match="predict of"):
+            asked.turn()
+
+
+def test_the_soak_reports_memory_that_grows_but_not_the_warm_up():
+    warm = [10, 90, 100, 101, 100, 99, 101, 100]
+    assert figures.is_flat(warm, 0.05, 0)
+    seen = figures.Seen("fits", 8, 8, [int(1e9 + 5e7 * i) for i in range(8)], warm)
+    assert seen.problems == ["fits: memory grew by 200 MB"]
+    assert figures.Seen("fits").problems == ["fits: not one turn was finished"]
