@@ -111,3 +111,17 @@ def test_a_round_of_a_mixture_is_measured_against_both_rivals():
     figures = mixture.measure(1, clock=iter(range(10_000)).__next__, n=300, p=4, k=2)
     assert [figure.against for figure in figures][1] == "StepMix"
     assert {figure.goal for figure in figures} == {1.0, 20.0, None}
+
+
+def test_mutants_are_programs():
+    from benchmarks import mutation
+
+    drawn = mutation.draw(30, seed=0, only=["_solver.py"])
+    assert len({mutant.describe() for mutant in drawn}) == 30
+    for mutant in drawn:
+        text = (mutation.ROOT / mutant.path).read_text()
+        assert mutant.apply(text) != text
+        compile(mutant.apply(text), str(mutant.path), "exec")
+    near, rest = mutation.test_files(drawn[0])
+    assert near
+    assert not set(near) & set(rest)
