@@ -42,6 +42,16 @@ def test_every_form_of_a_table_draws_the_same_starts(init, shape):
 
 
 @pytest.mark.parametrize("init", STARTS)
+def test_another_precision_or_a_jitter_draws_the_same_rows(init):
+    rng = np.random.default_rng(1)
+    X = 25.0 + rng.normal(size=(2000, 12)) + 4.0 * rng.integers(0, 3, size=(2000, 1))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    expected = draw(init, X)
+    for near in (X.astype(np.float32), X + rng.uniform(-1e-9, 1e-9, X.shape), X * (1 + 1e-12)):
+        np.testing.assert_allclose(draw(init, near), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("init", STARTS)
 def test_starts_are_rows_filled_with_the_means(init):
     X = table(200, 8)
     filled = np.where(np.isnan(X), observe(X).means, X)

@@ -11,8 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// MNARKMEANS_INTERFACE, a fingerprint of this file, comes from the build, which ends with an error unless
-// _core/library.py holds the same one: whoever changes what is said here cannot forget the other side.
+// The text of this file is part of the library: Python reads it from there and makes its structs and
+// functions of it (``_core/library.py``), so that they cannot differ. One declaration to a line, each
+// ended by ";", in the types named below.
 
 namespace mnar {
 
@@ -116,7 +117,6 @@ struct Seeds {             // starts drawn by greedy k-means++ on mean-filled ro
     Index count, k;        // R starts of k centres
     Index trials;          // candidates for each centre
     const double* means;   // (p,)
-    const Index* order;    // (n,) along which rows are drawn; null: by their content
     const double* draws;   // (R, k, trials) in [0, 1)
     double* centers;       // (R, k, p) OUT
 };
@@ -125,15 +125,6 @@ struct Partitions {         // of the same rows by B fits, with G candidates eac
     const Label* labels;    // (B, n, G) from 0 to k - 1
     const uint8_t* kept;    // (B, n) rows on which a fit is judged
     Index n, candidates, k;
-};
-
-struct Moving {         // k-means of complete rows by single moves
-    const double* X;    // (n, p)
-    Index n, p;
-    Index count, k;     // R starts of k centres
-    Index max_iter;
-    double* centers;    // (R, k, p) INOUT
-    Label* labels;      // (R, n) OUT
 };
 
 struct Mixture {                 // normal clusters with gaps, or Student's t
@@ -252,8 +243,6 @@ struct Magnitudes {            // how far observed values lie from the reference
 struct Kernels {  // what every instruction set offers
     const char* name;
     int32_t (*first_pass)(const Table&, FirstPass&, Control&);
-    int32_t (*content_keys)(const Table&, uint64_t* keys, Control&);
-    int32_t (*content_order)(const Table&, Index* order, Control&);
     // Rows `rows` (m,) with their gaps filled from fill (p,): out (m, p).
     int32_t (*fill_rows)(const Table&, const Index* rows, Index m, const double* fill, double* out);
     // Gaps filled from the centres mu (k, p) by label: out (n, p) of the table's own type.
@@ -276,7 +265,7 @@ struct Kernels {  // what every instruction set offers
                          Control&);
     // Moves the costliest rows into the empty clusters of one start. INOUT labels (n,), stats.
     int32_t (*rescue)(const Table&, const Centers&, int32_t whole_weights, Label* labels,
-                      const Stats&, Bounds, Control&);
+                      const Stats&, const Bounds&, Control&);
     // Which of the rows with these costs and weights (n,) fill the empty clusters: taken (k,), or -1.
     // INOUT costs, members (k,).
     void (*choose_rescued)(double* costs, const double* weights, const Label* labels, Index n, Index k,
@@ -311,7 +300,6 @@ struct Kernels {  // what every instruction set offers
     // For couples (C, 2) of fits: OUT pairs (C, G, 3) of rows that both have kept, together in both, in
     // the first, in the second.
     int32_t (*count_pairs)(const Partitions&, const Index* couples, Index count, double* pairs, Control&);
-    int32_t (*move_rows)(const Moving&, Control&);
 };
 
 // Calls work(context, job) for job = 0 .. jobs - 1 on up to `threads` threads, this one among them;

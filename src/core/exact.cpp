@@ -6,8 +6,6 @@
 #include "hartigan.h"
 #include "lloyd.h"
 #include "magnitudes.h"
-#include "moves.h"
-#include "order.h"
 #include "seeding.h"
 #include "shares.h"
 
@@ -17,10 +15,9 @@
 namespace mnar { namespace LEVEL {
 
 extern const Kernels kernels = {
-    NAME(LEVEL), first_pass, content_keys, content_order, fill_rows, impute, run_pass, assign_plain,
-    assign, add_rows, loss_of, last_look, distances, rescue, choose_rescued, update, decide, centers_of, lloyd,
+    NAME(LEVEL), first_pass, fill_rows, impute, run_pass, assign_plain, assign, add_rows, loss_of, last_look, distances, rescue, choose_rescued, update, decide, centers_of, lloyd,
     hartigan, seed, soften, decay_value, decay_fit, lost_around, hidden_rows, maximise, em_rounds, fit_shares,
-    magnitudes, count_pairs, move_rows,
+    magnitudes, count_pairs,
 };
 
 }}  // namespace mnar::LEVEL

@@ -27,7 +27,7 @@ __asm__(".symver pthread_attr_setstacksize, pthread_attr_setstacksize@" FIRST_GL
 
 namespace mnar {
 
-// ---- the kernels: which levels there are, and the one in use
+// ---- the kernels: which levels there are
 
 namespace baseline { extern const Kernels kernels; }
 #ifdef __x86_64__
@@ -66,7 +66,6 @@ struct Levels {  // those this machine can run, the best one last
 };
 
 const Levels levels;
-const Kernels* kernels = levels.tables[levels.count - 1];
 
 // ---- threads
 
@@ -140,128 +139,12 @@ void run_jobs(Index count, int threads, void (*work)(void*, Index), void* contex
 
 using namespace mnar;
 
-EXPORT const char* mnarkmeans_interface() { return MNARKMEANS_INTERFACE; }
-
-// The level in use; those this machine can run, with spaces between; another one (1, or 0 if it cannot).
-EXPORT const char* mnarkmeans_level() { return kernels->name; }
+// core.h as it was compiled.
+EXPORT const char* mnarkmeans_header() {
+    return
+#include "core_text.inc"
+        ;
+}
+// The levels this machine can run, with spaces between, the best one last; and the functions of one, or null.
 EXPORT const char* mnarkmeans_levels() { return levels.names; }
-EXPORT int32_t mnarkmeans_set_level(const char* name) {
-    const Kernels* found = levels.find(name);
-    if (found) kernels = found;
-    return found != nullptr;
-}
-
-// The sizes of the structs in core.h, in the order of STRUCTS in _core/library.py; returns how many there are.
-EXPORT int32_t mnarkmeans_struct_sizes(int64_t* sizes, int32_t room) {
-    const int64_t all[] = {sizeof(Control), sizeof(Table), sizeof(Centers), sizeof(Stats), sizeof(Bounds),
-                           sizeof(Pass), sizeof(FirstPass), sizeof(Starts), sizeof(Active), sizeof(Seeds),
-                           sizeof(Partitions), sizeof(Moving), sizeof(Mixture), sizeof(Softened), sizeof(Decay),
-                           sizeof(Lost), sizeof(Maximised), sizeof(Rounds), sizeof(Shares), sizeof(Magnitudes)};
-    const int32_t count = sizeof all / sizeof *all;
-    for (int32_t i = 0; i < count && i < room; ++i) sizes[i] = all[i];
-    return count;
-}
-
-// ---- the kernels; see ``Kernels`` in core.h
-
-EXPORT int32_t mnarkmeans_first_pass(const Table* table, FirstPass* out, Control* control) {
-    return kernels->first_pass(*table, *out, *control);
-}
-EXPORT int32_t mnarkmeans_content_keys(const Table* table, uint64_t* keys, Control* control) {
-    return kernels->content_keys(*table, keys, *control);
-}
-EXPORT int32_t mnarkmeans_content_order(const Table* table, Index* order, Control* control) {
-    return kernels->content_order(*table, order, *control);
-}
-EXPORT int32_t mnarkmeans_fill_rows(const Table* table, const Index* rows, Index count,
-                                    const double* fill, double* out) {
-    return kernels->fill_rows(*table, rows, count, fill, out);
-}
-EXPORT int32_t mnarkmeans_impute(const Table* table, const double* mu, const Label* labels, void* out,
-                                 Index out_row_stride, Control* control) {
-    return kernels->impute(*table, mu, labels, out, out_row_stride, *control);
-}
-EXPORT int32_t mnarkmeans_pass(const Table* table, const Centers* centers, Pass* pass,
-                               const Stats* stats, Control* control) {
-    return kernels->pass(*table, *centers, *pass, *stats, *control);
-}
-EXPORT int32_t mnarkmeans_assign(const Table* table, const Centers* centers, int32_t plain,
-                                 Label* labels, Control* control) {
-    return (plain ? kernels->assign_plain : kernels->assign)(*table, *centers, labels, *control);
-}
-EXPORT int32_t mnarkmeans_add_rows(const Table* table, const Centers* centers, const Label* labels,
-                                   const Stats* stats, Control* control) {
-    return kernels->add_rows(*table, *centers, labels, *stats, *control);
-}
-EXPORT int32_t mnarkmeans_loss_of(const Table* table, const Centers* centers, const Label* labels,
-                                  double* each, double* loss, Control* control) {
-    return kernels->loss_of(*table, *centers, labels, each, loss, *control);
-}
-EXPORT int32_t mnarkmeans_last_look(const Table* table, const Centers* centers, const Bounds* bounds,
-                                    Label* labels, Index* members, double* loss, Control* control) {
-    return kernels->last_look(*table, *centers, *bounds, labels, members, loss, *control);
-}
-EXPORT int32_t mnarkmeans_distances(const Table* table, const Centers* centers, int32_t roots,
-                                    int32_t is_double, void* out, Control* control) {
-    return kernels->distances(*table, *centers, roots, is_double, out, *control);
-}
-EXPORT int32_t mnarkmeans_rescue(const Table* table, const Centers* centers, int32_t whole_weights,
-                                 Label* labels, const Stats* stats, const Bounds* bounds,
-                                 Control* control) {
-    return kernels->rescue(*table, *centers, whole_weights, labels, *stats, *bounds, *control);
-}
-EXPORT void mnarkmeans_choose_rescued(double* costs, const double* weights, const Label* labels, Index n,
-                                      Index k, Index* members, Index* taken) {
-    kernels->choose_rescued(costs, weights, labels, n, k, members, taken);
-}
-EXPORT void mnarkmeans_update(const Starts* starts, Index p, const Active* active) {
-    kernels->update(*starts, p, *active);
-}
-EXPORT void mnarkmeans_decide(const Starts* starts, Index p, Index iteration, double largest_move,
-                              Active* active) {
-    kernels->decide(*starts, p, iteration, largest_move, *active);
-}
-EXPORT int32_t mnarkmeans_centers_of(const Table* table, const Starts* starts, Control* control) {
-    return kernels->centers_of(*table, *starts, *control);
-}
-EXPORT int32_t mnarkmeans_lloyd(const Table* tables, const Starts* starts, Index count, Control* control) {
-    return kernels->lloyd(tables, starts, count, *control);
-}
-EXPORT int32_t mnarkmeans_hartigan(const Table* table, const Starts* starts, const Index* chosen,
-                                   Index count, Control* control) {
-    return kernels->hartigan(*table, *starts, chosen, count, *control);
-}
-EXPORT int32_t mnarkmeans_seed(const Table* tables, const Seeds* seeds, Index count, Control* control) {
-    return kernels->seed(tables, seeds, count, *control);
-}
-EXPORT int32_t mnarkmeans_soften(const Table* table, const Mixture* mixture, Softened* out,
-                                 Control* control) {
-    return kernels->soften(*table, *mixture, *out, *control);
-}
-EXPORT double mnarkmeans_decay_value(const Decay* data, const double* theta, double* gradient) {
-    return kernels->decay_value(*data, theta, gradient);
-}
-EXPORT double mnarkmeans_decay_fit(const Decay* data, const double* starts, Index count,
-                                   const int32_t* free, Index max_steps, double* theta) {
-    return kernels->decay_fit(*data, starts, count, free, max_steps, theta);
-}
-EXPORT void mnarkmeans_lost_around(const Lost* lost) { kernels->lost_around(*lost); }
-EXPORT double mnarkmeans_hidden_rows(Index k, Index p, const double* weights, const double* log_missing,
-                                     double* parts) {
-    return kernels->hidden_rows(k, p, weights, log_missing, parts);
-}
-EXPORT void mnarkmeans_maximise(const Maximised* clusters) { kernels->maximise(*clusters); }
-EXPORT int32_t mnarkmeans_em_rounds(const Table* table, Rounds* rounds, Control* control) {
-    return kernels->em_rounds(*table, *rounds, *control);
-}
-EXPORT int32_t mnarkmeans_fit_shares(const Shares* shares) { return kernels->fit_shares(*shares); }
-EXPORT int32_t mnarkmeans_magnitudes(const Table* table, Magnitudes* out, Control* control) {
-    return kernels->magnitudes(*table, *out, *control);
-}
-EXPORT int32_t mnarkmeans_count_pairs(const Partitions* of, const Index* couples, Index count, double* pairs,
-                                      Control* control) {
-    return kernels->count_pairs(*of, couples, count, pairs, *control);
-}
-EXPORT int32_t mnarkmeans_move_rows(const Moving* moving, Control* control) {
-    return kernels->move_rows(*moving, *control);
-}
+EXPORT const Kernels* mnarkmeans_kernels(const char* name) { return levels.find(name); }

@@ -4,7 +4,7 @@
 //     centre:  from the three sums of each cluster  (loss.h)
 //
 // Both steps are exact minimisations, so the loss never rises. (Large tables, and rows that are
-// elsewhere, run the same steps a pass at a time: ``_solver/lloyd.py``.)
+// elsewhere, run the same steps a pass at a time: ``_solver.py``.)
 #pragma once
 #include "rescue.h"
 

@@ -31,7 +31,7 @@ void choose_rescued(double* costs, const double* weights, const Label* labels, I
 
 // Moves the costliest rows into the empty clusters of one start. INOUT labels (n,), stats, bounds.
 int32_t rescue(const Table& table, const Centers& centers, int32_t whole_weights, Label* labels,
-               const Stats& stats, Bounds bounds, Control& control) {
+               const Stats& stats, const Bounds& bounds, Control& control) {
     Index k = centers.k, n = table.n;
     Array<Index> members(k, 0), taken(k);
     if (!all_ok(members, taken)) return OUT_OF_MEMORY;

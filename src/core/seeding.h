@@ -11,7 +11,6 @@
 // is taken directly.
 #pragma once
 #include "candidates.h"
-#include "order.h"
 
 namespace mnar { namespace LEVEL { namespace {
 
@@ -26,12 +25,11 @@ constexpr Index BYTES_TO_REMEMBER = 1 << 25;     // of distances to candidates, 
 struct Seeding {  // what all threads share
     const Table& table;
     const double* means;
-    const Index* order;
     Slabs slabs;
     Array<double> squares;  // (n,) |x'|^2
 
     Seeding(const Table& table, const Seeds& seeds)
-        : table(table), means(seeds.means), order(seeds.order), slabs(slabs_by_shape(table)), squares(table.n) {}
+        : table(table), means(seeds.means), slabs(slabs_by_shape(table)), squares(table.n) {}
 };
 
 // The starts first .. first + count of `seeds`.
@@ -120,12 +118,12 @@ int32_t lower_rows(const Rows& rows, Index begin, Index end, const Seeding& of, 
 
 // --- drawing ----------------------------------------------------------------------------------
 
-constexpr Index BLOCK = 64;  // rows along the order of which only the sum is kept
+constexpr Index BLOCK = 64;  // rows of which only the sum is kept
 
-// A row drawn by share u in [0, 1) of the mass along `order`: the first beyond the share, or that
-// completes the total. ends: what is reached at the end of each block, `stride` apart.
+// A row drawn by share u in [0, 1) of the mass of all rows: the first beyond the share, or that completes
+// the total. ends: what is reached at the end of each block, `stride` apart.
 template <class Mass>
-Index draw(const Index* order, Index n, const double* ends, Index stride, double u, const Mass& mass) {
+Index draw(Index n, const double* ends, Index stride, double u, const Mass& mass) {
     Index low = 0, high = (n + BLOCK - 1) / BLOCK - 1;
     const double total = ends[high * stride], share = u * total;
     auto is_beyond = [&](double reached) { return reached > share || reached == total; };
@@ -137,26 +135,22 @@ Index draw(const Index* order, Index n, const double* ends, Index stride, double
     double before = low > 0 ? ends[(low - 1) * stride] : 0, within = 0;
     Index e = low * BLOCK, last = least(e + BLOCK, n) - 1;
     for (; e < last; ++e) {
-        within += mass(order[e]);
+        within += mass(e);
         if (is_beyond(before + within)) break;
     }
-    return order[e];
+    return e;
 }
 
-// OUT ends (blocks, G): weights * mass (n, G) summed up along the order; mass null: the weights alone.
+// OUT ends (blocks, G): weights * mass (n, G) summed up; mass null: the weights alone.
 int32_t cumulate(const Seeding& of, const double* mass, Index groups, double* ends, Control& control) {
-    constexpr Index AHEAD = 16;
     const Index n = of.table.n, blocks = (n + BLOCK - 1) / BLOCK, jobs = least(of.slabs.count, blocks);
-    const Index* order = of.order;
     int32_t status = in_parallel(jobs, control, [&](Index job) -> int32_t {
         for (Index b = blocks * job / jobs; b < blocks * (job + 1) / jobs; ++b) {
             double* sums = ends + b * groups;
             for (Index g = 0; g < groups; ++g) sums[g] = 0;
             for (Index e = b * BLOCK; e < least((b + 1) * BLOCK, n); ++e) {
-                const double w = of.table.weights[order[e]];
-                if (e + AHEAD < n) __builtin_prefetch(of.table.weights + order[e + AHEAD]);
-                if (e + AHEAD < n && mass) __builtin_prefetch(mass + order[e + AHEAD] * groups);
-                const double* own = mass ? mass + order[e] * groups : nullptr;
+                const double w = of.table.weights[e];
+                const double* own = mass ? mass + e * groups : nullptr;
                 for (Index g = 0; g < groups; ++g) sums[g] += own ? w * own[g] : w;
             }
         }
@@ -168,7 +162,7 @@ int32_t cumulate(const Seeding& of, const double* mass, Index groups, double* en
 
 // --- the starts -------------------------------------------------------------------------------
 
-// The starts of `seeds` side by side. IN weights: the weights along the order.
+// The starts of `seeds` side by side. IN weights: those of the rows summed up.
 template <class Rows>
 int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, const Seeds& seeds,
                   Control& control) {
@@ -196,8 +190,8 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, co
             Index g = lane % groups;
             double u = seeds.draws[(g * k + l) * trials + lane / groups];
             bool flat = l == 0 || !(ends[(blocks - 1) * groups + g] > 0);
-            Index i = flat ? draw(of.order, n, weights, 1, u, [&](Index i) { return table.weights[i]; })
-                           : draw(of.order, n, ends + g, groups, u, [&](Index i) {
+            Index i = flat ? draw(n, weights, 1, u, [&](Index i) { return table.weights[i]; })
+                           : draw(n, ends + g, groups, u, [&](Index i) {
                                  return table.weights[i] * nearest[i * groups + g];
                              });
             tried.set(lane, centered(rows, i, of.means, row), of.squares[i], i);
@@ -309,15 +303,8 @@ int32_t seed_small(const Rows& rows, const Seeding& of, const Seeds& seeds, Cont
 }
 
 // Greedy k-means++ on one table. Counts the centres that are found.
-int32_t seed_table(const Table& table, Seeds seeds, Control& control) {
+int32_t seed_table(const Table& table, const Seeds& seeds, Control& control) {
     if (seeds.count < 1) return DONE;
-    Array<Index> order(seeds.order ? 0 : table.n);
-    int32_t status = order.ok() ? DONE : OUT_OF_MEMORY;
-    if (status == DONE && !seeds.order) {
-        status = content_order(table, order, control);
-        seeds.order = order;
-    }
-    if (status != DONE) return status;
     Seeding of(table, seeds);
     if (!of.squares.ok()) return OUT_OF_MEMORY;
     return with_rows(table, [&](const auto& rows) -> int32_t {

@@ -145,6 +145,15 @@ class Observed:
             first.observed < len(weights), (first.least, first.most),
         )  # fmt: skip
 
+    def sample(self, size: int, seed: int = 0) -> np.ndarray:
+        """Numbers of ``size`` rows that have a weight, drawn at random; all of them if there are no
+        more. In the order of the table."""
+        counting = np.flatnonzero(self.weights)
+        if len(counting) <= size:
+            return counting
+        drawn = np.random.default_rng(seed).choice(len(counting), size, replace=False)
+        return counting[np.sort(drawn)]
+
     def take_columns(self, columns: np.ndarray) -> Observed:
         """The table of some features; rows that observe none of them do not count."""
         source = self.source[:, columns]

@@ -64,11 +64,6 @@ def seeded(seed: int) -> np.random.RandomState:
     return _own.numbers
 
 
-def content_order(observed: Observed, threads: int) -> np.ndarray:
-    """Rows ordered by what is in them, not by where they stand."""
-    return core.content_order(observed.table, threads)
-
-
 def k_means_plus_plus(
     observed: Observed, n_starts: int, k: int, rng: np.random.RandomState, threads: int
 ) -> np.ndarray:
@@ -85,18 +80,9 @@ def random_rows(
     observed: Observed, n_starts: int, k: int, rng: np.random.RandomState, threads: int
 ) -> np.ndarray:
     """Centres (R, k, p): k different rows each, drawn by weight, gaps filled with the means."""
-    draws = rng.random_sample((n_starts, k))
-    order = content_order(observed, threads)
-    weights = observed.weights[order]
-    chosen = np.empty((n_starts, k), np.int64)
-    for r in range(n_starts):
-        free = weights.copy()
-        for l in range(k):
-            reached = np.cumsum(free)
-            beyond = np.searchsorted(reached, draws[r, l] * reached[-1], side="right")
-            at = min(beyond, np.searchsorted(reached, reached[-1]))  # the first that completes it
-            chosen[r, l], free[at] = order[at], 0.0
-    filled = core.fill_rows(observed.table, chosen.ravel(), observed.means)
+    share = observed.weights / observed.weights.sum()
+    chosen = [rng.choice(observed.n_rows, k, replace=False, p=share) for _ in range(n_starts)]
+    filled = core.fill_rows(observed.table, np.concatenate(chosen), observed.means)
     return filled.reshape(n_starts, k, -1)
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from kinds import kinds, tables, with_gaps
-from places import to_csr
 
 from mnarkmeans import _core
 
@@ -116,44 +115,3 @@ def test_impute_works_in_place(name):
     expected = np.where(np.isnan(X), mu[labels], X).astype(source.dtype)
     _core.impute(_core.Table(source, code, np.ones(60)), mu, labels, source, 1)
     assert np.array_equal(source, expected)
-
-
-def test_content_keys_tell_rows_by_their_values(each_level):
-    X = with_gaps(200, 19, seed=7)
-    X[10] = X[11]
-    X[20, 3], X[21] = 0.0, X[20]
-    X[21, 3] = -0.0
-    shuffled = X[:, np.random.default_rng(0).permutation(19)]
-    keys = _core.content_keys(_core.Table(X, np.nan, np.ones(200)), 1)
-    assert keys[10] == keys[11]
-    assert keys[20] == keys[21]
-    assert len(np.unique(keys)) == 198
-    for name, table in (tables(X) | {"shuffled": tables(shuffled)["rows"]}).items():
-        assert np.array_equal(_core.content_keys(table, 2), keys), name
-
-
-@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 300, 5000, 70_000])
-@pytest.mark.parametrize("levels", [1, 3, 10**6])
-def test_content_order_sorts_by_key_and_leaves_equal_rows_as_they_stand(n, levels):
-    X = np.random.default_rng(n).integers(0, levels, (n, 1)).astype(float)
-    for table in (tables(X)["rows"], tables(X)["csr"]):
-        keys = _core.content_keys(table, 1)
-        for threads in (1, 2):
-            expected = np.argsort(keys, kind="stable")
-            assert np.array_equal(_core.content_order(table, threads), expected)
-
-
-def test_content_keys_are_sums_of_mixed_bits():
-    """The numbers stay what they were: the same seed draws the same starts as before."""
-
-    def mixed(bits):
-        z = (bits + 1) * 0x9E3779B97F4A7C15 % 2**64
-        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
-        return z ^ (z >> 31)
-
-    X = with_gaps(5, 6)
-    keys = _core.content_keys(_core.Table(to_csr(X), np.nan, np.ones(5)), 1)
-    for row, key in zip(X, keys, strict=True):
-        bits = row[~np.isnan(row)].view(np.uint64).tolist()
-        assert int(key) == sum(map(mixed, bits)) % 2**64

@@ -8,7 +8,7 @@ from scipy.stats import t as student_t
 
 from mnarkmeans import _core
 from mnarkmeans._core.likelihood import Decay, EStep, Mixture, SoftSums, decay_fit, soft_rows
-from mnarkmeans._core.partitions import count_pairs, move_rows
+from mnarkmeans._core.partitions import count_pairs
 from mnarkmeans._core.rounds import Missing, MStep
 
 
@@ -189,18 +189,3 @@ def test_pairs_are_counted(each_level):
             in_a, in_b = (labels[fit, shared, g] for fit in (a, b))
             in_a, in_b = in_a[i] == in_a[j], in_b[i] == in_b[j]
             np.testing.assert_array_equal(found, [(in_a & in_b).sum(), in_a.sum(), in_b.sum()])
-
-
-def test_no_single_move_is_left(each_level):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 11))
-    centers = X[:8].reshape(2, 4, 11).copy()
-    for labels, own in zip(move_rows(X, centers, 100), centers, strict=True):
-        loss = np.square(X - own[labels]).sum()
-        np.testing.assert_allclose(own, [X[labels == c].mean(axis=0) for c in range(4)])
-        for i in range(60):
-            for c in range(4):
-                moved = np.where(np.arange(60) == i, c, labels)
-                if len(np.unique(moved)) == 4:
-                    means = np.array([X[moved == c].mean(axis=0) for c in range(4)])
-                    assert np.square(X - means[moved]).sum() >= loss * (1 - 1e-9)

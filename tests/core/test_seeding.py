@@ -8,23 +8,18 @@ from places import to_csr
 from mnarkmeans import _core
 
 
-def order_of(X):
-    keys = _core.content_keys(_core.Table(X, np.nan, np.ones(len(X))), 1)
-    return np.argsort(keys, kind="stable")
-
-
 def means_of(X, weights):
     seen = _core.first_pass(_core.Table(X, np.nan, weights), 1)
     return seen.sums / np.where(seen.counts > 0, seen.counts, 1.0)
 
 
-def draw(order, mass, u):
-    reached = np.cumsum(mass[order])
+def draw(mass, u):
+    reached = np.cumsum(mass)
     beyond = (reached > u * reached[-1]) | (reached == reached[-1])
-    return order[np.argmax(beyond)]
+    return np.argmax(beyond)
 
 
-def seed(X, weights, means, order, draws):
+def seed(X, weights, means, draws):
     """The rule, one start at a time."""
     filled = np.where(np.isnan(X), means, X)
     centers = np.empty((*draws.shape[:2], X.shape[1]))
@@ -33,7 +28,7 @@ def seed(X, weights, means, order, draws):
         for l, shares in enumerate(own):
             mass = weights * nearest
             mass = mass if mass.sum() > 0 else weights
-            rows = [draw(order, mass, u) for u in (shares[:1] if l == 0 else shares)]
+            rows = [draw(mass, u) for u in (shares[:1] if l == 0 else shares)]
             before = np.inf if l == 0 else nearest
             lowered = [np.minimum(before, ((filled - filled[i]) ** 2).sum(axis=1)) for i in rows]
             best = np.argmin([weights @ low for low in lowered])
@@ -48,11 +43,11 @@ def problem(n, p, k, n_starts, trials, weighted=False, seed=0, share=0.3):
     weights = rng.choice([0.0, 0.5, 1.0, 2.0], n) if weighted else np.ones(n)
     weights[0] = 1.0
     draws = rng.random((n_starts, k, trials))
-    return X, weights, means_of(X, weights), order_of(X), draws
+    return X, weights, means_of(X, weights), draws
 
 
-def seeded(table, means, order, draws, threads):
-    return _core.seed([_core.Seeding(table, means, draws, order)], threads)[0]
+def seeded(table, means, draws, threads):
+    return _core.seed([_core.Seeding(table, means, draws)], threads)[0]
 
 
 CASES = [
@@ -64,59 +59,58 @@ CASES = [
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_seeding_follows_the_rule(case, weighted, each_level):
-    X, weights, means, order, draws = problem(*case, weighted=weighted)
-    expected = seed(X, weights, means, order, draws)
+    X, weights, means, draws = problem(*case, weighted=weighted)
+    expected = seed(X, weights, means, draws)
     for name, table in tables(X, weights).items():
         for threads in (1, 2) if name in ("rows", "csr") else (2,):
-            found = seeded(table, means, order, draws, threads)
+            found = seeded(table, means, draws, threads)
             assert np.array_equal(found, expected), (name, threads)
 
 
 def test_where_all_rows_are_taken_the_weights_alone_count(each_level):
     X = np.repeat([[0.0, 1.0], [np.nan, 5.0]], 4, axis=0)
-    weights, order = np.array([1.0, 0, 2, 3, 1, 1, 0.5, 4]), np.arange(8)
+    weights = np.array([1.0, 0, 2, 3, 1, 1, 0.5, 4])
     draws = np.random.default_rng(0).random((20, 5, 3))
     means = means_of(X, weights)
-    expected = seed(X, weights, means, order, draws)
+    expected = seed(X, weights, means, draws)
     for name, table in tables(X, weights).items():
-        assert np.array_equal(seeded(table, means, order, draws, 1), expected), name
+        assert np.array_equal(seeded(table, means, draws, 1), expected), name
 
 
 def test_rows_that_nearly_agree_are_told_apart(each_level):
     """Two tight pairs far apart: what separates a pair is not rounding."""
     X = np.array([[1e8], [1e8 + 1e-4], [-1e8], [-1e8 - 1e-4], [1e8], [-1e8]])
-    weights, order, draws = np.ones(6), np.arange(6), np.random.default_rng(0).random((50, 4, 3))
+    weights, draws = np.ones(6), np.random.default_rng(0).random((50, 4, 3))
     means = np.zeros(1)
-    expected = seed(X, weights, means, order, draws)
+    expected = seed(X, weights, means, draws)
     assert len(np.unique(expected[0])) == 4
     for kind in (X, to_csr(X)):
         table = _core.Table(kind, np.nan, weights)
-        assert np.array_equal(seeded(table, means, order, draws, 1), expected)
+        assert np.array_equal(seeded(table, means, draws, 1), expected)
 
 
 def test_seeding_gives_the_same_bits_at_every_level():
     """On numbers that do not sum exactly, small and large."""
     for case in [(500, 33, 8, 20, 4), (60_000, 20, 5, 6, 3)]:
-        X, weights, means, order, draws = problem(*case, weighted=True, seed=3)
+        X, weights, means, draws = problem(*case, weighted=True, seed=3)
         before, found = _core.level(), []
         for level in _core.available_levels():
             _core.set_level(level)
             for kind in (X, to_csr(X)):
                 table = _core.Table(kind, np.nan, weights)
-                found += [seeded(table, means, order, draws, threads) for threads in (1, 2)]
+                found += [seeded(table, means, draws, threads) for threads in (1, 2)]
         _core.set_level(before)
         for other in found[1:]:
             assert np.array_equal(found[0], other)
 
 
-def test_many_tables_are_seeded_as_each_alone_along_the_order_of_their_content(each_level):
+def test_many_tables_are_seeded_as_each_alone(each_level):
     seedings, expected = [], []
     for n, k in [(40, 3), (120, 2), (77, 5)]:
-        X, weights, means, _, draws = problem(n, 11, k, 6, 3, weighted=True, seed=n)
+        X, weights, means, draws = problem(n, 11, k, 6, 3, weighted=True, seed=n)
         for name, table in tables(X, weights).items():
             seedings.append(_core.Seeding(table, means, draws))
-            order = _core.content_order(table, 1)
-            expected.append((name, seeded(table, means, order, draws, 1)))
+            expected.append((name, seeded(table, means, draws, 1)))
     for threads in (1, 2):
         for found, (name, alone) in zip(_core.seed(seedings, threads), expected, strict=True):
             assert np.array_equal(found, alone), name

@@ -18,8 +18,6 @@ from .calls import (
     assign,
     centers_of,
     choose_rescued,
-    content_keys,
-    content_order,
     decide,
     distances,
     fill_rows,
@@ -38,7 +36,7 @@ from .library import available_levels, level, set_level
 
 __all__ = [
     "Centers", "FirstPass", "Known", "Seeding", "Starts", "Stats", "Table", "add_rows", "assign",
-    "available_levels", "centers_of", "choose_rescued", "content_keys", "content_order", "decide",
+    "available_levels", "centers_of", "choose_rescued", "decide",
     "distances", "fill_rows", "first_pass", "hartigan", "impute", "last_look", "level", "lloyd",
     "loss_of", "pass_", "rescue", "seed", "set_level", "update",
 ]  # fmt: skip

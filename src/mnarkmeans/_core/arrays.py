@@ -1,17 +1,15 @@
 """What goes into the core: tables, centres, sums, starts.
 
-Arrays are checked before their addresses are taken. Each class holds on to the arrays
-whose addresses it hands out; ``src/core/core.h`` documents the structs.
+``src/core/core.h`` documents the structs; what goes into one is checked there (``library``).
 """
 
 from __future__ import annotations
 
-import ctypes as ct
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import library as structs
+from .library import structs
 
 # The cut into slabs depends on the shape of a problem only, so that threads change nothing.
 ENTRIES_OF_ONE_SLAB = 1 << 19
@@ -25,25 +23,11 @@ FEW_ROWS = 256  # of a wide table, cut into slabs, hardly fill the lanes of a pa
 np.empty(31 << 20, np.uint8)
 
 
-def where(array: np.ndarray) -> int:
-    """The address of an array. A fit asks for hundreds: by its buffer it takes half the time, which
-    those that are empty, or not to be written to, do not have."""
-    if array.flags.carray and array.size:
-        buffer: Any = array
-        return ct.addressof(ct.c_char.from_buffer(buffer))
-    return array.__array_interface__["data"][0]
-
-
-def at(array: np.ndarray | None, dtype, shape: tuple[int, ...]) -> int | None:
-    """The address of an array that is what the core takes it for."""
-    if array is None:
-        return None
-    if array.dtype != dtype or array.shape != shape or not array.flags.c_contiguous:
-        raise TypeError(
-            f"the core takes a contiguous {np.dtype(dtype)} array of shape {shape}; "
-            f"got {array.dtype} of shape {array.shape}"
-        )
-    return where(array)
+def shaped(array: np.ndarray | None, *shape: int) -> np.ndarray | None:
+    """An array of the shape that the core takes it for; its type is checked where it goes in."""
+    if array is not None and array.shape != shape:
+        raise TypeError(f"the core takes an array of shape {shape} here; got {array.shape}")
+    return array
 
 
 def check_numbers(numbers, limit: int) -> np.ndarray:
@@ -62,11 +46,12 @@ def check_numbers(numbers, limit: int) -> np.ndarray:
     return numbers
 
 
-def check_labels(labels: np.ndarray, n: int, k: int) -> int | None:
-    """The address of labels (n,) from 0 to k - 1."""
+def check_labels(labels: np.ndarray, n: int, k: int) -> np.ndarray:
+    """Labels (n,) from 0 to k - 1."""
+    shaped(labels, n)
     if n and not (labels.min() >= 0 and labels.max() < k):
         raise ValueError(f"labels must be from 0 to {k - 1}")
-    return at(labels, np.int32, (n,))
+    return labels
 
 
 class Table:
@@ -82,8 +67,8 @@ class Table:
             raise TypeError(f"the core takes float32 and float64; got {values.dtype}")
         own = structs.Table(
             is_sparse=self.is_sparse, is_double=values.dtype == np.float64, n=n, p=p,
-            missing=missing, weights=at(weights, np.float64, (n,)),
-            has_gaps=at(has_gaps, np.bool_, (p,)), first=first,
+            missing=missing, weights=shaped(weights, n),
+            has_gaps=shaped(has_gaps, p), first=first,
             one_slab=ENTRIES_OF_ONE_SLAB, per_slab=ENTRIES_PER_SLAB,
         )  # fmt: skip
         if self.is_sparse:
@@ -98,16 +83,16 @@ class Table:
         indices = self._indices = source.indices.astype(np.int32, copy=False)
         if starts[0] < 0 or starts[-1] > stored or len(indices) != stored:
             raise ValueError("a CSR matrix points beyond its stored entries")
-        own.starts = at(starts, np.int64, (self.n + 1,))
-        own.values = at(source.data, source.data.dtype, (stored,))
-        own.indices = at(indices, np.int32, (stored,))
+        own.starts = shaped(starts, self.n + 1)
+        own.values = shaped(source.data, stored)
+        own.indices = shaped(indices, stored)
         self.entries = int(starts[-1] - starts[0])
 
     def _take_dense(self, own, source) -> None:
         size = source.itemsize
         if any(stride % size for stride in source.strides) or not source.flags.aligned:
             source = self.source = np.ascontiguousarray(source)
-        own.values = where(source)
+        own.values = source
         own.row_stride, own.column_stride = (stride // size for stride in source.strides)
         if self.p == 1:  # the stride of a single column says nothing
             own.column_stride = 1
@@ -128,8 +113,8 @@ class Centers:
         self.arrays = mu, lam, reference, shift
         self.groups, self.k, self.p = mu.shape
         self.struct = structs.Centers(
-            groups, k, at(mu, np.float64, mu.shape), at(lam, np.float64, (groups, p)),
-            at(reference, np.float64, (p,)), at(shift, np.float64, (p,)),
+            groups, k, mu, shaped(lam, groups, p),
+            shaped(reference, p), shaped(shift, p),
         )  # fmt: skip
 
 
@@ -158,9 +143,8 @@ class Stats(NamedTuple):
 def stats_struct(stats: Stats):
     shape = stats.sums.shape
     return structs.Stats(
-        at(stats.sums, np.float64, shape), at(stats.counts, np.float64, shape),
-        at(stats.sizes, np.float64, shape[:2]), at(stats.keys, np.uint64, shape[:2]),
-        at(stats.squares, np.float64, shape[:1]),
+        stats.sums, shaped(stats.counts, *shape), shaped(stats.sizes, *shape[:2]),
+        shaped(stats.keys, *shape[:2]), shaped(stats.squares, *shape[:1]),
     )  # fmt: skip
 
 
@@ -174,7 +158,7 @@ class Known(NamedTuple):
 def bounds_struct(known: Known | None, n: int, k: int):
     if known is None:
         return structs.Bounds()
-    return structs.Bounds(at(known.expiry, np.float32, (n,)), at(known.drop, np.float64, (k,)))
+    return structs.Bounds(shaped(known.expiry, n), shaped(known.drop, k))
 
 
 class Starts:
@@ -207,13 +191,9 @@ class Starts:
     @property
     def struct(self):
         count, k, p = self.mu.shape
-        one = (count,)
         return structs.Starts(
-            count, k, at(self.mu, np.float64, (count, k, p)), at(self.lam, np.float64, (count, p)),
-            at(self.reference, np.float64, (p,)), at(self.shift, np.float64, (p,)),
-            stats_struct(self.stats), at(self.labels, np.int32, self.labels.shape),
-            at(self.paths, np.float64, (count, self.max_iter)), at(self.n_iter, np.int64, one),
-            at(self.twins, np.int64, one), at(self.settled, np.bool_, one),
-            at(self.seen, np.uint64, one), self.max_iter, self.tol, self.whole_weights,
+            count, k, self.mu, shaped(self.lam, count, p), shaped(self.reference, p),
+            shaped(self.shift, p), stats_struct(self.stats), self.labels, self.paths, self.n_iter,
+            self.twins, self.settled, self.seen, self.max_iter, self.tol, self.whole_weights,
             self.total_weight,
         )  # fmt: skip

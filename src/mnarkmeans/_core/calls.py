@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import ctypes as ct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import library as structs
 from .arrays import (
     Centers,
     Known,
     Starts,
     Stats,
     Table,
-    at,
     bounds_struct,
     check_labels,
     check_numbers,
+    shaped,
     stats_struct,
-    where,
 )
-from .library import library
-from .waiting import DONE, address, call
+from .library import invoke, structs
+from .waiting import DONE, call
 
 
 class FirstPass(NamedTuple):
@@ -44,34 +41,18 @@ def first_pass(table: Table, threads: int) -> FirstPass:
     counts, sums, least, most = np.empty((4, p))
     observed, seen = np.empty(p, np.int64), np.empty(table.n, np.int32)
     arrays = counts, sums, least, most, observed, seen
-    out = structs.FirstPass(*(where(array) for array in arrays), -1, -1)
-    call("first_pass", address(table.struct), address(out), threads=threads, work=table.entries)
+    out = structs.FirstPass(*(array for array in arrays), -1, -1)
+    call("first_pass", table.struct, out, threads=threads, work=table.entries)
     return FirstPass(*arrays, out.infinite, out.malformed)
-
-
-def content_keys(table: Table, threads: int) -> np.ndarray:
-    """(n,) a number of the observed values of each row, whatever the order of the columns."""
-    return _for_each_row("content_keys", table, np.empty(table.n, np.uint64), threads)
-
-
-def content_order(table: Table, threads: int) -> np.ndarray:
-    """(n,) the rows ordered by these numbers; equal ones as they stand."""
-    return _for_each_row("content_order", table, np.empty(table.n, np.int64), threads)
-
-
-def _for_each_row(name: str, table: Table, out: np.ndarray, threads: int) -> np.ndarray:
-    pointers = address(table.struct), where(out)
-    call(name, *pointers, threads=threads, work=table.entries)
-    return out
 
 
 def fill_rows(table: Table, rows: np.ndarray, fill: np.ndarray) -> np.ndarray:
     """(m, p) float64: some rows, their gaps filled from ``fill`` (p,)."""
     rows = check_numbers(rows, table.n)
     out = np.empty((len(rows), table.p))
-    status = library.mnarkmeans_fill_rows(
-        address(table.struct), where(rows), len(rows), at(fill, np.float64, (table.p,)),
-        where(out),
+    status = invoke(
+        "fill_rows", table.struct, rows, len(rows), shaped(fill, table.p),
+        out,
     )  # fmt: skip
     if status != DONE:
         raise MemoryError
@@ -86,8 +67,8 @@ def impute(table: Table, mu: np.ndarray, labels: np.ndarray, out: np.ndarray, th
         raise TypeError("the rows of out must lie in one piece each")
     check_labels(labels, table.n, len(mu))
     call(
-        "impute", address(table.struct), at(mu, np.float64, (len(mu), table.p)),
-        where(labels), where(out), out.strides[0] // out.itemsize,
+        "impute", table.struct, shaped(mu, len(mu), table.p),
+        labels, out, out.strides[0] // out.itemsize,
         threads=threads, work=table.entries,
     )  # fmt: skip
 
@@ -109,8 +90,8 @@ def pass_(
     active = check_numbers(active, len(starts.mu))
     centers = starts.centers(active)
     own = structs.Pass(
-        active=where(active), fresh=fresh,
-        labels=at(starts.labels, np.int32, (len(starts.mu), table.n)),
+        active=active, fresh=fresh,
+        labels=shaped(starts.labels, len(starts.mu), table.n),
         label_stride=table.n, bounds=bounds_struct(known, table.n, centers.k),
     )  # fmt: skip
     if fresh:
@@ -118,7 +99,7 @@ def pass_(
             values[active] = 0
     stats = stats_struct(starts.stats)
     call(
-        "pass", address(table.struct), address(centers.struct), address(own), address(stats),
+        "pass", table.struct, centers.struct, own, stats,
         threads=threads, work=table.entries * centers.groups * centers.k,
     )  # fmt: skip
     return own.changed, own.largest_move
@@ -128,7 +109,7 @@ def assign(table: Table, centers: Centers, threads: int, *, plain: bool = False)
     """Labels (G, n); ``plain``: by the loop of direct differences alone."""
     labels = np.empty((centers.groups, table.n), np.int32)
     call(
-        "assign", address(table.struct), address(centers.struct), plain, where(labels),
+        "assign_plain" if plain else "assign", table.struct, centers.struct, labels,
         threads=threads, work=table.entries * centers.groups * centers.k,
     )  # fmt: skip
     return labels
@@ -141,8 +122,8 @@ def add_rows(
     check_labels(labels, table.n, centers.k)
     own = stats_struct(stats)
     call(
-        "add_rows", address(table.struct), address(centers.struct), where(labels),
-        address(own), threads=threads, work=table.entries,
+        "add_rows", table.struct, centers.struct, labels,
+        own, threads=threads, work=table.entries,
     )  # fmt: skip
 
 
@@ -151,12 +132,12 @@ def loss_of(
 ) -> float:
     """The loss of a partition by direct differences; OUT each (n,): of every row, if given."""
     check_labels(labels, table.n, centers.k)
-    loss = ct.c_double()
+    loss = np.empty(1)
     call(
-        "loss_of", address(table.struct), address(centers.struct), where(labels),
-        at(each, np.float64, (table.n,)), ct.addressof(loss), threads=threads, work=table.entries,
+        "loss_of", table.struct, centers.struct, labels,
+        shaped(each, table.n), loss, threads=threads, work=table.entries,
     )  # fmt: skip
-    return loss.value
+    return float(loss[0])
 
 
 def last_look(
@@ -171,22 +152,22 @@ def last_look(
         labels, known = np.empty(table.n, np.int32), None
     else:
         check_labels(labels, table.n, centers.k)
-    members, loss = np.zeros(centers.k, np.int64), ct.c_double()
+    members, loss = np.zeros(centers.k, np.int64), np.empty(1)
     bounds = bounds_struct(known, table.n, centers.k)
     call(
-        "last_look", address(table.struct), address(centers.struct), address(bounds),
-        where(labels), where(members), ct.addressof(loss),
+        "last_look", table.struct, centers.struct, bounds,
+        labels, members, loss,
         threads=threads, work=table.entries * centers.k,
     )  # fmt: skip
-    return labels, loss.value, members
+    return labels, float(loss[0]), members
 
 
 def distances(table: Table, centers: Centers, dtype, threads: int, *, roots: bool) -> np.ndarray:
     """Loss (n, k) of every row at every centre, or its square root."""
     out = np.empty((table.n, centers.k), dtype)
     call(
-        "distances", address(table.struct), address(centers.struct), roots,
-        out.dtype == np.float64, where(out), threads=threads, work=table.entries * centers.k,
+        "distances", table.struct, centers.struct, roots,
+        out.dtype == np.float64, out, threads=threads, work=table.entries * centers.k,
     )  # fmt: skip
     return out
 
@@ -197,8 +178,8 @@ def rescue(table: Table, starts: Starts, r: int, known: Known | None, threads: i
     stats = stats_struct(Stats(*(values[r : r + 1] for values in starts.stats)))
     bounds = bounds_struct(known, table.n, centers.k)
     call(
-        "rescue", address(table.struct), address(centers.struct), starts.whole_weights,
-        check_labels(starts.labels[r], table.n, centers.k), address(stats), address(bounds),
+        "rescue", table.struct, centers.struct, starts.whole_weights,
+        check_labels(starts.labels[r], table.n, centers.k), stats, bounds,
         threads=threads, work=table.entries,
     )  # fmt: skip
 
@@ -212,9 +193,9 @@ def choose_rescued(costs: np.ndarray, labels: np.ndarray, members: np.ndarray) -
     check_labels(labels, n, k)
     costs, members = np.array(costs, np.float64), np.array(members, np.int64)
     taken, weights = np.empty(k, np.int64), np.ones(n)
-    library.mnarkmeans_choose_rescued(
-        where(costs), where(weights), where(labels), n, k, where(members),
-        where(taken),
+    invoke(
+        "choose_rescued", costs, weights, labels, n, k, members,
+        taken,
     )  # fmt: skip
     return taken
 
@@ -224,8 +205,8 @@ def update(starts: Starts, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     active = check_numbers(active, len(starts.mu))
     losses, doubtful = np.empty(len(active)), np.empty(len(active), np.bool_)
     own = starts.struct
-    those = structs.Active(len(active), where(active), where(losses), where(doubtful), 0)
-    library.mnarkmeans_update(address(own), starts.mu.shape[2], address(those))
+    those = structs.Active(len(active), active, losses, doubtful, 0)
+    invoke("update", own, starts.mu.shape[2], those)
     return losses, doubtful
 
 
@@ -240,12 +221,8 @@ def decide(
     """Record the losses of an iteration (0, 1, ...), and see who goes on."""
     active = check_numbers(active, len(starts.mu))
     room, own, one = np.concatenate([active, active]), starts.struct, active.shape
-    those = structs.Active(
-        len(active), where(room), at(losses, np.float64, one), at(doubtful, np.bool_, one), 0
-    )
-    library.mnarkmeans_decide(
-        address(own), starts.mu.shape[2], iteration, largest_move, address(those)
-    )
+    those = structs.Active(len(active), room, shaped(losses, *one), shaped(doubtful, *one), 0)
+    invoke("decide", own, starts.mu.shape[2], iteration, largest_move, those)
     return Decision(room[: those.count].copy(), bool(those.afresh))
 
 
@@ -256,7 +233,7 @@ def centers_of(table: Table, starts: Starts, labels: np.ndarray, threads: int) -
     starts.labels[:] = labels
     own = starts.struct
     call(
-        "centers_of", address(table.struct), address(own), threads=threads,
+        "centers_of", table.struct, own, threads=threads,
         work=table.entries * count,
     )  # fmt: skip
 
@@ -269,7 +246,7 @@ def lloyd(tables: Sequence[Table], starts: Sequence[Starts], threads: int, watch
     )
     those = _array(structs.Table, tables), _array(structs.Starts, starts)
     call(
-        "lloyd", *map(address, those), len(tables), threads=threads, watch=watch, work=work
+        "lloyd", *those, len(tables), threads=threads, watch=watch, work=work
     )  # fmt: skip
 
 
@@ -283,24 +260,20 @@ def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int, wat
     own = starts.struct
     chosen = check_numbers(chosen, len(starts.mu))
     call(
-        "hartigan", address(table.struct), address(own), where(chosen), len(chosen),
+        "hartigan", table.struct, own, chosen, len(chosen),
         threads=threads, watch=watch, work=10.0 * table.entries * len(chosen) * starts.shape[1],
     )  # fmt: skip
 
 
 class Seeding:
-    """What starts of a table are drawn from: draws (R, k, trials) in [0, 1).
+    """What starts of a table are drawn from: draws (R, k, trials) in [0, 1)."""
 
-    ``order`` (n,): of the rows along which they are drawn; None: by their content.
-    """
-
-    def __init__(self, table: Table, means, draws: np.ndarray, order: np.ndarray | None = None):
+    def __init__(self, table: Table, means, draws: np.ndarray):
         count, k, trials = draws.shape
-        self.table, self.arrays = table, (means, draws, order)
+        self.table, self.arrays = table, (means, draws)
         self.centers = np.empty((count, k, table.p))
         self.struct = structs.Seeds(
-            count, k, trials, at(means, np.float64, (table.p,)), at(order, np.int64, (table.n,)),
-            at(draws, np.float64, draws.shape), where(self.centers),
+            count, k, trials, shaped(means, table.p), draws, self.centers,
         )  # fmt: skip
 
 
@@ -309,5 +282,5 @@ def seed(seedings: Sequence[Seeding], threads: int) -> list[np.ndarray]:
     work = sum(float(own.table.entries) * own.arrays[1].size for own in seedings)
     tables = _array(structs.Table, [own.table for own in seedings])
     those = _array(structs.Seeds, seedings)
-    call("seed", address(tables), address(those), len(seedings), threads=threads, work=work)
+    call("seed", tables, those, len(seedings), threads=threads, work=work)
     return [own.centers for own in seedings]

@@ -1,16 +1,24 @@
-"""Find and load the compiled core, check that it fits, choose the instruction set.
+"""Find and load the compiled core, and make its structs and functions of the header it carries.
 
-The library lies beside this file in wheels, and in ``src/mnarkmeans`` after a build in place.
-``MNARKMEANS_CPU=baseline|avx2|avx512`` forces an instruction set; otherwise the best one is used.
+The library lies beside this package in wheels, and in ``src/mnarkmeans`` after a build in place. It
+holds the text of the ``core.h`` it was compiled from: types and addresses of what goes in are
+checked against that text, so Python and the core cannot differ. ``MNARKMEANS_CPU`` (baseline, avx2,
+avx512) forces an instruction set; otherwise the best one is used.
 """
+
+from __future__ import annotations
 
 import ctypes as ct
 import os
+import re
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
-INTERFACE = "1b1d0102d87ad523"  # of core.h: the build says what to write here
+import numpy as np
+
 PACKAGE = "mnarkmeans"
 ALL_LEVELS = ("baseline", "avx2", "avx512")
 NAME = "libmnarkmeans_core" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
@@ -19,125 +27,118 @@ REBUILD = (
     "or in a checkout run\n"
     "    cmake -S . -B build -DMNARKMEANS_INPLACE=ON && cmake --build build"
 )
-
-
-P, I32, I64, F64 = ct.c_void_p, ct.c_int32, ct.c_int64, ct.c_double
-
-
-def _struct(name: str, **fields) -> type[ct.Structure]:
-    """A struct of core.h, which says what its fields mean."""
-    return type(name, (ct.Structure,), {"_fields_": list(fields.items())})
-
-
-Control = _struct("Control", cancel=I32, threads=I32, done=I64)
-Table = _struct(
-    "Table", is_sparse=I32, is_double=I32, n=I64, p=I64, values=P, row_stride=I64,
-    column_stride=I64, indices=P, starts=P, missing=F64, weights=P, has_gaps=P, first=I64,
-    one_slab=I64, per_slab=I64,
-)  # fmt: skip
-Centers = _struct("Centers", groups=I64, k=I64, mu=P, lam=P, reference=P, shift=P)
-Stats = _struct("Stats", sums=P, counts=P, sizes=P, keys=P, squares=P)
-Bounds = _struct("Bounds", expiry=P, drop=P)
-Pass = _struct(
-    "Pass", active=P, fresh=I32, labels=P, label_stride=I64, bounds=Bounds, changed=I64,
-    largest_move=F64,
-)  # fmt: skip
-FirstPass = _struct(
-    "FirstPass", counts=P, sums=P, least=P, most=P, observed=P, seen=P, infinite=I64,
-    malformed=I64,
-)  # fmt: skip
-Starts = _struct(
-    "Starts", count=I64, k=I64, mu=P, lam=P, reference=P, shift=P, stats=Stats, labels=P, paths=P,
-    n_iter=P, twins=P, settled=P, seen=P, max_iter=I64, tol=F64, whole_weights=I32,
-    total_weight=F64,
-)  # fmt: skip
-Active = _struct("Active", count=I64, numbers=P, losses=P, doubtful=P, afresh=I32)
-Seeds = _struct(
-    "Seeds", count=I64, k=I64, trials=I64, means=P, order=P, draws=P, centers=P,
-)  # fmt: skip
-Partitions = _struct("Partitions", labels=P, kept=P, n=I64, candidates=I64, k=I64)
-Moving = _struct(
-    "Moving", X=P, n=I64, p=I64, count=I64, k=I64, max_iter=I64, centers=P, labels=P,
-)  # fmt: skip
-Mixture = _struct(
-    "Mixture", k=I64, log_weight=P, mean=P, variance=P, log_missing=P, log_observed=P, shift=P,
-    freedom=F64, log_peak=F64,
-)  # fmt: skip
-Softened = _struct(
-    "Softened", sizes=P, sums=P, counts=P, squares=P, pulls=P, memberships=P, row_likelihoods=P,
-    labels=P, log_likelihood=F64, tail=F64,
-)  # fmt: skip
-Decay = _struct(
-    "Decay", n_squares=I64, n_gaps=I64, squares=P, weights=P, gap_squares=P, gap_weights=P,
-    gap_spreads=P, observed=F64, residual=F64,
-)  # fmt: skip
-Lost = _struct(
-    "Lost", k=I64, p=I64, mean=P, variance=P, common=I32, has_gaps=P, tau=P, t=F64, c=F64, r=F64,
-    log_missing=P, lost_mean=P, lost_variance=P,
-)  # fmt: skip
-Maximised = _struct(
-    "Maximised", k=I64, p=I64, sums=Softened, hidden=P, lost_mean=P, lost_variance=P, lost_pull=P,
-    weights=P, mean=P, residuals=P, entries=P, gaps=P,
-)  # fmt: skip
-Rounds = _struct(
-    "Rounds", k=I64, reference=P, n_rows=F64, scale=F64, decay=Decay, lost=Lost, starts=P,
-    n_starts=I64, free=P, placed=I32, equal_sizes=I32, max_rounds=I64, tol=F64, at_least=F64,
-    weights=P, mean=P, theta=P, hidden=P, gaps=P, sums=Softened, bound=F64, count=I64,
-    converged=I32,
-)  # fmt: skip
-Shares = _struct(
-    "Shares", count=I64, k=I64, p=I64, gaps=P, observed=P, z=P, max_steps=I64, slope_given=I32,
-    slopes=P, alphas=P, values=P, each=P,
-)  # fmt: skip
-Magnitudes = _struct(
-    "Magnitudes", reference=P, has_gaps=P, bins=I64, least_share=F64, per_row=P, least=P,
-    weights=P, logs=P, total=F64, square=F64, below=F64,
-)  # fmt: skip
-# In the order of mnarkmeans_struct_sizes.
-STRUCTS = (
-    Control, Table, Centers, Stats, Bounds, Pass, FirstPass, Starts, Active, Seeds, Partitions,
-    Moving, Mixture, Softened, Decay, Lost, Maximised, Rounds, Shares, Magnitudes,
-)  # fmt: skip
-
-# What the functions of core.h take; structs by their address. They return a status unless said.
-FUNCTIONS: dict[str, list] = {
-    "first_pass": [P, P, P],
-    "content_keys": [P, P, P],
-    "content_order": [P, P, P],
-    "fill_rows": [P, P, I64, P, P],
-    "impute": [P, P, P, P, I64, P],
-    "pass": [P, P, P, P, P],
-    "assign": [P, P, I32, P, P],
-    "add_rows": [P, P, P, P, P],
-    "loss_of": [P, P, P, P, P, P],
-    "last_look": [P, P, P, P, P, P, P],
-    "distances": [P, P, I32, I32, P, P],
-    "rescue": [P, P, I32, P, P, P, P],
-    "choose_rescued": [P, P, P, I64, I64, P, P],
-    "update": [P, I64, P],
-    "decide": [P, I64, I64, F64, P],
-    "centers_of": [P, P, P],
-    "lloyd": [P, P, I64, P],
-    "hartigan": [P, P, P, I64, P],
-    "seed": [P, P, I64, P],
-    "soften": [P, P, P, P],
-    "decay_value": [P, P, P],
-    "decay_fit": [P, P, I64, P, I64, P],
-    "lost_around": [P],
-    "hidden_rows": [I64, I64, P, P, P],
-    "maximise": [P],
-    "em_rounds": [P, P, P],
-    "fit_shares": [P],
-    "magnitudes": [P, P, P],
-    "count_pairs": [P, P, I64, P, P],
-    "move_rows": [P, P],
+# The types of core.h: a number, and an array of them.
+TYPES: dict[str, tuple[Any, type]] = {
+    "int32_t": (ct.c_int32, np.int32),
+    "Label": (ct.c_int32, np.int32),
+    "Index": (ct.c_int64, np.int64),
+    "uint64_t": (ct.c_uint64, np.uint64),
+    "uint8_t": (ct.c_uint8, np.bool_),
+    "float": (ct.c_float, np.float32),
+    "double": (ct.c_double, np.float64),
 }
-RETURNS = {
-    "choose_rescued": None, "update": None, "decide": None, "decay_value": F64, "decay_fit": F64,
-    "lost_around": None, "hidden_rows": F64, "maximise": None,
-}  # fmt: skip
 
 _unpacked = ExitStack()  # keeps a library that came out of a zip file until the process ends
+
+
+# --- addresses ------------------------------------------------------------------------------------
+
+
+def where(array: np.ndarray) -> int:
+    """The address of an array. A fit asks for hundreds: by its buffer it takes half the time, which
+    those that are empty, or not to be written to, do not have."""
+    if array.flags.carray and array.size:
+        buffer: Any = array
+        return ct.addressof(ct.c_char.from_buffer(buffer))
+    return array.__array_interface__["data"][0]
+
+
+def address_of(value: Any, kind: Any) -> int | None:
+    """The address of an array of a dtype, or of a struct or several of a kind; None is null.
+
+    A kind of None takes any array, however it lies in memory: its caller sees to the strides.
+    """
+    if value is None:
+        return None
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        if not isinstance(value, kind) and getattr(value, "_type_", None) is not kind:
+            raise TypeError(f"the core takes a {kind.__name__} here; got {type(value).__name__}")
+        return ct.addressof(value)
+    if kind is not None and (value.dtype != kind or not value.flags.c_contiguous):
+        raise TypeError(
+            f"the core takes a contiguous array of {np.dtype(kind)} here; "
+            f"got {value.dtype} with strides {value.strides}"
+        )
+    return where(value)
+
+
+class Struct(ct.Structure):
+    """A struct of core.h. Arrays go in as they are: their type is checked, and they are kept."""
+
+    _pointers_: ClassVar[dict[str, Any]]  # field -> dtype of its array, None for any
+
+    def __init__(self, *values: Any, **named: Any):
+        super().__init__()
+        for (name, *_), value in zip(self._fields_, values, strict=False):
+            setattr(self, name, value)
+        for name, value in named.items():
+            setattr(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._names_:
+            raise TypeError(f"{type(self).__name__} of core.h has no field {name}")
+        if name in self._pointers_ or isinstance(value, Struct):
+            self.__dict__.setdefault("_kept", {})[name] = value
+        if name in self._pointers_:
+            value = address_of(value, self._pointers_[name])
+        super().__setattr__(name, value)
+
+
+# --- the header -----------------------------------------------------------------------------------
+
+
+def _struct(name: str, body: str, known: dict[str, Any]) -> type[Struct]:
+    fields: list[tuple[str, Any]] = []
+    pointers: dict[str, Any] = {}
+    for declaration in filter(str.strip, body.split(";")):
+        words = declaration.replace("const ", "").split()
+        kind, names = words[0].rstrip("*"), "".join(words[1:]).split(",")
+        for field in names:
+            if words[0].endswith("*"):
+                fields.append((field, ct.c_void_p))
+                pointers[field] = TYPES[kind][1] if kind in TYPES else None
+            else:
+                fields.append((field, TYPES[kind][0] if kind in TYPES else known[kind]))
+    own = {"_fields_": fields, "_pointers_": pointers, "_names_": {field for field, _ in fields}}
+    return type(name, (Struct,), own)
+
+
+def _parameter(declaration: str, known: dict[str, Any]) -> tuple[Any, Any]:
+    """The type for ctypes, and what ``address_of`` is to check (... for a number)."""
+    word = declaration.replace("const ", "").split()[0]
+    kind = word.rstrip("*&")
+    if word == kind:
+        return TYPES[kind][0], ...
+    return ct.c_void_p, known[kind] if kind in known else TYPES[kind][1] if kind in TYPES else None
+
+
+def read_header(text: str) -> tuple[dict[str, type[Struct]], dict[str, tuple[Any, list, list]]]:
+    """The structs of core.h, and its functions: what they return, take and are checked for."""
+    text = re.sub(r"//[^\n]*", "", text)
+    structs: dict[str, type[Struct]] = {}
+    functions = {}
+    for name, body in re.findall(r"^struct (\w+) \{(.*?)^\};", text, re.S | re.M):
+        if name != "Kernels":
+            structs[name] = _struct(name, body, structs)
+            continue
+        for returned, function, declared in re.findall(r"(\w+) \(\*(\w+)\)\((.*?)\);", body, re.S):
+            kinds = [_parameter(one.strip(), structs) for one in declared.split(",")]
+            result = None if returned == "void" else TYPES[returned][0]
+            functions[function] = result, [kind for kind, _ in kinds], [check for _, check in kinds]
+    return structs, functions
+
+
+# --- the library ----------------------------------------------------------------------------------
 
 
 def find_library() -> Path:
@@ -159,59 +160,80 @@ def find_library() -> Path:
 
 
 def load(path: Path) -> ct.CDLL:
-    """The library at ``path``, if it is one that this module knows how to call."""
+    """The library at ``path``, if it is of this version of the package."""
     try:
         library = ct.CDLL(str(path))
     except OSError as error:
         raise ImportError(f"{path} cannot be loaded: {error}. {REBUILD}") from error
-    try:
-        library.mnarkmeans_interface.restype = ct.c_char_p
-        interface = library.mnarkmeans_interface().decode()
-        sizes = (ct.c_int64 * len(STRUCTS))()
-        n_structs = library.mnarkmeans_struct_sizes(sizes, len(STRUCTS))
-    except AttributeError:
-        raise ImportError(
-            f"{path} is not the library of this version of mnarkmeans. {REBUILD}"
-        ) from None
-    expected = [ct.sizeof(struct) for struct in STRUCTS]
-    if interface != INTERFACE or n_structs != len(STRUCTS) or list(sizes) != expected:
-        raise ImportError(
-            f"{path} belongs to another version of mnarkmeans: its interface is {interface} with "
-            f"structs of {list(sizes[:n_structs])} bytes, and {INTERFACE} with {expected} is "
-            f"needed. {REBUILD}"
-        )
-    library.mnarkmeans_level.restype = ct.c_char_p
-    library.mnarkmeans_levels.restype = ct.c_char_p
-    library.mnarkmeans_set_level.argtypes = [ct.c_char_p]
-    for name, arguments in FUNCTIONS.items():
+    for name in ("header", "levels", "kernels"):
         function = getattr(library, f"mnarkmeans_{name}", None)
         if function is None:
-            raise ImportError(
-                f"{path} belongs to another version of mnarkmeans: it has no {name}. {REBUILD}"
-            )
-        function.argtypes, function.restype = arguments, RETURNS.get(name, I32)
+            raise ImportError(f"{path} is not the library of this version of mnarkmeans. {REBUILD}")
+        function.restype = ct.c_void_p if name == "kernels" else ct.c_char_p
+    source = Path(__file__).parents[2] / "core" / "core.h"  # of a checkout
+    if source.is_file() and source.read_text() != library.mnarkmeans_header().decode():
+        raise ImportError(
+            f"{path} belongs to another version of mnarkmeans: it was built from another core.h "
+            f"than {source}. {REBUILD}"
+        )
     return library
+
+
+class Level:
+    """The functions of one instruction set."""
+
+    def __init__(self, name: str):
+        first = _library.mnarkmeans_kernels(name.encode())
+        addresses = (ct.c_void_p * (1 + len(_functions))).from_address(first)
+        self.name = name
+        self.functions = {
+            function: ct.CFUNCTYPE(result, *types)(address)
+            for (function, (result, types, _)), address in zip(
+                _functions.items(), addresses[1:], strict=True
+            )
+        }
+
+
+def prepare(name: str, arguments: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+    """A function of the core and its arguments, checked; arrays and structs by their address."""
+    checks = _functions[name][2]
+    ready = [
+        value if check is ... else address_of(value, check)
+        for value, check in zip(arguments, checks, strict=True)
+    ]
+    return _level.functions[name], ready
+
+
+def invoke(name: str, *arguments: Any) -> Any:
+    """Call a function of the core that takes no time to speak of."""
+    function, ready = prepare(name, arguments)
+    return function(*ready)
 
 
 def level() -> str:
     """The instruction set in use."""
-    return library.mnarkmeans_level().decode()
+    return _level.name
 
 
 def available_levels() -> tuple[str, ...]:
     """The instruction sets this machine can run, the best one last."""
-    return tuple(library.mnarkmeans_levels().decode().split())
+    return tuple(_library.mnarkmeans_levels().decode().split())
 
 
 def set_level(name: str) -> None:
     """Use this instruction set from now on, in all threads."""
+    global _level
     if name not in ALL_LEVELS:
         raise ValueError(f"the instruction set is one of {', '.join(ALL_LEVELS)}, not {name!r}")
-    if not library.mnarkmeans_set_level(name.encode()):
+    if name not in available_levels():
         raise ValueError(f"this machine cannot run {name}, only {', '.join(available_levels())}")
+    _level = Level(name)
 
 
-library = load(find_library())
+_library = load(find_library())
+_structs, _functions = read_header(_library.mnarkmeans_header().decode())
+structs: Any = SimpleNamespace(**_structs)
+_level = Level(available_levels()[-1])
 if os.environ.get("MNARKMEANS_CPU"):
     try:
         set_level(os.environ["MNARKMEANS_CPU"])

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import library as structs
-from .arrays import Table, at, where
-from .library import library
-from .waiting import address, call
+from .arrays import Table, shaped
+from .library import invoke, structs
+from .waiting import call
 
 
 class Mixture(NamedTuple):
@@ -50,8 +49,8 @@ class SoftRows(NamedTuple):
 def _struct(mixture: Mixture, shift: np.ndarray, p: int):
     k = len(mixture.log_weight)
     return structs.Mixture(
-        k, at(mixture.log_weight, np.float64, (k,)),
-        *(at(values, np.float64, (k, p)) for values in mixture[1:5]), at(shift, np.float64, (p,)),
+        k, shaped(mixture.log_weight, k),
+        *(shaped(values, k, p) for values in mixture[1:5]), shaped(shift, p),
         mixture.freedom, log_peak(mixture.freedom),
     )  # fmt: skip
 
@@ -92,10 +91,9 @@ class EStep:
         parts = 4 if heavy else 3
         room = np.zeros(k + parts * k * p)
         sizes, sums = room[:k], room[k:].reshape(parts, k, p)
-        first, step = where(room), 8 * k * p
-        out = structs.Softened(first, *(first + 8 * k + i * step for i in range(parts)))
+        out = structs.Softened(sizes, *sums)
         call(
-            "soften", address(self._table.struct), address(self._own), address(out),
+            "soften", self._table.struct, self._own, out,
             threads=self._threads, work=(20.0 if heavy else 3.0) * self._table.entries * k,
         )  # fmt: skip
         pulls = sums[3] if heavy else None
@@ -107,9 +105,9 @@ def soft_rows(table: Table, mixture: Mixture, threads: int) -> SoftRows:
     n, k = table.n, len(mixture.log_weight)
     own = _struct(mixture, np.zeros(table.p), table.p)
     rows = SoftRows(np.empty((n, k)), np.empty(n), np.empty(n, np.int32))
-    out = structs.Softened(*[None] * 5, *(where(part) for part in rows))
+    out = structs.Softened(*[None] * 5, *(part for part in rows))
     call(
-        "soften", address(table.struct), address(own), address(out), threads=threads,
+        "soften", table.struct, own, out, threads=threads,
         work=2.0 * table.entries * k,
     )  # fmt: skip
     return rows
@@ -130,18 +128,16 @@ class Decay(NamedTuple):
     def struct(self):
         m, g = (len(self.squares),), (len(self.gap_squares),)
         return structs.Decay(
-            *m, *g, at(self.squares, np.float64, m), at(self.weights, np.float64, m),
-            at(self.gap_squares, np.float64, g), at(self.gap_weights, np.float64, g),
-            at(self.gap_spreads, np.float64, g), self.observed, self.residual,
+            *m, *g, shaped(self.squares, *m), shaped(self.weights, *m),
+            shaped(self.gap_squares, *g), shaped(self.gap_weights, *g),
+            shaped(self.gap_spreads, *g), self.observed, self.residual,
         )  # fmt: skip
 
 
 def decay_value(data: Decay, theta: np.ndarray) -> tuple[float, np.ndarray]:
     """Log-likelihood at theta (4,), and its gradient."""
     own, gradient = data.struct, np.empty(4)
-    value = library.mnarkmeans_decay_value(
-        address(own), at(theta, np.float64, (4,)), where(gradient)
-    )
+    value = invoke("decay_value", own, shaped(theta, 4), gradient)
     return value, gradient
 
 
@@ -149,9 +145,8 @@ def decay_fit(data: Decay, starts: np.ndarray, free: np.ndarray, max_steps: int)
     """The likeliest theta (4,), from the best of starts (m, 4); only those ``free`` move."""
     own, theta = data.struct, np.empty(4)
     m = len(starts)
-    library.mnarkmeans_decay_fit(
-        address(own), at(starts, np.float64, (m, 4)), m, at(free, np.int32, (4,)), max_steps,
-        where(theta),
+    invoke("decay_fit", own, shaped(starts, m, 4), m, shaped(free, 4), max_steps,
+        theta,
     )  # fmt: skip
     return theta
 
@@ -168,14 +163,13 @@ def lost_around(
     mean, variance = np.ascontiguousarray(mean), np.ascontiguousarray(variance)
     is_common = variance.size == 1
     out = np.empty((3, k, p))
-    first, step = where(out), 8 * k * p
     own = structs.Lost(
-        k, p, at(mean, np.float64, (k, p)),
-        at(variance, np.float64, (1, 1) if is_common else (k, p)), is_common,
-        at(has_gaps, np.bool_, (p,)), at(tau, np.float64, (p,)), t, c, r,
-        first, first + step, first + 2 * step,
+        k, p, shaped(mean, k, p),
+        variance, is_common,
+        shaped(has_gaps, p), shaped(tau, p), t, c, r,
+        *out,
     )  # fmt: skip
-    library.mnarkmeans_lost_around(address(own))
+    invoke("lost_around", own)
     return out
 
 
@@ -183,7 +177,5 @@ def hidden_rows(weights: np.ndarray, log_missing: np.ndarray) -> tuple[float, np
     """Share of rows that lose everything, and each cluster's part of it (k,)."""
     k, p = log_missing.shape
     parts, log_missing = np.empty(k), np.ascontiguousarray(log_missing)
-    share = library.mnarkmeans_hidden_rows(
-        k, p, at(weights, np.float64, (k,)), at(log_missing, np.float64, (k, p)), where(parts)
-    )
+    share = invoke("hidden_rows", k, p, shaped(weights, k), shaped(log_missing, k, p), parts)
     return share, parts

@@ -1,12 +1,12 @@
-"""Pairs of rows that partitions agree on (``agreement.h``), moves of single rows (``moves.h``)."""
+"""Pairs of rows that partitions agree on (``agreement.h``)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from . import library as structs
-from .arrays import at, where
-from .waiting import address, call
+from .arrays import shaped
+from .library import structs
+from .waiting import call
 
 
 def count_pairs(
@@ -24,22 +24,10 @@ def count_pairs(
         raise IndexError(f"couples must be of {count} fits")
     pairs = np.empty((len(couples), candidates, 3))
     own = structs.Partitions(
-        at(labels, np.int32, labels.shape), at(kept, np.bool_, (count, n)), n, candidates, k
+        shaped(labels, *labels.shape), shaped(kept, count, n), n, candidates, k
     )  # fmt: skip
     call(
-        "count_pairs", address(own), at(couples, np.int64, (len(couples), 2)), len(couples),
-        where(pairs), threads=threads, work=1.0 * n * candidates * len(couples),
+        "count_pairs", own, shaped(couples, len(couples), 2), len(couples),
+        pairs, threads=threads, work=1.0 * n * candidates * len(couples),
     )  # fmt: skip
     return pairs
-
-
-def move_rows(X: np.ndarray, centers: np.ndarray, max_iter: int, threads: int = 1) -> np.ndarray:
-    """IN X (n, p) without gaps; INOUT centers (R, k, p); returns labels (R, n) of R starts."""
-    (n, p), (n_starts, k, _) = X.shape, centers.shape
-    labels = np.empty((n_starts, n), np.int32)
-    moving = structs.Moving(
-        at(X, np.float64, (n, p)), n, p, n_starts, k, max_iter,
-        at(centers, np.float64, (n_starts, k, p)), where(labels),
-    )  # fmt: skip
-    call("move_rows", address(moving), threads=threads, work=10.0 * n * p * k * n_starts)
-    return labels

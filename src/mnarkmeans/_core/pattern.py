@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import library as structs
-from .arrays import Table, at, where
-from .library import library
-from .waiting import DONE, address, call
+from .arrays import Table, shaped
+from .library import invoke, structs
+from .waiting import DONE, call
 
 
 class FallingShares(NamedTuple):
@@ -28,10 +27,10 @@ def fit_shares(gaps, observed, z, max_steps: int, slope: float | None = None) ->
     parts = [np.ascontiguousarray(part) for part in (gaps, observed, z)]
     found = FallingShares(np.empty((R, p)), np.full(R, slope or 0.0), np.empty(R), np.empty((R, p)))
     own = structs.Shares(
-        R, k, p, *(at(part, np.float64, shape) for part in parts), max_steps, slope is not None,
-        *(where(found[i]) for i in (1, 0, 2, 3)),
+        R, k, p, *(shaped(part, *shape) for part in parts), max_steps, slope is not None,
+        *(found[i] for i in (1, 0, 2, 3)),
     )  # fmt: skip
-    if library.mnarkmeans_fit_shares(address(own)) != DONE:
+    if invoke("fit_shares", own) != DONE:
         raise MemoryError
     return found
 
@@ -57,8 +56,8 @@ def distances_from(
         np.empty(n, np.int64), np.full(p, np.inf), np.zeros(bins), np.zeros(bins), 0.0, 0.0, 0.0
     )
     own = structs.Magnitudes(
-        at(reference, np.float64, (p,)), at(has_gaps, np.bool_, (p,)), bins, least_share,
-        *(where(part) for part in found[:4]), 0.0, 0.0, 0.0,
+        shaped(reference, p), shaped(has_gaps, p), bins, least_share,
+        *(part for part in found[:4]), 0.0, 0.0, 0.0,
     )  # fmt: skip
-    call("magnitudes", address(table.struct), address(own), threads=1, work=8.0 * table.entries)
+    call("magnitudes", table.struct, own, threads=1, work=8.0 * table.entries)
     return found._replace(total=own.total, square=own.square, below=own.below)

@@ -4,16 +4,14 @@ mixture with one variance for all entries (``em.h``)."""
 from __future__ import annotations
 
 import math
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import library as structs
-from .arrays import Table, at, where
-from .library import library
+from .arrays import Table, shaped
+from .library import invoke, structs
 from .likelihood import Decay, SoftSums
-from .waiting import address, call
+from .waiting import call
 
 
 class Missing(NamedTuple):
@@ -47,10 +45,10 @@ class MStep:
         self.sums, self.hidden = sums, hidden
         k, p = sums.counts.shape
         soft = structs.Softened(
-            at(sums.sizes, np.float64, (k,)),
-            *(at(one, np.float64, (k, p)) for one in (*sums[1:4], sums.pulls)),
+            shaped(sums.sizes, k),
+            *(shaped(one, k, p) for one in (*sums[1:4], sums.pulls)),
         )
-        self._own = structs.Maximised(k, p, soft, at(hidden, np.float64, (k,)))
+        self._own = structs.Maximised(k, p, soft, shaped(hidden, k))
 
     def __call__(self, mean: np.ndarray, missing: Missing | None) -> Maximised:
         """mean (k, p), from the shift: where a cluster stays of which nothing is known.
@@ -60,13 +58,11 @@ class MStep:
         cells: Any = room[k:].reshape(4, k, p)
         out = Maximised(room[:k], *cells)
         out.mean[:] = mean
-        first, step = where(room), 8 * k * p
-        own.weights, own.mean = first, first + 8 * k
-        own.residuals, own.entries, own.gaps = (own.mean + i * step for i in (1, 2, 3))
+        own.weights, own.mean, own.residuals, own.entries, own.gaps = out
         own.lost_mean, own.lost_variance, own.lost_pull = (
-            at(one, np.float64, (k, p)) for one in missing or NOTHING_MISSING
+            shaped(one, k, p) for one in missing or NOTHING_MISSING
         )
-        library.mnarkmeans_maximise(address(own))
+        invoke("maximise", own)
         return out
 
 
@@ -88,13 +84,6 @@ class Looked:
 
     def copy(self) -> Looked:
         return Looked(*self.shape, self.whole.copy())
-
-    @property
-    def addresses(self) -> list[int]:
-        """Of theta, of the three parts (k,), and of the eight (k, p)."""
-        (k, p), first = self.shape, where(self.whole)
-        lengths = (4, k, k, k) + 7 * (k * p,)
-        return list(accumulate((8 * length for length in lengths), initial=first))
 
 
 class Moves(NamedTuple):
@@ -126,9 +115,9 @@ class EM:
         p = table.p
         self._kept = table, reference, has_gaps, observed  # whose addresses are taken
         self._threads = threads
-        lost = structs.Lost(p=p, has_gaps=at(has_gaps, np.bool_, (p,)))
+        lost = structs.Lost(p=p, has_gaps=shaped(has_gaps, p))
         self._own = structs.Rounds(
-            reference=at(reference, np.float64, (p,)), n_rows=n_rows, scale=scale,
+            reference=shaped(reference, p), n_rows=n_rows, scale=scale,
             decay=observed.struct, lost=lost,
         )  # fmt: skip
 
@@ -146,16 +135,20 @@ class EM:
             own.theta, own.weights, own.hidden, own.sums.sizes, own.mean, own.gaps, own.sums.sums,
             own.sums.counts, own.sums.squares, own.lost.log_missing, own.lost.lost_mean,
             own.lost.lost_variance,
-        ) = state.addresses  # fmt: skip
+        ) = (
+            state.theta, state.weights, state.hidden, state.sizes, state.mean, state.gaps,
+            state.sums, state.counts, state.squares, state.log_missing, state.lost_mean,
+            state.lost_variance,
+        )  # fmt: skip
         own.k = own.lost.k = k
         own.bound, own.placed, own.equal_sizes = bound, placed, equal_sizes
         own.max_rounds, own.tol, own.at_least = until
         own.n_starts = 0 if starts is None else len(starts)
-        own.starts = at(starts, np.float64, (own.n_starts, 4))
-        own.free = at(moves.free, np.int32, (4,))
-        own.lost.tau = at(moves.tau, np.float64, (p,))
+        own.starts = shaped(starts, own.n_starts, 4)
+        own.free = shaped(moves.free, 4)
+        own.lost.tau = shaped(moves.tau, p)
         call(
-            "em_rounds", address(table.struct), address(own), threads=self._threads,
+            "em_rounds", table.struct, own, threads=self._threads,
             work=3.0 * table.entries * k * until.rounds,
         )  # fmt: skip
         return own.bound, bool(own.converged)

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import ctypes as ct
 import threading
 
-from . import library as structs
-from .library import library
+from .library import prepare, structs
 
 SHORT = 1 << 27  # multiply-adds that are over before anyone could press Ctrl-C
 PATIENCE = 20  # tenths of a second until a thread has begun
@@ -25,12 +23,11 @@ def call(name: str, *arguments, threads: int, work: float = 0.0, watch=None) -> 
     long call is done.
     """
     control = structs.Control(threads=threads)
-    function = getattr(library, f"mnarkmeans_{name}")
-    arguments = (*arguments, ct.addressof(control))
+    function, ready = prepare(name, (*arguments, control))
     if work <= SHORT or threading.current_thread() is not threading.main_thread():
-        status = function(*arguments)
+        status = function(*ready)
     else:
-        status = wait_for(function, arguments, control, watch)
+        status = wait_for(function, ready, control, watch)
     if status == OUT_OF_MEMORY:
         raise MemoryError("not enough memory for the tables of this fit")
     if status == CANCELLED:
@@ -78,7 +75,3 @@ def wait_for(function, arguments, control, watch) -> int:
     if not done.is_set():
         return function(*arguments)
     return result[0] if result else OUT_OF_MEMORY
-
-
-def address(struct) -> int:
-    return ct.addressof(struct)

@@ -17,7 +17,6 @@ from scipy.optimize import brentq
 
 from .._core.likelihood import soft_rows
 from .._penalty.em import FEW_GAPS, Problem, State, core_mixture
-from .._solver import content_order
 
 DRAWS = 6
 ROUNDS = 10  # of each draw, from where the fit ended
@@ -39,14 +38,12 @@ def power_of(problem: Problem, state: State, rng: np.random.RandomState) -> floa
     share = problem.rows.missing_share if problem.rows.missing_weight > 0 else 0.0
     if share == 0.0 or k < 2 or problem.rows.n_rows > MANY_ROWS * k:
         return 1.0
-    order = content_order(problem.observed, problem.threads)
     own = memberships_of(problem, state)
     at = np.arange(n), own.argmax(axis=1)
     weights = problem.observed.weights
     believed = 0.0
     for _ in range(DRAWS):
-        drawn = np.empty(n)
-        drawn[order] = rng.standard_gamma(weights[order])  # weight w is w rows
+        drawn = rng.standard_gamma(weights)  # weight w is w rows
         again = problem.with_weights(drawn * (weights.sum() / drawn.sum()))
         other = again.maximised(list(again.run(state, max_iter=ROUNDS, tol=0.0))[-1])
         believed += float(weights @ memberships_of(problem, other)[at]) / DRAWS

@@ -2,7 +2,7 @@
 
 Fits with lam = 0, 1/2 and 1 from the same starting centres, side by side, are what `sides` judges
 and the places from which the mixtures of `evidence` are followed. Large tables are judged by a
-sample of their rows, drawn by content so that the order of the rows does not matter, wide ones by a
+sample of their rows, drawn at random, wide ones by a
 sample of their features. Where there are more features than rows, `wide` may go on from there.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._observed import Observed
-from .._solver import best_start, centers_of_partitions, content_order, run_starts
+from .._solver import best_start, centers_of_partitions, run_starts
 from .answer import Missingness
 from .depth import read_unevenly, side_beside_levels, without_levels
 from .evidence import describe_limit, estimate_missingness, explained_elsewhere
@@ -180,8 +180,7 @@ def sample_rows(
     counting = observed.weights > 0
     if counting.sum() <= wanted:
         return observed if counting.all() else observed.take(np.flatnonzero(counting))
-    order = content_order(observed, threads)
-    return observed.take(np.sort(order[counting[order]][:wanted]))
+    return observed.take(observed.sample(wanted))
 
 
 def _stored(observed: Observed) -> int:

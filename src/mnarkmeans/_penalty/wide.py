@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._observed import Observed
-from .._solver import assign_rows, centers_of_partitions, content_order, row_distances, run_starts
+from .._solver import assign_rows, centers_of_partitions, row_distances, run_starts
 from .partitions import Partitions, dense_values, distinct
 from .ward import ward_labels
 
@@ -68,7 +68,7 @@ def _found(observed: Observed, starts: np.ndarray, lams: np.ndarray, settings: A
     points = observed.reference + dense_values(observed)[0]
     between = row_distances(observed, points, 1.0, threads)
     ward = ward_labels(between, observed.weights, k)[None]
-    others = points[_drawn(between, observed.weights, content_order(observed, threads), k)]
+    others = points[_drawn(between, observed.weights, k)]
     begin, each = [starts, others], [np.full(len(starts), lams[0]), np.full(len(others), LARGE)]
     for lam in (lams[0], MIDDLE, LARGE):
         begin.append(centers_of_partitions(observed, ward, k, lam, threads))
@@ -85,14 +85,14 @@ def _found(observed: Observed, starts: np.ndarray, lams: np.ndarray, settings: A
     return Partitions(observed, distinct(np.concatenate([first.labels, ended]), k), k)
 
 
-def _drawn(between: np.ndarray, weights: np.ndarray, order: np.ndarray, k: int) -> np.ndarray:
-    """(R, k) rows by k-means++ from squared distances (n, n), drawn along an order of the rows."""
+def _drawn(between: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
+    """(R, k) rows by k-means++ from squared distances (n, n)."""
     draws = np.random.RandomState(0).random_sample((k, OTHER_STARTS))
     chosen = np.empty((OTHER_STARTS, k), np.intp)
-    away = np.ones((OTHER_STARTS, len(order)))
+    away = np.ones((OTHER_STARTS, len(weights)))
     for l, draw in enumerate(draws):
-        reached = np.cumsum((away * weights)[:, order], axis=1)
+        reached = np.cumsum(away * weights, axis=1)
         beyond = (reached <= draw[:, None] * reached[:, -1:]).sum(axis=1)
-        chosen[:, l] = order[np.minimum(beyond, len(order) - 1)]
+        chosen[:, l] = np.minimum(beyond, len(weights) - 1)
         away = between[chosen[:, l]] if l == 0 else np.minimum(away, between[chosen[:, l]])
     return chosen

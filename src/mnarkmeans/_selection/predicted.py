@@ -10,7 +10,7 @@ import numpy as np
 
 from .._observed import Observed
 from .._penalty.partitions import Partitions, distinct
-from .._solver import assign_rows, content_order, run_starts
+from .._solver import assign_rows, run_starts
 from .evidence import Evidence
 from .fits import Settings
 
@@ -29,7 +29,7 @@ def predicted_by(
     n = max(MOST_ENTRIES // observed.n_features, FEWEST_ROWS, 20 * k)
     labels = evidence.labels.transpose(0, 2, 1).reshape(-1, observed.n_rows)
     if n < observed.n_rows:
-        rows = np.sort(content_order(observed, settings.threads)[:n])
+        rows = observed.sample(n)
         observed, labels = observed.take(rows), labels[:, rows]
     p, wanted = observed.n_features, max(MOST_ENTRIES // observed.n_rows, FEWEST_COLUMNS)
     if wanted < p:  # every so many of them, in the order of their means

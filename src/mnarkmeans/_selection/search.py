@@ -20,7 +20,7 @@ from .._kmeans import MNARKMeans
 from .._observed import Observed
 from .._penalty.answer import Missingness
 from .._penalty.choice import likelihood_choice
-from .._solver import ALGORITHMS, STARTS, assign_rows, content_order
+from .._solver import ALGORITHMS, STARTS, assign_rows
 from .._validation import (
     WarnFor,
     check_choice,
@@ -253,8 +253,7 @@ n_features_in_, feature_names_in_
         """The rows that are split: those that count, and not more than are needed."""
         counting = observed.weights > 0
         if counting.sum() > MOST_ROWS:
-            order = content_order(observed, self._threads())
-            return observed.take(np.sort(order[counting[order]][:MOST_ROWS]))
+            return observed.take(observed.sample(MOST_ROWS))
         return observed if counting.all() else observed.take(np.flatnonzero(counting))
 
     def _settings(self, missingness: Missingness | None) -> Settings:

@@ -192,14 +192,8 @@ def scalable(problem: Problem, n_starts: int, k: int, rng: np.random.RandomState
 
 
 def _reduce(pool: Observed, n_starts: int, k: int, rng: np.random.RandomState) -> np.ndarray:
-    """k-means++ on the pool, drawn in the order in which the candidates came.
-
-    (An order by content, as in memory, would turn on the last digits of the means, and so on how
-    the rows are cut into blocks.)
-    """
-    draws = rng.random_sample((n_starts, k, 2 + int(np.log(k))))
-    in_order = core.Seeding(pool.table, pool.means, draws, np.arange(pool.n_rows))
-    return core.seed([in_order], threads=1)[0]
+    """k-means++ on the pool."""
+    return k_means_plus_plus(pool, n_starts, k, rng, 1)
 
 
 def _first(problem: Problem, rng: np.random.RandomState) -> np.ndarray:
