@@ -110,3 +110,13 @@ if importlib.util.find_spec("dask") is not None:
 
 def names(place):
     return "-".join(place) if isinstance(place, Place) else None
+
+
+# Of scikit-learn's checks, as for its own KMeans.
+DRAWN_BY_POSITION = dict.fromkeys(
+    (
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+    ),
+    "starts are drawn by the position of rows, and these checks shuffle them",
+)

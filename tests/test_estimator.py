@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from places import DRAWN_BY_POSITION, to_csr
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -21,9 +22,11 @@ def X(three_groups):
 
 @pytest.mark.filterwarnings("ignore::mnarkmeans.MissingDataWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([MNARKMeans(lam=0.5, n_init=3), MNARKMeans(n_init=2)])
+@parametrize_with_checks(
+    [MNARKMeans(lam=0.5, n_init=3), MNARKMeans(n_init=2)],
+    expected_failed_checks=lambda _: DRAWN_BY_POSITION,
+)
 def test_scikit_learn_checks(estimator, check):
-    """All of them, the two on sample weights included, which KMeans itself fails."""
     check(estimator)
 
 
@@ -299,3 +302,26 @@ def test_scikit_learn_callbacks_count_the_starts(X):
         model = MNARKMeans(3, lam=0.5, n_init=6, random_state=0).set_callbacks(Count())
         model.fit(X)
     assert Count.begun == Count.ended == 7  # the fit and its six starts
+
+
+@pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
+@pytest.mark.parametrize("form", [np.asarray, to_csr])
+def test_float_precision(algorithm, form):
+    """scikit-learn's test of KMeans: both precisions draw the same starts and end alike."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 6)) + 5.0 * rng.integers(0, 5, size=(200, 1))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[:, 0] = np.where(np.isnan(X[:, 0]), 1.0, X[:, 0])
+    options = {"lam": 0.5, "n_init": 1, "algorithm": algorithm}
+    for seed in range(5):
+        double, single = (
+            MNARKMeans(5, **options, random_state=seed).fit(form(X.astype(dtype)))
+            for dtype in (np.float64, np.float32)
+        )
+        assert single.cluster_centers_.dtype == np.float32
+        np.testing.assert_array_equal(single.labels_, double.labels_)
+        assert single.n_iter_ == double.n_iter_
+        assert single.inertia_ == pytest.approx(double.inertia_, rel=1e-5)
+        np.testing.assert_allclose(
+            single.cluster_centers_, double.cluster_centers_, rtol=1e-4, atol=1e-5
+        )
