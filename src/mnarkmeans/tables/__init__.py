@@ -1,5 +1,28 @@
-"""Tables of laboratories: reading and preparing them."""
+"""Any file of a laboratory as a table: read, tidy, prepare, advise.
 
+    _read     bytes to a frame or a matrix (`_text`, `_sheets`, `_headers`, `_arrays`)
+    _tidy     that to a `Table`: row names, features, numbers, missing values (`_numbers`, `_words`)
+    _prepare  normalise, logarithm, centre, scale; remembered by a model
+    _advise   what a table seems to need before it is clustered, and why
+"""
+
+from ._advise import Advice, Suggestion, advise
 from ._batch import BatchCenter
+from ._prepare import Preparation
+from ._read import read_annotations
+from ._table import Origin, ReadOptions, Table, TableError
+from ._tidy import read_table
 
-__all__ = ["BatchCenter"]
+__all__ = [
+    "Advice",
+    "BatchCenter",
+    "Origin",
+    "Preparation",
+    "ReadOptions",
+    "Suggestion",
+    "Table",
+    "TableError",
+    "advise",
+    "read_annotations",
+    "read_table",
+]

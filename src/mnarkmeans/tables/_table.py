@@ -1,0 +1,399 @@
+"""A table: numbers with missing values, the names of rows and features, and how it was read."""
+
+from __future__ import annotations
+
+import difflib
+import html
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path, PureWindowsPath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from ._advise import Advice
+    from ._prepare import Preparation
+
+MOST_NAMED = 8  # columns named in one line of a summary
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: (?=[^\s,;.)a-z]))?")
+
+
+class TableError(ValueError):
+    """What was found in a file and what to do about it, in one sentence.
+
+    The message names options of the command line (``--missing-value``, see `command_line`); as
+    text it names the parameters of `read_table` (``missing_value=``).
+    """
+
+    def __init__(self, sentence: str) -> None:
+        self.command_line = " ".join(sentence.split())
+        super().__init__(_OPTION.sub(lambda m: m[1].replace("-", "_") + "=", self.command_line))
+
+
+def unknown_name(kind: str, name: str, known: Iterable[object]) -> TableError:
+    """Say that `name` is not among `known`, with the nearest one or the first few."""
+    names = [str(k) for k in known]
+    folded = {other.lower(): other for other in reversed(names)}
+    near = difflib.get_close_matches(name.lower(), folded, n=1)
+    if near:
+        hint = f"did you mean {folded[near[0]]!r}?"
+    elif names:
+        hint = "there are " + ", ".join(map(repr, names[:5])) + (", ..." if names[5:] else "")
+    else:
+        hint = "there are none"
+    return TableError(f"there is no {kind} called {name!r}; {hint}")
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a file is read: the parameters of `read_table` that a model remembers."""
+
+    columns: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    drop_rows: tuple[str, ...] = ()
+    id_column: str | None = None
+    transpose: bool = False
+    missing_value: tuple[str, ...] = ()
+    sheet: str | None = None
+    layer: str | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    header: bool | None = None
+
+    @classmethod
+    def of(cls, **given: Any) -> ReadOptions:
+        """From keywords; what can be repeated may be one string (or number) or several."""
+        known = {f.name: f for f in fields(cls)}
+        options: dict[str, Any] = {}
+        for name, value in given.items():
+            if known[name].default == ():
+                options[name] = _several(value)
+            elif name == "sheet" and isinstance(value, int):
+                options[name] = str(value)
+            else:
+                options[name] = value
+        return cls(**options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and values, for a model file or for ``read_table(path, **options)``."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
+
+    @classmethod
+    def from_dict(cls, stored: Any) -> ReadOptions:
+        """From a model file, whose content is not trusted."""
+        if not isinstance(stored, dict):
+            raise TableError("the model's record of how to read tables is damaged; fit it again")
+        stored = dict(stored)
+        stored.setdefault("missing_value", stored.pop("missing_codes", None))
+        options: dict[str, Any] = {}
+        for f in fields(cls):
+            value = stored.get(f.name)
+            if f.default == ():
+                right = value is None or (
+                    isinstance(value, list) and all(isinstance(part, str) for part in value)
+                )
+                value = tuple(value or ()) if right else value
+            elif f.name in ("transpose", "header"):
+                right = value is None or isinstance(value, bool)
+                value = bool(value) if f.name == "transpose" else value
+            else:
+                right = value is None or isinstance(value, str)
+            if not right or (f.name == "decimal" and value not in (None, ".", ",")):
+                raise TableError(f"reading/{f.name} of the model is damaged; fit the model again")
+            options[f.name] = value
+        return cls(**options)
+
+    def for_new_file(self, path: str | Path) -> ReadOptions:
+        """As a model's new tables are read: what belongs to the fitted file alone is left out."""
+        from ._read import OPTIONS_OF_FORMATS, format_of
+
+        kind = format_of(Path(path))
+        foreign = {name: None for name, kinds in OPTIONS_OF_FORMATS.items() if kind not in kinds}
+        return replace(self, **(foreign | {"delimiter": None, "encoding": None}))
+
+    def typed(self) -> list[str]:
+        """The options as they are typed on the command line; defaults are left out.
+
+        Examples
+        --------
+        >>> ReadOptions(columns=("LFQ intensity *",), transpose=True).typed()
+        ['--columns', 'LFQ intensity *', '--transpose']
+        """
+        return typed_options(self)
+
+
+def typed_options(options: Any) -> list[str]:
+    """The fields of a dataclass that differ from their defaults, as command-line options."""
+    words: list[str] = []
+    for f in fields(options):
+        value = getattr(options, f.name)
+        if not f.init or f.metadata.get("learned") or value is None or value == f.default:
+            continue
+        name = "--" + f.name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(name if value else name.replace("--", "--no-"))
+        else:
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [name, str(one)]
+    return words
+
+
+def _several(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    values = [value] if isinstance(value, str) or not hasattr(value, "__iter__") else value
+    return tuple(f"{v:g}" if isinstance(v, float) else str(v) for v in values)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The whole file a table was read from, so that it can be tidied or written again.
+
+    content : what the file holds, every row and column
+    rows : positions in the file of the rows that were used
+    """
+
+    content: Any
+    rows: np.ndarray
+    id_column: str | None
+    transposed: bool = False
+
+    @property
+    def frame(self) -> Any:
+        """Every row and column as a pandas frame; a matrix gets its row names in front."""
+        if self.content.frame is not None:
+            return self.content.frame
+        import pandas as pd
+
+        content = self.content
+        frame = pd.DataFrame(Table(content.matrix, content.ids, content.features).dense())
+        frame.columns = content.features
+        frame.insert(0, str(self.id_column), content.ids)
+        return frame
+
+    @property
+    def texts(self) -> dict[int, list[str]]:
+        """Columns of text exactly as they are written, by position."""
+        return self.content.texts
+
+
+@dataclass
+class Table:
+    """Numbers with missing values, and the names of their rows and features.
+
+    Attributes
+    ----------
+    values : (n, p) array with NaN for missing, or CSR matrix in which entries not stored are missing
+    ids, features : names of the rows and of the columns
+    left_out : (name, reason) of every column that is not among the features
+    notes : what was decided while reading, in sentences
+    labels : columns kept aside on request, by name
+    annotations : further columns for the rows, None where unknown
+    feature_labels : gene names of the features, where the file has them
+    categories : the values of text columns that have few, by column
+    source : file name, format and how the file is written
+    options : the options it was read with, and those that were found
+    """
+
+    values: Any
+    ids: np.ndarray
+    features: list[str]
+    id_name: str = "id"
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    labels: dict[str, np.ndarray] = field(default_factory=dict)
+    annotations: dict[str, list[Any]] = field(default_factory=dict)
+    feature_labels: dict[str, str] = field(default_factory=dict)
+    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    source: dict[str, Any] = field(default_factory=dict)
+    options: ReadOptions = field(default_factory=ReadOptions)
+    origin: Origin | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return self.values.shape
+
+    def missing_by_feature(self) -> np.ndarray:
+        """Share of missing entries of every feature."""
+        n = max(self.shape[0], 1)
+        if sp.issparse(self.values):
+            return 1.0 - self.values.getnnz(axis=0) / n
+        return np.isnan(self.values).sum(axis=0) / n
+
+    def missing_share(self) -> float:
+        """Share of missing entries of the whole table."""
+        return float(self.missing_by_feature().mean()) if self.shape[1] else 0.0
+
+    def with_features(self, keep: np.ndarray) -> Table:
+        """The same rows with the features where `keep` is true (or in the order of its indices)."""
+        where = np.flatnonzero(keep) if keep.dtype == bool else keep
+        values = self.values[:, where]
+        return replace(
+            self,
+            values=values.tocsr() if sp.issparse(values) else np.ascontiguousarray(values),
+            features=[self.features[j] for j in where],
+            left_out=list(self.left_out),
+            notes=list(self.notes),
+        )
+
+    def dense(self) -> np.ndarray:
+        """A new array of the values, NaN where nothing was observed."""
+        if not sp.issparse(self.values):
+            return np.array(self.values, dtype=float)
+        coo = self.values.tocoo()
+        out = np.full(self.shape, np.nan)
+        out[coo.row, coo.col] = coo.data
+        return out
+
+    def to_frame(self) -> Any:
+        """A pandas frame: rows by id, a column for each feature, NaN for missing."""
+        import pandas as pd
+
+        return pd.DataFrame(self.dense(), pd.Index(self.ids, name=self.id_name), self.features)
+
+    def transposed(self, *, named: bool = True) -> Table:
+        """Rows become features and features become rows; repeated names get a number."""
+        features, repeated = numbered([str(i) for i in self.ids])
+        notes = list(self.notes)
+        if repeated:
+            example = next(name for name in features if name.endswith(" (2)"))
+            notes.append(
+                f"{repeated:,} names in {self.id_name!r} occur more than once and were numbered, "
+                f"such as {example!r}"
+            )
+        if not named:
+            features = [f"V{name}" for name in features]
+        values = self.values.T
+        return replace(
+            self,
+            values=values.tocsr() if sp.issparse(values) else np.ascontiguousarray(values),
+            ids=np.array(self.features, dtype=object),
+            features=features,
+            id_name="id",
+            notes=notes,
+            labels={},
+            origin=self.origin and replace(self.origin, transposed=True),
+        )
+
+    @property
+    def short_ids(self) -> list[str]:
+        """The row names without what all of them share."""
+        return short_names([str(i) for i in self.ids])
+
+    @property
+    def short_features(self) -> list[str]:
+        """The feature names without what all of them share."""
+        return short_names(self.features)
+
+    def advise(self, preparation: Preparation | None = None) -> Advice:
+        """Suggestions for reading and preparing this table, with reasons; nothing is changed."""
+        from ._advise import advise
+
+        return advise(self, None, preparation)
+
+    def summary(self) -> list[str]:
+        """Size, row names, what was left out and the notes, a line each."""
+        n, p = self.shape
+        name = self.source.get("file", "table")
+        lines = [
+            f"{name}: {n:,} row{'s' * (n != 1)}, {p:,} feature{'s' * (p != 1)}, "
+            f"{self.missing_share():.1%} missing"
+        ]
+        if n and (self.id_name != "id" or not str(self.ids[0]).isdigit()):
+            by = "" if self.id_name == "id" else f" by {self.id_name!r}"
+            lines.append(f"rows are named{by}, such as {str(self.ids[0])!r}")
+        return [*lines, *left_out_lines(self.left_out), *self.notes]
+
+    def __repr__(self) -> str:
+        first, *others = self.summary()
+        return "\n".join([f"Table {first}", *(f"  {line}" for line in others)])
+
+    def _repr_html_(self) -> str:
+        first, *others = map(html.escape, self.summary())
+        items = "".join(f"<li>{line}</li>" for line in others)
+        part = Table(self.values[:5, :6], self.ids[:5], self.features[:6], self.id_name)
+        return f"<p><b>{first}</b></p><ul>{items}</ul>{part.to_frame().to_html(na_rep='')}"
+
+
+def left_out_lines(left_out: Sequence[tuple[str, str]]) -> list[str]:
+    """One line for each reason, naming a few columns; columns nobody asked for are counted.
+
+    Examples
+    --------
+    >>> left_out_lines([("note", "text, such as 'x'"), ("a", "dropped as requested")])
+    ["left out 'note': text, such as 'x'", 'left out 1 column: dropped as requested']
+    """
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for name, reason in left_out:
+        general = "too many missing values" if reason.endswith("% missing") else reason
+        groups.setdefault(general.split(", such as")[0], []).append((name, reason))
+    lines = []
+    for reason, members in groups.items():
+        if reason in ("not among the columns requested", "dropped as requested", "not in the model"):
+            many = f"{len(members):,} column{'s' * (len(members) > 1)}"
+            lines.append(f"left out {many}: {reason}")
+            continue
+        names = ", ".join(repr(name) for name, _ in members[:MOST_NAMED])
+        more = f" and {len(members) - MOST_NAMED:,} more" if len(members) > MOST_NAMED else ""
+        lines.append(f"left out {names}{more}: {members[0][1] if len(members) == 1 else reason}")
+    return lines
+
+
+def numbered(names: list[str]) -> tuple[list[str], int]:
+    """Repeated names with a number, and how many names occur more than once.
+
+    Examples
+    --------
+    >>> numbered(["a", "b", "a"])
+    (['a', 'b', 'a (2)'], 1)
+    """
+    used, seen, out = set(names), Counter[str](), []
+    for name in names:
+        seen[name] += 1
+        given, number = name, seen[name]
+        while number > 1 and given in used:
+            given, number = f"{name} ({number})", number + 1
+        used.add(given)
+        out.append(given)
+    return out, sum(times > 1 for times in seen.values())
+
+
+def short_names(names: list[str]) -> list[str]:
+    """Names without shared first and last words, or raw files without folders; unique as before.
+
+    Examples
+    --------
+    >>> short_names(["LFQ intensity A1", "LFQ intensity A2"])
+    ['A1', 'A2']
+    """
+    stems = [PureWindowsPath(name.strip()).stem for name in names]
+    in_folders = all("\\" in name or "/" in name for name in names)
+    for way in ([stems] if in_folders else []) + [without_shared_words(names)]:
+        if all(way) and len(set(way)) == len(set(names)):
+            return way
+    return names
+
+
+def without_shared_words(names: list[str]) -> list[str]:
+    """Names without the whole words that all of them begin and end with."""
+    if len(set(names)) < 2:
+        return names
+    begin = _whole_words(_shared_start(names))
+    end = _whole_words(_shared_start([name[len(begin) :][::-1] for name in names]))
+    return [name[len(begin) : len(name) - len(end)].strip() for name in names]
+
+
+def _shared_start(names: list[str]) -> str:
+    first, last = min(names), max(names)  # all others lie between them
+    differ = (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
+    return first[: next(differ, min(len(first), len(last)))]
+
+
+def _whole_words(text: str) -> str:
+    return text[: max(map(text.rfind, " _.-:/\\")) + 1]

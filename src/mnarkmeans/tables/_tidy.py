@@ -1,0 +1,664 @@
+"""What a file holds becomes a `Table`: which rows count, what names them, which columns are numbers.
+
+Columns are set aside for one of these reasons, checked in this order; columns that the user or a
+model names are taken as they are.
+
+    names the rows          the column given, one of a well-known name, or unique text
+    requested               columns, drop, drop_rows and labels
+    names made of digits    00017
+    an identifier           respondent_id, where it holds whole numbers or words
+    text                    words, lists of numbers, truth values
+    dates                   20240131
+    running number          1, 2, 3, ... in a column called injection, order or the like
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._numbers import MAY_BE_THOUSANDS, listed, marks_note, read_cells, shortened
+from ._read import Content, read_annotations, read_content
+from ._table import Origin, ReadOptions, Table, TableError, unknown_name
+from ._words import (
+    GENE_COLUMNS,
+    ROLES,
+    are_padded,
+    is_identifier,
+    matches,
+    may_name_rows,
+    names_features,
+    sample_family,
+    words_of,
+)
+
+NEVER_OBSERVED = "no value observed"
+NAMES_ROWS = "names the rows"
+IDENTIFIER = "an identifier by its name"
+FEW_WORDS = 12  # distinct ones: categories, the answers of a survey
+FEWEST_ROWS = 5  # of which 1, 2, 3, ... is no coincidence
+
+
+class UnreadColumns(TableError):
+    """Columns that seem to hold numbers and cannot be read as such."""
+
+    def __init__(self, sentence: str, columns: list[str], names: list[str]) -> None:
+        self.columns, self.names = columns, names  # those, and all of the file
+        super().__init__(sentence)
+
+
+def read_table(
+    source: Any,
+    *,
+    columns: str | Sequence[str] | None = None,
+    drop: str | Sequence[str] | None = None,
+    drop_rows: str | Sequence[str] | None = None,
+    id_column: str | None = None,
+    transpose: bool = False,
+    missing_value: Any = None,
+    sheet: str | int | None = None,
+    layer: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    header: bool | None = None,
+    labels: str | Sequence[str] = (),
+    annotations: str | Path | None = None,
+    features: Sequence[str] | None = None,
+) -> Table:
+    """Read a table from any file of a laboratory, with the defaults of the command line.
+
+    Parameters
+    ----------
+    source : path, AnnData or frame
+        CSV or TSV (also .gz), .xlsx, .parquet, .npy, .npz, .h5ad or .zarr; the ending tells the
+        format. A main report of DIA-NN is filtered by q-value and pivoted. An AnnData with
+        ``var["highly_variable"]`` is read with those features.
+    columns, drop : str or list of str, optional
+        Columns to use and columns to leave out, by name or pattern (``"LFQ intensity *"``).
+    drop_rows : str or list of str, optional
+        Rows to leave out, as ``"COLUMN=VALUE"``; the value may be a pattern, or empty.
+    id_column : str, optional
+        The column that names the rows; found if not given.
+    transpose : bool, default=False
+        The file has features in rows and samples in columns.
+    missing_value : number, str or list, optional
+        Codes for missing besides empty cells, NA, n.d., <LOD and the like.
+    sheet : str or int, optional
+        Sheet of a workbook, by name or number (from 1); the first that holds a table if not given.
+    layer : str, optional
+        Layer of an AnnData to use in place of X.
+    delimiter, decimal, encoding, header : optional
+        How a text file is written; found if not given.
+    labels : str or list of str, optional
+        Columns with known classes, kept aside in ``Table.labels``.
+    annotations : path, optional
+        A second file with further columns for the rows, for ``Table.annotations``.
+    features : list of str, optional
+        Names of the features a fitted model knows; no others are read.
+
+    Returns
+    -------
+    table : Table
+        With ``values``, ``ids``, ``features``, ``notes``, ``to_frame()`` and ``advise()``.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from mnarkmeans import read_table
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "small.csv"
+    >>> _ = file.write_text("id,a,b,note\\nr1,1,NA,x\\nr2,2,3,x\\n")
+    >>> read_table(file)
+    Table small.csv: 2 rows, 2 features, 25.0% missing
+      rows are named, such as 'r1'
+      left out 'note': text, such as 'x'
+    """
+    options = ReadOptions.of(
+        columns=columns, drop=drop, drop_rows=drop_rows, id_column=id_column, transpose=transpose,
+        missing_value=missing_value, sheet=sheet, layer=layer, delimiter=delimiter,
+        decimal=decimal, encoding=encoding, header=header,
+    )  # fmt: skip
+    kept_aside = (labels,) if isinstance(labels, str) else tuple(labels)
+    content = read_content(source, options)
+    table = tidy(content, options, kept_aside, features)
+    if annotations is not None:
+        table.annotations, notes = read_annotations(annotations, table.ids)
+        table.notes.extend(notes)
+    return table
+
+
+def tidy(
+    content: Content,
+    options: ReadOptions,
+    labels: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+) -> Table:
+    """A table of what a file holds, or a refusal that says what to do."""
+    choice = _Choice(options, tuple(labels), None if features is None else frozenset(features))
+    make = _from_matrix if content.frame is None else _from_frame
+    table = make(content, choice)
+    table.source |= content.source | {"missing_value": list(options.missing_value)}
+    name = content.source.get("file", "the table")
+    if not table.shape[0] or not table.shape[1]:
+        raise TableError(
+            f"{name} has {table.shape[0]} rows and {table.shape[1]} numeric columns; there is "
+            "nothing to cluster"
+        )
+    if table.missing_share() == 1.0:
+        raise TableError(f"every entry of {name} is missing; check --missing-value and --columns")
+    _check_finite(table)
+    found = {"id_column": table.source.get("id_column"), "decimal": content.source.get("decimal")}
+    known = {n: getattr(options, n) if getattr(options, n) is not None else v
+             for n, v in found.items()}  # fmt: skip
+    table.options = replace(options, **known)
+    return table
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What the user said about columns and rows, and the features a model knows."""
+
+    options: ReadOptions
+    labels: tuple[str, ...]
+    features: frozenset[str] | None
+
+    @property
+    def by_name(self) -> frozenset[str] | None:
+        """The columns of a model; those of a transposed table are its rows."""
+        return None if self.options.transpose else self.features
+
+    @property
+    def names_columns(self) -> bool:
+        return bool(self.options.columns) or self.by_name is not None
+
+    def reason(self, name: str) -> str | None:
+        """Why a column is set aside by request, or None."""
+        options = self.options
+        if name in self.labels:
+            return "known classes, kept aside"
+        if self.by_name is not None:
+            return None if name in self.by_name else "not in the model"
+        if any(_rule(rule)[0] == name for rule in options.drop_rows):
+            return "decides which rows are dropped"
+        if matches(name, options.drop):
+            return "dropped as requested"
+        if options.columns and not matches(name, options.columns):
+            return "not among the columns requested"
+        return None
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Names and patterns that fit no column are mistakes, but for what a model remembers."""
+        for name in self.labels:
+            if name not in names:
+                raise unknown_name("column", name, names)
+        if self.features is not None:
+            return
+        for option, patterns in (("drop", self.options.drop), ("columns", self.options.columns)):
+            for pattern in patterns:
+                if any(matches(name, (pattern,)) for name in names):
+                    continue
+                alike = [n for n in names if fnmatchcase(n.lower(), pattern.lower())]
+                if alike:
+                    raise TableError(
+                        f"no column fits --{option} {pattern!r}, but {alike[0]!r} does except for "
+                        "upper and lower case"
+                    )
+                raise unknown_name(f"column for --{option}", pattern, names)
+
+    def kept_rows(self, names: Sequence[str], column: Any, n: int) -> tuple[np.ndarray, list[str]]:
+        """Positions of the rows that drop_rows leaves, and notes on the others."""
+        keep, notes = np.ones(n, bool), []
+        for rule in self.options.drop_rows:
+            name, value = _rule(rule)
+            if name not in names:
+                if self.features is not None and self.options.transpose:
+                    continue  # a model finds its features, the rows, by name
+                raise unknown_name("column", name, names)
+            hit = _holds(column(name), value) & keep
+            keep &= ~hit
+            many = f"{hit.sum():,} row{'s' * (int(hit.sum()) != 1)}"
+            what = f"{name} is {value!r}" if value else f"{name} is empty"
+            notes.append(f"{many} dropped because {what}")
+        if n and not keep.any():
+            raise TableError(f"--drop-rows {self.options.drop_rows[0]!r} leaves no row")
+        return np.flatnonzero(keep), notes
+
+
+def _rule(rule: str) -> tuple[str, str]:
+    name, _, value = rule.rpartition("=")
+    if not name:
+        raise TableError(f"--drop-rows takes COLUMN=VALUE, such as Reverse=+, not {rule!r}")
+    return name, value
+
+
+def _holds(column: Any, value: str) -> np.ndarray:
+    """Where a column holds this text, this pattern or this number; '' is a missing value."""
+    import pandas as pd
+
+    missing = column.isna().to_numpy()
+    texts = column.astype(object).astype(str).str.strip()
+    value = value.strip()
+    if not value:
+        return missing | (texts == "").to_numpy()
+    same = (texts == value).to_numpy()
+    if "*" in value and value != "*":
+        same = same | np.array([fnmatchcase(text, value) for text in texts], dtype=bool)
+    number = pd.to_numeric(value, errors="coerce")
+    if not np.isnan(number):
+        same = same | (pd.to_numeric(column.astype(object), errors="coerce") == number).to_numpy()
+    return same & ~missing
+
+
+# --- frames -----------------------------------------------------------------------------------
+
+
+def _from_frame(content: Content, choice: _Choice) -> Table:
+    frame, options = content.frame, choice.options
+    names = [str(name) for name in frame.columns]
+    frame.columns = names
+    choice.check_names(names)
+    rows, notes = choice.kept_rows(names, lambda name: frame[name], len(frame))
+    if len(rows) < len(frame):
+        frame = frame.iloc[rows].reset_index(drop=True)
+    id_column = _id_column(frame, options, content.decimal, choice.features is not None)
+    reasons = [NAMES_ROWS if name == id_column else choice.reason(name) for name in names]
+    columns = _Columns(frame, reasons, content, options.missing_value)
+    if not choice.names_columns:
+        columns.set_names_aside()
+    values = columns.numbers()
+    if not choice.names_columns:
+        values = columns.set_counters_aside(values)
+    used = [name for name, reason in zip(names, columns.reasons, strict=True) if reason is None]
+    columns.check(len(used))
+    if not options.columns and choice.features is None:
+        _check_meaning(frame, used, columns)
+    left_out = [(n, r) for n, r in zip(names, columns.reasons, strict=True)
+                if r is not None and r != NAMES_ROWS]  # fmt: skip
+    left_out += content.unused.items()
+    if not used:
+        raise TableError(_no_numbers(left_out, choice))
+    ids, id_name, unnamed = _row_names(frame, id_column)
+    table = Table(
+        values,
+        ids,
+        used,
+        id_name,
+        left_out,
+        [*notes, *columns.notes(), *content.notes],
+        {n: frame[n].where(~frame[n].astype(str).isin(options.missing_value)).to_numpy()
+         for n in choice.labels},
+        categories=columns.categories,
+        source={"id_column": id_column} | ({"unnamed_rows": unnamed} if unnamed else {}),
+        origin=Origin(content, rows, id_column),
+    )  # fmt: skip
+    if not options.transpose:
+        return table
+    _check_finite(table)
+    turned = table.transposed(named=id_column is not None)
+    genes = next((n for n in names if n.strip().lower() in GENE_COLUMNS), None)
+    if genes is not None and genes != id_column:
+        pairs = zip(turned.features, frame[genes], strict=True)
+        turned.feature_labels = {f: str(g) for f, g in pairs if isinstance(g, str) and g.strip()}
+    return turned
+
+
+class _Columns:
+    """The columns of a frame on their way to numbers: a reason for each that is set aside."""
+
+    def __init__(
+        self, frame: Any, reasons: list[str | None], content: Content, codes: tuple[str, ...]
+    ) -> None:
+        self.frame, self.reasons, self.codes = frame, reasons, codes
+        self.decimal, self.in_sheet = content.decimal, content.kind == "xlsx"
+        self.floats = [str(kind) == "float64" for kind in frame.dtypes]
+        self.marks: Counter[str] = Counter()
+        self.words: dict[str, Counter[str]] = {}  # among the numbers of a column
+        self.unread: dict[str, str] = {}  # columns that look measured: an example
+        self.categories: dict[str, tuple[str, ...]] = {}
+        self.commas: list[str] = []
+
+    def set_names_aside(self) -> None:
+        """Columns of text that name something, though some or all of it may be digits."""
+        for j, name in enumerate(self.frame.columns):
+            if self.reasons[j] is not None or _is_numeric(self.frame.dtypes.iloc[j]):
+                continue
+            column = self.frame.iloc[:, j]
+            if are_padded(column.dropna().astype(str)):
+                self.reasons[j] = f"names made of digits, such as {column.dropna().iloc[0]!r}"
+            elif is_identifier(name) and read_cells(column, self.decimal, self.codes).words:
+                self.reasons[j] = IDENTIFIER
+
+    def numbers(self) -> np.ndarray:
+        """(n, p) of the columns that hold numbers; columns of floats are taken together."""
+        together = [j for j, r in enumerate(self.reasons) if r is None and self.floats[j]]
+        values = self.frame.iloc[:, together].to_numpy(dtype=np.float64)
+        values = without_codes(values, self.codes)
+        never = np.isnan(values).all(axis=0)
+        for j in np.array(together, dtype=int)[never].tolist():
+            self.reasons[j] = NEVER_OBSERVED
+        others: dict[int, np.ndarray] = {}
+        for j, name in enumerate(self.frame.columns):
+            if self.reasons[j] is None and not self.floats[j]:
+                column = self._column(self.frame.iloc[:, j], name)
+                if isinstance(column, str):
+                    self.reasons[j] = column
+                else:
+                    others[j] = column
+        if not others:
+            return values[:, ~never] if never.any() else values
+        place = {j: i for i, j in enumerate(together)}
+        kept = [j for j, reason in enumerate(self.reasons) if reason is None]
+        out = np.empty((len(self.frame), len(kept)))
+        for i, j in enumerate(kept):
+            out[:, i] = others[j] if j in others else values[:, place[j]]
+        return out
+
+    def _column(self, column: Any, name: str) -> np.ndarray | str:
+        """A column that is not of floats as numbers, or the reason why it is left out."""
+        if not column.notna().any():
+            return NEVER_OBSERVED
+        if _is_numeric(column.dtype):
+            if str(column.dtype).startswith("complex"):
+                return "complex numbers"
+            numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            numbers = without_codes(numbers, self.codes)
+            return numbers if not np.isnan(numbers).all() else NEVER_OBSERVED
+        if getattr(column.dtype, "kind", "O") in "bmM":
+            return f"not numbers ({column.dtype})"
+        cells = read_cells(column, self.decimal, self.codes)
+        if not cells.words:
+            if not cells.count:
+                return NEVER_OBSERVED
+            self.marks.update(cells.marks)
+            if cells.decimal == "," and (self.in_sheet or self.decimal != ","):
+                self.commas.append(name)
+            return without_codes(cells.numbers, self.codes)
+        if cells.lists:
+            return f"lists, such as {shortened(next(iter(cells.words)))!r}"
+        if cells.doubtful and cells.looks_measured:
+            self.unread[name] = cells.doubtful
+            return f"text, such as {shortened(cells.doubtful)!r}"
+        if cells.measured:
+            self.words[name] = cells.words
+            return "words among numbers"
+        example = next(iter(cells.words))
+        if len(cells.words) <= FEW_WORDS:
+            self.categories[name] = tuple(cells.words)
+        if cells.looks_measured:
+            self.unread[name] = example
+        return f"text, such as {shortened(example)!r}"
+
+    def set_counters_aside(self, values: np.ndarray) -> np.ndarray:
+        """The values without numbers that measure nothing: identifiers, dates, running numbers."""
+        kept = [j for j, reason in enumerate(self.reasons) if reason is None]
+        counters = set(running_numbers(values))
+        gone = []
+        for i, j in enumerate(kept):
+            name, column = self.frame.columns[j], values[:, i]
+            if is_identifier(name) and _all_whole(column):
+                reason = IDENTIFIER
+            elif i in counters and not ROLES["order"].isdisjoint(words_of(name)):
+                reason = "counts the rows in their order"
+            elif len(column) and 19000101 <= column[0] <= 21001231 and _are_dates(column):
+                reason = f"dates, such as {column[0]:.0f}"
+            else:
+                continue
+            self.reasons[j] = reason
+            gone.append(i)
+        return np.delete(values, gone, axis=1) if gone else values
+
+    def notes(self) -> list[str]:
+        """Marks that were read as missing, and columns with another decimal sign."""
+        notes = []
+        if self.commas:
+            names = ", ".join(map(repr, self.commas[:3])) + (" ..." if self.commas[3:] else "")
+            many = f"{len(self.commas):,} columns" if len(self.commas) > 1 else "one column"
+            notes.append(f"the comma was read as decimal sign in {many}: {names}")
+        return notes + ([marks_note(self.marks)] if self.marks else [])
+
+    def check(self, kept: int) -> None:
+        """Refuse unexplained words, and a table whose measured columns are mostly unread."""
+        names = list(self.frame.columns)
+        if self.words:
+            raise UnreadColumns(self._words_found(), list(self.words), names)
+        doubtful = {n: text for n, text in self.unread.items() if MAY_BE_THOUSANDS.match(text)}
+        columns = doubtful or (self.unread if len(self.unread) > kept else {})
+        if columns:
+            name, example = next(iter(columns.items()))
+            hint = (
+                "if that is a decimal comma add --decimal ',' and if it groups thousands remove it"
+                if "," in example and "." not in example
+                else "remove units and percent signs"
+            )
+            many = f"{len(columns)} columns look" if len(columns) > 1 else "one column looks"
+            raise UnreadColumns(
+                f"{many} like measurements but cannot be read as numbers, such as "
+                f"{shortened(example)!r} in column {name!r} ({kept} columns can); {hint}, or "
+                "choose columns with --columns or --drop",
+                list(columns),
+                names,
+            )
+
+    def _words_found(self) -> str:
+        every: Counter[str] = Counter()
+        for words in self.words.values():
+            every.update(words)
+        names = list(self.words)
+        who = f"column {names[0]!r} holds" if len(names) == 1 else f"{len(names)} columns hold"
+        codes = " ".join(f"--missing-value {word!r}" for word, _ in every.most_common(3))
+        family = sample_family([n for n in self.frame.columns if n not in self.words])
+        columns = f"use --columns {family!r}" if family else f"leave it out with --drop {names[0]!r}"
+        return (
+            f"{who} numbers, but {every.total()} of the entries are words: {listed(every)}; if "
+            f"they mean missing add {codes}, otherwise {columns}"
+        )
+
+
+def _id_column(frame: Any, options: ReadOptions, decimal: str, of_model: bool) -> str | None:
+    """The column that names the rows: the one given, a well-known name, or unique text."""
+    names, given, n = list(frame.columns), options.id_column, len(frame)
+    if given is not None and (given in names or not of_model):
+        if given not in names:
+            raise unknown_name("column", given, names)
+        return given
+    text = [name for name, kind in zip(names, frame.dtypes, strict=True) if not _is_numeric(kind)]
+    text = [name for name in text if not _mostly_numbers(frame[name], decimal, options)]
+    unique = [name for name in text if frame[name].notna().all() and frame[name].is_unique]
+
+    def nearly_unique(column: Any) -> bool:
+        named = column.dropna()
+        return len(named) >= 0.8 * n and named.is_unique
+
+    candidates = (
+        *(name for name in unique if may_name_rows(name)),
+        *(name for name in names if may_name_rows(name, surely=True)
+          and frame[name].notna().all() and frame[name].is_unique),
+        *(name for name in text if may_name_rows(name) and nearly_unique(frame[name])),
+        *(name for name in unique if names_features(name)),
+        *(name for name in text if names_features(name) and 2 * frame[name].nunique() >= n),
+        *unique,
+    )  # fmt: skip
+    return candidates[0] if candidates else None
+
+
+def _mostly_numbers(column: Any, decimal: str, options: ReadOptions) -> bool:
+    if are_padded(column.dropna().astype(str)):
+        return False
+    cells = read_cells(column, decimal, options.missing_value)
+    return cells.count > cells.words.total()
+
+
+def _is_numeric(kind: Any) -> bool:
+    import pandas as pd
+
+    return bool(pd.api.types.is_numeric_dtype(kind)) and not pd.api.types.is_bool_dtype(kind)
+
+
+def _row_names(frame: Any, id_column: str | None) -> tuple[np.ndarray, str, int]:
+    """Names of the rows, what they are called, and how many rows have none."""
+    if id_column is None:
+        return np.array([str(i + 1) for i in range(len(frame))], dtype=object), "id", 0
+    missing = frame[id_column].isna().to_numpy()
+    names = [f"row {i + 1}" if gap else str(v)
+             for i, (v, gap) in enumerate(zip(frame[id_column], missing, strict=True))]  # fmt: skip
+    return np.array(names, dtype=object), id_column.strip() or "id", int(missing.sum())
+
+
+def running_numbers(values: np.ndarray) -> list[int]:
+    """Columns (by position) that count the rows in their order, from 0 or 1."""
+    if len(values) < FEWEST_ROWS:
+        return []
+    first = np.flatnonzero((values[0] == 0) | (values[0] == 1))
+    count = np.arange(len(values))
+    return [j for j in first.tolist() if np.array_equal(values[:, j], values[0, j] + count)]
+
+
+def _all_whole(column: np.ndarray) -> bool:
+    seen = column[~np.isnan(column)]
+    return bool((seen == np.round(seen)).all())
+
+
+def _are_dates(column: np.ndarray) -> bool:
+    import pandas as pd
+
+    days = np.unique(column[~np.isnan(column)])
+    if len(days) < 2 or not _all_whole(days) or days[0] < 19000101 or days[-1] > 21001231:
+        return False
+    texts = [f"{day:.0f}" for day in days]
+    return bool(pd.to_datetime(texts, format="%Y%m%d", errors="coerce").notna().all())
+
+
+def _no_numbers(left_out: list[tuple[str, str]], choice: _Choice) -> str:
+    wanted = choice.by_name
+    unread = [(name, why) for name, why in left_out if name in (wanted or ())]
+    if unread:
+        found = "; ".join(f"{name!r}: {why}" for name, why in unread[:3])
+        return f"the columns of the model are in the table, but hold no numbers ({found})"
+    if wanted:
+        return f"the table has none of the model's columns, such as {sorted(wanted)[0]!r}"
+    if choice.features is not None and choice.options.columns:
+        return f"the model reads columns like {choice.options.columns[0]!r}; the table has none"
+    found = "; ".join(f"{name!r}: {reason}" for name, reason in left_out[:3])
+    return f"the table has no numeric column to cluster ({found or 'it has no columns'})"
+
+
+def _check_meaning(frame: Any, used: list[str], columns: _Columns) -> None:
+    """Refuse a survey answered in words, and a long table with one value on each line.
+
+    Both would be clustered by the few numbers that are left.
+    """
+    times: Counter[str] = Counter()
+    for words in columns.categories.values():
+        times.update(set(words) if len(words) > 1 else ())
+    scale = {word for word, count in times.items() if count >= 3}
+    asked = [n for n, words in columns.categories.items() if len(words) > 1 and scale >= {*words}]
+    if len(asked) >= 3 and len(asked) > len(used):
+        shown = ", ".join(repr(shortened(word)) for word, _ in times.most_common(4))
+        raise TableError(
+            f"{len(asked)} columns, such as {asked[0]!r}, hold answers in words ({shown}), and only "
+            f"{len(used)} hold numbers; write the answers as numbers in their order, such as 1 to "
+            "5, or name the columns to cluster with --columns"
+        )
+    if len(used) > 3:
+        return
+    texts = [n for n, r in zip(frame.columns, columns.reasons, strict=True) if r is not None]
+    texts = [n for n in texts if frame[n].notna().all() and 3 <= frame[n].nunique() <= len(frame) / 3]
+    for i, one in enumerate(texts[:6]):
+        for other in texts[i + 1 : 6]:
+            pairs = frame[one].nunique() * frame[other].nunique()
+            if 0.5 * pairs <= len(frame) <= pairs and not frame.duplicated([one, other]).any():
+                raise TableError(
+                    f"every line seems to hold one value of {one!r} and {other!r} (a long table); "
+                    "make it wide first, one row for each sample and one column for each feature, "
+                    "or name the columns to cluster with --columns"
+                )
+
+
+# --- matrices ---------------------------------------------------------------------------------
+
+
+def _from_matrix(content: Content, choice: _Choice) -> Table:
+    """A table from an array, or from AnnData, whose obs describes the rows."""
+    options, obs, values = choice.options, content.rows, content.matrix
+    if options.id_column is not None:
+        raise TableError("--id-column is for files of columns; this file names its rows itself")
+    if not sp.issparse(values) and values.dtype != np.float32:
+        values = values.astype(np.float64, copy=False)
+    described = [] if obs is None else [str(name) for name in obs.columns]
+    for name in choice.labels:
+        if name not in described:
+            raise unknown_name("column of obs", name, described)
+    replace(choice, labels=()).check_names(content.features)
+    rows, notes = choice.kept_rows(described, lambda name: obs[name], len(content.ids))
+    ids = content.ids
+    origin = Origin(content, rows, "id" if "id" not in content.features else "row id")
+    if len(rows) < len(ids):
+        values, ids = values[rows], ids[rows]
+    unused = content.unused if choice.features is None else {}
+    reasons = [unused.get(name) or choice.reason(name) for name in content.features]
+    repeated = [name for name, times in Counter(content.features).items() if times > 1]
+    if repeated and not options.transpose:
+        raise TableError(f"there is more than one feature called {repeated[0]!r}; rename them")
+    notes = [*notes, *(content.notes if choice.features is None else ())]
+    if sp.issparse(values):
+        notes.append("entries that are not stored count as missing")
+    table = Table(
+        without_codes(values, options.missing_value),
+        ids,
+        list(content.features),
+        left_out=[(n, r) for n, r in zip(content.features, reasons, strict=True) if r is not None],
+        notes=notes,
+        labels={name: obs[name].to_numpy()[rows] for name in choice.labels},
+        feature_labels=content.feature_labels,
+        origin=origin,
+    )
+    keep = np.array([reason is None for reason in reasons])
+    if not keep.all():
+        table = table.with_features(keep)
+    return table.transposed() if options.transpose else table
+
+
+def without_codes(values: Any, codes: Sequence[str]) -> Any:
+    """The values with codes for missing as NaN (not stored, if sparse); the same if there are none."""
+    numbers = [number for number in map(_as_number, codes) if number is not None]
+    stored = values.data if sp.issparse(values) else values
+    hit = np.isnan(stored) if sp.issparse(values) else np.zeros(stored.shape, bool)
+    for number in numbers:
+        hit |= stored == stored.dtype.type(number)
+    if not hit.any():
+        return values
+    if not sp.issparse(values):
+        return np.where(hit, stored.dtype.type(np.nan), stored)
+    coo = values.tocoo()
+    return sp.csr_matrix((coo.data[~hit], (coo.row[~hit], coo.col[~hit])), shape=values.shape)
+
+
+def _as_number(code: str) -> float | None:
+    try:
+        return float(code)
+    except ValueError:
+        return None
+
+
+def _check_finite(table: Table) -> None:
+    """Infinite values have no distance to anything: name the first one."""
+    values = table.values.tocoo() if sp.issparse(table.values) else table.values
+    infinite = np.isinf(values.data if sp.issparse(values) else values)
+    if not infinite.any():
+        return
+    if sp.issparse(values):
+        first = np.flatnonzero(infinite)[0]
+        i, j = values.row[first], values.col[first]
+    else:
+        i, j = np.argwhere(infinite)[0]
+    raise TableError(
+        f"column {table.features[j]!r} holds an infinite value in row {table.ids[i]!r}; correct "
+        "it, or mark it as missing with --missing-value inf"
+    )
