@@ -1,7 +1,7 @@
 """k-means for data with holes, where values near a reference are the likeliest to be missing."""
 
 from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
@@ -13,9 +13,12 @@ from ._selection import MNARKMeansCV, SelectionWarning
 from ._validation import MissingDataWarning
 from ._versions import show_versions
 
+if TYPE_CHECKING:
+    from .tables import read_table
+
 # Imported when first asked for, so that `import mnarkmeans` stays quick.
 SUBMODULES = (
-    "baselines", "dask", "datasets", "displays", "metrics", "missingness", "report", "tl",
+    "baselines", "dask", "datasets", "displays", "metrics", "missingness", "report", "tables", "tl",
 )  # fmt: skip
 
 __all__ = [
@@ -27,15 +30,18 @@ __all__ = [
     "SelectionWarning",
     "__version__",
     "load",
+    "read_table",
     "show_versions",
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     if name in SUBMODULES:
         return import_module(f"{__name__}.{name}")
+    if name == "read_table":
+        return import_module(f"{__name__}.tables").read_table
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *SUBMODULES})
+    return sorted({*globals(), *SUBMODULES, "read_table"})

@@ -27,7 +27,7 @@ import scipy.sparse as sp
 
 from ._prepare import Preparation
 from ._read import read_content
-from ._table import ReadOptions, Table, TableError, left_out_lines
+from ._table import ReadOptions, Table
 from ._tidy import FEW_WORDS, UnreadColumns, running_numbers, tidy
 from ._words import (
     DECOYS,
@@ -92,7 +92,7 @@ class Advice:
         clusters: int | str | None = None,
         more: tuple[str, ...] = (),
     ) -> str:
-        """The one command that clusters this table; the number of clusters is chosen if not given."""
+        """The one command that clusters this table; it chooses k if that is not given."""
         data = str(data or self.table.source.get("file", "table"))
         most = max(2, min(MOST_CLUSTERS, self.table.shape[0] // ROWS_PER_CLUSTER))
         k = str(clusters or (f"2:{most}" if most > 2 else "2"))
@@ -447,10 +447,15 @@ class Profile:
         return self.least >= 0 and len(others) >= 2 and not few
 
     @cached_property
+    def _distinct(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The distinct values of every feature, and how often they occur."""
+        return [np.unique(x[~np.isnan(x)], return_counts=True) for x in self.values.T]
+
+    @cached_property
     def scales(self) -> list[np.ndarray]:
         """The distinct values of every feature with few, all of them whole."""
-        distinct = (np.unique(x[~np.isnan(x)]) for x in self.values.T)
-        return [x for x in distinct if 0 < len(x) < FEW_WORDS and (x == np.round(x)).all()]
+        few = (x for x, _ in self._distinct if 0 < len(x) < FEW_WORDS)
+        return [x for x in few if (x == np.round(x)).all()]
 
     @property
     def answers(self) -> bool:
@@ -458,28 +463,26 @@ class Profile:
         return len(self.scales) > 0.5 * len(self.features)
 
     def code(self) -> float | None:
-        """A value that occurs often and far from all others (-99), or beyond a hole in the scale
-        of most answers (1 to 5, then 9)."""
-        varied = np.array([len(np.unique(x[~np.isnan(x)])) > 1 for x in self.values.T])
-        found = _far_end(self.values[:, varied], fewest=5)
+        """A value that is frequent and far from all others (-99) in the table or in several
+        features, or that lies beyond a hole in the scale of most answers (1 to 5, then 9)."""
+        varied = np.array([len(x) > 1 for x, _ in self._distinct])
+        part = self.values[:, varied]
+        found = _far_end(*np.unique(part[~np.isnan(part)], return_counts=True), fewest=5)
         if found is not None:
             return found
-        ends: Counter[float] = Counter()
-        for column in self.values.T:
-            far = _far_end(column, fewest=3)
-            if far is not None:
-                ends[far] += 1
-        value, times = ends.most_common(1)[0] if ends else (0.0, 0)
-        if times >= max(2, 0.1 * len(self.features)):
-            return value
-        beyond: Counter[float] = Counter()
+        far = Counter(_far_end(x, times) for x, times in self._distinct)
         scales = [x for x in self.scales if len(x) > 3]
-        for answers in scales:
-            holes = np.flatnonzero(np.diff(answers) > 1)
-            if len(holes) == 1 and holes[0] >= 2:
-                beyond[float(answers[-1])] += 1
-        value, times = beyond.most_common(1)[0] if beyond else (0.0, 0)
-        return value if times >= max(2, 2 / 3 * len(scales)) else None
+        beyond = Counter(
+            float(x[-1])
+            for x in scales
+            if (np.diff(x) > 1).sum() == 1 and np.diff(x)[:2].max() == 1
+        )
+        del far[None]
+        for ends, fewest in ((far, 0.1 * len(self.features)), (beyond, 2 / 3 * len(scales))):
+            value, times = ends.most_common(1)[0] if ends else (None, 0)
+            if value is not None and times >= max(2, fewest):
+                return value
+        return None
 
     def logarithm(self) -> str | None:
         """The logarithm that suits the numbers, if any: log1p for counts, log2 for intensities."""
@@ -555,9 +558,8 @@ class Profile:
         return np.array([measure(part) if part.size >= 2 else 0.0 for part in parts])
 
 
-def _far_end(part: np.ndarray, fewest: int) -> float | None:
-    """The smallest or largest value, if it is frequent and further from the next than those span."""
-    values, times = np.unique(part[~np.isnan(part)], return_counts=True)
+def _far_end(values: np.ndarray, times: np.ndarray, fewest: int = 3) -> float | None:
+    """The first or last of sorted values if it is frequent and far: beyond the span of the rest."""
     if len(values) < fewest:
         return None
     for end, nearest, rest in ((0, 1, values[1:]), (-1, -2, values[:-1])):

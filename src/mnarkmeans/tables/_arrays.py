@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._io.memory import machine_memory
+from .._io import machine_memory
 from ._table import TableError
 
 SPARSE = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}
@@ -110,7 +110,9 @@ def checked_sparse(
     for name, vector, types in (("data", data, "fiub"), ("indices", indices, "iu"),
                                 ("indptr", indptr, "iu")):  # fmt: skip
         if len(vector.shape) != 1 or vector.dtype.kind not in types:
-            raise _damaged(path, f"{name} is no vector of {'numbers' if 'f' in types else 'integers'}")
+            raise _damaged(
+                path, f"{name} is no vector of {'numbers' if 'f' in types else 'integers'}"
+            )
     rows, columns = (n, p) if kind == "csr" else (p, n)
     if indptr.shape[0] != rows + 1 or data.shape != indices.shape:
         raise _damaged(path, "its arrays differ in length")
@@ -118,8 +120,11 @@ def checked_sparse(
     values, places, ends = (np.asarray(v[:]) for v in (data, indices, indptr))
     if ends[0] != 0 or int(ends[-1]) != len(values) or (ends[1:] < ends[:-1]).any():
         raise _damaged(path, "indptr does not rise from 0 to the number of stored entries")
-    if len(places) and not (0 <= int(places.min()) and int(places.max()) < columns):
-        raise _damaged(path, f"an index lies outside of its {columns:,} {'columns' if kind == 'csr' else 'rows'}")
+    if len(places) and not (int(places.min()) >= 0 and int(places.max()) < columns):
+        raise _damaged(
+            path,
+            f"an index lies outside of its {columns:,} {'columns' if kind == 'csr' else 'rows'}",
+        )
     values = values.astype(np.float32 if values.dtype == np.float32 else np.float64)
     matrix = SPARSE[kind]((values, places.astype(np.int64), ends.astype(np.int64)), shape=(n, p))
     matrix = sp.csr_matrix(matrix)
@@ -134,7 +139,7 @@ def checked_coo(path: Path, data: Any, row: Any, col: Any, shape: Any) -> sp.csr
         raise _damaged(path, "its arrays differ in length")
     for places, size in ((row, n), (col, p)):
         inside = places.dtype.kind in "iu" and (not len(places) or (
-            0 <= int(places.min()) and int(places.max()) < size))  # fmt: skip
+            int(places.min()) >= 0 and int(places.max()) < size))  # fmt: skip
         if not inside:
             raise _damaged(path, "an index lies outside of its shape")
     places = row.astype(np.int64), col.astype(np.int64)

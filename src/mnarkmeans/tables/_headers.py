@@ -54,8 +54,8 @@ def join_headers(
 
     Examples
     --------
-    >>> join_headers([["", "sugars", "", "acids"], ["id", "a", "b", "c"], ["", "mM", "mM", "g"]])
-    (['id', 'sugars a mM', 'sugars b mM', 'acids c g'], ["three lines of names were joined, such as 'sugars a mM'"])
+    >>> join_headers([["", "sugars", "", "acids"], ["id", "a", "b", "c"], ["", "mM", "mM", "g"]])[0]
+    ['id', 'sugars a mM', 'sugars b mM', 'acids c g']
     """
     names, *others = lines
     notes = []

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._io.optional import require
+from .._io import require
 from ._arrays import checked_dense, checked_sparse, load_npy, load_npz
 from ._numbers import is_sure_mark, read_cells
 from ._sheets import read_sheet
@@ -110,7 +110,7 @@ def _from_text(path: Path, options: ReadOptions) -> Content:
         "header": layout.names is not None,
     }
     content = Content("text", frame, texts, layout.decimal, source=source, notes=layout.notes)
-    return _diann_report(content) if DIANN <= set(frame.columns) else content
+    return _diann_report(content) if set(frame.columns) >= DIANN else content
 
 
 def _from_excel(path: Path, options: ReadOptions) -> Content:
@@ -125,21 +125,23 @@ def _from_parquet(path: Path, options: ReadOptions) -> Content:
         schema = file.schema_arrow
         _check_unique(path, schema.names)
         checked_dense(path, np.broadcast_to(0.0, (file.metadata.num_rows, len(schema.names))))
-        if DIANN <= set(schema.names):
+        if set(schema.names) >= DIANN:
             wanted = [n for n in schema.names if n in _DIANN_COLUMNS]
             table = file.read(columns=wanted)
         else:
             nested = {f.name: str(f.type) for f in schema if types.is_nested(f.type)}
             table = file.read(columns=[n for n in schema.names if n not in nested])
     table.validate(full=True)
-    index = [n for n in (schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(n, str)]
+    index = [
+        n for n in (schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(n, str)
+    ]
     if len(index) > 1:
         raise TableError(
             f"{path} has row names in {len(index)} levels; write it again after "
             "frame.reset_index(), and choose one of them with --id-column"
         )
     frame = table.to_pandas(ignore_metadata=True)
-    if DIANN <= set(schema.names):
+    if set(schema.names) >= DIANN:
         return _diann_report(Content("parquet", frame))
     if index and index[0] in frame.columns:
         name = "id" if index[0].startswith("__index_level_") else index[0]
@@ -228,7 +230,9 @@ def _from_anndata(adata: Any, options: ReadOptions) -> Content:
     where = Path("the AnnData")
     if sp.issparse(values):
         kind = values if values.format in ("csr", "csc") else values.tocsr()
-        values = checked_sparse(where, kind.format, kind.data, kind.indices, kind.indptr, kind.shape)
+        values = checked_sparse(
+            where, kind.format, kind.data, kind.indices, kind.indptr, kind.shape
+        )
     else:
         values = np.asarray(checked_dense(where, values)[:])
     return _annotated("anndata", values, adata.obs, adata.var, layers, options)
@@ -292,7 +296,9 @@ def _diann_report(content: Content) -> Content:
     if "Decoy" in frame.columns:
         keep &= ~(numbers("Decoy") > 0)
     values = numbers(quantity)
-    keep &= (values > 0) & frame["Run"].notna().to_numpy() & frame["Protein.Group"].notna().to_numpy()
+    keep &= (
+        (values > 0) & frame["Run"].notna().to_numpy() & frame["Protein.Group"].notna().to_numpy()
+    )
     if not keep.any():
         raise TableError("no precursor of this main report of DIA-NN passes the q-value filters")
     part = frame.loc[keep, ["Run", "Protein.Group"]].astype(str).assign(value=values[keep])
@@ -301,8 +307,8 @@ def _diann_report(content: Content) -> Content:
     wide = wide.reindex(list(runs))
     filters = ", ".join(f"{name} <= {limit:g}" for name, limit in limits.items())
     notes = [*content.notes,
-             f"the main report of DIA-NN was pivoted: {quantity} of {wide.shape[1]:,} protein groups "
-             f"in {wide.shape[0]:,} runs, from {keep.sum():,} of {len(frame):,} precursors "
+             f"DIA-NN's main report was pivoted: {quantity} of {wide.shape[1]:,} protein groups in "
+             f"{wide.shape[0]:,} runs, from {keep.sum():,} of {len(frame):,} precursors "
              f"({filters})"]  # fmt: skip
     labels = {}
     if "Genes" in frame.columns:

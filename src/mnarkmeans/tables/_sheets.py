@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._io.optional import require
+from .._io import require
 from ._headers import MOST_HEADERS, count_titles, join_headers, lines_skipped
 from ._numbers import as_float, find_decimal, is_mark
 from ._table import TableError, unknown_name

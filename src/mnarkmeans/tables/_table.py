@@ -188,7 +188,7 @@ class Table:
 
     Attributes
     ----------
-    values : (n, p) array with NaN for missing, or CSR matrix in which entries not stored are missing
+    values : (n, p) array with NaN for missing, or CSR matrix whose stored entries are observed
     ids, features : names of the rows and of the columns
     left_out : (name, reason) of every column that is not among the features
     notes : what was decided while reading, in sentences
@@ -197,7 +197,7 @@ class Table:
     feature_labels : gene names of the features, where the file has them
     categories : the values of text columns that have few, by column
     source : file name, format and how the file is written
-    options : the options it was read with, and those that were found
+    options : the options it was read with
     """
 
     values: Any
@@ -291,6 +291,15 @@ class Table:
         """The feature names without what all of them share."""
         return short_names(self.features)
 
+    @property
+    def remembered(self) -> ReadOptions:
+        """The options for a model to remember, with the id column and decimal sign found."""
+        found = {
+            name: getattr(self.options, name) or self.source.get(name)
+            for name in ("id_column", "decimal")
+        }
+        return replace(self.options, **found)
+
     def advise(self, preparation: Preparation | None = None) -> Advice:
         """Suggestions for reading and preparing this table, with reasons; nothing is changed."""
         from ._advise import advise
@@ -335,7 +344,11 @@ def left_out_lines(left_out: Sequence[tuple[str, str]]) -> list[str]:
         groups.setdefault(general.split(", such as")[0], []).append((name, reason))
     lines = []
     for reason, members in groups.items():
-        if reason in ("not among the columns requested", "dropped as requested", "not in the model"):
+        if reason in (
+            "not among the columns requested",
+            "dropped as requested",
+            "not in the model",
+        ):
             many = f"{len(members):,} column{'s' * (len(members) > 1)}"
             lines.append(f"left out {many}: {reason}")
             continue

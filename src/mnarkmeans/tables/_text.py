@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from .._io.memory import machine_memory
-from .._io.optional import require
+from .._io import machine_memory, require
 from ._headers import MOST_HEADERS, count_titles, join_headers, lines_skipped
 from ._numbers import (
     SURE_SPELLINGS,

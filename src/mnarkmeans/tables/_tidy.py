@@ -1,4 +1,4 @@
-"""What a file holds becomes a `Table`: which rows count, what names them, which columns are numbers.
+"""What a file holds becomes a `Table`: rows and their names, features, numbers, missing values.
 
 Columns are set aside for one of these reasons, checked in this order; columns that the user or a
 model names are taken as they are.
@@ -154,10 +154,7 @@ def tidy(
     if table.missing_share() == 1.0:
         raise TableError(f"every entry of {name} is missing; check --missing-value and --columns")
     _check_finite(table)
-    found = {"id_column": table.source.get("id_column"), "decimal": content.source.get("decimal")}
-    known = {n: getattr(options, n) if getattr(options, n) is not None else v
-             for n, v in found.items()}  # fmt: skip
-    table.options = replace(options, **known)
+    table.options = options
     return table
 
 
@@ -326,8 +323,8 @@ class _Columns:
 
     def set_names_aside(self) -> None:
         """Columns of text that name something, though some or all of it may be digits."""
-        for j, name in enumerate(self.frame.columns):
-            if self.reasons[j] is not None or _is_numeric(self.frame.dtypes.iloc[j]):
+        for j, (name, kind) in enumerate(self.frame.dtypes.items()):
+            if self.reasons[j] is not None or self.floats[j] or _is_numeric(kind):
                 continue
             column = self.frame.iloc[:, j]
             if are_padded(column.dropna().astype(str)):
@@ -454,7 +451,9 @@ class _Columns:
         who = f"column {names[0]!r} holds" if len(names) == 1 else f"{len(names)} columns hold"
         codes = " ".join(f"--missing-value {word!r}" for word, _ in every.most_common(3))
         family = sample_family([n for n in self.frame.columns if n not in self.words])
-        columns = f"use --columns {family!r}" if family else f"leave it out with --drop {names[0]!r}"
+        columns = (
+            f"use --columns {family!r}" if family else f"leave it out with --drop {names[0]!r}"
+        )
         return (
             f"{who} numbers, but {every.total()} of the entries are words: {listed(every)}; if "
             f"they mean missing add {codes}, otherwise {columns}"
@@ -562,14 +561,16 @@ def _check_meaning(frame: Any, used: list[str], columns: _Columns) -> None:
     if len(asked) >= 3 and len(asked) > len(used):
         shown = ", ".join(repr(shortened(word)) for word, _ in times.most_common(4))
         raise TableError(
-            f"{len(asked)} columns, such as {asked[0]!r}, hold answers in words ({shown}), and only "
-            f"{len(used)} hold numbers; write the answers as numbers in their order, such as 1 to "
-            "5, or name the columns to cluster with --columns"
+            f"{len(asked)} columns, such as {asked[0]!r}, hold answers in words ({shown}), and "
+            f"only {len(used)} hold numbers; write the answers as numbers in their order, such as "
+            "1 to 5, or name the columns to cluster with --columns"
         )
     if len(used) > 3:
         return
     texts = [n for n, r in zip(frame.columns, columns.reasons, strict=True) if r is not None]
-    texts = [n for n in texts if frame[n].notna().all() and 3 <= frame[n].nunique() <= len(frame) / 3]
+    texts = [
+        n for n in texts if frame[n].notna().all() and 3 <= frame[n].nunique() <= len(frame) / 3
+    ]
     for i, one in enumerate(texts[:6]):
         for other in texts[i + 1 : 6]:
             pairs = frame[one].nunique() * frame[other].nunique()
@@ -626,7 +627,7 @@ def _from_matrix(content: Content, choice: _Choice) -> Table:
 
 
 def without_codes(values: Any, codes: Sequence[str]) -> Any:
-    """The values with codes for missing as NaN (not stored, if sparse); the same if there are none."""
+    """The values with codes for missing as NaN (not stored, if sparse)."""
     numbers = [number for number in map(_as_number, codes) if number is not None]
     stored = values.data if sp.issparse(values) else values
     hit = np.isnan(stored) if sp.issparse(values) else np.zeros(stored.shape, bool)

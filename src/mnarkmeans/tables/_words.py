@@ -15,24 +15,19 @@ SAMPLE_COLUMNS = (
     "* Intensity", "Abundances (Normalized)*", "Abundance: *", "*.PG.Quantity", "*.raw", "*.mzML",
     "*.wiff", "*.d", "*.dia", "*Peak area", "* Area", "Area: *",
 )  # fmt: skip
-ROLES: dict[str, frozenset[str]] = {
-    "feature": frozenset(
-        "gene genes geneid protein proteins peptide peptides precursor accession accessions"
-        " ensembl symbol transcript probeset metabolite metabolites biochemical lipid lipids"
-        " compound compounds analyte feature features otu asv hmdb".split()
-    ),
-    "sample": frozenset(
-        "sample patient subject respondent participant person case record row proben id".split()
-    ),
-    "class": frozenset("group class label cluster condition batch treatment diagnosis".split()),
-    "control": frozenset("qc qcs pool pools pooled blank blanks blk calibrator empty".split()),
-    "statistic": frozenset(
-        "mean average median sd std stdev sem cv rsd pvalue padj qvalue fdr fc logfc foldchange"
-        .split()
-    ),
-    "description": frozenset("length mass mz rt charge score weight coverage peptides".split()),
-    "order": frozenset("injection index order position row".split()),
+_ROLES = {
+    "feature": "gene genes geneid protein proteins peptide peptides precursor accession accessions "
+    "ensembl symbol transcript probeset metabolite metabolites biochemical lipid lipids compound "
+    "compounds analyte feature features otu asv hmdb",
+    "sample": "sample patient subject respondent participant person case record row proben id",
+    "class": "group class label cluster condition batch treatment diagnosis",
+    "control": "qc qcs pool pools pooled blank blanks blk calibrator empty",
+    "statistic": "mean average median sd std stdev sem cv rsd pvalue padj qvalue fdr fc logfc "
+    "foldchange",
+    "description": "length mass mz rt charge score weight coverage peptides",
+    "order": "injection index order position row",
 }
+ROLES = {role: frozenset(words.split()) for role, words in _ROLES.items()}
 STATISTICS = ({"p", "value"}, {"q", "value"}, {"p", "val"}, {"fold", "change"})  # in two words
 ID_NAMES = {"", "id", "index", "unnamed: 0", "row"}  # name the rows even where they are numbers
 LIKELY_IDS = {
@@ -109,6 +104,7 @@ def is_identifier(name: str) -> bool:
     if any(word.isdigit() for word in words):
         return False
     named = not {"id", "identifier", "identification", "barcode"}.isdisjoint(words)
+    named = named or {"bar", "code"} <= set(words)
     numbered = words[-1:] in (["nr"], ["no"], ["number"])
     return named or (numbered and not ROLES["sample"].isdisjoint(words))
 
