@@ -23,7 +23,7 @@ from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 from mnarkmeans import MNARKMeans, MNARKMeansCV, MNARMixture
-from mnarkmeans._penalty.mechanisms import mechanism_of
+from mnarkmeans._em.mechanisms import mechanism_of
 from mnarkmeans.baselines import BASELINES
 
 P, SPREAD = 6, 1.2

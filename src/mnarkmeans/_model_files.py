@@ -30,11 +30,11 @@ from typing import Any
 import numpy as np
 
 from . import __version__
-from ._estimators.mixture import MixtureMissingness, MNARMixture
+from ._em.mechanisms import MECHANISMS, Parameter, mechanism_of
+from ._em.tails import LEAST_FREEDOM, MOST_FREEDOM
 from ._io import ARRAY, join, pack, split, unpack, write_together
 from ._kmeans import MNARKMeans
-from ._penalty.heavy import LEAST_FREEDOM, MOST_FREEDOM
-from ._penalty.mechanisms import MECHANISMS, Parameter, mechanism_of
+from ._mixture import MixtureMissingness, MNARMixture
 from ._solver import STARTS
 from ._validation import check_missing_values, unnamed
 
@@ -86,7 +86,10 @@ def with_parameters(kind: type, params: dict[str, Any], p: int) -> Any:
     for name in COUNTS:
         _check_whole(f"params/{name}", params.get(name))
     for name in ("lam", "reference", "init"):
-        if not isinstance(params.get(name, ""), (str, int, float, np.ndarray)):
+        value = params.get(name, "")
+        if value is None and name == "reference":
+            continue  # the default
+        if not isinstance(value, (str, int, float, np.ndarray)):
             raise ValueError(f"params/{name} must be a word, a number or an array")
     estimator = kind(**params)
     try:
@@ -94,7 +97,7 @@ def with_parameters(kind: type, params: dict[str, Any], p: int) -> Any:
         check_missing_values(estimator.missing_values)
     except (TypeError, ValueError) as error:
         raise ValueError(f"params: {str(error).rstrip('.')}") from error
-    if not isinstance(estimator.reference, str):
+    if not isinstance(estimator.reference, (str, type(None))):
         _per_feature("params/reference", estimator.reference, p)
     return estimator
 
@@ -184,7 +187,7 @@ FITTED_MIXTURE: dict[str, Callable[[MNARMixture], Any]] = {
     "means_": attrgetter("means_"),
     "covariances_": attrgetter("covariances_"),
     "reference_": attrgetter("reference_"),
-    "freedom": lambda mixture: mixture._state().freedom,
+    "freedom": lambda mixture: mixture._parameters().freedom,
     "temper_": attrgetter("temper_"),
     "lower_bounds_": lambda mixture: np.array(mixture.lower_bounds_),
     "converged_": lambda mixture: bool(mixture.converged_),

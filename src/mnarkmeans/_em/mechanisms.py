@@ -1,0 +1,541 @@
+"""Missingness mechanisms, for clusters N(mu_lj, v_lj) measured from the reference.
+
+    mechanism  P(missing | x)                x | missing is normal ...
+
+    mcar       rate_j                        with mean mu, variance v
+    class      rate_lj                       with mean mu, variance v
+    decay      c exp(-t x^2)                 with mean mu / D, variance v / D,  D = 2 v t + 1
+    threshold  1 where |x| < tau_j           truncated to (-tau_j, tau_j)
+    limit      Phi((c_j - x) / zeta_j)       times that curve
+
+Each gives P_lj = P(missing | cluster l, feature j), mean and variance of x | missing, and what an
+observed value adds to the log-likelihood, log(1 - P(missing | x)). ``update`` takes the clusters
+and expected numbers of missing values G_lj of an EM iteration and never lowers
+
+    sum_lj G_lj log P_lj + sum_observed log(1 - P(missing | x)) + log prior.
+
+A feature without missing values in the training table has no part in any of this.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy.special import expit, log_ndtr, logit, ndtr, xlogy
+
+from .values import Values
+
+_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+_LEAST_LOG = -700.0  # of a probability
+
+
+class Missing(NamedTuple):
+    """What a mechanism says of the missing values of clusters and features, each (..., k, p)."""
+
+    log_rate: np.ndarray  # log P(missing | cluster, feature)
+    mean: np.ndarray  # of x | missing
+    variance: np.ndarray
+    log_observed: np.ndarray | None = None  # log P(observed), where it does not depend on x
+
+
+class Clusters(NamedTuple):
+    """Clusters in an EM iteration; several widths may share a mean (Student's t)."""
+
+    mean: np.ndarray  # (k, p), from the reference
+    variance: np.ndarray  # (k, p)
+    gaps: np.ndarray  # (k, p) expected number of missing values
+    sizes: np.ndarray  # (k,) expected number of rows
+
+
+class Parameter(NamedTuple):
+    """The shape and range of a parameter, for the check of model files."""
+
+    shape: str  # a letter for each axis: k clusters, p features, 1; none for a number
+    most: float = math.inf
+    least: float = 0.0
+
+
+class Mechanism:
+    """Base class; every mechanism is a frozen dataclass of its own parameters and ``has_gaps``."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]  # which values are missing
+    own_parameters: ClassVar[dict[str, Parameter]]
+    ignorable: ClassVar[bool] = False  # within a cluster, P(missing) does not depend on x
+    has_gaps: np.ndarray  # (p,)
+
+    @classmethod
+    def start(cls, values: Values, clusters: Clusters) -> Self:
+        """Where EM begins."""
+        raise NotImplementedError
+
+    @classmethod
+    def is_possible(cls, values: Values) -> bool:
+        """Whether no observed value contradicts it."""
+        return True
+
+    def continued(self, values: Values) -> Any:
+        """The same for another table, which may miss values of other features."""
+        return replace(self, has_gaps=values.has_gaps)  # type: ignore[type-var]
+
+    def parameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.own_parameters}
+
+    def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
+        """Of clusters (..., k, p) measured from the reference."""
+        raise NotImplementedError
+
+    def update(self, values: Values, clusters: Clusters) -> Any:
+        return self
+
+    def log_prior(self, values: Values) -> float:
+        return 0.0
+
+    def log_observed(self, x: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """log(1 - P(missing | x)) of single values, unless ``missing`` gives it."""
+        return np.zeros(len(x))
+
+    def total_log_observed(self, values: Values) -> float:
+        """Its sum over the table."""
+        return 0.0
+
+    def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """P(missing) of values (n, p) less the reference, in rows of clusters ``labels``."""
+        raise NotImplementedError
+
+    def n_parameters(self, k: int) -> int:
+        raise NotImplementedError
+
+    def _where_gaps(self, log_rate: Any, mean: Any, variance: Any, of: tuple[Any, Any]) -> Missing:
+        """Elsewhere a missing value says nothing, and is like the observed ones."""
+        gaps = self.has_gaps
+        return Missing(
+            np.where(gaps, log_rate, 0.0),
+            np.where(gaps, mean, of[0]),
+            np.where(gaps, variance, of[1]),
+        )
+
+
+# --- rates that do not depend on x --------------------------------------------------------------
+
+_PRIOR_ROWS = 2.0  # rows with the feature's overall rate, which every rate of a cluster starts from
+
+
+def _log_likelihood_ratio(own: np.ndarray, common: np.ndarray) -> np.ndarray:
+    """Per row, of own rates against common ones."""
+    lost = xlogy(own, own / np.maximum(common, 1e-300))
+    return lost + xlogy(1.0 - own, (1.0 - own) / np.maximum(1.0 - common, 1e-300))
+
+
+def _is_one_rate(rates: np.ndarray) -> bool:
+    """Whether every cluster has the same rate in all features."""
+    return rates.size == 0 or bool(np.ptp(rates, axis=1).max() == 0.0)
+
+
+@dataclass(frozen=True)
+class ByClass(Mechanism):
+    """Every cluster has its own rates: one per feature, or one for all where BIC prefers that."""
+
+    rates: np.ndarray  # (k, p)
+    has_gaps: np.ndarray
+    shared: bool = False  # one rate of a cluster for all features
+    name: ClassVar[str] = "class"
+    description: ClassVar[str] = "at a rate of each cluster"
+    own_parameters: ClassVar = {"rates": Parameter("kp", most=1.0)}
+    ignorable: ClassVar[bool] = True
+
+    @classmethod
+    def start(cls, values: Values, clusters: Clusters) -> Self:
+        own = cls(np.zeros_like(clusters.mean), values.has_gaps).update(values, clusters)
+        shared = replace(own, shared=True).update(values, clusters)
+        return shared if own._is_too_fine(shared, clusters) else own
+
+    def _is_too_fine(self, shared: Any, clusters: Clusters) -> bool:
+        """By BIC, with the rates of these clusters."""
+        ratio = _log_likelihood_ratio(self.rates, shared.rates)[:, self.has_gaps]
+        sizes = clusters.sizes if len(ratio) > 1 else clusters.sizes.sum()[None]
+        more = ratio.size - len(ratio)
+        return float(sizes @ ratio.sum(axis=1)) <= 0.5 * more * math.log(max(sizes.sum(), 2.0))
+
+    def continued(self, values: Values) -> Any:
+        shared = _is_one_rate(self.rates[:, self.has_gaps])
+        return replace(self, has_gaps=values.has_gaps, shared=shared)
+
+    def _expected(self, values: Values, clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
+        """Missing values and rows, the prior's included."""
+        gaps = clusters.gaps + _PRIOR_ROWS * values.missing_rate
+        return gaps, np.broadcast_to(clusters.sizes[:, None] + _PRIOR_ROWS, gaps.shape)
+
+    def update(self, values: Values, clusters: Clusters) -> Any:
+        gaps, rows = self._expected(values, clusters)
+        rates = np.clip(gaps / np.maximum(rows, 1e-300), 0.0, 1.0)
+        if self.shared and self.has_gaps.any():
+            some = self.has_gaps
+            common = gaps[:, some].sum(axis=1) / np.maximum(rows[:, some].sum(axis=1), 1e-300)
+            rates = np.where(some, np.clip(common, 0.0, 1.0)[:, None], rates)
+        return replace(self, rates=rates)
+
+    def log_prior(self, values: Values) -> float:
+        """-_PRIOR_ROWS times the divergence of a cluster's rates from those of the table."""
+        common = np.broadcast_to(values.missing_rate, self.rates.shape)
+        ratio = _log_likelihood_ratio(common, self.rates)[:, self.has_gaps]
+        return -_PRIOR_ROWS * float(ratio.sum())
+
+    def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
+        with np.errstate(divide="ignore"):
+            lost = np.maximum(np.log(self.rates), _LEAST_LOG)
+            seen = np.maximum(np.log1p(-self.rates), _LEAST_LOG)
+        lost, seen = (np.where(self.has_gaps, one, 0.0) for one in (lost, seen))
+        shape = mean.shape
+        return Missing(np.broadcast_to(lost, shape), mean, variance, np.broadcast_to(seen, shape))
+
+    def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        rates = np.broadcast_to(self.rates, (int(labels.max(initial=0)) + 1, x.shape[1]))
+        return np.where(self.has_gaps, rates[labels], 0.0)
+
+    def n_parameters(self, k: int) -> int:
+        rates = self.rates[:, self.has_gaps]
+        return len(rates) * (1 if _is_one_rate(rates) else rates.shape[1])
+
+
+@dataclass(frozen=True)
+class ByChance(ByClass):
+    """The same rates in all clusters (1, p)."""
+
+    name: ClassVar[str] = "mcar"
+    description: ClassVar[str] = "at random"
+    own_parameters: ClassVar = {"rates": Parameter("1p", most=1.0)}
+
+    def _expected(self, values: Values, clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
+        gaps = clusters.gaps.sum(axis=0, keepdims=True)
+        return gaps, np.full(gaps.shape, clusters.sizes.sum())
+
+    def log_prior(self, values: Values) -> float:
+        return 0.0
+
+    @classmethod
+    def start(cls, values: Values, clusters: Clusters) -> Self:
+        own = cls(values.missing_rate[None], values.has_gaps).update(values, clusters)
+        shared = replace(own, shared=True).update(values, clusters)
+        return shared if own._is_too_fine(shared, clusters) else own
+
+
+# --- around the reference -----------------------------------------------------------------------
+
+_ANYWHERE = 1e-6  # share of the missing values that is lost wherever x lies: one distant gap must
+# not rule out the whole curve
+_LOGIT_BOUND = 14.0
+_LOG_T_BOUND = 14.0  # in units of the mean square
+_STRENGTHS = np.linspace(-4.0, 8.0, 9)
+_CEILINGS = (0.05, 0.5, 0.99)  # of c: where it starts between the missing share and 1
+
+
+@dataclass(frozen=True)
+class Decaying(Mechanism):
+    """P(missing | x) = c exp(-t x^2): MNAR0 of the paper (c = 1) and, nearly, MNAR1 (c = 1/2)."""
+
+    t: float
+    c: float
+    has_gaps: np.ndarray
+    name: ClassVar[str] = "decay"
+    description: ClassVar[str] = "near the reference, fading with the distance"
+    own_parameters: ClassVar = {"t": Parameter(""), "c": Parameter("", most=1.0)}
+
+    @classmethod
+    def start(cls, values: Values, clusters: Clusters) -> Self:
+        """From the best point of a grid."""
+        share = float(values.missing_rate[values.has_gaps].mean()) if values.has_gaps.any() else 0.5
+        grid = [
+            cls(math.exp(strength) / values.scale, share + (1.0 - share) * part, values.has_gaps)
+            for strength in _STRENGTHS
+            for part in _CEILINGS
+        ]
+        likelihood = _DecayLikelihood(values, clusters)
+        best = max(grid, key=lambda one: likelihood(one._theta(values))[0])
+        return best.update(values, clusters, steps=10)
+
+    def _theta(self, values: Values) -> np.ndarray:
+        log_t = math.log(max(self.t * values.scale, 1e-300))
+        return np.clip(
+            [log_t, logit(self.c)], *np.array([-1.0, 1.0])[:, None] * [_LOG_T_BOUND, _LOGIT_BOUND]
+        )
+
+    def update(self, values: Values, clusters: Clusters, steps: int = 1) -> Any:
+        theta = _climb(_DecayLikelihood(values, clusters), self._theta(values), steps)
+        return replace(self, t=math.exp(theta[0]) / values.scale, c=float(expit(theta[1])))
+
+    def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
+        """A mixture of two normals: lost by the curve, or anywhere."""
+        d = 2.0 * variance * self.t + 1.0
+        q = (1.0 - _ANYWHERE) * np.exp(-self.t * mean**2 / d) / np.sqrt(d)
+        rate, pull = q + _ANYWHERE, 1.0 - 1.0 / d
+        share, apart = q / rate, mean * pull
+        away = apart * share
+        spread = variance - variance * pull * share + away * (apart - away)
+        return self._where_gaps(np.log(self.c * rate), mean - away, spread, (mean, variance))
+
+    def _log_seen(self, squares: np.ndarray) -> np.ndarray:
+        seen = (1.0 - self.c) - self.c * (1.0 - _ANYWHERE) * np.expm1(-self.t * squares)
+        return np.log(np.maximum(seen, 1e-300))
+
+    def log_observed(self, x: np.ndarray, features: np.ndarray) -> np.ndarray:
+        return np.where(self.has_gaps[features], self._log_seen(np.square(x)), 0.0)
+
+    def total_log_observed(self, values: Values) -> float:
+        return float(values.histogram.weights @ self._log_seen(values.histogram.squares))
+
+    def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        rate = self.c * (_ANYWHERE + (1.0 - _ANYWHERE) * np.exp(-self.t * np.square(x)))
+        return np.where(self.has_gaps, rate, 0.0)
+
+    def n_parameters(self, k: int) -> int:
+        return 2
+
+
+class _DecayLikelihood:
+    """The log-likelihood of theta = (log t, logit c), clusters given, and its gradient.
+
+    Squares and variances in units of the mean square.
+    """
+
+    def __init__(self, values: Values, clusters: Clusters):
+        some = (clusters.gaps > 0) & values.has_gaps
+        self.gaps = clusters.gaps[some]
+        self.mean_squares = clusters.mean[some] ** 2 / values.scale
+        self.variances = clusters.variance[some] / values.scale
+        self.squares = values.histogram.squares / values.scale
+        self.weights = values.histogram.weights
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        t, c, not_c = math.exp(theta[0]), float(expit(theta[1])), float(expit(-theta[1]))
+        d = 2.0 * self.variances * t + 1.0
+        pull = t * self.mean_squares / d
+        q = (1.0 - _ANYWHERE) * np.exp(-pull) / np.sqrt(d)
+        rate = q + _ANYWHERE
+        u = t * self.squares
+        far = -np.expm1(-u)
+        near = 1.0 - far
+        seen = np.maximum(not_c + c * (1.0 - _ANYWHERE) * far, 1e-300)
+        value = self.gaps @ np.log(c * rate) + self.weights @ np.log(seen)
+        by_t = -self.gaps @ (q / rate * (self.variances * t + pull) / d)
+        by_t += self.weights @ (c * (1.0 - _ANYWHERE) * u * near / seen)
+        by_c = not_c * self.gaps.sum()
+        lost = _ANYWHERE + (1.0 - _ANYWHERE) * near
+        by_c -= c * not_c * (self.weights @ (lost / seen))
+        return float(value), np.array([by_t, by_c])
+
+
+def _climb(likelihood: _DecayLikelihood, theta: np.ndarray, steps: int) -> np.ndarray:
+    """Damped Newton steps inside the bounds, each accepted only if it does not lower the value."""
+    bounds, damping = np.array([_LOG_T_BOUND, _LOGIT_BOUND]), 1e-3
+    value, gradient = likelihood(theta)
+    for _ in range(steps):
+        columns = [(likelihood(theta + step)[1] - gradient) / 1e-5 for step in np.eye(2) * 1e-5]
+        curvature, vectors = np.linalg.eigh(-0.5 * (np.array(columns) + np.array(columns).T))
+        size = max(np.abs(columns).max(), 1e-12)
+        for _ in range(12):
+            along = (vectors.T @ gradient) / (np.maximum(curvature, 0.0) + damping * size)
+            step = vectors @ along
+            step *= min(1.0, 2.0 / max(np.abs(step).max(), 1e-300))
+            trial = np.clip(theta + step, -bounds, bounds)
+            there, slope = likelihood(trial)
+            if there >= value:
+                break
+            damping *= 10.0
+        else:
+            return theta
+        gain, theta, value, gradient = there - value, trial, there, slope
+        damping = max(0.1 * damping, 1e-9)
+        if gain <= 1e-12 * (1.0 + abs(value)):
+            break
+    return theta
+
+
+@dataclass(frozen=True)
+class WithinThreshold(Mechanism):
+    """Missing where |x| < tau_j (MNAR2). The likeliest tau_j is the smallest observed |x|."""
+
+    tau: np.ndarray  # (p,) > 0
+    has_gaps: np.ndarray
+    name: ClassVar[str] = "threshold"
+    description: ClassVar[str] = "all within a distance of the reference"
+    own_parameters: ClassVar = {"tau": Parameter("p")}
+
+    @classmethod
+    def start(cls, values: Values, clusters: Clusters) -> Self:
+        finite = values.nearest[np.isfinite(values.nearest)]
+        tau = np.where(np.isfinite(values.nearest), values.nearest, finite.max(initial=0.0))
+        return cls(np.maximum(tau, 1e-6 * math.sqrt(values.scale)), values.has_gaps)
+
+    @classmethod
+    def is_possible(cls, values: Values) -> bool:
+        """No feature with missing values has an observed one at the reference itself."""
+        return bool(values.nearest.min() > 1e-6 * math.sqrt(values.scale))
+
+    def continued(self, values: Values) -> Any:
+        return self.start(values, None)  # type: ignore[arg-type]
+
+    def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
+        """With m = |mu| / sd, reach = tau / sd, a = -reach - m and b = reach - m:
+
+        P = Phi(b) - Phi(a),   E = sign(mu) sd (m - (phi(b) - phi(a)) / P),
+        Var = v (1 + (a phi(a) - b phi(b)) / P - ((phi(b) - phi(a)) / P)^2),
+        and for a tiny reach P = 2 reach phi(m), E = mu reach^2 / 3, Var = tau^2 / 3.
+        """
+        sd = np.sqrt(variance)
+        reach, m = self.tau / sd, np.abs(mean) / sd
+        a, b = -reach - m, reach - m
+        log_b = log_ndtr(b)
+        log_p = log_b + np.log(-np.expm1(np.minimum(log_ndtr(a) - log_b, -1e-300)))
+        at_a, at_b = (np.exp(-0.5 * z * z - _HALF_LOG_2PI - log_p) for z in (a, b))
+        drop = at_b - at_a
+        away = np.clip(m - drop, 0.0, reach)
+        spread = np.clip(1.0 + a * at_a - b * at_b - drop**2, 0.0, np.minimum(1.0, reach**2))
+        tiny = reach < 1e-3
+        log_p = np.where(tiny, np.log(2.0 * reach) - 0.5 * m * m - _HALF_LOG_2PI, log_p)
+        away = np.where(tiny, np.minimum(m * reach**2 / 3.0, reach), away)
+        spread = np.where(tiny, reach**2 / 3.0, spread)
+        of = (mean, variance)
+        return self._where_gaps(
+            np.maximum(log_p, _LEAST_LOG), np.copysign(sd * away, mean),
+            variance * np.maximum(spread, 1e-12), of,
+        )  # fmt: skip
+
+    def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return ((np.abs(x) < self.tau) & self.has_gaps).astype(np.float64)
+
+    def n_parameters(self, k: int) -> int:
+        """An end point is estimated with an error of 1/n instead of 1/sqrt(n): it counts twice."""
+        return 2 * int(self.has_gaps.sum())
+
+
+# --- below a detection limit --------------------------------------------------------------------
+
+_SOFTNESS = (0.02, 0.1, 0.3, 0.8)  # zeta in standard deviations of the feature: least, and starts
+_SOFTEST = 10.0
+
+
+def _hazard(a: np.ndarray) -> np.ndarray:
+    """phi(a) / Phi(a), which is close to -a far below 0."""
+    near = np.maximum(a, -1e4)
+    return np.where(a < -1e4, -a, np.exp(-0.5 * near * near - _HALF_LOG_2PI - log_ndtr(near)))
+
+
+@dataclass(frozen=True)
+class BelowLimit(Mechanism):
+    """P(missing | x) = Phi((c_j - x) / zeta_j); zeta_j / standard deviation is one number.
+
+    With d = sqrt(v + zeta^2), a = (c - mu) / d and h = phi(a) / Phi(a): P = Phi(a),
+    E = mu - (v / d) h and Var = v - (v / d)^2 h (a + h).
+    """
+
+    c: np.ndarray  # (p,)
+    zeta: np.ndarray  # (p,)
+    has_gaps: np.ndarray
+    name: ClassVar[str] = "limit"
+    description: ClassVar[str] = "below a soft detection limit"
+    own_parameters: ClassVar = {"c": Parameter("p", least=-math.inf), "zeta": Parameter("p")}
+
+    @classmethod
+    def start(cls, values: Values, clusters: Clusters) -> Self:
+        least = np.where(values.has_gaps, values.bins.centers[:, 0], 0.0)
+        starts = [cls(least, soft * values.bins.scale, values.has_gaps) for soft in _SOFTNESS]
+        starts = [start._with_limits(values, clusters, 5) for start in starts]
+        return max(starts, key=lambda one: one._value(values, clusters).sum())
+
+    def continued(self, values: Values) -> Any:
+        new = values.has_gaps & ~self.has_gaps
+        c = np.where(new, values.bins.centers[:, 0], self.c)
+        zeta = np.where(new, _SOFTNESS[1] * values.bins.scale, self.zeta)
+        return BelowLimit(c, zeta, values.has_gaps)
+
+    def update(self, values: Values, clusters: Clusters) -> Any:
+        return self._with_limits(values, clusters, 1)._with_softness(values, clusters)
+
+    def _seen(self, values: Values) -> np.ndarray:
+        """(p,) sum of log P(observed | x) of each feature."""
+        bins = values.bins
+        seen = log_ndtr((bins.centers - self.c[:, None]) / self.zeta[:, None])
+        return np.where(self.has_gaps, (bins.weights * seen).sum(axis=1), 0.0)
+
+    def _value(self, values: Values, clusters: Clusters) -> np.ndarray:
+        """(p,) log-likelihood of each feature."""
+        log_rate = log_ndtr((self.c - clusters.mean) / np.sqrt(clusters.variance + self.zeta**2))
+        lost = (clusters.gaps * np.maximum(log_rate, _LEAST_LOG)).sum(axis=0)
+        return np.where(self.has_gaps, lost, 0.0) + self._seen(values)
+
+    def _with_limits(self, values: Values, clusters: Clusters, steps: int) -> BelowLimit:
+        """Newton steps for all limits at once; the log-likelihood is concave in each."""
+        bins, now, value = values.bins, self, self._value(values, clusters)
+        d, zeta = np.sqrt(clusters.variance + self.zeta**2), self.zeta[:, None]
+        for _ in range(steps):
+            a, u = (now.c - clusters.mean) / d, (bins.centers - now.c[:, None]) / zeta
+            h, g = _hazard(a), _hazard(u)
+            slope = (clusters.gaps * h / d).sum(axis=0) - (bins.weights * g / zeta).sum(axis=1)
+            bend = (clusters.gaps * h * (a + h) / d**2).sum(axis=0)
+            bend += (bins.weights * g * (u + g) / zeta**2).sum(axis=1)
+            step = np.clip(slope / np.maximum(bend, 1e-12), -bins.scale, bins.scale)
+            step = np.where(self.has_gaps, step, 0.0)
+            for _ in range(6):
+                new = replace(now, c=now.c + step)
+                there = new._value(values, clusters)
+                worse = ~(there >= value)
+                if not worse.any():
+                    break
+                step = np.where(worse, 0.25 * step, step)
+            now = replace(now, c=np.where(worse, now.c, new.c))
+            value = np.where(worse, value, there)
+        return now
+
+    def _with_softness(self, values: Values, clusters: Clusters) -> BelowLimit:
+        """A step in log zeta, by the parabola through three points."""
+
+        def softer(step: float) -> BelowLimit:
+            bounds = _SOFTNESS[0] * values.bins.scale, _SOFTEST * values.bins.scale
+            return replace(self, zeta=np.clip(self.zeta * math.exp(step), *bounds))
+
+        def value(step: float) -> float:
+            return float(softer(step)._value(values, clusters).sum())
+
+        now, less, more = value(0.0), value(-0.05), value(0.05)
+        slope, bend = (more - less) / 0.1, (more - 2.0 * now + less) / 0.0025
+        step = min(max(slope / max(abs(bend), 1e-8), -0.7), 0.7)
+        for _ in range(5):
+            if value(step) > now:
+                return softer(step)
+            step /= 4.0
+        return self
+
+    def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
+        d = np.sqrt(variance + self.zeta**2)
+        a = (self.c - mean) / d
+        h, ratio = _hazard(a), variance / d
+        spread = np.maximum(variance - ratio**2 * h * (a + h), 1e-12 * variance)
+        log_rate = np.maximum(log_ndtr(a), _LEAST_LOG)
+        return self._where_gaps(log_rate, mean - ratio * h, spread, (mean, variance))
+
+    def log_observed(self, x: np.ndarray, features: np.ndarray) -> np.ndarray:
+        seen = log_ndtr((x - self.c[features]) / self.zeta[features])
+        return np.where(self.has_gaps[features], seen, 0.0)
+
+    def total_log_observed(self, values: Values) -> float:
+        return float(self._seen(values).sum())
+
+    def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return np.where(self.has_gaps, ndtr((self.c - x) / self.zeta), 0.0)
+
+    def n_parameters(self, k: int) -> int:
+        return int(self.has_gaps.sum()) + 1
+
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    one.name: one for one in (ByChance, Decaying, WithinThreshold, BelowLimit, ByClass)
+}
+
+
+def mechanism_of(name: str, parameters: dict[str, Any], has_gaps: np.ndarray) -> Any:
+    """From what ``parameters`` gives."""
+    return MECHANISMS[name](**parameters, has_gaps=has_gaps)

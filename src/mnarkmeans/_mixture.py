@@ -1,0 +1,497 @@
+"""MNARMixture: soft clusters, fitted together with the missingness mechanism.
+
+    p(row) = sum_l pi_l prod_{j observed} f_lj(x_j) (1 - P(missing | x_j)) prod_{j missing} P_lj
+
+with f_lj normal or Student's t, and P_lj the probability that cluster l misses feature j. `_em` has
+the mechanisms, the EM and the choice between mixtures.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.special import xlogy
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import ClassifierTags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ._base import Saving
+from ._core import first_pass
+from ._em.em import Parameters, hidden_rows, missing_of, posteriors
+from ._em.fit import Fitted, Settings, fit, go_on, temper_of, tempered
+from ._em.mechanisms import MECHANISMS
+from ._em.values import entries
+from ._observed import Observed
+from ._solver import effective_threads
+from ._validation import (
+    WarnFor,
+    check_choice,
+    check_count,
+    check_enough_rows,
+    check_init_centers,
+    check_number,
+    check_numbers,
+    is_auto,
+    like_input,
+    observe,
+    read_table,
+)
+
+INIT_PARAMS = ("kmeans", "k-means++", "random", "random_from_data")
+
+
+class MixtureMissingness(NamedTuple):
+    """What the fitted mixture says of the missing values.
+
+    mechanism : its name
+    parameters : dict of numbers and arrays, values measured from the reference
+    log_likelihoods : of each mechanism that was compared, for the whole table
+    scores : the same less log(n) / 2 for each parameter of the mechanism; the largest was taken
+    """
+
+    mechanism: str
+    parameters: dict[str, Any]
+    log_likelihoods: dict[str, float]
+    scores: dict[str, float]
+
+
+class MNARMixture(Saving, DensityMixin, BaseEstimator):
+    """Gaussian mixture for data with missing values, fitted with the missingness mechanism.
+
+    Every row belongs to every cluster with a probability. A missing value is evidence too: of the
+    value that may have been there, or of the cluster that misses such values. On complete data this
+    is scikit-learn's ``GaussianMixture`` (diag, spherical), whose names and conventions it follows.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of clusters.
+    mechanism : {"auto", "mcar", "decay", "threshold", "limit", "class"}, \
+default="auto"
+        How values get lost: at random ("mcar"), with probability c exp(-t x^2) around the
+        reference ("decay"), where \\|x\\| is below a threshold ("threshold"), below a
+        soft detection limit of the feature, Phi((c - x) / zeta) ("limit"), or at a rate of each
+        cluster and feature ("class"). "auto" fits them all and chooses by BIC.
+    tails : {"auto", "normal", "t"}, default="auto"
+        Shape of the clusters: normal, or Student's t with estimated degrees of freedom, which
+        outliers affect less. "auto" chooses by BIC where values are missing; a complete table gets
+        normal clusters, as in ``GaussianMixture``.
+    covariance_type : {"diag", "spherical"}, default="diag"
+        A variance for every cluster and feature, or one for each cluster.
+    variance_prior : float or "auto", default="auto"
+        Weight, in rows, of a prior that draws the variances of a feature together ("diag"); it
+        keeps clusters with few observed values from being overconfident. "auto" estimates it from
+        how much the variances differ, and is 0 on a complete table; 0 is maximum likelihood.
+    temper : float or "auto", default="auto"
+        The power to which ``predict_proba`` raises posterior probabilities before they are
+        normalised; below 1 they are less confident. "auto" estimates it by a Bayesian bootstrap:
+        clusters estimated from few rows are uncertain themselves. It is 1 on a complete table, and
+        1 is plain Bayes.
+    reference : float, array of shape (n_features,), "min", "auto" or None, default=None
+        The point around which "decay" and "threshold" lose values. "auto" chooses between zero and
+        the least observed value of each feature by BIC. None is "auto" where the mechanism is
+        "auto", otherwise zero.
+    missing_values : float, default=nan
+        How missing values are marked in dense input. In sparse input whatever is not stored is
+        missing.
+    tol : float, default=1e-3
+        EM ends when ``lower_bound_`` changes by less.
+    reg_covar : float, default=1e-6
+        Added to the variances.
+    max_iter : int, default=100
+        Maximum number of EM iterations.
+    n_init : int, default=1
+        Number of starts; the one with the largest ``lower_bound_`` is kept.
+    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
+        First partition: k-means with missing values (lam = 0, 1/2 and 1, of which the best after a
+        few iterations goes on), rows nearest to k-means++ centres or to random rows, or random
+        memberships.
+    weights_init : array of shape (n_components,), default=None
+        Initial weights.
+    means_init : array of shape (n_components, n_features), default=None
+        Initial means; the first partition is then that of the nearest mean.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts. The same seed gives the same result for every ``n_jobs``.
+    warm_start : bool, default=False
+        Continue from the last fit.
+    verbose : int, default=0
+        Above 0, a line per start; above 1, a line per iteration.
+    n_jobs : int or None, default=None
+        Number of threads; None uses all cores.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+    means_ : ndarray of shape (n_components, n_features)
+        Of all values, missing ones included.
+    covariances_ : ndarray of shape (n_components, n_features), or (n_components,) if spherical
+        With Student's t its squared scales.
+    precisions_, precisions_cholesky_ : ndarray
+        1 over the variances, and over their square roots.
+    mechanism_ : str
+        The mechanism that was used.
+    tails_ : {"normal", "t"}
+    degrees_of_freedom_ : float
+        Of Student's t; infinite for normal clusters.
+    temper_ : float
+        The power to which posterior probabilities are raised.
+    missingness_ : MixtureMissingness
+        The parameters of the mechanism, and the likelihood of every one that was compared.
+    converged_ : bool
+    n_iter_ : int
+    lower_bound_ : float
+        What EM maximises, per row, in the last iteration: the log-likelihood plus the log prior of
+        variances (``variance_prior``) and of missing rates ("class"). Without these priors it is
+        the mean log-likelihood of a row, as in ``GaussianMixture``.
+    lower_bounds_ : list of float
+        The same after every iteration. It never falls, but for what adding ``reg_covar`` does to
+        variances that are as small.
+    reference_ : ndarray of shape (n_features,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+
+    Notes
+    -----
+    Rows without any observed value take no part in the fit, and the likelihood is that of a row
+    given that something of it is observed. A feature without missing values has no part in the
+    mechanism.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mnarkmeans import MNARMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.vstack([rng.normal(0, 1, (100, 2)), rng.normal(5, 1, (100, 2))])
+    >>> X[rng.random(X.shape) < 0.2] = np.nan
+    >>> X = X[~np.isnan(X).all(axis=1)]
+    >>> model = MNARMixture(2, mechanism="mcar", random_state=0).fit(X)
+    >>> np.sort(model.means_[:, 0]).round(0)
+    array([-0.,  5.])
+    >>> bool(model.predict_proba([[2.5, np.nan]]).max() < 0.99)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        mechanism: str = "auto",
+        tails: Any = "auto",
+        covariance_type: str = "diag",
+        variance_prior: Any = "auto",
+        temper: Any = "auto",
+        reference: Any = None,
+        missing_values: float = math.nan,
+        tol: float = 1e-3,
+        reg_covar: float = 1e-6,
+        max_iter: int = 100,
+        n_init: int = 1,
+        init_params: Any = "kmeans",
+        weights_init: Any = None,
+        means_init: Any = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.mechanism = mechanism
+        self.tails = tails
+        self.covariance_type = covariance_type
+        self.variance_prior = variance_prior
+        self.temper = temper
+        self.reference = reference
+        self.missing_values = missing_values
+        self.tol = tol
+        self.reg_covar = reg_covar
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.init_params = init_params
+        self.weights_init = weights_init
+        self.means_init = means_init
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit clusters and mechanism.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Array, nested list, pandas or polars frame, CSR or CSC matrix; missing values allowed.
+        y : ignored
+        sample_weight : array of shape (n_samples,), default=None
+            Weight of each row; weight 2 is the same as the row twice. Weights that sum to 1 count
+            as one row in all: give survey weights a mean of 1.
+
+        Returns
+        -------
+        self : MNARMixture
+        """
+        self._check_parameters()
+        continues = self._continues()
+        given = self.reference
+        if given is None:
+            given = "auto" if self.mechanism == "auto" else 0.0
+        threads = self._threads()
+        observed = observe(
+            read_table(self, X, reset=not continues),
+            missing_values=self.missing_values,
+            reference=given,
+            sample_weight=sample_weight,
+            threads=threads,
+            allow_auto=True,
+            warn_for=WarnFor(getattr(self, "feature_names_in_", None), mechanism=self.mechanism),
+        )
+        check_enough_rows(observed.n_usable, observed.n_rows, self.n_components, "n_components")
+        rng = check_random_state(self.random_state)
+        settings = self._settings(observed)
+        em_settings = {
+            "spherical": self.covariance_type == "spherical",
+            "reg_covar": float(self.reg_covar),
+            "threads": threads,
+        }
+        if continues:
+            if is_auto(given):
+                observed = replace(observed, reference=self.reference_)
+            found = go_on(observed, settings, self._parameters(), **em_settings)
+        else:
+            references = [observed.reference]
+            if is_auto(given):
+                references = [np.zeros(observed.n_features), _least_values(observed, threads)]
+            found = fit(observed, settings, references, rng, **em_settings)
+        self._keep(found, rng)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fit, and return the most probable cluster of each row."""
+        return self.fit(X, y, sample_weight=sample_weight).predict(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable cluster of each row."""
+        return self._posteriors(X)[1].labels
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Posterior probability of every cluster for each row: (n_samples, n_components)."""
+        return tempered(self._posteriors(X)[1].memberships, self.temper_)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log-likelihood of each row, missing values included, given that something is observed.
+
+        A row without any observed value has no information: 0.
+        """
+        return self._log_likelihoods(*self._posteriors(X))[0]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood of the rows with an observed value."""
+        total, n_rows, _ = self._totals(X)
+        return total / max(n_rows, 1)
+
+    def bic(self, X: Any) -> float:
+        """Bayesian information criterion; smaller is better. Rows without values do not count."""
+        total, n_rows, _ = self._totals(X)
+        return self._n_parameters() * math.log(max(n_rows, 1)) - 2.0 * total
+
+    def aic(self, X: Any) -> float:
+        """Akaike's information criterion; smaller is better."""
+        return 2.0 * self._n_parameters() - 2.0 * self._totals(X)[0]
+
+    def icl(self, X: Any) -> float:
+        """Integrated completed likelihood: BIC plus twice the entropy of the posteriors.
+
+        Those of the model itself: ``temper_`` has no part in it.
+        """
+        return self.bic(X) + 2.0 * self._totals(X)[2]
+
+    def sample(self, n_samples: int = 1, *, gaps: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Draw rows from the fitted mixture.
+
+        Parameters
+        ----------
+        n_samples : int
+        gaps : bool
+            Lose values by the mechanism; otherwise rows are complete.
+
+        Returns
+        -------
+        X, labels : ndarrays of shape (n_samples, n_features) and (n_samples,)
+        """
+        check_is_fitted(self)
+        check_count("n_samples", n_samples)
+        rng = check_random_state(self.random_state)
+        sizes = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
+        labels = np.repeat(np.arange(len(sizes)), sizes)
+        noise = rng.standard_normal((n_samples, self.n_features_in_))
+        if math.isfinite(self.degrees_of_freedom_):
+            half = 0.5 * self.degrees_of_freedom_
+            noise = noise / np.sqrt(rng.gamma(half, 1.0 / half, noise.shape))
+        X = self.means_[labels] + noise * np.sqrt(self._variances()[labels])
+        if gaps:
+            lost = self._mechanism.probability(X - self.reference_, labels)
+            X[rng.random_sample(X.shape) < lost] = np.nan
+        return X, labels
+
+    def impute(self, X: Any) -> Any:
+        """Fill missing values with their expectation, over clusters and mechanism.
+
+        Returns
+        -------
+        filled : the kind of table that was given (sparse input gives a dense array)
+        """
+        observed, rows = self._posteriors(X)
+        filled, gaps = observed.filled_and_gaps()
+        missing, widths = missing_of(self._parameters(), self.reference_)
+        mean = missing.mean if widths is None else widths.mean
+        expected = tempered(rows.memberships, self.temper_) @ (self.reference_ + mean)
+        return like_input(np.where(gaps, expected.astype(filled.dtype), filled), X)
+
+    @property
+    def precisions_(self) -> np.ndarray:
+        return 1.0 / self.covariances_
+
+    @property
+    def precisions_cholesky_(self) -> np.ndarray:
+        return 1.0 / np.sqrt(self.covariances_)
+
+    # ------------------------------------------------------------------------------------------
+
+    def _posteriors(self, X: Any) -> tuple[Observed, Any]:
+        check_is_fitted(self)
+        observed = observe(
+            read_table(self, X, reset=False),
+            missing_values=self.missing_values,
+            reference=self.reference_,
+            threads=self._threads(),
+            allow_all_missing=True,
+        )
+        return observed, posteriors(observed, self._parameters(), self._threads())
+
+    def _log_likelihoods(self, observed: Observed, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Of each row, and which rows have an observed value."""
+        values, features, per_row = entries(observed)
+        each = self._mechanism.log_observed(values, features)
+        row = np.repeat(np.arange(observed.n_rows), per_row)
+        added = np.bincount(row, each, minlength=observed.n_rows)
+        parameters = self._parameters()
+        share, _ = hidden_rows(parameters, missing_of(parameters, self.reference_)[0])
+        some = per_row > 0
+        return np.where(some, rows.log_likelihoods + added - math.log1p(-share), 0.0), some
+
+    def _totals(self, X: Any) -> tuple[float, int, float]:
+        """Log-likelihood, rows with an observed value, and the entropy of their posteriors."""
+        observed, rows = self._posteriors(X)
+        each, some = self._log_likelihoods(observed, rows)
+        posterior = rows.memberships[some]
+        return float(each.sum()), int(some.sum()), -float(xlogy(posterior, posterior).sum())
+
+    def _n_parameters(self) -> int:
+        k, p = self.means_.shape
+        own = self._mechanism.n_parameters(k) if self._mechanism.has_gaps.any() else 0
+        tails = int(math.isfinite(self.degrees_of_freedom_))
+        return k - 1 + k * p + self.covariances_.size + own + tails
+
+    def _variances(self) -> np.ndarray:
+        if self.covariances_.ndim == 2:
+            return self.covariances_
+        return np.repeat(self.covariances_[:, None], self.means_.shape[1], axis=1)
+
+    def _parameters(self) -> Parameters:
+        freedom = self.degrees_of_freedom_ if math.isfinite(self.degrees_of_freedom_) else 0.0
+        return Parameters(self.weights_, self.means_, self._variances(), self._mechanism, freedom)
+
+    def _threads(self) -> int:
+        return effective_threads(self.n_jobs)
+
+    def _check_parameters(self) -> None:
+        check_count("n_components", self.n_components)
+        check_choice("mechanism", self.mechanism, ("auto", *MECHANISMS))
+        check_choice("tails", self.tails, ("auto", "normal", "t"))
+        for name in ("variance_prior", "temper"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                check_choice(name, value, ("auto",), " or a number >= 0")
+            else:
+                check_number(name, value)
+        check_choice("covariance_type", self.covariance_type, ("diag", "spherical"))
+        check_choice("init_params", self.init_params, INIT_PARAMS)
+        check_count("n_init", self.n_init)
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol)
+        check_number("reg_covar", self.reg_covar)
+        is_bool = isinstance(self.verbose, bool)
+        check_count("verbose", int(self.verbose) if is_bool else self.verbose, least=0)
+        if self._continues() and len(self.means_) != self.n_components:
+            raise ValueError(
+                f"warm_start continues the last fit, which has n_components={len(self.means_)}; "
+                f"got {self.n_components}. Set warm_start=False for a new fit."
+            )
+        if self.weights_init is not None:
+            weights = check_numbers("weights_init", self.weights_init)
+            if weights.shape != (self.n_components,) or not (weights >= 0).all():
+                raise ValueError(
+                    f"weights_init must be {self.n_components} numbers >= 0; "
+                    f"got {self.weights_init!r}."
+                )
+            if not math.isclose(weights.sum(), 1.0, abs_tol=1e-6):
+                raise ValueError(f"weights_init must sum to 1; got {weights.sum():g}.")
+
+    def _continues(self) -> bool:
+        return bool(self.warm_start) and hasattr(self, "means_")
+
+    def _settings(self, observed: Observed) -> Settings:
+        means, weights = self.means_init, self.weights_init
+        if means is not None:
+            names = "means_init", "n_components"
+            means = check_init_centers(means, self.n_components, observed.n_features, names)
+        if weights is not None:
+            weights = np.asarray(weights, dtype=np.float64)
+        return Settings(
+            self.n_components, self.mechanism, self.tails, self.init_params, weights, means,
+            self.n_init, self.max_iter, self.tol, self.verbose, self.variance_prior,
+        )  # fmt: skip
+
+    def _keep(self, found: Fitted, rng: Any) -> None:
+        parameters, state = found.parameters, found.state
+        self.mechanism_ = parameters.mechanism.name
+        self._mechanism = parameters.mechanism
+        self.weights_, self.means_ = parameters.weights, parameters.means
+        spherical = self.covariance_type == "spherical"
+        self.covariances_ = parameters.variances[:, 0].copy() if spherical else parameters.variances
+        self.tails_ = "t" if parameters.freedom > 0 else "normal"
+        self.degrees_of_freedom_ = parameters.freedom if parameters.freedom > 0 else math.inf
+        auto = self.temper == "auto"
+        self.temper_ = temper_of(found.em, parameters, rng) if auto else float(self.temper)
+        self.reference_ = found.em.reference
+        self.converged_, self.n_iter_ = state.converged, len(state.path)
+        self.lower_bound_, self.lower_bounds_ = state.path[-1], list(state.path)
+        self.missingness_ = MixtureMissingness(
+            self.mechanism_, parameters.mechanism.parameters(), found.log_likelihoods, found.scores
+        )
+        if not state.converged:
+            warnings.warn(
+                f"EM did not converge in max_iter={self.max_iter} iterations. Raise max_iter or "
+                "tol, or look for duplicate rows and for constant features.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        # scikit-learn's check of sparse input asks this of whatever has predict_proba.
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
+
+
+def _least_values(observed: Observed, threads: int) -> np.ndarray:
+    """(p,) of rows that count; 0 for a feature without an observed value."""
+    least = first_pass(observed.table, threads).least
+    return np.where(np.isfinite(least), least, 0.0)
