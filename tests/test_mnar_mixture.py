@@ -94,7 +94,7 @@ def test_threads_weights_and_storage_change_nothing(name):
     more = MNARMixture(2, n_jobs=3, **settings).fit(X)
     np.testing.assert_array_equal(model.means_, more.means_)
     np.testing.assert_array_equal(model.predict_proba(X), more.predict_proba(X))
-    twice = MNARMixture(2, **settings).fit(np.vstack([X, X]))
+    twice = MNARMixture(2, **settings).fit(np.repeat(X, 2, axis=0))
     weighted = MNARMixture(2, **settings).fit(X, sample_weight=np.full(len(X), 2.0))
     np.testing.assert_allclose(twice.means_, weighted.means_, atol=1e-6)
     rows, columns = np.nonzero(~np.isnan(X))
