@@ -96,7 +96,7 @@ JOBS = [
     Job("dense, separated", 1_000_000, 50, 10, spread=3.0),
     Job("k=100", 200_000, 50, 100, goal=3.0),
     Job("CSR", 100_000, 2000, 10, missing=0.9, sparse=True, goal=3.0, goal_rival=SKLEARN),
-    Job("100 starts", 300, 50, 3, starts=100, spread=2.0, telling=2, goal=30.0, goal_rival=SKLEARN),
+    Job("100 starts", 300, 50, 3, starts=100, spread=2.0, telling=2, goal=15.0, goal_rival=SKLEARN),
     Job("complete", 1_000_000, 50, 10, missing=0.0),
     Job("90 % missing", 1_000_000, 50, 10, missing=0.9),
     Job("float32", 1_000_000, 50, 10, dtype="float32"),

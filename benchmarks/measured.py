@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+HISTORY = Path(__file__).with_name("history.csv")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """``ours`` and ``theirs`` in seconds (or bytes); the goal is a bound on their ratio."""
+    """`ours` and `theirs` in seconds (or bytes); the goal is a bound on their ratio."""
 
     name: str
     ours: float
@@ -27,27 +32,20 @@ class Measured:
             return None
         return self.ratio >= self.goal if self.faster else self.ratio <= self.goal
 
-    @property
-    def goal_text(self) -> str:
-        if self.goal is None:
-            return ""
-        return f"at {'least' if self.faster else 'most'} {self.goal:g} x"
-
     def size(self, value: float) -> str:
-        """
-        >>> Measured("", 0.0, 0.0, "").size(0.0123), Measured("", 0, 0, "", bytes=True).size(4e8)
-        ('12.3 ms', '400 MB')
-        """
         if self.bytes:
             return f"{value / 1e6:.3g} MB"
         return f"{1e3 * value:.3g} ms" if value < 10 else f"{value:.3g} s"
 
     def line(self) -> str:
-        reached = {None: "", True: "reached", False: "NOT REACHED"}[self.reached]
+        goal = ""
+        if self.goal is not None:
+            goal = f"  (goal: at {'least' if self.faster else 'most'} {self.goal:g} x"
+            goal += ")" if self.reached else "; MISSED)"
         return (
             f"  {self.name:44s} {self.size(self.ours):>9s}  {self.against} "
-            f"{self.size(self.theirs)}: {self.ratio:.3g} x  {self.goal_text}  {reached}"
-        ).rstrip()
+            f"{self.size(self.theirs)}: {self.ratio:.3g} x{goal}"
+        )
 
 
 def best_in_turns(contenders: dict, repeats: int, clock) -> dict[str, float]:
@@ -61,3 +59,32 @@ def best_in_turns(contenders: dict, repeats: int, clock) -> dict[str, float]:
             if turn:
                 best[name] = min(best.get(name, taken), taken)
     return best
+
+
+def append_history(figures: list[Measured], threads: int, path: Path = HISTORY) -> None:
+    """Add a row per figure. Ratios can be followed from machine to machine, seconds only on one."""
+    from mnarkmeans import __version__
+    from mnarkmeans._core import level
+
+    is_new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if is_new:
+            writer.writerow(
+                [
+                    "date",
+                    "version",
+                    "level",
+                    "threads",
+                    "name",
+                    "ours",
+                    "against",
+                    "theirs",
+                    "ratio",
+                ]
+            )
+        for f in figures:
+            writer.writerow(
+                [date.today().isoformat(), __version__, level(), threads, f.name, f"{f.ours:.6g}",
+                 f.against, f"{f.theirs:.6g}", f"{f.ratio:.4g}"]
+            )  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -72,3 +73,23 @@ def curves(factor: int = 1, repeats: int = 5) -> list[Curve]:
         )
         for size, plan in plans.items()
     ]
+
+
+def draw(curves: list[Curve], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(
+        1, len(curves), figsize=(3 * len(curves), 3), sharey=True, layout="constrained"
+    )
+    for axes, curve in zip(panels, curves, strict=True):
+        axes.loglog(curve.values, np.multiply(curve.seconds, 1e3), "o-")
+        axes.set(xlabel=curve.size, title=f"slope {curve.slope:.2f}")
+        axes.set_xticks(curve.values, [f"{value:g}" for value in curve.values])
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+    panels[0].set_ylabel("ms per iteration")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)

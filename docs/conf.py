@@ -76,10 +76,15 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "tango",
+    "pygments_dark_style": "monokai",
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": [], "getting_started": [], "faq": [], "comparison": []}
-html_context = {"default_mode": "light"}
+NO_SIDEBAR = (
+    "index getting_started command_line faq comparison performance scaling testing contributing "
+    "releasing"
+)
+html_sidebars = {page: [] for page in NO_SIDEBAR.split()}
+html_context = {"default_mode": "auto"}
 
 
 def plain_look(gallery_conf, fname):
@@ -102,12 +107,10 @@ def plain_look(gallery_conf, fname):
     warnings.filterwarnings("ignore", category=DeprecationWarning)
 
 
-data_is_here = bool(os.environ.get("MNARKMEANS_DATA"))
 sphinx_gallery_conf = {
     "examples_dirs": str(ROOT / "examples"),
     "gallery_dirs": "auto_examples",
-    # Examples on data we may not ship run where a folder with the data is named.
-    "filename_pattern": r"plot_" if data_is_here else r"plot_(?!.*usoskin)",
+    "filename_pattern": r"plot_",
     "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
     "download_all_examples": False,
@@ -140,16 +143,6 @@ def mathml(display):
 
 
 html_math_renderer = "mathml"
-
-
-def list_other_pages(app, docname, source):
-    """OTHER_PAGES in a table of contents: the pages of its folder that it does not name."""
-    if "OTHER_PAGES" in source[0]:
-        folder = (Path(app.srcdir) / docname).parent
-        elsewhere = {"index", "more", "getting_started"}
-        pages = sorted({page.stem for page in folder.glob("*.md")} - elsewhere)
-        named = set(source[0].split())
-        source[0] = source[0].replace("OTHER_PAGES", "\n".join(p for p in pages if p not in named))
 
 
 def write_api_page(app, config):
@@ -194,6 +187,5 @@ def skip_inherited_from_sklearn(app, what, name, obj, skip, options):
 def setup(app):
     app.connect("config-inited", write_api_page)
     app.add_html_math_renderer("mathml", mathml(display=False), mathml(display=True))
-    app.connect("source-read", list_other_pages)
     app.connect("build-finished", write_guide_for_programs)
     app.connect("autodoc-skip-member", skip_inherited_from_sklearn)

@@ -61,4 +61,4 @@ plt.show()
 # %%
 # What matters most is to read a gap as "close to zero": filling with zeros does that too, and comes
 # close: the labels are about as good. Choosing the strength from the data brings the centres a
-# little closer, and holds back where gaps say less (:doc:`plot_15_when_not`).
+# little closer, and holds back where gaps say less.
