@@ -12,7 +12,12 @@ import re
 import sys
 import tempfile
 import textwrap
+import traceback
 import warnings
+
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
 
 BLOCK = re.compile(
     r"(?P<skip><!-- not run: .+? -->\s*\n)?^(?P<indent> *)```python\n(?P<code>.*?)^(?P=indent)```$",
@@ -28,7 +33,11 @@ def add_output(app, docname, source):
     def with_output(found):
         if found["skip"]:
             return found[0]
-        printed = run(textwrap.dedent(found["code"]), namespace, docname)
+        try:
+            printed = run(textwrap.dedent(found["code"]), namespace, docname)
+        except Exception:
+            logger.warning("a code block failed:\n%s", traceback.format_exc(), location=docname)
+            return found[0]
         if not printed:
             return found[0]
         block = f"```{{code-block}} text\n:class: page-output\n\n{printed}\n```"
