@@ -45,16 +45,34 @@ def update(X, labels, centers, lam, reference, weights):
     return centers
 
 
+def rescue(labels, losses, weights, k):
+    """Each empty cluster takes the row that costs most, the first of equals, where others stay."""
+    labels, losses = np.array(labels), np.array(losses)
+    for l in range(k):
+        members = [sum(w > 0 for w in weights[labels == m]) for m in range(k)]
+        if members[l] > 0:
+            continue
+        best = -1
+        for i, (label, cost) in enumerate(zip(labels, losses, strict=True)):
+            spare = weights[i] > 0 and members[label] > 1 and cost > 0
+            if spare and (best < 0 or cost > losses[best]):
+                best = i
+        if best >= 0:
+            labels[best], losses[best] = l, 0.0
+    return labels
+
+
 def loss(X, labels, centers, lam, reference, weights):
     rows = zip(X, labels, weights, strict=True)
     return sum(w * row_loss(row, centers[label], lam, reference) for row, label, w in rows)
 
 
 def lloyd(X, centers, lam, reference, weights, n_iter):
-    """Centres and losses of n_iter iterations; empty clusters stay where they are."""
+    """Centres and losses of n_iter iterations."""
     path = []
     for _ in range(n_iter):
-        labels, _ = assign(X, centers, lam, reference)
+        labels, losses = assign(X, centers, lam, reference)
+        labels = rescue(labels, losses, weights, len(centers))
         centers = update(X, labels, centers, lam, reference, weights)
         path.append(loss(X, labels, centers, lam, reference, weights))
     return centers, np.array(path)

@@ -44,13 +44,7 @@ def usable(X):
 @given(problems(), st.integers(1, 4))
 def test_iterations_equal_the_oracle(place, problem, n_iter):
     X, init, lam, reference, _ = problem
-    centers, path = init, []
-    for _ in range(n_iter):
-        labels, _ = oracle.assign(X, centers, lam, reference)
-        # The oracle does not rescue empty clusters.
-        assume(np.bincount(labels, usable(X), len(init)).min() > 0)
-        centers = oracle.update(X, labels, centers, lam, reference, usable(X))
-        path.append(oracle.loss(X, labels, centers, lam, reference, usable(X)))
+    centers, path = oracle.lloyd(X, init, lam, reference, usable(X), n_iter)
     model = place.fit(X, init, lam, reference, max_iter=n_iter)
     np.testing.assert_allclose(model.loss_path_, path[: model.n_iter_], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(model.cluster_centers_, centers, rtol=1e-9, atol=1e-9)
@@ -310,6 +304,79 @@ def test_slabs_and_threads_change_nothing(form, weighted, n_init):
     np.testing.assert_array_equal(cut[0].labels_, whole[0].labels_)
     np.testing.assert_allclose(cut[0].cluster_centers_, whole[0].cluster_centers_, atol=1e-12)
     np.testing.assert_allclose(cut[0].start_losses_, whole[0].start_losses_, rtol=1e-12)
+
+
+@everywhere
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3))
+def test_empty_clusters_are_filled_as_the_oracle_fills_them(place, seed, n_iter):
+    """Rows on a grid cost alike; centres are far away; clusters of one row have none to spare."""
+    rng = np.random.default_rng(seed)
+    n, p, k = rng.integers(5, 14), rng.integers(1, 3), rng.integers(2, 5)
+    X = rng.integers(-3, 4, size=(n, p)).astype(float)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[np.isnan(X).all(axis=1)] = 1.0
+    init = rng.integers(-2, 3, size=(k, p)) + rng.choice([0.0, 50.0], size=(k, 1))
+    weights = rng.integers(0, 3, size=n).astype(float)
+    weights[:k] = 1.0
+    lam = float(rng.choice([0.5, 1.0]))
+    centers, path = oracle.lloyd(X, init, lam, np.zeros(p), weights, n_iter)
+    model = place.fit(X, init, lam, 0.0, sample_weight=weights, max_iter=n_iter, tol=0.0)
+    np.testing.assert_allclose(model.loss_path_, path[: model.n_iter_], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(model.cluster_centers_, centers, rtol=1e-9, atol=1e-9)
+
+
+@everywhere
+@pytest.mark.parametrize("huge", [1e9, 1e15, 1e17])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_huge_row_that_left_leaves_no_trace(place, huge, copies):
+    """It joins the small rows first, then fills an empty cluster, or moves in a later pass."""
+    small = np.random.default_rng(0).random(50)
+    X = np.concatenate([small, copies * [huge], copies * [-huge]])[:, None]
+    init = np.array([[0.5], [3.0 * huge], [-huge]])
+    model = place.fit(X, init, 1.0, 0.0, max_iter=20, tol=0.0)
+    np.testing.assert_allclose(
+        model.cluster_centers_.ravel(), [small.mean(), huge, -huge], rtol=1e-6
+    )
+
+
+@st.composite
+def rare_features(draw):
+    """As `problems`, with features that hardly any row of a cluster observes, and weights."""
+    X, init, lam, reference, rng = draw(problems())
+    X[rng.random(X.shape) < 0.5] = np.nan
+    X[: len(init), 0] = rng.normal(size=len(init))
+    return X, init, lam, reference, rng.choice([0.1, 0.2, 0.3, 1.0, 3.0], size=len(X))
+
+
+def partition_loss(X, labels, start, lam, reference, weights):
+    """The least loss of a partition."""
+    centers = oracle.update(X, labels, start, lam, reference, weights)
+    return oracle.loss(X, labels, centers, lam, reference, weights)
+
+
+@in_memory
+@given(rare_features())
+def test_hartigan_ends_where_no_move_of_a_row_helps(place, problem):
+    X, init, lam, reference, weights = problem
+    weights = weights * usable(X)
+    lloyd, model = (
+        place.fit(X, init, lam, reference, sample_weight=weights, algorithm=algorithm, tol=0.0)
+        for algorithm in ("lloyd", "hartigan")
+    )
+    assert model.inertia_ <= lloyd.inertia_ * (1 + 1e-9) + 1e-12
+    assert model.inertia_ <= model.loss_path_[-1]
+    start = model.cluster_centers_
+    least = partition_loss(X, model.labels_, start, lam, reference, weights)
+    assert least == pytest.approx(model.inertia_, rel=1e-9, abs=1e-12)
+    members = np.bincount(model.labels_[weights > 0], minlength=len(init))
+    for i in np.flatnonzero(weights)[:8]:
+        if members[model.labels_[i]] == 1:
+            continue
+        for l in range(len(init)):
+            moved = model.labels_.copy()
+            moved[i] = l
+            loss = partition_loss(X, moved, start, lam, reference, weights)
+            assert loss >= least * (1 - 1e-8) - 1e-12
 
 
 @in_memory

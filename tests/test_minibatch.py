@@ -144,6 +144,18 @@ def test_a_starved_centre_moves_to_where_rows_are():
     assert fed.inertia_ < 0.5 * left.inertia_
 
 
+def test_a_starved_centre_never_moves_to_a_row_without_weight():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(220, 2)) + 8.0 * rng.integers(0, 2, size=(220, 1))
+    weights = np.ones(220)
+    X[200:], weights[200:] = 1e4, 0.0
+    start = np.array([[0.0, 0.0], [8.0, 8.0], [-1e6, -1e6]])
+    model = MiniBatchMNARKMeans(3, lam=0.5, init=start, random_state=0)
+    for _ in range(15):
+        model.partial_fit(X, sample_weight=weights)
+    assert np.abs(model.cluster_centers_).max() < 20.0
+
+
 def test_lam_auto_and_what_it_found():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 3)) + 3.0 * rng.integers(0, 3, size=(2000, 1))

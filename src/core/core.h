@@ -264,8 +264,7 @@ struct Kernels {  // what every instruction set offers
     int32_t (*distances)(const Table&, const Centers&, int32_t roots, int32_t is_double, void* out,
                          Control&);
     // Moves the costliest rows into the empty clusters of one start. INOUT labels (n,), stats.
-    int32_t (*rescue)(const Table&, const Centers&, int32_t whole_weights, Label* labels,
-                      const Stats&, const Bounds&, Control&);
+    int32_t (*rescue)(const Table&, const Centers&, Label* labels, const Stats&, const Bounds&, Control&);
     // Which of the rows with these costs and weights (n,) fill the empty clusters: taken (k,), or -1.
     // INOUT costs, members (k,).
     void (*choose_rescued)(double* costs, const double* weights, const Label* labels, Index n, Index k,

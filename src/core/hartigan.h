@@ -231,6 +231,12 @@ template <class Rows> class Mover {
         return DONE;
     }
 
+    // All clusters from their rows.
+    void add_up_all(const Label* labels) {
+        for (Index l = 0; l < clusters.k; ++l)
+            if (clusters.members[l] > 0) add_up(labels, l);
+    }
+
   private:
     const Rows& rows;
     const double* weights;
@@ -291,9 +297,10 @@ int32_t move_rows(const Rows& rows, const Table& table, const Starts& starts, In
         if (status != DONE) return status;
         if (moves.count == 0) break;
         moved = true;
-        clusters.put(mu);
         double before = path[done - 1], loss = before - moves.fall;
-        if (!(loss > DIGITS_LEFT * known)) {
+        if (!(loss > DIGITS_LEFT * known)) {  // rows that left have taken nearly all of the loss, not their rounding
+            mover.add_up_all(labels);
+            clusters.put(mu);
             status = loss_of(table, centers, labels, nullptr, &loss, alone);
             if (status != DONE) return status;
             known = loss;

@@ -64,8 +64,7 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
             for (Index l = 0; l < k; ++l) empty = empty || !(stats.sizes[l] > 0);
             Centers own{1, k, mu + a * k * p, lam + a * p, starts.reference, starts.shift};
             if (empty)
-                status = rescue(table, own, starts.whole_weights, starts.labels + r * n, stats,
-                                {nullptr, nullptr}, alone);
+                status = rescue(table, own, starts.labels + r * n, stats, {nullptr, nullptr}, alone);
         }
         if (status != DONE) return status;
         update(starts, p, active);

@@ -30,8 +30,8 @@ void choose_rescued(double* costs, const double* weights, const Label* labels, I
 }
 
 // Moves the costliest rows into the empty clusters of one start. INOUT labels (n,), stats, bounds.
-int32_t rescue(const Table& table, const Centers& centers, int32_t whole_weights, Label* labels,
-               const Stats& stats, const Bounds& bounds, Control& control) {
+int32_t rescue(const Table& table, const Centers& centers, Label* labels, const Stats& stats,
+               const Bounds& bounds, Control& control) {
     Index k = centers.k, n = table.n;
     Array<Index> members(k, 0), taken(k);
     if (!all_ok(members, taken)) return OUT_OF_MEMORY;
@@ -40,8 +40,8 @@ int32_t rescue(const Table& table, const Centers& centers, int32_t whole_weights
     Index empty = 0;
     for (Index l = 0; l < k; ++l) empty += members[l] == 0;
     if (empty == 0) return DONE;
-    Array<double> own(n), row(table.p);
-    if (!all_ok(own, row)) return OUT_OF_MEMORY;
+    Array<double> own(n);
+    if (!own.ok()) return OUT_OF_MEMORY;
     double loss;
     int32_t status = loss_of(table, centers, labels, own, &loss, control);
     if (status != DONE) return status;
@@ -49,19 +49,11 @@ int32_t rescue(const Table& table, const Centers& centers, int32_t whole_weights
     for (Index l = 0; l < k; ++l) {
         Index i = taken[l];
         if (i < 0) continue;
-        if (whole_weights)
-            with_rows(table, [&](const auto& rows) {
-                auto* scratch = rows.scratch(row);
-                double w = table.weights[i];
-                transfer(rows, i, table.first, -w, centers.shift, labels[i], stats, scratch);
-                transfer(rows, i, table.first, w, centers.shift, l, stats, scratch);
-                return 0;
-            });
         labels[i] = Label(l);
         if (bounds.expiry) bounds.expiry[i] = -__builtin_inff();
     }
-    // Taking away what was added is exact for whole weights only.
-    return whole_weights ? int32_t(DONE) : add_rows(table, centers, labels, stats, control);
+    // The costliest rows are far out: taken away from a sum, they would leave their rounding behind.
+    return add_rows(table, centers, labels, stats, control);
 }
 
 }}}  // namespace mnar::LEVEL

@@ -516,14 +516,18 @@ def best_of(observed: Observed, results: StartResults, lam, threads: int = 1) ->
     centers = results.centers[best].astype(observed.dtype)
     own = penalties(lam, len(results.losses), observed.n_features)[best]
     labels, loss, members = finish(observed, centers, own, threads, results.warm)
+    # The path is added up from sums and moves; no loss on it can be below the last one.
+    path = np.maximum(results.path(best), loss)
+    start_losses = results.losses.copy()
+    start_losses[best] = path[-1]
     return Solution(
         centers,
         labels,
         loss,
         members,
         int(results.n_iter[best]),
-        results.path(best),
-        results.losses,
+        path,
+        start_losses,
         bool(results.converged[best]),
         int(results.empty[best]),
     )

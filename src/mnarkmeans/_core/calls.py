@@ -178,7 +178,7 @@ def rescue(table: Table, starts: Starts, r: int, known: Known | None, threads: i
     stats = stats_struct(Stats(*(values[r : r + 1] for values in starts.stats)))
     bounds = bounds_struct(known, table.n, centers.k)
     call(
-        "rescue", table.struct, centers.struct, starts.whole_weights,
+        "rescue", table.struct, centers.struct,
         check_labels(starts.labels[r], table.n, centers.k), stats, bounds,
         threads=threads, work=table.entries,
     )  # fmt: skip
