@@ -6,6 +6,7 @@ distance_il = sum_{j observed} (x_ij - mu_lj)^2 + lam * sum_{j missing} (mu_lj -
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,8 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from ._choice import choose, references_for
 from ._observed import Observed, check_out, fill_gaps
-from ._penalty.choice import choose_penalty
-from ._penalty.reference import choose_reference
 from ._solver import STARTS, assign_rows, effective_threads, finish, row_distances
 from ._validation import (
     check_init_centers,
@@ -164,34 +164,34 @@ class CentersModel(
             )
         return check_init_centers(self.init, k, p)[None]
 
-    def _choose_reference(self, observed: Observed, starts: np.ndarray) -> Observed:
-        """The table with the reference it was given, or with one chosen from it ("auto")."""
-        if not is_auto(self.reference):
-            return observed
-        return choose_reference(observed, starts, **self._until(), threads=self._threads())
+    def _reference(self) -> Any:
+        """The reference as given; None is "auto" where lam is, otherwise zero."""
+        if self.reference is not None:
+            return self.reference
+        return "auto" if isinstance(self.lam, str) else 0.0
 
     def _until(self) -> Any:
         """When a start ends."""
         return dict(max_iter=self.max_iter, tol=float(self.tol))
 
-    def _choose_lam(
-        self, observed: Observed, starts: np.ndarray, *, max_iter: int, tol: float, whole: bool
-    ) -> tuple[Any, np.ndarray]:
-        """lam as given, or estimated from the table: one number, or one per feature; and the
-        starts, the last one replaced if the estimate has found a better place to begin.
+    def _choose(
+        self, observed: Observed, *, max_iter: int, tol: float, extent: Any = None
+    ) -> tuple[Observed, Any]:
+        """The table with its reference, and lam: as given, or chosen from the table.
 
-        ``whole``: the table is all there is, not a sample of its rows.
+        ``extent``: least and largest values of all rows, where the table is a sample of them.
         """
         lam = check_lam(self.lam, observed.n_features)
-        check_loss(observed, 1.0 if isinstance(lam, str) else lam, starts)
-        if not isinstance(lam, str):
-            return lam, starts
-        self.missingness_, centers = choose_penalty(
-            observed, starts, max_iter=max_iter, tol=tol, threads=self._threads(), whole=whole
-        )
-        if centers is not None and isinstance(self.init, str):
-            starts = np.concatenate([starts[:-1], centers[None]])
-        return self.missingness_.penalty, starts
+        check_loss(observed, 1.0 if isinstance(lam, str) else lam)
+        references = references_for(observed, extent) if is_auto(self._reference()) else None
+        if references is None and not isinstance(lam, str):
+            return observed, lam
+        choice = choose(
+            observed, self.n_clusters, lam=lam, references=references,
+            max_iter=max_iter, tol=tol, threads=self._threads(),
+        )  # fmt: skip
+        self.missingness_ = choice.missingness
+        return replace(observed, reference=choice.reference), choice.lam
 
     def _warn_if_few(self, members: np.ndarray, stacklevel: int) -> None:
         """``members`` (k,): rows of each cluster. ``stacklevel``: as if the caller warned."""

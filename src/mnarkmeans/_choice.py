@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -40,14 +40,14 @@ from threadpoolctl import ThreadpoolController
 
 from ._core import first_pass
 from ._observed import Observed
+from ._solver import k_means_plus_plus, run_starts
 from ._validation import far_from
-from ._solver import run_starts
 
 LAMS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 PRIOR = 2.0  # rows that pull the mean of a cell to that of its feature
 BLOCKS = 8
 MARGIN = 1.0  # standard errors
-STARTS = 4  # per anchor; what they find is shared by all candidates
+N_STARTS = 4  # per anchor; what they find is shared by all candidates
 ANCHORS = (0.0, 0.5, 2.0)
 ENTRIES_OF_SAMPLE = 1 << 16
 FEWEST_ROWS, FEWEST_COLUMNS = 200, 400
@@ -60,7 +60,7 @@ class Table:
     """A table as the score sees it: dense, centred, columns in the order of the blocks."""
 
     def __init__(self, observed: Observed, seed: int = 0):
-        n, p = observed.source.shape
+        p = observed.n_features
         values, gaps = observed.filled_and_gaps()
         self.order = np.random.default_rng(seed).permutation(p)
         self.seen = np.ascontiguousarray(~gaps[:, self.order], dtype=np.float64)
@@ -289,12 +289,12 @@ def _binned(values: np.ndarray, weights: np.ndarray, bins: int = 256) -> tuple[A
     place = np.minimum((bins * (reached - weights / 2) / reached[-1]).astype(int), bins - 1)
     total = np.bincount(place, weights, bins)
     used = total > 0
-    return (np.bincount(place, weights * values, bins) / np.maximum(total, 1e-300))[used], total[used]
+    return (np.bincount(place, weights * values, bins) / np.maximum(total, 1e-300))[used], total[
+        used
+    ]
 
 
-def likeliest_mechanism(
-    table: Table, labels: np.ndarray, k: int, reference: Any
-) -> Mechanism:
+def likeliest_mechanism(table: Table, labels: np.ndarray, k: int, reference: Any) -> Mechanism:
     """Chance, loss around the reference, or loss below a limit, given a partition."""
     moments = Moments(table, labels, k, reference)
     fits = [fit(moments) for fit in (_chance, _decay, _limit)]
@@ -341,19 +341,18 @@ def _decay(moments: Moments) -> Mechanism:
 def _limit(moments: Moments) -> Mechanism:
     """P(missing | x) = Phi((b - x) / zeta); with d = sqrt(s + zeta^2), a = (b - mu) / d and
     h = phi(a) / Phi(a), E[x | missing] = mu - (s / d) h, Var = s - (s / d)^2 h (a + h)."""
-    x, weights, gaps = moments.bins, moments.bin_weights, moments.gaps
+    x, gaps = moments.bins, moments.gaps
     mu = moments.sums / np.maximum(moments.counts, 1e-300)
     variance = np.ones(gaps.shape[1])
-    centre, width = (x[0], x[-1]), (0.02, 3.0)
-    for step in range(6):
 
-        def value(log_zeta: float, b: np.ndarray) -> np.ndarray:
-            zeta = math.exp(log_zeta)
-            a = (b[:, None, None] - mu) / np.sqrt(variance + zeta**2)
-            lost = (gaps * log_ndtr(a)).sum(axis=(1, 2))
-            return lost + log_ndtr((x - b[:, None]) / zeta) @ weights
+    def value(log_zeta: float, b: np.ndarray) -> np.ndarray:
+        zeta = math.exp(log_zeta)
+        a = (b[:, None, None] - mu) / np.sqrt(variance + zeta**2)
+        lost = (gaps * log_ndtr(a)).sum(axis=(1, 2))
+        return lost + log_ndtr((x - b[:, None]) / zeta) @ moments.bin_weights
 
-        best = _search(value, np.linspace(*np.log(width), 9), np.linspace(*centre, 17))
+    for _ in range(6):
+        best = _search(value, np.linspace(-4.0, 1.0, 9), np.linspace(x[0], x[-1], 17))
         zeta, b = math.exp(best.first), best.second
         for _ in range(10):
             d = np.sqrt(variance + zeta**2)
@@ -444,9 +443,7 @@ class Missingness:
             lead = f"; without a penalty {-no_penalty[0]:.1f} standard errors worse"
         low, high = self.lam_range
         span = f" (lam from {low:g} to {high:g} does as well)" if high > low else ""
-        return (
-            f"lam={self.lam:g} with {where} predicts features left out best{lead}{span}. {how}"
-        )
+        return f"lam={self.lam:g} with {where} predicts features left out best{lead}{span}. {how}"
 
     def to_frame(self) -> Any:
         """The candidates as a pandas DataFrame."""
@@ -482,15 +479,15 @@ class Choice(NamedTuple):
 
 def choose(
     observed: Observed,
-    starts: np.ndarray,
+    k: int,
     *,
     lam: Any = "auto",
     references: dict[str, np.ndarray] | None = None,
-    max_iter: int,
-    tol: float,
-    threads: int,
+    max_iter: int = 300,
+    tol: float = 1e-5,
+    threads: int = 1,
 ) -> Choice:
-    """lam and reference for a table, from starting centres (R, k, p).
+    """lam and reference for k clusters of a table: the same whatever the seed of the fit.
 
     ``lam``: "auto", or the penalty given (then only the reference is chosen).
     ``references``: (p,) each, by name; that of ``observed`` if there is no choice.
@@ -500,17 +497,15 @@ def choose(
     if not observed.has_gaps.any():
         name, reference = next(iter(references.items()))
         return Choice(0.0 if given is None else given, reference, _nothing_missing(name, given))
-    sample, columns = sample_table(observed, starts.shape[1])
-    starts = starts[:STARTS][:, :, columns]
+    sample, columns = sample_table(observed, k)
     settings = dict(max_iter=max_iter, tol=tol, threads=threads)
-    fits = fit_candidates(sample, starts, given, columns, references, settings)
+    fits = fit_candidates(sample, k, given, columns, references, settings)
     with _one_blas_thread():
         table = Table(sample)
         scores = np.array([row_scores(table, fit.centers, fit.lam, fit.reference) for fit in fits])
         best, behind = _best(fits, scores, table.weights)
         fit = fits[best]
         labels = table.labels_without(fit.centers, fit.lam, fit.reference)[0]
-        k = len(fit.centers)
         mechanism = likeliest_mechanism(table, labels, k, fit.reference)
         explained = explained_share(table, labels, k, fit.reference)
     low, high = _range(fits, behind, best)
@@ -540,11 +535,13 @@ class Fit(NamedTuple):
 
 
 def fit_candidates(
-    sample: Observed, starts: np.ndarray, given: Any, columns: np.ndarray,
+    sample: Observed, k: int, given: Any, columns: np.ndarray,
     references: dict[str, np.ndarray], settings: dict[str, Any],
 ) -> list[Fit]:  # fmt: skip
     """All candidates: what a few starts find at the anchors is where every lam goes on from."""
     p = len(columns)
+    rng = np.random.RandomState(0)
+    starts = k_means_plus_plus(sample, N_STARTS, k, rng, settings["threads"])
     lams = np.array(LAMS if given is None else [0.0])[:, None] * np.ones(p)
     anchors = [LAMS.index(lam) for lam in ANCHORS] if given is None else [0]
     if given is not None:
@@ -614,14 +611,11 @@ def explained_share(table: Table, labels: np.ndarray, k: int, reference: Any) ->
     return max(1.0 - left / total, 0.0) if total > 0.0 else 0.0
 
 
-def references_for(observed: Observed, reference: Any, lam: Any, extent: Any = None) -> Any:
-    """The references to choose from, by name, or None where there is nothing to choose.
+def references_for(observed: Observed, extent: Any = None) -> dict[str, np.ndarray]:
+    """The references to choose from, by name.
 
     ``extent``: least and largest values of all rows, where ``observed`` is a sample of them.
     """
-    by_lam = reference is None and isinstance(lam, str)
-    if not by_lam and not (isinstance(reference, str) and reference == "auto"):
-        return None
     if extent is None:
         found = first_pass(observed.table, 1)
         extent = found.least, found.most
@@ -633,14 +627,9 @@ def references_for(observed: Observed, reference: Any, lam: Any, extent: Any = N
     return zero | {"min": least}
 
 
-def choose_reference(
-    observed: Observed, starts: np.ndarray, *, max_iter: int, tol: float, threads: int
-) -> Observed:
-    """The table with the reference that goes with lam="auto"."""
-    references = references_for(observed, "auto", "auto")
-    how = dict(max_iter=max_iter, tol=tol, threads=threads)
-    choice = choose(observed, starts, references=references, **how)
-    return replace(observed, reference=choice.reference)
+def choose_reference(observed: Observed, k: int, threads: int) -> np.ndarray:
+    """(p,) the reference that goes with lam="auto"."""
+    return choose(observed, k, references=references_for(observed), threads=threads).reference
 
 
 def sample_table(observed: Observed, k: int) -> tuple[Observed, np.ndarray]:

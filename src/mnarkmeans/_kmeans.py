@@ -30,6 +30,7 @@ from ._validation import (
     check_count,
     check_enough_rows,
     check_lam,
+    check_loss,
     check_number,
     observe,
     read_table,
@@ -55,13 +56,13 @@ class MNARKMeans(CentersModel):
     n_clusters : int, default=8
         Number of clusters.
     lam : float, array of shape (n_features,) or "auto", default="auto"
-        Penalty of the gaps, >= 0, for all features or for each. "auto" estimates it from the data
-        by the likelihood of the pattern of gaps, at the cost of a few more fits: one number, or,
-        where some features lose values below a limit and others by chance, 0 for the latter.
-    reference : float, array of shape (n_features,), "min" or "auto", default=0.0
+        Penalty of the gaps, >= 0, for all features or for each. "auto" chooses it from the data, at
+        the cost of a few more fits: clusters found without some of the features have to predict
+        those features, their values and their gaps.
+    reference : float, array of shape (n_features,), "min", "auto" or None, default=None
         The point near which values are likely to be missing. "min" takes the least observed value
-        of each feature, as for data below a detection limit. "auto" takes zero or that, whichever
-        explains the gaps.
+        of each feature, as for data below a detection limit. "auto" chooses between zero and that,
+        together with lam. None is "auto" where lam is "auto", and zero where lam is a number.
     missing_values : float, default=nan
         How gaps are marked in dense input: NaN, or a number such as 0. NaN always counts as a gap.
         In sparse input whatever is not stored is a gap, and stored zeros are observed.
@@ -98,13 +99,12 @@ default="k-means++"
     loss_path_ : ndarray
         The loss after every one of the ``n_iter_`` iterations of the best start; it never rises.
     start_losses_ : ndarray of shape (n_init,)
-        Final loss of every start. (With ``lam="auto"`` and more features than rows, the last start
-        is a partition found while lam was chosen.)
+        Final loss of every start.
     lam_ : float or ndarray of shape (n_features,)
         The penalty that was used.
     missingness_ : Missingness
-        With ``lam="auto"``: what the pattern of gaps says about the mechanism, its likelihood, and
-        that of gaps that know nothing of the value.
+        Where lam or reference were chosen: the candidates with their scores, what was taken and
+        why. See :class:`mnarkmeans.missingness.Missingness`.
     reference_ : ndarray of shape (n_features,)
         The reference that was used.
     n_features_in_ : int
@@ -142,7 +142,7 @@ default="k-means++"
         n_clusters: int = 8,
         *,
         lam: Any = "auto",
-        reference: Any = 0.0,
+        reference: Any = None,
         missing_values: float = math.nan,
         init: Any = "k-means++",
         n_init: int = N_INIT,
@@ -187,18 +187,17 @@ default="k-means++"
         observed = observe(
             table,
             missing_values=self.missing_values,
-            reference=self.reference,
+            reference=self._reference(),
             sample_weight=sample_weight,
             threads=self._threads(),
-            allow_auto=True,
             warn_for=WarnFor(getattr(self, "feature_names_in_", None), self.lam),
         )
         check_enough_rows(observed.n_usable, observed.n_rows, self.n_clusters)
         at_once = isinstance(self.random_state, Integral) and isinstance(self.init, str)
         rng = (seeded if at_once else check_random_state)(self.random_state)
         starts = self._starts(observed, X, rng)
-        observed = self._choose_reference(observed, starts)
-        lam, starts = self._choose_lam(observed, starts, **self._until(), whole=True)
+        observed, lam = self._choose(observed, **self._until())
+        check_loss(observed, lam, starts)
         self._keep(observed, self._solve(observed, starts, lam), lam)
         return self
 

@@ -21,7 +21,6 @@ from sklearn.utils import check_random_state
 from . import _core as core
 from ._base import N_INIT, CentersModel
 from ._observed import Observed
-from ._penalty.reference import extent_of, zero_or_limit
 from ._solver import STARTS, finish, penalties, run_starts
 from ._validation import (
     WarnFor,
@@ -51,12 +50,12 @@ class MiniBatchMNARKMeans(CentersModel):
     n_clusters : int, default=8
         Number of clusters.
     lam : float, array of shape (n_features,) or "auto", default="auto"
-        Penalty of the gaps, >= 0, for all features or for each. "auto" estimates it from the sample
-        the starts are tried on (the first batch, for ``partial_fit``).
-    reference : float, array of shape (n_features,), "min" or "auto", default=0.0
+        Penalty of the gaps, >= 0, for all features or for each. "auto" chooses it from the sample
+        the starts are tried on (the first batch, for ``partial_fit``), as MNARKMeans does.
+    reference : float, array of shape (n_features,), "min", "auto" or None, default=None
         The point near which values are likely to be missing. "min" is the least value seen so far.
-        "auto" takes zero or that, whichever explains the gaps of the sample the starts are tried on
-        (of the first batch, for ``partial_fit``).
+        "auto" chooses between zero and that, from the same sample as lam. None is "auto" where lam
+        is "auto", and zero where lam is a number.
     missing_values : float, default=nan
         How gaps are marked in dense input, besides NaN.
     init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, \
@@ -120,7 +119,7 @@ feature_names_in_
         n_clusters: int = 8,
         *,
         lam: Any = "auto",
-        reference: Any = 0.0,
+        reference: Any = None,
         missing_values: float = math.nan,
         init: Any = "k-means++",
         n_init: int = N_INIT,
@@ -224,12 +223,11 @@ feature_names_in_
         observed = observe(
             table,
             missing_values=self.missing_values,
-            reference=self.reference,
+            reference=self._reference(),
             sample_weight=sample_weight,
             threads=self._threads(),
             allow_all_missing=not first,
             warn_for=WarnFor(names, self.lam) if first else None,
-            allow_auto=True,
         )
         if first:
             check_enough_rows(observed.n_usable, observed.n_rows, self.n_clusters)
@@ -247,14 +245,10 @@ feature_names_in_
     def _begin(self, sample: Observed, X: Any, whole: Observed) -> None:
         """Starting centres, reference and lam, from a sample of all rows; sums of nothing."""
         starts = self._starts(sample, X, self._rng)
-        self._follows = np.full(sample.n_features, isinstance(self.reference, str))
-        if is_auto(self.reference):
-            threads = self._threads()
-            chosen = zero_or_limit(
-                sample, extent_of(whole, threads), starts, TRIAL | {"threads": threads}
-            )
-            sample, self._follows = replace(sample, reference=chosen.reference), chosen.at_limit
-        self.lam_, starts = self._choose_lam(sample, starts, **TRIAL, whole=False)
+        sample, self.lam_ = self._choose(sample, **TRIAL, extent=_extent(whole, self._threads()))
+        check_loss(sample, self.lam_, starts)
+        chosen = self.missingness_.reference if is_auto(self._reference()) else self.reference
+        self._follows_least = isinstance(chosen, str) and chosen == "min"
         lams = np.atleast_2d(self.lam_)
         results = run_starts(sample, starts, lams, threads=self._threads(), **TRIAL)
         self.start_losses_ = results.losses
@@ -272,11 +266,10 @@ feature_names_in_
         self._path: list[float] = []
 
     def _with_reference(self, observed: Observed) -> Observed:
-        """A batch with the reference of all batches, this one included: the least value of features
-        whose reference is one."""
-        if self._follows.any():
-            least = np.minimum(extent_of(observed, self._threads())[0], self.reference_)
-            self.reference_ = np.where(self._follows, least, self.reference_)
+        """A batch with the reference of all batches, this one included."""
+        if self._follows_least:
+            least = _extent(observed, self._threads())[0]
+            self.reference_ = np.minimum(least, self.reference_)
             self._state.reference = self.reference_
         return replace(observed, reference=self.reference_)
 
@@ -328,3 +321,9 @@ feature_names_in_
 
     def _publish(self) -> None:
         self.cluster_centers_ = self._state.mu[0].astype(self._dtype)
+
+
+def _extent(observed: Observed, threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """(p,) least and largest value of the rows that count; not finite where there are none."""
+    found = core.first_pass(observed.table, threads)
+    return found.least, found.most

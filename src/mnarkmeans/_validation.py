@@ -354,8 +354,6 @@ def _refuse_infinite(X, row: int):
 # --- oddities ------------------------------------------------------------------------------------
 
 FEWEST_VALUES = 10  # of a feature, to know how far they spread
-FAR_SHARE = 1 / 3  # of the features with gaps, from which a far reference is warned of
-MUCH_FURTHER = 3.0  # times their own spread: then one feature is enough
 
 
 class MissingDataWarning(UserWarning):
@@ -409,8 +407,7 @@ def warn_unseen(found: Found, fit: WarnFor, stacklevel: int) -> None:
 def warn_far(found: Found, reference: np.ndarray, fit: WarnFor, stacklevel: int) -> None:
     """A reference far outside the values of features with gaps is hardly where they get lost.
 
-    Far: further away than the values are from each other, for so many of the features that it is
-    no matter of a few narrow ones, or much further for any.
+    Far: further away than the values are from each other.
     """
     if not fit.uses_reference:
         return
@@ -419,8 +416,7 @@ def warn_far(found: Found, reference: np.ndarray, fit: WarnFor, stacklevel: int)
     judged = found.has_gaps & (found.observed >= FEWEST_VALUES) & (found.highest > found.lowest)
     low, high = np.where(judged, found.lowest, 0.0), np.where(judged, found.highest, 0.0)
     far = far_from(reference, low, high)
-    very_far = far_from(reference, low, high, MUCH_FURTHER)
-    if far.sum() < FAR_SHARE * max(judged.sum(), 1) and not very_far.any():
+    if not far.any():
         return
     why, instead = "a penalty would pull their centres to where no value is", "lam=0"
     if fit.mechanism is not None:
@@ -442,11 +438,10 @@ def _some(features: np.ndarray, names, most: int = 5) -> str:
     return shown + (", ..." if len(features) > most else "")
 
 
-def far_from(point, least: np.ndarray, most: np.ndarray, times: float = 1.0) -> np.ndarray:
-    """(p,) features whose values lie further from a point than they do from each other, or
-    so many times further."""
+def far_from(point, least: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """(p,) features whose values lie further from a point than they do from each other."""
     span = most - least
-    return (span > 0) & (np.maximum(least - point, point - most) > times * span)
+    return (span > 0) & (np.maximum(least - point, point - most) > span)
 
 
 # --- validation ----------------------------------------------------------------------------------
@@ -593,15 +588,13 @@ def is_auto(reference) -> bool:
     return isinstance(reference, str) and reference == "auto"
 
 
-def check_reference(
-    reference, n_features: int, least: np.ndarray, *, allow_auto: bool = False
-) -> np.ndarray:
+def check_reference(reference, n_features: int, least: np.ndarray) -> np.ndarray:
     """(p,) float64 from a number, an array of n_features, or "min" (least observed values).
 
-    "auto" is 0 here: the choice needs fits (``_penalty.reference``).
+    "auto" is 0 here: the choice needs fits (``_choice``).
     """
     if isinstance(reference, str):
-        words = ("min", "auto") if allow_auto else ("min",)
+        words = ("min", "auto")
         check_choice("reference", reference, words, ", a number or an array of n_features")
         if is_auto(reference):
             return np.zeros(n_features)
@@ -625,7 +618,7 @@ def check_reference(
 
 def observe(
     X, *, missing_values=math.nan, reference=0.0, sample_weight=None, threads: int = 1,
-    allow_all_missing: bool = False, allow_auto: bool = False, warn_for: WarnFor | None = None,
+    allow_all_missing: bool = False, warn_for: WarnFor | None = None,
 ) -> Observed:  # fmt: skip
     """Turn a table that ``read_table`` has let in into an ``Observed``.
 
@@ -637,7 +630,7 @@ def observe(
     weights = check_weights(sample_weight, X)
     X, weights, found = look_over(X, missing, weights, threads)
     check_found(found, allow_all_missing=allow_all_missing)
-    center = check_reference(reference, X.shape[1], found.least, allow_auto=allow_auto)
+    center = check_reference(reference, X.shape[1], found.least)
     check_scale(found.extent, found.weight, 1.0, center, vanishing=not allow_all_missing)
     if warn_for is not None:
         warn_about(found, warn_for, None if isinstance(reference, str) else center)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
 from .._base import CentersModel
+from .._choice import choose_reference
 from .._kmeans import MNARKMeans
 from .._observed import Observed
 from .._penalty.answer import Missingness
@@ -136,7 +138,7 @@ n_features_in_, feature_names_in_
         n_splits: int | None = None,
         n_init: int = 10,
         one_standard_error: bool = False,
-        reference: Any = 0.0,
+        reference: Any = None,
         missing_values: float = math.nan,
         init: Any = "k-means++",
         max_iter: int = 300,
@@ -182,17 +184,16 @@ n_features_in_, feature_names_in_
         observed = observe(
             table,
             missing_values=self.missing_values,
-            reference=self.reference,
+            reference=self._reference(),
             sample_weight=sample_weight,
             threads=self._threads(),
-            allow_auto=True,
             warn_for=WarnFor(getattr(self, "feature_names_in_", None)),
         )
         check_enough_rows(observed.n_usable, observed.n_rows, max(ks))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        if is_auto(self.reference):
-            starts = self._draw(observed, max(ks), np.random.RandomState(seed))
-            observed = self._choose_reference(observed, starts)
+        if is_auto(self._reference()):
+            reference = choose_reference(observed, max(ks), self._threads())
+            observed = replace(observed, reference=reference)
         judged = self._judged(observed)
         n = judged.n_rows  # the largest k is refused before the others are tried
         usual = n // 3 if self.criterion == "paper" else subsample_size(n, SHARE_OF_ROWS)
@@ -219,6 +220,11 @@ n_features_in_, feature_names_in_
         return self
 
     # ------------------------------------------------------------------------------------------
+
+    def _reference(self) -> Any:
+        if self.reference is not None:
+            return self.reference
+        return "auto" if isinstance(self.lams, str) else 0.0
 
     def _check_parameters(self) -> tuple[list[int], np.ndarray | None]:
         many = not isinstance(self.n_clusters, (Integral, str))

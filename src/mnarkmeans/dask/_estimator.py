@@ -28,7 +28,9 @@ from .._validation import (
     check_lam,
     check_missing_values,
     check_number,
+    check_reference,
     check_scale,
+    is_auto,
     read_table,
     warn_about,
 )
@@ -47,7 +49,7 @@ from ._pieces import (
     lazy_table,
     lazy_weights,
 )
-from ._starts import STARTS, Problem, with_reference
+from ._starts import STARTS, Problem
 
 
 class MNARKMeans(CentersModel):
@@ -65,11 +67,12 @@ class MNARKMeans(CentersModel):
     n_clusters : int, default=8
         Number of clusters.
     lam : float, array of shape (n_features,) or "auto", default="auto"
-        Penalty of the gaps, for all features or for each. "auto" estimates it in memory, from a
-        sample of at most 50,000 rows.
-    reference : float, array of shape (n_features,), "min" or "auto", default=0.0
+        Penalty of the gaps, for all features or for each. "auto" chooses it in memory, from a
+        sample of at most 50,000 rows, as the estimator for tables in memory does.
+    reference : float, array of shape (n_features,), "min", "auto" or None, default=None
         The point near which values are likely to be missing; "min" takes the least observed value
-        of each feature, over all blocks. "auto" takes zero or that, as a sample of them says.
+        of each feature, over all blocks. "auto" chooses between zero and that, from the same
+        sample as lam. None is "auto" where lam is "auto", and zero where lam is a number.
     missing_values : float, default=nan
         How gaps are marked in dense blocks, besides NaN. In sparse blocks what is not stored is
         missing.
@@ -130,7 +133,7 @@ feature_names_in_
         n_clusters: int = 8,
         *,
         lam: Any = "auto",
-        reference: Any = 0.0,
+        reference: Any = None,
         missing_values: float = math.nan,
         init: Any = "k-means||",
         n_init: int = 3,
@@ -180,8 +183,8 @@ feature_names_in_
         table = self._open(X)
         pieces = self._gather(table, sample_weight)
         try:
-            problem = self._judge(pieces)
-            starts = self._begin(problem)
+            problem, lam = self._judge(pieces)
+            starts = self._begin(problem, lam)
             results = run(
                 pieces, starts, checkpoint=self._checkpoint(problem), callback=self._report
             )
@@ -278,36 +281,44 @@ feature_names_in_
                 f"While the blocks were read {error}. Connect to a running cluster and fit again."
             ) from error
 
-    def _judge(self, pieces: Pieces) -> Problem:
+    def _judge(self, pieces: Pieces) -> tuple[Problem, Any]:
         """What all blocks together tell is judged as the first pass over a table in memory is."""
         check_found(found := pieces.found)
         check_enough_rows(found.n_usable, found.n_rows, self.n_clusters)
-        settings = dict(max_iter=self.max_iter, tol=float(self.tol), threads=self._threads())
-        problem = with_reference(pieces, self.reference, (self.n_init, self.n_clusters), settings)
-        self.reference_ = problem.reference
+        asked = self._reference()
+        reference = check_reference(asked, len(found.least), found.least)
+        check_scale(found.extent, found.weight, 1.0, reference, vanishing=True)
         fit = WarnFor(getattr(self, "feature_names_in_", None), self.lam)
-        given = None if isinstance(self.reference, str) else self.reference_
-        warn_about(found, fit, given, stacklevel=4)
-        return problem
+        warn_about(found, fit, None if isinstance(asked, str) else reference, stacklevel=4)
+        return self._chosen(Problem(pieces, reference))
 
-    def _begin(self, problem: Problem) -> Starts:
+    def _chosen(self, problem: Problem) -> tuple[Problem, Any]:
+        """With its reference, and lam; those that are not given are chosen from a sample.
+
+        The sample is the same whatever the seed: a resumed run has to choose the same.
+        """
+        found = problem.pieces.found
+        lam = check_lam(self.lam, self.n_features_in_)
+        if isinstance(lam, str) or is_auto(self._reference()):
+            sample = problem.sample(np.random.RandomState(0))
+            extent = found.least, found.highest
+            sample, lam = self._choose(sample, **self._until(), extent=extent)
+            problem = Problem(problem.pieces, sample.reference)
+        self.reference_ = problem.reference
+        return problem, lam
+
+    def _begin(self, problem: Problem, lam: Any) -> Starts:
         k, p = self.n_clusters, self.n_features_in_
         rng = check_random_state(self.random_state)
         if self.resume and os.path.exists(self.checkpoint):  # how they began is past
-            lam: Any = 0.0
             centers = np.zeros((self._n_starts(), k, p))
         else:
             if isinstance(self.init, str):
                 centers = STARTS[self.init](problem, self.n_init, k, rng)
             else:
                 centers = check_init_centers(self.init, k, p)[None]
-            lam, found = check_lam(self.lam, p), problem.pieces.found
-            penalty = 1.0 if isinstance(lam, str) else lam
-            check_scale(found.extent, found.weight, penalty, self.reference_, centers)
-            if isinstance(lam, str):
-                rows = problem.sample(rng)
-                whole = rows.n_rows >= found.n_usable
-                lam, centers = self._choose_lam(rows, centers, **self._until(), whole=whole)
+            found = problem.pieces.found
+            check_scale(found.extent, found.weight, lam, self.reference_, centers)
         return problem.starts(centers, lam, **self._until())
 
     def _n_starts(self) -> int:

@@ -20,9 +20,8 @@ import numpy as np
 
 from .. import _core as core
 from .._observed import Observed
-from .._penalty.reference import zero_or_limit
 from .._solver import k_means_plus_plus, penalties, random_rows
-from .._validation import check_reference, check_scale, is_auto, observe
+from .._validation import observe
 from ._pieces import Piece, Pieces
 
 ROUNDS = 5
@@ -73,27 +72,6 @@ class Problem:
             self.reference, self.means, n_rows=0, max_iter=max_iter, tol=tol,
             weights=self.pieces.found.total_weight,
         )  # fmt: skip
-
-
-def with_reference(
-    pieces: Pieces, reference: Any, shape: tuple[int, int], settings: dict[str, Any]
-) -> Problem:
-    """The problem with its reference as numbers; "auto" is decided by a sample, by so many starts
-    and clusters.
-
-    The same for the same rows, whatever the seed: a resumed run has to find it again.
-    """
-    found = pieces.found
-    numbers = check_reference(reference, len(found.least), found.least, allow_auto=True)
-    check_scale(found.extent, found.weight, 1.0, numbers, vanishing=True)
-    problem = Problem(pieces, numbers)
-    if not is_auto(reference):
-        return problem
-    rng = np.random.RandomState(0)
-    sample = problem.sample(rng)
-    starts = k_means_plus_plus(sample, *shape, rng, settings["threads"])
-    chosen = zero_or_limit(sample, (found.least, found.highest), starts, settings)
-    return Problem(pieces, chosen.reference)
 
 
 # --- starting centres -------------------------------------------------------------------------

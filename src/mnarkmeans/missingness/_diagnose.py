@@ -217,7 +217,7 @@ def diagnose(
     table = check_array(
         X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
     )
-    observed = observe(table, missing_values=missing_values, reference=reference, allow_auto=True)
+    observed = observe(table, missing_values=missing_values, reference=reference)
     return _Look(observed, reference, n_clusters, random_state).diagnosis(names)
 
 
