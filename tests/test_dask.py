@@ -208,18 +208,6 @@ def test_lam_auto_on_a_small_table_is_that_of_memory():
     assert 0.0 < lazy.missingness_.lam < 1.0
 
 
-def test_a_penalty_for_some_features_is_kept_feature_by_feature():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(600, 8)) + 3.0 * rng.normal(size=(3, 8))[rng.integers(0, 3, size=600)]
-    X[:, 4:] = ampute(X[:, 4:], "limit", fraction=0.3, rng=0)
-    X[:, :4] = ampute(X[:, :4], "mcar", fraction=0.3, rng=0)
-    X = X[~np.isnan(X).all(axis=1)]
-    lazy = MNARKMeans(3, reference="min", random_state=0).fit(da.from_array(X, chunks=(200, 8)))
-    assert np.ptp(lazy.missingness_.penalty) > 0
-    np.testing.assert_array_equal(lazy.lam_, lazy.missingness_.penalty)
-    assert lazy.inertia_ == pytest.approx(-lazy.score(X), rel=1e-12)
-
-
 # --- what comes after the fit -----------------------------------------------------------------
 
 

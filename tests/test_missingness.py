@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from mnarkmeans.missingness import ampute
-from mnarkmeans.missingness._mechanisms import WAYS
+from mnarkmeans.missingness._ampute import WAYS
 
 ALL = list(WAYS)
 

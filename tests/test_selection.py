@@ -1,6 +1,7 @@
 """MNARKMeansCV: the criteria against slow oracles, the choice, and what it promises."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,17 +9,12 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, SelectionWarning
-from mnarkmeans._selection import agreement, criteria
-from mnarkmeans._selection.criteria import Asked
-from mnarkmeans._selection.evidence import Evidence, subsamples, thirds
-from mnarkmeans._selection.grid import candidate_lams
-from mnarkmeans._selection.trials import Trial, Trials
+from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, SelectionWarning, _stability
+from mnarkmeans._cv import CRITERIA, Trial, Trials, choose_k, least_unstable
+from mnarkmeans._stability import subsamples, thirds
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import clustering_error_rate
 from mnarkmeans.missingness import ampute
-
-CRITERIA = sorted(criteria.CRITERIA)
 
 
 def gaussian(n=150, p=4, k=3, seed=0, separation=5.0, **parameters):
@@ -32,15 +28,6 @@ def quick(n_clusters=3, **parameters):
     return MNARKMeansCV(n_clusters, **chosen)
 
 
-def made_up(labels, inside=None, held_out=None, lams=None, k=3):
-    labels = np.asarray(labels, np.int32)
-    parts, n, size = labels.shape
-    inside = np.ones((parts, n), bool) if inside is None else inside
-    lams = np.arange(size, dtype=float) if lams is None else lams
-    held_out = np.full((parts, size), np.nan) if held_out is None else held_out
-    return Evidence(k, lams, labels, inside, held_out, np.zeros(parts), np.arange(parts))
-
-
 # --- pieces ---------------------------------------------------------------------------------
 
 
@@ -51,15 +38,19 @@ def test_agreement_from_the_table_equals_counting_pairs():
     u, v = a[keep], b[keep]
     m = len(u)
     differ = sum((u[i] == u[j]) != (v[i] == v[j]) for i in range(m) for j in range(i))
-    assert agreement.disagreement(a, b, keep, 3) == pytest.approx(differ / ((m - 1) * (m - 2) / 2))
-    assert agreement.adjusted_rand(a, b, keep, 3) == pytest.approx(adjusted_rand_score(u, v))
+    both, kept = np.stack([a, b])[:, :, None], np.stack([keep, keep])
+    assert _stability.disagreements(both, kept, [(0, 1)], 3)[0, 0] == pytest.approx(
+        differ / ((m - 1) * (m - 2) / 2)
+    )
+    found = _stability.pairwise_adjusted_rand(both, kept, np.arange(2), 3)[0, 0]
+    assert found == pytest.approx(adjusted_rand_score(u, v))
 
 
 def test_pairwise_agreement_looks_at_shared_rows_only():
     rng = np.random.default_rng(1)
     labels = rng.integers(3, size=(3, 25, 2)).astype(np.int32)
     inside = rng.random((3, 25)) < 0.8
-    found = agreement.pairwise_adjusted_rand(labels, inside, np.arange(3), 3)
+    found = _stability.pairwise_adjusted_rand(labels, inside, np.arange(3), 3)
     shared = inside[1] & inside[0]
     assert found[0, 1] == pytest.approx(
         adjusted_rand_score(labels[1, shared, 1], labels[0, shared, 1])
@@ -72,7 +63,7 @@ def test_cluster_stability_tells_solid_from_loose():
     labels = np.tile(reference, (6, 1))
     for own in labels:  # clusters 1 and 2 are torn apart, 0 always comes back
         own[10:] = rng.integers(1, 3, size=20)
-    found = agreement.cluster_stability(reference, labels, np.ones((6, 30), bool), 3)
+    found = _stability.cluster_stability(reference, labels, np.ones((6, 30), bool), 3)
     assert found[0] == 1.0
     assert (found[1:] < 0.6).all()
 
@@ -88,41 +79,26 @@ def test_splits():
 
 def test_paper_rule_at_the_edge():
     """The last candidate is the best: the smallest below last mean + last sd is taken."""
-    rng = np.random.default_rng(0)
-    truth = np.repeat([0, 1, 2], 10)
-    labels = np.empty((8, 30, 3), np.int32)
-    for b in range(8):
-        labels[b, :, 0] = rng.integers(3, size=30)
-        labels[b, :, 1] = truth
-        labels[b, :, 2] = truth
-        labels[b, :1, 1:] = (b % 2) * 2  # the same small instability for both
-    inside = np.zeros((8, 30), bool)
-    evidence = made_up(labels, inside)
-    instability = criteria.instability_of_thirds(evidence)
-    assert instability[:, 0].mean() > 0.2
-    assert criteria.paper(evidence, Asked()).choice == 1
-    labels[:, :, 1] = labels[:, :, 0]  # now only the last is good, and it never varies
-    labels[:, :, 2] = truth
-    assert criteria.paper(made_up(labels, inside), Asked()).choice == 2
+    instability = np.array([[0.5, 0.12, 0.1], [0.4, 0.12, 0.2]])
+    assert least_unstable(instability) == 1
+    assert least_unstable(instability[:, [0, 2, 1]]) == 2  # the last never varies
+    assert least_unstable(instability[:, [1, 0, 2]]) == 0
 
 
-def test_consensus_takes_the_middle_of_the_plateau():
-    truth = np.repeat([0, 1, 2], 8)
-    odd = np.tile([0, 1, 2], 8)
-    labels = np.stack([np.stack([odd, truth, truth, truth], axis=1)] * 4)
-    full = np.stack([odd, truth, truth, truth], axis=1)
-    assert criteria.consensus(made_up(labels), Asked(False, full)).choice == 2
-    assert criteria.consensus(made_up(labels), Asked(True, full)).choice == 1
-
-
-def test_grid_covers_both_regimes():
-    grid = candidate_lams(0.28, True)
-    assert grid[0] == 0.0
-    assert 0.28 in grid
-    assert 0.3 not in grid
-    assert grid[-1] > 10
-    assert candidate_lams(0.0, True)[0] == 0.0
-    assert candidate_lams(0.5, False).tolist() == [0.0]
+@pytest.mark.parametrize(
+    ("stability", "whole", "best"),
+    [
+        ([1.0, 0.99, 0.985], [True, True, False], 1),  # one row by itself comes back in any split
+        ([1.0, 0.99, 0.985], [True, True, True], 2),
+        ([0.8, 1.0, 0.9], [True, False, True], 1),  # but it may be all there is
+        ([-np.inf, -np.inf], [True, True], 0),
+    ],
+)
+def test_more_clusters_are_taken_if_as_stable_and_none_is_next_to_empty(stability, whole, best):
+    trials = [
+        SimpleNamespace(stability=s, is_whole=w) for s, w in zip(stability, whole, strict=True)
+    ]
+    assert choose_k(trials) == best
 
 
 # --- the estimator --------------------------------------------------------------------------
@@ -168,12 +144,12 @@ def test_same_seed_same_result_for_every_number_of_threads():
     one, two = (quick(n_jobs=jobs).fit(X) for jobs in (1, 2))
     assert one.lam_ == two.lam_
     np.testing.assert_array_equal(one.cluster_centers_, two.cluster_centers_)
-    for name in ("mean_instability", "mean_heldout_loss"):
+    for name in ("mean_instability", "mean_score"):
         np.testing.assert_array_equal(one.cv_results_[name], two.cv_results_[name])
 
 
 def test_sparse_and_large_tables(monkeypatch):
-    monkeypatch.setattr("mnarkmeans._selection.search.MOST_ROWS", 100)
+    monkeypatch.setattr("mnarkmeans._cv.MOST_ROWS", 100)
     bunch = gaussian(n=300)
     stored = sparse.csr_array(np.nan_to_num(bunch.data))
     model = quick(lams="auto").fit(stored)
@@ -188,6 +164,14 @@ def test_complete_data_have_one_candidate():
     assert model.n_clusters_ == 3
 
 
+def test_the_search_takes_the_lam_that_the_plain_estimator_takes():
+    X = gaussian().data
+    model, plain = quick().fit(X), MNARKMeans(3, random_state=0).fit(X)
+    assert model.lam_ == plain.lam_
+    np.testing.assert_array_equal(model.reference_, plain.reference_)
+    assert model.missingness_.sentence == plain.missingness_.sentence
+
+
 def test_gaps_below_a_limit_have_candidates_too():
     rng = np.random.default_rng(0)
     centers = 6.0 + 2.0 * np.array([[0, 1, 2, 0], [1, 2, 0, 1], [2, 0, 1, 2]])
@@ -195,16 +179,6 @@ def test_gaps_below_a_limit_have_candidates_too():
     model = quick(reference="min").fit(ampute(X, "limit", fraction=0.3, rng=0))
     assert model.missingness_.mechanism == "limit"
     assert len(model.cv_results_["param_lam"]) > 5
-
-
-def test_one_standard_error_takes_no_larger_lam():
-    X = gaussian().data
-    for criterion in CRITERIA:
-        plain = quick(criterion=criterion, lams=[0.1, 0.5, 1, 2, 4]).fit(X)
-        careful = quick(criterion=criterion, lams=[0.1, 0.5, 1, 2, 4], one_standard_error=True)
-        with warnings.catch_warnings():  # the smallest is the edge of this short list
-            warnings.simplefilter("ignore", SelectionWarning)
-            assert careful.fit(X).lam_ <= plain.lam_
 
 
 def test_progress_tells_the_time_left(capsys):
@@ -216,14 +190,7 @@ def test_progress_tells_the_time_left(capsys):
 
 def test_warns_at_the_edge_of_given_candidates():
     with pytest.warns(SelectionWarning, match="edge"):
-        quick(lams=[50.0, 100.0], criterion="subsample").fit(gaussian(n=80).data)
-
-
-def test_warns_when_nothing_tells_the_candidates_apart():
-    X = np.random.default_rng(0).normal(size=(80, 3))
-    X[0, 0] = np.nan  # one gap: lam changes nothing
-    with pytest.warns(SelectionWarning, match="equally unstable"):
-        quick(lams=[0.1, 0.2, 0.3]).fit(X)
+        quick(lams=[50.0, 100.0], criterion="paper").fit(gaussian(n=80).data)
 
 
 @pytest.mark.parametrize(
@@ -246,11 +213,11 @@ def test_mistakes_are_named(parameters, message):
         quick(**chosen).fit(gaussian(n=80).data)
 
 
-@pytest.mark.parametrize("criterion", ["heldout", "paper"])
+@pytest.mark.parametrize("criterion", CRITERIA)
 def test_too_many_clusters_are_refused_before_any_is_tried(criterion):
     model = quick([2, 70], criterion=criterion)
     tried = []
-    model._trial = lambda judged, k, *rest: tried.append(k)
+    model._trial = lambda observed, judged, k, *rest: tried.append(k)
     with pytest.raises(ValueError, match="too few to choose with n_clusters=70"):
         model.fit(gaussian(n=80).data)
     assert tried == []

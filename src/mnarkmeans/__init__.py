@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+from ._cv import MNARKMeansCV, SelectionWarning
 from ._kmeans import MNARKMeans
 from ._minibatch import MiniBatchMNARKMeans
 from ._mixture import MNARMixture
 from ._model_files import load
-from ._selection import MNARKMeansCV, SelectionWarning
 from ._validation import MissingDataWarning
 from ._versions import show_versions
 

@@ -20,7 +20,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ._choice import choose, references_for
+from ._choice import LAMS, choose, references_for
 from ._observed import Observed, check_out, fill_gaps
 from ._solver import STARTS, assign_rows, effective_threads, finish, row_distances
 from ._validation import (
@@ -186,8 +186,9 @@ class CentersModel(
         references = references_for(observed, extent) if is_auto(self._reference()) else None
         if references is None and not isinstance(lam, str):
             return observed, lam
+        lams = LAMS if isinstance(lam, str) else [lam]
         choice = choose(
-            observed, self.n_clusters, lam=lam, references=references,
+            observed, self.n_clusters, lams=lams, references=references,
             max_iter=max_iter, tol=tol, threads=self._threads(),
         )  # fmt: skip
         self.missingness_ = choice.missingness

@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -39,6 +39,7 @@ from scipy.special import expit, log_ndtr
 from threadpoolctl import ThreadpoolController
 
 from ._core import first_pass
+from ._io import require
 from ._observed import Observed
 from ._solver import k_means_plus_plus, run_starts
 from ._validation import far_from
@@ -47,8 +48,7 @@ LAMS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 PRIOR = 2.0  # rows that pull the mean of a cell to that of its feature
 BLOCKS = 8
 MARGIN = 1.0  # standard errors
-N_STARTS = 4  # per anchor; what they find is shared by all candidates
-ANCHORS = (0.0, 0.5, 2.0)
+N_STARTS = 4  # tried with three of the lams; what they find is shared by all candidates
 ENTRIES_OF_SAMPLE = 1 << 16
 FEWEST_ROWS, FEWEST_COLUMNS = 200, 400
 
@@ -234,9 +234,10 @@ def standard_errors(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
 class Mechanism(NamedTuple):
     """How values get lost, fitted to a partition."""
 
-    name: str  # "mcar", "decay" or "limit"
-    lam: float  # the penalty that makes up for it
+    mechanism: str  # "mcar", "decay" or "limit"
+    strength: float  # share lost (mcar, limit), or t in units of the variance within clusters
     log_likelihood: float  # of observed values and gaps, less log(n) / 2 for each parameter
+    lam: float  # the penalty that makes up for it
 
 
 class Moments:
@@ -252,6 +253,7 @@ class Moments:
         within = squares.sum(axis=0) - (sums**2 / np.maximum(counts, 1e-300)).sum(axis=0)
         unit = np.sqrt(np.maximum(within / table.counts[some], 1e-24))
         self.counts, self.gaps = counts, np.maximum(cells.sizes[:, None] - counts, 0.0)
+        self.sizes = counts + self.gaps
         self.sums = (sums - point * counts) / unit
         self.squares = (squares - 2.0 * point * sums + point**2 * counts) / unit**2
         self.price = 0.5 * math.log(max(table.total, 2.0))
@@ -269,11 +271,10 @@ class Moments:
         self, mu: np.ndarray, lost: np.ndarray, lost_variance: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """The M-step: means (k, p) and variances (p,) with the gaps as they are expected."""
-        sizes = np.maximum(self.counts + self.gaps, 1e-300)
-        mu = (self.sums + self.gaps * lost) / sizes
+        mu = (self.sums + self.gaps * lost) / np.maximum(self.sizes, 1e-300)
         square = self.squares - 2.0 * mu * self.sums + mu**2 * self.counts
         square += self.gaps * (lost_variance + (lost - mu) ** 2)
-        return mu, np.maximum(square.sum(axis=0) / sizes.sum(axis=0), 1e-12)
+        return mu, np.maximum(square.sum(axis=0) / self.sizes.sum(axis=0), 1e-12)
 
     def penalty(self, mu: np.ndarray, lost: np.ndarray) -> float:
         """lam = 1 - (E[x | missing] - c) / (mu - c), averaged as the loss weighs it."""
@@ -294,11 +295,12 @@ def _binned(values: np.ndarray, weights: np.ndarray, bins: int = 256) -> tuple[A
     ]
 
 
-def likeliest_mechanism(table: Table, labels: np.ndarray, k: int, reference: Any) -> Mechanism:
-    """Chance, loss around the reference, or loss below a limit, given a partition."""
+def fit_mechanisms(table: Table, labels: np.ndarray, k: int, reference: Any) -> list[Mechanism]:
+    """Chance, loss around the reference, and loss below a limit, given a partition."""
+    if not (table.has_gaps & (table.counts > 0)).any():
+        return [Mechanism("mcar", 1.0, 0.0, 0.0)]
     moments = Moments(table, labels, k, reference)
-    fits = [fit(moments) for fit in (_chance, _decay, _limit)]
-    return max(fits, key=lambda one: one.log_likelihood)
+    return [fit(moments) for fit in (_chance, _decay, _limit)]
 
 
 def _chance(moments: Moments) -> Mechanism:
@@ -307,20 +309,19 @@ def _chance(moments: Moments) -> Mechanism:
     mu = moments.sums / np.maximum(moments.counts, 1e-300)
     mu, variance = moments.refitted(mu, mu, np.ones(mu.shape[1]))
     value = moments.log_density(mu, variance) + gaps * math.log(share) + counts * math.log1p(-share)
-    return Mechanism("mcar", 0.0, value - moments.price)
+    return Mechanism("mcar", share, value - moments.price, 0.0)
 
 
 def _decay(moments: Moments) -> Mechanism:
     """P(missing | x) = c exp(-t x^2); with D = 2 s t + 1, E[x | missing] = mu / D and
     Var[x | missing] = s / D, so that the penalty is 1 - 1 / D (Theorem 3.2)."""
     squares, weights, gaps = moments.bins**2, moments.bin_weights, moments.gaps
-    sizes = moments.counts + gaps
 
     def clusters(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         variance = np.ones(gaps.shape[1])
         for _ in range(6):
             kept = 1.0 / (2.0 * variance * t + 1.0)
-            mu = moments.sums / np.maximum(sizes - gaps * kept, 1e-300)
+            mu = moments.sums / np.maximum(moments.sizes - gaps * kept, 1e-300)
             mu, variance = moments.refitted(mu, mu * kept, variance * kept)
         return mu, variance, 1.0 / (2.0 * variance * t + 1.0)
 
@@ -335,7 +336,8 @@ def _decay(moments: Moments) -> Mechanism:
     best = _search(value, np.linspace(-6.0, 6.0, 17), np.linspace(0.05, 0.999, 16))
     t = math.exp(best.first)
     mu, _, kept = clusters(t)
-    return Mechanism("decay", moments.penalty(mu, mu * kept), best.value - 2.0 * moments.price)
+    value_here = best.value - 2.0 * moments.price
+    return Mechanism("decay", t, value_here, moments.penalty(mu, mu * kept))
 
 
 def _limit(moments: Moments) -> Mechanism:
@@ -360,8 +362,10 @@ def _limit(moments: Moments) -> Mechanism:
             h = np.exp(-0.5 * a * a - 0.5 * math.log(2.0 * math.pi) - log_ndtr(a))
             lost, spread = mu - ratio * h, np.maximum(variance - ratio**2 * h * (a + h), 0.0)
             mu, variance = moments.refitted(mu, lost, spread)
-    total = best.value + moments.log_density(mu, variance)
-    return Mechanism("limit", moments.penalty(mu, lost), total - 2.0 * moments.price)
+    total = best.value + moments.log_density(mu, variance) - 2.0 * moments.price
+    return Mechanism(
+        "limit", float(gaps.sum() / moments.sizes.sum()), total, moments.penalty(mu, lost)
+    )
 
 
 class Found(NamedTuple):
@@ -403,12 +407,12 @@ class Missingness:
     lam_range : (float, float)
         The smallest and the largest candidate with this reference that the score cannot tell from
         the best one (within one standard error).
-    lam_theory : float
-        The penalty that recovers the centres of the chosen groups under ``mechanism``; ``lam`` is
-        the nearest to it in ``lam_range``.
-    mechanism : {"mcar", "decay", "limit"}
-        The likeliest way of losing values, given the chosen groups: by chance, around the
-        reference, or below a limit.
+    mechanisms : list of (mechanism, strength, log_likelihood, lam)
+        Ways of losing values, each fitted to the chosen clusters: by chance ("mcar"), around the
+        reference ("decay"), below a limit ("limit"). ``log_likelihood`` is less log(n)/2 for each
+        parameter, and ``lam`` is the penalty that recovers the centres if values get lost so.
+    mechanism, lam_theory
+        The likeliest of them, and its penalty; ``lam`` is the nearest to it in ``lam_range``.
     explained : float
         Share of the variation of the gaps, within features, that follows the distance of the
         clusters from the reference.
@@ -418,9 +422,20 @@ class Missingness:
     reference: str
     candidates: dict[str, np.ndarray]
     lam_range: tuple[float, float]
-    lam_theory: float
-    mechanism: str
+    mechanisms: list[Mechanism]
     explained: float
+
+    @property
+    def mechanism(self) -> str:
+        return self._likeliest.mechanism
+
+    @property
+    def lam_theory(self) -> float:
+        return self._likeliest.lam
+
+    @property
+    def _likeliest(self) -> Mechanism:
+        return max(self.mechanisms, key=lambda one: one.log_likelihood)
 
     @property
     def sentence(self) -> str:
@@ -447,9 +462,17 @@ class Missingness:
 
     def to_frame(self) -> Any:
         """The candidates as a pandas DataFrame."""
-        import pandas as pd
+        return require("pandas", "cli").DataFrame(self.candidates)
 
-        return pd.DataFrame(self.candidates)
+    def to_plain(self) -> dict[str, Any]:
+        """Numbers, words and arrays, for a file."""
+        return asdict(self) | {"mechanisms": [one._asdict() for one in self.mechanisms]}
+
+    @classmethod
+    def from_plain(cls, stored: dict[str, Any]) -> Missingness:
+        """The inverse of `to_plain`."""
+        mechanisms = [Mechanism(**one) for one in stored["mechanisms"]]
+        return cls(**stored | {"mechanisms": mechanisms, "lam_range": tuple(stored["lam_range"])})
 
     def __repr__(self) -> str:
         columns = list(self.candidates.values())
@@ -481,7 +504,7 @@ def choose(
     observed: Observed,
     k: int,
     *,
-    lam: Any = "auto",
+    lams: Sequence[Any] = LAMS,
     references: dict[str, np.ndarray] | None = None,
     max_iter: int = 300,
     tol: float = 1e-5,
@@ -489,40 +512,47 @@ def choose(
 ) -> Choice:
     """lam and reference for k clusters of a table: the same whatever the seed of the fit.
 
-    ``lam``: "auto", or the penalty given (then only the reference is chosen).
+    ``lams``: candidates, rising, each a number or one per feature; of one candidate only the
+    reference is chosen. Between those of this module, lam may lie anywhere.
     ``references``: (p,) each, by name; that of ``observed`` if there is no choice.
     """
     references = references or {"given": observed.reference}
-    given = None if isinstance(lam, str) else lam
     if not observed.has_gaps.any():
         name, reference = next(iter(references.items()))
-        return Choice(0.0 if given is None else given, reference, _nothing_missing(name, given))
+        return Choice(lams[0], reference, _nothing_missing(name, lams[0]))
     sample, columns = sample_table(observed, k)
     settings = dict(max_iter=max_iter, tol=tol, threads=threads)
-    fits = fit_candidates(sample, k, given, columns, references, settings)
+    fits = fit_candidates(sample, k, lams, columns, references, settings)
     with _one_blas_thread():
         table = Table(sample)
-        scores = np.array([row_scores(table, fit.centers, fit.lam, fit.reference) for fit in fits])
-        best, behind = _best(fits, scores, table.weights)
-        fit = fits[best]
-        labels = table.labels_without(fit.centers, fit.lam, fit.reference)[0]
-        mechanism = likeliest_mechanism(table, labels, k, fit.reference)
-        explained = explained_share(table, labels, k, fit.reference)
-    low, high = _range(fits, behind, best)
-    chosen = fit.lam
-    if given is None and low > 0.0:
-        chosen = float(f"{min(max(mechanism.lam, low), high):.3g}")
+        scores = [row_scores(table, fit.centers, fit.lam, fit.reference) for fit in fits]
+        behind = standard_errors(np.array(scores), table.weights)
+        best = 0 if behind[0] >= -MARGIN else int(behind.argmax())
+        chosen = fits[best]
+        labels = table.labels_without(chosen.centers, chosen.lam, chosen.reference)[0]
+        mechanisms = fit_mechanisms(table, labels, k, chosen.reference)
+        explained = explained_share(table, labels, k, chosen.reference)
+        low, high = _range(fits, behind, best)
+        theory = max(mechanisms, key=lambda one: one.log_likelihood).lam
+        lam = _nearest(theory, fits[low : high + 1], anywhere=lams is LAMS)
+        if all(np.max(fit.lam) != lam for fit in fits[low : high + 1]):
+            part = replace(sample, reference=chosen.reference)
+            centers = _best_of_each(part, chosen.centers[None], np.array([[lam]]), settings)
+            best = low + sum(np.max(fit.lam) < lam for fit in fits[low : high + 1])
+            fits.insert(best, chosen._replace(lam=lam, centers=centers[0]))
+            scores.insert(best, row_scores(table, centers[0], lam, chosen.reference))
+            behind = standard_errors(np.array(scores), table.weights)
+            high += 1
     candidates = {
-        "lam": np.array([np.max(one.lam) for one in fits], dtype=float),
-        "reference": np.array([one.name for one in fits]),
-        "score": scores @ table.weights / table.total,
+        "lam": np.array([np.max(fit.lam) for fit in fits], dtype=float),
+        "reference": np.array([fit.name for fit in fits]),
+        "score": np.array(scores) @ table.weights / table.total,
         "behind": behind,
     }
-    found = Missingness(
-        float(np.max(chosen)), fit.name, candidates, (low, high), mechanism.lam, mechanism.name,
-        explained,
-    )  # fmt: skip
-    return Choice(chosen, references[fit.name], found)
+    span = candidates["lam"][low], candidates["lam"][high]
+    found = Missingness(lam, chosen.name, candidates, span, mechanisms, explained)
+    given = next((one for one in lams if np.max(one) == lam), lam)
+    return Choice(given, references[chosen.name], found)
 
 
 class Fit(NamedTuple):
@@ -535,28 +565,25 @@ class Fit(NamedTuple):
 
 
 def fit_candidates(
-    sample: Observed, k: int, given: Any, columns: np.ndarray,
+    sample: Observed, k: int, lams: Sequence[Any], columns: np.ndarray,
     references: dict[str, np.ndarray], settings: dict[str, Any],
 ) -> list[Fit]:  # fmt: skip
     """All candidates: what a few starts find at the anchors is where every lam goes on from."""
-    p = len(columns)
     rng = np.random.RandomState(0)
     starts = k_means_plus_plus(sample, N_STARTS, k, rng, settings["threads"])
-    lams = np.array(LAMS if given is None else [0.0])[:, None] * np.ones(p)
-    anchors = [LAMS.index(lam) for lam in ANCHORS] if given is None else [0]
-    if given is not None:
-        lams[:] = given if np.ndim(given) == 0 else np.asarray(given)[columns]
+    own_lams = [lam if np.ndim(lam) == 0 else np.asarray(lam)[columns] for lam in lams]
+    penalties = np.array([np.full(len(columns), lam) for lam in own_lams])
+    anchors = sorted({0, len(lams) // 2, max(len(lams) - 2, 0)})
     fits: list[Fit] = []
     for name, reference in references.items():
         part = replace(sample, reference=reference[columns])
-        pool = _best_of_each(part, starts, lams[anchors], settings)
-        centers = _best_of_each(part, pool, lams, settings, hartigan=True)
-        for index, own in enumerate(centers):
-            lam = LAMS[index] if given is None else given
-            if fits and np.max(lam) == 0.0:  # without a penalty there is no reference
-                continue
-            part_lam = lam if np.ndim(lam) == 0 else lams[index]
-            fits.append(Fit(part_lam, name, part.reference, own))
+        pool = _best_of_each(part, starts, penalties[anchors], settings)
+        centers = _best_of_each(part, pool, penalties, settings, hartigan=True)
+        fits += [
+            Fit(lam, name, part.reference, found)
+            for lam, found in zip(own_lams, centers, strict=True)
+            if np.max(lam) > 0.0 or not fits  # without a penalty there is no reference
+        ]
     return fits
 
 
@@ -573,23 +600,27 @@ def _best_of_each(
     return found.centers.reshape(count, n_starts, *starts.shape[1:])[np.arange(count), best]
 
 
-def _best(fits: Sequence[Fit], scores: np.ndarray, weights: np.ndarray) -> tuple[int, np.ndarray]:
-    """The best candidate, or the first (no penalty, or zero) unless that is clearly worse."""
-    behind = standard_errors(scores, weights)
-    return (0 if behind[0] >= -MARGIN else int(behind.argmax())), behind
-
-
-def _range(fits: Sequence[Fit], behind: np.ndarray, best: int) -> tuple[float, float]:
-    """The lam next to each other, around the best and with its reference, that do as well."""
+def _range(fits: Sequence[Fit], behind: np.ndarray, best: int) -> tuple[int, int]:
+    """The first and last of the candidates around the best, with its reference and a penalty as it
+    has, that do as well."""
     low = high = best
-    same = [one.name == fits[best].name and np.max(one.lam) > 0 for one in fits]
+    same = [
+        fit.name == fits[best].name and (np.max(fit.lam) > 0) == (np.max(fits[best].lam) > 0)
+        for fit in fits
+    ]
     while low > 0 and same[low - 1] and behind[low - 1] >= -MARGIN:
         low -= 1
     while high + 1 < len(fits) and same[high + 1] and behind[high + 1] >= -MARGIN:
         high += 1
-    if np.max(fits[best].lam) == 0.0:
-        low = high = best
-    return float(np.max(fits[low].lam)), float(np.max(fits[high].lam))
+    return low, high
+
+
+def _nearest(theory: float, fits: Sequence[Fit], anywhere: bool) -> float:
+    """The lam of those that do as well which is nearest to the one that recovers the centres."""
+    lams = np.array([np.max(fit.lam) for fit in fits])
+    if anywhere and len(lams) > 1:
+        return float(f"{min(max(theory, lams[0]), lams[-1]):.3g}")
+    return float(lams[np.abs(lams - theory).argmin()])
 
 
 def explained_share(table: Table, labels: np.ndarray, k: int, reference: Any) -> float:
@@ -658,12 +689,12 @@ def sample_rows(observed: Observed, size: int) -> Observed:
     return observed if len(usable) == observed.n_rows else observed.take(usable)
 
 
-def _nothing_missing(name: str, given: Any) -> Missingness:
-    lam = 0.0 if given is None else float(np.max(given))
+def _nothing_missing(name: str, lam: Any) -> Missingness:
+    lam = float(np.max(lam))
     table = dict(
         lam=np.array([lam]), reference=np.array([name]), score=np.zeros(1), behind=np.zeros(1)
     )
-    return Missingness(lam, name, table, (lam, lam), 0.0, "mcar", 0.0)
+    return Missingness(lam, name, table, (lam, lam), [Mechanism("mcar", 0.0, 0.0, 0.0)], 0.0)
 
 
 @lru_cache(1)

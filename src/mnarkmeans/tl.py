@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ._cv import MNARKMeansCV
 from ._io import require
 from ._kmeans import MNARKMeans
 from ._observed import with_nan
-from ._selection import MNARKMeansCV
 from ._validation import MissingDataWarning
 from .metrics import confidence
 from .metrics._markers import Contrasts, contrasts

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 import pytest
 
-from mnarkmeans._selection.criteria import CRITERIA
+from mnarkmeans._cv import CRITERIA
 from mnarkmeans.cli import _verbs
 from mnarkmeans.cli._groups import spread
 from mnarkmeans.cli._options import Output, Reading, Rereading, Source, Steps, Telling

@@ -18,7 +18,7 @@ from outputs import FILES, leftovers, rows
 from typer.main import get_command
 
 from mnarkmeans import MNARKMeansCV
-from mnarkmeans._selection import SelectionWarning
+from mnarkmeans._cv import SelectionWarning
 from mnarkmeans.cli._verbs import app
 
 ROOT = Path(__file__).parents[2]

@@ -115,7 +115,7 @@ def summary_of(
             "preparation": preparation,
             "n_clusters": len(estimator.cluster_centers_),
             "lam": estimator.lam_,
-            "missingness": None if missingness is None else asdict(missingness),
+            "missingness": None if missingness is None else missingness.to_plain(),
             "inertia": estimator.inertia_,
             "n_iter": estimator.n_iter_,
             "cluster_sizes": sizes,
@@ -144,17 +144,9 @@ def lam_text(estimator: Any) -> str:
     """How lam came about, in words."""
     if not isinstance(estimator.lam, str):
         return f"lam = {lam_words(estimator.lam_)} was given."
-    text = (
-        f"lam = {lam_words(estimator.lam_)} was estimated from the pattern of gaps: how often "
-        "values are missing, against where they lie."
-    )
+    text = f"lam = {lam_words(estimator.lam_)} was chosen from the data."
     found = getattr(estimator, "missingness_", None)
-    if found is None or found.log_likelihood == found.log_likelihood_mcar:
-        return text
-    return (
-        f"{text} {found.sentence} (Log-likelihood {found.log_likelihood:,.0f}, of chance alone "
-        f"{found.log_likelihood_mcar:,.0f}.)"
-    )
+    return text if found is None else f"{text} {found.sentence}"
 
 
 # --- the files --------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from .. import MNARKMeansCV, MNARMixture
+from .._cv import Trial, Trials
 from .._model_files import as_kmeans
-from .._selection.trials import Trial, Trials
 from ..report._flow import flows_of
 from ._console import Console, Step, plain
 from ._csv import write_csv

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..missingness._strength import IN_SHORT
+from ..missingness._diagnose import IN_SHORT
 from ._errors import UserError, one_line
 
 OPTIONS = {

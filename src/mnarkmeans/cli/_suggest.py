@@ -14,7 +14,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from ..missingness._summaries import MANY_ZEROS
+from ..missingness._diagnose import MANY_ZEROS
 from ._command import quoted
 from ._controls import control_patterns, control_rows, summary_rows
 from ._errors import OtherEncoding, UnreadColumns, UserError

@@ -1,4 +1,4 @@
-"""Where values are missing: against the distance from the reference, and over the features."""
+"""Where values are missing: against the mean of cluster and feature."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from .._observed import values_with_nan
-from ..missingness._cells import cell_counts, missing_against_magnitude
+from ..missingness._cells import cell_counts, missing_against_mean
 from ._centers import observed_means
 from ._palette import ACCENT, INK, MUTED, WARM
 from ._style import axes, title
 
 
 class MissingnessDisplay:
-    """Missing share against the distance of the cluster centre from the reference.
+    """Missing share against the mean of cluster and feature.
 
-    A falling curve is what the method assumes: the closer a value lies to the reference, the
-    likelier it is to be missing. A flat one speaks for gaps at random, a rising one against the
-    assumption. The picture describes; it is no test.
+    A falling curve is what values lost below a detection limit look like; values lost around a
+    reference make a peak there, and gaps at random a flat line. The picture describes; it is no
+    test.
 
     Parameters
     ----------
@@ -65,7 +65,6 @@ class MissingnessDisplay:
             values_with_nan(X, getattr(estimator, "missing_values", np.nan)),
             estimator.predict(X),
             estimator.cluster_centers_,
-            estimator.reference_,
         ).plot(ax=ax, **kwargs)
 
     @classmethod
@@ -75,16 +74,16 @@ class MissingnessDisplay:
         """Draw for rows X (NaN missing) with given labels; centres are the observed means."""
         X, labels = values_with_nan(X), np.asarray(labels)
         centers = observed_means(X, labels, reference)
-        return cls._from_centers(X, labels, centers, reference).plot(ax=ax, **kwargs)
+        return cls._from_centers(X, labels, centers).plot(ax=ax, **kwargs)
 
     @classmethod
-    def _from_centers(cls, X: Any, labels: Any, centers: Any, reference: Any) -> MissingnessDisplay:
+    def _from_centers(cls, X: Any, labels: Any, centers: Any) -> MissingnessDisplay:
         counts = cell_counts(X, labels, centers.shape[0])
-        curve = missing_against_magnitude(centers, reference, counts)
+        curve = missing_against_mean(centers, counts)
         return cls(
             magnitude=curve.magnitude,
             missing_share=curve.missing_share,
-            cell_magnitude=np.abs(centers - reference).ravel(),
+            cell_magnitude=centers.ravel(),
             cell_missing_share=counts.missing_share.ravel(),
         )
 
@@ -99,7 +98,7 @@ class MissingnessDisplay:
         (self.line_,) = self.ax_.plot(self.magnitude, self.missing_share, **look)
         self.ax_.set_ylim(-0.02, 1.02)
         self.ax_.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-        self.ax_.set_xlabel("distance of the centre from the reference", color=INK)
+        self.ax_.set_xlabel("mean of the cluster in the feature", color=INK)
         self.ax_.set_ylabel("missing", color=INK)
         self.ax_.grid(axis="y", color=MUTED, alpha=0.18)
         title(

@@ -1,14 +1,11 @@
-"""How values go missing: simulate it (`ampute`) and look at it (`diagnose`).
+"""How values go missing: make gaps (`ampute`), and look at those of a table (`diagnose`).
 
-_mechanisms  `ampute`: ways for a value to go missing
-_diagnose    `diagnose`: how many gaps, where, and near which values
-_summaries   plain counts of a table with gaps
-_cells       missing shares by cluster and feature, and against magnitude
-_strength    how likely each mechanism is, clusters given
-_reading     from these to a word and to advice
+`Missingness` is what fitted estimators keep as ``missingness_``: why lam and reference are what
+they are.
 """
 
+from .._choice import Missingness
+from ._ampute import ampute
 from ._diagnose import Diagnosis, diagnose
-from ._mechanisms import ampute
 
-__all__ = ["Diagnosis", "ampute", "diagnose"]
+__all__ = ["Diagnosis", "Missingness", "ampute", "diagnose"]

@@ -1,8 +1,8 @@
 """Missing shares of the cells (cluster, feature): computed once, drawn elsewhere.
 
 Per cluster l and feature j: N_l rows, C_lj observed entries, so the missing share is 1 - C_lj/N_l.
-Missing rate against magnitude pools these cells by |mu_lj - c_j|, the distance of the centre from
-the reference: under magnitude-decaying missingness the curve falls.
+Missing rate against magnitude pools these cells by the mean of the cluster in the feature: below a
+detection limit the curve falls, around a reference it has its peak there, by chance it is flat.
 """
 
 from __future__ import annotations
@@ -27,11 +27,15 @@ class CellCounts(NamedTuple):
 
 
 class RateCurve(NamedTuple):
-    """Missing share against distance from the reference, in bins of equally many entries."""
+    """Missing share against the mean, in bins of equally many entries."""
 
     magnitude: np.ndarray
     missing_share: np.ndarray
     entries: np.ndarray
+
+    @classmethod
+    def empty(cls) -> RateCurve:
+        return cls(np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 def observed_mask(X: Any) -> Any:
@@ -65,29 +69,24 @@ def cell_counts(X: Any, labels: np.ndarray, n_clusters: int) -> CellCounts:
     return CellCounts(np.bincount(labels, minlength=n_clusters), counts)
 
 
-def missing_against_magnitude(
-    centers: np.ndarray, reference: Any, counts: CellCounts, n_bins: int = 12
-) -> RateCurve:
-    """Pool the cells (cluster, feature) by the centre's distance from the reference.
+def missing_against_mean(means: np.ndarray, counts: CellCounts, n_bins: int = 12) -> RateCurve:
+    """Pool the cells (cluster, feature) by their mean; those without one (NaN) have no part.
 
     Examples
     --------
     >>> counts = CellCounts(np.array([10]), np.array([[2, 9]]))
-    >>> curve = missing_against_magnitude(np.array([[0.1, 4.0]]), 0.0, counts, n_bins=2)
-    >>> curve.missing_share.round(1)
+    >>> missing_against_mean(np.array([[0.1, 4.0]]), counts, n_bins=2).missing_share.round(1)
     array([0.8, 0.1])
     """
-    distance = np.abs(centers - reference).ravel()
     entries = np.broadcast_to(counts.sizes[:, None], counts.observed.shape).ravel().astype(float)
     missing = entries - counts.observed.ravel()
-    used = entries > 0
-    distance, entries, missing = distance[used], entries[used], missing[used]
-    order = np.argsort(distance, kind="stable")
-    distance, entries, missing = distance[order], entries[order], missing[order]
+    used = (entries > 0) & np.isfinite(means.ravel())
+    order = np.flatnonzero(used)[np.argsort(means.ravel()[used], kind="stable")]
+    mean, entries, missing = means.ravel()[order], entries[order], missing[order]
     position = np.cumsum(entries) - entries / 2
-    which = np.minimum((position / entries.sum() * n_bins).astype(int), n_bins - 1)
-    bins = np.unique(which)
-    total = np.array([entries[which == b].sum() for b in bins])
-    center = np.array([np.average(distance[which == b], weights=entries[which == b]) for b in bins])
-    share = np.array([missing[which == b].sum() for b in bins]) / total
-    return RateCurve(center, share, total)
+    place = np.minimum((position / entries.sum() * n_bins).astype(int), n_bins - 1)
+    total, lost, sums = (
+        np.bincount(place, weights) for weights in (entries, missing, entries * mean)
+    )
+    some = total > 0
+    return RateCurve(sums[some] / total[some], lost[some] / total[some], total[some])

@@ -1,35 +1,36 @@
 """Look at the gaps of a table before clustering it: how many, where, and near which values.
 
-A missing value is not seen, so its size is read off its surroundings: rows are grouped (by the
-mixture behind lam="auto"), and a gap is taken to be as far from the reference as the centre of its
-group in its feature. What comes out describes the table; it tests nothing.
+A missing value is not seen, so its size is read off its surroundings: rows are clustered as
+``MNARKMeans(lam="auto")`` does, and a gap is set beside the mean of its cluster in its feature.
+What comes out describes the table; it tests nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import math
+import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
+from .._choice import Mechanism, Missingness
 from .._io import require
+from .._kmeans import MNARKMeans
 from .._observed import Observed
-from .._penalty.answer import Missingness
-from .._penalty.choice import first_fits, likelihood_choice, sample_rows
-from .._penalty.common import Problem
-from .._penalty.evidence import describing_mixture
-from .._penalty.reference import extent_of, zero_or_limit
-from .._penalty.rows import Rows
-from .._solver import k_means_plus_plus
-from .._validation import check_count, is_auto, observe
-from ._cells import CellCounts, missing_against_magnitude
-from ._reading import Seen, advice_for, far_minus_near, shape_of
-from ._strength import Fit, fits_of
-from ._summaries import feature_summaries, shares, zero_share, zeros_note
+from .._validation import MissingDataWarning, check_count, observe
+from ._cells import CellCounts, RateCurve, missing_against_mean
 
-FITS: dict[str, Any] = {"max_iter": 300, "tol": 1e-5, "threads": 1}  # MNARKMeans' own
-FAR_FROM_THE_DATA = 1.0  # standard deviations between the reference and the least value
+MANY_ZEROS = 0.05  # share of exact zeros from which they may stand for gaps
+CLEAR_DIFFERENCE = 0.05  # of missing shares, from which a rise or fall is called one
+IN_SHORT = {
+    "mcar": "by chance",
+    "decay": "near the reference, fading with the distance",
+    "limit": "below a soft detection limit",
+}
+KINDS = {"mcar": "flat", "decay": "decaying", "limit": "one-sided"}
 
 
 @dataclass(frozen=True)
@@ -44,19 +45,18 @@ class Diagnosis:
     row_share, feature_share : arrays
         Missing share of every row and of every feature.
     magnitude, magnitude_share : arrays
-        Missing share against the distance from the reference, in bins.
-    trend, signed_trend : float
-        Missing share of the third of the entries furthest from the reference minus that of the
-        third closest to it; and of the highest values minus that of the lowest. 0 where the
-        difference is within chance.
-    mechanisms : list of (mechanism, strength, log_likelihood)
-        Every mechanism at its likeliest strength.
+        Missing share against the mean of cluster and feature, in bins.
+    trend : float
+        Missing share of the third of the entries with the highest means minus that of the third
+        with the lowest; 0 where the difference is within chance.
+    mechanisms : list of (mechanism, strength, log_likelihood, lam)
+        Every mechanism at its likeliest strength, as in ``missingness``.
     missingness : Missingness
-        What ``MNARKMeans(lam="auto")`` makes of the table.
-    kind : {"complete", "unvarying", "decaying", "flat", "rising", "one-sided"}
+        What ``MNARKMeans(n_clusters, lam="auto")`` makes of the table.
+    kind : {"complete", "flat", "decaying", "one-sided", "rising"}
         The shape of the curve, in a word.
     suggested_lam, suggested_reference
-        What to try first.
+        What ``MNARKMeans`` takes: a number, and 0, "min" or the reference given.
     advice : list of str
         The same in sentences.
     zero_share : float
@@ -78,24 +78,33 @@ class Diagnosis:
     missing_share: float
     row_share: np.ndarray
     feature_share: np.ndarray
-    magnitude: np.ndarray
-    magnitude_share: np.ndarray
-    trend: float
-    signed_trend: float
-    mechanisms: list[Fit]
-    missingness: Missingness
-    kind: str
-    suggested_lam: Any
-    suggested_reference: Any
-    advice: list[str]
     feature_names: np.ndarray
-    reference: np.ndarray
     feature_mean: np.ndarray
     feature_least: np.ndarray
     feature_most: np.ndarray
+    reference: np.ndarray
     zero_share: float
     zeros_note: str
+    missingness: Missingness
+    kind: str
+    trend: float
+    suggested_lam: float
+    suggested_reference: Any
+    advice: list[str]
+    _curve: RateCurve = field(repr=False)
     _cells: tuple[np.ndarray, np.ndarray] = field(repr=False)
+
+    @property
+    def magnitude(self) -> np.ndarray:
+        return self._curve.magnitude
+
+    @property
+    def magnitude_share(self) -> np.ndarray:
+        return self._curve.missing_share
+
+    @property
+    def mechanisms(self) -> list[Mechanism]:
+        return [] if self.kind == "complete" else self.missingness.mechanisms
 
     def __str__(self) -> str:
         lines = [
@@ -104,19 +113,19 @@ class Diagnosis:
             "  missing per feature: " + _spread_of(self.feature_share),
         ]
         if len(self.magnitude):
-            lines.append("missing share against the distance from the reference:")
+            lines.append("missing share against the mean of cluster and feature:")
             for size, share in zip(self.magnitude, self.magnitude_share, strict=True):
                 lines.append(f"  {size:>10.4g}  {share:6.1%}  {'#' * round(40 * share)}")
-            lines.append(
-                f"  furthest third minus closest: {self.trend:+.1%}; "
-                f"highest values minus lowest: {self.signed_trend:+.1%}"
-            )
+            lines.append(f"  highest third minus lowest: {self.trend:+.1%}")
         if self.mechanisms:
             lines.append("mechanisms at their likeliest strength (log-likelihood against mcar):")
             base = self.mechanisms[0].log_likelihood
             for fit in self.mechanisms:
                 gain = fit.log_likelihood - base
-                lines.append(f"  {fit.mechanism:<6} strength {fit.strength:<10.4g} {gain:+.1f}")
+                taken = "  <- likeliest" if fit.mechanism == self.missingness.mechanism else ""
+                lines.append(
+                    f"  {fit.mechanism:<6} strength {fit.strength:<10.4g} {gain:+.1f}{taken}"
+                )
         lines.append("")
         lines += [f"- {sentence}" for sentence in self.advice]
         return "\n".join(lines)
@@ -126,35 +135,32 @@ class Diagnosis:
 
         Parameters
         ----------
-        table : {"features", "rows", "magnitude", "mechanisms"}, default="features"
+        table : {"features", "rows", "magnitude", "mechanisms", "candidates"}, default="features"
         """
-        pandas = require("pandas", "cli")
-        if table == "features":
-            columns = {
+        tables: dict[str, dict[str, Any]] = {
+            "features": {
                 "feature": self.feature_names,
                 "missing_share": self.feature_share,
                 "reference": self.reference,
                 "observed_mean": self.feature_mean,
                 "observed_min": self.feature_least,
                 "observed_max": self.feature_most,
-            }
-        elif table == "rows":
-            columns = {"row": np.arange(self.n_rows), "missing_share": self.row_share}
-        elif table == "magnitude":
-            columns = {"distance": self.magnitude, "missing_share": self.magnitude_share}
-        elif table == "mechanisms":
-            columns = {
+            },
+            "rows": {"row": np.arange(self.n_rows), "missing_share": self.row_share},
+            "magnitude": {"mean": self.magnitude, "missing_share": self.magnitude_share},
+            "mechanisms": {
                 name: np.array([getattr(fit, name) for fit in self.mechanisms])
-                for name in ("mechanism", "strength", "log_likelihood")
-            }
-        else:
-            raise ValueError(
-                f"table must be 'features', 'rows', 'magnitude' or 'mechanisms'; got {table!r}."
-            )
-        return pandas.DataFrame(columns)
+                for name in Mechanism._fields
+            },
+            "candidates": self.missingness.candidates,
+        }
+        if table not in tables:
+            names = ", ".join(repr(name) for name in tables)
+            raise ValueError(f"table must be one of {names}; got {table!r}.")
+        return require("pandas", "cli").DataFrame(tables[table])
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Any:
-        """Draw the missing share against the distance from the reference.
+        """Draw the missing share against the mean of cluster and feature.
 
         Returns
         -------
@@ -174,27 +180,28 @@ class Diagnosis:
 
 def diagnose(
     X: Any,
-    reference: Any = 0.0,
+    reference: Any = None,
     *,
     n_clusters: int = 5,
     missing_values: float = np.nan,
     random_state: int = 0,
 ) -> Diagnosis:
-    """Describe the gaps of a table and suggest lam and reference for it.
+    """Describe the gaps of a table, and say which lam and reference `MNARKMeans` takes for it.
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
         Array, frame or sparse matrix (not stored = missing), gaps allowed.
-    reference : float, array of shape (n_features,), "min" or "auto", default=0.0
-        The point near which values may be missing more often.
+    reference : float, array of shape (n_features,), "min", "auto" or None, default=None
+        The point near which values may be missing more often; None and "auto": zero or the least
+        observed values, as ``MNARKMeans`` chooses.
     n_clusters : int, default=5
-        Groups of similar rows by which the size of a missing value is judged. With as many clusters
-        and the same seed, ``MNARKMeans`` finds the same ``missingness_`` and reference.
+        Clusters beside which a missing value is judged. With as many clusters, ``MNARKMeans`` has
+        the same ``missingness_``.
     missing_values : float, default=nan
         How gaps are marked in dense input.
     random_state : int, default=0
-        Seed of the grouping.
+        Seed of the clusters.
 
     Returns
     -------
@@ -206,125 +213,149 @@ def diagnose(
     >>> from mnarkmeans.datasets import make_gaussian_clusters
     >>> from mnarkmeans.missingness import diagnose
     >>> X = make_gaussian_clusters(300, 4, 3, separation=5.0, strength=1.0, random_state=0).data
-    >>> found = diagnose(X)
-    >>> found.kind
+    >>> diagnose(X, n_clusters=3).kind
     'decaying'
-    >>> print(found.advice[0])
-    Values close to the reference are missing more often: lam="auto" takes 0.83.
     """
     check_count("n_clusters", n_clusters)
     names = getattr(X, "columns", None)
     table = check_array(
         X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
     )
-    observed = observe(table, missing_values=missing_values, reference=reference)
-    return _Look(observed, reference, n_clusters, random_state).diagnosis(names)
+    wanted = "auto" if reference is None else reference
+    observed = observe(table, missing_values=missing_values, reference=wanted)
+    k = max(1, min(n_clusters, observed.n_usable // 4))
+    model = MNARKMeans(
+        k, reference=reference, missing_values=missing_values, random_state=random_state
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingDataWarning)  # what is missing is said below
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(table)
+    found, missing = model.missingness_, float(1.0 - _observed_counts(observed)[0].mean())
+    counts, means = _cells_of(observed, model.labels_, k)
+    trend = _high_minus_low(means, counts)
+    kind = "complete" if not observed.has_gaps.any() else KINDS[found.mechanism]
+    if kind == "flat" and trend >= CLEAR_DIFFERENCE:
+        kind = "rising"
+    return Diagnosis(
+        **_shares(observed, names),
+        reference=model.reference_,
+        missingness=found,
+        kind=kind,
+        trend=trend,
+        suggested_lam=float(np.max(model.lam_)),
+        suggested_reference=_suggested(reference, found),
+        advice=_advice(kind, trend, found, _zeros_note(observed, missing)),
+        _curve=missing_against_mean(means, counts) if kind != "complete" else RateCurve.empty(),
+        _cells=(means.ravel(), counts.missing_share.ravel()),
+    )
 
 
-class _Look:
-    """One pass over the questions, in order; fits begin as those of MNARKMeans do, so that with as
-    many clusters and the same seed both say the same."""
+# --- numbers ------------------------------------------------------------------------------------
 
-    def __init__(self, observed: Observed, given: Any, n_clusters: int, random_state: int):
-        self.given = given
-        k = max(1, min(n_clusters, int(np.count_nonzero(observed.weights)) // 4))
-        rng = np.random.RandomState(random_state)
-        self.starts = k_means_plus_plus(observed, 10, k, rng, 1)
-        self.chosen = zero_or_limit(observed, extent_of(observed, 1), self.starts, FITS)
-        if is_auto(given):
-            observed = replace(observed, reference=self.chosen.reference)
-        self.observed = observed
-        self.sample = sample_rows(observed, 50 * n_clusters, 1)
 
-    def diagnosis(self, names: Any) -> Diagnosis:
-        common = self._common(names)
-        missingness = likelihood_choice(self.observed, self.starts, **FITS)
-        note = common["zeros_note"]
-        kind = "complete" if common["row_share"].max() == 0 else "unvarying"
-        if kind == "complete" or missingness.sigma2 <= 0:
-            reasons = {
-                "complete": "Nothing is missing: every lam gives ordinary k-means."
-                + (f" But {note}" if note else ""),
-                "unvarying": "The observed values do not vary around the reference: there is "
-                "nothing to learn from the gaps.",
-            }
-            return Diagnosis(
-                **common, magnitude=np.zeros(0), magnitude_share=np.zeros(0), trend=0.0,
-                signed_trend=0.0, mechanisms=[], missingness=missingness, kind=kind,
-                suggested_lam=0.0, suggested_reference=self.given, advice=[reasons[kind]],
-                _cells=(np.zeros(0), np.zeros(0)),
-            )  # fmt: skip
-        centers, means, counts, fits = self._groups()
-        share = counts.missing_share
-        curve = missing_against_magnitude(centers, np.zeros(centers.shape[1]), counts)
-        weight = np.broadcast_to(counts.sizes[:, None], share.shape).ravel()
-        trend = far_minus_near(np.abs(centers).ravel(), share.ravel(), weight)
-        signed = far_minus_near(means.ravel(), share.ravel(), weight)
-        kind = shape_of(trend, signed, missingness)
-        at_limit = self.chosen.at_limit[self.observed.observed_weight > 0]
-        seen = Seen(
-            kind, signed, self._outside(common), missingness, self.given, at_limit,
-            from_there=self._from_there(missingness),
-        )  # fmt: skip
-        lam, suggested, advice = advice_for(seen)
-        return Diagnosis(
-            **common, magnitude=curve.magnitude, magnitude_share=curve.missing_share,
-            trend=trend, signed_trend=signed, mechanisms=fits,
-            missingness=missingness, kind=kind, suggested_lam=lam,
-            suggested_reference=suggested, advice=advice,
-            _cells=(np.abs(centers).ravel(), share.ravel()),
-        )  # fmt: skip
+def _observed_counts(observed: Observed) -> tuple[np.ndarray, np.ndarray]:
+    """Share of every row and of every feature that is observed."""
+    n, p = observed.source.shape
+    if observed.is_sparse:
+        source = observed.source
+        return np.diff(source.indptr) / p, np.bincount(source.indices, minlength=p) / n
+    seen = observed.seen()
+    return seen.mean(axis=1), seen.mean(axis=0)
 
-    def _from_there(self, missingness: Missingness) -> Missingness:
-        """What lam="auto" makes of the table with the reference that "auto" takes."""
-        if np.array_equal(self.chosen.reference, self.observed.reference):
-            return missingness
-        moved = replace(self.observed, reference=self.chosen.reference)
-        return likelihood_choice(moved, self.starts, **FITS)
 
-    def _common(self, names: Any) -> dict[str, Any]:
-        """Plain counts, whatever the gaps mean."""
-        p = self.observed.n_features
-        row_share, feature_share = shares(self.observed)
-        least, most, mean, self.deviation = feature_summaries(self.observed)
-        missing, zeros = float(row_share.mean()), zero_share(self.observed)
-        return dict(
-            n_rows=self.observed.n_rows,
-            n_features=p,
-            missing_share=missing,
-            row_share=row_share,
-            feature_share=feature_share,
-            feature_names=np.arange(p) if names is None else np.asarray(list(names)),
-            reference=self.observed.reference,
-            feature_mean=mean,
-            feature_least=least,
-            feature_most=most,
-            zero_share=zeros,
-            zeros_note=zeros_note(zeros, missing),
+def _shares(observed: Observed, names: Any) -> dict[str, Any]:
+    n, p = observed.source.shape
+    rows, features = (1.0 - share for share in _observed_counts(observed))
+    assert observed.extent is not None  # of a whole table
+    least, most = (np.where(np.isfinite(end), end, np.nan) for end in observed.extent)
+    missing = float(rows.mean())
+    return dict(
+        n_rows=n,
+        n_features=p,
+        missing_share=missing,
+        row_share=rows,
+        feature_share=features,
+        feature_names=np.arange(p) if names is None else np.asarray(list(names)),
+        feature_mean=np.where(np.isfinite(least), observed.means, np.nan),
+        feature_least=least,
+        feature_most=most,
+        zero_share=_zero_share(observed),
+        zeros_note=_zeros_note(observed, missing),
+    )
+
+
+def _zero_share(observed: Observed) -> float:
+    """Share of the entries of a table that are exactly 0 (of a sparse one: stored zeros)."""
+    values = observed.source.data if observed.is_sparse else observed.source
+    return float(np.count_nonzero(values == 0)) / math.prod(observed.source.shape)
+
+
+def _zeros_note(observed: Observed, missing: float) -> str:
+    share = _zero_share(observed)
+    if missing > 0 or share < MANY_ZEROS:
+        return ""
+    return (
+        f"{share:.0%} of the values are exactly 0: if those stand for values that were not "
+        "measured, say so with missing_values=0 (--missing-value 0 on the command line)."
+    )
+
+
+def _cells_of(observed: Observed, labels: np.ndarray, k: int) -> tuple[CellCounts, np.ndarray]:
+    """Of every cluster and feature: how many values are observed, and their mean (k, p)."""
+    values, seen = observed.zero_filled()
+    member = np.eye(k)[labels].T
+    counts, sums = (np.asarray(member @ part) for part in (seen, values))
+    means = sums / np.where(counts > 0, counts, np.nan) + observed.reference
+    return CellCounts(member.sum(axis=1), counts), means
+
+
+def _high_minus_low(means: np.ndarray, counts: CellCounts) -> float:
+    """Missing share of the third of the entries with the highest means, minus that of the lowest.
+
+    0 where the difference is within three standard errors of chance.
+    """
+    weight = np.broadcast_to(counts.sizes[:, None], means.shape).ravel().astype(float)
+    keep = np.isfinite(means.ravel()) & (weight > 0)
+    order = np.argsort(means.ravel()[keep], kind="stable")
+    share, weight = counts.missing_share.ravel()[keep][order], weight[keep][order]
+    reached = (np.cumsum(weight) - weight / 2) / weight.sum()
+    near, far = reached < 1 / 3, reached > 2 / 3
+    if not near.any() or not far.any():
+        return 0.0
+    low, high = (np.average(share[part], weights=weight[part]) for part in (near, far))
+    error = math.sqrt(low * (1 - low) / weight[near].sum() + high * (1 - high) / weight[far].sum())
+    return float(high - low) if abs(high - low) > 3 * error else 0.0
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def _suggested(given: Any, found: Missingness) -> Any:
+    if given is not None and not (isinstance(given, str) and given == "auto"):
+        return given
+    return "min" if found.reference == "min" else 0.0
+
+
+def _advice(kind: str, trend: float, found: Missingness, zeros: str) -> list[str]:
+    if kind == "complete":
+        also = f" But {zeros}" if zeros else ""
+        return [f"Nothing is missing: every lam gives ordinary k-means.{also}"]
+    lines = [found.sentence]
+    if kind == "rising":
+        lines.append(
+            "High values are missing more often: not what the method assumes, which is that values "
+            "near the reference get lost. If high values do get lost, give the greatest value of "
+            "each feature as reference; otherwise leave lam=0, which lets gaps have no say."
         )
-
-    def _outside(self, common: dict[str, Any]) -> bool:
-        """The reference lies below all values, and for most features far below."""
-        spread = np.where(self.deviation > 0, self.deviation, 1.0)
-        distance = (common["feature_least"] - self.observed.reference) / spread
-        return bool(np.nanmin(distance) >= 0 and np.nanmedian(distance) > FAR_FROM_THE_DATA)
-
-    def _groups(self) -> tuple[np.ndarray, np.ndarray, CellCounts, list[Fit]]:
-        """Groups of the fitted mixture: centres and observed means from the reference, counts,
-        and what the mechanisms make of them."""
-        rows = Rows(self.sample)
-        problem = Problem(rows)
-        fits = first_fits(self.sample, self.starts, max_iter=100, tol=1e-5, threads=1)
-        mixture = describing_mixture(problem, fits)
-        looked, clusters = mixture.looked, problem.clusters(mixture)
-        centers, sizes, sums, observed = clusters.mean, looked.sizes, looked.sums, looked.counts
-        gaps = np.maximum(sizes[:, None] - observed, 0.0)
-        mechanisms = fits_of(rows, clusters._replace(gaps=gaps, sizes=sizes))
-        # Those of rows that lost all, and are not in the table, have no part in it.
-        counts = CellCounts(sizes, np.minimum(observed, sizes[:, None]))
-        # The centres believe in the mechanism; the plain means do not.
-        means = np.where(counts.observed > 0.5, sums / np.maximum(counts.observed, 0.5), np.nan)
-        return centers, means, counts, mechanisms
+    elif found.lam == 0.0 and (found.mechanism != "mcar" or trend < 0.0):
+        lines.append(
+            "The gaps are not random, and lam=0 is right all the same: clusters of the observed "
+            "values predict features left out as well as clusters that use the gaps, so the gaps "
+            "say nothing about the clusters that the values do not."
+        )
+    lines.append("This describes the table; it cannot prove how the gaps arose.")
+    return lines
 
 
 def _spread_of(share: np.ndarray) -> str:

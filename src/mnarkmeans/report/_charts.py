@@ -33,22 +33,23 @@ def histogram(edges: Sequence[float], counts: Sequence[int], x_name: str, y_name
 
 
 def rate_curve(magnitude: Sequence[float], share: Sequence[float]) -> Markup:
-    """Missing share against distance from the reference."""
-    frame = Frame((0, max(magnitude) * 1.03 or 1.0), (0, 1))
+    """Missing share against the mean of cluster and feature."""
+    margin = 0.03 * (max(magnitude) - min(magnitude)) or 1.0
+    frame = Frame((min(magnitude) - margin, max(magnitude) + margin), (0, 1))
     points = [frame.at(x, y) for x, y in zip(magnitude, share, strict=True)]
     dots = "".join(
-        f'<circle class="dot warm" cx="{x}" cy="{y}" r="4"><title>distance {number(m)}: '
+        f'<circle class="dot warm" cx="{x}" cy="{y}" r="4"><title>mean {number(m)}: '
         f"{percent(s)} missing</title></circle>"
         for (x, y), m, s in zip(points, magnitude, share, strict=True)
     )
     path = " ".join(f"{x},{y}" for x, y in points)
-    x_ticks, name = labelled(*frame.x, "distance of the centre from the reference")
+    x_ticks, name = labelled(*frame.x, "mean of the cluster in the feature")
     y_ticks = [(v, percent(v)) for v in (0, 0.25, 0.5, 0.75, 1.0)]
     body = frame.axes(x_ticks, y_ticks, name, "missing")
     body += f'<polyline class="line warm" points="{path}"/>{dots}'
     described = (
-        f"Missing share against distance from the reference: {percent(share[0])} nearest to it, "
-        f"{percent(share[-1])} furthest from it."
+        f"Missing share against the mean of cluster and feature: {percent(share[0])} where it is "
+        f"lowest, {percent(share[-1])} where it is highest."
     )
     return svg(body, described)
 

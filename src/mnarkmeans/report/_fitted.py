@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._selection.stability import stability_of
+from .._stability import stability_of
 from ..metrics._confidence import confidence_of
 from ..metrics._markers import Contrasts, contrasts
 from ..missingness._cells import CellCounts, cell_counts

@@ -6,18 +6,16 @@ table it was made from.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from .._selection.stability import N_PARTS, SHARE
+from .._stability import N_PARTS, SHARE_OF_ROWS
 from .._versions import versions
 from ..metrics._markers import ranked
-from ..missingness import diagnose
-from ..missingness._cells import CellCounts, missing_against_magnitude
+from ..missingness._cells import CellCounts, missing_against_mean
 from . import _rows, _sure
 from ._annotations import crossed
 from ._fitted import FittedTable
@@ -97,7 +95,7 @@ def page_of(
         "between": _sure.rows_between(rows),
         "sure": _sure.summary(rows.sure, clusters, stability, how),
         "annotations": crossed(fitted.annotations, rows.labels, kept),
-        "diagnosis": [] if facts.get("diagnosis") is not None else _diagnosis(X, model),
+        "diagnosis": [] if facts.get("diagnosis") is not None else _diagnosis(model),
     }
     page |= _about_features(fitted)
     return page | facts | {"stability": None if stability is None else rounded(stability)}
@@ -124,7 +122,7 @@ def _about_features(fitted: FittedTable) -> dict[str, Any]:
         "reference": reference[shown],
         "mean": mean[shown],
     }
-    curve = missing_against_magnitude(centers, reference, counts)
+    curve = missing_against_mean(centers, counts)
     return {
         "curve": {
             "magnitude": rounded(curve.magnitude),
@@ -212,27 +210,13 @@ def _stability(fitted: FittedTable, facts: dict[str, Any]) -> tuple[Any, str]:
     """As the search found it, or from a few fits to parts of the rows."""
     if facts.get("stability") is not None:
         return facts["stability"], "the splits of the search"
-    return fitted.stability, f"{N_PARTS} fits to {SHARE:.0%} of the rows each"
+    return fitted.stability, f"{N_PARTS} fits to {SHARE_OF_ROWS:.0%} of the rows each"
 
 
-def _diagnosis(X, model) -> list[str]:
-    """What `diagnose` would say of these rows; silent where it cannot."""
-    if X.shape[0] > ROWS_TO_DIAGNOSE:
-        rng = np.random.default_rng(0)
-        X = X[np.sort(rng.choice(X.shape[0], ROWS_TO_DIAGNOSE, replace=False))]
-    given = model.reference if isinstance(model.reference, str) else None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit has told them
-            found = diagnose(
-                X,
-                "min" if given == "min" else model.reference_,
-                n_clusters=model.n_clusters,  # as many, from the same starts: the same estimate
-                random_state=seed if isinstance(seed := model.random_state, int) else 0,
-            )
-    except ValueError:  # a sample without a single value, and the like
-        return []
-    return list(found.advice)
+def _diagnosis(model) -> list[str]:
+    """Why lam and reference are what they are, where the fit has chosen them."""
+    found = getattr(model, "missingness_", None)
+    return [] if found is None else [found.sentence]
 
 
 def _histogram(share: np.ndarray, bins: int = 20) -> dict[str, Any]:

@@ -68,9 +68,7 @@ def as_number(text: str) -> float | None:
 class Criterion(StrEnum):
     """How candidates are judged; the words of MNARKMeansCV."""
 
-    heldout = "heldout"
-    consensus = "consensus"
-    subsample = "subsample"
+    score = "score"
     paper = "paper"
 
 
@@ -143,7 +141,7 @@ class Searching:
         ),
     ] = "auto"
     criterion: Annotated[Criterion, of_model("--criterion", help="How candidates are judged.")] = (
-        Criterion.heldout
+        Criterion.score
     )
     splits: Annotated[
         int | None, of_model("--splits", min=2, help="Number of splits of the rows.")

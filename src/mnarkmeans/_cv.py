@@ -1,0 +1,453 @@
+"""MNARKMeansCV: choose lam and the number of clusters, then fit all rows with the choice.
+
+lam (and the reference) are chosen for each k by the score of `_choice`, or by the paper's
+instability; k is the largest whose clusters come back about as often as those of the most stable k
+when rows are left out (`_stability`).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.utils import check_random_state
+
+from ._base import CentersModel
+from ._choice import LAMS, Missingness, choose, references_for
+from ._kmeans import MNARKMeans
+from ._observed import Observed
+from ._solver import ALGORITHMS, STARTS, assign_rows
+from ._stability import (
+    SHARE_OF_ROWS,
+    Evidence,
+    Settings,
+    check_part,
+    cluster_stability,
+    gather,
+    spread,
+    subsample_size,
+    subsamples,
+    thirds,
+)
+from ._validation import (
+    WarnFor,
+    check_choice,
+    check_count,
+    check_enough_rows,
+    check_number,
+    is_auto,
+    observe,
+    read_table,
+)
+
+CRITERIA = ("score", "paper")
+MOST_ROWS = 20_000  # beyond, parts of a sample say as much as parts of the whole
+SAME_STABILITY = 0.02  # adjusted Rand index: more clusters are taken when they are as stable
+
+
+class SelectionWarning(UserWarning):
+    """The choice of lam or k stands on weak ground."""
+
+
+class MNARKMeansCV(CentersModel):
+    """MNARKMeans that chooses lam, and the number of clusters, from the data.
+
+    Parameters
+    ----------
+    n_clusters : int or sequence of int, default=8
+        Number of clusters, or the numbers to choose from.
+    lams : "auto" or sequence of float, default="auto"
+        Candidates for lam. "auto": those of ``MNARKMeans(lam="auto")``.
+    criterion : {"score", "paper"}, default="score"
+        How lam is chosen. "score": as ``MNARKMeans(lam="auto")`` does, by how well clusters found
+        without some of the features predict those. "paper": the instability of the paper's authors.
+    n_splits : int, default=None
+        Number of splits; None: 10 for "paper", otherwise 12.
+    n_init : int, default=10
+        Starts of every fit. With "score", two parts of the rows have half of them each and share
+        the best, and candidates go on from their neighbours; with "paper", every candidate is
+        fitted from all of them in every part.
+    reference : float, array of shape (n_features,), "min", "auto" or None, default=None
+        As for MNARKMeans; None is "auto" where ``lams`` is "auto", and zero where candidates are
+        given.
+    missing_values, max_iter, tol, algorithm
+        As for MNARKMeans.
+    init : {"k-means++", "random"}, default="k-means++"
+        Starting centres.
+    random_state : int, RandomState instance or None, default=None
+        Seed of splits and starts; the same seed gives the same result for every ``n_jobs``.
+    n_jobs : int or None, default=None
+        Number of threads; None uses all cores.
+    verbose : int, default=0
+        Above 0, a line per finished split with the time left.
+
+    Attributes
+    ----------
+    lam_, n_clusters_ : float, int
+        The choice.
+    best_index_ : int
+        Its row in ``cv_results_``.
+    cv_results_ : dict of arrays, one entry per candidate
+        ``param_n_clusters``, ``param_lam``, ``mean_score`` and ``score_behind`` (of the score, and
+        in standard errors behind the best; NaN with "paper"), ``mean_instability``,
+        ``std_instability``, ``rank_instability`` (1 is the most stable), ``smallest_cluster`` (rows
+        of the smallest cluster, in the median split), ``mean_fit_time``, ``std_fit_time``,
+        ``chosen_for_k`` (the lam chosen for this number of clusters).
+    stability_ : ndarray of shape (n_clusters_,)
+        For each cluster, how much of it is found again when rows are left out (mean Jaccard
+        similarity): near 1 is solid, below about 0.5 it dissolves.
+    missingness_ : Missingness
+        Why lam and reference are what they are, with "score".
+    cluster_centers_, labels_, inertia_, n_iter_, loss_path_, start_losses_, reference_, \
+n_features_in_, feature_names_in_
+        Of the fit to all rows with the choice, as for MNARKMeans.
+
+    Notes
+    -----
+    Tables of more than 20,000 rows are judged by a sample of that size; the last fit takes all
+    rows. Among several numbers of clusters the largest wins whose clusters are as reproducible as
+    those of the best.
+
+    Examples
+    --------
+    >>> from mnarkmeans import MNARKMeansCV
+    >>> from mnarkmeans.datasets import make_gaussian_clusters
+    >>> data = make_gaussian_clusters(150, 3, 3, separation=6.0, random_state=0)
+    >>> model = MNARKMeansCV([2, 3, 4], n_splits=4, n_init=3, random_state=0).fit(data.data)
+    >>> model.n_clusters_
+    3
+    >>> bool((model.stability_ > 0.8).all())
+    True
+    """
+
+    _known: Any = None  # a `Trials` that remembers them, where a long search may be resumed
+
+    def __init__(
+        self,
+        n_clusters: Any = 8,
+        *,
+        lams: Any = "auto",
+        criterion: str = "score",
+        n_splits: int | None = None,
+        n_init: int = 10,
+        reference: Any = None,
+        missing_values: float = math.nan,
+        init: Any = "k-means++",
+        max_iter: int = 300,
+        tol: float = 1e-5,
+        algorithm: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.lams = lams
+        self.criterion = criterion
+        self.n_splits = n_splits
+        self.n_init = n_init
+        self.reference = reference
+        self.missing_values = missing_values
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.algorithm = algorithm
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Choose lam (and k), then fit all rows with the choice.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            As for MNARKMeans; gaps allowed.
+        y : ignored
+        sample_weight : array of shape (n_samples,), default=None
+            Weight of each row in the fits and in the score.
+
+        Returns
+        -------
+        self : MNARKMeansCV
+        """
+        ks, lams = self._check_parameters()
+        table = read_table(self, X, reset=True)
+        observed = observe(
+            table,
+            missing_values=self.missing_values,
+            reference=self._reference(),
+            sample_weight=sample_weight,
+            threads=self._threads(),
+            warn_for=WarnFor(getattr(self, "feature_names_in_", None)),
+        )
+        check_enough_rows(observed.n_usable, observed.n_rows, max(ks))
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        judged = self._judged(observed)
+        n = judged.n_rows  # the largest k is refused before the others are tried
+        usual = n // 3 if self.criterion == "paper" else subsample_size(n, SHARE_OF_ROWS)
+        check_part(usual, max(ks), n)
+        progress = Progress(len(ks) * self._n_parts(), bool(self.verbose))
+        trials = [self._trial(observed, judged, k, lams, seed, progress) for k in ks]
+        best = choose_k(trials)
+        chosen = trials[best]
+        self.n_clusters_, self.lam_ = chosen.evidence.k, chosen.lam
+        self._keep_results(trials, best)
+        if chosen.missingness is not None:
+            self.missingness_ = chosen.missingness
+        self._refit(replace(observed, reference=chosen.reference), seed)
+        self._keep_stability(replace(judged, reference=chosen.reference), chosen)
+        for doubt in doubts(chosen, given=not isinstance(self.lams, str)):
+            warnings.warn(doubt, SelectionWarning, stacklevel=2)
+        return self
+
+    # ------------------------------------------------------------------------------------------
+
+    def _reference(self) -> Any:
+        if self.reference is not None:
+            return self.reference
+        return "auto" if isinstance(self.lams, str) else 0.0
+
+    def _check_parameters(self) -> tuple[list[int], np.ndarray | None]:
+        many = not isinstance(self.n_clusters, (Integral, str))
+        ks = list(self.n_clusters) if many else [self.n_clusters]
+        if not ks:
+            raise ValueError("n_clusters is empty; give one number or several to choose from.")
+        ks = sorted({check_count("n_clusters", k) for k in ks})
+        if isinstance(self.lams, str):
+            check_choice("lams", self.lams, ("auto",), ", or a sequence of numbers >= 0")
+            lams = None
+        else:
+            lams = np.unique([check_number("lams", lam) for lam in np.ravel(self.lams).tolist()])
+            if len(lams) == 0:
+                raise ValueError("lams is empty; give candidates >= 0, or 'auto'.")
+        check_choice("criterion", self.criterion, CRITERIA)
+        if self.n_splits is not None:
+            check_count("n_splits", self.n_splits, least=2)
+        check_count("n_init", self.n_init)
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol)
+        check_choice("algorithm", self.algorithm, ("auto", *ALGORITHMS))
+        check_choice("init", self.init, tuple(STARTS))
+        return ks, lams
+
+    def _n_parts(self) -> int:
+        if self.criterion == "paper":
+            return 2 * (self.n_splits or 10)
+        return self.n_splits or 12
+
+    def _judged(self, observed: Observed) -> Observed:
+        """The rows that are split: those that count, and not more than are needed."""
+        counting = np.flatnonzero(observed.weights > 0)
+        if len(counting) > MOST_ROWS:
+            rng = np.random.default_rng(0)
+            counting = np.sort(rng.choice(counting, MOST_ROWS, replace=False))
+        return observed if len(counting) == observed.n_rows else observed.take(counting)
+
+    def _trial(self, observed: Observed, judged: Observed, k: int, *how: Any) -> Trial:
+        """One k, unless it is known already."""
+        known = self._known or Trials()
+        trial = known.load(k) or self._try(observed, judged, k, *how)
+        known.done(k, trial)
+        return trial
+
+    def _try(
+        self, observed: Observed, judged: Observed, k: int, lams: Any, seed: int, progress: Progress
+    ) -> Trial:
+        """lam and reference for one k, and how stable its clusters are."""
+        missingness: Missingness | None = None
+        reference, lam = observed.reference, math.nan
+        if self.criterion == "score" or is_auto(self._reference()):
+            choice = choose(
+                observed, k, lams=LAMS if lams is None else lams,
+                references=references_for(observed) if is_auto(self._reference()) else None,
+                **self._until(), threads=self._threads(),
+            )  # fmt: skip
+            missingness, reference, lam = choice.missingness, choice.reference, choice.lam
+        lams = np.array(LAMS) if lams is None else lams
+        if self.criterion == "score":
+            lams = np.unique(np.append(lams if judged.has_gaps.any() else [], lam))
+        rng = np.random.RandomState(seed)
+        n, n_parts = judged.n_rows, self._n_parts()
+        if self.criterion == "paper":
+            parts = thirds(n, n_parts // 2, rng)
+        else:
+            parts = subsamples(n, n_parts, SHARE_OF_ROWS, rng)
+        check_part(int(parts.sum(axis=1).min()), k, n)
+        settings = Settings(
+            self.init, self.n_init, self.max_iter, float(self.tol), self._threads(),
+            thorough=self.criterion == "paper", several=np.size(self.n_clusters) > 1,
+        )  # fmt: skip
+        seeds = rng.randint(np.iinfo(np.int32).max, size=n_parts)
+        judged = replace(judged, reference=reference)
+        evidence = gather(judged, k, lams, parts, seeds, settings, progress.step)
+        if self.criterion == "paper":
+            instability = evidence.instability_of_thirds()
+            return Trial(evidence, instability, least_unstable(instability), reference, None)
+        instability = evidence.instability_of_subsamples(self._threads())
+        index = int(np.flatnonzero(lams == lam)[0])
+        return Trial(evidence, instability, index, reference, missingness)
+
+    def _keep_results(self, trials: list[Trial], best: int) -> None:
+        columns: dict[str, list[np.ndarray]] = {}
+        for trial in trials:
+            for name, values in trial.columns().items():
+                columns.setdefault(name, []).append(values)
+        self.cv_results_ = {name: np.concatenate(parts) for name, parts in columns.items()}
+        ranks = rankdata(self.cv_results_["mean_instability"], method="min")
+        self.cv_results_["rank_instability"] = ranks.astype(np.int64)
+        before = sum(len(trial.evidence.lams) for trial in trials[:best])
+        self.best_index_ = before + trials[best].choice
+
+    def _refit(self, observed: Observed, seed: int) -> None:
+        """Fit all rows with the choice."""
+        model = MNARKMeans(
+            self.n_clusters_, lam=self.lam_, init=self.init, n_init=self.n_init,
+            max_iter=self.max_iter, tol=self.tol, algorithm=self.algorithm,
+            n_jobs=self.n_jobs, verbose=self.verbose,
+        )  # fmt: skip
+        starts = model._starts(observed, None, np.random.RandomState(seed))
+        model._keep(observed, model._solve(observed, starts, self.lam_), self.lam_)
+        for name in ("cluster_centers_", "labels_", "inertia_", "n_iter_", "loss_path_",
+                     "start_losses_", "reference_"):  # fmt: skip
+            setattr(self, name, getattr(model, name))
+
+    def _keep_stability(self, judged: Observed, chosen: Trial) -> None:
+        centers = self.cluster_centers_.astype(np.float64)[None]
+        labels = assign_rows(judged, centers, np.atleast_2d(self.lam_), self._threads())[:, 0]
+        own = chosen.evidence.labels[:, :, chosen.choice]
+        self.stability_ = cluster_stability(labels, own, chosen.evidence.inside, self.n_clusters_)
+
+
+# --- one trial for each number of clusters ------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One k: how stable every candidate for lam is, and which was chosen."""
+
+    evidence: Evidence
+    instability: np.ndarray  # (splits or pairs, G)
+    choice: int
+    reference: np.ndarray  # (p,)
+    missingness: Missingness | None
+
+    @property
+    def lam(self) -> float:
+        return float(self.evidence.lams[self.choice])
+
+    @property
+    def stability(self) -> float:
+        """1 - instability of the choice; one cluster is trivially stable and says nothing."""
+        if self.evidence.k == 1:
+            return -math.inf
+        return 1.0 - float(self.instability[:, self.choice].mean())
+
+    @property
+    def is_whole(self) -> bool:
+        """Every cluster of the choice has rows: one row by itself comes back in any split."""
+        return not self.evidence.next_to_empty[self.choice]
+
+    def columns(self) -> dict[str, np.ndarray]:
+        lams, size = self.evidence.lams, len(self.evidence.lams)
+        score, behind = np.full(size, np.nan), np.full(size, np.nan)
+        if self.missingness is not None:
+            table = self.missingness.candidates
+            own = (table["reference"] == self.missingness.reference) | (table["lam"] == 0.0)
+            at = np.searchsorted(lams, table["lam"][own])
+            score[at], behind[at] = table["score"][own], -table["behind"][own]
+        return {
+            "param_n_clusters": np.full(size, self.evidence.k),
+            "param_lam": lams.copy(),
+            "mean_score": score,
+            "score_behind": behind,
+            "mean_instability": self.instability.mean(axis=0),
+            "std_instability": spread(self.instability),
+            "smallest_cluster": self.evidence.smallest_cluster,
+            "mean_fit_time": np.full(size, self.evidence.seconds.mean()),
+            "std_fit_time": np.full(size, self.evidence.seconds.std()),
+            "chosen_for_k": np.arange(size) == self.choice,
+        }
+
+    def to_plain(self) -> dict[str, Any]:
+        """Numbers, words and arrays, for a file."""
+        return asdict(self) | {"evidence": asdict(self.evidence)} | {
+            "missingness": None if self.missingness is None else self.missingness.to_plain()
+        }  # fmt: skip
+
+    @classmethod
+    def from_plain(cls, stored: dict[str, Any]) -> Trial:
+        """The inverse of `to_plain`."""
+        found = stored["missingness"]
+        return cls(**stored | {
+            "evidence": Evidence(**stored["evidence"]),
+            "missingness": None if found is None else Missingness.from_plain(found),
+        })  # fmt: skip
+
+
+class Trials:
+    """What is known of each k before it is tried: nothing. Subclasses remember."""
+
+    def load(self, k: int) -> Trial | None:
+        """The trial of an earlier run."""
+        return None
+
+    def done(self, k: int, trial: Trial) -> None:
+        """Called with every trial, in the order of k."""
+
+
+class Progress:
+    """A line per finished part, with the time left."""
+
+    def __init__(self, total: int, loud: bool):
+        self.total, self.loud, self.done, self.begin = total, loud, 0, time.perf_counter()
+
+    def step(self) -> None:
+        self.done += 1
+        if self.loud:
+            spent = time.perf_counter() - self.begin
+            left = spent / self.done * (self.total - self.done)
+            print(f"fit {self.done}/{self.total}: {spent:.1f} s spent, about {left:.1f} s left")
+
+
+def least_unstable(instability: np.ndarray) -> int:
+    """The authors' rule: the least mean, unless it is that of the largest candidate; then the
+    smallest lam whose mean is below (last mean + last standard deviation)."""
+    mean = instability.mean(axis=0)
+    choice, last = int(np.argmin(mean)), len(mean) - 1
+    if choice == last and last > 0:
+        below = mean < mean[last] + spread(instability)[last]
+        return int(np.argmax(below)) if below.any() else last
+    return choice
+
+
+def choose_k(trials: list[Trial]) -> int:
+    """The last (largest k) that is as stable as the best, and has no cluster next to empty."""
+    values = np.array([trial.stability for trial in trials])
+    if not np.isfinite(values).any():
+        return 0
+    as_stable = values >= values.max() - SAME_STABILITY
+    whole = as_stable & np.array([trial.is_whole for trial in trials])
+    return int(np.flatnonzero(whole)[-1]) if whole.any() else int(np.argmax(values))
+
+
+def doubts(chosen: Trial, given: bool) -> Iterator[str]:
+    """What makes the choice doubtful, in sentences. ``given``: the candidates were the user's."""
+    lams, choice = chosen.evidence.lams, chosen.choice
+    edge = choice == len(lams) - 1 or (choice == 0 and lams[0] > 0)
+    if given and len(lams) > 1 and edge:
+        yield (
+            f"lam={lams[choice]:g} lies at the edge of the candidates ({lams[0]:g} to "
+            f"{lams[-1]:g}); extend lams beyond it."
+        )
+    if chosen.evidence.smallest_cluster[choice] == 0:
+        yield (
+            f"With lam={lams[choice]:g} clusters collapse: fits to parts of the rows do not keep "
+            f"{chosen.evidence.k} clusters. Try smaller lams or fewer clusters."
+        )
