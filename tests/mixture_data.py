@@ -1,15 +1,9 @@
-"""Tables with gaps of every kind, for the tests of MNARMixture and of lam="auto"."""
+"""Tables with gaps of every kind, for the tests of MNARMixture."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import ndtr
-
-from mnarkmeans._penalty.choice import first_fits
-from mnarkmeans._penalty.rows import Rows
-from mnarkmeans._solver import k_means_plus_plus
-from mnarkmeans._validation import observe
-from mnarkmeans.datasets import make_gaussian_clusters
 
 
 def make(loss: str, n=200, p=3, seed=0, heavy=False) -> tuple[np.ndarray, np.ndarray]:
@@ -28,19 +22,3 @@ def make(loss: str, n=200, p=3, seed=0, heavy=False) -> tuple[np.ndarray, np.nda
     X[rng.random(X.shape) < lost] = np.nan
     some = ~np.isnan(X).all(axis=1)
     return X[some], labels[some]
-
-
-def gaussian(mechanism, strength, n=600, p=10, seed=0, k=3):
-    """The paper's clusters, side 4."""
-    return make_gaussian_clusters(
-        n, p, k, separation=4.0, mechanism=mechanism, strength=strength, random_state=seed
-    )
-
-
-def rows_and_starts(X, k):
-    """The rows of a table, and its first fits."""
-    observed = observe(X)
-    observed = observed.take(np.flatnonzero(observed.weights > 0))
-    starts = k_means_plus_plus(observed, 5, k, np.random.RandomState(0), 1)
-    fits = first_fits(observed, starts, max_iter=100, tol=1e-5, threads=1)
-    return Rows(observed), fits

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from limit_data import mixture
 
 from mnarkmeans.missingness import ampute
 from mnarkmeans.missingness._ampute import WAYS
@@ -129,3 +130,24 @@ def test_sparse_is_refused_with_advice():
     sparse = pytest.importorskip("scipy.sparse")
     with pytest.raises(TypeError, match="not stored already count as missing"):
         ampute(sparse.csr_array(np.eye(3)), fraction=0.1)
+
+
+@pytest.mark.parametrize("softness", [0.0, 0.4])
+def test_every_feature_loses_its_share_below_a_limit(softness):
+    X = mixture(n=2000)[0] * [1.0, 2.0, 3.0, 10.0, 1.0, 1.0] + 7.0
+    gone = np.isnan(ampute(X, "limit", strength=0.3, softness=softness, rng=0))
+    np.testing.assert_allclose(gone.mean(axis=0), 0.3, atol=0.03 if softness else 1e-3)
+    for values, lost in zip(X.T, gone.T, strict=True):
+        overlap = np.mean(values[lost] > values[~lost].min())
+        assert overlap == 0 if softness == 0 else 0.1 < overlap < 1.0
+
+
+def test_words_for_the_papers_mechanisms():
+    X = mixture()[0]
+    for word, name in (("decay", "mnar0"), ("threshold", "mnar2")):
+        expected = ampute(X, name, fraction=0.2, rng=0)
+        np.testing.assert_array_equal(ampute(X, word, fraction=0.2, rng=0), expected)
+    with pytest.raises(ValueError, match="softness belongs to mechanism='limit'"):
+        ampute(X, "mnar0", fraction=0.2, softness=0.5)
+    with pytest.raises(ValueError, match="softness must be a finite number >= 0, found -1"):
+        ampute(X, "limit", fraction=0.2, softness=-1)

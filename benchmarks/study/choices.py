@@ -14,11 +14,11 @@ import warnings
 
 import numpy as np
 import pandas as pd
+from mnarkmeans._penalty.choice import choose_penalty
 from scipy.stats import t as student
 
 from benchmarks.study.designs import GROUPS, Data, Design
 from mnarkmeans import MNARKMeans, MNARKMeansCV
-from mnarkmeans._penalty.choice import choose_penalty
 from mnarkmeans._solver import STARTS
 from mnarkmeans._validation import observe
 from mnarkmeans.metrics import clustering_error_rate

@@ -6,10 +6,6 @@ import time
 from dataclasses import replace
 
 import numpy as np
-
-from benchmarks.study.designs import Data, Design
-from mnarkmeans import MNARKMeans
-from mnarkmeans._observed import Observed
 from mnarkmeans._penalty.choice import likelihood_choice
 from mnarkmeans._selection.criteria import CRITERIA, SHARE_OF_ROWS, Asked, held_out_penalty
 from mnarkmeans._selection.evidence import (
@@ -22,6 +18,10 @@ from mnarkmeans._selection.evidence import (
 from mnarkmeans._selection.fits import Settings
 from mnarkmeans._selection.grid import candidate_lams
 from mnarkmeans._selection.predicted import predicted_by
+
+from benchmarks.study.designs import Data, Design
+from mnarkmeans import MNARKMeans
+from mnarkmeans._observed import Observed
 from mnarkmeans._solver import STARTS, assign_rows
 from mnarkmeans._validation import observe
 from mnarkmeans.metrics import center_mse, clustering_error_rate

@@ -247,7 +247,6 @@ default="auto"
             reference=given,
             sample_weight=sample_weight,
             threads=threads,
-            allow_auto=True,
             warn_for=WarnFor(getattr(self, "feature_names_in_", None), mechanism=self.mechanism),
         )
         check_enough_rows(observed.n_usable, observed.n_rows, self.n_components, "n_components")

@@ -1,0 +1,187 @@
+"""lam="auto", reference=None: laws of the choice, and what it takes where that is known."""
+
+import numpy as np
+import pytest
+from limit_data import NOISE, lost_below_a_limit, mixture
+from scipy import sparse
+from sklearn.datasets import load_iris
+from sklearn.metrics import adjusted_rand_score
+
+from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans
+from mnarkmeans.missingness import Missingness, ampute
+
+
+def auto(X, k=3, **settings):
+    weights = settings.pop("sample_weight", None)
+    return MNARKMeans(k, random_state=0, **settings).fit(X, sample_weight=weights)
+
+
+def lost(mechanism="mnar0", fraction=0.3, **options):
+    X, classes = mixture(**options)
+    X = ampute(X, mechanism, fraction=fraction, rng=0)
+    some = ~np.isnan(X).all(axis=1)
+    return X[some], classes[some]
+
+
+def same_choice(one, two):
+    assert one.lam_ == two.lam_
+    np.testing.assert_allclose(one.missingness_.candidates["score"],
+                               two.missingness_.candidates["score"], atol=1e-6)  # fmt: skip
+
+
+# --- laws ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["mnar0", "limit"])
+def test_shift_and_scale_leave_the_choice_alone(mechanism):
+    X = lost(mechanism)[0]
+    plain = auto(X, reference="min")
+    moved = auto(4.0 * X + np.arange(X.shape[1]), reference="min")
+    assert moved.lam_ == plain.lam_
+    np.testing.assert_array_equal(moved.labels_, plain.labels_)
+    np.testing.assert_allclose(moved.missingness_.candidates["behind"],
+                               plain.missingness_.candidates["behind"], atol=1e-6)  # fmt: skip
+    scaled = auto(8.0 * X)
+    assert scaled.lam_ == auto(X).lam_
+
+
+def test_a_jitter_in_the_tenth_digit_moves_nothing():
+    X = lost()[0]
+    jitter = 1e-9 * np.random.default_rng(1).normal(size=X.shape)
+    assert auto(X + jitter).lam_ == auto(X).lam_
+
+
+def test_a_weight_is_a_row_repeated():
+    X = lost(n=150)[0]
+    weights = np.where(np.arange(len(X)) % 3 == 0, 2.0, 1.0)
+    weighted = auto(X, sample_weight=weights)
+    repeated = auto(np.repeat(X, weights.astype(int), axis=0))
+    assert weighted.missingness_.reference == repeated.missingness_.reference
+    assert weighted.lam_ == pytest.approx(repeated.lam_, rel=0.05)
+
+
+def test_rows_without_weight_are_not_there():
+    X = lost(n=150)[0]
+    noise = np.full((20, X.shape[1]), 50.0)
+    noise[:, 1:] = np.nan
+    weights = np.r_[np.ones(len(X)), np.zeros(20)]
+    same_choice(auto(np.vstack([X, noise]), sample_weight=weights), auto(X))
+
+
+def test_every_number_of_threads_chooses_the_same():
+    X = lost(n=500, p=20)[0]
+    one, two = auto(X, n_jobs=1), auto(X, n_jobs=2)
+    assert one.lam_ == two.lam_
+    for name in ("score", "behind"):
+        np.testing.assert_array_equal(
+            one.missingness_.candidates[name], two.missingness_.candidates[name]
+        )
+
+
+def test_the_seed_of_the_fit_has_no_part_in_the_choice():
+    X = lost()[0]
+    lams = {MNARKMeans(3, random_state=seed, n_init=1).fit(X).lam_ for seed in range(4)}
+    assert len(lams) == 1
+
+
+def test_sparse_is_dense_and_float32_is_float64():
+    X = lost()[0]
+    stored = sparse.csr_array(np.nan_to_num(X))
+    same_choice(auto(stored), auto(X))
+    single = auto(X.astype(np.float32))
+    assert single.lam_ == pytest.approx(auto(X).lam_, rel=0.02)
+
+
+def test_the_fit_is_the_plain_one_with_the_numbers_chosen():
+    X = lost()[0]
+    chosen = auto(X)
+    plain = auto(X, lam=chosen.lam_, reference=chosen.reference_)
+    assert plain.inertia_ == chosen.inertia_
+    np.testing.assert_array_equal(plain.labels_, chosen.labels_)
+
+
+# --- parameters ---------------------------------------------------------------------------------
+
+
+def test_none_is_zero_where_lam_is_a_number():
+    X = lost_below_a_limit()
+    model = auto(X, lam=0.5)
+    np.testing.assert_array_equal(model.reference_, 0.0)
+    assert not hasattr(model, "missingness_")
+    filled = auto(np.nan_to_num(X), lam=0.0)
+    assert adjusted_rand_score(auto(X, lam=1.0).labels_, filled.labels_) == 1.0
+
+
+def test_a_reference_given_is_kept():
+    X = lost()[0]
+    model = auto(X, reference=0.25)
+    np.testing.assert_array_equal(model.reference_, 0.25)
+    assert set(model.missingness_.candidates["reference"]) == {"given"}
+
+
+@pytest.mark.parametrize("lam", [1.0, np.array([1.0, 0.5, 1.0, 1.0, 1.0, 1.0])])
+def test_the_reference_alone_is_chosen_where_lam_is_given(lam):
+    model = auto(lost_below_a_limit(shift=20.0), lam=lam, reference="auto")
+    np.testing.assert_array_equal(model.lam_, lam)
+    assert model.missingness_.reference == "min"
+
+
+def test_complete_data_need_no_penalty():
+    X = mixture()[0]
+    model = auto(X)
+    assert model.lam_ == 0.0
+    np.testing.assert_array_equal(model.labels_, auto(X, lam=0.0).labels_)
+    assert "Nothing is missing" in model.missingness_.sentence
+
+
+def test_missingness_is_a_table_and_a_sentence():
+    model = auto(lost_below_a_limit())
+    found = model.missingness_
+    assert isinstance(found, Missingness)
+    assert f"lam={found.lam:g}" in repr(found)
+    assert found.lam == model.lam_
+    assert len(found.to_frame()) == len(found.candidates["lam"])
+    assert found.candidates["behind"].max() == pytest.approx(0.0, abs=1e-6)
+    assert 0.0 <= found.explained <= 1.0
+    assert "<table>" in found._repr_html_()
+    low, high = found.lam_range
+    assert low <= found.lam <= high
+
+
+# --- what it takes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", sorted(NOISE))
+def test_values_below_a_limit_take_the_limit(noise):
+    X, classes = lost("limit", noise=noise)
+    model = auto(X + 20.0)
+    np.testing.assert_array_equal(model.reference_, np.nanmin(X + 20.0, axis=0))
+    assert model.lam_ > 0.0
+    none = auto(X, lam=0.0)
+    assert (adjusted_rand_score(classes, model.labels_)
+            >= adjusted_rand_score(classes, none.labels_) - 0.02)  # fmt: skip
+
+
+def test_iris_without_its_low_values_has_no_centre_at_zero_centimetres():
+    flowers = load_iris()
+    X = ampute(flowers.data, "limit", strength=0.3, rng=0)
+    some = ~np.isnan(X).all(axis=1)
+    model = auto(X[some])
+    np.testing.assert_array_equal(model.reference_, np.nanmin(X, axis=0))
+    assert model.cluster_centers_[:, 0].min() > 4.0
+    assert adjusted_rand_score(flowers.target[some], model.labels_) > 0.65
+
+
+def test_large_tables_are_judged_by_a_sample():
+    X, classes = lost("mnar0", n=30_000, p=8)
+    model = auto(X)
+    assert model.missingness_.reference == "zero"
+    assert adjusted_rand_score(classes, model.labels_) > 0.9
+    batches = MiniBatchMNARKMeans(3, random_state=0).fit(X)
+    assert batches.lam_ == pytest.approx(model.lam_, abs=0.15)
+
+
+def test_wide_tables_are_judged_by_some_of_their_features():
+    X, classes = lost("limit", n=60, p=3000)
+    model = auto(X + 20.0)
+    assert adjusted_rand_score(classes, model.labels_) > 0.95
