@@ -1,14 +1,14 @@
 """
-Why: one picture
-================
+What small values missing does to k-means
+=========================================
 
-Small values are the first to be lost. A method that forgets this puts centres where the surviving
-values are, too far from zero, and draws the wrong borders.
+If small values are the ones that are missing, a method that ignores this puts centres where the
+observed values are, too far from zero, and draws the wrong borders.
 """
 
 # %%
-# Three groups of points. Every coordinate may be lost, and the closer it lies to zero the likelier
-# that is. Points that lost a coordinate are drawn on the edge of the picture.
+# Three clusters of points. The closer a coordinate is to zero, the more likely it is missing. Points
+# with a missing coordinate are drawn on the edge of the picture.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.cluster import KMeans
@@ -23,9 +23,9 @@ toy = make_gaussian_clusters(600, 2, corners, strength=0.5, random_state=4)
 print(f"{np.isnan(toy.data).mean():.0%} of the values are missing")
 
 # %%
-# Four ways to cluster the rest: fill the gaps with column means and run k-means; use only what is
-# observed (``lam=0``, known as k-POD); fill with zeros and run k-means (``lam=1``); let gaps pull
-# the centres towards zero as strongly as the data suggest.
+# Four methods: fill with column means and run k-means; use only what is observed (``lam=0``, known
+# as k-POD); fill with zeros and run k-means (``lam=1``); let missing values pull the centres towards
+# zero with a strength chosen from the data.
 filled = SimpleImputer().fit_transform(toy.data)
 by_mean = KMeans(3, n_init=10, random_state=0).fit(filled)
 by_kpod = MNARKMeans(3, lam=0, random_state=0).fit(toy.data)
@@ -59,6 +59,5 @@ for ax, (name, found) in zip(axes, found_by.items(), strict=True):
 plt.show()
 
 # %%
-# What matters most is to read a gap as "close to zero": filling with zeros does that too, and comes
-# close: the labels are about as good. Choosing the strength from the data brings the centres a
-# little closer, and holds back where gaps say less.
+# What matters most is to treat a missing value as close to zero. Filling with zeros does that too,
+# and its labels are about as good.

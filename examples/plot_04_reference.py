@@ -7,8 +7,8 @@ intensities around 25 it is certainly not: there, values go missing below a dete
 """
 
 # %%
-# Twelve proteins in 150 samples of three kinds; whatever falls near the limit of its protein may
-# be lost.
+# Twelve proteins in 150 samples of three groups; values near the detection limit of their protein
+# may be lost.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -24,7 +24,7 @@ limit = complete.min(axis=0)
 X = ampute(complete, "mnar0", fraction=0.4, reference=limit, rng=1)
 
 # %%
-# The same data, three references. ``"min"`` takes the least observed value of each feature.
+# The same data, three references. ``"min"`` is the smallest observed value of each feature.
 results = {}
 for name, reference in [("0", 0.0), ("column mean", np.nanmean(X, axis=0)), ("min", "min")]:
     model = MNARKMeans(3, lam=0.5, reference=reference, random_state=0).fit(X)

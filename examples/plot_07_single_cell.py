@@ -7,8 +7,8 @@ the 700 blood cells that come with scanpy.
 """
 
 # %%
-# ``.raw`` holds log-normalised expression, where zero still means "not seen". (``.X`` of this
-# object is scaled: there zero means "average", so it is of no use here.)
+# ``.raw`` holds log-normalised expression, where zero means "not detected". (``.X`` of this
+# object is scaled: there zero means "average".)
 import matplotlib.pyplot as plt
 import pandas as pd
 import scanpy as sc
@@ -20,7 +20,7 @@ zeros = 1 - adata.X.count_nonzero() / (adata.n_obs * adata.n_vars)
 print(f"{adata.n_obs} cells, {adata.n_vars} genes, {zeros:.0%} zeros")
 
 # %%
-# Labels, distances and centres are filed in the object.
+# Labels, distances and centres are stored in the object.
 tl.mnar_kmeans(adata, n_clusters=7, random_state=0)
 adata.obs[["bulk_labels", "mnar_kmeans", "mnar_kmeans_distance"]].head()
 

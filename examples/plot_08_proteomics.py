@@ -1,13 +1,13 @@
 """
-Proteomics: a heatmap that shows gaps as gaps
-=============================================
+Proteomics: a heatmap that shows what is missing
+================================================
 
 Label-free intensities, log2, with names. Low-abundant proteins are seen in some samples and not in
 others, and which ones tells something.
 """
 
 # %%
-# A simulated table: 36 samples of three kinds, 40 proteins, detection fading out below 22.
+# A simulated table: 36 samples of three groups, 40 proteins, detection fading out below 22.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ table = pd.DataFrame(np.where(detected, complete, np.nan), index=samples)
 table.columns = [f"P{j:05d}" for j in range(40)]
 
 # %%
-# Drop proteins that are hardly ever seen, then cluster with each protein's least observed value as
+# Drop proteins that are rarely detected, then cluster with each protein's smallest observed value as
 # the reference.
 table = table.loc[:, table.notna().mean() >= 0.25]
 model = MNARKMeans(3, reference="min", random_state=0).fit(table)

@@ -2,8 +2,8 @@
 In a scikit-learn pipeline
 ==========================
 
-``transform`` gives the distance of each row to each centre: features without gaps, made from a
-table with gaps, that any classifier can read.
+``transform`` gives the distance of each row to each centre: complete features, computed from a
+table with missing values, that any classifier can use.
 """
 
 # %%
@@ -55,6 +55,5 @@ ax.legend()
 plt.show()
 
 # %%
-# If all you want is to classify, filling with the least value does better here: it keeps all
-# thirteen features, where the distances keep twelve numbers made without looking at the kinds.
-# Use distances when you want the clusters as well, or few features out of many.
+# If all you want is to classify, filling with the smallest value does better here: it keeps all
+# thirteen features. Use distances when you want the clusters as well, or few features out of many.

@@ -1,9 +1,9 @@
 """
-Filling gaps from centres
-=========================
+Imputing from centres
+=====================
 
-``impute`` fills a gap with the value of the row's own centre. Since the centres know that small
-values were lost, what they fill in is not as much too large as with other methods.
+``impute`` fills a missing value from the centre of the row's cluster. The centres allow for lost small
+values, so the filled values are less biased upwards than those of other imputers.
 """
 
 # %%
@@ -48,6 +48,6 @@ right.legend(fontsize=8)
 plt.show()
 
 # %%
-# Zeros win this contest: values were lost *because* they were near zero, so zero is the best
-# single guess for one. As a picture of the table it is poor: one value for all that is missing.
-# Fill from centres for a heatmap or to keep groups apart, not because each value would be right.
+# Zeros are closest here: values were lost *because* they were near zero, so zero is the best single
+# guess. But it is the same guess for all. Impute from centres for a heatmap or to keep groups apart,
+# not because each value would be right.

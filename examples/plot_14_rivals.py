@@ -1,14 +1,14 @@
 """
-The rivals, side by side
-========================
+Other methods, side by side
+===========================
 
-:data:`mnarkmeans.baselines.BASELINES` holds the methods of the paper's comparison behind one face.
-All get the same data.
+:data:`mnarkmeans.baselines.BASELINES` holds the usual methods for tables with missing values, all
+with the same interface.
 """
 
 # %%
 # The paper's setting with noise features: three groups that differ in two features of fifty, 30 %
-# missing, three repetitions. The slower rivals (MICE, FWPD, scImpute) are left out to be quick.
+# missing, three repetitions. The slower methods (MICE, FWPD, scImpute) are left out.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -20,9 +20,8 @@ from mnarkmeans.metrics import clustering_error_rate
 print("there are:", ", ".join(BASELINES))
 
 # %%
-# Filling with zero is this package's own method at ``lam=1``, so it shares its main advantage:
-# gaps are read as "close to zero". The other rivals read them as "like the rest". 18 is the value
-# the paper used in this setting; far above 1, ``lam`` also switches noise features off.
+# Filling with zero is ``lam=1``. 18 is the value that the paper used in this setting; far above 1,
+# ``lam`` also switches noise features off.
 methods = {name: BASELINES[name] for name in ("zero", "mean", "knn", "kpod")}
 methods["ours, lam=auto"] = lambda k, seed: MNARKMeans(k, random_state=seed)
 methods["ours, lam=18"] = lambda k, seed: MNARKMeans(k, lam=18.0, random_state=seed)

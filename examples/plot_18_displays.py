@@ -2,8 +2,8 @@
 Ready-made plots
 ================
 
-The classes of :mod:`mnarkmeans.displays` draw a fitted model in one line, on axes of yours if you
-give them. Gaps are shown as gaps.
+The classes of :mod:`mnarkmeans.displays` draw a fitted model in one line, on your own axes if you
+pass them.
 """
 
 # %%
@@ -26,8 +26,8 @@ table = pd.DataFrame(toy.data, columns=[f"feature {j}" for j in range(12)])
 model = MNARKMeans(4, random_state=0).fit(table)
 
 # %%
-# The centres, with the share of gaps behind each value; the rows in two dimensions; how often
-# values are missing against the size of their centre; the way down of the loss.
+# The centres, with the share missing behind each value; the rows in two dimensions; the missing rate
+# against the magnitude; the loss after every iteration.
 fig, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
 CentersDisplay.from_estimator(model, table, ax=axes[0, 0])
 ClustersDisplay.from_estimator(model, table, ax=axes[0, 1])

@@ -2,8 +2,8 @@
 Let the data choose: lam and the number of clusters
 ===================================================
 
-:class:`mnarkmeans.MNARKMeansCV` fits parts of the rows again and again, and keeps the candidate
-whose clusters come back.
+:class:`mnarkmeans.MNARKMeansCV` chooses both; the number of clusters is the one whose clusters are
+found again when rows are left out.
 """
 
 # %%
@@ -21,7 +21,7 @@ print(f"chosen: {search.n_clusters_} clusters, lam {search.lam_:.2f}")
 print(f"CER {clustering_error_rate(toy.target, search.labels_):.3f}")
 
 # %%
-# ``cv_results_`` has a row per candidate, ``stability_`` says how solid each cluster is.
+# ``cv_results_`` has a row per candidate, ``stability_`` the share of each cluster that is found again.
 table = pd.DataFrame(search.cv_results_)
 table.sort_values("rank_instability").head().round(3)
 

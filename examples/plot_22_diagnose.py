@@ -1,14 +1,14 @@
 """
-Look at the gaps first
-======================
+Describe what is missing first
+==============================
 
 :func:`mnarkmeans.missingness.diagnose` describes where values are missing, and says what to try. It
 describes; it does not claim to test.
 """
 
 # %%
-# The same groups, with values lost in three ways: near zero, by chance, and above what the
-# instrument can show.
+# The same clusters, with values lost in three ways: near zero, by chance, and above the range of the
+# instrument.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -24,7 +24,7 @@ lost = {
 found = {name: diagnose(X) for name, X in lost.items()}
 
 # %%
-# The whole page for the first; a sentence for each.
+# The whole text for the first; a sentence for each.
 print(found["near zero"])
 
 # %%

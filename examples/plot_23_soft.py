@@ -1,9 +1,9 @@
 """
-How sure is this row?
-=====================
+Probabilities: a mixture
+========================
 
-Two overlapping groups measured by an instrument that misses low values. The mixture finds out that
-there is a limit, and says how sure it is of every row.
+Two overlapping clusters measured by an instrument that misses low values. The mixture chooses the
+missingness mechanism and gives the probability of every cluster for every row.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ print("what lost the values:", model.mechanism_)
 print("means:", model.means_.round(2).tolist())
 
 # %%
-# Rows between the clusters are pale; rows with a gap are drawn where the mixture expects them.
+# Rows between the clusters are pale; missing values are drawn where the mixture expects them.
 
 filled = model.impute(X)
 sure = model.predict_proba(X).max(axis=1)
