@@ -7,8 +7,8 @@ observed values are, too far from zero, and draws the wrong borders.
 """
 
 # %%
-# Three clusters of points. The closer a coordinate is to zero, the more likely it is missing. Points
-# with a missing coordinate are drawn on the edge of the picture.
+# Three clusters of points. The closer a coordinate is to zero, the more likely it is missing.
+# Points with a missing coordinate are drawn on the edge of the picture.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.cluster import KMeans
@@ -23,9 +23,9 @@ toy = make_gaussian_clusters(600, 2, corners, strength=0.5, random_state=4)
 print(f"{np.isnan(toy.data).mean():.0%} of the values are missing")
 
 # %%
-# Four methods: fill with column means and run k-means; use only what is observed (``lam=0``, known
-# as k-POD); fill with zeros and run k-means (``lam=1``); let missing values pull the centres towards
-# zero with a strength chosen from the data.
+# Four methods: fill with column means and run k-means; use only what is observed (``lam=0``,
+# known as k-POD); fill with zeros and run k-means (``lam=1``); let missing values pull the
+# centres towards zero with a strength chosen from the data.
 filled = SimpleImputer().fit_transform(toy.data)
 by_mean = KMeans(3, n_init=10, random_state=0).fit(filled)
 by_kpod = MNARKMeans(3, lam=0, random_state=0).fit(toy.data)

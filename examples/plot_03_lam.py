@@ -19,8 +19,8 @@ lams = np.r_[0, np.geomspace(0.05, 20, 15)]
 fits = [MNARKMeans(3, lam=lam, random_state=0).fit(toy.data) for lam in lams]
 
 # %%
-# Each centre from ``lam=0`` (light) to ``lam=20`` (dark) moves towards zero. Somewhere on the way it
-# passes the true centre.
+# Each centre from ``lam=0`` (light) to ``lam=20`` (dark) moves towards zero. Somewhere on the way
+# it passes the true centre.
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 left.scatter(*toy.complete.T, s=5, c="0.85", linewidths=0)
 for fit, shade in zip(fits, np.linspace(0.25, 1, len(fits)), strict=True):

@@ -26,8 +26,8 @@ table = pd.DataFrame(np.where(detected, complete, np.nan), index=samples)
 table.columns = [f"P{j:05d}" for j in range(40)]
 
 # %%
-# Drop proteins that are rarely detected, then cluster with each protein's smallest observed value as
-# the reference.
+# Drop proteins that are rarely detected, then cluster with each protein's smallest observed value
+# as the reference.
 table = table.loc[:, table.notna().mean() >= 0.25]
 model = MNARKMeans(3, reference="min", random_state=0).fit(table)
 print(f"{table.isna().to_numpy().mean():.0%} missing in {table.shape[1]} proteins")

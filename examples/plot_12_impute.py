@@ -2,8 +2,8 @@
 Imputing from centres
 =====================
 
-``impute`` fills a missing value from the centre of the row's cluster. The centres allow for lost small
-values, so the filled values are less biased upwards than those of other imputers.
+``impute`` fills a missing value from the centre of the row's cluster. The centres allow for
+lost small values, so the filled values are less biased upwards than those of other imputers.
 """
 
 # %%
@@ -48,6 +48,6 @@ right.legend(fontsize=8)
 plt.show()
 
 # %%
-# Zeros are closest here: values were lost *because* they were near zero, so zero is the best single
-# guess. But it is the same guess for all. Impute from centres for a heatmap or to keep groups apart,
-# not because each value would be right.
+# Zeros are closest here: values were lost *because* they were near zero, so zero is the best
+# single guess. But it is the same guess for all. Impute from centres for a heatmap or to keep
+# groups apart, not because each value would be right.

@@ -26,8 +26,8 @@ table = pd.DataFrame(toy.data, columns=[f"feature {j}" for j in range(12)])
 model = MNARKMeans(4, random_state=0).fit(table)
 
 # %%
-# The centres, with the share missing behind each value; the rows in two dimensions; the missing rate
-# against the magnitude; the loss after every iteration.
+# The centres, with the share missing behind each value; the rows in two dimensions; the missing
+# rate against the magnitude; the loss after every iteration.
 fig, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
 CentersDisplay.from_estimator(model, table, ax=axes[0, 0])
 ClustersDisplay.from_estimator(model, table, ax=axes[0, 1])

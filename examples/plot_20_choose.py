@@ -21,7 +21,8 @@ print(f"chosen: {search.n_clusters_} clusters, lam {search.lam_:.2f}")
 print(f"CER {clustering_error_rate(toy.target, search.labels_):.3f}")
 
 # %%
-# ``cv_results_`` has a row per candidate, ``stability_`` the share of each cluster that is found again.
+# ``cv_results_`` has a row per candidate, ``stability_`` the share of each cluster that is found
+# again.
 table = pd.DataFrame(search.cv_results_)
 table.sort_values("rank_instability").head().round(3)
 

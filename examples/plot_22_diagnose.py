@@ -7,8 +7,8 @@ describes; it does not claim to test.
 """
 
 # %%
-# The same clusters, with values lost in three ways: near zero, by chance, and above the range of the
-# instrument.
+# The same clusters, with values lost in three ways: near zero, by chance, and above the range of
+# the instrument.
 import matplotlib.pyplot as plt
 import numpy as np
 
