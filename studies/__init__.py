@@ -1,0 +1,1 @@
+"""Accuracy on simulated and real tables whose groups are known."""
