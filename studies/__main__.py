@@ -1,11 +1,11 @@
 """python -m studies NAME [options]; every study explains itself with --help.
 
-    choice      lam and reference from the data: all methods on simulated and real tables
-    theorem     centres in the setting of the paper's theorem
-    steadiness  how far lam moves when a few rows are left out
-    cells       8,000 genes of 5,000 simulated cells
-    soft        mixtures and k-means, by noise and by how values are lost
-    verdict     what the package says about its clusters
+choice      lam and reference from the data: all methods on simulated and real tables
+theorem     centres in the setting of the paper's theorem
+steadiness  how far lam moves when a few rows are left out
+cells       8,000 genes of 5,000 simulated cells
+soft        mixtures and k-means, by noise and by how values are lost
+verdict     what the package says about its clusters
 """
 
 import importlib

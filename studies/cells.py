@@ -57,6 +57,7 @@ def main() -> None:
         for name, settings in METHODS.items():
             begin = time.perf_counter()
             model = MNARKMeans(len(SHARES), random_state=seed, **settings).fit(X)
-            rows.append({"method": name, "adjusted Rand index": adjusted_rand_score(types, model.labels_),
-                         "lam": float(np.max(model.lam_)), "seconds": time.perf_counter() - begin})  # fmt: skip
+            row = {"method": name, "ari": adjusted_rand_score(types, model.labels_)}
+            spent = time.perf_counter() - begin
+            rows.append({**row, "lam": float(np.max(model.lam_)), "seconds": spent})
     print(markdown(pd.DataFrame(rows).groupby("method", sort=False).mean()))

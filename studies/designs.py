@@ -262,9 +262,7 @@ def correlated_unequal() -> Iterator[Design]:
         level, lose, reference = LOSSES[loss]
         step = 1.3 * SHAPES[shape]
         maker = two_levels(4, *shape, step, level, correlated, (0.5, 0.25, 0.15, 0.1))
-        yield design(
-            "correlated", f"{loss}, {shape[0]} x {shape[1]}", 4, maker, lose, reference
-        )
+        yield design("correlated", f"{loss}, {shape[0]} x {shape[1]}", 4, maker, lose, reference)
 
 
 # --- many features ----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""python -m benchmarks.study.soft [--draws 20] [--sizes 300 2000] [--without NAME ...] [-o OUT]
+"""python -m studies soft [--draws 20] [--sizes 300 2000] [--without NAME ...] [-o OUT]
 
 Which method when: 4 shapes of noise x 5 ways of losing values x k = 3, 5 x n = 300, 2000. Six
 features, centres N(0, 1.2^2), noise of unit scale. For every draw the adjusted Rand index of every
@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 from mnarkmeans import MNARKMeans, MNARKMeansCV, MNARMixture
 from mnarkmeans._em.mechanisms import mechanism_of
 from mnarkmeans.baselines import BASELINES
+from studies.summary import paired
 
 P, SPREAD = 6, 1.2
 NOISES: dict[str, Callable] = {
@@ -36,7 +37,7 @@ NOISES: dict[str, Callable] = {
 LOSSES = ("chance", "class", "soft", "hard", "decay")
 CLASS_RATES = (0.1, 0.3, 0.6)
 RIVALS = ("gmm_mask", "gmm", "zero", "mean", "kpod", "rkpod", "qrilc", "minprob")
-OURS = ("mixture", "kmeans", "reference", "cv")
+OURS = ("mixture", "kmeans", "cv")
 
 
 def make(noise: str, loss: str, k: int, n: int, draw: int):
@@ -83,8 +84,6 @@ def labels_of(name: str, X: np.ndarray, k: int, seed: int, truth):
         return model.predict(X), model
     if name == "kmeans":
         return MNARKMeans(k, random_state=seed).fit_predict(X), None
-    if name == "reference":
-        return MNARKMeans(k, reference="auto", random_state=seed).fit_predict(X), None
     if name == "cv":
         return MNARKMeansCV(k, random_state=seed).fit(X).labels_, None
     rival = BASELINES[name](k, random_state=seed)
@@ -138,14 +137,8 @@ def run(options) -> pd.DataFrame:
 # --- tables -----------------------------------------------------------------------------------
 
 
-def paired(wide: pd.DataFrame, a: str, b: str) -> str:
-    """Mean of a - b over data sets, with its interval of 1.96 standard errors on each side."""
-    if a not in wide or b not in wide:
-        return ""
-    difference = (wide[a] - wide[b]).dropna()
-    if len(difference) < 2:
-        return "" if difference.empty else f"{difference.mean():+.3f}"
-    return f"{difference.mean():+.3f} ± {1.96 * difference.sem():.3f}"
+def versus(wide: pd.DataFrame, other: str) -> str:
+    return paired(wide["mixture"], wide[other]) if {"mixture", other} <= set(wide) else ""
 
 
 def as_markdown(table: pd.DataFrame, calibration: pd.DataFrame | None) -> str:
@@ -153,15 +146,15 @@ def as_markdown(table: pd.DataFrame, calibration: pd.DataFrame | None) -> str:
     wide = table.pivot_table(index=keys, columns="method", values="ari")
     methods = [m for m in ("known", *OURS, *RIVALS) if m in wide]
     draws = wide.reset_index().groupby("n").draw.nunique().to_dict()
-    told = ", ".join(f"n = {n}: {d}" for n, d in draws.items())
-    lines = [f"Most draws of a design: {told}. Adjusted Rand index, all k together.", ""]
+    counts = ", ".join(f"n = {n}: {d}" for n, d in draws.items())
+    lines = [f"Most draws of a design: {counts}. Adjusted Rand index, all k together.", ""]
     lines += ["| noise | loss | n | sets | " + " | ".join(methods) + " | mixture - gmm_mask |",
               "|" + "---|" * (len(methods) + 5)]  # fmt: skip
     for (noise, loss, n), part in wide.groupby(level=["noise", "loss", "n"], sort=False):
         means = [f"{v:.2f}" if v == v else "" for v in part[methods].mean()]
         best = max((float(v), i) for i, v in enumerate(means) if v and methods[i] != "known")[1]
         means[best] = f"**{means[best]}**"
-        difference = paired(part, "mixture", "gmm_mask")
+        difference = versus(part, "gmm_mask")
         row = [noise, loss, str(n), str(len(part)), *means, difference]
         lines.append("| " + " | ".join(row) + " |")
     against = [name for name in ("gmm_mask", "gmm", "kmeans", "known") if name in wide]
@@ -169,7 +162,7 @@ def as_markdown(table: pd.DataFrame, calibration: pd.DataFrame | None) -> str:
               "| noise | " + " | ".join(f"mixture - {name}" for name in against) + " |",
               "|" + "---|" * (len(against) + 1)]  # fmt: skip
     for noise, part in wide.groupby(level="noise", sort=False):
-        cells = [paired(part, "mixture", other) for other in against]
+        cells = [versus(part, other) for other in against]
         lines.append(f"| {noise} | " + " | ".join(cells) + " |")
     if calibration is None:
         return "\n".join(lines) + "\n"
@@ -183,8 +176,7 @@ def as_markdown(table: pd.DataFrame, calibration: pd.DataFrame | None) -> str:
 
 
 NAMES = {
-    "mixture": "MNARMixture", "kmeans": "MNARKMeans", "reference": "MNARKMeans, auto",
-    "cv": "MNARKMeansCV",
+    "mixture": "MNARMixture", "kmeans": "MNARKMeans", "cv": "MNARKMeansCV",
     "gmm_mask": "StepMix + pattern", "gmm": "StepMix", "zero": "zero filled", "mean": "mean filled",
     "kpod": "k-POD", "rkpod": "regularised k-POD", "qrilc": "QRILC", "minprob": "MinProb",
 }  # fmt: skip
@@ -198,7 +190,7 @@ LOSS_WORDS = {
 }  # fmt: skip
 # Ahead, and level with a rival.
 COLOURS = {"mixture": ("#9ecae1", "#deebf7"), "kmeans": ("#a1d99b", "#e5f5e0")}
-COLOURS["cv"] = COLOURS["reference"] = COLOURS["kmeans"]
+COLOURS["cv"] = COLOURS["kmeans"]
 RIVALS_COLOURS = ("#bdbdbd", "#e6e6e6")
 LEVEL = 0.02  # of the adjusted Rand index: closer methods share the place
 
@@ -225,11 +217,11 @@ def draw_picture(table: pd.DataFrame, path: Path) -> None:
             colour = COLOURS.get(best, RIVALS_COLOURS)[is_level]
             axis.add_patch(plt.Rectangle((x, y), 0.96, 0.94, facecolor=colour))
             axis.text(x + 0.48, y + 0.34, NAMES[best], ha="center", va="center", weight="bold")
-            told = f"{found[best]:.2f}"
+            text = f"{found[best]:.2f}"
             if others:
                 word = "level with" if is_level else "before"
-                told += f", {word}\n{NAMES[others[0]]} {found[others[0]]:.2f}"
-            axis.text(x + 0.48, y + 0.66, told, ha="center", va="center", size=9)
+                text += f", {word}\n{NAMES[others[0]]} {found[others[0]]:.2f}"
+            axis.text(x + 0.48, y + 0.66, text, ha="center", va="center", size=9)
     axis.set(xlim=(0, len(NOISES)), ylim=(len(LOSSES), 0))
     axis.set_xticks(np.arange(len(NOISES)) + 0.48, [NOISE_WORDS[n] for n in NOISES])
     axis.set_yticks(np.arange(len(LOSSES)) + 0.47, [LOSS_WORDS[name] for name in LOSSES])
@@ -244,9 +236,7 @@ def draw_picture(table: pd.DataFrame, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.study.soft",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--sizes", type=int, nargs="*", default=[300, 2000])
@@ -269,7 +259,3 @@ def main() -> None:
     (options.out / "soft.md").write_text(text)
     draw_picture(table, options.out / "soft.png")
     print(text)
-
-
-if __name__ == "__main__":
-    main()

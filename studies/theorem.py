@@ -54,7 +54,12 @@ def run(seeds) -> pd.DataFrame:
         for seed in seeds:
             X, centers = draw(k, n, p, s, t, 1000 * seed + number)
             row = {"design": name, "seed": seed, "lam of theorem": theory}
-            for method, lam in {"theorem": theory, "auto": "auto", "filled": 1.0, "k-POD": 0.0}.items():
+            for method, lam in {
+                "theorem": theory,
+                "auto": "auto",
+                "filled": 1.0,
+                "k-POD": 0.0,
+            }.items():
                 model = MNARKMeans(k, lam=lam, random_state=seed, n_jobs=1).fit(X)
                 row[method] = error(centers, model.cluster_centers_)
                 if method == "auto":

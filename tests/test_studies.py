@@ -1,36 +1,17 @@
-"""The study: every rule on the same data, and tables that can be read."""
+"""The studies run, on tables that are what they say."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-pytest.importorskip("benchmarks.study", reason="the benchmarks are not part of the package")
+pytest.importorskip("studies", reason="the studies are not part of the package")
 
-from benchmarks.study import designs, report, rules
-
-
-def small(k=2):
-    make = designs.gaussian(k, 60, 2, 5, "mnar0", 1.0)
-    return designs.Design("small", "one", k, (0.1, 1.0, 4.0), make)
+from studies import cells, choice, designs, steadiness, summary, theorem
 
 
-def test_every_rule_sees_the_same_data(monkeypatch):
-    monkeypatch.setattr(rules, "SETTINGS", rules.replace(rules.SETTINGS, n_init=2))
-    rows = pd.DataFrame(rules.evaluate(small(), small().make(0), seed=0)).assign(number=0)
-    assert set(rows.rule) >= {"paper", "subsample", "consensus", "heldout", "auto", "oracle"}
-    for _, part in rows[rows.grid != "none"].groupby("grid"):
-        oracle = part[part.rule == "oracle"].cer.item()
-        assert (part.cer >= oracle).all()
-    given = rows[rows.grid == "paper"]
-    assert given.lam.isin([0.1, 1.0, 4.0]).all()
-    text = report.as_markdown(rows)
-    assert "| heldout |" in text
-    assert "confirmed" in text
-
-
-@pytest.mark.parametrize("name", ["figure2", "figure2-others", "random", "figure3", "own"])
-def test_designs_make_fresh_tables_with_gaps(name):
-    design = next(iter(designs.GROUPS[name]()))
+@pytest.mark.parametrize("group", designs.GROUPS)
+def test_designs_draw_fresh_tables_with_gaps(group):
+    design = next(iter(designs.GROUPS[group]()))
     first, again, other = design.make(1), design.make(1), design.make(2)
     np.testing.assert_array_equal(first.X, again.X)
     assert np.isnan(first.X).any()
@@ -42,3 +23,48 @@ def test_designs_make_fresh_tables_with_gaps(name):
 def test_figure_2_has_45_designs_and_figure_3_has_18():
     assert len(list(designs.figure_2())) == 45
     assert len(list(designs.figure_3())) == 18
+
+
+def test_choice_compares_all_methods_on_the_same_tables(tmp_path):
+    methods = ["default", "best", "filled", "k-POD", "mean"]
+    file = tmp_path / "rows.csv"
+    rows = choice.run(["chance"], [1], methods, every=12, file=file)
+    assert len(rows) == 2 * len(methods)
+    found = choice.wide(rows, "ari")
+    assert (found["best"] >= found[["k-POD"]].max(axis=1) - 1e-9).all()
+    again = choice.run(["chance"], [1], methods, every=12, file=file)
+    pd.testing.assert_frame_equal(again.round(3), rows.round(3), check_dtype=False)
+    text = choice.report(rows, by_design=True)
+    assert "| chance | 2 |" in text
+    assert "normal k=3 10%" in text
+
+
+def test_the_theorem_lam_recovers_the_centres_better_than_k_pod():
+    k, n, p, s, t = next(iter(theorem.DESIGNS.values()))
+    X, centers = theorem.draw(k, n, p, s, t, seed=0)
+    from mnarkmeans import MNARKMeans
+
+    errors = [
+        theorem.error(centers, MNARKMeans(k, lam=lam, random_state=0).fit(X).cluster_centers_)
+        for lam in (1 - 1 / (2 * s * t + 1), 0.0)
+    ]
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_steps_of_the_grid_and_draws_without_some_rows():
+    assert steadiness.position(0.75) == 3.5
+    X = next(iter(designs.by_chance())).make(0).X
+    found = steadiness.moves(X, 3, draws=2, seed=0)
+    assert 0 <= found["moved"] <= 1
+    assert not found["by jitter"]
+
+
+def test_simulated_cells_are_mostly_zero():
+    X, types = cells.draw(500, 400, seed=0)
+    assert 0.7 < 1 - X.nnz / np.prod(X.shape) < 0.9
+    assert len(types) == 500
+
+
+def test_paired_differences_have_an_interval():
+    assert summary.paired([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]) == "+1.000 ± 0.000"
+    assert summary.paired([1.0, np.nan], [0.5, 1.0]) == "+0.500"
