@@ -61,6 +61,7 @@ class Saving:
 # --- base ----------------------------------------------------------------------------------------
 
 N_INIT = 10  # the default number of starts
+ROWS_PER_CLUSTER = 30  # from so many on, a cluster of one row is worth a warning
 
 try:  # progress bars and the like, from scikit-learn 1.9
     from sklearn.callback import CallbackSupportMixin
@@ -151,11 +152,11 @@ class CentersModel(
         """Starting centres (n_init, k, p), as ``init`` wants them."""
         k, p = self.n_clusters, observed.n_features
         if isinstance(self.init, str):
-            return STARTS[self.init](observed, self.n_init, k, rng, self._threads())
+            return STARTS[self.init](observed, self._n_starts(), k, rng, self._threads())
         if callable(self.init):
-            made = [self.init(X, k, random_state=rng) for _ in range(self.n_init)]
+            made = [self.init(X, k, random_state=rng) for _ in range(self._n_starts())]
             return np.stack([check_init_centers(centers, k, p) for centers in made])
-        if self.n_init not in (1, N_INIT):
+        if self._n_starts() not in (1, N_INIT):
             warnings.warn(
                 f"Explicit initial centre positions were passed: there is one start, and "
                 f"n_init={self.n_init} is not used. Leave n_init out, or say n_init=1.",
@@ -170,6 +171,9 @@ class CentersModel(
             return self.reference
         return "auto" if isinstance(self.lam, str) else 0.0
 
+    def _n_starts(self) -> int:
+        return N_INIT if isinstance(self.n_init, str) else self.n_init
+
     def _until(self) -> Any:
         """When a start ends."""
         return dict(max_iter=self.max_iter, tol=float(self.tol))
@@ -181,7 +185,8 @@ class CentersModel(
 
         ``extent``: least and largest values of all rows, where the table is a sample of them.
         """
-        lam = check_lam(self.lam, observed.n_features)
+        features = getattr(self, "feature_names_in_", None)
+        lam = check_lam(self.lam, observed.n_features, features)
         check_loss(observed, 1.0 if isinstance(lam, str) else lam)
         references = references_for(observed, extent) if is_auto(self._reference()) else None
         if references is None and not isinstance(lam, str):
@@ -196,7 +201,16 @@ class CentersModel(
 
     def _warn_if_few(self, members: np.ndarray, stacklevel: int) -> None:
         """``members`` (k,): rows of each cluster. ``stacklevel``: as if the caller warned."""
-        found = np.count_nonzero(members)
+        found, rows = np.count_nonzero(members), int(members.sum())
+        alone = int(np.sum(members == 1))
+        if alone and rows >= ROWS_PER_CLUSTER * self.n_clusters:
+            warnings.warn(
+                f"{alone} of {self.n_clusters} clusters have a single row (of {rows}), which is "
+                "far from all others. Look at these rows: leave out what is an error, or ask for "
+                "fewer clusters.",
+                UserWarning,
+                stacklevel=stacklevel + 1,
+            )
         if found < self.n_clusters:
             lam = np.max(self.lam_)
             pull = f", or lam={lam:g} is so large that centres fall together at the reference"

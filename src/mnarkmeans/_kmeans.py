@@ -31,6 +31,7 @@ from ._validation import (
     check_enough_rows,
     check_lam,
     check_loss,
+    check_n_init,
     check_number,
     observe,
     read_table,
@@ -70,8 +71,8 @@ class MNARKMeans(CentersModel):
 default="k-means++"
         Starting centres: k-means++ on mean-filled data, random rows (gaps filled with means), given
         ones (then there is one start), or a function ``init(X, n_clusters, random_state)``.
-    n_init : int, default=10
-        Number of starts; the one with the smallest loss wins.
+    n_init : int or "auto", default=10
+        Number of starts ("auto" is 10); the one with the smallest loss wins.
     max_iter : int, default=300
         Most iterations of a start.
     tol : float, default=1e-5
@@ -145,7 +146,7 @@ default="k-means++"
         reference: Any = None,
         missing_values: float = math.nan,
         init: Any = "k-means++",
-        n_init: int = N_INIT,
+        n_init: int | str = N_INIT,
         max_iter: int = 300,
         tol: float = 1e-5,
         algorithm: str = "auto",
@@ -206,7 +207,7 @@ default="k-means++"
     def _check_parameters(self) -> None:
         check_count("n_clusters", self.n_clusters)
         check_lam(self.lam)
-        check_count("n_init", self.n_init)
+        check_n_init(self.n_init)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol)
         check_choice("algorithm", self.algorithm, ("auto", *ALGORITHMS))

@@ -29,6 +29,7 @@ from ._validation import (
     check_enough_rows,
     check_lam,
     check_loss,
+    check_n_init,
     check_number,
     is_auto,
     observe,
@@ -62,8 +63,8 @@ class MiniBatchMNARKMeans(CentersModel):
 default="k-means++"
         Starting centres. Those made by name are led to their optimum on a sample of three batches,
         and the best goes on.
-    n_init : int, default=10
-        Number of starts tried on the sample.
+    n_init : int or "auto", default=10
+        Number of starts ("auto" is 10) tried on the sample.
     batch_size : int, default=4096
         Rows of a batch in ``fit``. A table that is not larger is one batch.
     max_iter : int, default=1000
@@ -122,7 +123,7 @@ feature_names_in_
         reference: Any = None,
         missing_values: float = math.nan,
         init: Any = "k-means++",
-        n_init: int = N_INIT,
+        n_init: int | str = N_INIT,
         batch_size: int = 4096,
         max_iter: int = 1000,
         tol: float = 1e-5,
@@ -211,7 +212,8 @@ feature_names_in_
     def _check_parameters(self) -> None:
         check_count("n_clusters", self.n_clusters)
         check_lam(self.lam)
-        for name in ("n_init", "batch_size", "max_iter"):
+        check_n_init(self.n_init)
+        for name in ("batch_size", "max_iter"):
             check_count(name, getattr(self, name))
         check_number("tol", self.tol)
         check_number("reassignment_ratio", self.reassignment_ratio)

@@ -36,7 +36,7 @@ from ._io import ARRAY, join, pack, split, unpack, write_together
 from ._kmeans import MNARKMeans
 from ._mixture import MixtureMissingness, MNARMixture
 from ._solver import STARTS
-from ._validation import check_missing_values, unnamed
+from ._validation import check_missing_values, is_named, unnamed
 
 # --- model checks --------------------------------------------------------------------------------
 
@@ -84,7 +84,8 @@ def with_parameters(kind: type, params: dict[str, Any], p: int) -> Any:
     if unknown:
         raise ValueError(f"params has the unknown parameter {unknown[0]!r:.40}")
     for name in COUNTS:
-        _check_whole(f"params/{name}", params.get(name))
+        if not (name == "n_init" and params.get(name) == "auto"):
+            _check_whole(f"params/{name}", params.get(name))
     for name in ("lam", "reference", "init"):
         value = params.get(name, "")
         if value is None and name == "reference":
@@ -364,7 +365,9 @@ def save_model(
     if not isinstance(params["random_state"], (int, type(None))):
         params["random_state"] = None  # a generator has gone on since
     for name, value in params.items():
-        if isinstance(value, (list, tuple, np.ndarray)):
+        if is_named(value):  # lam or reference for each feature, as they were aligned with X
+            params[name] = np.asarray(getattr(estimator, f"{name}_"), dtype=float)
+        elif isinstance(value, (list, tuple, np.ndarray)):
             params[name] = np.asarray(value, dtype=float)
     fitted = (
         fitted_mixture(estimator)

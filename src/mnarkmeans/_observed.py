@@ -50,11 +50,20 @@ def with_nan(X: Any, missing: float) -> Any:
     return X
 
 
+def without_mask(X: Any) -> Any:
+    """A masked array as floats with NaN where it is masked; anything else as it is."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    values = X if X.dtype.kind == "f" else X.astype(float)
+    return values.filled(np.nan)
+
+
 def values_with_nan(X: Any, missing_values: Any = np.nan) -> Any:
     """An array, frame or sparse matrix as floats with NaN in the gaps; None codes no gap.
 
     For what describes a table; what fits one goes through the door (`validation`).
     """
+    X = without_mask(X)
     to_numpy = getattr(X, "to_numpy", None)
     values = X if sparse.issparse(X) else np.asarray(to_numpy() if to_numpy is not None else X)
     if values.dtype != np.float32:  # in which the code of a gap is another number

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from . import _core as core
-from ._observed import LARGEST_WHOLE, Observed, TotalWeight, code_in, seen_in
+from ._observed import LARGEST_WHOLE, Observed, TotalWeight, code_in, seen_in, without_mask
 
 # --- frames --------------------------------------------------------------------------------------
 
@@ -353,6 +354,11 @@ def _refuse_infinite(X, row: int):
 
 # --- oddities ------------------------------------------------------------------------------------
 
+# What programs write for a missing number; the last is R's NA among its whole numbers.
+CODES = (-99, -999, -9999, -99999, 999, 9999, 99999, -2147483648)
+MOST_CODED = 20  # features that are looked at for each code
+SMALL_COUNT, VERY_SKEWED = 100, 10  # counts beyond this, and so many times above their mean
+ENTRIES_TO_JUDGE = 100_000  # whether all are whole numbers
 FEWEST_VALUES = 10  # of a feature, to know how far they spread
 
 
@@ -372,7 +378,8 @@ class WarnFor(NamedTuple):
         """Gaps pull centres to it, or values get lost around it."""
         if self.mechanism is not None:
             return self.mechanism in ("auto", "decay", "threshold")
-        return isinstance(self.lam, str) or bool(np.any(np.asarray(self.lam) > 0))
+        lam = list(self.lam.values()) if isinstance(self.lam, Mapping) else self.lam
+        return isinstance(lam, str) or bool(np.any(np.asarray(lam) > 0))
 
 
 def warn_about(found: Found, fit: WarnFor, given: np.ndarray | None, stacklevel: int = 5) -> None:
@@ -432,6 +439,44 @@ def warn_far(found: Found, reference: np.ndarray, fit: WarnFor, stacklevel: int)
     )
 
 
+def warn_odd_values(X: Any, found: Found, fit: WarnFor, stacklevel: int = 5) -> None:
+    """Codes of missing values that were taken for values, and counts without a logarithm."""
+    for code in CODES:
+        features = np.flatnonzero((found.lowest == code) | (found.highest == code))
+        features = np.array([j for j in features[:MOST_CODED] if _is_code(X, j, code)], np.intp)
+        if len(features):
+            warnings.warn(
+                f"{code} is far from all other values of {_some(features, fit.names)}: it looks "
+                f"like a code for missing values. Pass missing_values={code}, or mark them as NaN.",
+                MissingDataWarning,
+                stacklevel=stacklevel,
+            )
+    mean, largest = found.sums.sum() / max(found.counts.sum(), 1.0), found.highest.max()
+    if largest < max(SMALL_COUNT, VERY_SKEWED * mean) or found.lowest.min() < 0:
+        return
+    if np.all(found.sums == np.floor(found.sums)) and _is_whole(X):
+        warnings.warn(
+            f"All values are whole numbers up to {largest:g}, {largest / mean:.0f} times their "
+            "mean, as raw counts are: the largest will decide about the clusters. Take logarithms "
+            "first (np.log1p), after scaling rows to equal totals where those mean nothing.",
+            MissingDataWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def _is_code(X: Any, j: int, code: float) -> bool:
+    """Whether the other values of feature j lie further from a code than from each other."""
+    values = X[:, [j]].data if sparse.issparse(X) else X[:, j]
+    others = values[(values != code) & ~np.isnan(values)]
+    return len(others) > 0 and bool(far_from(code, others.min(), others.max()))
+
+
+def _is_whole(X: Any) -> bool:
+    n_rows = ENTRIES_TO_JUDGE // X.shape[1] + 1
+    values = X.data[:ENTRIES_TO_JUDGE] if sparse.issparse(X) else X[:n_rows]
+    return bool(np.all((values == np.floor(values)) | np.isnan(values)))
+
+
 def _some(features: np.ndarray, names, most: int = 5) -> str:
     """The first few features by name, or by number."""
     shown = ", ".join(str(f if names is None else names[f]) for f in features[:most])
@@ -464,6 +509,11 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
+def check_n_init(value: Any) -> None:
+    if not (isinstance(value, str) and value == "auto"):
+        check_count("n_init", value)
+
+
 def check_number(name: str, value: Any, least: float = 0.0) -> float:
     """A finite number >= least."""
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -473,8 +523,39 @@ def check_number(name: str, value: Any, least: float = 0.0) -> float:
     return float(value)
 
 
-def check_lam(lam: Any, n_features: int | None = None) -> float | np.ndarray | str:
-    """A number >= 0, an array of one per feature (once their number is known), or "auto"."""
+def is_named(value: Any) -> bool:
+    """Whether it has a number for each feature by name: a dict, or a pandas Series."""
+    return isinstance(value, Mapping) or (hasattr(value, "index") and hasattr(value, "to_dict"))
+
+
+def by_name(name: str, value: Any, n_features: int, features: Any = None) -> Any:
+    """A dict or Series as an array in the order of the features; anything else as it is.
+
+    Features without names are called 0, 1, ...
+    """
+    if not is_named(value):
+        return value
+    keys, names = list(value.keys()), list(range(n_features) if features is None else features)
+    unknown, absent = [key for key in keys if key not in names], [j for j in names if j not in keys]
+    repeated = [key for key in names if keys.count(key) > 1]
+    for wrong, problem in (
+        (unknown, "is not a column of X"), (absent, "is not in it"), (repeated, "is in it twice")
+    ):  # fmt: skip
+        if wrong:
+            raise ValueError(
+                f"{name} must have one number for each column of X: {wrong[0]!r} {problem}."
+            )
+    return np.array([value[key] for key in names])
+
+
+def check_lam(
+    lam: Any, n_features: int | None = None, features: Any = None
+) -> float | np.ndarray | str:
+    """A number >= 0, one per feature (once their number is known; also by name), or "auto"."""
+    if is_named(lam) and n_features is not None:
+        lam = by_name("lam", lam, n_features, features)
+    elif is_named(lam):
+        lam = [lam[key] for key in lam.keys()]  # noqa: SIM118 - a Series iterates over values
     if isinstance(lam, str):
         return check_choice("lam", lam, ("auto",), ", a number >= 0 or an array of them")
     if np.ndim(lam) == 0:
@@ -513,9 +594,7 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...], otherwise: str
 
 
 def check_missing_values(missing_values: Any) -> float:
-    """NaN or a finite number; None is read as NaN."""
-    if missing_values is None:
-        return math.nan
+    """NaN or a finite number."""
     if isinstance(missing_values, bool) or not isinstance(missing_values, Real):
         raise TypeError(f"missing_values must be nan or a number; got {missing_values!r}.")
     if math.isinf(missing_values):
@@ -533,19 +612,44 @@ def read_table(estimator, X, *, reset: bool):
             _set_unnamed(estimator, X.shape[1])
         if _is_unnamed(estimator, X.shape[1]):
             return X
-    X = native(X)
+    X = without_mask(native(X))
+    _refuse_dates(X)
     try:
         X = validate_data(
             estimator, X, reset=reset, dtype=[np.float64, np.float32], accept_sparse="csr",
             accept_large_sparse=True, ensure_all_finite=False, copy=False,
         )  # fmt: skip
-    except ValueError as error:
-        if "could not convert string" in str(error):
-            raise ValueError(
-                f"The table must hold numbers only: {error}. {ADVICE_ON_TEXT}"
-            ) from error
-        raise
+    except (TypeError, ValueError) as error:
+        text = _first_text(X)
+        if text is None:
+            raise
+        raise ValueError(f"The table must hold numbers only: {text}. {ADVICE_ON_TEXT}") from error
     return X
+
+
+def _refuse_dates(X: Any) -> None:
+    """NumPy makes numbers of dates, but nobody means to cluster nanoseconds."""
+    kinds = getattr(X, "dtypes", [getattr(X, "dtype", None)])
+    for j, kind in enumerate(kinds):
+        if getattr(kind, "kind", None) in ("m", "M") or str(kind).startswith(("Date", "Duration")):
+            name = X.columns[j] if hasattr(X, "columns") else j
+            raise ValueError(
+                f"Column {name!r} holds dates or times. Turn them into numbers (days since some "
+                "date, say) or leave the column out."
+            )
+
+
+def _first_text(X: Any) -> str | None:
+    """The first entry that is no number, and its column."""
+    if sparse.issparse(X) or (values := np.asarray(X, dtype=object)).ndim != 2:
+        return None
+    for name, column in zip(getattr(X, "columns", range(values.shape[1])), values.T, strict=True):
+        for entry in column:
+            try:
+                float(0.0 if entry is None or type(entry).__name__ == "NAType" else entry)
+            except (TypeError, ValueError):
+                return f"column {name!r} holds {str(entry)[:40]!r}"
+    return None
 
 
 def _is_plain(X: Any) -> bool:
@@ -588,8 +692,10 @@ def is_auto(reference) -> bool:
     return isinstance(reference, str) and reference == "auto"
 
 
-def check_reference(reference, n_features: int, least: np.ndarray) -> np.ndarray:
-    """(p,) float64 from a number, an array of n_features, or "min" (least observed values).
+def check_reference(
+    reference, n_features: int, least: np.ndarray, features: Any = None
+) -> np.ndarray:
+    """(p,) float64 from a number, one per feature (also by name), or "min" (least values).
 
     "auto" is 0 here: the choice needs fits (``_choice``).
     """
@@ -599,6 +705,7 @@ def check_reference(reference, n_features: int, least: np.ndarray) -> np.ndarray
         if is_auto(reference):
             return np.zeros(n_features)
         return np.where(np.isfinite(least), least, 0.0)
+    reference = by_name("reference", reference, n_features, features)
     try:
         numbers = np.asarray(reference, dtype=np.float64)
     except (TypeError, ValueError):
@@ -630,10 +737,12 @@ def observe(
     weights = check_weights(sample_weight, X)
     X, weights, found = look_over(X, missing, weights, threads)
     check_found(found, allow_all_missing=allow_all_missing)
-    center = check_reference(reference, X.shape[1], found.least)
+    features = None if warn_for is None else warn_for.names
+    center = check_reference(reference, X.shape[1], found.least, features)
     check_scale(found.extent, found.weight, 1.0, center, vanishing=not allow_all_missing)
     if warn_for is not None:
         warn_about(found, warn_for, None if isinstance(reference, str) else center)
+        warn_odd_values(X, found, warn_for)
     return Observed(
         X, missing, weights, found.means(center), center, found.counts, found.has_gaps,
         found.extent,
