@@ -53,7 +53,7 @@ def fit(table=X, n_clusters=2, sample_weight=None, **options):
         ({"table": np.empty((0, 2))}, ValueError, r"0 sample\(s\)"),
         ({"table": np.empty((3, 0))}, ValueError, r"0 feature\(s\)"),
         ({"table": [1.0, 2.0]}, ValueError, "Expected 2D array, got 1D array"),
-        ({"table": [["a", 1.0], ["b", 2.0]]}, ValueError, "numbers only: could not convert string"),
+        ({"table": [["a", 1.0], ["b", 2.0]]}, ValueError, "numbers only: column 0 holds"),
         ({"table": [[1.0, 2.0]]}, ValueError, "n_samples=1 usable rows .* n_clusters=2"),
     ],
 )

@@ -518,8 +518,6 @@ def best_of(observed: Observed, results: StartResults, lam, threads: int = 1) ->
     labels, loss, members = finish(observed, centers, own, threads, results.warm)
     # The path is added up from sums and moves; no loss on it can be below the last one.
     path = np.maximum(results.path(best), loss)
-    start_losses = results.losses.copy()
-    start_losses[best] = path[-1]
     return Solution(
         centers,
         labels,
@@ -527,7 +525,7 @@ def best_of(observed: Observed, results: StartResults, lam, threads: int = 1) ->
         members,
         int(results.n_iter[best]),
         path,
-        start_losses,
+        results.losses,
         bool(results.converged[best]),
         int(results.empty[best]),
     )

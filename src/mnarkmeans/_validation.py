@@ -12,6 +12,7 @@ import math
 import sys
 import warnings
 from collections.abc import Mapping
+from datetime import date
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -640,16 +641,22 @@ def _refuse_dates(X: Any) -> None:
 
 
 def _first_text(X: Any) -> str | None:
-    """The first entry that is no number, and its column."""
+    """The first entry that is text or a date, and its column."""
     if sparse.issparse(X) or (values := np.asarray(X, dtype=object)).ndim != 2:
         return None
     for name, column in zip(getattr(X, "columns", range(values.shape[1])), values.T, strict=True):
         for entry in column:
-            try:
-                float(0.0 if entry is None or type(entry).__name__ == "NAType" else entry)
-            except (TypeError, ValueError):
+            if isinstance(entry, date) or (isinstance(entry, str) and not _is_number(entry)):
                 return f"column {name!r} holds {str(entry)[:40]!r}"
     return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_plain(X: Any) -> bool:

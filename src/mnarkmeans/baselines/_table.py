@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
+from .._observed import without_mask
+
 
 def with_gaps(X: Any) -> np.ndarray:
     """A float64 copy of `X` with NaN where nothing was observed (not stored, if sparse)."""
@@ -16,4 +18,4 @@ def with_gaps(X: Any) -> np.ndarray:
         dense = np.full(X.shape, np.nan)
         dense[entries.coords] = entries.data
         X = dense
-    return check_array(X, dtype=np.float64, ensure_all_finite="allow-nan", copy=True)
+    return check_array(without_mask(X), dtype=np.float64, ensure_all_finite="allow-nan", copy=True)

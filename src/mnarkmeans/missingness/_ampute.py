@@ -24,6 +24,8 @@ from scipy.optimize import brentq
 from scipy.special import expit, ndtr
 from sklearn.utils import check_array
 
+from .._observed import without_mask
+
 Probability = Callable[[np.ndarray, float], np.ndarray]
 
 
@@ -82,7 +84,9 @@ def ampute(
             "X is sparse: entries that are not stored already count as missing. "
             "Give a dense array of the complete data."
         )
-    values = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+    values = check_array(
+        without_mask(X), dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
+    )
     mechanism = WORDS.get(mechanism, mechanism)
     draw = _with_softness(mechanism, softness)
     distance = _distance_from(reference, values)

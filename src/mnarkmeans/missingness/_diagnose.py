@@ -19,7 +19,7 @@ from sklearn.utils import check_array
 from .._choice import Mechanism, Missingness
 from .._io import require
 from .._kmeans import MNARKMeans
-from .._observed import Observed
+from .._observed import Observed, without_mask
 from .._validation import MissingDataWarning, check_count, observe
 from ._cells import CellCounts, RateCurve, missing_against_mean
 
@@ -219,7 +219,10 @@ def diagnose(
     check_count("n_clusters", n_clusters)
     names = getattr(X, "columns", None)
     table = check_array(
-        X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
+        without_mask(X),
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
     )
     wanted = "auto" if reference is None else reference
     observed = observe(table, missing_values=missing_values, reference=wanted)
