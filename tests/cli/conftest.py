@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from command_server import CommandServer
+
+sys.path.append(str(Path(__file__).parents[1] / "tables"))  # the files of laboratories
 
 
 @pytest.fixture(scope="session")

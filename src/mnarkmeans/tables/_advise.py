@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -27,7 +26,7 @@ import scipy.sparse as sp
 
 from ._prepare import Preparation
 from ._read import read_content
-from ._table import ReadOptions, Table
+from ._table import ReadOptions, Table, quoted
 from ._tidy import FEW_WORDS, UnreadColumns, running_numbers, tidy
 from ._words import (
     DECOYS,
@@ -104,19 +103,6 @@ class Advice:
     def __str__(self) -> str:
         lines = [*map(str, self.suggestions), self.command()]
         return "\n".join(f"- {line}" for line in lines)
-
-
-def quoted(text: str) -> str:
-    """A word as every shell takes it: in double quotes where that is enough, also on Windows.
-
-    Examples
-    --------
-    >>> quoted("n.d."), quoted("<LOD"), quoted("LFQ intensity *")
-    ('n.d.', '"<LOD"', '"LFQ intensity *"')
-    """
-    if re.match(r"^[\w@%+=:,./\\-]+$", text):
-        return text
-    return f'"{text}"' if re.match(r'^[^"$`\\!]*$', text) else shlex.quote(text)
 
 
 def advise(
@@ -368,7 +354,7 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> list[Sug
             out.append(Suggestion(reason, steps={"normalize": kind}))
     n = table.shape[0]
     few = profile.observed_by_feature(zeros) * n / len(profile.values) < FEWEST_VALUES
-    if few.any() and table.shape[1] >= PANEL and steps.max_missing is None:
+    if few.any() and not few.all() and table.shape[1] >= PANEL and steps.max_missing is None:
         digits = 10 ** len(str(n))
         share = max(math.ceil((1 - FEWEST_VALUES / n) * digits) / digits, 0.5)
         reason = f"{few.sum():,} of {len(few):,} features have fewer than {FEWEST_VALUES} values"

@@ -158,8 +158,7 @@ class Preparation:
             mean, std = self._row_moments(before)
             values = values * std[:, None] + mean[:, None]
         values = np.exp2(values) if self.log2 else np.expm1(values) if self.log1p else values
-        factors = np.ones(1) if table is None else self._row_factors(table)
-        return values * factors[:, None]
+        return values if table is None else values * self._row_factors(table)[:, None]
 
     @property
     def own_units(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import html
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -141,6 +142,19 @@ def typed_options(options: Any) -> list[str]:
             for one in value if isinstance(value, tuple) else (value,):
                 words += [name, str(one)]
     return words
+
+
+def quoted(text: str) -> str:
+    """A word as every shell takes it: in double quotes where that is enough, also on Windows.
+
+    Examples
+    --------
+    >>> quoted("n.d."), quoted("<LOD"), quoted("LFQ intensity *")
+    ('n.d.', '"<LOD"', '"LFQ intensity *"')
+    """
+    if re.match(r"^[\w@%+=:,./\\-]+$", text):
+        return text
+    return f'"{text}"' if re.match(r'^[^"$`\\!]*$', text) else shlex.quote(text)
 
 
 def _several(value: Any) -> tuple[str, ...]:

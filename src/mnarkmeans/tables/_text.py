@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -102,12 +102,24 @@ def _read(
         names = _column_names(path, layout)
         parts = _rows(chain(start, parts), layout)
         numbers, texts = _parse(path, parts, layout, names)
+    texts_as_written = {j: [t or "" for t in column] for j, column in texts.items()}
+    return _frame(numbers, texts, names), texts_as_written, layout
+
+
+def _frame(numbers: np.ndarray, texts: dict[int, list[str | None]], names: list[str]) -> Any:
+    """Columns side by side; neighbouring columns of numbers stay one block of memory."""
     pandas = require("pandas", "cli")
-    frame = pandas.DataFrame(numbers, columns=names, copy=False)
-    for j, column in texts.items():
-        cells = [None if text is None or is_sure_mark(text) else text for text in column]
-        frame.isetitem(j, pandas.Series(cells, dtype=object))
-    return frame, {j: [t or "" for t in column] for j, column in texts.items()}, layout
+    pieces = []
+    for is_text, group in groupby(range(len(names)), key=texts.__contains__):
+        at = list(group)
+        if is_text:
+            cells = {j: [None if t is None or is_sure_mark(t) else t for t in texts[j]] for j in at}
+            pieces.append(pandas.DataFrame(cells, dtype=object))
+        else:
+            pieces.append(pandas.DataFrame(numbers[:, at[0] : at[-1] + 1], copy=False))
+    frame = pandas.concat(pieces, axis=1) if len(pieces) > 1 else pieces[0]
+    frame.columns = names
+    return frame
 
 
 # --- lines ------------------------------------------------------------------------------------
@@ -391,10 +403,9 @@ def _parse(
             row = wrong[0]
             sign = DELIMITERS.get(layout.delimiter, layout.delimiter)
             raise TableError(
-                f"row {out.n_rows + (row.number or 0)} of {path}, which begins "
-                f"{row.text[:20]!r}, has {row.actual_columns} fields where {row.expected_columns} "
-                f"were expected ({sign}-separated); the file may be damaged or use another "
-                "--delimiter"
+                f"line {_line_number(path, layout, out.n_rows, row.text)} of {path} has "
+                f"{row.actual_columns} fields where {row.expected_columns} were expected "
+                f"({sign}-separated); the file may be damaged or use another --delimiter"
             ) from None
         if "Empty CSV" not in str(error):
             raise TableError(f"{path} cannot be read as a table: {error}") from error
@@ -402,6 +413,21 @@ def _parse(
     if stream.quotes % 2 and any("\n" in (t or "") for column in texts.values() for t in column):
         raise TableError(f"{path} cannot be read as a table: a quote is opened and never closed")
     return numbers, texts
+
+
+def _line_number(path: Path, layout: TextLayout, rows: int, text: str) -> int:
+    """The line of the file in which a row below the first `rows` begins."""
+    first = text.splitlines()[0].strip().encode()
+    number, seen = 0, 0
+    with _opened(path) as stream:
+        for block in _blocks(path, stream, layout.encoding):
+            for line in _LINE_END_BYTES.split(block)[:-1]:
+                number += 1
+                seen += number > layout.lines_above and bool(line.strip())
+                line = _single_blanks(line) if layout.delimiter == " " else line
+                if seen > rows and line.strip() == first:
+                    return number
+    return number
 
 
 class _Columns:

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 
 from ._numbers import MAY_BE_THOUSANDS, listed, marks_note, read_cells, shortened
 from ._read import Content, read_annotations, read_content
-from ._table import Origin, ReadOptions, Table, TableError, unknown_name
+from ._table import Origin, ReadOptions, Table, TableError, quoted, unknown_name
 from ._words import (
     GENE_COLUMNS,
     ROLES,
@@ -335,7 +335,9 @@ class _Columns:
     def numbers(self) -> np.ndarray:
         """(n, p) of the columns that hold numbers; columns of floats are taken together."""
         together = [j for j, r in enumerate(self.reasons) if r is None and self.floats[j]]
-        values = self.frame.iloc[:, together].to_numpy(dtype=np.float64)
+        neighbours = together and together[-1] - together[0] + 1 == len(together)
+        where = slice(together[0], together[-1] + 1) if neighbours else together
+        values = self.frame.iloc[:, where].to_numpy(dtype=np.float64)  # neighbours: not copied
         values = without_codes(values, self.codes)
         never = np.isnan(values).all(axis=0)
         for j in np.array(together, dtype=int)[never].tolist():
@@ -449,11 +451,9 @@ class _Columns:
             every.update(words)
         names = list(self.words)
         who = f"column {names[0]!r} holds" if len(names) == 1 else f"{len(names)} columns hold"
-        codes = " ".join(f"--missing-value {word!r}" for word, _ in every.most_common(3))
+        codes = " ".join(f"--missing-value {quoted(word)}" for word, _ in every.most_common(3))
         family = sample_family([n for n in self.frame.columns if n not in self.words])
-        columns = (
-            f"use --columns {family!r}" if family else f"leave it out with --drop {names[0]!r}"
-        )
+        columns = f"use --columns {quoted(family)}" if family else f"use --drop {quoted(names[0])}"
         return (
             f"{who} numbers, but {every.total()} of the entries are words: {listed(every)}; if "
             f"they mean missing add {codes}, otherwise {columns}"
@@ -488,7 +488,9 @@ def _id_column(frame: Any, options: ReadOptions, decimal: str, of_model: bool) -
 
 
 def _mostly_numbers(column: Any, decimal: str, options: ReadOptions) -> bool:
-    if are_padded(column.dropna().astype(str)):
+    column = column.dropna()
+    column = column.iloc[:: max(1, len(column) // 1000)]  # a thousand tell enough
+    if are_padded(column.astype(str)):
         return False
     cells = read_cells(column, decimal, options.missing_value)
     return cells.count > cells.words.total()

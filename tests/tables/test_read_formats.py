@@ -8,11 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from outputs import write
+from written import write
 
-from mnarkmeans.cli._errors import UserError
-from mnarkmeans.cli._formats import read_file
-from mnarkmeans.cli._options import Reading
+from mnarkmeans.tables import TableError, read_table
 
 VALUES = np.array([[1.5, np.nan, 3.0], [4.0, 5.0, np.nan], [7.0, 8.0, 9.0]])
 TEXT = "sample,a,b,c,kind\nr1,1.5,NA,3,x\nr2,4,5,,x\nr3,7,8,9,y\n"
@@ -38,7 +36,7 @@ TEXT = "sample,a,b,c,kind\nr1,1.5,NA,3,x\nr2,4,5,,x\nr3,7,8,9,y\n"
     ],
 )
 def test_text_tables_give_the_same_numbers(tmp_path, name, content):
-    table = read_file(write(tmp_path, name, content))
+    table = read_table(write(tmp_path, name, content))
     np.testing.assert_array_equal(table.values, VALUES)
     assert table.features == ["a", "b", "c"]
     assert [str(i).replace(",", "") for i in table.ids] == ["r1", "r2", "r3"]
@@ -51,7 +49,7 @@ def test_a_code_is_found_in_the_precision_of_the_table(tmp_path, form):
         np.savez(tmp_path / "t.npz", values)
     else:
         sp.save_npz(tmp_path / "t.npz", form(values))
-    assert read_file(tmp_path / "t.npz", Reading(missing_codes=["0.1"])).missing_share() == 0.5
+    assert read_table(tmp_path / "t.npz", missing_value=["0.1"]).missing_share() == 0.5
 
 
 def test_binary_formats_give_the_same_numbers(tmp_path):
@@ -63,9 +61,9 @@ def test_binary_formats_give_the_same_numbers(tmp_path):
     frame.assign(name=["r1", "r2", "r3"]).to_parquet(tmp_path / "t.parquet")
     frame.set_index(pd.Index(["r1", "r2", "r3"])).to_parquet(tmp_path / "i.parquet")
     for name in ("t.npy", "d.npz", "t.parquet", "i.parquet"):
-        np.testing.assert_array_equal(read_file(tmp_path / name).values, VALUES)
-    assert list(read_file(tmp_path / "i.parquet").ids) == ["r1", "r2", "r3"]
-    table = read_file(tmp_path / "t.npz")
+        np.testing.assert_array_equal(read_table(tmp_path / name).values, VALUES)
+    assert list(read_table(tmp_path / "i.parquet").ids) == ["r1", "r2", "r3"]
+    table = read_table(tmp_path / "t.npz")
     assert sp.issparse(table.values)
     np.testing.assert_array_equal(table.values.toarray(), np.nan_to_num(VALUES))
     assert table.missing_share() == pytest.approx(2 / 9)
@@ -78,20 +76,20 @@ def test_anndata_dense_sparse_and_layers(tmp_path):
     dense = np.nan_to_num(VALUES).astype(np.float32)
     adata = anndata.AnnData(sp.csr_matrix(dense), obs, var, layers={"raw": dense})
     adata.write_h5ad(tmp_path / "t.h5ad")
-    table = read_file(tmp_path / "t.h5ad", labels=("kind",))
+    table = read_table(tmp_path / "t.h5ad", labels=("kind",))
     assert table.values.dtype == np.float32
     assert table.values.nnz == 7
     assert list(table.labels["kind"]) == ["x", "x", "y"]
-    raw = read_file(tmp_path / "t.h5ad", Reading(layer="raw", missing_codes=["0"]))
+    raw = read_table(tmp_path / "t.h5ad", layer="raw", missing_value=["0"])
     np.testing.assert_array_equal(raw.values, VALUES.astype(np.float32))
     assert list(raw.ids) == ["r1", "r2", "r3"]
-    with pytest.raises(UserError, match="no layer called 'rw'; did you mean 'raw'"):
-        read_file(tmp_path / "t.h5ad", Reading(layer="rw"))
+    with pytest.raises(TableError, match="no layer called 'rw'; did you mean 'raw'"):
+        read_table(tmp_path / "t.h5ad", layer="rw")
 
 
 def test_what_is_left_out_is_told_with_its_reason(tmp_path):
     text = "id,a,empty,note,flag\n1,1,,hello,True\n2,2,,hello,False\n"
-    table = read_file(write(tmp_path, "t.csv", text))
+    table = read_table(write(tmp_path, "t.csv", text))
     assert table.features == ["a"]
     assert dict(table.left_out) == {
         "empty": "no value observed",
@@ -104,37 +102,37 @@ def test_what_is_left_out_is_told_with_its_reason(tmp_path):
 def test_columns_drop_labels_and_id_can_be_chosen(tmp_path):
     text = "p,LFQ a,LFQ b,count,kind\nx,1,2,3,0\ny,4,5,6,1\n"
     path = write(tmp_path, "t.csv", text)
-    assert read_file(path, Reading(columns=["LFQ *"])).features == ["LFQ a", "LFQ b"]
-    table = read_file(path, Reading(drop=["LFQ *"], id_column="p"), labels=("kind",))
+    assert read_table(path, columns=["LFQ *"]).features == ["LFQ a", "LFQ b"]
+    table = read_table(path, drop=["LFQ *"], id_column="p", labels=("kind",))
     assert table.features == ["count"]
     assert list(table.labels["kind"]) == [0, 1]
-    with pytest.raises(UserError, match="no column called 'knd'; did you mean 'kind'"):
-        read_file(path, labels=("knd",))
+    with pytest.raises(TableError, match="no column called 'knd'; did you mean 'kind'"):
+        read_table(path, labels=("knd",))
 
 
 def test_transposed_tables_have_samples_in_rows(tmp_path):
     text = "Protein IDs,s1,s2\nP1,1,2\nP2,,4\nP3,5,6\n"
-    table = read_file(write(tmp_path, "t.csv", text), Reading(transpose=True))
+    table = read_table(write(tmp_path, "t.csv", text), transpose=True)
     assert table.features == ["P1", "P2", "P3"]
     assert list(table.ids) == ["s1", "s2"]
     np.testing.assert_array_equal(table.values, [[1, np.nan, 5], [2, 4, 6]])
     twice = write(tmp_path, "u.csv", text.replace("P2", "P1"))
-    table = read_file(twice, Reading(transpose=True))
+    table = read_table(twice, transpose=True)
     assert table.features == ["P1", "P1 (2)", "P3"]
-    assert "told apart, such as 'P1 (2)'" in table.notes[-1]
+    assert "were numbered, such as 'P1 (2)'" in table.notes[-1]
 
 
 def test_user_codes_mean_missing(tmp_path):
     text = "a,b\n0,n.d.\n1,2\n3,-99\n"
-    table = read_file(write(tmp_path, "t.csv", text), Reading(missing_codes=["0", "n.d.", "-99"]))
+    table = read_table(write(tmp_path, "t.csv", text), missing_value=["0", "n.d.", "-99"])
     np.testing.assert_array_equal(table.values, [[np.nan, np.nan], [1, 2], [3, np.nan]])
 
 
 def test_a_table_without_header_is_recognised(tmp_path):
-    table = read_file(write(tmp_path, "t.csv", "1,2\n3,4\n"))
+    table = read_table(write(tmp_path, "t.csv", "1,2\n3,4\n"))
     assert table.features == ["V1", "V2"]
     assert "V1, V2" in table.notes[0]
-    assert read_file(write(tmp_path, "t.csv", "1,2\n3,4\n"), Reading(header=True)).features == [
+    assert read_table(write(tmp_path, "t.csv", "1,2\n3,4\n"), header=True).features == [
         "1",
         "2",
     ]
@@ -151,19 +149,18 @@ def test_a_table_without_header_is_recognised(tmp_path):
         ("t.csv", "a,a\n1,2\n", "more than one column called 'a'"),
         ("t.csv", "a,b\nx,y\nz,u\n", "no numeric column"),
         ("t.csv", "a,b\nNA,\n,NaN\n", "no numeric column"),
-        ("t.csv", "a,b\n1,\xe9\n".encode("latin-1"), "not UTF-8 text .*--encoding cp1252"),
         ("t.csv", b"a,b\n1,\x00\n", "not a text file"),
         ("t.csv", b"PK\x03\x04rest", "Excel workbook"),
         ("t.csv", "a,b\n1,2\n3,inf\n", "infinite value in row '2'"),
-        ("t.csv", "a,b\n1,2\n3,x\n5,4\n", "1 of its entries are not: 'x'.*--drop b"),
+        ("t.csv", "a,b\n1,2\n3,x\n5,4\n", "1 of the entries are words: 'x'.*drop=.?b"),
         ("t.csv.gz", None, "damaged gzip"),
         ("t.xlsx", "x", "not a readable .xlsx"),
-        ("t.xls", "x", "spreadsheet of another kind"),
+        ("t.xls", "x", "another kind of spreadsheet"),
         ("t.dat", "x", "does not end in a known format"),
-        ("t.parquet", "x", "not a readable Parquet"),
-        ("t.npy", "x", "not a readable .npy"),
-        ("t.npz", "x", "not a readable .npz"),
-        ("t.h5ad", "x", "not a readable .h5ad"),
+        ("t.parquet", "x", "not a readable parquet"),
+        ("t.npy", "x", "not a readable NumPy"),
+        ("t.npz", "x", "not a readable npz"),
+        ("t.h5ad", "x", "not a readable h5ad"),
     ],
 )
 def test_bad_files_are_told_in_a_sentence(tmp_path, name, content, message):
@@ -175,8 +172,8 @@ def test_bad_files_are_told_in_a_sentence(tmp_path, name, content, message):
         path.write_bytes(gzip.compress(TEXT.encode())[:-12])
     else:
         path = write(tmp_path, name, content)
-    with pytest.raises(UserError, match=message) as caught:
-        read_file(path)
+    with pytest.raises(TableError, match=message) as caught:
+        read_table(path)
     assert "\n" not in str(caught.value)
 
 
@@ -192,23 +189,23 @@ def test_bad_arrays_are_told_in_a_sentence(tmp_path):
         ("two.npz", "holds 2 arrays"),
         ("none.npy", "no file"),
     ]:
-        with pytest.raises(UserError, match=message):
-            read_file(tmp_path / name)
-    with pytest.raises(UserError, match="is a folder"):
-        read_file(tmp_path)
+        with pytest.raises(TableError, match=message):
+            read_table(tmp_path / name)
+    with pytest.raises(TableError, match="is a folder"):
+        read_table(tmp_path)
 
 
 def test_wrong_options_for_a_file_are_told(tmp_path):
     path = write(tmp_path, "t.csv", TEXT)
-    with pytest.raises(UserError, match="looks comma-separated"):
-        read_file(path, Reading(delimiter=";"))
-    with pytest.raises(UserError, match="'klingon' is not an encoding"):
-        read_file(path, Reading(encoding="klingon"))
-    with pytest.raises(UserError, match="--layer is for"):
-        read_file(path, Reading(layer="x"))
+    with pytest.raises(TableError, match="looks comma-separated"):
+        read_table(path, delimiter=";")
+    with pytest.raises(TableError, match="'klingon' is no encoding"):
+        read_table(path, encoding="klingon")
+    with pytest.raises(TableError, match="layer= is for"):
+        read_table(path, layer="x")
     np.save(tmp_path / "t.npy", VALUES)
-    with pytest.raises(UserError, match="for text files"):
-        read_file(tmp_path / "t.npy", Reading(delimiter=","))
+    with pytest.raises(TableError, match="delimiter= is for text"):
+        read_table(tmp_path / "t.npy", delimiter=",")
 
 
 def test_numbers_are_read_to_the_last_bit(tmp_path):
@@ -216,4 +213,4 @@ def test_numbers_are_read_to_the_last_bit(tmp_path):
     values = rng.normal(size=(500, 2)) * 10.0 ** rng.integers(-200, 200, size=(500, 2))
     text = "\n".join(f"{a!r},{b!r}" for a, b in values.tolist())
     (tmp_path / "t.csv").write_text(f"a,b\n{text}\n")
-    np.testing.assert_array_equal(read_file(tmp_path / "t.csv").values, values)
+    np.testing.assert_array_equal(read_table(tmp_path / "t.csv").values, values)

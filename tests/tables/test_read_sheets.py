@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mnarkmeans.cli._errors import UserError
-from mnarkmeans.cli._formats import read_file
-from mnarkmeans.cli._options import Reading
+from mnarkmeans.tables import TableError, read_table
 
 openpyxl = pytest.importorskip("openpyxl")
 
@@ -27,7 +25,7 @@ PLAIN = [["sample", "a", "b"], ["r1", 1.5, None], ["r2", 4, "n.d."], ["r3", "7",
 
 
 def test_a_sheet_is_a_table(tmp_path):
-    table = read_file(book(tmp_path, PLAIN))
+    table = read_table(book(tmp_path, PLAIN))
     np.testing.assert_array_equal(table.values, [[1.5, np.nan], [4, np.nan], [7, 8]])
     assert list(table.ids) == ["r1", "r2", "r3"]
     assert table.source["sheet"] == "sheet 1"
@@ -39,9 +37,9 @@ COMMAS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("reading", [Reading(), Reading(decimal=",")])
+@pytest.mark.parametrize("reading", [{}, {"decimal": ","}])
 def test_text_with_decimal_commas_is_read_beside_numbers(tmp_path, reading):
-    table = read_file(book(tmp_path, COMMAS), reading)
+    table = read_table(book(tmp_path, COMMAS), **reading)
     np.testing.assert_array_equal(
         table.values, [[1.5, 11, 2.5], [4, np.nan, np.nan], [7, -3.25, 4.5], [8, 2.5, 3.5]]
     )
@@ -51,82 +49,82 @@ def test_text_with_decimal_commas_is_read_beside_numbers(tmp_path, reading):
 def test_a_sheet_of_nothing_but_decimal_commas(tmp_path):
     lines = [["sample", "a", "b"], ["r1", "1,5", "2,5"], ["r2", "3,5", "0,125"]]
     np.testing.assert_array_equal(
-        read_file(book(tmp_path, lines)).values, [[1.5, 2.5], [3.5, 0.125]]
+        read_table(book(tmp_path, lines)).values, [[1.5, 2.5], [3.5, 0.125]]
     )
 
 
 def test_thousands_or_decimals_of_a_sheet_is_for_the_user_to_say(tmp_path):
     lines = [["sample", "a", "b"], ["r1", 1.5, "2,500"], ["r2", 3.5, "4,125"]]
     with pytest.raises(
-        UserError, match=r"one column looks like .*'2,500' in column 'b'.*--decimal ,"
+        TableError, match=r"one column looks like .*'2,500' in column 'b'.*decimal=','"
     ):
-        read_file(book(tmp_path, lines))
-    table = read_file(book(tmp_path, lines), Reading(decimal=","))
+        read_table(book(tmp_path, lines))
+    table = read_table(book(tmp_path, lines), decimal=",")
     np.testing.assert_array_equal(table.values, [[1.5, 2.5], [3.5, 4.125]])
     lines[1][2] = "0,500"  # one clear number tells of all
-    table = read_file(book(tmp_path, lines))
+    table = read_table(book(tmp_path, lines))
     np.testing.assert_array_equal(table.values, [[1.5, 0.5], [3.5, 4.125]])
 
 
 def test_titles_are_passed_over_and_empty_lines_too(tmp_path):
     lines = [["Project 12"], [], [None, "exported by hand"], *PLAIN, []]
-    table = read_file(book(tmp_path, lines))
+    table = read_table(book(tmp_path, lines))
     assert table.features == ["a", "b"]
-    assert "2 lines above the table were passed over" in table.notes
+    assert "2 lines were skipped above the table" in table.notes
 
 
 def test_groups_over_names_are_joined(tmp_path):
     lines = [[None, "control", None, "treated"], ["Compound", "s1", "s2", "s1"], ["C1", 1, 2, 3]]
-    table = read_file(book(tmp_path, [*lines, ["C2", 4, None, 6]]))
+    table = read_table(book(tmp_path, [*lines, ["C2", 4, None, 6]]))
     assert table.features == ["control s1", "control s2", "treated s1"]
     assert list(table.ids) == ["C1", "C2"]
 
 
 def test_units_under_names_are_joined(tmp_path):
     lines = [["sample", "glucose", "sodium"], [None, "mg/dl", "mmol/l"], ["p1", 90, 140]]
-    table = read_file(book(tmp_path, [*lines, ["p2", 100, 138]]))
+    table = read_table(book(tmp_path, [*lines, ["p2", 100, 138]]))
     assert table.features == ["glucose mg/dl", "sodium mmol/l"]
     assert "two lines of names were joined, such as 'glucose mg/dl'" in table.notes
 
 
 def test_groups_names_and_units_are_joined(tmp_path):
     lines = [["sample", "sugars", None], [None, "glucose", "fructose"], [None, "mM", "mM"]]
-    table = read_file(book(tmp_path, [*lines, ["p1", 90, 140], ["p2", 100, 138]]))
+    table = read_table(book(tmp_path, [*lines, ["p1", 90, 140], ["p2", 100, 138]]))
     assert table.features == ["sugars glucose mM", "sugars fructose mM"]
     assert "three lines of names were joined, such as 'sugars glucose mM'" in table.notes
 
 
 def test_the_example_of_joined_names_is_one_that_was_joined(tmp_path):
     lines = [[None, "sugars", None, "acids"], ["Sample Name", "glucose", "fructose", "citrate"]]
-    table = read_file(book(tmp_path, [*lines, ["p1", 90, 140, 1], ["p2", 100, 138, 2]]))
+    table = read_table(book(tmp_path, [*lines, ["p1", 90, 140, 1], ["p2", 100, 138, 2]]))
     assert "two lines of names were joined, such as 'sugars glucose'" in table.notes
 
 
 def test_the_first_sheet_that_holds_a_table_is_read(tmp_path):
     path = book(tmp_path, [["This workbook"], ["see sheet 2"]], PLAIN, [["id", "x"], ["q", 3]])
-    table = read_file(path)
+    table = read_table(path)
     assert table.features == ["a", "b"]
-    assert "sheet 'sheet 2' was read; --sheet takes another" in table.notes
-    with pytest.raises(UserError, match="no row of numbers"):
-        read_file(path, Reading(sheet="1"))
+    assert "sheet 'sheet 2' was read; the workbook also has 'sheet 1' and others" in table.notes
+    with pytest.raises(TableError, match="no row of numbers"):
+        read_table(path, sheet="1")
 
 
 def test_samples_called_by_numbers_are_names(tmp_path):
-    table = read_file(book(tmp_path, [["Compound", 1, 2], ["C1", 5, 6], ["C2", 7, 8]]))
+    table = read_table(book(tmp_path, [["Compound", 1, 2], ["C1", 5, 6], ["C2", 7, 8]]))
     assert table.features == ["1", "2"]
 
 
 def test_a_sheet_is_chosen_by_name_or_number(tmp_path):
     other = [["id", "x"], ["q", 3], ["p", 4]]
     path = book(tmp_path, PLAIN, other)
-    assert "sheet 'sheet 1' was read; --sheet takes another" in read_file(path).notes
+    assert "sheet 'sheet 1' was read; the workbook also has 'sheet 2'" in read_table(path).notes
     for wanted in ("sheet 2", "2"):
-        assert read_file(path, Reading(sheet=wanted)).features == ["x"]
-    with pytest.raises(UserError, match="no sheet called 'sheet 3'; did you mean"):
-        read_file(path, Reading(sheet="sheet 3"))
-    with pytest.raises(UserError, match=r"--sheet is for \.xlsx files"):
-        read_file(tmp_path / "t.csv" if (tmp_path / "t.csv").write_text("a\n1\n2\n") else "",
-                   Reading(sheet="1"))  # fmt: skip
+        assert read_table(path, sheet=wanted).features == ["x"]
+    with pytest.raises(TableError, match="no sheet called 'sheet 3'; did you mean"):
+        read_table(path, sheet="sheet 3")
+    with pytest.raises(TableError, match=r"sheet= is for xlsx files"):
+        read_table(tmp_path / "t.csv" if (tmp_path / "t.csv").write_text("a\n1\n2\n") else "",
+                   sheet="1")  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -142,5 +140,5 @@ def test_a_sheet_is_chosen_by_name_or_number(tmp_path):
     ],
 )
 def test_sheets_that_are_no_tables_are_told(tmp_path, lines, message):
-    with pytest.raises(UserError, match=message):
-        read_file(book(tmp_path, lines))
+    with pytest.raises(TableError, match=message):
+        read_table(book(tmp_path, lines))

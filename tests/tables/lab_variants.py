@@ -1,6 +1,6 @@
 """More files as laboratories have them: other programs, names, marks, signs, sizes and gaps.
 
-    python tests/cli/lab_files.py FOLDER variants
+    python tests/tables/lab_files.py FOLDER variants
 
 runs the command that `diagnose` names on each. They were written after the rules that read them, to
 find out what these miss; what cannot be clustered as it is must be told, with what to do.

@@ -1,6 +1,6 @@
 """Ten files as laboratories have them, with the groups that are in them.
 
-    python tests/cli/lab_files.py FOLDER [variants]
+    python tests/tables/lab_files.py FOLDER [variants]
 
 writes them (or those of `lab_variants`), asks `mnarkmeans diagnose` for the command of each, runs
 it, and tells how well it finds the groups.

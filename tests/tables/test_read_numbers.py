@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
-from outputs import rows, write
+from written import write
 
-from mnarkmeans.cli._errors import UserError
-from mnarkmeans.cli._formats import read_file
-from mnarkmeans.cli._options import Reading
+from mnarkmeans.tables import TableError, read_table
 
 MARKS = ["NA", "n.d.", "N.A.", "-", "?", "<LOD", "< loq", "<0,5", "BDL", "filtered", "#N/A", ""]
 
@@ -30,7 +26,7 @@ def european(n=60, marks=MARKS, seed=0):
 
 def test_decimal_commas_and_the_marks_of_laboratories(tmp_path):
     text, X, _ = european()
-    table = read_file(write(tmp_path, "t.csv", text))
+    table = read_table(write(tmp_path, "t.csv", text))
     np.testing.assert_array_equal(table.values, X)
     assert table.features == [f"Stoff {j}" for j in range(12)]
     assert table.left_out == [("Ort", "text, such as 'Köln'")]
@@ -41,69 +37,53 @@ def test_decimal_commas_and_the_marks_of_laboratories(tmp_path):
 
 def test_limits_are_told_together(tmp_path):
     text = "id;a;b\nr;<0.25;2.5\ns;2.5;<1.5\nt;1.5;<1.5\nu;3.5;n.d.\nv;3.5;<LOD\n"
-    (told,) = read_file(write(tmp_path, "t.csv", text)).notes
+    (told,) = read_table(write(tmp_path, "t.csv", text)).notes
     assert told.startswith(
-        "taken as missing: '<number' (3 times), 'n.d.' (once), '<LOD' (once); values below"
+        "read as missing: '<number' (3 times), 'n.d.' (once), '<LOD' (once); values below"
     )
 
 
-def test_a_european_file_is_clustered_by_its_numbers(server, tmp_path):
-    text, _, group = european()
-    write(tmp_path, "t.csv", text)
-    done = server.run("fit", "t.csv", "-k", 3, "--json", "-o", "out", cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert sorted(json.loads(done.out)["cluster_sizes"]) == [20, 20, 20]
-    labels = np.array([int(r[1]) for r in rows(tmp_path / "out" / "labels.csv")[1:]])
-    assert len(set(zip(labels.tolist(), group.tolist(), strict=True))) == 3
-
-
-@pytest.mark.parametrize("mark", ["n.f.", "out", ">100"])
-def test_all_unknown_marks_are_listed_with_the_command_to_run(server, tmp_path, mark):
-    text, _, _ = european(marks=[mark, "weg", "NA"])
-    write(tmp_path, "t.csv", text)
-    done = server.run("fit", "t.csv", "-k", 3, "-o", "out", cwd=tmp_path)
-    assert done.code == 2
-    assert done.err.count("\n") == 1
-    assert f"'{mark}'" in done.err
-    assert "'weg'" in done.err
-    command = done.err.partition(" run: ")[2].partition(" ; ")[0]
-    assert command.startswith("mnarkmeans fit t.csv -k 3 -o out --missing-value ")
-    import shlex
-
-    done = server.run(*shlex.split(command)[1:], cwd=tmp_path)
-    assert done.code == 0, done.err
+def test_unknown_marks_are_listed_with_what_to_add(tmp_path):
+    text, X, _ = european(marks=["n.f.", "weg", "NA"])
+    with pytest.raises(TableError, match=r"'n\.f\.' .*'weg'") as caught:
+        read_table(write(tmp_path, "t.csv", text))
+    assert "--missing-value n.f. --missing-value weg" in caught.value.command_line.replace(
+        "--missing-value weg --missing-value n.f.", "--missing-value n.f. --missing-value weg"
+    )
+    table = read_table(tmp_path / "t.csv", missing_value=["n.f.", "weg"])
+    np.testing.assert_array_equal(table.values, X)
 
 
 def test_a_few_marks_do_not_turn_a_column_into_text(tmp_path):
     """Three quarters of the entries are a word nobody explained: still a measured column."""
     lines = ["id,a,b"] + [f"r{i},{i / 8 if i % 4 == 0 else 'weg'},{i}" for i in range(40)]
-    with pytest.raises(UserError, match=r"column 'a' .* 30 of its entries are not: 'weg'"):
-        read_file(write(tmp_path, "t.csv", "\n".join(lines) + "\n"))
+    with pytest.raises(TableError, match=r"column 'a' .* 30 of the entries are words: 'weg'"):
+        read_table(write(tmp_path, "t.csv", "\n".join(lines) + "\n"))
 
 
 def test_a_table_whose_measured_columns_cannot_be_read_is_an_error(tmp_path):
     lines = ["id,a,b,c,n"] + [f"r{i},{i}.5 mg,{i} %,{i}.1 mg,{i}" for i in range(20)]
-    with pytest.raises(UserError, match=r"3 columns look like measurements.*'0.5 mg'.*'a'"):
-        read_file(write(tmp_path, "t.csv", "\n".join(lines) + "\n"))
+    with pytest.raises(TableError, match=r"3 columns look like measurements.*'0.5 mg'.*'a'"):
+        read_table(write(tmp_path, "t.csv", "\n".join(lines) + "\n"))
 
 
 def test_thousands_or_decimals_is_for_the_user_to_say(tmp_path):
     lines = ["id\ta\tb"] + [f"r{i}\t{i},125\t{i},250" for i in range(1, 20)]
     path = write(tmp_path, "t.tsv", "\n".join(lines) + "\n")
-    with pytest.raises(UserError, match=r"2 columns look like measurements.*--decimal ,"):
-        read_file(path)
-    table = read_file(path, Reading(decimal=","))
+    with pytest.raises(TableError, match=r"2 columns look like measurements.*decimal=','"):
+        read_table(path)
+    table = read_table(path, decimal=",")
     np.testing.assert_array_equal(table.values[2], [3.125, 3.25])
 
 
 def test_a_fraction_of_one_leaves_no_doubt(tmp_path):
-    table = read_file(write(tmp_path, "t.tsv", "id\ta\tb\nr\t0,125\t2,250\ns\t1,500\t3,5\n"))
+    table = read_table(write(tmp_path, "t.tsv", "id\ta\tb\nr\t0,125\t2,250\ns\t1,500\t3,5\n"))
     np.testing.assert_array_equal(table.values, [[0.125, 2.25], [1.5, 3.5]])
 
 
 def test_a_column_of_commas_in_a_file_of_points(tmp_path):
     text = "id;a;b;c\nr;1.5;2.5;3,25\ns;2.5;n.d.;<0,5\nt;2.5;4.5;11,5\n"
-    table = read_file(write(tmp_path, "t.csv", text))
+    table = read_table(write(tmp_path, "t.csv", text))
     np.testing.assert_array_equal(table.values[:, 2], [3.25, np.nan, 11.5])
     assert "the comma was read as decimal sign in one column: 'c'" in table.notes
 
@@ -111,36 +91,36 @@ def test_a_column_of_commas_in_a_file_of_points(tmp_path):
 def test_one_column_that_may_hold_thousands_is_asked_for(tmp_path):
     """Also beside columns that are read: to leave it out in silence would be a wrong result."""
     text = "id\ta\tb\tc\nr\t1.5\t2.5\t3,250\ns\t2.5\tn.d.\t950\nt\t2.5\t4.5\t11,500\n"
-    with pytest.raises(UserError, match=r"one column looks .*'3,250' in column 'c'.*--decimal ,"):
-        read_file(write(tmp_path, "t.tsv", text))
+    with pytest.raises(TableError, match=r"one column looks .*'3,250' in column 'c'.*decimal=','"):
+        read_table(write(tmp_path, "t.tsv", text))
 
 
 @pytest.mark.parametrize("minus", ["\u2212", "\u2013"])
 def test_the_minus_of_print_is_a_minus(tmp_path, minus):
     text = f"id;a;b\nr;{minus}0.13;{minus}1,5\ns;0.64;{minus}2,5\nt;{minus}1e{minus}3;{minus}\n"
-    table = read_file(write(tmp_path, "t.csv", text))
+    table = read_table(write(tmp_path, "t.csv", text))
     np.testing.assert_array_equal(table.values, [[-0.13, -1.5], [0.64, -2.5], [-1e-3, np.nan]])
 
 
 def test_a_column_with_points_in_a_file_of_commas(tmp_path):
     text = "id;a;b;rt\nr;1,5;2,5;3.25\ns;2,5;n.d.;4.5\n"
-    table = read_file(write(tmp_path, "t.csv", text))
+    table = read_table(write(tmp_path, "t.csv", text))
     np.testing.assert_array_equal(table.values, [[1.5, 2.5, 3.25], [2.5, np.nan, 4.5]])
-    table = read_file(write(tmp_path, "t.csv", text.replace("3.25", "3.125")))
+    table = read_table(write(tmp_path, "t.csv", text.replace("3.25", "3.125")))
     np.testing.assert_array_equal(table.values[:, 2], [3.125, 4.5])
     text = "id;a;b;count\nr;1,5;2,5;3.250\ns;2,5;n.d.;4.500\n"
-    assert ("count", "text, such as '3.250'") in read_file(write(tmp_path, "t.csv", text)).left_out
+    assert ("count", "text, such as '3.250'") in read_table(write(tmp_path, "t.csv", text)).left_out
 
 
 def test_quoted_decimal_commas_between_commas(tmp_path):
     text = 'id,a,b\nr,"1,5","2,25"\ns,"3,5",n.d.\n'
-    table = read_file(write(tmp_path, "t.csv", text))
+    table = read_table(write(tmp_path, "t.csv", text))
     np.testing.assert_array_equal(table.values, [[1.5, 2.25], [3.5, np.nan]])
 
 
 def test_names_are_kept_where_numbers_have_commas(tmp_path):
     text = "id;a\n1,5;1,5\n2,5;3,5\n"
-    assert list(read_file(write(tmp_path, "t.csv", text)).ids) == ["1,5", "2,5"]
+    assert list(read_table(write(tmp_path, "t.csv", text)).ids) == ["1,5", "2,5"]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +131,7 @@ def test_names_are_kept_where_numbers_have_commas(tmp_path):
     ],
 )
 def test_thousands_set_apart_are_read_where_decimals_leave_no_doubt(tmp_path, text):
-    table = read_file(write(tmp_path, "t.csv", text.replace(";2.000\n", ";2000\n")))
+    table = read_table(write(tmp_path, "t.csv", text.replace(";2.000\n", ";2000\n")))
     np.testing.assert_array_equal(table.values, [[1234.5, 2000], [0.25, 12.5], [1000000.5, 2.5]])
 
 
@@ -159,9 +139,9 @@ def test_thousands_set_apart_are_read_where_decimals_leave_no_doubt(tmp_path, te
 @pytest.mark.parametrize("units", ["", ";mg/l;mmol/l\n"])
 def test_titles_and_units_around_the_names(tmp_path, top, units):
     text = f"{top}id;a;b\n{units}r;1,5;2\ns;2,5;n.d.\nt;3,5;4\n"
-    table = read_file(write(tmp_path, "t.csv", text))
+    table = read_table(write(tmp_path, "t.csv", text))
     np.testing.assert_array_equal(table.values, [[1.5, 2], [2.5, np.nan], [3.5, 4]])
     assert table.features == (["a mg/l", "b mmol/l"] if units else ["a", "b"])
-    with pytest.raises(UserError, match=r"line (\d+) of") as caught:
-        read_file(write(tmp_path, "t.csv", text + "u;1\n"))
+    with pytest.raises(TableError, match=r"line (\d+) of") as caught:
+        read_table(write(tmp_path, "t.csv", text + "u;1\n"))
     assert f"line {text.count(chr(10)) + 1} of" in str(caught.value)

@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mnarkmeans.cli._errors import UserError
-from mnarkmeans.cli._options import Normalize, Scale, Steps
-from mnarkmeans.cli._prepare import Preparation, learn, matched
-from mnarkmeans.cli._table import Table
+from mnarkmeans.tables import Preparation, Table, TableError
 
 VALUES = np.array([[1.5, np.nan, 3.0], [4.0, 5.0, np.nan], [7.0, 8.0, 9.0]])
+
+
+def learn(table, steps):
+    preparation, table, _ = steps.fit_apply(table)
+    return table, preparation
+
+
+def matched(table, features):
+    return Preparation(features=features).select(table)
 
 
 def table_of(values, features=None):
@@ -23,7 +29,7 @@ def table_of(values, features=None):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_scaling_keeps_zero_as_the_reference(sparse):
     values = VALUES if not sparse else sp.csr_matrix(np.nan_to_num(VALUES))
-    table, preparation = learn(table_of(values), Steps(log1p=True, scale=Scale.std))
+    table, preparation = learn(table_of(values), Preparation(log1p=True, scale="std"))
     X = preparation.apply(table)
     data = X.toarray()[np.nan_to_num(VALUES) != 0] if sparse else X[~np.isnan(X)]
     assert (np.asarray(data) > 0).all()
@@ -33,7 +39,7 @@ def test_scaling_keeps_zero_as_the_reference(sparse):
 
 
 def test_centring_makes_the_mean_the_reference():
-    table, preparation = learn(table_of(VALUES), Steps(center=True, scale=Scale.std))
+    table, preparation = learn(table_of(VALUES), Preparation(center=True, scale="std"))
     X = preparation.apply(table)
     np.testing.assert_allclose(np.nanmean(X, axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(np.nanstd(X, axis=0), 1)
@@ -41,29 +47,31 @@ def test_centring_makes_the_mean_the_reference():
 
 
 def test_undo_inverts_apply():
-    table, preparation = learn(table_of(VALUES), Steps(log1p=True, center=True, scale=Scale.maxabs))
+    table, preparation = learn(
+        table_of(VALUES), Preparation(log1p=True, center=True, scale="maxabs")
+    )
     np.testing.assert_allclose(preparation.undo(preparation.apply(table)), VALUES)
 
 
 def test_features_with_too_many_gaps_are_dropped_and_told():
-    table, _ = learn(table_of(VALUES), Steps(max_missing=0.1))
+    table, _ = learn(table_of(VALUES), Preparation(max_missing=0.1))
     assert table.features == ["f0"]
     assert table.left_out == [("f1", "33% missing"), ("f2", "33% missing")]
     gappy = np.where(np.eye(3) > 0, np.nan, VALUES)
-    with pytest.raises(UserError, match="raise --max-missing"):
-        learn(table_of(gappy), Steps(max_missing=0.0))
+    with pytest.raises(TableError, match="raise max_missing="):
+        learn(table_of(gappy), Preparation(max_missing=0.0))
 
 
 def test_log1p_needs_values_above_minus_one():
-    with pytest.raises(UserError, match="the table holds -2"):
-        learn(table_of(np.array([[-2.0], [1.0]])), Steps(log1p=True))
+    with pytest.raises(TableError, match="the table holds -2"):
+        learn(table_of(np.array([[-2.0], [1.0]])), Preparation(log1p=True))
 
 
 def test_columns_are_matched_by_name():
     table = table_of(VALUES, ["c", "a", "b"])
     out = matched(table, ("a", "b"))
     np.testing.assert_array_equal(out.values, VALUES[:, [1, 2]])
-    with pytest.raises(UserError, match="lacks 'd' and 1 more"):
+    with pytest.raises(TableError, match="lacks 'd' and 1 more"):
         matched(table, ("a", "d", "e"))
     table.left_out.append(("gap", "no value observed"))
     out = matched(table, ("a", "gap", "c"))
@@ -81,12 +89,12 @@ def test_features_that_a_new_table_lacks_are_gaps_and_told():
         "every row"
     ]
     table.left_out.append(("absent", "text, such as 'x'"))  # it is there, and cannot be read
-    with pytest.raises(UserError, match=r"lacks 'absent' \(text, such as 'x'\)"):
+    with pytest.raises(TableError, match=r"lacks 'absent' \(text, such as 'x'\)"):
         matched(table, ("a", "absent", "b", "c"))
 
 
 def test_preparation_survives_storage():
-    _, preparation = learn(table_of(VALUES), Steps(log1p=True, center=True, scale=Scale.std))
+    _, preparation = learn(table_of(VALUES), Preparation(log1p=True, center=True, scale="std"))
     again = Preparation.from_dict(preparation.to_dict(), list(preparation.features))
     np.testing.assert_array_equal(again.undo(np.ones(3)), preparation.undo(np.ones(3)))
 
@@ -95,41 +103,88 @@ def test_preparation_survives_storage():
 def test_log2_makes_gaps_of_zeros_and_says_so(sparse):
     values = np.array([[0.0, 2.0], [4.0, 8.0]])
     table, preparation = learn(
-        table_of(sp.csr_matrix(values[:, :]) if sparse else values), Steps(log2=True)
+        table_of(sp.csr_matrix(values[:, :]) if sparse else values), Preparation(log2=True)
     )
     X = preparation.apply(table)
     X = Table(X, table.ids, table.features).dense() if sparse else X
     np.testing.assert_array_equal(X, [[np.nan, 1], [2, 3]])
     np.testing.assert_array_equal(preparation.undo(X[1]), [4, 8])
     if not sparse:  # there, a zero that is not stored was a gap before
-        assert table.notes == ["1 zeros have no logarithm and became gaps (--log2)"]
-    with pytest.raises(UserError, match=r"--log2 needs values that are not negative.* -1"):
-        learn(table_of(np.array([[-1.0], [2.0]])), Steps(log2=True))
-    with pytest.raises(UserError, match="two logarithms"):
-        learn(table_of(values), Steps(log2=True, log1p=True))
+        assert table.notes == ["1 zeros have no logarithm and became missing"]
+    with pytest.raises(TableError, match=r"log2= needs values above 0, .* -1"):
+        learn(table_of(np.array([[-1.0], [2.0]])), Preparation(log2=True))
+    with pytest.raises(TableError, match="two logarithms"):
+        learn(table_of(values), Preparation(log2=True, log1p=True))
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("kind", ["median", "total"])
 def test_normalised_rows_have_the_same_level_over_observed_entries(sparse, kind):
     values = sp.csr_matrix(np.nan_to_num(VALUES)) if sparse else VALUES
-    table, preparation = learn(table_of(values), Steps(normalize=Normalize(kind)))
+    table, preparation = learn(table_of(values), Preparation(normalize=kind))
     X = Table(preparation.apply(table), table.ids, table.features).dense()
     level = np.nanmedian if kind == "median" else np.nansum
     np.testing.assert_allclose(level(X, axis=1), level(X, axis=1)[0])
     # A new row is brought to the level of the fitted ones by its own entries.
     new = table_of(np.array([[100.0, np.nan, 300.0]]))
     np.testing.assert_allclose(level(preparation.apply(new)), level(X, axis=1)[0])
-    np.testing.assert_allclose(preparation.apply(new) * preparation.row_factors(new), new.values)
-    with pytest.raises(UserError, match=r"that of row '0' is -3; .*not logarithms yet"):
-        learn(table_of(np.array([[-3.0], [1.0]])), Steps(normalize=Normalize(kind)))
+    np.testing.assert_allclose(preparation.undo(preparation.apply(new), new), new.values)
+    with pytest.raises(TableError, match=r"that of row '0' is -3; .*not for logarithms"):
+        learn(table_of(np.array([[-3.0], [1.0]])), Preparation(normalize=kind))
 
 
 def test_all_steps_survive_storage():
-    steps = Steps(log2=True, normalize=Normalize.total, scale=Scale.std)
+    steps = Preparation(log2=True, normalize="total", scale="std")
     table, preparation = learn(table_of(VALUES), steps)
     again = Preparation.from_dict(preparation.to_dict(), list(preparation.features))
     np.testing.assert_array_equal(again.apply(table), preparation.apply(table))
     for name, wrong in ("level", 0.0), ("log2", 1), ("normalize", "mean"), ("spread", np.zeros(3)):
-        with pytest.raises(UserError, match=f"preparation/{name} of the model is damaged"):
+        with pytest.raises(TableError, match=f"preparation/{name} of the model is damaged"):
             Preparation.from_dict(preparation.to_dict() | {name: wrong}, list("abc"))
+
+
+STEPS = [
+    {"center_rows": True}, {"zscore_rows": True}, {"log2": True, "center_rows": True},
+    {"log1p": True, "zscore_rows": True, "scale": "std"},
+    {"normalize": "median", "log2": True, "zscore_rows": True, "center": True, "scale": "maxabs"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("steps", STEPS)
+def test_rows_are_centred_over_their_observed_entries_and_back_again(steps, sparse):
+    rng = np.random.default_rng(0)
+    dense = rng.uniform(1, 9, (6, 5))
+    dense[rng.random(dense.shape) < 0.2] = np.nan
+    values = sp.csr_matrix(np.nan_to_num(dense)) if sparse else dense
+    fitted, table, X = Preparation(**steps).fit_apply(table_of(values))
+    X = Table(X, table.ids, table.features).dense()
+    np.testing.assert_array_equal(np.isnan(X), np.isnan(dense))
+    if "scale" not in steps:
+        np.testing.assert_allclose(np.nanmean(X, axis=1), 0, atol=1e-12)
+        if steps.get("zscore_rows"):
+            np.testing.assert_allclose(np.nanstd(X, axis=1), 1)
+    np.testing.assert_allclose(fitted.undo(X, table), dense)
+    again = Preparation.from_dict(fitted.to_dict(), list(fitted.features))
+    np.testing.assert_array_equal(Table(again.apply(table), table.ids, table.features).dense(), X)
+    assert not fitted.own_units
+    with pytest.raises(TableError, match="no place where rows are centred"):
+        fitted.reference(2.0)
+
+
+def test_options_and_models_speak_of_the_same_steps():
+    steps = Preparation(log2=True, normalize="median", zscore_rows=True, max_missing=0.5)
+    assert steps.typed() == [
+        "--max-missing", "0.5", "--normalize", "median", "--log2", "--zscore-rows",
+    ]  # fmt: skip
+    assert steps.units == "log2, z-score by row"
+    for wrong in ({"scale": "log"}, {"log1p": True, "log2": True}, {"batch": "plate"},
+                  {"center_rows": True, "zscore_rows": True}):  # fmt: skip
+        with pytest.raises(TableError):
+            Preparation(**wrong)
+
+
+def test_models_of_the_first_version_are_read():
+    stored = {"log1p": True, "shift": np.ones(2), "spread": np.full(2, 2.0)}
+    again = Preparation.from_dict(stored, ["a", "b"])
+    np.testing.assert_allclose(again.undo(np.zeros((1, 2))), np.expm1([[1.0, 1.0]]))

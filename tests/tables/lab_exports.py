@@ -1,6 +1,6 @@
 """Files with what real exports have around the numbers: lists, pools, totals, remarks, sentences.
 
-    python tests/cli/lab_files.py FOLDER exports
+    python tests/tables/lab_files.py FOLDER exports
 
 runs the command that `diagnose` names on each.
 """

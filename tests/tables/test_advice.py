@@ -1,0 +1,163 @@
+"""What names and numbers of a table suggest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mnarkmeans.tables import Preparation, ReadOptions, advise
+
+RNG = np.random.default_rng(0)
+
+
+def frame_of(values, features=None, ids=None, id_name="sample"):
+    features = features or [f"f{j}" for j in range(values.shape[1])]
+    frame = pd.DataFrame(np.asarray(values, dtype=float), columns=features)
+    frame.insert(0, id_name, ids or [f"r{i}" for i in range(len(values))])
+    return frame
+
+
+def suggested(frame, **given):
+    """The options and steps that are suggested for a frame."""
+    steps = {k: v for k, v in given.items() if k in Preparation.__dataclass_fields__}
+    options = {k: v for k, v in given.items() if k not in steps}
+    advice = advise(frame, ReadOptions.of(**options), Preparation(**steps))
+    found: dict = {}
+    for one in advice.suggestions:
+        for name, value in (one.options | one.steps).items():
+            found[name] = (*found.get(name, ()), *value) if isinstance(value, tuple) else value
+    return found
+
+
+UNEVEN = 2.0 ** (RNG.normal(24, 1, (40, 60)) + np.linspace(0, 3, 40)[:, None])
+COUNTS = 1.0 * RNG.poisson(np.outer(np.linspace(1, 9, 60), np.tile([0.1, 1, 1, 90], 8)))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (RNG.normal(size=(40, 5)), {}),
+        (RNG.normal(25, 2, size=(40, 5)), {}),
+        (RNG.integers(1, 8, (40, 5)), {}),
+        (2.0 ** RNG.normal(24, 1, (40, 60)), {"log2": True}),
+        (UNEVEN, {"log2": True, "normalize": "median"}),
+        (
+            2.0 ** RNG.normal(24, 1, (40, 60)) * (RNG.random((40, 60)) > 0.3),
+            {"missing_value": ("0",), "log2": True},
+        ),
+        (np.exp(RNG.normal(0, 1.2, (200, 60))), {"log2": True}),
+        (RNG.normal(0, 1, (40, 5)) * [1, 1, 1, 1, 50], {"scale": "std"}),
+        (
+            np.where(RNG.random((40, 5)) < 0.2, -99, RNG.random((40, 5))),
+            {"missing_value": ("-99",)},
+        ),
+        (COUNTS, {"missing_value": ("0",), "log1p": True, "normalize": "total"}),
+    ],
+    ids=["centred", "logarithms", "survey", "intensities", "uneven", "zeros", "skewed", "wide",
+         "coded", "counts"],
+)  # fmt: skip
+def test_numbers_suggest_what_to_do(values, expected):
+    frame = frame_of(values)
+    assert suggested(frame) == expected
+    assert suggested(frame, **expected) == {}  # what was said is not said again
+
+
+def test_names_suggest_which_columns_are_samples():
+    names = ["Peptides", *(f"Intensity {i}" for i in "abc"), *(f"LFQ intensity {i}" for i in "abc")]
+    frame = frame_of(RNG.normal(25, 1, (40, 7)), names, id_name="Protein IDs")
+    frame["Reverse"] = ["+"] + [None] * 39
+    assert suggested(frame) == {
+        "columns": ("LFQ intensity *",), "transpose": True, "drop_rows": ("Reverse=+",),
+    }  # fmt: skip
+    given = {"columns": "Intensity *", "transpose": True, "drop_rows": "Reverse=+"}
+    assert suggested(frame, **given) == {}
+    # Whoever names the columns and does not transpose clusters the rows: they are centred.
+    assert suggested(frame, columns="LFQ intensity *", drop_rows="Reverse=+") == {
+        "center_rows": True
+    }
+    known = frame_of(np.column_stack([RNG.normal(size=9), np.arange(9) % 3]), ["a", "Group"])
+    assert suggested(known) == {"drop": ("Group",)}
+    compounds = frame_of(RNG.normal(size=(6, 4)), ["m/z", "s1", "s2", "s3"], id_name="Compound")
+    assert suggested(compounds) == {"transpose": True, "drop": ("m/z",)}
+
+
+def test_a_running_number_is_dropped():
+    values = np.column_stack([np.arange(9) + 1, RNG.normal(size=(9, 2)), np.arange(9) % 3])
+    frame = frame_of(values, ["vial", "a", "b", "group"])
+    assert suggested(frame, scale="std") == {"drop": ("group", "vial")}
+    assert suggested(frame, drop="group", scale="std") == {}
+
+
+@pytest.mark.parametrize("form", ["ENSMUSG{:011d}", "P{:05d}", "P{:05d};Q12345", "sp|Q{:05d}|X_H"])
+def test_rows_called_by_accessions_are_features(form):
+    ids = [form.format(i) for i in range(6)]
+    frame = frame_of(RNG.normal(size=(6, 4)), ids=ids, id_name="name")
+    assert suggested(frame) == {"transpose": True}
+    patients = frame_of(RNG.normal(size=(6, 4)), ids=[f"patient {i}" for i in range(6)])
+    assert suggested(patients) == {}
+
+
+def test_controls_are_no_samples():
+    ids = [*(f"s{i}" for i in range(20)), "QC 1", "Blank 1"]
+    frame = frame_of(RNG.normal(size=(22, 4)), ids=ids)
+    assert suggested(frame) == {"drop_rows": ("sample=*QC*", "sample=*Blank*")}
+    frame["Sample type"] = ["Unknown"] * 20 + ["QC"] * 2
+    assert suggested(frame) == {"drop_rows": ("Sample type=QC",)}
+    pools = frame_of(RNG.normal(size=(22, 4)), ids=[f"QC {i}" for i in range(20)] + ["a", "b"])
+    assert suggested(pools) == {}
+
+
+@pytest.mark.parametrize("measure", [np.sum, np.mean, np.median])
+@pytest.mark.parametrize("name", ["Total", "Keskiarvo", "合計"])
+def test_a_row_that_sums_up_the_others_is_known_by_its_numbers(measure, name):
+    values = RNG.uniform(50, 60, (30, 6))
+    below = np.vstack([values, measure(values, axis=0), values.std(axis=0)])
+    frame = frame_of(below, ids=[*(f"s{i}" for i in range(30)), name, "SD"])
+    assert suggested(frame)["drop_rows"] == (f"sample={name}", "sample=SD")
+    assert "drop_rows" not in suggested(frame_of(values))
+
+
+def test_what_lies_beyond_a_hole_in_a_scale_is_a_code():
+    answers = RNG.integers(1, 6, (200, 8)).astype(float)
+    assert suggested(frame_of(answers)) == {}
+    answers[RNG.random(answers.shape) < 0.1] = 9
+    assert suggested(frame_of(answers)) == {"missing_value": ("9",)}
+    assert suggested(frame_of(RNG.integers(1, 11, (200, 8)))) == {}
+    answers[:, 1:] = RNG.integers(1, 6, (200, 7))
+    assert suggested(frame_of(answers)) == {}
+
+
+def test_a_code_is_found_in_its_columns_whatever_the_others_hold():
+    answers = RNG.integers(1, 6, (200, 6)).astype(float)
+    answers[RNG.random(answers.shape) < 0.1] = 99
+    age = RNG.integers(18, 90, 200)
+    frame = frame_of(np.column_stack([answers, age]), [*"abcdef", "age"])
+    assert suggested(frame) == {"missing_value": ("99",), "scale": "std"}
+
+
+def test_zeros_that_are_answers_are_not_taken_for_missing():
+    for answers in (RNG.integers(0, 11, (80, 6)), RNG.integers(0, 2, (80, 6))):
+        assert suggested(frame_of(answers)) == {}
+    logs = np.where(RNG.random((40, 6)) < 0.3, 0.0, RNG.normal(2, 3, (40, 6)))
+    assert suggested(frame_of(logs)) == {"missing_value": ("0",)}
+
+
+def test_a_logarithm_is_due_where_the_noise_grows_with_the_value():
+    level, noise = RNG.normal(3, 2.5, 80), RNG.normal(0, 0.5, (30, 80))
+    assert suggested(frame_of(2.0 ** (level + noise))) == {"log2": True}
+    assert suggested(frame_of(2.0**level + 20 + noise)) == {}
+    assert suggested(frame_of(np.log2(1 + 2.0 ** (level + noise)))) == {}
+
+
+def test_the_command_says_all_that_was_said():
+    options = ReadOptions.of(missing_value=[0, "<x>"], columns="f*")
+    steps = Preparation(scale="std", max_missing=0.5)
+    advice = advise(frame_of(RNG.normal(size=(100, 4))), options, steps)
+    assert advice.command("my table.csv", more=("--reference", "min")) == (
+        'mnarkmeans select "my table.csv" -k 2:8 --columns "f*" --missing-value 0 '
+        '--missing-value "<x>" --max-missing 0.5 --scale std --reference min '
+        '-o "my table-clusters"'
+    )
+    assert advice.command("t.csv", "fit", 3).startswith("mnarkmeans fit t.csv -k 3 ")
+    assert advice.command() in str(advice)

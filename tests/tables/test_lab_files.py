@@ -1,0 +1,127 @@
+"""Files as laboratories have them: read and prepared as advised, clusters are the groups."""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+from lab_exports import EXPORTS
+from lab_files import FILES, samples, seen_above
+from lab_reports import REPORTS
+from lab_variants import VARIANTS
+from sklearn.metrics import adjusted_rand_score
+
+from mnarkmeans import MNARKMeans, read_table
+from mnarkmeans.tables import TableError, advise
+
+ALL = FILES | VARIANTS | EXPORTS | REPORTS
+NEEDED = {
+    "tenx": "anndata", "dense_counts": "anndata", "scaled_cells": "anndata",
+    "two_headers": "openpyxl", "merged_cells": "openpyxl", "proteome_discoverer": "openpyxl",
+    "known_above_the_names": "openpyxl", "merged_groups_and_statistics": "openpyxl",
+}  # fmt: skip
+
+
+def groups_of(advice, k):
+    _, _, X = advice.preparation.fit_apply(advice.table)
+    return MNARKMeans(k, reference="auto", random_state=0).fit(X).labels_
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name in ALL if name != "hopeless"])
+def test_the_advice_finds_the_groups(tmp_path, name):
+    pytest.importorskip(NEEDED.get(name, "pandas"))
+    file, group, *expected = ALL[name](tmp_path)
+    advice = advise(tmp_path / file)
+    typed = shlex.split(advice.command(file))
+    assert typed[:3] == ["mnarkmeans", "select", file]
+    assert set(shlex.split(" ".join(expected))) <= set(typed)
+    assert adjusted_rand_score(group, groups_of(advice, len(set(group)))) >= 0.9
+    # Nothing is left to suggest once all of it is said.
+    again = advise(tmp_path / file, advice.options, advice.preparation)
+    assert [str(one) for one in again.suggestions if one.typed()] == []
+
+
+def test_a_hopeless_file_is_refused_with_what_to_do(tmp_path):
+    file, _ = FILES["hopeless"](tmp_path)
+    for read in (read_table, advise):
+        with pytest.raises(TableError, match="remove units and percent signs"):
+            read(tmp_path / file)
+
+
+def test_columns_of_a_known_program_are_certain_advice(tmp_path):
+    file, _ = FILES["maxquant"](tmp_path)
+    advice = read_table(tmp_path / file).advise()
+    assert [one.typed() for one in advice.certain] == ['--columns "LFQ intensity *"', "--transpose"]
+    assert advice.table.shape[0] == 24
+    plain, _ = FILES["below_limit"](tmp_path)
+    assert read_table(tmp_path / plain).advise().certain == []
+
+
+def test_statistics_beside_samples_are_left_out_of_a_transposed_table(tmp_path):
+    rng, _, log2 = samples(31, 18, 80)
+    frame = pd.DataFrame(np.where(seen_above(rng, log2, 21.5), 2**log2, np.nan).T)
+    frame.columns = [f"S{i:02d}" for i in range(18)]
+    frame.insert(0, "Protein", [f"prot {j}" for j in range(80)])
+    statistics = ["Mean", "CV [%]", "p-value", "log2 FC"]
+    frame[statistics] = rng.random((80, 4))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for options in ({}, {"transpose": True}):
+        advice = read_table(tmp_path / "t.csv", **options).advise()
+        assert advice.options.drop == tuple(statistics)
+        assert list(advice.table.ids) == [f"S{i:02d}" for i in range(18)]
+
+
+def test_a_pattern_that_differs_in_case_is_named(tmp_path):
+    file, _ = FILES["maxquant"](tmp_path)
+    with pytest.raises(TableError, match=r"'LFQ intensity S00' does except for upper and lower"):
+        read_table(tmp_path / file, columns="LFQ Intensity *")
+    with pytest.raises(TableError, match=r"no column for columns= called 'LFQ inten'"):
+        read_table(tmp_path / file, columns="LFQ inten")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_same_h5ad_gives_the_same_labels_by_every_way_in(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    from mnarkmeans.tl import mnar_kmeans
+
+    rng, group, values = samples(41, 60, 120, level=3.0, spread=0.5, share=0.0, noise=1.0)
+    values[:, :15] += 3.0 * rng.normal(size=(3, 15))[group]
+    values[:, 15:] *= 2.0
+    var = pd.DataFrame(
+        {"highly_variable": np.arange(120) < 15}, index=[f"g{j}" for j in range(120)]
+    )
+    adata = anndata.AnnData(values.astype(np.float32), var=var)
+    adata.obs_names = [f"c{i}" for i in range(60)]
+    adata.write_h5ad(tmp_path / "t.h5ad")
+    adata.write_zarr(tmp_path / "t.zarr")
+    mnar_kmeans(adata, 3, rng=0, lam=1.0, reference=0.0, zero_is_missing=False)
+    for source in (tmp_path / "t.h5ad", tmp_path / "t.zarr", adata):
+        table = read_table(source)
+        assert table.features == [f"g{j}" for j in range(15)]
+        assert "15 features marked" in " ".join(table.notes)
+        labels = MNARKMeans(3, lam=1.0, reference=0.0, random_state=0).fit(table.values).labels_
+        assert adjusted_rand_score(adata.obs["mnar_kmeans"].astype(int), labels) == 1.0
+    assert read_table(tmp_path / "t.h5ad", columns="g*").shape == (60, 120)
+
+
+def test_proteins_are_clustered_by_their_profile_over_the_samples(tmp_path):
+    """Six shapes of profiles, intensities over decades: only centred rows show the shapes."""
+    rng = np.random.default_rng(5)
+    shape = np.arange(120) % 3
+    profile = 2.0 * np.array([[0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0], [0, 1, 0, 1, 0, 1.0]])
+    log2 = rng.normal(24, 3, (120, 1)) + profile[shape].repeat(2, axis=1)
+    log2 += rng.normal(0, 0.3, log2.shape)
+    log2[rng.random(log2.shape) < 0.1] = np.nan
+    frame = pd.DataFrame(2**log2, columns=[f"LFQ intensity {i}" for i in range(12)])
+    frame.insert(0, "Protein IDs", [f"P{10000 + j}" for j in range(120)])
+    frame["Peptides"] = 3
+    frame.to_csv(tmp_path / "proteins.txt", sep="\t", index=False)
+    advice = read_table(tmp_path / "proteins.txt", columns="LFQ intensity *").advise()
+    assert not advice.options.transpose
+    assert not advice.certain
+    assert advice.preparation.center_rows
+    assert "--center-rows" in advice.command()
+    assert adjusted_rand_score(shape, groups_of(advice, 3)) >= 0.9
