@@ -106,8 +106,13 @@ def as_float(text: str, decimal: str = ".") -> float | None:
     >>> as_float("1,5", ","), as_float("1.5"), as_float("1,5"), as_float("1.5", ",")
     (1.5, 1.5, None, None)
     """
-    text = plain_number(text)
-    if "_" in text or (decimal == "," and "." in text):
+    if "_" in text or (decimal == "," and "." in text and "," not in text):
+        return None
+    try:
+        return float(text)  # most of them
+    except ValueError:
+        text = plain_number(text)
+    if decimal == "," and "." in text:
         return None
     try:
         return float(text.replace(",", ".") if decimal == "," else text)
@@ -117,7 +122,7 @@ def as_float(text: str, decimal: str = ".") -> float | None:
 
 def is_number_or_missing(text: str, decimal: str = ".") -> bool:
     """Whether a text can stand in a numeric column without further knowledge."""
-    return is_sure_mark(text) or as_float(text.strip(), decimal) is not None
+    return as_float(text.strip(), decimal) is not None or is_sure_mark(text)
 
 
 def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> str:
@@ -132,9 +137,9 @@ def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> st
     """
     if given is not None:
         return given
-    signs: list[set[str]] = [set() for _ in range(max(map(len, rows)))]
+    signs: list[set[str]] = [set() for _ in range(min(1000, max(map(len, rows))))]
     for row in rows:
-        for found, text in zip(signs, row, strict=False):
+        for found, text in zip(signs, row, strict=False):  # a thousand columns tell enough
             sign = decimal_sign(text, thousands=delimiter != ";")
             if sign is not None:
                 found.add(sign)

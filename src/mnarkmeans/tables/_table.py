@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ._prepare import Preparation
 
 MOST_NAMED = 8  # columns named in one line of a summary
-_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: (?=[^\s,;.)a-z]))?")
+_OPTION = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z]+)*)(?: (?=[^\s,;.)a-z]))?")
 
 
 class TableError(ValueError):

@@ -329,7 +329,9 @@ def _further_headers(rows: list[list[str]], width: int, decimal: str) -> int:
 def _is_header(first: list[str], others: list[list[str]], decimal: str) -> bool:
     """Whether a row has words in most columns in which all others have numbers."""
     others = [row for row in others if len(row) == len(first)]
-    if len(others) < 2:
+    words = [j for j, field in enumerate(first)
+             if not is_number_or_missing(field, decimal) and not is_mark(field)]  # fmt: skip
+    if len(others) < 2 or len(words) < 2:
         return False
     numeric = [
         j
@@ -337,9 +339,8 @@ def _is_header(first: list[str], others: list[list[str]], decimal: str) -> bool:
         if any(as_float(field.strip(), decimal) is not None for field in column)
         and all(is_number_or_missing(field, decimal) or is_mark(field) for field in column)
     ]
-    words = sum(not is_number_or_missing(first[j], decimal) and not is_mark(first[j])
-                for j in numeric)  # fmt: skip
-    return words >= 2 and 2 * words > len(numeric)
+    found = len(set(words).intersection(numeric))
+    return found >= 2 and 2 * found > len(numeric)
 
 
 def _text_columns(rows: list[list[str]], n_fields: int, decimal: str) -> frozenset[int]:
@@ -434,6 +435,7 @@ class _Columns:
     """Batches of text columns, turned into numbers where they are."""
 
     def __init__(self, n_fields: int, text: set[int], decimal: str) -> None:
+        self.arrow, self.compute = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
         self.decimal, self.n_rows = decimal, 0
         self.numbers = np.empty((0, n_fields))
         self.texts: dict[int, list[str | None]] = {j: [] for j in sorted(text)}
@@ -464,7 +466,7 @@ class _Columns:
 
     def _numbers(self, column: Any) -> np.ndarray | None:
         """A batch of a column as floats, or None if it holds anything but numbers."""
-        arrow, compute = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
+        arrow, compute = self.arrow, self.compute
         if self.decimal == ",":
             if compute.any(compute.match_substring(column, ".")).as_py():
                 return None
