@@ -43,7 +43,7 @@ _Parts = tuple[list[str], list[list[Any]], list[str]]  # names, rows, what was d
 
 def read_sheet(path: Path, wanted: str | None, decimal: str | None = None) -> Sheet:
     """Read one sheet: the one of this name or number, or the first that holds a table."""
-    openpyxl = require("openpyxl", "excel")
+    openpyxl = require("openpyxl", "cli")
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     except Exception as error:  # zip, XML and openpyxl have many kinds for one cause

@@ -37,7 +37,7 @@ class Sheet:
 
 def read_sheet(path: Path, wanted: str | None, decimal: str | None) -> Sheet:
     """Read the sheet of this name or number, or the first that holds a table."""
-    openpyxl = require("openpyxl", "excel")
+    openpyxl = require("openpyxl", "cli")
     book = None
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
