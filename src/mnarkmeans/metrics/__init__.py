@@ -10,6 +10,7 @@ _markers     which features make a cluster
 from ._confidence import confidence, noise_of
 from ._markers import cluster_markers
 from ._quality import calinski_harabasz_score, davies_bouldin_score, silhouette_score
+from ._verdict import Verdict, verdict
 from ._truth import center_mse, clustering_error_rate
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "davies_bouldin_score",
     "noise_of",
     "silhouette_score",
+    "Verdict", "verdict",
 ]

@@ -38,12 +38,13 @@ class Sums(NamedTuple):
     sizes: np.ndarray  # (k,)
 
 
-def usable_rows(X: Any, model: Any) -> Rows:
-    """The rows as the model reads them, without those that have no observed value."""
+def usable_rows(X: Any, model: Any) -> tuple[Rows, np.ndarray]:
+    """The rows as the model reads them, without those that have no observed value; which these are.
+    """
     observed = model._observe(X)
     values, mask = observed.zero_filled()
-    seen = np.asarray(mask.sum(axis=1)).ravel() > 0
-    return Rows(values[seen], mask[seen], model.predict(X)[seen])
+    used = np.flatnonzero(np.asarray(mask.sum(axis=1)).ravel() > 0)
+    return Rows(values[used], mask[used], model.predict(X)[used]), used
 
 
 def sample(rows: Rows, size: int, random_state: Any) -> Rows:

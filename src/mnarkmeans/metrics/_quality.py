@@ -68,7 +68,7 @@ def silhouette_score(
     """
     if method not in ("simplified", "full"):
         raise ValueError(f'method must be "simplified" or "full", found {method!r}.')
-    rows = usable_rows(X, model)
+    rows, _ = usable_rows(X, model)
     if sample_size is not None:
         rows = sample(rows, sample_size, random_state)
     _check_number_of_labels(rows.labels)
@@ -177,7 +177,7 @@ def davies_bouldin_score(X: Any, model: Any) -> float:
 
 def _partition(X: Any, model: Any) -> tuple[Rows, np.ndarray, np.ndarray]:
     """The rows to judge, their clusters numbered without empty ones, and the penalties."""
-    rows = usable_rows(X, model)
+    rows, _ = usable_rows(X, model)
     _check_number_of_labels(rows.labels)
     return rows, np.unique(rows.labels, return_inverse=True)[1], penalties(model)
 

@@ -1,0 +1,416 @@
+"""Are clusters separate groups, or slices of one continuum? And how sure is each row?
+
+k-means cuts any cloud into k parts, and cuts the same way again. Groups are separate where the
+density between two neighbouring centres a and b is lower than at both. Where a row lies between
+them is read from the values it has observed,
+
+    t_i = (d_ia - d_ib) / D_i,  d_il = sum_j (x_ij - mu_lj)^2,  D_i = sum_j (mu_aj - mu_bj)^2,
+
+-1 at a and 1 at b, the centres coming from a fit to other rows (ten folds): on its own rows even
+noise looks split. Three windows of equal width h lie side by side, those outside around the medians
+of the two halves of t, 2 h apart. If the density is unimodal, the middle one holds at least as much
+as one of the others, so with counts n_a, n_m, n_b
+
+    p = max over s in (n_a, n_b) of P(Binomial(n_m + s, 1/2) <= n_m),  ratio = n_m / min(n_a, n_b)
+
+is a valid test whatever the shape of the cloud: Gaussian, skewed or heavy-tailed, with or without
+factors. Rows nearer to a third centre are left out by half-spaces orthogonal to the axis; what
+remains is convex, so that a log-concave cloud stays unimodal.
+
+Confidence. In the same held-out rows of separate groups L_i = d_ia - d_ib is a mixture of
+N(-m D_i, v D_i) and N(m D_i, v D_i); with s = v / 4m, found by EM,
+
+    confidence_i = exp(-d_i own / 2s) / sum_l exp(-d_il / 2s).
+
+s is the noise of independent features that would mislead as often: correlated features and centres
+of few rows make it larger than the variance of an entry.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse.csgraph import connected_components
+from scipy.stats import beta, binom
+
+from ._geometry import Rows, usable_rows
+
+FOLDS, N_INIT = 10, 5
+LEVEL = 0.01  # of the test between two clusters; there may be a dozen pairs
+CONTINUOUS = 0.5  # two equal normal groups that are told apart with 97 % of the rows right dip to it
+AXIS_SEEN = 0.5  # of the median row: with less of the axis observed a row says little of its place
+FOUND_AGAIN = 0.75  # mean Jaccard similarity of reproducible clusters (Hennig 2007)
+MOST_ROWS, MOST_ENTRIES = 5_000, 4_000_000
+EM_STEPS = 50
+
+
+class Pair(NamedTuple):
+    """The density between two neighbouring clusters over that at the lower of their peaks."""
+
+    clusters: tuple[int, int]
+    ratio: float
+    low: float  # 95 % interval of the ratio
+    high: float
+    p: float
+    rows: tuple[int, int, int]  # in the windows around a, between, around b
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether clusters are separate groups, with the figures behind it.
+
+    Attributes
+    ----------
+    kind : "separate", "continuum", "too few" or "one cluster"
+    sentence : str
+    groups : list of lists of int
+        Clusters that belong together; separate groups are lists of their own. Clusters of too few
+        rows to be tested are in none.
+    pairs : list of Pair
+    agreement : ndarray of shape (n_clusters,)
+        Of each cluster, how much is found again by fits to other rows (Jaccard similarity).
+    confidence : ndarray of shape (n_samples,)
+        Probability that a row belongs to its cluster; NaN where nothing can be said.
+    noise : ndarray of shape (n_clusters,)
+        s above, by cluster, for the `confidence` of new rows; NaN likewise.
+    """
+
+    kind: str
+    sentence: str
+    groups: list[list[int]] = field(repr=False)
+    pairs: list[Pair] = field(repr=False)
+    agreement: np.ndarray = field(repr=False)
+    confidence: np.ndarray = field(repr=False)
+    noise: np.ndarray = field(repr=False)
+
+    @property
+    def headline(self) -> str:
+        return HEADLINES[self.kind] if self.reproducible else NOT_FOUND_AGAIN
+
+    @property
+    def reproducible(self) -> bool:
+        return self.kind != "continuum" or bool(self.agreement.mean() >= FOUND_AGAIN)
+
+    def __repr__(self) -> str:
+        return f"Verdict({self.kind!r}: {self.sentence})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can hold it, without the rows."""
+        return {
+            "kind": self.kind,
+            "headline": self.headline,
+            "sentence": self.sentence,
+            "groups": self.groups,
+            "pairs": [
+                {
+                    "clusters": list(pair.clusters), "ratio": pair.ratio, "low": pair.low,
+                    "high": pair.high, "p": pair.p, "rows": list(pair.rows),
+                }
+                for pair in self.pairs
+            ],
+            "agreement": self.agreement.tolist(),
+            "noise": [None if np.isnan(s) else float(s) for s in self.noise],
+        }  # fmt: skip
+
+
+HEADLINES = {
+    "separate": "Separate groups.",
+    "continuum": "Reproducible slices of one continuum.",
+    "too few": "Too few rows to tell.",
+    "one cluster": "One cluster.",
+}
+NOT_FOUND_AGAIN = "One continuum, and other rows would be cut elsewhere."
+
+
+class _HeldOut(NamedTuple):
+    """Rows as centres fitted to other rows see them."""
+
+    labels: np.ndarray  # (n,) by the model
+    nearest: np.ndarray  # (n,) by the other rows
+    distance: np.ndarray  # (n, k) d_il, observed features alone
+    between: np.ndarray  # (n, k, k) D_i of each pair of centres
+    penalised: np.ndarray  # (n, k) as the model measures it
+
+
+def verdict(
+    X: Any,
+    model: Any,
+    *,
+    random_state: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Verdict:
+    """Judge whether the clusters of a fitted model are separate groups.
+
+    Parameters
+    ----------
+    X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
+        The rows the model was fitted on, gaps and all. Of many, a random part is used.
+    model : fitted MNARKMeans, MNARKMeansCV or MiniBatchMNARKMeans
+    random_state : int, default=0
+        Seed of the folds and of the fits.
+    progress : callable, default=None
+        Called with (fits done, fits in all).
+
+    Returns
+    -------
+    Verdict
+        `kind` is "separate" (at least two groups with fewer rows between them than at either),
+        "continuum" (no valley, and enough rows to have seen one), "too few", or "one cluster".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mnarkmeans import MNARKMeans
+    >>> from mnarkmeans.metrics import verdict
+    >>> rng = np.random.default_rng(0)
+    >>> one = rng.normal(size=(300, 4))
+    >>> two = one + 6.0 * (np.arange(300) % 2)[:, None]
+    >>> for X in (one, two, two[:6]):
+    ...     print(verdict(X, MNARKMeans(2, lam=0.0, random_state=0).fit(X)).kind)
+    continuum
+    separate
+    too few
+    """
+    for name in ("cluster_centers_", "lam_", "reference_"):
+        if not hasattr(model, name):
+            raise TypeError(
+                f"verdict needs a fitted k-means of this package; {type(model).__name__} has no "
+                f"{name}."
+            )
+    k = len(model.cluster_centers_)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    nothing = np.full(n, np.nan), np.full(k, np.nan)
+    if k == 1:
+        sentence = "There is one cluster: nothing to be told apart."
+        return Verdict("one cluster", sentence, [[0]], [], np.ones(1), *nothing)
+    rows, used = usable_rows(X, model)
+    rng = np.random.default_rng(random_state)
+    most = max(min(MOST_ROWS, MOST_ENTRIES // rows.values.shape[1], MOST_ENTRIES // k**2), 50 * k)
+    if len(used) > most:
+        part = np.sort(rng.choice(len(used), most, replace=False))
+        rows, used = Rows(*(own[part] for own in rows)), used[part]
+    if len(used) < 2 * k:
+        sentence = f"There are {len(used):,} rows for {k} clusters: too few to tell."
+        return Verdict("too few", sentence, [], [], np.full(k, np.nan), *nothing)
+    held_out = _held_out(rows, model, rng, progress)
+    pairs = [p for p in (_judge(held_out, *ab) for ab in _neighbours(model)) if p is not None]
+    agreement = _agreement(held_out, k)
+    tested = np.unique([l for pair in pairs for l in pair.clusters]).astype(int)
+    groups = _groups(tested, [p.clusters for p in pairs if p.p >= LEVEL])
+    undivided = _groups(tested, [p.clusters for p in pairs if p.low > CONTINUOUS])
+    kind = "separate" if len(groups) > 1 else "continuum" if len(undivided) == 1 else "too few"
+    noise = _noise(held_out, pairs, groups if kind == "separate" else [], k)
+    confidence = np.full(n, np.nan)
+    if kind == "separate":
+        if n > len(used):
+            distances = np.asarray(model.transform(X), dtype=np.float64)
+            confidence = confidence_of(distances, noise)
+        confidence[used] = _memberships(held_out.penalised, held_out.labels, noise)
+    sentence = _sentence(kind, k, groups, pairs, agreement)
+    return Verdict(kind, sentence, groups, pairs, agreement, confidence, noise)
+
+
+def _held_out(rows: Rows, model: Any, rng: np.random.Generator, progress: Any) -> _HeldOut:
+    """Every row measured by centres that other rows have made, numbered as the model's."""
+    from .._estimators.kmeans import MNARKMeans
+
+    n, k = len(rows.labels), len(model.cluster_centers_)
+    folds = min(FOLDS, n)
+    fold = rng.permutation(n) % folds
+    nearest = np.empty(n, dtype=int)
+    distance, penalised, between = np.empty((n, k)), np.empty((n, k)), np.empty((n, k, k))
+    table = rows.values if sp.issparse(rows.values) else np.where(rows.observed, rows.values, np.nan)
+    for number in range(folds):
+        others, own = fold != number, fold == number
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about few rows, or gaps: said of the whole table
+            fitted = MNARKMeans(
+                k, lam=model.lam_, n_init=N_INIT, random_state=int(rng.integers(2**31)), n_jobs=1
+            ).fit(table[others])
+        counts = np.zeros((k, k))
+        np.add.at(counts, (rows.labels[others], fitted.labels_), 1.0)
+        renumbered = linear_sum_assignment(-counts)[1]
+        centers = np.asarray(fitted.cluster_centers_, dtype=np.float64)[renumbered]
+        values, seen = rows.values[own], rows.observed[own]
+        squares = values.multiply(values) if sp.issparse(values) else values**2
+        squares = np.asarray(squares.sum(axis=1)).reshape(-1, 1)
+        distance[own] = np.maximum(squares - 2 * (values @ centers.T) + seen @ centers.T**2, 0.0)
+        gaps = np.square(centers) @ np.broadcast_to(model.lam_, centers.shape[1])
+        gaps = gaps - seen @ (centers**2 * model.lam_).T
+        penalised[own] = distance[own] + gaps
+        nearest[own] = penalised[own].argmin(axis=1)
+        apart = np.square(centers[:, None] - centers[None]).reshape(k * k, -1)
+        between[own] = np.asarray(seen @ apart.T).reshape(-1, k, k)
+        if progress is not None:
+            progress(number + 1, folds)
+    return _HeldOut(rows.labels, nearest, distance, between, penalised)
+
+
+def _neighbours(model: Any) -> list[tuple[int, int]]:
+    """Pairs of centres with no other inside the ball between them (the Gabriel graph)."""
+    centers = np.asarray(model.cluster_centers_, dtype=np.float64)
+    D = np.square(centers[:, None] - centers[None]).sum(axis=-1)
+    return [
+        (a, b)
+        for a, b in itertools.combinations(range(len(centers)), 2)
+        if sum(D[a] + D[b] <= D[a, b]) <= 2  # a and b themselves
+    ]
+
+
+def _axis(rows: _HeldOut, a: int, b: int) -> np.ndarray:
+    """Which rows say where they lie between a and b: enough observed, and no third centre near."""
+    d, D = rows.distance, rows.between
+    axis = D[:, a, b]
+    kept = axis > AXIS_SEEN * np.median(axis)
+    kept &= np.abs(d[:, a] - d[:, b]) <= 2.0 * axis
+    for c in range(d.shape[1]):
+        if c not in (a, b):
+            third = (D[:, a, c] + D[:, b, c]) / 2.0
+            # Of d_c - (d_a + d_b) / 2: on the axis third - D_ab / 2, at c -third; halfway between.
+            kept &= d[:, c] - (d[:, a] + d[:, b]) / 2.0 >= -axis / 4.0
+    return kept
+
+
+def _judge(rows: _HeldOut, a: int, b: int) -> Pair | None:
+    """The test above; None where too few rows lie on either side for any outcome to be clear."""
+    kept = _axis(rows, a, b)
+    d = rows.distance[kept]
+    t = (d[:, a] - d[:, b]) / rows.between[kept, a, b]
+    left, right = t[t < 0], t[t >= 0]
+    if 0.5 ** min(len(left), len(right)) >= LEVEL:
+        return None
+    middle = (np.median(left) + np.median(right)) / 2.0
+    h = (np.median(right) - np.median(left)) / 2.0
+    edges = middle + h * np.array([-1.5, -0.5, 0.5, 1.5])
+    n_a, n_m, n_b = (int(((t >= lo) & (t < hi)).sum()) for lo, hi in itertools.pairwise(edges))
+    least = min(n_a, n_b)
+    p = float(binom.cdf(n_m, n_m + least, 0.5))
+    low = beta.ppf(0.025, n_m, least + 1) if n_m else 0.0
+    high = beta.ppf(0.975, n_m + 1, least) if least else 1.0
+    odds = [share / (1.0 - share) if share < 1.0 else np.inf for share in (low, high)]
+    ratio = n_m / max(least, 0.5)
+    return Pair((a, b), ratio, float(odds[0]), float(odds[1]), p, (n_a, n_m, n_b))
+
+
+def _groups(clusters: np.ndarray, joined: list[tuple[int, int]]) -> list[list[int]]:
+    """Connected components of the clusters by the pairs that are joined."""
+    if not len(clusters):
+        return []
+    index = {l: i for i, l in enumerate(clusters.tolist())}
+    a = [index[pair[0]] for pair in joined]
+    b = [index[pair[1]] for pair in joined]
+    graph = sp.coo_array((np.ones(len(joined)), (a, b)), shape=(len(clusters),) * 2)
+    count, component = connected_components(graph, directed=False)
+    return [clusters[component == g].tolist() for g in range(count)]
+
+
+def _agreement(rows: _HeldOut, k: int) -> np.ndarray:
+    found = []
+    for l in range(k):
+        own, again = rows.labels == l, rows.nearest == l
+        found.append((own & again).sum() / max((own | again).sum(), 1))
+    return np.array(found)
+
+
+def _noise(rows: _HeldOut, pairs: list[Pair], groups: list[list[int]], k: int) -> np.ndarray:
+    """s of each cluster that is a group of its own, over its pairs with others."""
+    noise = np.full(k, np.nan)
+    for l in (group[0] for group in groups if len(group) == 1):
+        z, root = [], []
+        for pair in pairs:
+            if l in pair.clusters:
+                a, b = pair.clusters
+                kept = _axis(rows, a, b)
+                d = rows.distance[kept]
+                root.append(np.sqrt(rows.between[kept, a, b]))
+                z.append((d[:, a] - d[:, b]) / root[-1])
+        noise[l] = _two_normals(np.concatenate(z), np.concatenate(root))
+    return noise
+
+
+def _two_normals(z: np.ndarray, root: np.ndarray) -> float:
+    """v / 4m by EM, where z is a mixture of N(-m root, v) and N(m root, v)."""
+    side = np.where(z < 0, -1.0, 1.0)  # expected sign of the component
+    share = 0.5
+    for _ in range(EM_STEPS):
+        m = (side * z * root).sum() / np.square(root).sum()
+        v = np.mean(np.square(z) - 2 * side * z * m * root + np.square(m * root))
+        if m <= 0 or v <= 0:
+            return 0.0 if v <= 0 else np.nan
+        share = np.clip((side.mean() + 1.0) / 2.0, 1e-6, 1 - 1e-6)
+        side = np.tanh(m * root * z / v + 0.5 * np.log(share / (1.0 - share)))
+    return float(v / (4.0 * m))
+
+
+def confidence_of(distances: np.ndarray, noise: Any) -> np.ndarray:
+    """From distances (n, k) as `transform` gives them, and `Verdict.noise`."""
+    squares = np.square(distances)
+    noise = np.array([np.nan if s is None else s for s in np.atleast_1d(noise)], dtype=float)
+    return _memberships(squares, squares.argmin(axis=1), np.broadcast_to(noise, squares.shape[1]))
+
+
+def _memberships(squares: np.ndarray, labels: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Share of exp(-d / 2s) that the label has, s being that of its cluster."""
+    s = noise[labels][:, None]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        lead = squares[np.arange(len(labels)), labels][:, None] - squares
+        sure = 1.0 / np.exp(np.where(lead == 0.0, 0.0, lead / (2.0 * s))).sum(axis=1)
+    return np.where(np.isnan(s[:, 0]), np.nan, sure)
+
+
+def _sentence(
+    kind: str, k: int, groups: list[list[int]], pairs: list[Pair], agreement: np.ndarray
+) -> str:
+    small = k - sum(map(len, groups))
+    few = f" {small} of the clusters have too few rows to be judged." if small else ""
+    if not pairs:
+        return "Too few rows to tell: no two clusters have enough rows between them."
+    if kind == "separate":
+        clear = [pair for pair in pairs if pair.p < LEVEL]
+        least = max(pair.ratio for pair in clear)
+        between = f"between them the rows lie at most {_percent(least)} as densely as at their centres"
+        if len(groups) == k:
+            return f"The {k} clusters are separate groups: {between}."
+        together = [_names(group) for group in groups if len(group) > 1]
+        joined = (
+            f" Not told apart: {'; '.join(together)}." if together else ""
+        )
+        return f"There are {len(groups)} separate groups: {between}.{joined}{few}"
+    densest = min(pairs, key=lambda pair: pair.ratio)
+    figure = (
+        f"between clusters {_names(densest.clusters)}, the clearest pair, rows lie "
+        f"{_percent(densest.ratio)} as densely as at the centres "
+        f"(95 % interval {_percent(densest.low)} to {_percent(densest.high)})"
+    )
+    if kind == "continuum":
+        again = float(agreement.mean())
+        if again >= FOUND_AGAIN:
+            return f"The clusters are reproducible slices of one continuum, not groups: {figure}.{few}"
+        return (
+            f"The clusters are slices of one continuum, and other rows would be cut elsewhere "
+            f"({_percent(again)} of a cluster is found again): {figure}.{few}"
+        )
+    return f"There are too few rows to tell groups from slices of one continuum: {figure}.{few}"
+
+
+def _percent(share: float) -> str:
+    return "more than 200 %" if share > 2 else f"{100 * share:.0f} %"
+
+
+def _names(clusters: Any) -> str:
+    """Clusters by their numbers.
+
+    Examples
+    --------
+    >>> _names([0, 1]), _names([0, 1, 4])
+    ('0 and 1', '0, 1 and 4')
+    """
+    *first, last = map(str, clusters)
+    return f"{', '.join(first)} and {last}" if first else last
