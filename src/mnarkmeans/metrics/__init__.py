@@ -1,26 +1,31 @@
 """Scores: against the truth, or by themselves for data with gaps.
 
-_truth       errors of labels and centres when the truth is known
-_quality     silhouettes and the indices of Calinski-Harabasz and Davies-Bouldin
-_geometry    distances between rows with gaps, for these
-_confidence  how sure a model is of each row
-_markers     which features make a cluster
+_truth        errors of labels and centres when the truth is known
+_quality      silhouettes and the indices of Calinski-Harabasz and Davies-Bouldin
+_geometry     distances between rows with gaps, for these
+_verdict      separate groups or slices of one continuum, and how sure each row is
+_markers      which features make a cluster
+_annotations  which annotation of the rows agrees with the clusters
 """
 
-from ._confidence import confidence, noise_of
-from ._markers import cluster_markers
+from ._annotations import Agreement, annotation_agreement
+from ._markers import Markers, cluster_markers
 from ._quality import calinski_harabasz_score, davies_bouldin_score, silhouette_score
-from ._verdict import Verdict, verdict
 from ._truth import center_mse, clustering_error_rate
+from ._verdict import Verdict, confidence, equally_stable, verdict
 
 __all__ = [
+    "Agreement",
+    "Markers",
+    "Verdict",
+    "annotation_agreement",
     "calinski_harabasz_score",
     "center_mse",
     "cluster_markers",
     "clustering_error_rate",
     "confidence",
     "davies_bouldin_score",
-    "noise_of",
+    "equally_stable",
     "silhouette_score",
-    "Verdict", "verdict",
+    "verdict",
 ]

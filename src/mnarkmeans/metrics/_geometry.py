@@ -39,8 +39,7 @@ class Sums(NamedTuple):
 
 
 def usable_rows(X: Any, model: Any) -> tuple[Rows, np.ndarray]:
-    """The rows as the model reads them, without those that have no observed value; which these are.
-    """
+    """The rows as the model reads them, without those that have no observed value; which these are."""
     observed = model._observe(X)
     values, mask = observed.zero_filled()
     used = np.flatnonzero(np.asarray(mask.sum(axis=1)).ravel() > 0)

@@ -1,35 +1,46 @@
 """Which features make a cluster, gaps taken into account.
 
-A row tells about a feature twice: whether it was observed, and if so, its value. With q1, q0 the
-observed shares inside and outside the cluster, m1, m0 the means and s the pooled deviation of what
-was observed (c1 and c0 entries of n1 and n0 rows):
+A row says two things of a feature: whether it was observed, and if so, its value. With q1, q0 the
+observed shares inside and outside the cluster (n1 and n0 rows), m1, m0 the means and s^2 the pooled
+variance of what was observed (c1 and c0 values, f = c1 + c0 - 2 degrees of freedom):
 
-    d = J (m1 - m0) / s,  J = 1 - 3 / (4 f - 1)        difference of the values
-    h = 2 arcsin sqrt q1 - 2 arcsin sqrt q0            difference of the observed shares
-    effect^2 = (q1 + q0) / 2 * [d^2 - 1/c1 - 1/c0]+  +  [h^2 - 1/n1 - 1/n0]+
+    s~^2 = (f0 s0^2 + f s^2) / (f0 + f)                moderated variance
+    d = (m1 - m0) / s~                                 values: standard error (1/c1 + 1/c0)^1/2
+    h = 2 arcsin sqrt q1 - 2 arcsin sqrt q0            observed shares: (1/n1 + 1/n0)^1/2
 
-d and h are Cohen's effect sizes, both on the same scale (0.2 small, 0.5 medium, 0.8 large); the
-values count as often as they are seen, and what chance alone gives to so few entries is taken off.
-J is Hedges' correction with f = c1 + c0 - 2: a deviation of few values is often far too small, and
-two or three say nothing of it (J = 0). Without gaps effect is |d|, less that. The clusters were
-made from these very numbers, so there is no p-value to be had.
+s0^2 and f0 are the prior of the variances over all features (empirical Bayes: Smyth 2004), so that
+two values that happen to agree do not make a marker. d and h are Cohen's effect sizes on one scale
+(0.2 small, 0.5 medium, 0.8 large); the one further from 0 in its standard errors is the effect.
+
+A feature is listed where permuted labels would hardly list it: of those as far from 0 or further,
+at most 5 % are expected from permutations (false discovery rate). Listed ones are ordered by the
+limit of the interval nearer to 0: few values, a wide interval, a low rank. The clusters were made
+from these very numbers, so there is no p-value to be had.
 """
 
 from __future__ import annotations
 
+import html
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from scipy.special import digamma, polygamma, stdtrit
+from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import Bunch, check_array, check_consistent_length
 
 from .._io import require
 from .._observed import with_nan
 from .._validation import native
 
-LARGEST = 1e3  # of |d|, where the values do not vary at all
 DIRECTIONS = ("higher", "lower", "seen more often", "seen less often")
+FALSE_SHARE = 0.05
+PERMUTATIONS, FEWEST = 20, 5
+MOST_WORK = 100_000_000  # entries and cells passed over by permutations
+LARGEST = 1e3  # of |d| and of the score, where the values do not vary at all
+SHOWN = 10  # lines of the text
 _BLOCK_ENTRIES = 4_000_000
 
 
@@ -43,16 +54,63 @@ class Markers(Bunch):
         """The table as a pandas DataFrame."""
         return require("pandas", "cli").DataFrame(dict(self))
 
+    def _lines(self) -> list[list[str]]:
+        columns = (
+            self.cluster, self.feature, self.effect, self.low, self.high, self.direction
+        )  # fmt: skip
+        return [
+            [str(cluster), str(feature), f"{effect:.2f}", f"{low:.2f} to {high:.2f}", direction]
+            for cluster, feature, effect, low, high, direction in itertools.islice(
+                zip(*columns, strict=True), SHOWN
+            )
+        ]
+
+    def _heading(self) -> str:
+        count = len(self.feature)
+        if not count:
+            return "No markers: nothing separates the clusters more than permuted labels would."
+        more = f", the first {SHOWN}" if count > SHOWN else ""
+        return f"{count:,} markers of {len(np.unique(self.cluster))} clusters{more}"
+
+    def __repr__(self) -> str:
+        lines = [list(_HEAD), *self._lines()]
+        if len(lines) == 1:
+            return self._heading()
+        width = [max(len(line[c]) for line in lines) for c in range(len(_HEAD))]
+        rows = (
+            "  ".join(cell.ljust(w) for cell, w in zip(line, width, strict=True)).rstrip()
+            for line in lines
+        )
+        return "\n".join([self._heading(), *rows])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in _HEAD)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>"
+            for line in self._lines()
+        )
+        return (
+            f"<p>{self._heading()}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+            "</table>"
+        )
+
+
+_HEAD = ("cluster", "feature", "effect", "95 % interval", "in the cluster")
+
 
 class Contrasts(NamedTuple):
     """Each cluster against the rest: arrays (k, p)."""
 
     effect: np.ndarray
+    low: np.ndarray  # 95 % interval, in the direction of the effect
+    high: np.ndarray
     direction: np.ndarray  # index into DIRECTIONS
     mean_inside: np.ndarray  # NaN where nothing was observed
     mean_outside: np.ndarray
     observed_inside: np.ndarray
     observed_outside: np.ndarray
+    score: np.ndarray  # distance from 0 in standard errors, on the scale of a normal variable
+    listed: np.ndarray  # bool: permuted labels would hardly list it
 
     @property
     def signed(self) -> np.ndarray:
@@ -86,15 +144,16 @@ def cluster_markers(
     Returns
     -------
     Markers
-        ``cluster``, ``rank`` (from 1), ``feature``, ``effect`` (values and gaps together, on the
-        scale of Cohen's d), ``direction`` ("higher", "lower", "seen more often", "seen less
-        often": the stronger of the two reasons), ``mean_inside``, ``mean_outside`` (of observed
-        values), ``observed_inside``, ``observed_outside`` (shares). `to_frame()` gives a DataFrame.
+        ``cluster``, ``rank`` (from 1), ``feature``, ``effect`` (on the scale of Cohen's d),
+        ``low``, ``high`` (its 95 % interval), ``direction`` ("higher", "lower", "seen more often",
+        "seen less often"), ``mean_inside``, ``mean_outside`` (of observed values),
+        ``observed_inside``, ``observed_outside`` (shares). `to_frame()` gives a DataFrame.
 
     Notes
     -----
-    The effect describes the clusters that were found. It is no test: the same numbers made the
-    clusters. With one cluster there is nothing to compare, and the table is empty.
+    Features that permuted labels would list as well are left out. The effect describes the clusters
+    that were found. It is no test: the same numbers made the clusters. With one cluster there is
+    nothing to compare, and the table is empty.
 
     Examples
     --------
@@ -132,51 +191,142 @@ def cluster_markers(
 
 def contrasts(X: Any, labels: np.ndarray, k: int) -> Contrasts:
     """Every cluster 0..k-1 against the rest; a cluster without rows, or the only one, has none."""
-    shift, count, total, square = _moments(X, labels, k)
-    n1 = np.bincount(labels, minlength=k).astype(float)[:, None]
-    n0 = n1.sum() - n1
+    entries = X.nnz if sp.issparse(X) else X.size
+    draws = int(np.clip(MOST_WORK // max(entries, 10 * k * X.shape[1], 1), FEWEST, PERMUTATIONS))
+    permuted = _permutations(labels, draws)
+    stacked = np.concatenate([[labels], permuted + k * np.arange(1, len(permuted) + 1)[:, None]])
+    shift, *moments = _moments(X, stacked, k * len(stacked))
+    sizes = np.bincount(labels, minlength=k).astype(float)
+    found = _compare([part[:k] for part in moments], sizes, shift)
+    chance = [
+        _compare([part[begin : begin + k] for part in moments], sizes, shift).score
+        for begin in range(k, len(moments[0]), k)
+    ]
+    return found._replace(listed=_beyond_chance(found.score, np.array(chance)))
+
+
+def _permutations(labels: np.ndarray, draws: int) -> np.ndarray:
+    """Labels in other orders, none of which is the same partition."""
+    rng = np.random.default_rng(0)
+    drawn = (rng.permutation(labels) for _ in range(draws))
+    others = [own for own in drawn if adjusted_rand_score(labels, own) < 1.0]
+    return np.array(others, dtype=labels.dtype).reshape(-1, len(labels))
+
+
+def _beyond_chance(score: np.ndarray, chance: np.ndarray) -> np.ndarray:
+    """Of each cluster, the highest scores with a false discovery rate of at most 5 %."""
+    listed = np.zeros(score.shape, bool)
+    if not len(chance):
+        return listed
+    for l, own in enumerate(score):
+        order = np.argsort(-own, kind="stable")
+        null = np.sort(chance[:, l].ravel())
+        higher = len(null) - np.searchsorted(null, own[order], side="left")
+        false = (higher + 1.0) / (len(chance) + 1.0)
+        good = (false <= FALSE_SHARE * np.arange(1, len(own) + 1)) & (own[order] > 0.0)
+        count = np.flatnonzero(good)[-1] + 1 if good.any() else 0
+        listed[l, order[:count]] = True
+    return listed & (score > 0.0)
+
+
+def _compare(moments: list[np.ndarray], sizes: np.ndarray, shift: np.ndarray) -> Contrasts:
+    """The formula above, from counts, sums and squares (k, p) of each cluster."""
+    count, total, square = moments
+    n1 = sizes[:, None]
+    n0 = sizes.sum() - n1
     c1, c0 = count, count.sum(axis=0) - count
     m1, s1 = _mean_and_squares(c1, total, square)
     m0, s0 = _mean_and_squares(c0, total.sum(axis=0) - total, square.sum(axis=0) - square)
     with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = np.maximum(c1 + c0 - 2.0, 1.0)
-        deviation = np.sqrt((s1 + s0) / freedom)
-        difference = np.where((c1 > 0) & (c0 > 0), m1 - m0, 0.0)
-        difference *= 1.0 - 3.0 / (4.0 * freedom - 1.0)
-        d = np.clip(np.where(difference == 0.0, 0.0, difference / deviation), -LARGEST, LARGEST)
+        variance, freedom = _moderated(s1 + s0, c1 + c0 - 2.0)
+        both = (c1 > 0) & (c0 > 0) & (freedom > 0)
+        difference = np.where(both, m1 - m0, 0.0)
+        d = np.where(difference == 0.0, 0.0, difference / np.sqrt(variance))
+        d = np.clip(d, -LARGEST, LARGEST)
+        error_d = np.sqrt(1.0 / c1 + 1.0 / c0)
+        z_d = np.where(d == 0.0, 0.0, _as_normal(np.abs(d) / error_d, freedom))
         q1, q0 = np.minimum(c1 / n1, 1.0), np.minimum(c0 / n0, 1.0)
         h = 2.0 * (np.arcsin(np.sqrt(q1)) - np.arcsin(np.sqrt(q0)))
-        by_value = (q1 + q0) / 2.0 * np.maximum(d**2 - 1.0 / c1 - 1.0 / c0, 0.0)
-        by_gaps = np.maximum(h**2 - 1.0 / n1 - 1.0 / n0, 0.0)
-        effect = np.sqrt(by_value + by_gaps)
-    apart = (n1 > 0) & (n0 > 0)
-    effect = np.where(apart & np.isfinite(effect), effect, 0.0)
-    gaps_first = by_gaps > by_value
-    direction = np.where(gaps_first, 2 + (h < 0), (d < 0).astype(int))
+        error_h = np.broadcast_to(np.sqrt(1.0 / n1 + 1.0 / n0), h.shape)
+        z_h = np.abs(h) / error_h
+        by_gaps = z_h > z_d
+        effect = np.where(by_gaps, np.abs(h), np.abs(d))
+        score = np.where(by_gaps, z_h, z_d)
+        width = np.where(
+            by_gaps, 1.96 * error_h, stdtrit(np.maximum(freedom, 1.0), 0.975) * error_d
+        )
+    apart = (n1 > 0) & (n0 > 0) & np.isfinite(effect)
+    effect, width = np.where(apart, effect, 0.0), np.where(apart & (effect > 0), width, 0.0)
     nothing = np.nan
     return Contrasts(
-        effect, direction,
+        effect, effect - width, effect + width,
+        np.where(by_gaps, 2 + (h < 0), (d < 0).astype(int)),
         np.where(c1 > 0, m1 + shift, nothing), np.where(c0 > 0, m0 + shift, nothing),
         np.where(n1 > 0, q1, nothing), np.where(n0 > 0, q0, nothing),
+        np.where(apart & np.isfinite(score), score, 0.0), np.zeros(effect.shape, bool),
     )  # fmt: skip
 
 
+def _moderated(squares: np.ndarray, freedom: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Variances drawn to their prior, and their degrees of freedom; by rows.
+
+    With e = log s^2 - digamma(f/2) + log(f/2), the mean of e is log s0^2 - digamma(f0/2) +
+    log(f0/2), and the variance of e exceeds the mean of trigamma(f/2) by trigamma(f0/2).
+    """
+    variance, degrees = np.zeros(squares.shape), np.zeros(squares.shape)
+    for l, (own, f) in enumerate(zip(squares, freedom, strict=True)):
+        some = (f > 0) & (own > 0)
+        if not some.any():
+            continue
+        half = f[some] / 2.0
+        e = np.log(own[some] / f[some]) - digamma(half) + np.log(half)
+        excess = e.var(ddof=1) - polygamma(1, half).mean() if len(e) > 2 else np.inf
+        f0 = np.inf if excess <= 0.0 else 2.0 * _inverse_trigamma(excess)
+        f = np.maximum(f, 0.0)
+        if np.isinf(f0):
+            variance[l], degrees[l] = np.exp(e.mean()), f[some].sum()
+        elif f0 > 0.0:
+            prior = np.exp(e.mean() + digamma(f0 / 2.0) - np.log(f0 / 2.0))
+            variance[l], degrees[l] = (f0 * prior + own) / (f0 + f), f0 + f
+        else:  # features too few, or too unlike each other, to tell of a common variance
+            variance[l], degrees[l] = own / np.maximum(f, 1.0), f
+    return variance, degrees
+
+
+def _inverse_trigamma(y: float) -> float:
+    """x with trigamma(x) = y, by Newton's method on 1 / trigamma, which is nearly linear."""
+    if not np.isfinite(y):
+        return 0.0
+    x = 0.5 + 1.0 / y
+    for _ in range(20):
+        value = float(polygamma(1, x))
+        x = max(x + value * (1.0 - value / y) / float(polygamma(2, x)), 1e-8)
+    return x
+
+
+def _as_normal(t: np.ndarray, freedom: np.ndarray) -> np.ndarray:
+    """The normal deviate as improbable as Student's t (Wallace 1959)."""
+    f = np.maximum(freedom, 0.5)
+    return np.minimum(np.sqrt(f * np.log1p(t**2 / f)) * (8.0 * f + 1.0) / (8.0 * f + 3.0), LARGEST)
+
+
 def ranked(found: Contrasts, clusters: Any, names: Any, top: int | None) -> Markers:
-    """The strongest features of each cluster, as columns; those that say nothing are left out."""
-    columns: dict[str, list[Any]] = {"cluster": [], "rank": [], "j": [], "l": []}
-    for l, name in enumerate(clusters):
-        order = np.argsort(-found.effect[l], kind="stable")
-        order = order[found.effect[l][order] > 0][:top]
-        columns["cluster"] += [name] * len(order)
-        columns["rank"] += range(1, len(order) + 1)
-        columns["j"] += order.tolist()
-        columns["l"] += [l] * len(order)
-    at = np.array(columns["l"], int), np.array(columns["j"], int)
+    """The listed features of each cluster, as columns, those with the largest lower limit first."""
+    at_cluster, at_feature, ranks = [], [], []
+    for l in range(len(clusters)):
+        listed = np.flatnonzero(found.listed[l])
+        order = listed[np.argsort(-found.low[l][listed], kind="stable")][:top]
+        at_cluster += [l] * len(order)
+        at_feature += order.tolist()
+        ranks += range(1, len(order) + 1)
+    at = np.array(at_cluster, int), np.array(at_feature, int)
     return Markers(
-        cluster=np.array(columns["cluster"], dtype=np.asarray(clusters).dtype),
-        rank=np.array(columns["rank"], dtype=int),
+        cluster=np.asarray(clusters)[at[0]],
+        rank=np.array(ranks, dtype=int),
         feature=np.asarray(names)[at[1]],
         effect=found.effect[at],
+        low=found.low[at],
+        high=found.high[at],
         direction=np.array(DIRECTIONS, dtype=object)[found.direction[at]],
         mean_inside=found.mean_inside[at],
         mean_outside=found.mean_outside[at],
@@ -194,15 +344,21 @@ def _table(X: Any, missing_values: float) -> Any:
 
 
 def _moments(X: Any, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-    """Shift (p,); counts, sums and squares (k, p) of the observed values minus the shift."""
+    """Shift (p,); counts, sums and squares (k, p) of the observed values minus the shift.
+
+    labels (partitions, n): several partitions whose clusters are numbered apart.
+    """
     n, p = X.shape
     shift = _first_means(X)  # values far from 0 would lose their digits in the squares
     count, total, square = (np.zeros((k, p)) for _ in range(3))
     step = n if sp.issparse(X) else max(1, _BLOCK_ENTRIES // max(p, 1))
     for begin in range(0, n, step):
         rows = X[begin : begin + step]
-        own = labels[begin : begin + step]
-        member = sp.csr_array((np.ones(len(own)), (own, np.arange(len(own)))), shape=(k, len(own)))
+        own = labels[:, begin : begin + step]
+        columns = np.broadcast_to(np.arange(own.shape[1]), own.shape)
+        member = sp.csr_array(
+            (np.ones(own.size), (own.ravel(), columns.ravel())), shape=(k, own.shape[1])
+        )
         for into, part in zip((count, total, square), _parts(rows, shift), strict=True):
             product = member @ part
             into += product.toarray() if sp.issparse(product) else product

@@ -14,7 +14,7 @@ as one of the others, so with counts n_a, n_m, n_b
     p = max over s in (n_a, n_b) of P(Binomial(n_m + s, 1/2) <= n_m),  ratio = n_m / min(n_a, n_b)
 
 is a valid test whatever the shape of the cloud: Gaussian, skewed or heavy-tailed, with or without
-factors. Rows nearer to a third centre are left out by half-spaces orthogonal to the axis; what
+factors. Rows near a third centre are left out by a half-space each; what
 remains is convex, so that a log-concave cloud stays unimodal.
 
 Confidence. In the same held-out rows of separate groups L_i = d_ia - d_ib is a mixture of
@@ -42,10 +42,13 @@ from scipy.stats import beta, binom
 
 from ._geometry import Rows, usable_rows
 
-FOLDS, N_INIT = 10, 5
+FOLDS, N_INIT = 10, 10
 LEVEL = 0.01  # of the test between two clusters; there may be a dozen pairs
-CONTINUOUS = 0.5  # two equal normal groups that are told apart with 97 % of the rows right dip to it
+CONTINUOUS = (
+    0.5  # two equal normal groups that are told apart with 97 % of the rows right dip to it
+)
 AXIS_SEEN = 0.5  # of the median row: with less of the axis observed a row says little of its place
+BETWEEN = 0.6  # rows of less confidence are listed as lying between clusters
 FOUND_AGAIN = 0.75  # mean Jaccard similarity of reproducible clusters (Hennig 2007)
 MOST_ROWS, MOST_ENTRIES = 5_000, 4_000_000
 EM_STEPS = 50
@@ -219,14 +222,16 @@ def verdict(
 
 def _held_out(rows: Rows, model: Any, rng: np.random.Generator, progress: Any) -> _HeldOut:
     """Every row measured by centres that other rows have made, numbered as the model's."""
-    from .._estimators.kmeans import MNARKMeans
+    from .._kmeans import MNARKMeans
 
     n, k = len(rows.labels), len(model.cluster_centers_)
     folds = min(FOLDS, n)
     fold = rng.permutation(n) % folds
     nearest = np.empty(n, dtype=int)
     distance, penalised, between = np.empty((n, k)), np.empty((n, k)), np.empty((n, k, k))
-    table = rows.values if sp.issparse(rows.values) else np.where(rows.observed, rows.values, np.nan)
+    table = (
+        rows.values if sp.issparse(rows.values) else np.where(rows.observed, rows.values, np.nan)
+    )
     for number in range(folds):
         others, own = fold != number, fold == number
         with warnings.catch_warnings():
@@ -272,8 +277,7 @@ def _axis(rows: _HeldOut, a: int, b: int) -> np.ndarray:
     kept &= np.abs(d[:, a] - d[:, b]) <= 2.0 * axis
     for c in range(d.shape[1]):
         if c not in (a, b):
-            third = (D[:, a, c] + D[:, b, c]) / 2.0
-            # Of d_c - (d_a + d_b) / 2: on the axis third - D_ab / 2, at c -third; halfway between.
+            # At c this is -(D_ac + D_bc) / 2, on the axis D_ab / 2 less than the opposite: halfway.
             kept &= d[:, c] - (d[:, a] + d[:, b]) / 2.0 >= -axis / 4.0
     return kept
 
@@ -349,6 +353,42 @@ def _two_normals(z: np.ndarray, root: np.ndarray) -> float:
     return float(v / (4.0 * m))
 
 
+def confidence(X: Any, model: Any, *, noise: Any = None) -> np.ndarray:
+    """Probability that a row belongs to its cluster; NaN where nothing can be said.
+
+    Parameters
+    ----------
+    X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
+        Rows to judge, gaps and all.
+    model : fitted MNARKMeans or MNARMixture
+        A mixture gives its own probabilities.
+    noise : array of shape (n_clusters,) or float, default=None
+        `Verdict.noise` of the rows the model was fitted on. None: `X` are those rows, and
+        `verdict` judges them first.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        NaN for rows of clusters that are not separate from the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mnarkmeans import MNARKMeans
+    >>> from mnarkmeans.metrics import confidence, verdict
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2)) + 5.0 * (np.arange(300) % 2)[:, None]
+    >>> model = MNARKMeans(2, lam=0.0, random_state=0).fit(X)
+    >>> confidence([[0.0, 0.0], [2.5, 2.6]], model, noise=verdict(X, model).noise).round(1)
+    array([1. , 0.6])
+    """
+    if hasattr(model, "predict_proba"):
+        return model.predict_proba(X).max(axis=1)
+    if noise is None:
+        return verdict(X, model).confidence
+    return confidence_of(np.asarray(model.transform(X), dtype=np.float64), noise)
+
+
 def confidence_of(distances: np.ndarray, noise: Any) -> np.ndarray:
     """From distances (n, k) as `transform` gives them, and `Verdict.noise`."""
     squares = np.square(distances)
@@ -375,13 +415,13 @@ def _sentence(
     if kind == "separate":
         clear = [pair for pair in pairs if pair.p < LEVEL]
         least = max(pair.ratio for pair in clear)
-        between = f"between them the rows lie at most {_percent(least)} as densely as at their centres"
+        between = (
+            f"between them the rows lie at most {_percent(least)} as densely as at their centres"
+        )
         if len(groups) == k:
             return f"The {k} clusters are separate groups: {between}."
         together = [_names(group) for group in groups if len(group) > 1]
-        joined = (
-            f" Not told apart: {'; '.join(together)}." if together else ""
-        )
+        joined = f" Not told apart: {'; '.join(together)}." if together else ""
         return f"There are {len(groups)} separate groups: {between}.{joined}{few}"
     densest = min(pairs, key=lambda pair: pair.ratio)
     figure = (
@@ -392,12 +432,59 @@ def _sentence(
     if kind == "continuum":
         again = float(agreement.mean())
         if again >= FOUND_AGAIN:
-            return f"The clusters are reproducible slices of one continuum, not groups: {figure}.{few}"
+            return (
+                f"The clusters are reproducible slices of one continuum, not groups: {figure}.{few}"
+            )
         return (
             f"The clusters are slices of one continuum, and other rows would be cut elsewhere "
             f"({_percent(again)} of a cluster is found again): {figure}.{few}"
         )
     return f"There are too few rows to tell groups from slices of one continuum: {figure}.{few}"
+
+
+def equally_stable(search: Any) -> str:
+    """Which numbers of clusters a search found equally stable, in a sentence.
+
+    Two are equally stable where their mean instabilities differ by no more than the standard error
+    of either.
+
+    Parameters
+    ----------
+    search : fitted MNARKMeansCV
+
+    Returns
+    -------
+    str
+        Empty where one number of clusters was tried.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mnarkmeans import MNARKMeansCV
+    >>> from mnarkmeans.metrics import equally_stable
+    >>> centers = np.array([[0.0, 0.0], [0.0, 9.0], [30.0, 0.0], [30.0, 9.0]])
+    >>> X = np.repeat(centers, 30, axis=0) + np.random.default_rng(0).normal(size=(120, 2))
+    >>> print(equally_stable(MNARKMeansCV([2, 3, 4], lams=[0.0], random_state=0).fit(X)))
+    k = 2 and 4 are equally stable (instability 0.000); k = 4 was taken.
+    """
+    results = search.cv_results_
+    chosen = np.asarray(results["chosen_for_k"], bool)
+    ks = np.asarray(results["param_n_clusters"])[chosen]
+    if len(ks) < 2:
+        return ""
+    mean = np.asarray(results["mean_instability"], float)[chosen]
+    error = np.asarray(results["std_instability"], float)[chosen] / np.sqrt(search.n_splits_)
+    best = int(np.flatnonzero(ks == search.n_clusters_)[0])
+    several = ks > 1  # one cluster is always found again
+    close = several & (np.abs(mean - mean[best]) <= np.maximum(error, error[best]))
+    if close.sum() < 2:
+        return f"k = {ks[best]} was taken; no other is as stable (instability {mean[best]:.3f})."
+    span = f"{mean[close].min():.3f}"
+    if mean[close].max() - mean[close].min() >= 5e-4:
+        span += f" to {mean[close].max():.3f}"
+    return (
+        f"k = {_names(ks[close])} are equally stable (instability {span}); k = {ks[best]} was taken."
+    )
 
 
 def _percent(share: float) -> str:

@@ -7,16 +7,13 @@ cut into quarters for the table and keep their scale in the picture.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from ._numbers import number, rounded
-
-MOST_GROUPS = 30
-FEW_VALUES = 12  # a number with no more is a name of a group
+from ..metrics._annotations import grouped
+from ._numbers import rounded
 
 
 def crossed(
@@ -34,17 +31,7 @@ def crossed(
 
 
 def _one(name: str, values: Any, labels: np.ndarray, kept: np.ndarray) -> dict[str, Any]:
-    values = np.asarray(values, dtype=object)
-    if values.shape != labels.shape:
-        raise ValueError(
-            f"annotation {name!r} has {values.size} values for {labels.size} rows; give one per "
-            "row."
-        )
-    numbers = _as_numbers(values)
-    if numbers is None:
-        codes, groups = _groups(values)
-    else:
-        codes, groups = _quarters(numbers)
+    codes, groups, numbers = grouped(name, values, labels)
     known = codes >= 0
     counts = np.zeros((int(labels.max()) + 1, len(groups)), int)
     np.add.at(counts, (labels[known], codes[known]), 1)
@@ -60,50 +47,6 @@ def _one(name: str, values: Any, labels: np.ndarray, kept: np.ndarray) -> dict[s
         "ari": float(adjusted_rand_score(*both)) if several else None,
         "nmi": float(normalized_mutual_info_score(*both)) if several else None,
     }
-
-
-def _unknown(value: Any) -> bool:
-    return value is None or value == "" or (isinstance(value, float) and np.isnan(value))
-
-
-def _as_numbers(values: np.ndarray) -> np.ndarray | None:
-    """Floats with NaN where unknown, if all are numbers and of many values."""
-    try:
-        numbers = np.array([np.nan if _unknown(v) else float(v) for v in values])
-    except (TypeError, ValueError):
-        return None
-    finite = numbers[np.isfinite(numbers)]
-    if len(np.unique(finite)) <= FEW_VALUES:
-        return None
-    return np.where(np.isfinite(numbers), numbers, np.nan)
-
-
-def _groups(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Codes (-1 unknown) and names, the rarest beyond so many groups together."""
-    texts = np.array(["" if _unknown(v) else _text(v) for v in values], dtype=object)
-    names, counts = np.unique(texts[texts != ""].astype(str), return_counts=True)
-    if len(names) > MOST_GROUPS:
-        most = np.sort(np.argsort(-counts, kind="stable")[: MOST_GROUPS - 1])
-        place = {str(name): i for i, name in enumerate(names[most])}
-        groups, rest = [*map(str, names[most]), f"{len(names) - len(most)} others"], len(most)
-    else:
-        place, groups, rest = {str(n): i for i, n in enumerate(names)}, list(map(str, names)), -1
-    codes = np.array([-1 if t == "" else place.get(str(t), rest) for t in texts], dtype=int)
-    return codes, groups
-
-
-def _text(value: Any) -> str:
-    """A group as it is called; a number that is not whole with four digits."""
-    return number(value) if isinstance(value, float) and value != round(value) else str(value)
-
-
-def _quarters(numbers: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    known = np.isfinite(numbers)
-    edges = np.unique(np.quantile(numbers[known], [0.0, 0.25, 0.5, 0.75, 1.0]))
-    codes = np.full(len(numbers), -1)
-    inside = np.searchsorted(edges, numbers[known], side="right") - 1
-    codes[known] = np.clip(inside, 0, len(edges) - 2)
-    return codes, [f"{number(float(a))} to {number(float(b))}" for a, b in pairwise(edges)]
 
 
 def agreement(annotations: Mapping[str, Sequence[Any]], labels: np.ndarray) -> list[dict[str, Any]]:
