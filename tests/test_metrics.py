@@ -3,6 +3,7 @@
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn.metrics as skm
@@ -230,23 +231,20 @@ def test_mistakes_are_named(case):
             score(X, one_cluster)
 
 
-def test_confidence_is_a_mixture_at_the_centres():
-    from mnarkmeans.metrics import confidence, noise_of
-
-    rng = np.random.default_rng(0)
-    X = np.where(rng.random((400, 1)) < 0.5, 0.0, 2.0) + rng.normal(size=(400, 3))
-    X[rng.random(X.shape) < 0.2] = np.nan
-    X = X[~np.isnan(X).all(axis=1)]
-    model = MNARKMeans(2, lam=0.5, random_state=0).fit(X)
-    square = model.transform(X) ** 2
-    noise = model.inertia_ / np.count_nonzero(~np.isnan(X))
-    assert noise_of(X, model) == pytest.approx(noise)
-    shares = np.exp(-square / (2 * noise))
-    shares /= shares.sum(axis=1, keepdims=True)
-    found = confidence(X, model)
-    np.testing.assert_allclose(found, shares[np.arange(len(X)), model.labels_])
-    assert found.min() >= 0.5 - 1e-12
-    np.testing.assert_allclose(confidence(X[:2], model, noise=noise), found[:2])
+def test_labels_alone_are_judged_with_gaps_at_the_means(case):
+    X, model = case
+    rows, labels = seen_rows(X, model)
+    filled = np.where(np.isnan(rows), np.nanmean(rows, axis=0), rows)
+    names = np.array(["a", "b", "c"])[labels]
+    assert silhouette_score(rows, names) == pytest.approx(skm.silhouette_score(filled, labels))
+    for ours, theirs in (
+        (calinski_harabasz_score, skm.calinski_harabasz_score),
+        (davies_bouldin_score, skm.davies_bouldin_score),
+    ):
+        assert ours(rows, names) == pytest.approx(theirs(filled, labels))
+        assert ours(pd.DataFrame(rows), names) == ours(rows, names)
+    with pytest.raises(ValueError, match="one label per row"):
+        silhouette_score(rows, names[:-1])
 
 
 @pytest.mark.parametrize("form", [np.asarray, to_csr], ids=["dense", "csr"])

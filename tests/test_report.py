@@ -17,7 +17,6 @@ from mnarkmeans.report import collect, render
 from mnarkmeans.report._annotations import crossed
 from mnarkmeans.report._charts import instability
 from mnarkmeans.report._flow import as_page
-from mnarkmeans.report._sure import summary, sureness
 
 HOSTILE = "<script>alert(1)</script>"
 ROW = "</script><img src=x onerror=alert(2)>"
@@ -42,12 +41,14 @@ def make_page(n=300, p=12, k=3, sparse=False, **facts):
 
 def test_confidence_is_that_of_the_package_with_rows_that_lost_everything():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 3)) + np.repeat([0.0, 2.0], 20)[:, None]
+    X = rng.normal(size=(40, 3)) + np.repeat([0.0, 5.0], 20)[:, None]
     X[[3, 30]] = np.nan
     with pytest.warns(MissingDataWarning):
         model = MNARKMeans(2, lam=1.0, random_state=0).fit(X)
     page = collect(X=X, ids=range(40), features=list("abc"), model=model, title="")
-    np.testing.assert_allclose(page["embedding"]["confidence"], confidence(X, model), atol=6e-4)
+    shown = np.array(page["embedding"]["confidence"], dtype=float)
+    np.testing.assert_allclose(shown, confidence(X, model), atol=6e-4)
+    assert np.isfinite(shown).sum() == 38
 
 
 def test_rows_that_do_not_differ_are_no_outliers():
@@ -55,7 +56,7 @@ def test_rows_that_do_not_differ_are_no_outliers():
     with pytest.warns(ConvergenceWarning):
         model = MNARKMeans(3, lam=0.0, random_state=0).fit(X)
     page = collect(X=X, ids=range(20), features=list("ab"), model=model, title="")
-    assert page["sure"]["reasons"][0] == "All rows are in one cluster: the rows do not differ."
+    assert page["sure"]["reasons"] == ["All rows are in one cluster: the rows do not differ."]
 
 
 FACTS = {
@@ -138,48 +139,53 @@ def test_markers_confidence_and_the_verdict_are_told(html):
     for text in ("How sure is this?", "What makes a cluster", "found again", "Rows between"):
         assert text in html
     page = make_page()
-    for cluster in page["clusters"]:
+    assert page["sure"]["level"] == "separate"
+    assert "separate groups" in page["sure"]["reasons"][0]
+    judged = [cluster for cluster in page["clusters"] if cluster["levels"]]
+    assert judged
+    for cluster in judged:
         assert sum(cluster["levels"]) == cluster["rows"]
-        assert 1 / 3 <= cluster["confidence"] <= 1
+        assert 0 <= cluster["confidence"] <= 1
+    for cluster in page["clusters"]:
         assert -1 <= cluster["silhouette"] <= 1
-    assert page["sure"]["level"] in ("solid", "fair", "weak")
     assert len(page["stability"]) == 3
     sure = [row["confidence"] for row in page["between"]]
     assert sure == sorted(sure)
     assert {marker["cluster"] for marker in page["markers"]} == {0, 1, 2}
 
 
-def test_noise_is_called_weak_and_islands_solid():
+def test_no_bars_of_confidence_where_nothing_can_be_said():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(200, 6))
     noise[rng.random(noise.shape) < 0.3] = np.nan
-    islands = noise + 9.0 * np.arange(200)[:, None] % 27.0
     outliers = noise.copy()
     outliers[[3, 50]] += 200.0
-    for X, k, level in ((noise, 8, "weak"), (islands, 3, "solid"), (outliers, 2, "weak")):
+    for X, k, level in (
+        (noise, 2, "continuum"),
+        (noise[:6], 2, "too-few"),
+        (outliers, 2, "too-few"),
+    ):
         model = MNARKMeans(k, lam=0.0, random_state=0).fit(X)
-        page = collect(X=X, ids=range(200), features=list("abcdef"), model=model, title="t")
+        page = collect(X=X, ids=range(len(X)), features=list("abcdef"), model=model, title="t")
         assert page["sure"]["level"] == level, page["sure"]
-    assert page["sure"]["reasons"][0].startswith("All rows but 2 are in one cluster")
+        assert set(page["embedding"]["confidence"]) == {None}
+        assert 'class="bars"' not in render(page)
+    assert page["sure"]["reasons"] == [
+        "All rows but 2 are in one cluster: the others are outliers."
+    ]
 
 
-def test_clusters_that_nobody_could_judge_are_not_said_to_be_there():
-    page = make_page(n=6, p=3, k=2)
-    assert page["stability"] is None
-    assert page["sure"]["level"] == "unjudged"
-    assert "not known" in page["sure"]["headline"]
-    # Where all clusters are small, none of them is an outlier.
-    assert not any("no more than" in step for step in page["sure"]["next"])
-
-
-def test_fewer_than_two_rows_for_a_cluster_are_too_few():
-    distances = np.array([[0.0, 9.0], [9.0, 0.0], [9.0, 0.0]])
-    clusters = [{"cluster": 0, "rows": 1}, {"cluster": 1, "rows": 2}]
-    told = summary(
-        sureness(distances, np.array([0, 1, 1]), np.ones(3)), clusters, [1.0, 1.0], "6 fits"
-    )
-    assert told["level"] == "weak"
-    assert told["reasons"][0] == "There are 3 rows for 2 clusters: too few to tell."
+def test_an_annotation_that_is_the_clustering_comes_first():
+    X = np.random.default_rng(0).normal(size=(90, 3)) + 9.0 * np.arange(90)[:, None] % 27.0
+    model = MNARKMeans(3, lam=0.0, random_state=0).fit(X)
+    run = [f"run{i % 3}" for i in range(90)]
+    page = collect(
+        X=X, ids=range(90), features=list("abc"), model=model, title="t",
+        annotations={"sex": ["f", "m"] * 45, "run": run},
+    )  # fmt: skip
+    assert page["sure"]["reasons"][0].startswith("The clusters follow 'run'")
+    assert "--batch run" in render(page)
+    assert not any("'sex'" in reason for reason in page["sure"]["reasons"])
 
 
 def test_colours_of_clusters_are_lighter_on_dark_ground(html):

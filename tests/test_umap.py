@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mnarkmeans._embedding.points import embed
+from mnarkmeans._embedding import embed
 
 pytest.importorskip("umap", reason="umap-learn is not installed")
 

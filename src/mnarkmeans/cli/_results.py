@@ -21,7 +21,7 @@ import numpy as np
 
 from .. import __version__
 from .._model_files import save_model
-from ..metrics import confidence, noise_of
+from ..metrics import verdict
 from ..metrics._markers import contrasts, ranked
 from ._annotations import FILE as ANNOTATIONS
 from ._annotations import agreements, write_annotations
@@ -157,11 +157,11 @@ def write_results(folder: Path, results: Results) -> None:
     job, estimator = results.job, results.estimator
     labels = estimator.labels_
     distances = np.asarray(estimator.transform(job.X))[np.arange(len(labels)), labels]
-    noise = noise_of(job.X, estimator)
-    sure = shown_confidence(confidence(job.X, estimator, noise=noise))
+    found = verdict(job.X, estimator)
+    sure = shown_confidence(found.confidence)
     rows = zip(job.table.ids, labels, distances, sure, strict=True)
     write_labels(folder / "labels.csv", rows, results.safe, ("confidence",))
-    write_rest(folder, results, noise)
+    write_rest(folder, results, found.to_dict()["noise"])
 
 
 def shown_confidence(values: Any) -> Any:
@@ -169,7 +169,7 @@ def shown_confidence(values: Any) -> Any:
     return np.asarray(values, dtype=float).round(CONFIDENCE_DIGITS)
 
 
-def write_rest(folder: Path, results: Results, noise: float | None = None) -> None:
+def write_rest(folder: Path, results: Results, noise: list[float | None] | None = None) -> None:
     """All files but the labels; the noise goes with the model, for the confidence of new rows."""
     job, estimator = results.job, results.estimator
     centers = job.preparation.undo(estimator.cluster_centers_)
@@ -201,7 +201,10 @@ def write_labels(
     path: Path, rows: Iterable[tuple[Any, ...]], safe: bool, more: tuple[str, ...] = ()
 ) -> None:
     """labels.csv: id, cluster, distance to the centre of that cluster, and `more` numbers."""
-    lines = ([name, int(label), *map(float, numbers)] for name, label, *numbers in rows)
+    lines = (
+        [name, int(label), *(None if np.isnan(v) else float(v) for v in numbers)]
+        for name, label, *numbers in rows
+    )
     write_csv(path, ["id", "cluster", "distance", *more], lines, safe=safe)
 
 

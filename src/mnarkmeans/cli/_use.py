@@ -13,7 +13,7 @@ import numpy as np
 from .. import MNARMixture
 from .._io import require
 from .._model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, load_model
-from ..metrics._confidence import confidence, confidence_of
+from ..metrics._verdict import confidence, confidence_of
 from ._console import Console
 from ._csv import without_formulas
 from ._errors import UserError
@@ -50,7 +50,7 @@ def _judged(saved: SavedModel, X: Any, labels: np.ndarray) -> dict[str, np.ndarr
     distances = np.asarray(saved.estimator.transform(X))
     told = {"distance": distances[np.arange(len(labels)), labels]}
     noise = saved.extra.get("noise")
-    if isinstance(noise, float):  # models of tables read in blocks do not have it
+    if noise is not None:  # models of tables read in blocks do not have it
         told["confidence"] = shown_confidence(confidence_of(distances, noise))
     return told
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._embedding.points import Embedding, embed
+from .._embedding import Embedding, embed
 from .._io import require
 from .._observed import values_with_nan
 from ..metrics import confidence
@@ -97,7 +97,8 @@ class ClustersDisplay:
         to_rgba = require("matplotlib.colors", "plot").to_rgba
         shades = np.tile(to_rgba(color(cluster), 0.75), (int(own.sum()), 1))
         if self.confidence is not None:
-            shades[:, 3] = 0.1 + 0.65 * self.confidence[own] ** 2
+            # Where nothing can be said of a row, nothing is faint.
+            shades[:, 3] = 0.1 + 0.65 * np.nan_to_num(self.confidence[own], nan=1.0) ** 2
         return shades
 
     def plot(self, ax: Any = None, **kwargs: Any) -> ClustersDisplay:
@@ -128,8 +129,9 @@ class ClustersDisplay:
         for handle in legend.legend_handles:
             handle.set_alpha(0.75)
         below = "placed without the labels"
+        judged = self.confidence is not None and not np.isnan(self.confidence).all()
         title(
             self.ax_, "The rows by cluster",
-            below if self.confidence is None else f"{below}; faint: rows that are not sure",
+            f"{below}; faint: rows that are not sure" if judged else below,
         )  # fmt: skip
         return self

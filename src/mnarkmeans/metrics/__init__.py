@@ -12,7 +12,7 @@ from ._annotations import Agreement, annotation_agreement
 from ._markers import Markers, cluster_markers
 from ._quality import calinski_harabasz_score, davies_bouldin_score, silhouette_score
 from ._truth import center_mse, clustering_error_rate
-from ._verdict import Verdict, confidence, equally_stable, verdict
+from ._verdict import Verdict, confidence, describe_choice, verdict
 
 __all__ = [
     "Agreement",
@@ -25,7 +25,7 @@ __all__ = [
     "clustering_error_rate",
     "confidence",
     "davies_bouldin_score",
-    "equally_stable",
+    "describe_choice",
     "silhouette_score",
     "verdict",
 ]

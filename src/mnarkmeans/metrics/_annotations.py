@@ -42,9 +42,7 @@ class Grouped(NamedTuple):
     numbers: np.ndarray | None  # where the values are numbers, cut into quarters
 
 
-def annotation_agreement(
-    annotations: Mapping[str, Sequence[Any]], labels: Any
-) -> list[Agreement]:
+def annotation_agreement(annotations: Mapping[str, Sequence[Any]], labels: Any) -> list[Agreement]:
     """Annotations against clusters, the closest first.
 
     Parameters
@@ -74,7 +72,9 @@ again with --batch run; if it is what you look for, it is found.
 
 
 def _agreement(name: str, values: Any, labels: np.ndarray) -> Agreement | None:
-    codes = grouped(name, values, labels).codes
+    codes, names, _ = grouped(name, values, labels)
+    if not names or names[-1].endswith(" others"):
+        return None  # names of rows rather than of groups
     known = codes >= 0
     codes, labels = codes[known], labels[known]
     groups, clusters = len(np.unique(codes)), len(np.unique(labels))

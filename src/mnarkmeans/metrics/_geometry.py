@@ -11,11 +11,15 @@ Without gaps all of these are the ordinary Euclidean ones, whatever lam.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
+
+from .._validation import observe, read_table
 
 _BLOCK_ENTRIES = 4_000_000  # scratch of a block of pairwise distances: 32 MB
 
@@ -38,8 +42,47 @@ class Sums(NamedTuple):
     sizes: np.ndarray  # (k,)
 
 
+class Labelled:
+    """Given labels in the form of a fitted model: gaps stand at the mean of their feature.
+
+    That is lam = 1 with the means for reference, and the best centres for these labels.
+    """
+
+    def __init__(self, X: Any, labels: Any) -> None:
+        self._observed = observe(read_table(_Table(), X, reset=True))
+        self._observed = replace(self._observed, reference=self._observed.means)
+        self.reference_, self.lam_ = self._observed.reference, 1.0
+        labels = np.asarray(labels)
+        if labels.shape != (self._observed.n_rows,):
+            raise ValueError(
+                f"Give a fitted model, or one label per row: {self._observed.n_rows} rows, and "
+                f"labels of shape {labels.shape}."
+            )
+        self._labels = np.unique(labels, return_inverse=True)[1]
+        rows, _ = usable_rows(X, self)
+        sums = cluster_sums(rows, rows.labels)
+        self.cluster_centers_ = optimal_centers(sums, np.ones(len(self.reference_)))
+        self.cluster_centers_ += self.reference_
+
+    def _observe(self, X: Any) -> Any:
+        return self._observed
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self._labels
+
+
+class _Table(BaseEstimator):
+    """Whose table is read."""
+
+
+def as_model(X: Any, labels_or_model: Any) -> Any:
+    """A fitted model as it is; labels as one."""
+    fitted = hasattr(labels_or_model, "cluster_centers_")
+    return labels_or_model if fitted else Labelled(X, labels_or_model)
+
+
 def usable_rows(X: Any, model: Any) -> tuple[Rows, np.ndarray]:
-    """The rows as the model reads them, without those that have no observed value; which these are."""
+    """The rows as the model reads them, and which: those without an observed value are left out."""
     observed = model._observe(X)
     values, mask = observed.zero_filled()
     used = np.flatnonzero(np.asarray(mask.sum(axis=1)).ravel() > 0)

@@ -197,9 +197,11 @@ def contrasts(X: Any, labels: np.ndarray, k: int) -> Contrasts:
     stacked = np.concatenate([[labels], permuted + k * np.arange(1, len(permuted) + 1)[:, None]])
     shift, *moments = _moments(X, stacked, k * len(stacked))
     sizes = np.bincount(labels, minlength=k).astype(float)
-    found = _compare([part[:k] for part in moments], sizes, shift)
+    found, priors = _compare([part[:k] for part in moments], sizes, shift)
+    # The same prior for permuted labels: under them true markers are variance, and the prior of
+    # that would make the others look closer together than they are.
     chance = [
-        _compare([part[begin : begin + k] for part in moments], sizes, shift).score
+        _compare([part[begin : begin + k] for part in moments], sizes, shift, priors)[0].score
         for begin in range(k, len(moments[0]), k)
     ]
     return found._replace(listed=_beyond_chance(found.score, np.array(chance)))
@@ -229,7 +231,12 @@ def _beyond_chance(score: np.ndarray, chance: np.ndarray) -> np.ndarray:
     return listed & (score > 0.0)
 
 
-def _compare(moments: list[np.ndarray], sizes: np.ndarray, shift: np.ndarray) -> Contrasts:
+def _compare(
+    moments: list[np.ndarray],
+    sizes: np.ndarray,
+    shift: np.ndarray,
+    priors: list[Prior] | None = None,
+) -> tuple[Contrasts, list[Prior]]:
     """The formula above, from counts, sums and squares (k, p) of each cluster."""
     count, total, square = moments
     n1 = sizes[:, None]
@@ -238,7 +245,11 @@ def _compare(moments: list[np.ndarray], sizes: np.ndarray, shift: np.ndarray) ->
     m1, s1 = _mean_and_squares(c1, total, square)
     m0, s0 = _mean_and_squares(c0, total.sum(axis=0) - total, square.sum(axis=0) - square)
     with np.errstate(divide="ignore", invalid="ignore"):
-        variance, freedom = _moderated(s1 + s0, c1 + c0 - 2.0)
+        squares, freedom = s1 + s0, c1 + c0 - 2.0
+        if priors is None:
+            priors = [_prior(*own) for own in zip(squares, freedom, strict=True)]
+        drawn = [_moderated(*own) for own in zip(squares, freedom, priors, strict=True)]
+        variance, freedom = (np.array(part) for part in zip(*drawn, strict=True))
         both = (c1 > 0) & (c0 > 0) & (freedom > 0)
         difference = np.where(both, m1 - m0, 0.0)
         d = np.where(difference == 0.0, 0.0, difference / np.sqrt(variance))
@@ -264,39 +275,48 @@ def _compare(moments: list[np.ndarray], sizes: np.ndarray, shift: np.ndarray) ->
         np.where(c1 > 0, m1 + shift, nothing), np.where(c0 > 0, m0 + shift, nothing),
         np.where(n1 > 0, q1, nothing), np.where(n0 > 0, q0, nothing),
         np.where(apart & np.isfinite(score), score, 0.0), np.zeros(effect.shape, bool),
-    )  # fmt: skip
+    ), priors  # fmt: skip
 
 
-def _moderated(squares: np.ndarray, freedom: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Variances drawn to their prior, and their degrees of freedom; by rows.
+class Prior(NamedTuple):
+    """Of the variances: s0^2 and f0, infinite where all features have one variance."""
+
+    variance: float
+    freedom: float
+
+
+def _prior(squares: np.ndarray, freedom: np.ndarray) -> Prior:
+    """From the sums of squares (p,) and their degrees of freedom.
 
     With e = log s^2 - digamma(f/2) + log(f/2), the mean of e is log s0^2 - digamma(f0/2) +
     log(f0/2), and the variance of e exceeds the mean of trigamma(f/2) by trigamma(f0/2).
     """
-    variance, degrees = np.zeros(squares.shape), np.zeros(squares.shape)
-    for l, (own, f) in enumerate(zip(squares, freedom, strict=True)):
-        some = (f > 0) & (own > 0)
-        if not some.any():
-            continue
-        half = f[some] / 2.0
-        e = np.log(own[some] / f[some]) - digamma(half) + np.log(half)
-        excess = e.var(ddof=1) - polygamma(1, half).mean() if len(e) > 2 else np.inf
-        f0 = np.inf if excess <= 0.0 else 2.0 * _inverse_trigamma(excess)
-        f = np.maximum(f, 0.0)
-        if np.isinf(f0):
-            variance[l], degrees[l] = np.exp(e.mean()), f[some].sum()
-        elif f0 > 0.0:
-            prior = np.exp(e.mean() + digamma(f0 / 2.0) - np.log(f0 / 2.0))
-            variance[l], degrees[l] = (f0 * prior + own) / (f0 + f), f0 + f
-        else:  # features too few, or too unlike each other, to tell of a common variance
-            variance[l], degrees[l] = own / np.maximum(f, 1.0), f
-    return variance, degrees
+    some = (freedom > 0) & (squares > 0)
+    if some.sum() < 3:  # features too few to tell of a common variance
+        return Prior(0.0, 0.0)
+    half = freedom[some] / 2.0
+    e = np.log(squares[some] / freedom[some]) - digamma(half) + np.log(half)
+    excess = e.var(ddof=1) - polygamma(1, half).mean()
+    if excess <= 0.0:
+        return Prior(float(np.exp(e.mean())), np.inf)
+    f0 = 2.0 * _inverse_trigamma(excess)
+    return Prior(float(np.exp(e.mean() + digamma(f0 / 2.0) - np.log(f0 / 2.0))), f0)
+
+
+def _moderated(
+    squares: np.ndarray, freedom: np.ndarray, prior: Prior
+) -> tuple[np.ndarray, np.ndarray]:
+    """Variances drawn to their prior, and their degrees of freedom."""
+    freedom = np.maximum(freedom, 0.0)
+    if np.isinf(prior.freedom):
+        return np.full(squares.shape, prior.variance), np.full(squares.shape, freedom.sum())
+    together = prior.freedom + freedom
+    variance = (prior.freedom * prior.variance + squares) / np.where(together > 0, together, 1.0)
+    return variance, together
 
 
 def _inverse_trigamma(y: float) -> float:
     """x with trigamma(x) = y, by Newton's method on 1 / trigamma, which is nearly linear."""
-    if not np.isfinite(y):
-        return 0.0
     x = 0.5 + 1.0 / y
     for _ in range(20):
         value = float(polygamma(1, x))

@@ -11,6 +11,7 @@ import numpy as np
 
 from ._geometry import (
     Rows,
+    as_model,
     cluster_sums,
     distances_to_centers,
     mean_distances_to_rows,
@@ -24,13 +25,13 @@ from ._geometry import (
 
 def silhouette_score(
     X: Any,
-    model: Any,
+    labels_or_model: Any,
     *,
-    method: str = "simplified",
+    method: str | None = None,
     sample_size: int | None = None,
     random_state: Any = None,
 ) -> float:
-    """Mean silhouette of the rows of `X` under a fitted model; gaps are welcome.
+    """Mean silhouette of the rows of `X`; gaps are welcome.
 
     A row's silhouette is ``(b - a) / max(a, b)``: a is its distance to its own cluster, b to the
     nearest other one. Rows alone in their cluster count as 0, rows without any observed value are
@@ -40,12 +41,13 @@ def silhouette_score(
     ----------
     X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
         Rows to judge, in the form the model was fitted on.
-    model : MNARKMeans
-        A fitted model.
-    method : {"simplified", "full"}
-        "simplified": distances to the centres, linear in the number of rows. "full": mean distances
-        to all rows of a cluster, as scikit-learn's; quadratic in time (not in memory), so consider
-        `sample_size`.
+    labels_or_model : array-like of shape (n_samples,) or fitted model
+        Labels, as for scikit-learn (gaps then stand at the mean of their feature), or a fitted
+        model, whose lam and reference say what a gap costs.
+    method : {"simplified", "full"}, default=None
+        "simplified": distances to the centres, linear in the number of rows; the default for a
+        model. "full": mean distances to all rows of a cluster, as scikit-learn's, the default for
+        labels; quadratic in time (not in memory), so consider `sample_size`.
     sample_size : int, optional
         Judge a random sample of this many rows.
     random_state : int, RandomState or None
@@ -65,7 +67,12 @@ def silhouette_score(
     >>> model = MNARKMeans(2, lam=0.5, random_state=0).fit(X)
     >>> -1 <= silhouette_score(X, model) <= 1
     True
+    >>> round(silhouette_score(X, [0, 0, 1, 1]), 2)
+    0.29
     """
+    model = as_model(X, labels_or_model)
+    if method is None:
+        method = "simplified" if model is labels_or_model else "full"
     if method not in ("simplified", "full"):
         raise ValueError(f'method must be "simplified" or "full", found {method!r}.')
     rows, _ = usable_rows(X, model)
@@ -88,7 +95,7 @@ def silhouettes(own: np.ndarray, other: np.ndarray, labels: np.ndarray) -> np.nd
     return np.where(alone, 0.0, values)
 
 
-def calinski_harabasz_score(X: Any, model: Any) -> float:
+def calinski_harabasz_score(X: Any, labels_or_model: Any) -> float:
     """Calinski-Harabasz index ``[(T - W) / (k - 1)] / [W / (n - k)]`` in the penalised geometry.
 
     W is the penalised loss of the partition, T that of all rows in one cluster. Without gaps
@@ -97,8 +104,8 @@ def calinski_harabasz_score(X: Any, model: Any) -> float:
     Parameters
     ----------
     X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
-    model : MNARKMeans
-        A fitted model.
+    labels_or_model : array-like of shape (n_samples,) or fitted model
+        As for `silhouette_score`.
 
     Returns
     -------
@@ -115,7 +122,7 @@ def calinski_harabasz_score(X: Any, model: Any) -> float:
     >>> calinski_harabasz_score(X, model) > 0
     True
     """
-    rows, labels, lam = _partition(X, model)
+    rows, labels, lam = _partition(X, labels_or_model)
     n, k = len(labels), labels.max() + 1
     together = np.zeros_like(labels)
     within = squared_distances_to_own_center(rows, labels, lam).sum()
@@ -125,7 +132,7 @@ def calinski_harabasz_score(X: Any, model: Any) -> float:
     return float((total - within) * (n - k) / (within * (k - 1)))
 
 
-def davies_bouldin_score(X: Any, model: Any) -> float:
+def davies_bouldin_score(X: Any, labels_or_model: Any) -> float:
     """Davies-Bouldin index in the penalised geometry: mean over clusters of the worst overlap.
 
     The overlap of clusters l and m is ``(s_l + s_m) / d_lm``: s_l is the mean distance of the rows
@@ -136,8 +143,8 @@ def davies_bouldin_score(X: Any, model: Any) -> float:
     Parameters
     ----------
     X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
-    model : MNARKMeans
-        A fitted model.
+    labels_or_model : array-like of shape (n_samples,) or fitted model
+        As for `silhouette_score`.
 
     Returns
     -------
@@ -154,7 +161,7 @@ def davies_bouldin_score(X: Any, model: Any) -> float:
     >>> davies_bouldin_score(X, model) > 0
     True
     """
-    rows, labels, lam = _partition(X, model)
+    rows, labels, lam = _partition(X, labels_or_model)
     sums = cluster_sums(rows, labels)
     centers = optimal_centers(sums, lam)
     k = len(centers)
@@ -175,8 +182,9 @@ def davies_bouldin_score(X: Any, model: Any) -> float:
     return float(worst.mean())
 
 
-def _partition(X: Any, model: Any) -> tuple[Rows, np.ndarray, np.ndarray]:
+def _partition(X: Any, labels_or_model: Any) -> tuple[Rows, np.ndarray, np.ndarray]:
     """The rows to judge, their clusters numbered without empty ones, and the penalties."""
+    model = as_model(X, labels_or_model)
     rows, _ = usable_rows(X, model)
     _check_number_of_labels(rows.labels)
     return rows, np.unique(rows.labels, return_inverse=True)[1], penalties(model)

@@ -6,16 +6,17 @@ them is read from the values it has observed,
 
     t_i = (d_ia - d_ib) / D_i,  d_il = sum_j (x_ij - mu_lj)^2,  D_i = sum_j (mu_aj - mu_bj)^2,
 
--1 at a and 1 at b, the centres coming from a fit to other rows (ten folds): on its own rows even
-noise looks split. Three windows of equal width h lie side by side, those outside around the medians
-of the two halves of t, 2 h apart. If the density is unimodal, the middle one holds at least as much
-as one of the others, so with counts n_a, n_m, n_b
+-1 at a and 1 at b, the centres coming from a fit to other rows (ten folds; the best of fresh starts
+and the model's own centres): on its own rows even noise looks split. Three windows of equal width h
+lie side by side, the outer ones around the medians of the two halves of t, 2 h apart. If the
+density is unimodal, the middle one holds at least as much as one of the others, so with counts n_a,
+n_m, n_b
 
     p = max over s in (n_a, n_b) of P(Binomial(n_m + s, 1/2) <= n_m),  ratio = n_m / min(n_a, n_b)
 
 is a valid test whatever the shape of the cloud: Gaussian, skewed or heavy-tailed, with or without
-factors. Rows near a third centre are left out by a half-space each; what
-remains is convex, so that a log-concave cloud stays unimodal.
+factors. Rows near a third centre are left out by a half-space each; what remains is convex, so that
+a log-concave cloud stays unimodal.
 
 Confidence. In the same held-out rows of separate groups L_i = d_ia - d_ib is a mixture of
 N(-m D_i, v D_i) and N(m D_i, v D_i); with s = v / 4m, found by EM,
@@ -42,7 +43,7 @@ from scipy.stats import beta, binom
 
 from ._geometry import Rows, usable_rows
 
-FOLDS, N_INIT = 10, 10
+FOLDS, N_INIT = 10, 5
 LEVEL = 0.01  # of the test between two clusters; there may be a dozen pairs
 CONTINUOUS = (
     0.5  # two equal normal groups that are told apart with 97 % of the rows right dip to it
@@ -52,6 +53,7 @@ BETWEEN = 0.6  # rows of less confidence are listed as lying between clusters
 FOUND_AGAIN = 0.75  # mean Jaccard similarity of reproducible clusters (Hennig 2007)
 MOST_ROWS, MOST_ENTRIES = 5_000, 4_000_000
 EM_STEPS = 50
+FEW_ROWS = 4  # a cluster of fewer is made of outliers
 
 
 class Pair(NamedTuple):
@@ -136,7 +138,7 @@ class _HeldOut(NamedTuple):
     """Rows as centres fitted to other rows see them."""
 
     labels: np.ndarray  # (n,) by the model
-    nearest: np.ndarray  # (n,) by the other rows
+    nearest: np.ndarray  # (n,) by the other rows, from fresh starts
     distance: np.ndarray  # (n, k) d_il, observed features alone
     between: np.ndarray  # (n, k, k) D_i of each pair of centres
     penalised: np.ndarray  # (n, k) as the model measures it
@@ -193,7 +195,8 @@ def verdict(
     if k == 1:
         sentence = "There is one cluster: nothing to be told apart."
         return Verdict("one cluster", sentence, [[0]], [], np.ones(1), *nothing)
-    rows, used = usable_rows(X, model)
+    rows, usable = usable_rows(X, model)
+    used = usable
     rng = np.random.default_rng(random_state)
     most = max(min(MOST_ROWS, MOST_ENTRIES // rows.values.shape[1], MOST_ENTRIES // k**2), 50 * k)
     if len(used) > most:
@@ -203,20 +206,27 @@ def verdict(
         sentence = f"There are {len(used):,} rows for {k} clusters: too few to tell."
         return Verdict("too few", sentence, [], [], np.full(k, np.nan), *nothing)
     held_out = _held_out(rows, model, rng, progress)
-    pairs = [p for p in (_judge(held_out, *ab) for ab in _neighbours(model)) if p is not None]
+    sizes = np.bincount(held_out.labels, minlength=k)
+    pairs = _judge_all(held_out, _neighbours(model), k)
     agreement = _agreement(held_out, k)
-    tested = np.unique([l for pair in pairs for l in pair.clusters]).astype(int)
+    parts = _groups(np.arange(k), [p.clusters for p in pairs])
+    tested = np.array(max(parts, key=lambda part: sizes[part].sum()))
+    pairs = [p for p in pairs if p.clusters[0] in tested]  # of the others nothing is known
     groups = _groups(tested, [p.clusters for p in pairs if p.p >= LEVEL])
     undivided = _groups(tested, [p.clusters for p in pairs if p.low > CONTINUOUS])
-    kind = "separate" if len(groups) > 1 else "continuum" if len(undivided) == 1 else "too few"
+    kind = "too few"
+    if len(groups) > 1:
+        kind = "separate"
+    elif pairs and len(undivided) == 1:
+        kind = "continuum"
     noise = _noise(held_out, pairs, groups if kind == "separate" else [], k)
     confidence = np.full(n, np.nan)
     if kind == "separate":
-        if n > len(used):
+        if len(usable) > len(used):
             distances = np.asarray(model.transform(X), dtype=np.float64)
-            confidence = confidence_of(distances, noise)
+            confidence[usable] = confidence_of(distances[usable], noise)
         confidence[used] = _memberships(held_out.penalised, held_out.labels, noise)
-    sentence = _sentence(kind, k, groups, pairs, agreement)
+    sentence = _sentence(kind, sizes, groups, pairs, float(agreement.mean()))
     return Verdict(kind, sentence, groups, pairs, agreement, confidence, noise)
 
 
@@ -225,37 +235,54 @@ def _held_out(rows: Rows, model: Any, rng: np.random.Generator, progress: Any) -
     from .._kmeans import MNARKMeans
 
     n, k = len(rows.labels), len(model.cluster_centers_)
+    lam = np.broadcast_to(model.lam_, rows.values.shape[1])
+    start = np.asarray(model.cluster_centers_, dtype=np.float64) - model.reference_
     folds = min(FOLDS, n)
     fold = rng.permutation(n) % folds
     nearest = np.empty(n, dtype=int)
     distance, penalised, between = np.empty((n, k)), np.empty((n, k)), np.empty((n, k, k))
-    table = (
-        rows.values if sp.issparse(rows.values) else np.where(rows.observed, rows.values, np.nan)
-    )
+    table = rows.values
+    if not sp.issparse(table):
+        table = np.where(rows.observed > 0, table, np.nan)
     for number in range(folds):
         others, own = fold != number, fold == number
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about few rows, or gaps: said of the whole table
-            fitted = MNARKMeans(
-                k, lam=model.lam_, n_init=N_INIT, random_state=int(rng.integers(2**31)), n_jobs=1
-            ).fit(table[others])
-        counts = np.zeros((k, k))
-        np.add.at(counts, (rows.labels[others], fitted.labels_), 1.0)
-        renumbered = linear_sum_assignment(-counts)[1]
-        centers = np.asarray(fitted.cluster_centers_, dtype=np.float64)[renumbered]
+            fitted = [
+                MNARKMeans(
+                    k, lam=model.lam_, init=init, n_init=N_INIT, n_jobs=1,
+                    random_state=int(rng.integers(2**31)),
+                ).fit(table[others])
+                for init in ("k-means++", start)
+            ]  # fmt: skip
+        fresh, best = (
+            _as_numbered(one, rows.labels[others])
+            for one in (fitted[0], min(fitted, key=lambda one: one.inertia_))
+        )
         values, seen = rows.values[own], rows.observed[own]
         squares = values.multiply(values) if sp.issparse(values) else values**2
         squares = np.asarray(squares.sum(axis=1)).reshape(-1, 1)
-        distance[own] = np.maximum(squares - 2 * (values @ centers.T) + seen @ centers.T**2, 0.0)
-        gaps = np.square(centers) @ np.broadcast_to(model.lam_, centers.shape[1])
-        gaps = gaps - seen @ (centers**2 * model.lam_).T
-        penalised[own] = distance[own] + gaps
-        nearest[own] = penalised[own].argmin(axis=1)
-        apart = np.square(centers[:, None] - centers[None]).reshape(k * k, -1)
+        measured = []
+        for centers in (fresh, best):
+            cross = squares - 2 * (values @ centers.T)
+            gaps = np.square(centers) @ lam - seen @ (np.square(centers) * lam).T
+            observed = np.maximum(cross + seen @ np.square(centers).T, 0.0)
+            measured.append((observed, observed + gaps))
+        nearest[own] = measured[0][1].argmin(axis=1)
+        distance[own], penalised[own] = measured[1]
+        apart = np.square(best[:, None] - best[None]).reshape(k * k, -1)
         between[own] = np.asarray(seen @ apart.T).reshape(-1, k, k)
         if progress is not None:
             progress(number + 1, folds)
     return _HeldOut(rows.labels, nearest, distance, between, penalised)
+
+
+def _as_numbered(fitted: Any, labels: np.ndarray) -> np.ndarray:
+    """Centres in the order of the clusters that share most rows with theirs."""
+    centers = np.asarray(fitted.cluster_centers_, dtype=np.float64)
+    counts = np.zeros((len(centers),) * 2)
+    np.add.at(counts, (labels, fitted.labels_), 1.0)
+    return centers[linear_sum_assignment(-counts)[1]]
 
 
 def _neighbours(model: Any) -> list[tuple[int, int]]:
@@ -269,22 +296,46 @@ def _neighbours(model: Any) -> list[tuple[int, int]]:
     ]
 
 
-def _axis(rows: _HeldOut, a: int, b: int) -> np.ndarray:
-    """Which rows say where they lie between a and b: enough observed, and no third centre near."""
+def _judge_all(rows: _HeldOut, neighbours: list[tuple[int, int]], k: int) -> list[Pair]:
+    """Every pair of neighbours that has rows enough; the most surely continuous ones first.
+
+    Clusters that are not told apart belong together: rows near one of them are not left out where
+    the other is compared with a third that it was not told apart from before.
+    """
+    home = np.arange(k)
+    judged: dict[tuple[int, int], Pair] = {}
+    open_ = neighbours
+    while open_:
+        for a, b in open_:
+            others = np.flatnonzero((home != home[a]) & (home != home[b]))
+            pair = _judge(rows, a, b, others)
+            if pair is not None:
+                judged[a, b] = pair
+        open_ = [ab for ab in open_ if ab not in judged or judged[ab].p >= LEVEL]
+        joined = [judged[ab] for ab in open_ if ab in judged]
+        if not joined:
+            break
+        a, b = max(joined, key=lambda pair: pair.low).clusters
+        home[home == home[b]] = home[a]
+        open_ = [(a, b) for a, b in open_ if home[a] != home[b]]
+    return [judged[ab] for ab in neighbours if ab in judged]
+
+
+def _axis(rows: _HeldOut, a: int, b: int, others: np.ndarray) -> np.ndarray:
+    """Which rows say where they lie between a and b: enough observed, and no other centre near."""
     d, D = rows.distance, rows.between
     axis = D[:, a, b]
     kept = axis > AXIS_SEEN * np.median(axis)
     kept &= np.abs(d[:, a] - d[:, b]) <= 2.0 * axis
-    for c in range(d.shape[1]):
-        if c not in (a, b):
-            # At c this is -(D_ac + D_bc) / 2, on the axis D_ab / 2 less than the opposite: halfway.
-            kept &= d[:, c] - (d[:, a] + d[:, b]) / 2.0 >= -axis / 4.0
+    for c in others:
+        # At c this is -(D_ac + D_bc) / 2, on the axis D_ab / 2 less than the opposite: halfway.
+        kept &= d[:, c] - (d[:, a] + d[:, b]) / 2.0 >= -axis / 4.0
     return kept
 
 
-def _judge(rows: _HeldOut, a: int, b: int) -> Pair | None:
+def _judge(rows: _HeldOut, a: int, b: int, others: np.ndarray) -> Pair | None:
     """The test above; None where too few rows lie on either side for any outcome to be clear."""
-    kept = _axis(rows, a, b)
+    kept = _axis(rows, a, b, others)
     d = rows.distance[kept]
     t = (d[:, a] - d[:, b]) / rows.between[kept, a, b]
     left, right = t[t < 0], t[t >= 0]
@@ -305,8 +356,6 @@ def _judge(rows: _HeldOut, a: int, b: int) -> Pair | None:
 
 def _groups(clusters: np.ndarray, joined: list[tuple[int, int]]) -> list[list[int]]:
     """Connected components of the clusters by the pairs that are joined."""
-    if not len(clusters):
-        return []
     index = {l: i for i, l in enumerate(clusters.tolist())}
     a = [index[pair[0]] for pair in joined]
     b = [index[pair[1]] for pair in joined]
@@ -331,7 +380,7 @@ def _noise(rows: _HeldOut, pairs: list[Pair], groups: list[list[int]], k: int) -
         for pair in pairs:
             if l in pair.clusters:
                 a, b = pair.clusters
-                kept = _axis(rows, a, b)
+                kept = _axis(rows, a, b, np.setdiff1d(np.arange(k), [a, b]))
                 d = rows.distance[kept]
                 root.append(np.sqrt(rows.between[kept, a, b]))
                 z.append((d[:, a] - d[:, b]) / root[-1])
@@ -380,7 +429,7 @@ def confidence(X: Any, model: Any, *, noise: Any = None) -> np.ndarray:
     >>> X = rng.normal(size=(300, 2)) + 5.0 * (np.arange(300) % 2)[:, None]
     >>> model = MNARKMeans(2, lam=0.0, random_state=0).fit(X)
     >>> confidence([[0.0, 0.0], [2.5, 2.6]], model, noise=verdict(X, model).noise).round(1)
-    array([1. , 0.6])
+    array([1. , 0.7])
     """
     if hasattr(model, "predict_proba"):
         return model.predict_proba(X).max(axis=1)
@@ -406,12 +455,18 @@ def _memberships(squares: np.ndarray, labels: np.ndarray, noise: np.ndarray) -> 
 
 
 def _sentence(
-    kind: str, k: int, groups: list[list[int]], pairs: list[Pair], agreement: np.ndarray
+    kind: str, sizes: np.ndarray, groups: list[list[int]], pairs: list[Pair], again: float
 ) -> str:
+    k = len(sizes)
     small = k - sum(map(len, groups))
     few = f" {small} of the clusters have too few rows to be judged." if small else ""
     if not pairs:
-        return "Too few rows to tell: no two clusters have enough rows between them."
+        apart = int(sizes.sum() - sizes.max())
+        if not apart:
+            return "All rows are in one cluster: the rows do not differ."
+        if apart < FEW_ROWS * (k - 1):
+            return f"All rows but {apart:,} are in one cluster: the others are outliers."
+        return f"There are too few rows to tell: {int(sizes.sum()):,} for {k} clusters."
     if kind == "separate":
         clear = [pair for pair in pairs if pair.p < LEVEL]
         least = max(pair.ratio for pair in clear)
@@ -430,7 +485,6 @@ def _sentence(
         f"(95 % interval {_percent(densest.low)} to {_percent(densest.high)})"
     )
     if kind == "continuum":
-        again = float(agreement.mean())
         if again >= FOUND_AGAIN:
             return (
                 f"The clusters are reproducible slices of one continuum, not groups: {figure}.{few}"
@@ -442,8 +496,8 @@ def _sentence(
     return f"There are too few rows to tell groups from slices of one continuum: {figure}.{few}"
 
 
-def equally_stable(search: Any) -> str:
-    """Which numbers of clusters a search found equally stable, in a sentence.
+def describe_choice(search: Any, found: Verdict | None = None) -> str:
+    """Which numbers of clusters a search found equally stable, and whether any beats one group.
 
     Two are equally stable where their mean instabilities differ by no more than the standard error
     of either.
@@ -451,6 +505,8 @@ def equally_stable(search: Any) -> str:
     Parameters
     ----------
     search : fitted MNARKMeansCV
+    found : Verdict, default=None
+        Of its clusters; without groups, nothing beats one cluster, however stable.
 
     Returns
     -------
@@ -461,10 +517,10 @@ def equally_stable(search: Any) -> str:
     --------
     >>> import numpy as np
     >>> from mnarkmeans import MNARKMeansCV
-    >>> from mnarkmeans.metrics import equally_stable
+    >>> from mnarkmeans.metrics import describe_choice
     >>> centers = np.array([[0.0, 0.0], [0.0, 9.0], [30.0, 0.0], [30.0, 9.0]])
     >>> X = np.repeat(centers, 30, axis=0) + np.random.default_rng(0).normal(size=(120, 2))
-    >>> print(equally_stable(MNARKMeansCV([2, 3, 4], lams=[0.0], random_state=0).fit(X)))
+    >>> print(describe_choice(MNARKMeansCV([2, 3, 4], lams=[0.0], random_state=0).fit(X)))
     k = 2 and 4 are equally stable (instability 0.000); k = 4 was taken.
     """
     results = search.cv_results_
@@ -473,18 +529,22 @@ def equally_stable(search: Any) -> str:
     if len(ks) < 2:
         return ""
     mean = np.asarray(results["mean_instability"], float)[chosen]
-    error = np.asarray(results["std_instability"], float)[chosen] / np.sqrt(search.n_splits_)
+    error = np.asarray(results["std_instability"], float)[chosen]
+    error = error / np.sqrt(search.n_splits or FOLDS)
     best = int(np.flatnonzero(ks == search.n_clusters_)[0])
     several = ks > 1  # one cluster is always found again
     close = several & (np.abs(mean - mean[best]) <= np.maximum(error, error[best]))
+    one_group = ""
+    if found is not None and found.kind == "continuum":
+        one_group = " Nothing beats one group: however stable, they are slices of one continuum."
     if close.sum() < 2:
-        return f"k = {ks[best]} was taken; no other is as stable (instability {mean[best]:.3f})."
+        alone = f"no other is as stable (instability {mean[best]:.3f})"
+        return f"k = {ks[best]} was taken; {alone}.{one_group}"
     span = f"{mean[close].min():.3f}"
     if mean[close].max() - mean[close].min() >= 5e-4:
         span += f" to {mean[close].max():.3f}"
-    return (
-        f"k = {_names(ks[close])} are equally stable (instability {span}); k = {ks[best]} was taken."
-    )
+    stable = f"k = {_names(ks[close])} are equally stable (instability {span})"
+    return f"{stable}; k = {ks[best]} was taken.{one_group}"
 
 
 def _percent(share: float) -> str:

@@ -3,7 +3,6 @@
 _fitted       a table under a fitted model, every part computed once
 _page         the numbers of the page, a plain dict that JSON can hold
 _rows         where rows lie, a sample of the table, far rows
-_sure         confidence, silhouettes, stability, and a verdict in words
 _annotations  what else is known of the rows, crossed with the clusters
 _flow         rows flowing between the clusters of neighbouring lam or k
 _charts       small charts, in SVG that follows the page's colours

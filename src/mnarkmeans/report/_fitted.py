@@ -1,7 +1,7 @@
 """A table under a fitted model: what labels, summary, model file and page say of it, computed once.
 
-The distances to the centres are computed in one pass; labels, distances, confidence and the noise
-follow from them, and nobody else validates the table again.
+The distances to the centres are computed in one pass, and one verdict gives stability, confidence
+and the noise for new rows.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._stability import stability_of
-from ..metrics._confidence import confidence_of
+from ..metrics import Verdict, annotation_agreement, verdict
 from ..metrics._markers import Contrasts, contrasts
+from ..metrics._quality import silhouettes
 from ..missingness._cells import CellCounts, cell_counts
 from ._annotations import agreement
 
@@ -85,15 +85,42 @@ class FittedTable:
         return 1.0 - self.observed_by_row / self.X.shape[1]
 
     @cached_property
-    def noise(self) -> float:
-        """Variance of an observed entry around its centre, as `metrics.confidence` takes it."""
-        own = np.square(self.own_distance[self.observed_by_row > 0])
-        return float(own.sum() / max(self.observed_by_row.sum(), 1.0))
+    def verdict(self) -> Verdict:
+        """Separate groups or slices of one continuum; confidence and stability come with it."""
+        return verdict(self.X, self.model)
+
+    @property
+    def noise(self) -> list[float | None]:
+        """(k,) as `metrics.confidence` takes it for new rows; None where nothing can be said."""
+        return self.verdict.to_dict()["noise"]
+
+    @property
+    def confidence(self) -> np.ndarray:
+        """(n,) confidence of each row in its own cluster; NaN where nothing can be said."""
+        return self.verdict.confidence
 
     @cached_property
-    def confidence(self) -> np.ndarray:
-        """(n,) confidence of each row in its own cluster."""
-        return confidence_of(self.distances, self.noise)
+    def next_cluster(self) -> np.ndarray:
+        """(n,) the nearest other centre; -1 where there is none."""
+        if self.n_clusters == 1:
+            return np.full(len(self.labels), -1)
+        others = self.distances.copy()
+        others[np.arange(len(others)), self.labels] = np.inf
+        return others.argmin(axis=1)
+
+    @property
+    def next_distance(self) -> np.ndarray:
+        """(n,) distance to the nearest other centre; NaN where there is none."""
+        if self.n_clusters == 1:
+            return np.full(len(self.labels), np.nan)
+        return self.distances[np.arange(len(self.labels)), self.next_cluster]
+
+    @property
+    def silhouettes(self) -> np.ndarray:
+        """(n,) by distances to centres; 0 where there is one cluster."""
+        if self.n_clusters == 1:
+            return np.zeros(len(self.labels))
+        return silhouettes(self.own_distance, self.next_distance, self.labels)
 
     @cached_property
     def cells(self) -> CellCounts:
@@ -110,10 +137,17 @@ class FittedTable:
         """Each cluster against the other rows, feature by feature: the markers."""
         return contrasts(self.X, self.labels, self.n_clusters)
 
-    @cached_property
+    @property
     def stability(self) -> np.ndarray | None:
-        """(k,) how much of each cluster comes back when rows are left out; None if unknown."""
-        return stability_of(self.X, self.model)
+        """(k,) how much of each cluster is found again by fits to other rows; None if unknown."""
+        found = self.verdict.agreement
+        return None if np.isnan(found).any() or self.n_clusters == 1 else found
+
+    @cached_property
+    def batch_warnings(self) -> list[str]:
+        """Annotations that the clusters follow as they would follow a batch."""
+        found = annotation_agreement(self.annotations, self.labels)
+        return [one.sentence for one in found if one.warns]
 
     @cached_property
     def agreement(self) -> list[dict[str, Any]]:

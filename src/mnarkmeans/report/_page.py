@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from .._stability import N_PARTS, SHARE_OF_ROWS
 from .._versions import versions
 from ..metrics._markers import ranked
+from ..metrics._verdict import BETWEEN
 from ..missingness._cells import CellCounts, missing_against_mean
-from . import _rows, _sure
+from . import _rows
 from ._annotations import crossed
 from ._fitted import FittedTable
-from ._numbers import rounded
+from ._numbers import percent, rounded
 
 PAGE_VERSION = 2
 MARKERS = 8  # of each cluster
+SURE = 0.9  # confidence of a row
 ROWS_TO_DIAGNOSE = 2_000
 
 
@@ -77,35 +78,26 @@ def page_of(
     """Everything the page shows about a fitted table; `facts` as in `collect`."""
     facts = facts or {}
     X, model = fitted.X, fitted.model
-    rows = _row_facts(fitted)
     counts = fitted.cells
-    clusters = _clusters(rows, counts.sizes)
-    kept = _rows.kept_rows(len(rows.labels))
-    stability, how = _stability(fitted, facts)
+    kept = _rows.kept_rows(len(fitted.labels))
+    stability = fitted.stability
     page: dict[str, Any] = {
         "page_version": PAGE_VERSION,
         "title": title,
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "versions": versions(),
-        "data": _data(rows.missing, counts),
+        "data": _data(fitted.missing_by_row, counts),
         "fit": _fit_facts(model),
-        "clusters": clusters,
-        "embedding": _rows.points(X, model, embedding, kept) | _rows.told_at_points(rows, kept),
-        "far": _rows.far_rows(rows),
-        "between": _sure.rows_between(rows),
-        "sure": _sure.summary(rows.sure, clusters, stability, how),
-        "annotations": crossed(fitted.annotations, rows.labels, kept),
+        "clusters": _clusters(fitted),
+        "embedding": _rows.points(X, model, embedding, kept) | _rows.told_at_points(fitted, kept),
+        "far": _rows.far_rows(fitted),
+        "between": _rows.rows_between(fitted),
+        "sure": _sureness(fitted),
+        "annotations": crossed(fitted.annotations, fitted.labels, kept),
         "diagnosis": [] if facts.get("diagnosis") is not None else _diagnosis(model),
     }
     page |= _about_features(fitted)
     return page | facts | {"stability": None if stability is None else rounded(stability)}
-
-
-def _row_facts(fitted: FittedTable) -> _sure.RowFacts:
-    sure = _sure.sureness(fitted.distances, fitted.labels, fitted.confidence)
-    return _sure.RowFacts(
-        fitted.ids, fitted.labels, fitted.own_distance, fitted.missing_by_row, sure
-    )
 
 
 def _about_features(fitted: FittedTable) -> dict[str, Any]:
@@ -165,22 +157,71 @@ def _fit_facts(model: Any) -> dict[str, Any]:
     }
 
 
-def _clusters(rows: _sure.RowFacts, sizes: np.ndarray) -> list[dict[str, Any]]:
+def _clusters(fitted: FittedTable) -> list[dict[str, Any]]:
     out = []
-    for cluster, size in enumerate(sizes):
-        own = rows.labels == cluster
+    distance, missing, silhouette = fitted.own_distance, fitted.missing_by_row, fitted.silhouettes
+    for cluster, size in enumerate(fitted.sizes):
+        own = fitted.labels == cluster
         known = int(size) > 0
+        sure = fitted.confidence[own]
+        judged = known and not np.isnan(sure).any()
+        high, between = int((sure >= SURE).sum()), int((sure < BETWEEN).sum())
         out.append(
             {
                 "cluster": cluster,
                 "rows": int(size),
                 "share": float(size / own.size),
-                "distance": float(rows.distance[own].mean()) if known else None,
-                "missing": float(rows.missing[own].mean()) if known else None,
-                **_sure.of_cluster(rows.sure, own),
+                "distance": float(distance[own].mean()) if known else None,
+                "missing": float(missing[own].mean()) if known else None,
+                "confidence": float(sure.mean()) if judged else None,
+                "silhouette": float(silhouette[own].mean()) if known else None,
+                "levels": [high, int(size) - high - between, between] if judged else None,
             }
         )
     return out
+
+
+KIND = (
+    "Confidence is the probability that a row belongs to its cluster: of rows with confidence 0.8, "
+    "about 80 % are in their true group. It comes from fits to other rows, and is given for "
+    "separate groups only: where clusters are slices of one continuum there is nothing a row could "
+    "belong to."
+)
+
+
+def _sureness(fitted: FittedTable) -> dict[str, Any]:
+    """The section "How sure is this?": the verdict, its reasons, what to do next."""
+    found, k = fitted.verdict, fitted.n_clusters
+    known = fitted.confidence[~np.isnan(fitted.confidence)]
+    between = int((known < BETWEEN).sum())
+    reasons = [*fitted.batch_warnings, found.sentence]
+    if known.size:
+        reasons.append(
+            f"{percent(float((known >= SURE).mean()))} of the rows are sure of their cluster "
+            f"(confidence at least {SURE}); {between:,} of {known.size:,} lie between two "
+            f"(below {BETWEEN})."
+        )
+    steps = []
+    if k > 1 and len(found.groups) != k:
+        steps.append(
+            f"Try other numbers of clusters: \u201cselect\u201d with -k 2:{k + 2} compares them, "
+            "and shows which clusters stay."
+        )
+    if found.kind == "continuum":
+        steps.append("Describe the rows by where they lie along the continuum, not by cluster.")
+    if between:
+        steps.append("Treat rows between clusters as undecided: labels.csv has their confidence.")
+    return {
+        "kind": KIND,
+        "level": found.kind.replace(" ", "-"),
+        "headline": found.headline,
+        "reasons": reasons,
+        "next": steps,
+        "between": between,
+        "mean_confidence": float(known.mean()) if known.size else None,
+        "silhouette": float(fitted.silhouettes.mean()),
+        "verdict": found.to_dict(),
+    }
 
 
 def _markers(fitted: FittedTable) -> list[dict[str, Any]]:
@@ -192,6 +233,8 @@ def _markers(fitted: FittedTable) -> list[dict[str, Any]]:
             "cluster": int(found.cluster[i]),
             "feature": str(found.feature[i]),
             "effect": float(found.effect[i]),
+            "low": float(found.low[i]),
+            "high": float(found.high[i]),
             "direction": found.direction[i],
             "mean_inside": _known(found.mean_inside[i]),
             "mean_outside": _known(found.mean_outside[i]),
@@ -204,13 +247,6 @@ def _markers(fitted: FittedTable) -> list[dict[str, Any]]:
 
 def _known(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _stability(fitted: FittedTable, facts: dict[str, Any]) -> tuple[Any, str]:
-    """As the search found it, or from a few fits to parts of the rows."""
-    if facts.get("stability") is not None:
-        return facts["stability"], "the splits of the search"
-    return fitted.stability, f"{N_PARTS} fits to {SHARE_OF_ROWS:.0%} of the rows each"
 
 
 def _diagnosis(model) -> list[str]:

@@ -15,10 +15,10 @@ from typing import Any
 
 from .._io import require
 from ..displays._palette import CLUSTERS, on_dark
-from ..metrics._confidence import BETWEEN
+from ..metrics._verdict import BETWEEN
 from . import _charts, _flow, _heatmap
 from ._numbers import number, percent, short
-from ._sure import SURE
+from ._page import SURE
 from ._svg import tone
 
 

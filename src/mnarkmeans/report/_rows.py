@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._embedding.points import embed
+from .._embedding import embed
+from ..metrics._verdict import BETWEEN
+from ._fitted import FittedTable
 from ._numbers import rounded
-from ._sure import RowFacts
 
 MAX_POINTS = 50_000
 MAX_FEATURES = 60
 MAX_ROWS_SHOWN = 400
-MAX_FAR = 100
+MAX_LISTED = 100
 
 
 def kept_rows(n: int) -> np.ndarray:
@@ -81,29 +82,45 @@ def _levels(distance: np.ndarray) -> list[int]:
     )
 
 
-def told_at_points(rows: RowFacts, kept: np.ndarray) -> dict[str, Any]:
+def told_at_points(rows: FittedTable, kept: np.ndarray) -> dict[str, Any]:
     """What the picture tells of its points."""
     return {
         "ids": [str(rows.ids[i]) for i in kept],
         "cluster": rows.labels[kept].tolist(),
-        "distance": rounded(rows.distance[kept]),
-        "missing": rounded(rows.missing[kept], 3),
-        "confidence": rounded(rows.sure.confidence[kept], 3),
+        "distance": rounded(rows.own_distance[kept]),
+        "missing": rounded(rows.missing_by_row[kept], 3),
+        "confidence": rounded(rows.confidence[kept], 3),
     }
 
 
-def far_rows(rows: RowFacts) -> list[dict[str, Any]]:
+def far_rows(rows: FittedTable) -> list[dict[str, Any]]:
     """The rows furthest from their centres."""
-    sure = rows.sure
-    alone = bool((sure.next_cluster < 0).all())
+    alone = rows.n_clusters == 1
+    distance, other, missing = rows.own_distance, rows.next_distance, rows.missing_by_row
     return [
         {
             "id": str(rows.ids[i]),
             "cluster": int(rows.labels[i]),
-            "distance": float(rows.distance[i]),
-            "next_cluster": None if alone else int(sure.next_cluster[i]),
-            "next_distance": None if alone else float(sure.next_distance[i]),
-            "missing": float(rows.missing[i]),
+            "distance": float(distance[i]),
+            "next_cluster": None if alone else int(rows.next_cluster[i]),
+            "next_distance": None if alone else float(other[i]),
+            "missing": float(missing[i]),
         }
-        for i in np.argsort(-rows.distance, kind="stable")[:MAX_FAR]
+        for i in np.argsort(-distance, kind="stable")[:MAX_LISTED]
+    ]
+
+
+def rows_between(rows: FittedTable) -> list[dict[str, Any]]:
+    """The rows that are least sure of their cluster, and the next one."""
+    missing = rows.missing_by_row
+    return [
+        {
+            "id": str(rows.ids[i]),
+            "cluster": int(rows.labels[i]),
+            "next_cluster": int(rows.next_cluster[i]),
+            "confidence": float(rows.confidence[i]),
+            "missing": float(missing[i]),
+        }
+        for i in np.argsort(rows.confidence, kind="stable")[:MAX_LISTED]
+        if rows.confidence[i] < BETWEEN
     ]

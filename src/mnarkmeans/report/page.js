@@ -105,7 +105,7 @@
     for (i = 0; i < n; i++) {
       if (hidden[points.cluster[i]]) continue;
       // Faint where the cluster is unsure; sure rows are drawn last, on top.
-      c = fade.checked ? Math.min(levels - 1, Math.floor(points.confidence[i] * levels)) : levels - 1;
+      c = fade.checked && points.confidence[i] !== null ? Math.min(levels - 1, Math.floor(points.confidence[i] * levels)) : levels - 1;
       var name = c + ":" + coloured.key(i);
       (groups[name] = groups[name] || []).push(i);
     }
@@ -142,7 +142,7 @@
     var name = document.createElement("b");
     name.textContent = points.ids[i];
     tip.appendChild(name);
-    var text = "cluster " + points.cluster[i] + " · confidence " + show(points.confidence[i]) +
+    var text = "cluster " + points.cluster[i] + (points.confidence[i] === null ? "" : " · confidence " + show(points.confidence[i])) +
       " · distance " + show(points.distance[i]) + " · " + percent(points.missing[i]) + " missing";
     noted.forEach(function (note) {
       if (note.codes[i] >= 0) text += " · " + note.name + " " + (note.values ? show(note.values[i]) : note.groups[note.codes[i]]);
@@ -299,7 +299,7 @@
     clusters: function () {
       return [["cluster", "rows", "share", "distance", "missing", "confidence", "silhouette", "sure", "fairly_sure", "between"]]
         .concat(data.clusters.map(function (c) {
-          return [c.cluster, c.rows, c.share, c.distance, c.missing, c.confidence, c.silhouette].concat(c.levels);
+          return [c.cluster, c.rows, c.share, c.distance, c.missing, c.confidence, c.silhouette].concat(c.levels || [null, null, null]);
         }));
     },
     between: function () { return records(data.between); },

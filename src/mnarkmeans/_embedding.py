@@ -1,4 +1,7 @@
-"""A plane through rows with gaps that knows no labels: the method's loss, a plane for the centres.
+"""Where rows lie in a picture, computed from their values and gaps, never from their labels.
+
+A picture of rows filled from their own centres would show islands whatever the data. This is a
+plane through the rows in the method's loss.
 
 With y = x - c where observed and 0 in a gap, w = 1 where observed and lam_j in a gap:
 
@@ -11,7 +14,8 @@ lam = 1 the table filled with the reference. Solved by EM, one row and one featu
     A_i = s I + sum_j w_ij v_j v_j',   u_i = A_i^-1 sum_j w_ij (y_ij - m_j) v_j,   cov_i = s A_i^-1
     (m_j, v_j) = [sum_i w_ij E z_i z_i']^-1 sum_i w_ij y_ij E z_i,   z = (1, u)
 
-Without gaps this is principal component analysis, which is then done directly.
+Without gaps this is principal component analysis, which is then done directly. The model's
+covariance is V V' + s I: its eigenvalues give the share of the variance along each direction.
 """
 
 from __future__ import annotations
@@ -22,10 +26,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import svds
 
+from ._io import require
+
 FIT_ENTRIES, FIT_ROWS = 1_000_000, (400, 5_000)  # of the sample that the plane is fitted to
 BLOCK_ENTRIES = 4_000_000
 MOST_STEPS = 40
 CLOSE_ENOUGH = 5e-3  # relative change of the directions
+DIRECTIONS_FOR_UMAP = 15
 
 
 class Plane(NamedTuple):
@@ -82,8 +89,8 @@ def fit_plane(X: Any, lam: Any = 0.0, reference: Any = 0.0, q: int = 2) -> Plane
     mean, V, noise = _start(part, q)
     if not _complete(part):
         mean, V, noise = _improve(part, mean, V, noise)
-    points, reach, total = _place(X, (lam, reference), mean, V, noise)
-    return _along_axes(points, V, reach, total)
+    points = _place(X, (lam, reference), mean, V, noise)
+    return _along_axes(points, V, noise)
 
 
 def _read(X: Any, lam: np.ndarray, reference: np.ndarray) -> _Part:
@@ -127,8 +134,10 @@ def _start(part: _Part, q: int) -> tuple[np.ndarray, np.ndarray, float]:
         order = np.argsort(size)[::-1]
         size, right = size[order], right[order]
     size, right = size[:q], right[:q]
-    noise = max(total - float(np.square(size).sum()), 1e-9 * total) / max(count.sum(), 1.0)
-    return mean, right.T * (size / np.sqrt(n)), noise or 1.0
+    rest = max(total - float(np.square(size).sum()), 1e-9 * total)
+    noise = rest * p / (max(p - q, 1) * max(count.sum(), 1.0)) or 1.0
+    along = np.square(size) / n
+    return mean, right.T * np.sqrt(np.maximum(along - noise, 1e-6 * along)), noise
 
 
 def _improve(
@@ -179,34 +188,21 @@ def _symmetric(packed: np.ndarray, q: int) -> np.ndarray:
     return full
 
 
-def _place(
-    X: Any, geometry: Any, mean: np.ndarray, V: np.ndarray, noise: float
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Coordinates of all rows, in blocks; reach_i = sum_j w_ij v_j v_j'; the loss without them."""
+def _place(X: Any, geometry: Any, mean: np.ndarray, V: np.ndarray, noise: float) -> np.ndarray:
+    """Coordinates of all rows, in blocks."""
     n, p = X.shape
     step = max(1, BLOCK_ENTRIES // max(p, 1))
-    q = V.shape[1]
-    points, reach, total = np.empty((n, q)), np.zeros((n, q, q)), 0.0
-    upper = np.triu_indices(q)
+    points = np.empty((n, V.shape[1]))
+    tiny = 1e-12 * (float(np.square(V).sum()) or 1.0)
     for begin in range(0, n, step):
         block = slice(begin, min(begin + step, n))
         part = _read(X[block], *geometry)
-        shrunk = noise if not _complete(part) else 0.0
-        tiny = 1e-12 * (float(np.square(V).sum()) or 1.0)
+        shrunk = 0.0 if _complete(part) else noise
         points[block], _ = _coordinates(part, mean, V, shrunk + tiny)
-        reach[block] = _symmetric(part.weigh_rows(V[:, upper[0]] * V[:, upper[1]]), q)
-        total += _around_the_mean(part, mean)
-    return points, reach, total
+    return points
 
 
-def _around_the_mean(part: _Part, mean: np.ndarray) -> float:
-    """sum_ij w_ij (y_ij - m_j)^2."""
-    square = part.y.multiply(part.y) if sp.issparse(part.y) else part.y**2
-    cross = np.asarray(part.y @ mean).sum()
-    return float(square.sum() - 2.0 * cross + part.weigh_rows(mean[:, None] ** 2).sum())
-
-
-def _along_axes(points: np.ndarray, V: np.ndarray, reach: np.ndarray, total: float) -> Plane:
+def _along_axes(points: np.ndarray, V: np.ndarray, noise: float) -> Plane:
     """Rotate: orthogonal directions, the first along the widest spread of the points."""
     directions, size, turn = np.linalg.svd(V, full_matrices=False)
     stretch = turn.T * size  # V = directions @ stretch.T, so u' V' = (u @ stretch) directions'
@@ -218,8 +214,45 @@ def _along_axes(points: np.ndarray, V: np.ndarray, reach: np.ndarray, total: flo
     q = directions.shape[1]
     sign = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(q)])
     sign = np.where(sign == 0.0, 1.0, sign)
-    # In the basis of the directions, how much of each a row observes (1 without gaps).
-    back = np.linalg.pinv(stretch).T @ axes.T
-    seen = np.einsum("ap,nab,bp->np", back, reach, back)
-    explained = (placed**2 * seen).sum(axis=0) / total if total > 0 else np.zeros(q)
+    # Of the variance V V' + s I of the model, not of the points, which are shrunk by their gaps.
+    along = np.square(axes) @ np.square(size) + noise
+    total = np.square(size).sum() + len(V) * noise
+    explained = along / total if total > 0 else np.zeros(q)
     return Plane(placed * sign, directions * sign, np.clip(explained, 0.0, 1.0))
+
+
+class Embedding(NamedTuple):
+    """Two coordinates per row, what the axes are called, how much of the variance they hold."""
+
+    points: np.ndarray
+    axis_names: tuple[str, str]
+    explained: tuple[float, float] | None
+
+
+def embed(
+    X: Any,
+    lam: Any = 0.0,
+    reference: Any = 0.0,
+    method: str = "pca",
+    random_state: int | None = 0,
+) -> Embedding:
+    """Two coordinates per row: main directions of a table with gaps, or UMAP of them.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, np.nan]])
+    >>> embed(X).axis_names
+    ('PC 1', 'PC 2')
+    """
+    if method == "umap":
+        umap = require("umap", "umap")
+        plane = fit_plane(X, lam, reference, DIRECTIONS_FOR_UMAP)
+        reducer = umap.UMAP(random_state=random_state, n_jobs=1)
+        return Embedding(reducer.fit_transform(plane.points), ("UMAP 1", "UMAP 2"), None)
+    if method != "pca":
+        raise ValueError(f"method must be 'pca' or 'umap', got {method!r}")
+    plane = fit_plane(X, lam, reference)
+    points, share = plane.points, plane.explained
+    if points.shape[1] < 2:
+        points, share = np.column_stack([points, np.zeros(len(points))]), np.append(share, 0.0)
+    return Embedding(points, ("PC 1", "PC 2"), (float(share[0]), float(share[1])))

@@ -1,0 +1,175 @@
+"""What is said about clusters: separate or not, how sure a row is, which annotation they follow."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, MNARMixture
+from mnarkmeans.metrics import annotation_agreement, confidence, describe_choice, verdict
+
+
+def fit(X, k, **settings):
+    return MNARKMeans(k, **{"lam": 0.0, "random_state": 0} | settings).fit(X)
+
+
+def one_factor():
+    """Issue number one of users: a gradient, values lost below a limit, no groups."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(25, 2, 2000)[:, None] + rng.normal(0, 0.5, (2000, 24))
+    X[rng.random(X.shape) < 1 / (1 + np.exp(2 * (X - 22.5)))] = np.nan
+    return X[~np.isnan(X[:, :8]).all(axis=1)]
+
+
+def groups(n=300, p=6, k=3, apart=6.0, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = np.arange(n) % k
+    X = apart * np.eye(k, p)[truth] + rng.normal(size=(n, p))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    return X, truth
+
+
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_slices_of_a_gradient_are_no_groups(k):
+    X = one_factor()
+    found = verdict(X, fit(X, k))
+    assert found.kind == "continuum"
+    assert "reproducible slices of one continuum" in found.sentence
+    assert np.isnan(found.confidence).all()
+    assert found.agreement.mean() > 0.75
+
+
+@pytest.mark.parametrize("form", [np.asarray, lambda X: sp.csr_array(np.nan_to_num(X))])
+def test_groups_are_separate_in_any_form(form):
+    X, _ = groups()
+    table = form(X)
+    found = verdict(table, fit(table, 3))
+    assert found.kind == "separate"
+    assert sorted(map(tuple, found.groups)) == [(0,), (1,), (2,)]
+    assert found.sentence.startswith("The 3 clusters are separate groups")
+    assert all(pair.high < 1 for pair in found.pairs)
+    assert "pairs" not in repr(found)
+    assert len(repr(found)) < 300
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_a_group_cut_in_two_is_one_group():
+    X, _ = groups(n=600, k=2)
+    found = verdict(X, fit(X, 3))
+    assert found.kind == "separate"
+    assert len(found.groups) == 2
+    halves = next(group for group in found.groups if len(group) == 2)
+    assert "Not told apart" in found.sentence
+    labels = fit(X, 3).labels_
+    assert np.isnan(found.confidence[np.isin(labels, halves)]).all()
+    assert np.isfinite(found.confidence[~np.isin(labels, halves)]).all()
+
+
+def test_wide_noise_is_not_called_separate_and_six_rows_are_too_few():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 500))
+    assert verdict(X, fit(X, 3)).kind != "separate"
+    assert verdict(X[:6], fit(X[:6], 2)).kind == "too few"
+    only = verdict(X, fit(X, 1))
+    assert only.kind == "one cluster"
+    assert np.isnan(only.confidence).all()
+
+
+@pytest.mark.parametrize("cloud", ["t", "log-normal", "uniform"])
+def test_clouds_of_any_shape_are_no_groups(cloud):
+    rng = np.random.default_rng(0)
+    draw = {
+        "t": lambda: rng.standard_t(3, (800, 1)) + 0.3 * rng.normal(size=(800, 5)),
+        "log-normal": lambda: np.exp(rng.normal(size=(800, 1))) + 0.1 * rng.normal(size=(800, 5)),
+        "uniform": lambda: rng.uniform(size=(800, 2)),
+    }[cloud]
+    for k in (2, 3, 4):
+        X = draw()
+        assert verdict(X, fit(X, k)).kind != "separate"
+
+
+def test_the_same_seed_gives_the_same_verdict_and_progress_is_told():
+    X, _ = groups()
+    steps = []
+    one = verdict(X, fit(X, 3), progress=lambda done, total: steps.append((done, total)))
+    two = verdict(X, fit(X, 3))
+    np.testing.assert_array_equal(one.confidence, two.confidence)
+    assert one.pairs == two.pairs
+    assert steps == [(i, 10) for i in range(1, 11)]
+    with pytest.raises(TypeError, match="k-means of this package"):
+        verdict(X, MNARMixture(2, random_state=0).fit(X))
+
+
+@pytest.mark.parametrize("correlated", [False, True])
+def test_confidence_is_the_share_of_rows_in_their_group(correlated):
+    """Also where features are not independent, and confidence from single entries would be 1."""
+    rng = np.random.default_rng(0)
+    n, p = 4000, 60
+    truth = np.arange(n) % 2
+    shift = np.where(rng.random(p) < 0.5, 1.0, -1.0)
+    noise = rng.normal(size=(n, p))
+    if correlated:
+        noise += 0.5 * rng.normal(size=(n, 1)) * shift
+    X = noise + (1.8 if correlated else 0.45) / 2 * np.outer(2 * truth - 1, shift)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    model = fit(X, 2)
+    found = verdict(X, model)
+    assert found.kind == "separate"
+    right = model.labels_ == truth
+    right = right if right.mean() > 0.5 else ~right
+    for low, high in ((0.5, 0.7), (0.7, 0.9), (0.9, 1.0)):
+        own = (found.confidence > low) & (found.confidence <= high)
+        assert own.sum() >= 50
+        assert right[own].mean() == pytest.approx(found.confidence[own].mean(), abs=0.07)
+    new = confidence(X[:500], model, noise=found.noise)
+    np.testing.assert_allclose(new, found.confidence[:500], atol=0.1)
+
+
+def test_confidence_of_a_mixture_is_its_own():
+    X, _ = groups()
+    model = MNARMixture(3, mechanism="mcar", random_state=0).fit(X)
+    np.testing.assert_array_equal(confidence(X, model), model.predict_proba(X).max(axis=1))
+
+
+def test_rows_without_a_value_have_no_confidence():
+    X, _ = groups()
+    X[7] = np.nan
+    with pytest.warns(MissingDataWarning):
+        model = fit(X, 3)
+    found = verdict(X, model)
+    assert np.flatnonzero(np.isnan(found.confidence)).tolist() == [7]
+
+
+def test_a_batch_is_told_from_what_chance_gives():
+    rng = np.random.default_rng(0)
+    batch = np.repeat(["a", "b"], 60)
+    split = np.arange(120) // 30  # every batch cut in two
+    notes = {
+        "batch": batch, "chance": rng.integers(0, 3, 120), "id": [f"s{i}" for i in range(120)],
+        "order": np.arange(120) + 0.5, "constant": ["x"] * 120,
+    }  # fmt: skip
+    found = {one.name: one for one in annotation_agreement(notes, split)}
+    assert set(found) == {"batch", "chance", "order"}
+    assert found["batch"].warns
+    assert found["batch"].nested == pytest.approx(1.0)
+    assert found["batch"].ari < 0.6
+    assert "--batch batch" in found["batch"].sentence
+    assert found["order"].warns
+    assert not found["chance"].warns
+    with pytest.raises(ValueError, match="one per row"):
+        annotation_agreement({"batch": batch[:3]}, split)
+
+
+def test_equally_stable_numbers_of_clusters_are_named():
+    centers = np.array([[0.0, 0.0], [0.0, 9.0], [30.0, 0.0], [30.0, 9.0]])
+    X = np.repeat(centers, 30, axis=0) + np.random.default_rng(0).normal(size=(120, 2))
+    search = MNARKMeansCV([2, 4], lams=[0.0], random_state=0).fit(X)
+    assert "k = 2 and 4 are equally stable" in describe_choice(search)
+    gradient = one_factor()[:, :8] - 25.0
+    search = MNARKMeansCV([2, 3], lams=[0.0], n_splits=4, n_init=2, random_state=0).fit(gradient)
+    judged = verdict(gradient, search)
+    assert "Nothing beats one group" in describe_choice(search, judged)
+    assert describe_choice(MNARKMeansCV(2, lams=[0.0], random_state=0).fit(X)) == ""
