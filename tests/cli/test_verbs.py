@@ -67,7 +67,7 @@ def test_files_of_a_fit(fitted, frame):
     assert summary["data"]["left_out"] == [{"column": "kind", "reason": "text, such as 'even'"}]
     assert sum(summary["cluster_sizes"]) == 60
     assert summary["command"].startswith("mnarkmeans fit ")
-    assert summary["sure"]["level"] in ("solid", "fair", "weak")
+    assert summary["sure"]["verdict"]["kind"] in ("separate", "continuum", "too few")
     assert len(summary["sure"]["stability"]) == 2
     labels = rows(fitted / "labels.csv")
     assert [r[0] for r in labels[1:]] == list(frame["sample"])
