@@ -25,7 +25,11 @@ def intensities(seed=0):
     ("mechanism", "found", "strength"), [("mcar", "mcar", 0.3), ("mnar0", "decay", 1.0)]
 )
 def test_the_mechanism_that_made_the_gaps_is_the_likeliest(mechanism, found, strength):
-    diagnosis = diagnose(table(mechanism, strength), 0.0, n_clusters=3)
+    rng = np.random.default_rng(0)
+    centers = 4.0 * rng.choice([-1.0, 0.0, 1.0], size=(3, 8))
+    X = centers[rng.integers(3, size=400)] + rng.normal(size=(400, 8))
+    X = ampute(X, mechanism, strength=strength, rng=0)
+    diagnosis = diagnose(X[~np.isnan(X).all(axis=1)], 0.0, n_clusters=3)
     best = max(diagnosis.mechanisms, key=lambda fit: fit.log_likelihood)
     assert best.mechanism == diagnosis.missingness.mechanism == found
     assert best.strength == pytest.approx(strength, rel=0.35)

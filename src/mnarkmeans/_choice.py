@@ -1,25 +1,27 @@
 """lam="auto" and reference=None: one score decides between candidates (lam, reference).
 
-Groups found without some of the features must predict those features: their values and, through
-the distance of the groups from the reference, their gaps. The features are cut into blocks. For
-every block the rows are labelled without it, by the candidate's loss and centres; then the block is
-predicted entry by entry from those labels:
+A candidate is good if its clusters predict what they have not seen. It is fitted to all but one
+fold of the rows and judged on that fold: the features are cut into blocks, and each block of a row
+left out is predicted from the other blocks of that row, values and gaps,
 
-    score_i = sum_j  log P(r_ij)  +  r_ij log f(x_ij)         r_ij = 1 where x_ij is observed
+    score_ig = log sum_l  w_lig  prod_{j in g}  P(r_ij | l)  f(x_ij | l)^r_ij   (r_ij: observed)
 
-    f   Laplace around the mean of the cell (label without the block, feature), the row itself left
-        out, shrunk to the feature's mean by PRIOR rows, moved by the row's own level of values
-        (from the other blocks); one scale for each feature
+    w   weight of cluster l given the other blocks: its size times exp(-penalised cost / (2 noise))
+    f   normal or Laplace, whichever predicts better, around the mean of the cell (cluster, feature)
+        in the training rows, shrunk to the feature's mean by PRIOR rows, moved by the row's own
+        level of values; one scale for each feature
     P   log odds = those of the feature + slope * (distance of the cell's mean from the reference,
-        in spreads of the feature, less its average) + the row's own level of observation (from the
-        other blocks); one slope >= 0, fitted on the other blocks; 0 without a penalty
+        in spreads of the feature, less its average) + the row's own level of observation; one
+        slope >= 0 for all features, 0 without a penalty
 
-Gaps count only as far as they follow the magnitude of what was lost: gaps that follow a run, a
-plate or the depth of a row earn nothing. Scores of candidates are compared row by row, and no
-penalty is taken unless the best candidate is more than one standard error better.
+The levels of a row are estimated without the block, so that gaps which follow the depth of a row
+say nothing; and they count only as far as they follow the magnitude of what was lost, not a run or
+a plate. A row that lost every value is not in the table: a block that holds all that a row has is
+conditioned on something being observed. Scores are compared in standard errors over rows and
+blocks; no penalty is taken unless the best candidate is more than one better (`_best`).
 
-Where several lam lead to groups that the score cannot tell apart, the one is taken that recovers
-the centres (`recovering_lam`): what a gap of cluster l and feature j hides is E[x | missing] under
+Where several lam lead to clusters that the score cannot tell apart, the one is taken that recovers
+the centres (`fit_mechanisms`): what a gap of cluster l and feature j hides is E[x | missing] under
 the likeliest mechanism, and the centre is right where the penalty makes up for it,
 
     lam = sum gaps (mu - c)(mu - E[x | missing]) / sum gaps (mu - c)^2
@@ -41,191 +43,232 @@ from threadpoolctl import ThreadpoolController
 from ._core import first_pass
 from ._io import require
 from ._observed import Observed
-from ._solver import k_means_plus_plus, run_starts
+from ._solver import assign_rows, run_starts_of_each, starts_of_each
 from ._validation import far_from
 
 LAMS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 PRIOR = 2.0  # rows that pull the mean of a cell to that of its feature
 BLOCKS = 8
+FOLDS = 4
+FEW_ROWS, MOST_FOLDS = 60, 10  # folds of tables with fewer rows than that
 MARGIN = 1.0  # standard errors
 N_STARTS = 4  # tried with three of the lams; what they find is shared by all candidates
-ENTRIES_OF_SAMPLE = 1 << 16
-FEWEST_ROWS, FEWEST_COLUMNS = 200, 400
+ENTRIES_OF_SAMPLE = 1 << 15
+FEWEST_COLUMNS = 400
+NOISES = ("normal", "laplace")
 
 
 # --- the score ----------------------------------------------------------------------------------
 
 
 class Table:
-    """A table as the score sees it: dense, centred, columns in the order of the blocks."""
+    """A table as the score sees it: dense, centred, rows in the order of their folds.
 
-    def __init__(self, observed: Observed, seed: int = 0):
-        p = observed.n_features
-        values, gaps = observed.filled_and_gaps()
-        self.order = np.random.default_rng(seed).permutation(p)
-        self.seen = np.ascontiguousarray(~gaps[:, self.order], dtype=np.float64)
-        self.weights = observed.weights
-        counts = self.weights @ self.seen
-        values = np.where(self.seen > 0, values[:, self.order].astype(np.float64), 0.0)
-        self.shift = self.weights @ values / np.maximum(counts, 1e-300)
-        self.values = np.where(self.seen > 0, values - self.shift, 0.0)
-        self.total = float(self.weights.sum())
-        self.counts = counts
-        share = (counts + 0.5) / (self.total + 1.0)
-        self.feature_odds = np.log(share / (1.0 - share))
-        self.has_gaps = (self.seen == 0.0).any(axis=0)
-        parts = np.array_split(np.arange(p), min(BLOCKS, p))
-        self.blocks = [slice(part[0], part[-1] + 1) for part in parts]
-        self.squares = self.values**2
+    In single precision: scores of candidates differ by far more than its last digits.
+    """
 
-    def placed(self, per_feature: Any) -> np.ndarray:
-        """(..., p) numbers of the features in the order of this table."""
-        p = len(self.order)
-        return np.broadcast_to(per_feature, (*np.shape(per_feature)[:-1], p))[..., self.order]
+    def __init__(self, sample: Observed, folds: list[np.ndarray]):
+        p = sample.n_features
+        rows = np.concatenate(folds)
+        ends = np.cumsum([len(fold) for fold in folds])
+        self.folds = [slice(end - len(fold), end) for end, fold in zip(ends, folds, strict=True)]
+        self.rows = rows
+        values, gaps = sample.filled_and_gaps()
+        seen, values = ~gaps[rows], values[rows].astype(np.float64)
+        weights = sample.weights[rows]
+        counts = weights @ seen
+        values = np.where(seen, values, 0.0)
+        self.shift = weights @ values / np.maximum(counts, 1e-300)
+        values = np.where(seen, values - self.shift, 0.0)
+        self.unit = math.sqrt(weights @ (values**2).sum(axis=1) / max(counts.sum(), 1e-300)) or 1.0
+        self.values = (values / self.unit).astype(np.float32)
+        self.seen = seen.astype(np.float32)
+        self.weights = weights.astype(np.float32)
+        self.counts, self.total = counts.astype(np.float32), float(weights.sum())
+        blocks = min(BLOCKS, p)
+        place = np.random.default_rng(0).permutation(p) % blocks
+        self.cut = np.eye(blocks, dtype=np.float32)[place]  # (p, G)
+        self.of_block = self.seen @ self.cut  # (n, G) observed values of each block
+        self.of_row = self.of_block.sum(axis=1, keepdims=True)
+        outside = self.of_row - self.of_block if blocks > 1 else self.of_block
+        self.outside = outside
+        self.holds_all = self.of_row == self.of_block
 
-    def labels_without(self, centers: np.ndarray, lam: Any, reference: Any) -> np.ndarray:
-        """(1 + blocks, n): labels by all features, then without each block."""
-        mu = self.placed(centers) - self.shift
-        pull = self.placed(lam) * (mu - (self.placed(reference) - self.shift)) ** 2
-        costs = np.stack([
-            self.seen[:, b] @ (mu[:, b] ** 2 - pull[:, b]).T - 2.0 * self.values[:, b] @ mu[:, b].T
-            + pull[:, b].sum(axis=1)
-            for b in self.blocks
-        ])  # fmt: skip
-        whole = costs.sum(axis=0)
-        without = whole[None] - costs if len(self.blocks) > 1 else costs
-        return np.concatenate([whole[None], without]).argmin(axis=2)
+    def moved(self, points: Any) -> np.ndarray:
+        """Points (..., p) in the units of this table."""
+        return ((np.asarray(points, np.float64) - self.shift) / self.unit).astype(np.float32)
+
+    def without(self, entries: np.ndarray) -> np.ndarray:
+        """(..., G) sums over the features outside each block, of entries (..., p)."""
+        own = entries @ self.cut
+        return entries.sum(axis=-1, keepdims=True) - own if self.cut.shape[1] > 1 else own
 
 
 class Cells(NamedTuple):
-    """Sums over the rows of each label: weights (k,), counts, values and squares (k, p)."""
+    """What training rows say about every cluster and feature."""
 
-    sizes: np.ndarray
-    counts: np.ndarray
-    sums: np.ndarray
-    squares: np.ndarray
+    log_size: np.ndarray  # (k,)
+    mean: np.ndarray  # (k, p)
+    away: np.ndarray  # (k, p) distance from the reference, less its average
+    feature_odds: np.ndarray  # (p,)
+    noise: float
+    shrinkage: float  # observations that pull the level of a row to 0
 
     @classmethod
-    def of(cls, table: Table, labels: np.ndarray, k: int, rows: Any = slice(None)) -> Cells:
-        member = np.zeros((k, len(labels)))
-        member[labels, np.arange(len(labels))] = table.weights[rows]
-        sums = (member @ part[rows] for part in (table.seen, table.values, table.squares))
-        return cls(member.sum(axis=1), *sums)
-
-    def moved(self, table: Table, old: np.ndarray, new: np.ndarray) -> Cells:
-        """After some rows have changed their labels."""
-        rows = np.flatnonzero(old != new)
-        k = len(self.sizes)
-        if 3 * len(rows) > len(new):
-            return Cells.of(table, new, k)
-        lost, won = (Cells.of(table, labels[rows], k, rows) for labels in (old, new))
-        return Cells(*(a - b + c for a, b, c in zip(self, lost, won, strict=True)))
-
-
-def row_scores(table: Table, centers: np.ndarray, lam: Any, reference: Any) -> np.ndarray:
-    """(n,) score of every row, for centres (k, p) fitted with lam and reference."""
-    k, has_penalty = len(centers), bool(np.max(lam) > 0)
-    first, *without = table.labels_without(centers, lam, reference)
-    every = Cells.of(table, first, k)
-    point = table.placed(reference) - table.shift
-    scores = np.zeros(len(first))
-    for block, labels in zip(table.blocks, without, strict=True):
-        cells = every.moved(table, first, labels)
-        scores += _block_scores(table, cells, labels, block, point, has_penalty)
-    return scores
+    def of(cls, table: Table, rows: np.ndarray, labels: np.ndarray, k: int, point: Any) -> Cells:
+        seen, values, weights = table.seen[rows], table.values[rows], table.weights[rows]
+        member = np.zeros((k, len(rows)), np.float32)
+        member[labels, np.arange(len(rows))] = weights
+        size, count, sums, observed = member.sum(1), member @ seen, member @ values, weights @ seen
+        total = float(weights.sum())
+        average = sums.sum(axis=0) / np.maximum(observed, 1e-9)
+        mean = (sums + PRIOR * average) / (count + PRIOR)
+        rest = seen * (values - mean[labels])
+        squares = weights @ rest**2
+        noise = float(squares.sum() / max(observed.sum(), 1e-9)) + 1e-30
+        spread = np.sqrt(squares / np.maximum(observed, 1e-9)) + 1e-12
+        share = (observed + 0.5) / (total + 1.0)
+        away = np.abs(mean - point) / spread
+        away = np.clip(away - size @ away / total, -6.0, 6.0)
+        away = np.where(seen.min(axis=0) < 1.0, away, 0.0).astype(np.float32)
+        per_row = np.maximum(table.of_row[rows, 0], 1.0)
+        differ = float(weights @ ((rest.sum(axis=1) / per_row) ** 2 - noise / per_row)) / total
+        return cls(
+            np.log((size + 1.0) / (total + k)), mean.astype(np.float32), away,
+            np.log(share / (1.0 - share)).astype(np.float32), noise,
+            noise / max(differ, 1e-9 * noise),
+        )  # fmt: skip
 
 
-def _block_scores(
-    table: Table, cells: Cells, labels: np.ndarray, block: slice, point: np.ndarray,
-    has_penalty: bool,
-) -> np.ndarray:  # fmt: skip
-    others = np.ones(len(point), bool)
-    others[block] = len(table.blocks) == 1
-    mean = cells.sums / (cells.counts + PRIOR)
-    # x less the mean of the others in its cell is `alone` times x less the mean of them all.
-    alone = (cells.counts + PRIOR) / np.maximum(cells.counts + PRIOR - 1.0, 1e-9)
-    rest_squares = (
-        alone**2 * (cells.squares - 2.0 * mean * cells.sums + mean**2 * cells.counts)
-    ).sum(axis=0)
-    spread = np.sqrt(np.maximum(rest_squares, 0.0) / np.maximum(table.counts, 1.0)) + 1e-12
-    average, away = _distances(cells, mean, point, spread, table.has_gaps)
-    slope = _slope(away[:, others], cells, others, table.feature_odds) if has_penalty else 0.0
-    odds = table.feature_odds + slope * away
-    observation = _observation_levels(table, odds, labels, others)
-    level = _value_levels(table, mean, alone, labels, others, rest_squares)
+class Scores(NamedTuple):
+    """(n, G) of one candidate, by noise; and the same if gaps said nothing."""
 
-    seen, values = table.seen[:, block], table.values[:, block]
-    own_mean = mean[labels, block]
-    rest = alone[labels, block] * (values - own_mean)
-    error = np.abs(rest - level[:, None]) * seen
-    scale = table.weights @ error / np.maximum(table.counts[block], 1.0)
-    scale = np.maximum(scale, 1e-9)
-    own_mean = np.where(seen > 0, values - rest, own_mean)
-    own_away = np.abs(own_mean - point[block]) / spread[block] - average[block]
-    own_away = np.where(table.has_gaps[block], np.clip(own_away, -6.0, 6.0), 0.0)
-    own_odds = table.feature_odds[block] + slope * own_away + observation[:, None]
-    own_odds = np.clip(own_odds, -9.2, 9.2)  # nothing is surer than 1e-4
-    gained = seen * (error / scale + np.log(2.0 * scale)) + (1.0 - seen) * own_odds
-    return -(gained + np.log1p(np.exp(-own_odds))).sum(axis=1)
+    by_noise: dict[str, np.ndarray]
+    without_slope: dict[str, np.ndarray]
 
 
-def _distances(
-    cells: Cells, mean: np.ndarray, point: np.ndarray, spread: np.ndarray, has_gaps: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Of cells from the reference: the average (p,), and what each has more than that (k, p)."""
-    distance = np.abs(mean - point) / spread
-    average = cells.sizes @ distance / cells.sizes.sum()
-    return average, np.where(has_gaps, np.clip(distance - average, -6.0, 6.0), 0.0)
+def block_scores(
+    table: Table, labels: np.ndarray, centers: np.ndarray, lam: Any, reference: Any
+) -> Scores:
+    """Scores of a candidate from its fits without each fold: labels (F, n), centres (F, k, p)."""
+    (n, p), k, blocks = table.values.shape, centers.shape[1], table.cut.shape[1]
+    point, lam = table.moved(reference), np.float32(lam)
+    weight = np.empty((k, n, blocks), np.float32)
+    error = np.empty((k, n, p), np.float32)
+    own = np.empty(n, np.intp)
+    fitted = []
+    for f, fold in enumerate(table.folds):
+        train = np.r_[0 : fold.start, fold.stop : n]
+        cells = Cells.of(table, train, labels[f][train], k, point)
+        seen, values = table.seen[fold], table.values[fold]
+        mu = table.moved(centers[f])[:, None]
+        pull = lam * (mu - point) ** 2
+        costs = seen * (mu * (mu - 2.0 * values) - pull) + pull
+        log_weight = cells.log_size[:, None, None] - table.without(costs) / (2.0 * cells.noise)
+        weight[:, fold] = log_weight - _log_sum(log_weight)
+        own[fold] = labels[f][fold]
+        rest = seen * (values - cells.mean[own[fold]])
+        level = table.without(rest) / (table.outside[fold] + cells.shrinkage)
+        error[:, fold] = seen * (values - cells.mean[:, None] - level @ table.cut.T)
+        fitted.append(cells)
+    slope = _slope(table, fitted, weight) if np.max(lam) > 0.0 else 0.0
+    gaps, no_slope = np.empty((k, n, blocks), np.float32), np.empty((n, blocks), np.float32)
+    for fold, cells in zip(table.folds, fitted, strict=True):
+        odds = (cells.feature_odds + slope * cells.away)[own[fold]]
+        level = _observation_levels(table, fold, odds) @ table.cut.T
+        odds = (cells.feature_odds + slope * cells.away)[:, None] + level
+        gaps[:, fold] = _log_pattern(table, fold, odds)
+        if slope > 0.0:
+            level = _observation_levels(table, fold, cells.feature_odds[None]) @ table.cut.T
+            no_slope[fold] = _log_pattern(table, fold, cells.feature_odds + level)
+        else:
+            no_slope[fold] = gaps[0, fold]
+    by_noise, without_slope = {}, {}
+    for noise in NOISES:
+        values = weight + _log_densities(table, noise, error, own, weight + gaps)
+        by_noise[noise] = _log_sum(values + gaps)
+        without_slope[noise] = _log_sum(values) + no_slope
+    return Scores(by_noise, without_slope)
 
 
-def _slope(away: np.ndarray, cells: Cells, others: np.ndarray, feature_odds: np.ndarray) -> float:
-    """One slope for all features, by Newton's method."""
-    slope, sizes, counts = 0.0, cells.sizes[:, None], cells.counts[:, others]
-    for _ in range(6):
-        q = expit(feature_odds[others] + slope * away)
-        gradient = (away * (counts - sizes * q)).sum()
-        slope += gradient / ((sizes * away**2 * q * (1.0 - q)).sum() + 1e-9)
-    return max(float(slope), 0.0)
+def _log_sum(parts: np.ndarray) -> np.ndarray:
+    """log of the sum of exp over the first axis."""
+    top = parts.max(axis=0)
+    return top + np.log(np.exp(parts - top).sum(axis=0))
 
 
-def _observation_levels(
-    table: Table, odds: np.ndarray, labels: np.ndarray, others: np.ndarray
+def _log_densities(
+    table: Table, noise: str, error: np.ndarray, own: np.ndarray, prior: np.ndarray
 ) -> np.ndarray:
-    """(n,) what to add to a row's log odds, standard normal beforehand.
-
-    It depends on the label and the number of observed values alone.
-    """
-    seen = table.seen[:, others].sum(axis=1)
-    kinds, kind = np.unique(labels * (len(others) + 1.0) + seen, return_inverse=True)
-    label, count = np.divmod(kinds, len(others) + 1.0)
-    own = odds[label.astype(int)][:, others]
-    level = np.zeros(len(kinds))
-    for _ in range(5):
-        q = expit(own + level[:, None])
-        level += (count - q.sum(axis=1) - level) / ((q * (1.0 - q)).sum(axis=1) + 1.0)
-    return level[kind]
-
-
-def _value_levels(
-    table: Table, mean: np.ndarray, alone: np.ndarray, labels: np.ndarray, others: np.ndarray,
-    rest_squares: np.ndarray,
-) -> np.ndarray:  # fmt: skip
-    """(n,) mean of what is left of a row, shrunk by how far such means differ at all."""
-    alone = alone * others
-    rest = table.values @ alone.T - table.seen @ (alone * mean).T
-    total = rest[np.arange(len(labels)), labels]
-    count = np.maximum(table.seen @ others, 1.0)
-    noise = rest_squares[others].sum() / max(table.counts[others].sum(), 1.0)
-    differ = table.weights @ ((total / count) ** 2 - noise / count) / table.total
-    return total / (count + noise / max(differ, 1e-12))
+    """(k, n, G) of the observed values of every block, with the scale of each feature (p,) that
+    predicts best after one step of EM from that of the nearest cluster."""
+    size, power = (error**2, 0.5) if noise == "normal" else (np.abs(error), 1.0)
+    constant = 2.0 * math.pi if noise == "normal" else 2.0
+    counts = np.maximum(table.counts, 1e-9)
+    scale = table.weights @ size[own, np.arange(len(own))] / counts
+    for step in range(2):
+        scale = np.maximum(scale, 1e-12).astype(np.float32)
+        found = -power * (size / scale) @ table.cut
+        found -= (table.seen * (power * np.log(constant * scale))) @ table.cut
+        if step == 0:
+            joint = prior + found
+            share = np.exp(joint - _log_sum(joint)) * table.weights[:, None]
+            scale = ((share @ table.cut.T) * size).sum(axis=(0, 1)) / counts
+    return found
 
 
-def standard_errors(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(C,) how far candidates (C, n) are behind the best, in standard errors over rows."""
-    behind = scores - scores[int((scores @ weights).argmax())]
-    mean = behind @ weights / weights.sum()
-    error = np.sqrt(((behind - mean[:, None]) ** 2) @ weights)
-    return behind @ weights / (error + 1e-9)
+def _slope(table: Table, fitted: list[Cells], weight: np.ndarray) -> float:
+    """One slope for all entries of rows left out, by Newton's method."""
+    away, odds = np.empty_like(table.values), np.empty_like(table.values)
+    for fold, cells in zip(table.folds, fitted, strict=True):
+        share = np.exp(weight[:, fold])
+        away[fold] = sum((s @ table.cut.T) * a for s, a in zip(share, cells.away, strict=True))
+        odds[fold] = cells.feature_odds
+    some = (away != 0.0).any(axis=0)
+    away, odds, seen, slope = away[:, some], odds[:, some], table.seen[:, some], 0.0
+    for _ in range(6):
+        q = expit(odds + slope * away)
+        gradient = table.weights @ (away * (seen - q))
+        information = table.weights @ (away**2 * q * (1.0 - q))
+        slope += float(gradient.sum()) / (float(information.sum()) + 1e-9)
+    return max(slope, 0.0)
+
+
+def _observation_levels(table: Table, fold: slice, odds: np.ndarray) -> np.ndarray:
+    """(n, G) what to add to a row's log odds, from outside the block; standard normal before."""
+    seen, level = table.seen[fold], np.zeros((len(table.seen[fold]), 1), np.float32)
+    for _ in range(4):
+        q = expit(odds + level)
+        left, information = seen - q, q * (1.0 - q)
+        step = left.sum(axis=1, keepdims=True) - level
+        level = level + step / (information.sum(axis=1, keepdims=True) + 1.0)
+    if table.cut.shape[1] == 1:
+        return level
+    return level - (left @ table.cut) / (table.without(information) + 1.0)  # the block taken out
+
+
+def _log_pattern(table: Table, fold: slice, odds: np.ndarray) -> np.ndarray:
+    """(..., n, G) log probability of what is observed and missing in each block."""
+    odds = np.clip(odds, -9.0, 9.0)
+    none = -np.log1p(np.exp(odds))
+    nothing = none @ table.cut
+    pattern = (table.seen[fold] * odds) @ table.cut + nothing
+    condition = np.log(1e-12 - np.expm1(np.minimum(nothing, 0.0)))
+    return pattern - np.where(table.holds_all[fold], condition, 0.0)
+
+
+def standard_errors(scores: np.ndarray, weights: np.ndarray, blocks: bool = True) -> np.ndarray:
+    """(C,) how far candidates (C, n, G) are behind the best, in standard errors over rows and, if
+    asked for, blocks."""
+    best = int((scores.sum(axis=2) @ weights).argmax())
+    behind = scores.astype(np.float64) - scores[best]
+    rows = behind.sum(axis=2)
+    total = rows @ weights
+    variance = ((rows - total[:, None] / weights.sum()) ** 2) @ weights
+    if blocks:
+        by_block = np.tensordot(behind, weights, axes=(1, 0))
+        variance = variance + by_block.var(axis=1) * by_block.shape[1]
+    return total / (np.sqrt(variance) + 1e-9)
 
 
 # --- the penalty that recovers centres ----------------------------------------------------------
@@ -241,25 +284,46 @@ class Mechanism(NamedTuple):
 
 
 class Moments:
-    """Cells of the features with gaps, measured from the reference in spreads of the feature.
+    """Sums over clusters of the features with gaps, measured from the reference in spreads of the
+    feature within clusters. E[x | missing] is `lost` below, Var[x | missing] `lost_variance`."""
 
-    With clusters N(mu_lj, s_j): E[x | missing] is `lost`, Var[x | missing] `lost_variance`.
-    """
-
-    def __init__(self, table: Table, labels: np.ndarray, k: int, reference: Any):
-        cells, some = Cells.of(table, labels, k), table.has_gaps & (table.counts > 0)
-        point = (table.placed(reference) - table.shift)[some]
-        counts, sums, squares = (part[:, some] for part in cells[1:])
-        within = squares.sum(axis=0) - (sums**2 / np.maximum(counts, 1e-300)).sum(axis=0)
-        unit = np.sqrt(np.maximum(within / table.counts[some], 1e-24))
-        self.counts, self.gaps = counts, np.maximum(cells.sizes[:, None] - counts, 0.0)
-        self.sizes = counts + self.gaps
-        self.sums = (sums - point * counts) / unit
-        self.squares = (squares - 2.0 * point * sums + point**2 * counts) / unit**2
-        self.price = 0.5 * math.log(max(table.total, 2.0))
-        entries = (table.values[:, some] - point) / unit
-        weights = table.weights[:, None] * table.seen[:, some]
+    def __init__(self, sample: Observed, labels: np.ndarray, k: int):
+        member = np.zeros((k, sample.n_rows))
+        member[labels, np.arange(len(labels))] = sample.weights
+        values, seen = sample.zero_filled()
+        if sample.is_sparse:
+            values, seen = values.toarray(), seen.toarray()
+        counts, sums, squares = (member @ part for part in (seen, values, values**2))
+        within = (squares - sums**2 / np.maximum(counts, 1e-300)).sum(axis=0)
+        variance = within / np.maximum(counts.sum(axis=0), 1e-300)
+        spread_out = squares.sum(axis=0) / np.maximum(counts.sum(axis=0), 1e-300)
+        some = (seen.min(axis=0) < 1.0) & (variance > 1e-9 * spread_out)
+        unit = np.sqrt(variance[some])
+        self.counts, self.sums = counts[:, some], sums[:, some] / unit
+        self.squares = squares[:, some] / unit**2
+        self.gaps = np.maximum(member.sum(axis=1)[:, None] - self.counts, 0.0)
+        self.sizes = self.counts + self.gaps
+        self.price = 0.5 * math.log(max(sample.weights.sum(), 2.0))
+        entries, weights = values[:, some] / unit, sample.weights[:, None] * seen[:, some]
         self.bins, self.bin_weights = _binned(entries[weights > 0], weights[weights > 0])
+
+    def explained(self) -> float:
+        """Share of the variation of the gaps, within features, that follows the distance of the
+        clusters from the reference: one slope for all features, by Newton's method."""
+        share = (self.counts.sum(axis=0) + 0.5) / (self.sizes.sum(axis=0) + 1.0)
+        odds, slope = np.log(share / (1.0 - share)), 0.0
+        away = np.abs(self.sums) / (self.counts + PRIOR)
+        away -= (self.sizes * away).sum(axis=0) / self.sizes.sum(axis=0)
+        for _ in range(6):
+            q = expit(odds + slope * away)
+            information = (self.sizes * away**2 * q * (1.0 - q)).sum()
+            slope += (away * (self.counts - self.sizes * q)).sum() / (information + 1e-9)
+
+        def variation(q: np.ndarray) -> float:
+            return float((self.counts * (1.0 - q) ** 2 + self.gaps * q**2).sum())
+
+        left = variation(expit(odds + max(slope, 0.0) * away))
+        return max(1.0 - left / max(variation(np.broadcast_to(share, away.shape)), 1e-300), 0.0)
 
     def log_density(self, mu: np.ndarray, variance: np.ndarray) -> float:
         """Of the observed values."""
@@ -284,6 +348,8 @@ class Moments:
 
 def _binned(values: np.ndarray, weights: np.ndarray, bins: int = 256) -> tuple[Any, Any]:
     """Mean and weight of so many bins of sorted values, about equally heavy."""
+    if not values.size:
+        return values, weights
     order = np.argsort(values, kind="stable")
     values, weights = values[order], weights[order]
     reached = np.cumsum(weights)
@@ -295,11 +361,10 @@ def _binned(values: np.ndarray, weights: np.ndarray, bins: int = 256) -> tuple[A
     ]
 
 
-def fit_mechanisms(table: Table, labels: np.ndarray, k: int, reference: Any) -> list[Mechanism]:
+def fit_mechanisms(moments: Moments) -> list[Mechanism]:
     """Chance, loss around the reference, and loss below a limit, given a partition."""
-    if not (table.has_gaps & (table.counts > 0)).any():
+    if not moments.bins.size:
         return [Mechanism("mcar", 1.0, 0.0, 0.0)]
-    moments = Moments(table, labels, k, reference)
     return [fit(moments) for fit in (_chance, _decay, _limit)]
 
 
@@ -380,7 +445,7 @@ def _search(value: Any, first: np.ndarray, second: np.ndarray, rounds: int = 3) 
     """Maximise value(first, second array) on a grid, then on finer ones around its best point."""
     for _ in range(rounds):
         values = np.array([value(one, second) for one in first])
-        i, j = np.unravel_index(np.nanargmax(values), values.shape)
+        i, j = np.unravel_index(np.nan_to_num(values, nan=-np.inf).argmax(), values.shape)
         found = Found(float(values[i, j]), float(first[i]), float(second[j]))
         first = np.linspace(first[max(i - 1, 0)], first[min(i + 1, len(first) - 1)], 5)
         second = np.linspace(second[max(j - 1, 0)], second[min(j + 1, len(second) - 1)], 9)
@@ -443,8 +508,10 @@ class Missingness:
         behind = self.candidates["behind"]
         how = MECHANISM_WORDS[self.mechanism]
         where = REFERENCE_WORDS[self.reference]
-        if len(behind) < 2:
+        if len(behind) < 2 and self.mechanisms[0].strength == 0.0:
             return "Nothing is missing, so that every lam gives the same clusters."
+        if len(behind) < 2:
+            return f"There are too few rows to choose by: lam={self.lam:g}."
         if self.lam == 0.0:
             others = behind[self.candidates["lam"] > 0]
             lead = "score less" if others.max() < 0.0 else "are not clearly better"
@@ -517,129 +584,191 @@ def choose(
     ``references``: (p,) each, by name; that of ``observed`` if there is no choice.
     """
     references = references or {"given": observed.reference}
-    if not observed.has_gaps.any():
-        name, reference = next(iter(references.items()))
-        return Choice(lams[0], reference, _nothing_missing(name, lams[0]))
     sample, columns = sample_table(observed, k)
-    settings = dict(max_iter=max_iter, tol=tol, threads=threads)
-    fits = fit_candidates(sample, k, lams, columns, references, settings)
+    if not observed.has_gaps.any() or sample.n_rows < k + 2:
+        name, reference = next(iter(references.items()))
+        return Choice(lams[0], reference, _no_choice(name, lams[0], observed.has_gaps.any()))
+    lams_here = [lam if np.ndim(lam) == 0 else np.asarray(lam)[columns] for lam in lams]
+    points = {name: reference[columns] for name, reference in references.items()}
     with _one_blas_thread():
-        table = Table(sample)
-        scores = [row_scores(table, fit.centers, fit.lam, fit.reference) for fit in fits]
-        behind = standard_errors(np.array(scores), table.weights)
-        best = 0 if behind[0] >= -MARGIN else int(behind.argmax())
-        chosen = fits[best]
-        labels = table.labels_without(chosen.centers, chosen.lam, chosen.reference)[0]
-        mechanisms = fit_mechanisms(table, labels, k, chosen.reference)
-        explained = explained_share(table, labels, k, chosen.reference)
-        low, high = _range(fits, behind, best)
+        judge = Judge(sample, k, dict(max_iter=max_iter, tol=tol, threads=threads))
+        candidates = judge.judged(lams_here, points)
+        behind = judge.behind(candidates)
+        best = judge.best(candidates, behind)
+        chosen = candidates[best]
+        mechanisms, explained = judge.mechanisms(chosen)
+        low, high = _range(candidates, behind, best)
         theory = max(mechanisms, key=lambda one: one.log_likelihood).lam
-        lam = _nearest(theory, fits[low : high + 1], anywhere=lams is LAMS)
-        if all(np.max(fit.lam) != lam for fit in fits[low : high + 1]):
-            part = replace(sample, reference=chosen.reference)
-            centers = _best_of_each(part, chosen.centers[None], np.array([[lam]]), settings)
-            best = low + sum(np.max(fit.lam) < lam for fit in fits[low : high + 1])
-            fits.insert(best, chosen._replace(lam=lam, centers=centers[0]))
-            scores.insert(best, row_scores(table, centers[0], lam, chosen.reference))
-            behind = standard_errors(np.array(scores), table.weights)
-            high += 1
-    candidates = {
-        "lam": np.array([np.max(fit.lam) for fit in fits], dtype=float),
-        "reference": np.array([fit.name for fit in fits]),
-        "score": np.array(scores) @ table.weights / table.total,
+        lam = _nearest(theory, candidates[low : high + 1], anywhere=lams is LAMS)
+        if all(candidate.largest != lam for candidate in candidates[low : high + 1]):
+            best = low + sum(one.largest < lam for one in candidates[low : high + 1])
+            candidates.insert(best, judge.beside(chosen, lam))
+            behind, high = judge.behind(candidates), high + 1
+    table = {
+        "lam": np.array([one.largest for one in candidates]),
+        "reference": np.array([one.name for one in candidates]),
+        "score": judge.mean_scores(candidates),
         "behind": behind,
     }
-    span = candidates["lam"][low], candidates["lam"][high]
-    found = Missingness(lam, chosen.name, candidates, span, mechanisms, explained)
+    span = float(table["lam"][low]), float(table["lam"][high])
+    found = Missingness(lam, chosen.name, table, span, mechanisms, explained)
     given = next((one for one in lams if np.max(one) == lam), lam)
     return Choice(given, references[chosen.name], found)
 
 
-class Fit(NamedTuple):
-    """A candidate and its centres (k, p) on the sample."""
+class Candidate(NamedTuple):
+    """lam and reference, what they came to in every fold, and the scores."""
 
-    lam: Any
-    name: str
-    reference: np.ndarray
-    centers: np.ndarray
+    lam: Any  # a number, or one per feature
+    name: str  # of the reference
+    reference: np.ndarray  # (p,)
+    centers: np.ndarray  # (F, k, p) of the fits without each fold
+    scores: Scores
+
+    @property
+    def largest(self) -> float:
+        return float(np.max(self.lam))
 
 
-def fit_candidates(
-    sample: Observed, k: int, lams: Sequence[Any], columns: np.ndarray,
-    references: dict[str, np.ndarray], settings: dict[str, Any],
-) -> list[Fit]:  # fmt: skip
-    """All candidates: what a few starts find at the anchors is where every lam goes on from."""
-    rng = np.random.RandomState(0)
-    starts = k_means_plus_plus(sample, N_STARTS, k, rng, settings["threads"])
-    own_lams = [lam if np.ndim(lam) == 0 else np.asarray(lam)[columns] for lam in lams]
-    penalties = np.array([np.full(len(columns), lam) for lam in own_lams])
-    anchors = sorted({0, len(lams) // 2, max(len(lams) - 2, 0)})
-    fits: list[Fit] = []
-    for name, reference in references.items():
-        part = replace(sample, reference=reference[columns])
-        pool = _best_of_each(part, starts, penalties[anchors], settings)
-        centers = _best_of_each(part, pool, penalties, settings, hartigan=True)
-        fits += [
-            Fit(lam, name, part.reference, found)
-            for lam, found in zip(own_lams, centers, strict=True)
-            if np.max(lam) > 0.0 or not fits  # without a penalty there is no reference
+class Judge:
+    """Fits candidates without each fold of the rows of a sample, and scores them on that fold."""
+
+    def __init__(self, sample: Observed, k: int, settings: dict[str, Any]):
+        self.sample, self.k, self.settings = sample, k, settings
+        n = sample.n_rows
+        count = FOLDS if n >= FEW_ROWS else min(n, MOST_FOLDS)
+        while n - -(-n // count) < k:  # the rows left must be enough for k clusters
+            count += 1
+        shuffled = np.random.default_rng(0).permutation(n)
+        folds = [np.sort(shuffled[f::count]) for f in range(count)]
+        self.table = Table(sample, folds)
+        every = np.arange(n)
+        self.parts = [sample.take(np.setdiff1d(every, fold)) for fold in folds]
+        seeds = list(range(len(folds)))
+        self.starts = starts_of_each(
+            "k-means++", self.parts, N_STARTS, k, seeds, settings["threads"]
+        )
+        self.noise = NOISES[0]
+
+    def judged(self, lams: Sequence[Any], references: dict[str, np.ndarray]) -> list[Candidate]:
+        """All candidates: what a few starts find at three of the lams is where all go on from."""
+        penalties = np.array([np.full(self.sample.n_features, lam) for lam in lams])
+        anchors = sorted({0, len(lams) // 2, max(len(lams) - 2, 0)})
+        candidates: list[Candidate] = []
+        for name, reference in references.items():
+            pools = self._fitted(reference, self.starts, penalties[anchors])
+            centers = np.stack(self._fitted(reference, pools, penalties), axis=1)
+            candidates += [
+                self._scored(lam, name, reference, own)
+                for lam, own in zip(lams, centers, strict=True)
+                if np.max(lam) > 0.0 or not candidates  # without a penalty there is no reference
+            ]
+        best = [max(self._totals(candidates, noise)) for noise in NOISES]
+        self.noise = NOISES[int(np.argmax(best))]
+        return candidates
+
+    def beside(self, near: Candidate, lam: float) -> Candidate:
+        """The candidate with another lam, fitted from where this one is."""
+        penalty = np.full((1, self.sample.n_features), lam)
+        starts = [own[None] for own in near.centers]
+        centers = np.concatenate(self._fitted(near.reference, starts, penalty))
+        return self._scored(lam, near.name, near.reference, centers)
+
+    def _fitted(
+        self, reference: np.ndarray, starts: Sequence[np.ndarray], penalties: np.ndarray
+    ) -> list[np.ndarray]:
+        """Centres (L, k, p) without each fold: for each of the penalties (L, p), the best of where
+        the starts (R, k, p) of the fold lead."""
+        count = len(penalties)
+        found = run_starts_of_each(
+            [replace(part, reference=reference) for part in self.parts],
+            [np.tile(own, (count, 1, 1)) for own in starts],
+            [np.repeat(penalties, len(own), axis=0) for own in starts], **self.settings,
+        )  # fmt: skip
+        best = [own.losses.reshape(count, -1).argmin(axis=1) for own in found]
+        every = np.arange(count)
+        return [
+            own.centers.reshape(count, -1, *own.centers.shape[1:])[every, first]
+            for own, first in zip(found, best, strict=True)
         ]
-    return fits
+
+    def _scored(self, lam: Any, name: str, reference: np.ndarray, centers: np.ndarray) -> Candidate:
+        sample = replace(self.sample, reference=reference)
+        penalty = np.full((len(centers), self.sample.n_features), lam)
+        labels = assign_rows(sample, centers, penalty, self.settings["threads"]).T
+        scores = block_scores(self.table, labels[:, self.table.rows], centers, lam, reference)
+        return Candidate(lam, name, reference, centers, scores)
+
+    def _totals(self, candidates: Sequence[Candidate], noise: str) -> list[float]:
+        weights = self.table.weights.astype(np.float64)
+        return [float(weights @ one.scores.by_noise[noise].sum(axis=1)) for one in candidates]
+
+    def mean_scores(self, candidates: Sequence[Candidate]) -> np.ndarray:
+        return np.array(self._totals(candidates, self.noise)) / self.table.total
+
+    def behind(self, candidates: Sequence[Candidate]) -> np.ndarray:
+        """(C,) in standard errors."""
+        scores = np.array([one.scores.by_noise[self.noise] for one in candidates])
+        return standard_errors(scores, self.table.weights)
+
+    def best(self, candidates: Sequence[Candidate], behind: np.ndarray) -> int:
+        """The best candidate; the first (no penalty, or zero) unless that is clearly worse, and
+        zero as reference unless that is clearly worse.
+
+        Where the gaps themselves show nothing (they are not better predicted with the slope, and
+        chance is the likeliest mechanism for clusters without a penalty), twice as clearly.
+        """
+        best = int(behind.argmax())
+        if behind[0] >= -MARGIN or candidates[best].largest == 0.0:
+            return 0
+        zero = [i for i, one in enumerate(candidates) if one.name == "zero" and one.largest > 0.0]
+        if candidates[best].name == "min" and zero:
+            first = zero[int(behind[zero].argmax())]
+            best = first if behind[first] >= -MARGIN else best
+        if candidates[0].largest == 0.0 and behind[0] >= -2.0 * MARGIN:
+            found = candidates[best].scores
+            both = np.array([found.by_noise[self.noise], found.without_slope[self.noise]])
+            pays = standard_errors(both, self.table.weights, blocks=False)[1] < -MARGIN
+            moved = candidates[0]._replace(reference=candidates[best].reference)
+            likeliest = max(self.mechanisms(moved)[0], key=lambda one: one.log_likelihood)
+            if not pays and likeliest.mechanism == "mcar":
+                return 0
+        return best
+
+    def mechanisms(self, candidate: Candidate) -> tuple[list[Mechanism], float]:
+        """How values get lost in the clusters of a candidate, fitted to all rows of the sample, and
+        the share of the gaps that follows the clusters' distance from the reference."""
+        sample = replace(self.sample, reference=candidate.reference)
+        penalty = np.full((len(candidate.centers), self.sample.n_features), candidate.lam)
+        found = run_starts_of_each([sample], [candidate.centers], [penalty], **self.settings)[0]
+        best = found.centers[[found.best]]
+        labels = assign_rows(sample, best, penalty[:1], self.settings["threads"])[:, 0]
+        moments = Moments(sample, labels, self.k)
+        return fit_mechanisms(moments), moments.explained()
 
 
-def _best_of_each(
-    part: Observed, starts: np.ndarray, lams: np.ndarray, settings: Any, hartigan: bool = False
-) -> np.ndarray:
-    """Centres (L, k, p): for each lam, the best of where the starts (R, k, p) lead."""
-    count, n_starts = len(lams), len(starts)
-    found = run_starts(
-        part, np.tile(starts, (count, 1, 1)), np.repeat(lams, n_starts, axis=0),
-        n_hartigan=count * n_starts if hartigan else 0, **settings,
-    )  # fmt: skip
-    best = found.losses.reshape(count, n_starts).argmin(axis=1)
-    return found.centers.reshape(count, n_starts, *starts.shape[1:])[np.arange(count), best]
-
-
-def _range(fits: Sequence[Fit], behind: np.ndarray, best: int) -> tuple[int, int]:
+def _range(candidates: Sequence[Candidate], behind: np.ndarray, best: int) -> tuple[int, int]:
     """The first and last of the candidates around the best, with its reference and a penalty as it
     has, that do as well."""
     low = high = best
     same = [
-        fit.name == fits[best].name and (np.max(fit.lam) > 0) == (np.max(fits[best].lam) > 0)
-        for fit in fits
+        one.name == candidates[best].name and (one.largest > 0) == (candidates[best].largest > 0)
+        for one in candidates
     ]
-    while low > 0 and same[low - 1] and behind[low - 1] >= -MARGIN:
+    clearly = min(behind[best], 0.0) - MARGIN
+    while low > 0 and same[low - 1] and behind[low - 1] >= clearly:
         low -= 1
-    while high + 1 < len(fits) and same[high + 1] and behind[high + 1] >= -MARGIN:
+    while high + 1 < len(candidates) and same[high + 1] and behind[high + 1] >= clearly:
         high += 1
     return low, high
 
 
-def _nearest(theory: float, fits: Sequence[Fit], anywhere: bool) -> float:
+def _nearest(theory: float, candidates: Sequence[Candidate], anywhere: bool) -> float:
     """The lam of those that do as well which is nearest to the one that recovers the centres."""
-    lams = np.array([np.max(fit.lam) for fit in fits])
+    lams = np.array([one.largest for one in candidates])
     if anywhere and len(lams) > 1:
         return float(f"{min(max(theory, lams[0]), lams[-1]):.3g}")
     return float(lams[np.abs(lams - theory).argmin()])
-
-
-def explained_share(table: Table, labels: np.ndarray, k: int, reference: Any) -> float:
-    """Share of the variation of the gaps that follows the distance from the reference."""
-    cells = Cells.of(table, labels, k)
-    mean = cells.sums / (cells.counts + PRIOR)
-    rest = cells.squares - 2.0 * mean * cells.sums + mean**2 * cells.counts
-    spread = np.sqrt(np.maximum(rest.sum(axis=0), 0.0) / np.maximum(table.counts, 1.0)) + 1e-12
-    point = table.placed(reference) - table.shift
-    _, away = _distances(cells, mean, point, spread, table.has_gaps)
-    slope = _slope(away, cells, np.ones(len(point), bool), table.feature_odds)
-    gaps = cells.sizes[:, None] - cells.counts
-
-    def variation(q: np.ndarray) -> float:
-        return float((cells.counts * (1.0 - q) ** 2 + gaps * q**2)[:, table.has_gaps].sum())
-
-    total = variation(expit(table.feature_odds) * np.ones((k, 1)))
-    left = variation(expit(table.feature_odds + slope * away))
-    return max(1.0 - left / total, 0.0) if total > 0.0 else 0.0
 
 
 def references_for(observed: Observed, extent: Any = None) -> dict[str, np.ndarray]:
@@ -669,32 +798,23 @@ def sample_table(observed: Observed, k: int) -> tuple[Observed, np.ndarray]:
     Fewer rows first; where few rows have many features, fewer of those as well.
     """
     n, p = observed.source.shape
-    entries = max(ENTRIES_OF_SAMPLE, min(n * p // 64, 8 * ENTRIES_OF_SAMPLE))
-    wanted = max(entries // p, min(math.isqrt(entries), n), 50 * k)
-    sample = sample_rows(observed, wanted)
-    columns = np.arange(p)
-    most = max(FEWEST_COLUMNS, entries // sample.n_rows)
+    entries = max(ENTRIES_OF_SAMPLE, min(n * p // 64, 16 * ENTRIES_OF_SAMPLE))
+    rows = observed.sample(max(entries // p, min(math.isqrt(entries), n), 50 * k))
+    sample = observed if len(rows) == n else observed.take(rows)
+    columns, most = np.arange(p), max(FEWEST_COLUMNS, entries // len(rows))
     if p > 1.5 * most:
-        columns = np.sort(np.random.default_rng(1).choice(p, most, replace=False))
+        columns = np.sort(np.random.default_rng(0).choice(p, most, replace=False))
         sample = sample.take_columns(columns)
-    usable = np.flatnonzero(sample.weights > 0)
+    usable = np.flatnonzero(sample.weights)
     return (sample if len(usable) == sample.n_rows else sample.take(usable)), columns
 
 
-def sample_rows(observed: Observed, size: int) -> Observed:
-    """So many random rows of those that count, or all of them."""
-    usable = np.flatnonzero(observed.weights > 0)
-    if len(usable) > 1.5 * size:
-        usable = np.sort(np.random.default_rng(0).choice(usable, size, replace=False))
-    return observed if len(usable) == observed.n_rows else observed.take(usable)
-
-
-def _nothing_missing(name: str, lam: Any) -> Missingness:
-    lam = float(np.max(lam))
+def _no_choice(name: str, lam: Any, has_gaps: bool) -> Missingness:
+    lam, likely = float(np.max(lam)), 1.0 if has_gaps else 0.0
     table = dict(
         lam=np.array([lam]), reference=np.array([name]), score=np.zeros(1), behind=np.zeros(1)
     )
-    return Missingness(lam, name, table, (lam, lam), [Mechanism("mcar", 0.0, 0.0, 0.0)], 0.0)
+    return Missingness(lam, name, table, (lam, lam), [Mechanism("mcar", likely, 0.0, 0.0)], 0.0)
 
 
 @lru_cache(1)
