@@ -102,7 +102,8 @@ default="auto"
     tol : float, default=1e-3
         EM ends when ``lower_bound_`` changes by less.
     reg_covar : float, default=1e-6
-        Added to the variances.
+        The least variance; on a complete table it is added to the variances instead, as in
+        ``GaussianMixture``.
     max_iter : int, default=100
         Maximum number of EM iterations.
     n_init : int, default=1
@@ -149,8 +150,8 @@ default="auto"
         variances (``variance_prior``) and of missing rates ("class"). Without these priors it is
         the mean log-likelihood of a row, as in ``GaussianMixture``.
     lower_bounds_ : list of float
-        The same after every iteration. It never falls, but for what adding ``reg_covar`` does to
-        variances that are as small.
+        The same after every iteration. With missing values it never falls; on a complete table
+        ``reg_covar`` can lower it where variances are as small.
     reference_ : ndarray of shape (n_features,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)

@@ -5,5 +5,4 @@ mechanisms  P(missing | x): mcar, class, decay, threshold, limit
 tails       normal clusters or Student's t
 em          one EM: E-step, M-step, priors, and what they maximise
 fit         starts, the choice of mechanism, tails and reference by BIC, tempering
-penalty     the penalty of k-means that recovers centres under a fitted mechanism
 """

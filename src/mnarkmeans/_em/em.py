@@ -22,7 +22,8 @@ log-likelihood plus the log prior: that of the mechanism, and for the variances
     (d / 2) sum_lj [ log(s_j / v_lj) + 1 - s_j / v_lj ],      s_j the harmonic mean of v_1j ... v_kj
 
 that is, a scaled inverse chi-squared prior worth d values around a variance that clusters share,
-itself at its maximum. No iteration lowers the objective.
+itself at its maximum. No iteration lowers the objective. Variances are at least ``reg_covar``; on a
+complete table it is added to them instead, as GaussianMixture does.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from .values import ROWS_AT_ONCE, Values
 # M-steps between two E-steps. Means and mechanism depend on each other, and these cost little.
 INNER_STEPS = 3
 LEAST_VALUES = 1e-6  # expected values without which a cluster's mean and variance stay
-LEAST_VARIANCE = 1e-12  # of the variance of the feature
+LEAST_VARIANCE = 1e-10  # of the variance of the feature
 
 
 class Parameters(NamedTuple):
@@ -147,7 +148,8 @@ class EM:
         sums = self.sums_of(np.ones((self.observed.n_rows, 1)))
         total = np.maximum(sums.counts[0], 1e-300)
         spread = sums.squares[0] / total - (sums.sums[0] / total) ** 2
-        return np.maximum(spread, 0.0) + max(self.reg_covar, 1e-12)
+        rounding = (1e-8 * self.shift) ** 2  # of a constant feature
+        return np.maximum(np.maximum(spread, rounding), max(self.reg_covar, 1e-100))
 
     # --- E-step ---------------------------------------------------------------------------------
 
@@ -226,10 +228,12 @@ class EM:
         else:
             prior = self.prior
         common = 1.0 / (1.0 / now).mean(axis=0)
-        new = (residuals + prior * common) / np.maximum(values + prior, 1e-300) + self.reg_covar
+        new = (residuals + prior * common) / np.maximum(values + prior, 1e-300)
         new = np.where(values > LEAST_VALUES, new, now)
-        floor = self.spread.min() if self.spherical else self.spread
-        new = np.maximum(new, LEAST_VARIANCE * floor)
+        if not self.values.has_gaps.any():
+            new = new + self.reg_covar
+        floor = self.spread.mean() if self.spherical else self.spread
+        new = np.maximum(new, np.maximum(LEAST_VARIANCE * floor, self.reg_covar))
         return np.broadcast_to(new, shape).copy() if self.spherical else new
 
     # --- iterations -----------------------------------------------------------------------------

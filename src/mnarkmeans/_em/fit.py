@@ -92,7 +92,7 @@ def fit(observed: Observed, settings: Settings, references, rng, **em_settings: 
         candidates = candidates or _candidates(ems, settings, partitions[0])
         compare = len(candidates) * settings.n_init > 1
         short = SHORT_ITER if compare or len(partitions) > 1 else 1
-        begun = [(one, _best_start(one, settings, partitions, short)) for one in candidates]
+        begun = _begin(candidates, settings, partitions, short)
         if compare:
             least = max(one.score(path[-1]) for one, path in begun)
             least -= BEHIND + BEHIND_PER_ROW * ems[0].n_rows
@@ -186,6 +186,22 @@ def _candidates(
                     n_chosen = int(values.has_gaps.sum()) if number > 0 else 0
                     found.append(Candidate(em, name, freedom, n_chosen))
     return found
+
+
+def _begin(
+    candidates: list[Candidate], settings: Settings, partitions: list[np.ndarray], short: int
+) -> list[tuple[Candidate, list[State]]]:
+    """A few iterations of each; Student's t begins where its normal twin has led, if there is one."""
+    begun: list[tuple[Candidate, list[State]]] = []
+    for one in candidates:
+        starts = partitions
+        for twin, path in begun if one.freedom > 0 else []:
+            same = twin.mechanism == one.mechanism and twin.em.reference is one.em.reference
+            if same and twin.freedom == 0.0:
+                rows = posteriors(twin.em.observed, path[-1].parameters, twin.em.threads)
+                starts = [rows.memberships]
+        begun.append((one, _best_start(one, settings, starts, short)))
+    return begun
 
 
 def _best_start(

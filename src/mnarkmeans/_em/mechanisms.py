@@ -383,7 +383,8 @@ class WithinThreshold(Mechanism):
 
         P = Phi(b) - Phi(a),   E = sign(mu) sd (m - (phi(b) - phi(a)) / P),
         Var = v (1 + (a phi(a) - b phi(b)) / P - ((phi(b) - phi(a)) / P)^2),
-        and for a tiny reach P = 2 reach phi(m), E = mu reach^2 / 3, Var = tau^2 / 3.
+        and for a tiny reach P = 2 reach phi(m) (1 + reach^2 (m^2 - 1) / 6), E = mu reach^2 / 3,
+        Var = tau^2 / 3.
         """
         sd = np.sqrt(variance)
         reach, m = self.tau / sd, np.abs(mean) / sd
@@ -395,7 +396,9 @@ class WithinThreshold(Mechanism):
         away = np.clip(m - drop, 0.0, reach)
         spread = np.clip(1.0 + a * at_a - b * at_b - drop**2, 0.0, np.minimum(1.0, reach**2))
         tiny = reach < 1e-3
-        log_p = np.where(tiny, np.log(2.0 * reach) - 0.5 * m * m - _HALF_LOG_2PI, log_p)
+        curvature = reach**2 * (m**2 - 1.0) / 6.0
+        narrow = np.log(2.0 * reach) - 0.5 * m * m - _HALF_LOG_2PI + curvature
+        log_p = np.where(tiny, narrow, log_p)
         away = np.where(tiny, np.minimum(m * reach**2 / 3.0, reach), away)
         spread = np.where(tiny, reach**2 / 3.0, spread)
         of = (mean, variance)

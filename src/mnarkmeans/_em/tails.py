@@ -19,15 +19,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import digamma, gammaincinv, polygamma
+from scipy.special import digamma, gammainccinv, gammaincinv, polygamma
 
 from .._core.likelihood import SoftSums
 from .mechanisms import Clusters, Missing
 
 FIRST_FREEDOM = 5.0
 LEAST_FREEDOM, MOST_FREEDOM = 1.5, 80.0
-BEYOND = 1e-7  # probability of w below the first node, and above the last
-STEP = 0.7  # between nodes of log w, at most, and no more than its standard deviation
+# Nodes of log w: probability below the first one and above the last, and the step in standard
+# deviations or 1, whichever is less. They give log P_lj to 1e-4 for rates down to 1e-9.
+BELOW, ABOVE, STEP = 1e-10, 1e-8, 0.7
 
 
 class Widths(NamedTuple):
@@ -43,9 +44,10 @@ class Widths(NamedTuple):
 def nodes(freedom: float) -> tuple[np.ndarray, np.ndarray]:
     """w_m and q_m by the trapezoidal rule in log w, whose density is smooth and dies away."""
     half = 0.5 * freedom
-    first, last = np.log(gammaincinv(half, [BEYOND, 1.0 - BEYOND]) / half)
-    step = min(STEP, math.sqrt(polygamma(1, half)))
-    at = np.linspace(float(first), float(last), 1 + math.ceil(float(last - first) / step))
+    first = math.log(gammaincinv(half, BELOW) / half)
+    last = math.log(gammainccinv(half, ABOVE) / half)
+    step = STEP * min(1.0, math.sqrt(polygamma(1, half)))
+    at = np.linspace(first, last, 1 + math.ceil((last - first) / step))
     log_density = half * (at - np.exp(at))
     weight = np.exp(log_density - log_density.max())
     return np.exp(at), weight / weight.sum()
