@@ -74,7 +74,7 @@ class State(NamedTuple):
     """Parameters with their E-step, and the objective per row after every iteration."""
 
     parameters: Parameters
-    expectation: Expectation | None = None
+    expectation: Any = None  # of these parameters, after the E-step
     path: tuple[float, ...] = ()
     converged: bool = False
 
@@ -291,9 +291,10 @@ def _core_mixture(parameters: Parameters, missing: Missing) -> Mixture:
 def posteriors(observed: Observed, parameters: Parameters, threads: int):
     """Posteriors (n, k), log-likelihoods without the mechanism's part, and labels of rows."""
     mixture = _core_mixture(parameters, missing_of(parameters, observed.reference)[0])
-    arrays = [np.ascontiguousarray(one) for one in mixture[:4]]
-    seen = None if mixture.log_observed is None else np.ascontiguousarray(mixture.log_observed)
-    return soft_rows(observed.table, Mixture(*arrays, seen, parameters.freedom), threads)
+    arrays = mixture._asdict()
+    for name, array in arrays.items():
+        arrays[name] = np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
+    return soft_rows(observed.table, Mixture(**arrays), threads)
 
 
 # --- the weight of the prior --------------------------------------------------------------------

@@ -68,7 +68,7 @@ class Candidate(NamedTuple):
         own = parameters.mechanism.n_parameters(len(parameters.weights)) + (self.freedom > 0)
         own += self.n_chosen
         price = 0.5 * math.log(max(self.em.n_rows, 2.0)) * own
-        return state.expectation.log_likelihood - price  # type: ignore[union-attr]
+        return state.expectation.log_likelihood - price
 
 
 class Fitted(NamedTuple):
@@ -191,7 +191,7 @@ def _candidates(
 def _begin(
     candidates: list[Candidate], settings: Settings, partitions: list[np.ndarray], short: int
 ) -> list[tuple[Candidate, list[State]]]:
-    """A few iterations of each; Student's t begins where its normal twin has led, if there is one."""
+    """A few iterations of each; Student's t begins where its normal twin, if any, has led."""
     begun: list[tuple[Candidate, list[State]]] = []
     for one in candidates:
         starts = partitions
@@ -236,12 +236,17 @@ def _partitions(ems: list[EM], settings: Settings, rng: Any) -> list[np.ndarray]
     found = []
     for number, em in enumerate(ems):
         table = em.observed
-        sample = _sample_rows(table, 20 * k, rng)
+        sample = _sample_rows(table, 20 * k)
         lams = FIRST_LAMS if number == 0 else FIRST_LAMS[-1:]
         lams = lams if table.has_gaps.any() else FIRST_LAMS[:1]
         for lam in lams:
             runs = run_starts(
-                sample, starts, np.full(len(starts), lam), max_iter=300, tol=1e-5, threads=threads
+                sample,
+                starts,
+                np.full((len(starts), 1), lam),
+                max_iter=300,
+                tol=1e-5,
+                threads=threads,
             )
             centers = runs.centers[best_start(runs.losses)]
             found.append(_memberships(table, centers, lam, threads))
@@ -253,15 +258,13 @@ def _memberships(observed: Observed, centers: np.ndarray, lam: float, threads: i
     return np.eye(len(centers))[labels]
 
 
-def _sample_rows(observed: Observed, fewest: int, rng: Any) -> Observed:
+def _sample_rows(observed: Observed, fewest: int) -> Observed:
     """About ENTRIES_OF_SAMPLE entries of the rows that count."""
-    counting = np.flatnonzero(observed.weights > 0)
     source = observed.source
     stored = source.size if isinstance(source, np.ndarray) else source.nnz
-    wanted = max(200, fewest, ENTRIES_OF_SAMPLE * observed.n_rows // max(stored, 1))
-    if len(counting) > wanted:
-        counting = np.sort(rng.choice(counting, wanted, replace=False))
-    return observed if len(counting) == observed.n_rows else observed.take(counting)
+    wanted = ENTRIES_OF_SAMPLE * observed.n_rows // max(stored, 1)
+    rows = observed.sample(max(200, fewest, wanted))
+    return observed if len(rows) == observed.n_rows else observed.take(rows)
 
 
 # --- tempering ----------------------------------------------------------------------------------

@@ -446,7 +446,7 @@ class BelowLimit(Mechanism):
     def start(cls, values: Values, clusters: Clusters) -> Self:
         least = np.where(values.has_gaps, values.bins.centers[:, 0], 0.0)
         starts = [cls(least, soft * values.bins.scale, values.has_gaps) for soft in _SOFTNESS]
-        starts = [start._with_limits(values, clusters, 5) for start in starts]
+        starts = [start._with_limits(values, clusters, 5) for start in starts]  # type: ignore[misc]
         return max(starts, key=lambda one: one._value(values, clusters).sum())
 
     def continued(self, values: Values) -> Any:
@@ -534,7 +534,7 @@ class BelowLimit(Mechanism):
         return int(self.has_gaps.sum()) + 1
 
 
-MECHANISMS: dict[str, type[Mechanism]] = {
+MECHANISMS: dict[str, Any] = {
     one.name: one for one in (ByChance, Decaying, WithinThreshold, BelowLimit, ByClass)
 }
 

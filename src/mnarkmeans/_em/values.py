@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._observed import Observed
+from .._observed import Observed, seen_in
 
 ROWS_AT_ONCE = 1 << 15
 FEW_VALUES = 4096  # so many are kept one by one
@@ -97,7 +97,7 @@ class Values:
         shape = len(self.has_gaps), len(cuts)
         centers, weight, scale = np.zeros(shape), np.zeros(shape), np.ones(shape[0])
         for j in np.flatnonzero(self.has_gaps):
-            values, weights = self._column(j)
+            values, weights = self._column(int(j))
             if len(values) == 0:
                 continue
             values, place = np.unique(values, return_inverse=True)
@@ -125,7 +125,7 @@ class Values:
                 self.weights[self._columns.indices[stored]],
             )
         else:
-            seen = self.observed.seen(np.s_[:, j])
+            seen = seen_in(self._columns[:, j], self.observed.missing)
             values, weights = self._columns[seen, j], self.weights[seen]
         return values[weights > 0].astype(np.float64) - self.reference[j], weights[weights > 0]
 
