@@ -272,7 +272,7 @@ def _samples(table: Table, options: ReadOptions, given: ReadOptions) -> list[Sug
         if patterns:
             out.append(Suggestion(reason, {"drop": tuple(patterns)}))
     elif not given.drop_rows:
-        rules = []
+        rules: list[str] = []
         for column, values in table.categories.items():
             marked = [value for value in values if is_control(value)]
             if marked and len(marked) < len(values):

@@ -215,8 +215,8 @@ def _from_group(path: Path, root: Any, options: ReadOptions) -> Content:
         kind = str(stored.attrs.get("encoding-type", "")).removesuffix("_matrix")
         if kind not in ("csr", "csc"):
             raise TableError(f"{path} holds a matrix of an unknown kind ({kind or 'none'})")
-        parts = (stored[name] for name in ("data", "indices", "indptr"))
-        values = checked_sparse(path, kind, *parts, stored.attrs["shape"])
+        data, indices, indptr = (stored[name] for name in ("data", "indices", "indptr"))
+        values = checked_sparse(path, kind, data, indices, indptr, stored.attrs["shape"])
     return _annotated("h5ad", values, read(root["obs"]), read(root["var"]), layers, options)
 
 

@@ -114,7 +114,7 @@ class ReadOptions:
         from ._read import OPTIONS_OF_FORMATS, format_of
 
         kind = format_of(Path(path))
-        foreign = {name: None for name, kinds in OPTIONS_OF_FORMATS.items() if kind not in kinds}
+        foreign: dict[str, Any] = {name: None for name, kinds in OPTIONS_OF_FORMATS.items() if kind not in kinds}
         return replace(self, **(foreign | {"delimiter": None, "encoding": None}))
 
     def typed(self) -> list[str]:
@@ -308,7 +308,7 @@ class Table:
     @property
     def remembered(self) -> ReadOptions:
         """The options for a model to remember, with the id column and decimal sign found."""
-        found = {
+        found: dict[str, Any] = {
             name: getattr(self.options, name) or self.source.get(name)
             for name in ("id_column", "decimal")
         }

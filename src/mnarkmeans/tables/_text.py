@@ -4,7 +4,7 @@ The first lines tell how the file is written: encoding, delimiter, decimal sign,
 rows. pyarrow then parses the stream block by block. It refuses rows of another length, which a
 parser that pads them would turn into missing values, reads numbers to the last bit, and is faster
 than pandas; DuckDB's `sniff_csv` and CleverCSV were compared for the first step
-(docs/guide/preparing.md).
+(docs/howto/read_tables.md).
 """
 
 from __future__ import annotations
