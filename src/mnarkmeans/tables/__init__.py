@@ -6,20 +6,18 @@ _prepare  normalise, logarithm, centre, scale; remembered by a model
 _advise   what a table seems to need before it is clustered, and why
 """
 
-from ._advise import Advice, Suggestion, advise
+from ._advise import Advice, advise
 from ._batch import BatchCenter
 from ._prepare import Preparation
 from ._read import read_annotations
-from ._table import Origin, ReadOptions, Table, TableError
+from ._table import ReadOptions, Table, TableError
 from ._tidy import read_table
 
 __all__ = [
     "Advice",
     "BatchCenter",
-    "Origin",
     "Preparation",
     "ReadOptions",
-    "Suggestion",
     "Table",
     "TableError",
     "advise",

@@ -72,7 +72,16 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Advice:
-    """A table read as suggested, the preparation suggested for it, and the reasons."""
+    """A table read as suggested, the preparation suggested for it, and the reasons.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"gene": ["A", "B", "C"], "s1": [1.0, 2, 3], "s2": [2.0, 2, 4]})
+    >>> print(advise(frame))
+    - --transpose: rows are named by 'gene': they are features, and columns are samples
+    - mnarkmeans select table -k 2 --transpose -o table-clusters
+    """
 
     table: Table
     options: ReadOptions
@@ -325,12 +334,12 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> list[Sug
     if profile is None:
         return []
     code = profile.code()
-    if code is not None and f"{code:g}" not in options.missing_value:
+    if code is not None and _text(code) not in options.missing_value:
         reason = (
-            f"{code:g} makes up {np.mean(profile.values == code):.1%} of the entries and lies far "
-            "from the other values, as a code for missing does"
+            f"{_text(code)} makes up {np.mean(profile.values == code):.1%} of the entries and lies "
+            "far from the other values, as a code for missing does"
         )
-        return [Suggestion(reason, {"missing_value": (f"{code:g}",)})]
+        return [Suggestion(reason, {"missing_value": (_text(code),)})]
     if steps.log1p or steps.log2:
         return []
     out = []
@@ -542,6 +551,10 @@ class Profile:
     def _by_feature(self, measure: Callable[[Any], Any], positive: bool = True) -> np.ndarray:
         parts = (c[c > 0] if positive else c[~np.isnan(c)] for c in self.values.T)
         return np.array([measure(part) if part.size >= 2 else 0.0 for part in parts])
+
+
+def _text(number: float) -> str:
+    return repr(float(number)).removesuffix(".0")
 
 
 def _far_end(values: np.ndarray, times: np.ndarray, fewest: int = 3) -> float | None:

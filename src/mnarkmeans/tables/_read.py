@@ -338,6 +338,14 @@ def read_annotations(path: str | Path, ids: np.ndarray) -> tuple[dict[str, list[
 
     The column that names the rows is found by its content; names may lack what all rows share
     (``LFQ intensity``) or the folder and ending of a raw file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "about.csv"
+    >>> _ = file.write_text("sample,tissue\\nS2,liver\\nS1,lung\\n")
+    >>> read_annotations(file, np.array(["S1", "S2", "S3"]))
+    ({'tissue': ['lung', 'liver', None]}, ['1 of 3 rows are not in about.csv'])
     """
     content = read_content(path, ReadOptions())
     frame, where = content.frame, Path(path)

@@ -26,8 +26,11 @@ _OPTION = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z]+)*)(?: (?=[^\s,;.)a-z]))?")
 class TableError(ValueError):
     """What was found in a file and what to do about it, in one sentence.
 
-    The message names options of the command line (``--missing-value``, see `command_line`); as
-    text it names the parameters of `read_table` (``missing_value=``).
+    Examples
+    --------
+    >>> error = TableError("check --missing-value")
+    >>> str(error), error.command_line
+    ('check missing_value=', 'check --missing-value')
     """
 
     def __init__(self, sentence: str) -> None:
@@ -51,7 +54,16 @@ def unknown_name(kind: str, name: str, known: Iterable[object]) -> TableError:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a file is read: the parameters of `read_table` that a model remembers."""
+    """How a file is read: the parameters of `read_table` that a model remembers.
+
+    Examples
+    --------
+    >>> options = ReadOptions.of(columns="LFQ intensity *", transpose=True)
+    >>> options.typed()
+    ['--columns', 'LFQ intensity *', '--transpose']
+    >>> ReadOptions.from_dict(options.to_dict()) == options
+    True
+    """
 
     columns: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
@@ -69,16 +81,10 @@ class ReadOptions:
     @classmethod
     def of(cls, **given: Any) -> ReadOptions:
         """From keywords; what can be repeated may be one string (or number) or several."""
-        known = {f.name: f for f in fields(cls)}
-        options: dict[str, Any] = {}
-        for name, value in given.items():
-            if known[name].default == ():
-                options[name] = _several(value)
-            elif name == "sheet" and isinstance(value, int):
-                options[name] = str(value)
-            else:
-                options[name] = value
-        return cls(**options)
+        several = {f.name for f in fields(cls) if f.default == ()}
+        if given.get("sheet") is not None:
+            given["sheet"] = str(given["sheet"])
+        return cls(**{n: _several(v) if n in several else v for n, v in given.items()})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and values, for a model file or for ``read_table(path, **options)``."""
@@ -89,42 +95,28 @@ class ReadOptions:
         """From a model file, whose content is not trusted."""
         if not isinstance(stored, dict):
             raise TableError("the model's record of how to read tables is damaged; fit it again")
-        stored = dict(stored)
-        stored.setdefault("missing_value", stored.pop("missing_codes", None))
-        options: dict[str, Any] = {}
+        stored = {"missing_value": stored.get("missing_codes")} | stored
+        given: dict[str, Any] = {}
         for f in fields(cls):
             value = stored.get(f.name)
-            if f.default == ():
-                right = value is None or (
-                    isinstance(value, list) and all(isinstance(part, str) for part in value)
-                )
-                value = tuple(value or ()) if right else value
-            elif f.name in ("transpose", "header"):
-                right = value is None or isinstance(value, bool)
-                value = bool(value) if f.name == "transpose" else value
-            else:
-                right = value is None or isinstance(value, str)
-            if not right or (f.name == "decimal" and value not in (None, ".", ",")):
+            kind = list if f.default == () else bool if f.name in ("transpose", "header") else str
+            words = value if isinstance(value, list) else []
+            right = isinstance(value, kind) and all(isinstance(word, str) for word in words)
+            if value is not None and (not right or (f.name == "decimal" and value not in ".,")):
                 raise TableError(f"reading/{f.name} of the model is damaged; fit the model again")
-            options[f.name] = value
-        return cls(**options)
+            given[f.name] = f.default if value is None else value
+        return cls.of(**given)
 
     def for_new_file(self, path: str | Path) -> ReadOptions:
         """As a model's new tables are read: what belongs to the fitted file alone is left out."""
         from ._read import OPTIONS_OF_FORMATS, format_of
 
         kind = format_of(Path(path))
-        foreign: dict[str, Any] = {name: None for name, kinds in OPTIONS_OF_FORMATS.items() if kind not in kinds}
-        return replace(self, **(foreign | {"delimiter": None, "encoding": None}))
+        names = [name for name, kinds in OPTIONS_OF_FORMATS.items() if kind not in kinds]
+        return replace(self, **dict.fromkeys([*names, "delimiter", "encoding"]))  # type: ignore[arg-type]
 
     def typed(self) -> list[str]:
-        """The options as they are typed on the command line; defaults are left out.
-
-        Examples
-        --------
-        >>> ReadOptions(columns=("LFQ intensity *",), transpose=True).typed()
-        ['--columns', 'LFQ intensity *', '--transpose']
-        """
+        """The options as they are typed on the command line; defaults are left out."""
         return typed_options(self)
 
 
@@ -161,7 +153,7 @@ def _several(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     values = [value] if isinstance(value, str) or not hasattr(value, "__iter__") else value
-    return tuple(f"{v:g}" if isinstance(v, float) else str(v) for v in values)
+    return tuple(str(v).removesuffix(".0") for v in values)
 
 
 @dataclass(frozen=True)
@@ -212,6 +204,12 @@ class Table:
     categories : the values of text columns that have few, by column
     source : file name, format and how the file is written
     options : the options it was read with
+
+    Examples
+    --------
+    >>> Table(np.array([[1.0, np.nan]]), np.array(["r1"]), ["a", "b"])
+    Table table: 1 row, 2 features, 50.0% missing
+      rows are named, such as 'r1'
     """
 
     values: Any
