@@ -52,7 +52,7 @@ def page_of(rows, features, clusters):
 def selected():
     """The page of a choice of lam and k, as `select` makes it."""
     from mnarkmeans import MNARKMeansCV
-    from mnarkmeans.cli._select import as_kmeans
+    from mnarkmeans._model_files import as_kmeans
     from mnarkmeans.report._flow import flows_of
 
     rng = np.random.default_rng(2)

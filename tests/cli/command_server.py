@@ -14,6 +14,7 @@ import sys
 import tempfile
 import traceback
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,8 +75,10 @@ class CommandServer:
 
 def serve() -> None:
     import mnarkmeans.__main__
-    import mnarkmeans.cli._verbs
-    import mnarkmeans.report
+    from mnarkmeans.cli._app import VERBS
+
+    for verb in VERBS:
+        import_module(f"mnarkmeans.cli.{verb}")
 
     # As in pyproject.toml: anndata sets options that the newest pandas will drop.
     warnings.filterwarnings("ignore", "The '[a-z_.]+' option is deprecated")

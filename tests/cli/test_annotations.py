@@ -1,23 +1,18 @@
-"""A second file says where the rows come from: joined by name, compared with the clusters."""
+"""What else is known about the rows is compared with the clusters."""
 
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
-import pytest
-from lab_files import annotated
 from outputs import FILES, rows
 
-from mnarkmeans.cli._annotations import agreements, eta_squared, read_annotations
-from mnarkmeans.cli._errors import UserError
+from mnarkmeans.report._annotations import agreement, eta_squared
 
-IDS = np.array(["S1", "S2", "S3"], dtype=object)
-
-
-def read(tmp_path, text, ids=IDS, name="about.csv"):
-    (tmp_path / name).write_text(text)
-    return read_annotations(tmp_path / name, ids)
+sys.path.insert(0, str(Path(__file__).parents[1] / "tables"))
+from lab_files import annotated
 
 
 def test_fit_compares_annotations_with_the_clusters(server, tmp_path):
@@ -42,45 +37,22 @@ def test_fit_compares_annotations_with_the_clusters(server, tmp_path):
     assert "--annotations about.csv" in json.loads(done.out)["command"]
 
 
-def test_rows_are_found_in_any_order_and_some_may_be_absent(tmp_path):
-    found = read(tmp_path, "x,sample,time\na,S3,1.5\nb,S1,n.d.\n")
-    assert found.columns == {"x": ["b", None, "a"], "time": [None, None, 1.5]}
-    assert found.notes == ["1 of 3 rows are not in about.csv"]
+def test_a_column_of_known_classes_is_compared_and_takes_no_part(server, tables, tmp_path):
+    done = server.run("fit", tables / "t.csv", "-k", 2, "--labels", "kind", "--json", "-o", "out",
+                      cwd=tmp_path)  # fmt: skip
+    assert done.code == 0, done.err
+    summary = json.loads(done.out)
+    (known,) = summary["annotations"]
+    assert known["column"] == "kind"
+    assert known["agreement"] > 0.9
+    assert summary["data"]["features"] == 5
 
 
-@pytest.mark.parametrize(
-    "ids",
-    [
-        ["LFQ intensity S1", "LFQ intensity S2", "LFQ intensity S3"],
-        ["D:\\runs\\S1.raw", "D:\\runs\\S2.raw", "D:\\runs\\S3.raw"],
-        ["/data/S1.mzML", "/data/S2.mzML", "/data/S3.mzML"],
-    ],
-)
-def test_names_of_columns_and_raw_files_are_shortened(tmp_path, ids):
-    found = read(tmp_path, "sample,group\nS2,b\nS1,a\nS3,b\n", np.array(ids, dtype=object))
-    assert found.columns == {"group": ["a", "b", "b"]}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("sample,group\nT1,a\nT2,b\n", "no column of .* has the names of the rows, such as 'S1'"),
-        ("sample,group\nS1,a\nS1,b\nS2,c\n", "more than one row for 'S1' in column 'sample'"),
-        ("sample\nS1\nS2\n", "no column besides 'sample'"),
-    ],
-)
-def test_files_that_cannot_be_joined_are_told(tmp_path, text, message):
-    with pytest.raises(UserError, match=message):
-        read(tmp_path, text)
-
-
-def test_numbers_are_measured_by_the_variance_between_clusters(tmp_path):
+def test_numbers_are_measured_by_the_variance_between_clusters():
     labels = np.arange(30) % 3
     values = labels * 10.0 + np.arange(30) / 1000
     assert eta_squared(values, labels) > 0.999
     assert eta_squared(np.ones(5), np.zeros(5, int)) is None
-    text = "id,x,y\n" + "".join(f"r{i},{v},{i % 2}\n" for i, v in enumerate(values))
-    ids = np.array([f"r{i}" for i in range(30)], dtype=object)
-    told = agreements(read(tmp_path, text, ids), labels)
-    assert [one["kind"] for one in told] == ["numbers", "groups"]
-    assert told[0]["agreement"] > 0.999
+    found = agreement({"x": values.tolist(), "y": (np.arange(30) % 2).tolist()}, labels)
+    assert [one["kind"] for one in found] == ["numbers", "groups"]
+    assert found[0]["agreement"] > 0.999

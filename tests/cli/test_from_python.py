@@ -89,8 +89,8 @@ def test_rows_that_were_dropped_have_no_label_in_the_copy(server, tables, tmp_pa
 def test_a_copy_that_cannot_be_made_is_told_before_the_work(server, tables, tmp_path):
     pytest.importorskip("anndata")
     for table, copy, message in (
-        (tables / "t.csv", "c.h5ad", "both names must end so"),
-        (tables / "t.h5ad", tables / "t.h5ad", "which is read here"),
+        (tables / "t.csv", "c.h5ad", "both names must end in .h5ad"),
+        (tables / "t.h5ad", tables / "t.h5ad", "the same file as the input"),
     ):
         done = server.run("fit", table, "-k", 2, "--write-h5ad", copy, "-o", "out", cwd=tmp_path)
         assert done.code == 2

@@ -14,13 +14,13 @@ from command_server import COMMAND
 from outputs import FILES, rows
 
 from mnarkmeans._io import pack, unpack
-from mnarkmeans.cli._signals import polite_end
+from mnarkmeans.cli._app import sigterm_as_exit
 
 if not hasattr(signal, "SIGKILL"):
     pytest.skip("this system ends processes in another way", allow_module_level=True)
 
 PATIENCE = 600  # seconds, on a machine that is busy with something else; a hang is still a failure
-ENDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended from outside"}
+ENDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_a_signal_that_nobody_can_raise_is_not_lost(capfd):
             time.sleep(0.01)
 
     def end():
-        with polite_end():
+        with sigterm_as_exit():
             Dying()
             time.sleep(5)
 

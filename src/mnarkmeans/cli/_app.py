@@ -1,22 +1,26 @@
-"""The command: runs a verb and turns whatever happens into an exit code.
+"""The command `mnarkmeans`: runs a verb and turns whatever happens into an exit code.
 
-Exit codes: 0 done; 2 a mistake in the command, the table, the model or the output; 130 interrupted
-by Ctrl-C; 143 ended by SIGTERM.
+0 done; 2 a mistake in the command, the table, the model or the output; 130 interrupted by Ctrl-C;
+143 ended by SIGTERM.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
-from ._console import fail
-from ._errors import UserError
-from ._signals import TERMINATED, polite_end
+from ._console import UserError, print_error
 
-INTERRUPTED = 130
+VERBS = ("demo", "fit", "select", "predict", "impute", "diagnose", "report", "compare")
+INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 128 + signal.SIGTERM
 
 app = typer.Typer(
     name="mnarkmeans",
@@ -25,8 +29,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="k-means for tables with gaps, where values near a reference are the likeliest to go.",
-    epilog="Begin with [bold]mnarkmeans demo[/bold]; every verb has --help with examples.",
+    help="k-means clustering for tables with missing values.",
+    epilog="\n\n".join(
+        [
+            "[bold]Examples[/bold]",
+            "See it work on built-in data:  [bold]mnarkmeans demo[/bold]",
+            "Ask what your table needs:  [bold]mnarkmeans diagnose proteins.csv[/bold]",
+            "Cluster into 4 groups:  [bold]mnarkmeans fit proteins.csv -k 4 -o result[/bold]",
+            "Choose the number of clusters:  "
+            "[bold]mnarkmeans select proteins.csv -k 2:8 -o result[/bold]",
+            "Label new rows:  [bold]mnarkmeans predict result new.csv -o labels.csv[/bold]",
+            "Every command explains itself with --help.",
+        ]
+    ),
 )
 
 
@@ -34,62 +49,99 @@ def run(arguments: list[str]) -> int:
     """Run one command; returns the exit code."""
     as_json = "--json" in arguments
     try:
-        with polite_end():
+        with sigterm_as_exit():
             return _run(arguments)
-    except UserError as error:
-        fail(error, as_json)
-        return 2
-    except ImportError as error:
-        fail(error, as_json)
-        return 2
+    except (UserError, ImportError) as error:
+        print_error(error, as_json)
+    except ValueError as error:
+        if not hasattr(error, "command_line"):  # a TableError says it in options
+            raise
+        print_error(error.command_line, as_json)
     except MemoryError:
-        fail("there is not enough memory for this", as_json)
-        return 2
+        print_error("there is not enough memory for this table", as_json)
     except (KeyboardInterrupt, typer.Abort):
-        fail("interrupted; no file was left half-written", as_json)
+        print_error("interrupted; no file was left half-written", as_json)
         return INTERRUPTED
     except SystemExit as stop:
         if stop.code != TERMINATED:
             raise
-        fail("ended from outside; no file was left half-written", as_json)
+        print_error("terminated; no file was left half-written", as_json)
         return TERMINATED
-    except BrokenPipeError:
-        # The reader of our output has gone; say nothing more to it.
+    except BrokenPipeError:  # whoever read our output is gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        return BROKEN_PIPE
     except _usage_errors() as error:
-        return _misused(error, as_json)
+        _print_usage_error(error, as_json)
+    return 2
 
 
 def _run(arguments: list[str]) -> int:
-    from . import _verbs  # noqa: F401  they join the app
-
-    command = typer.main.get_command(app)
-    code = command.main(arguments, prog_name="mnarkmeans", standalone_mode=False)
-    if code == INTERRUPTED:  # newer typer answers Ctrl-C itself
+    named = [word for word in arguments[:1] if word in VERBS]
+    for verb in named or VERBS:  # the others stay unimported
+        import_module(f"{__package__}.{verb}")
+    app.registered_commands.sort(key=lambda command: VERBS.index(command.callback.__name__))
+    code = typer.main.get_command(app).main(
+        arguments, prog_name="mnarkmeans", standalone_mode=False
+    )
+    if code == INTERRUPTED:  # newer versions of typer catch Ctrl-C themselves
         raise KeyboardInterrupt
-    if not arguments:  # older typer shows the help and is content
+    if not arguments:
         return 2
     return code if isinstance(code, int) else 0
 
 
 def _usage_errors() -> tuple[type[BaseException], ...]:
-    # typer brings its own copy of click in newer versions: ask it for its class.
+    # Newer versions of typer bring their own copy of click: ask for the class they use.
     return tuple(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
-def _misused(error: Any, as_json: bool) -> int:
+def _print_usage_error(error: Any, as_json: bool) -> None:
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message() if context is None else context.get_help())
-        return 2
+        return
+    parameter = getattr(error, "param", None)
+    names = getattr(parameter, "opts", None)
+    text = error.format_message()
+    if names and error.message:  # "-k must be a whole number" instead of "Invalid value for '-k'"
+        text = error.message.removeprefix("Value error, ")
+        text = f"{names[0]}{' ' if text.startswith('must') else ': '}{text}"
     where = context.command_path if context is not None else "mnarkmeans"
-    text = " ".join(error.format_message().split()).rstrip(".")
-    fail(f"{text}; see {where} --help", as_json)
-    return 2
+    print_error(f"{' '.join(text.split()).rstrip('.')}; see {where} --help", as_json)
 
 
-def _version(asked: bool) -> None:
+@contextmanager
+def sigterm_as_exit() -> Iterator[None]:
+    """SIGTERM ends a run as Ctrl-C does: what was begun is cleaned up.
+
+    The signal may arrive where nothing can be raised (a finaliser, a callback of a library);
+    Python would print a traceback there and go on. It is sent again instead.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise SystemExit(TERMINATED)
+
+    def resend(lost: Any) -> None:
+        signals = {SystemExit: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}
+        number = signals.get(lost.exc_type)
+        if number is None:
+            sys.__unraisablehook__(lost)
+        else:  # a little later: here it would be lost again
+            threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+
+    before, hook = signal.signal(signal.SIGTERM, stop), sys.unraisablehook
+    sys.unraisablehook = resend
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        signal.signal(signal.SIGTERM, before)
+
+
+def _print_version(asked: bool) -> None:
     if asked:
         from .._versions import describe_versions
 
@@ -103,9 +155,9 @@ def _top(
         bool,
         typer.Option(
             "--version",
-            callback=_version,
+            callback=_print_version,
             is_eager=True,
-            help="Tell the versions and the instruction set in use.",
+            help="Print the version of mnarkmeans and of the packages it uses.",
         ),
     ] = False,
 ) -> None:

@@ -1,16 +1,18 @@
-"""Lines for people, JSON for machines, progress on a terminal.
+"""Results, notes, progress and errors for people; JSON for programs.
 
-Notes and progress go to standard error, results to standard output. With --json, standard output
-is one JSON object and nothing else; with --quiet only errors are told.
+Results go to standard output, notes and progress to standard error. With --json, standard output
+is one JSON object and nothing else; with --quiet only errors are printed.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,25 +30,23 @@ from rich.progress import (
 )
 from rich.table import Table as RichTable
 
-from ._errors import one_line
-from ._options import Telling
-from ._spoken import spoken
+from ..tables._advise import quoted
 
 Step = Callable[[str], None]
+
+
+class UserError(Exception):
+    """A mistake the user can correct: one sentence that says what was found and what to do."""
 
 
 class Console:
     """How this run talks."""
 
-    def __init__(self, telling: Telling) -> None:
-        self.quiet = telling.quiet
-        self.as_json = telling.as_json
+    def __init__(self, quiet: bool, as_json: bool) -> None:
+        self.as_json = as_json
+        self.talks = not (quiet or as_json)
         self._out = RichConsole(soft_wrap=True, highlight=False)
         self._err = RichConsole(stderr=True, soft_wrap=True, highlight=False)
-
-    @property
-    def talks(self) -> bool:
-        return not (self.quiet or self.as_json)
 
     def say(self, text: str) -> None:
         """A result, on standard output."""
@@ -79,11 +79,11 @@ class Console:
             print(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
 
     @contextmanager
-    def steps(self, what: str, total: int | None, *, brief: bool = False) -> Iterator[Step]:
-        """Progress of `total` steps (None: unknown) with the time left.
+    def progress(self, what: str, total: int | None, *, brief: bool = False) -> Iterator[Step]:
+        """Progress of `total` steps (None: unknown), with the time left.
 
-        The block receives a function to call with a word about each finished step. In a pipe each
-        step is a line, unless `brief`.
+        The block receives a function to call with a few words after each step. In a pipe each step
+        is a line, unless `brief`.
         """
         if not self.talks:
             yield lambda word: None
@@ -94,40 +94,32 @@ class Console:
 
     def _bar(self, what: str, total: int | None) -> Iterator[Step]:
         columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
-        if total is not None:
-            columns += [
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("left"),
-                TimeRemainingColumn(),
-            ]
+        if total is None:
+            columns.append(TimeElapsedColumn())
         else:
-            columns += [TimeElapsedColumn()]
+            columns += [BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
+            columns.append(TextColumn("left"))
         with Progress(*columns, console=self._err, transient=True) as progress:
             task = progress.add_task(escape(what), total=total)
 
             def step(word: str) -> None:
-                shown = f"{what}: {word}" if word else what
-                progress.update(task, advance=1, description=escape(shown))
+                progress.update(task, advance=1, description=escape(f"{what}: {word}"))
 
             yield step
 
     def _lines(self, what: str, total: int | None, brief: bool) -> Iterator[Step]:
         start, done = time.monotonic(), 0
         self._err.print(escape(f"{what} ..."))
-        if brief:
-            yield lambda word: None
-            return
 
         def step(word: str) -> None:
             nonlocal done
             done += 1
-            spent = time.monotonic() - start
-            left = f", about {(total - done) * spent / done:.0f} s left" if total else ""
-            of = f"{done}/{total} " if total else ""
-            self._err.print(escape(f"{what}: {of}{word}{left}"))
+            left = (time.monotonic() - start) * ((total or 0) - done) / done
+            count = f"{done}/{total} " if total else ""
+            ahead = f", about {duration(left)} left" if total and done < total else ""
+            self._err.print(escape(f"{what}: {count}{word}{ahead}"))
 
-        yield step
+        yield (lambda word: None) if brief else step
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[list[str]]:
@@ -139,13 +131,13 @@ class Console:
         for warning in caught:
             if issubclass(warning.category, (DeprecationWarning, PendingDeprecationWarning)):
                 continue
-            text = spoken(one_line(warning.message))
+            text = in_options(one_line(warning.message))
             if text not in texts:
                 texts.append(text)
                 self.note(text)
 
 
-def fail(message: object, as_json: bool = False) -> None:
+def print_error(message: object, as_json: bool = False) -> None:
     """The one sentence of an error, on standard error."""
     text = one_line(message)
     if as_json:
@@ -168,3 +160,68 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return str(value)
+
+
+def one_line(message: object) -> str:
+    """The message with every run of white space turned into one blank."""
+    return " ".join(str(message).split())
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(0.4), duration(42.1), duration(400), duration(9000)
+    ('1 s', '42 s', '7 min', '2.5 h')
+    """
+    if seconds < 90:
+        return f"{max(seconds, 1.0):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
+    """Say that `name` is not among `known`, with the nearest one or all of them."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    return UserError(f"there is no {kind} called {name!r}; {hint}")
+
+
+# --- the words of the command line ------------------------------------------------------------
+
+OPTIONS = {
+    "lam": "--lam", "reference": "--reference", "missing_values": "--missing-value",
+    "max_iter": "--max-iter", "n_init": "--starts", "n_clusters": "-k", "n_splits": "--splits",
+    "random_state": "--seed", "lams": "--lams", "criterion": "--criterion",
+}  # fmt: skip
+_VALUE = re.compile(rf"\b({'|'.join(OPTIONS)})=(['\"]?)([\w.+-]*\w)\2")
+_NAME = re.compile(rf"\b({'|'.join(name for name in OPTIONS if '_' in name)})\b")
+_VERBS = {"MNARKMeansCV": "mnarkmeans select", "MNARKMeans": "mnarkmeans fit", "n_samples=": ""}
+
+
+def in_options(text: str) -> str:
+    """A message of the package with its parameters written as options.
+
+    Examples
+    --------
+    >>> in_options('try reference="min" with lam=0; MNARKMeansCV also tries larger penalties')
+    'try --reference min with --lam 0; mnarkmeans select also tries larger penalties'
+    >>> in_options("n_samples=3 usable rows should be >= n_clusters=8. Check missing_values.")
+    '3 usable rows should be >= -k 8. Check --missing-value.'
+    """
+    text = _VALUE.sub(lambda found: f"{OPTIONS[found[1]]} {found[3]}", text)
+    for name, words in _VERBS.items():
+        text = text.replace(name, words)
+    return _NAME.sub(lambda found: OPTIONS[found[1]], text)
+
+
+@contextmanager
+def estimator_errors() -> Iterator[None]:
+    """What an estimator refuses is the user's to correct: one sentence, in options."""
+    try:
+        yield
+    except (ValueError, TypeError, ConnectionError, OSError) as error:
+        raise UserError(in_options(one_line(error))) from error
+
+
+def command_line() -> str:
+    """The command as it was typed, in the quotes of every shell."""
+    return " ".join(map(quoted, ["mnarkmeans", *sys.argv[1:]]))

@@ -1,0 +1,331 @@
+"""Outputs are claimed before the work begins, and their files appear whole or not at all.
+
+A claim finds out beforehand what can be known: whether the place can be written to, whether its
+name is too long, whether something would be replaced without --force or a file that is read would
+be overwritten, and whether another run is writing there (a lock that ends with its process).
+
+Files are first written and flushed to the disk under a hidden name. A new folder appears by one
+rename; in an existing folder files appear by one rename each, once all of them are on the disk.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from .._io import MARK, flush, flush_folder, join, pack, replacing, split, unpack, write_bytes
+from ._console import UserError, plain
+
+LONGEST_NAME = 200  # bytes of a name that may be part of a hidden one
+PATIENCE = 0.2  # seconds to wait for a lock whose owner is just leaving
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the start of a formula
+
+REASONS = {
+    errno.ENOSPC: "there is no space left on the disk",
+    errno.EDQUOT: "there is no space left on the disk",
+    errno.EFBIG: "there is no space left on the disk",
+    errno.EACCES: "you may not write to its folder",
+    errno.EPERM: "you may not write to its folder",
+    errno.EROFS: "you may not write to its folder",
+    errno.ENAMETOOLONG: "its name is too long",
+}
+
+
+@contextmanager
+def writing_errors(target: Path) -> Iterator[None]:
+    """Turn an error of the operating system into one sentence about the target."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None and isinstance(error, FileNotFoundError):
+            raise  # our own, about a file to read
+        reason = REASONS.get(error.errno or 0) or error.strerror or str(error)
+        raise UserError(f"{_short(target)} could not be written: {reason}") from error
+
+
+def _short(target: Path) -> str:
+    text = str(target)
+    return text if len(text) <= 120 else f"{text[:60]}...{text[-40:]}"
+
+
+class Claim:
+    """A file, or a folder and the names of the files in it, that only this process writes."""
+
+    def __init__(self, target: Path, names: Iterable[str] | None, force: bool) -> None:
+        self.target, self.force = target, force
+        self.place = Path(os.path.realpath(target))  # where links lead
+        self.names = None if names is None else list(names)
+        self.is_new = not os.path.isdir(self.place)
+        self._made: list[Path] = []
+        self._lock: FileLock | None = None
+
+    def hidden(self, what: str) -> Path:
+        """A hidden path beside the output, or inside a folder that exists."""
+        if self.names is not None and not self.is_new:
+            return self.place / f"{MARK}{what}"
+        name = self.place.name
+        if len(os.fsencode(name)) > LONGEST_NAME:
+            name = hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
+        return self.place.parent / f"{MARK}{what}-{name}"
+
+    def check(self, inputs: Iterable[Path] = ()) -> None:
+        """Refuse to replace files without --force, and files that are read in any case."""
+        if self.names is None and self.place.is_dir():
+            raise UserError(f"{self.target} is a folder; give the name of a file")
+        if self.names is not None and self.place.exists() and not self.place.is_dir():
+            raise UserError(f"{self.target} is a file; give the name of a folder")
+        for name in self.names if self.names is not None else [""]:
+            path, shown = self.place / name, self.target / name
+            for source in inputs:
+                if path.exists() and source.exists() and path.samefile(source):
+                    raise UserError(
+                        f"the output {shown} is the same file as the input {source}; choose "
+                        "another output"
+                    )
+            if path.is_dir():
+                raise UserError(f"{shown} is a folder; choose another output")
+            if path.exists() and not self.force:
+                raise UserError(f"{shown} exists; add --force to replace it")
+
+    def take(self) -> None:
+        """Create the folders above, test that the place can be written to, lock it."""
+        parent = self.place.parent
+        missing = []
+        while not parent.exists():
+            missing.append(parent)
+            parent = parent.parent
+        if not parent.is_dir():
+            raise UserError(f"{self.target} could not be written: {parent} is a file, not a folder")
+        for folder in reversed(missing):
+            folder.mkdir()
+            self._made.insert(0, folder)
+        if self.place.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        with suppress(FileNotFoundError):
+            self.place.lstat()  # fails for a name that is too long
+        lock = self.hidden("lock")
+        probe = lock.with_name(f"{lock.name}-{os.getpid()}")
+        os.mkdir(probe)  # access rights alone say nothing about read-only or full disks
+        os.rmdir(probe)
+        self._lock = FileLock(lock, timeout=PATIENCE)
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise UserError(
+                f"another run is writing to {_short(self.target)}; wait until it ends, or choose "
+                "another output"
+            ) from None
+
+    def leave(self) -> None:
+        """Release the lock; remove folders that were created and stayed empty."""
+        if self._lock is not None and self._lock.is_locked:
+            with suppress(FileNotFoundError):
+                self.hidden("lock").unlink()  # still ours: nobody else can have locked it
+            self._lock.release(force=True)
+        with suppress(OSError):
+            for folder in self._made:
+                folder.rmdir()
+
+    @contextmanager
+    def writing(self) -> Iterator[Path]:
+        """A hidden file or folder to write; it takes its place when the block ends well."""
+        staging = self.hidden("new")
+        with writing_errors(self.target):
+            if self.names is None:
+                with replacing(self.place, staging) as hidden:
+                    yield hidden
+                return
+            shutil.rmtree(staging, ignore_errors=True)  # left by a run that was killed
+            try:
+                staging.mkdir()
+                yield staging
+                for path in sorted(staging.rglob("*")):
+                    if path.is_file():
+                        flush(path)
+                flush_folder(staging)
+                with _signals_held():
+                    self._put_in_place(staging)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+
+    def _put_in_place(self, staging: Path) -> None:
+        if self.is_new:
+            if self.place.exists():
+                raise UserError(f"{self.target} was created by something else in the meantime")
+            os.rename(staging, self.place)
+            flush_folder(self.place.parent)
+            return
+        self.check()
+        for path in sorted(staging.iterdir()):
+            os.replace(path, self.place / path.name)
+        flush_folder(self.place)
+
+
+@contextmanager
+def claimed(
+    target: Path,
+    names: Iterable[str] | None = None,
+    *,
+    force: bool,
+    inputs: Iterable[Path] = (),
+) -> Iterator[Claim]:
+    """Claim a file, or a folder for the files `names`."""
+    claim = Claim(target, names, force)
+    try:
+        with writing_errors(target):
+            if claim.place.exists():  # before a lock is put into what may be a file
+                claim.check(inputs)
+            claim.take()
+            claim.check(inputs)
+        yield claim
+    finally:
+        claim.leave()
+
+
+@contextmanager
+def maybe_claimed(
+    target: Path | None, names: Iterable[str], *, force: bool, inputs: Iterable[Path] = ()
+) -> Iterator[Claim | None]:
+    """Claim a folder, if anything is to be written."""
+    if target is None:
+        yield None
+        return
+    with claimed(target, names, force=force, inputs=inputs) as claim:
+        yield claim
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Hold Ctrl-C and SIGTERM back, so that old and new files do not mix."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
+# --- finished parts of long work --------------------------------------------------------------
+
+
+class Parts:
+    """Finished parts of the job described by `key`, kept beside the output until it is whole.
+
+    Another job has another key and starts afresh. Without an output nothing is kept.
+    """
+
+    def __init__(self, claim: Claim | None, key: dict[str, Any]) -> None:
+        text = json.dumps(plain(key), sort_keys=True)
+        self._key = hashlib.sha256(text.encode()).hexdigest()
+        self._claim = claim
+
+    def load(self, name: str) -> Any:
+        """A part finished before (numbers, words and arrays), or None."""
+        if self._claim is None:
+            return None
+        try:
+            arrays = unpack(self._path(name).read_bytes())
+            stored = json.loads(arrays.pop("json").tobytes())
+            return join(stored["part"], name, arrays) if stored["key"] == self._key else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def save(self, name: str, part: Any) -> None:
+        """Keep a finished part."""
+        if self._claim is None:
+            return
+        arrays: dict[str, np.ndarray] = {}
+        text = json.dumps({"key": self._key, "part": split(part, name, arrays)})
+        packed = pack(arrays | {"json": np.frombuffer(text.encode(), np.uint8)})
+        with writing_errors(self._claim.target):
+            path = self._path(name)
+            path.parent.mkdir(exist_ok=True)
+            write_bytes(path, packed)
+
+    def clear(self) -> None:
+        """The work is done: its parts are no longer needed."""
+        if self._claim is not None:
+            shutil.rmtree(self._claim.hidden("parts"), ignore_errors=True)
+
+    def _path(self, name: str) -> Path:
+        assert self._claim is not None
+        return self._claim.hidden("parts") / (re.sub(r"[^A-Za-z0-9._-]", "_", name) + ".npz")
+
+
+def file_sum(path: Path) -> str:
+    """SHA-256 of a file."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+# --- text tables ------------------------------------------------------------------------------
+
+
+def write_csv(
+    path: Path, header: Iterable[Any], rows: Iterable[Iterable[Any]], *, safe: bool = False
+) -> None:
+    """A line for the header and one for each row; None is an empty field.
+
+    Names are written as they are, because tables are joined by them; `safe` puts an apostrophe
+    before those that a spreadsheet would calculate.
+    """
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        for row in chain([header], rows):
+            writer.writerow([no_formula(value) for value in row] if safe else row)
+
+
+def write_json(path: Path, value: Any, indent: int | None = 2) -> None:
+    """A JSON document."""
+    text = json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def no_formula(value: Any) -> Any:
+    """The value, with an apostrophe before a text that a spreadsheet would calculate.
+
+    Examples
+    --------
+    >>> no_formula("=1+1"), no_formula("gene"), no_formula(-1.5)
+    ("'=1+1", 'gene', -1.5)
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
+def without_formulas(frame: Any) -> Any:
+    """The pandas frame with `no_formula` in its names and its columns of text."""
+    out = frame.rename(columns=no_formula)
+    for name, kind in out.dtypes.items():
+        if str(kind) in ("object", "string", "str", "category"):
+            out[name] = [no_formula(value) for value in out[name]]
+    return out
+
+
+def digits(value: Any, count: int) -> float | None:
+    """A number with so many significant digits; None where there is none.
+
+    Examples
+    --------
+    >>> digits(23.456789, 4), digits(483534312.25, 8), digits(float("nan"), 4)
+    (23.46, 483534310, None)
+    """
+    if not np.isfinite(value):
+        return None
+    rounded = float(f"{value:.{count}g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded

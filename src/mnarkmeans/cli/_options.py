@@ -1,0 +1,414 @@
+"""The options, each described once, in groups that several verbs take.
+
+A verb takes dataclasses; their fields are its arguments and options:
+
+    @app.command()
+    @grouped
+    def predict(use: Use) -> None: ...        # mnarkmeans predict MODEL DATA --missing-value ...
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from functools import partial, wraps
+from inspect import Parameter
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import typer
+
+from ..tables import Preparation, ReadOptions
+from ._console import Console
+
+
+def option(default: Any, help: str, *names: str, panel: str = "Options", **more: Any) -> Any:
+    """A field of a group; without names it is called after the field. MISSING: it is required."""
+    described = typer.Option(*names, help=help, rich_help_panel=panel, **more)
+    return field(default=default, metadata={"typer": described})
+
+
+def argument(metavar: str, help: str) -> Any:
+    """A field of a group that has a place instead of a name."""
+    return field(metadata={"typer": typer.Argument(metavar=metavar, help=help)})
+
+
+def grouped(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb with every parameter, a dataclass, replaced by the fields of that class."""
+    groups = get_type_hints(verb)
+    groups.pop("return", None)
+    flat = []
+    for kind in groups.values():
+        hints = get_type_hints(kind)
+        for one in fields(kind):
+            default = Parameter.empty if one.default is MISSING else one.default
+            hint = Annotated[hints[one.name], one.metadata["typer"]]
+            flat.append(
+                Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+            )
+
+    @wraps(verb)
+    def command(**options: Any) -> None:
+        verb(**{
+            name: kind(**{one.name: options[one.name] for one in fields(kind)})
+            for name, kind in groups.items()
+        })  # fmt: skip
+
+    command.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in flat}
+    del command.__wrapped__  # it has the other signature
+    return command
+
+
+# --- how values are written -------------------------------------------------------------------
+
+
+def parse_clusters(text: str) -> int:
+    """A number of clusters."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise typer.BadParameter(f"must be a whole number of at least 1, such as 4, not {text!r}")
+    return value
+
+
+def parse_cluster_range(text: str) -> list[int]:
+    """'4', '2,3,5' or '2:8' (both ends included)."""
+    try:
+        if ":" in text:
+            first, last = (int(part) for part in text.split(":"))
+            numbers = list(range(first, last + 1))
+        else:
+            numbers = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        numbers = []
+    if not numbers or numbers[0] < 1:
+        raise typer.BadParameter(
+            f"must be a number such as 4, a list such as 2,3,5 or a range such as 2:8, not {text!r}"
+        )
+    return numbers
+
+
+def parse_lam(text: str) -> float | str:
+    """'auto' or a number of at least 0."""
+    found = parse_lams(text)
+    if not isinstance(found, str) and len(found) > 1:
+        raise typer.BadParameter(f"must be auto or one number of at least 0, not {text!r}")
+    return found if isinstance(found, str) else found[0]
+
+
+def parse_lams(text: str) -> list[float] | str:
+    """'auto' or numbers of at least 0, separated by commas."""
+    if text.strip().lower() == "auto":
+        return "auto"
+    numbers = [as_number(part) for part in text.split(",")]
+    if any(n is None or not 0 <= n < math.inf for n in numbers):
+        raise typer.BadParameter(f"must be auto or numbers of at least 0, not {text!r}")
+    return [n for n in numbers if n is not None]
+
+
+def parse_decimal(text: str) -> str:
+    """A point or a comma."""
+    found = {"point": ".", "comma": ","}.get(text.strip().lower(), text.strip())
+    if found not in (".", ","):
+        raise typer.BadParameter(f"must be . or , and not {text!r}")
+    return found
+
+
+def as_number(text: str) -> float | None:
+    """The number a text stands for, or None."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+# --- the table --------------------------------------------------------------------------------
+
+_reading = partial(option, panel="Reading the table")
+_preparing = partial(option, panel="Preparing the values")
+_model = partial(option, panel="Model")
+_output = partial(option, panel="Output")
+_required = MISSING
+
+
+def _data() -> Any:
+    return argument(
+        "DATA",
+        "The table: CSV or TSV (also .gz), .xlsx, .parquet (or a folder of them), .npy, .npz, "
+        ".h5ad, .zarr.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How the file of a table is read."""
+
+    missing_value: list[str] | None = _reading(
+        None,
+        "A further code for missing values, such as 0 or -99; may be repeated. Empty cells, NA, "
+        "n.d., -, <LOD and similar marks are always missing.",
+        metavar="CODE",
+    )
+    id_column: str | None = _reading(
+        None, "Column with the names of the rows. Default: detected.", metavar="NAME"
+    )
+    transpose: bool = _reading(False, "Rows are features and columns are samples.", "--transpose")
+    decimal: str | None = _reading(
+        None,
+        "Decimal sign of a text file, or of text in a sheet. Default: detected.",
+        metavar=". or ,",
+        parser=parse_decimal,
+    )
+    encoding: str | None = _reading(None, "Encoding of a text file that is not UTF-8.")
+    delimiter: str | None = _reading(
+        None, "Separator of the columns of a text file. Default: detected."
+    )
+    header: bool | None = _reading(
+        None, "Whether the first line holds the names. Default: detected.", "--header/--no-header"
+    )
+    sheet: str | None = _reading(
+        None, "Sheet of an .xlsx file. Default: the first with a table.", metavar="NAME|NUMBER"
+    )
+    layer: str | None = _reading(None, "Layer of an .h5ad file to use instead of X.")
+
+    @property
+    def options(self) -> ReadOptions:
+        """As `mnarkmeans.tables` takes them."""
+        known = {one.name for one in fields(ReadOptions)}
+        return ReadOptions.of(**{n: v for n, v in vars(self).items() if n in known})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """How the values are prepared."""
+
+    max_missing: float | None = _preparing(
+        None,
+        "Leave out features with a larger share of missing values, for example 0.8.",
+        metavar="SHARE",
+        min=0.0,
+        max=1.0,
+    )
+    normalize: Literal["none", "median", "total"] = _preparing(
+        "none",
+        "Bring every row to the same median or total of its observed values, before the logarithm.",
+    )
+    log2: bool = _preparing(
+        False, "Take log2(x), as for intensities. Zeros become missing values.", "--log2"
+    )
+    log1p: bool = _preparing(False, "Take log(1 + x), as for counts.", "--log1p")
+    scale: Literal["none", "std", "maxabs"] = _preparing(
+        "none", "Divide each feature by its standard deviation or its largest magnitude."
+    )
+    center: bool = _preparing(
+        False,
+        "Subtract each feature's mean, and make that mean the reference: only if values near the "
+        "mean are the ones that go missing.",
+        "--center",
+    )
+    center_rows: bool = _preparing(
+        False,
+        "Subtract each row's mean: cluster rows, such as proteins, by profile instead of level.",
+        "--center-rows",
+    )
+    zscore_rows: bool = _preparing(
+        False, "Subtract each row's mean and divide by its standard deviation.", "--zscore-rows"
+    )
+    batch: str | None = _preparing(
+        None,
+        "Remove differences between batches: a column of the table or of --annotations.",
+        metavar="COLUMN",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(Steps, Reading):
+    """A table, which rows and columns take part, how it is read and how it is prepared."""
+
+    data: Path = _data()
+    columns: list[str] | None = _reading(
+        None,
+        'Use only matching columns, for example "LFQ intensity *"; may be repeated.',
+        metavar="PATTERN",
+    )
+    drop: list[str] | None = _reading(
+        None, "Leave out matching columns; may be repeated.", metavar="PATTERN"
+    )
+    drop_rows: list[str] | None = _reading(
+        None,
+        'Leave out rows with this value in this column, such as "Reverse=+"; may be repeated.',
+        metavar="COLUMN=VALUE",
+    )
+    annotations: Path | None = _reading(
+        None,
+        "A table of what else is known about the rows (batch, group, time). It takes no part in "
+        "the clustering and is compared with the clusters.",
+        metavar="FILE",
+    )
+    labels: list[str] | None = _reading(
+        None,
+        "Column of known classes: kept out of the clustering and compared with the clusters; may "
+        "be repeated.",
+        metavar="COLUMN",
+    )
+    as_is: bool = _reading(
+        False, "Cluster the table as it is, against the advice of diagnose.", "--as-is"
+    )
+    reference: str | None = _model(
+        None,
+        "The value near which values go missing: auto (the default: zero or min, whichever "
+        "explains the missing values better), min (each feature's smallest value, a detection "
+        "limit), a number in the units of the table, or a CSV file with columns feature and value.",
+        metavar="auto|min|NUMBER|FILE",
+    )
+
+    @property
+    def preparation(self) -> Preparation:
+        """As `mnarkmeans.tables` takes it."""
+        return Preparation(**{one.name: getattr(self, one.name) for one in fields(Steps)})
+
+    @property
+    def reference_file(self) -> Path | None:
+        """The file with a reference for every feature; None if it is a word or a number."""
+        named = Path(self.reference) if self.reference else None
+        return named if named is not None and named.is_file() else None
+
+    @property
+    def inputs(self) -> list[Path]:
+        """The files that are read."""
+        files = self.data, self.reference_file, self.annotations
+        return [path for path in files if path is not None]
+
+
+# --- the model --------------------------------------------------------------------------------
+
+_starts = partial(_model, help="Number of random initialisations; the best result is kept.", min=1)
+_seed = partial(_model, help="Random seed: the same seed gives the same result.", min=0)
+_jobs = partial(_model, help="Number of threads. Default: all cores.", min=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitting:
+    """One model."""
+
+    clusters: int = _model(
+        _required, "Number of clusters.", "-k", "--clusters", metavar="K", parser=parse_clusters
+    )
+    lam: Any = _model(
+        "auto",
+        "Penalty that draws missing values towards the reference; auto chooses it from the data.",
+        metavar="auto|NUMBER",
+        parser=parse_lam,
+    )
+    starts: int = _starts(20)
+    max_iter: int = _model(300, "Maximum number of iterations of each initialisation.", min=1)
+    seed: int = _seed(0)
+    jobs: int | None = _jobs(None)
+
+    def params(self) -> dict[str, Any]:
+        """Parameters of MNARKMeans."""
+        return {
+            "n_clusters": self.clusters, "lam": self.lam, "n_init": self.starts,
+            "max_iter": self.max_iter, "random_state": self.seed, "n_jobs": self.jobs,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searching:
+    """The choice of a model."""
+
+    clusters: Any = _model(
+        _required,
+        "Numbers of clusters to try: 4, 2,3,5 or 2:8.",
+        "-k",
+        "--clusters",
+        metavar="K",
+        parser=parse_cluster_range,
+    )
+    lams: Any = _model(
+        "auto", "Penalties to try, such as 0,0.1,1.", metavar="auto|LIST", parser=parse_lams
+    )
+    criterion: Literal["score", "paper"] = _model(
+        "score", "How the candidates for lam are judged; paper: as its authors did."
+    )
+    splits: int | None = _model(None, "Number of splits of the rows.", min=2)
+    starts: int = _starts(10)
+    seed: int = _seed(0)
+    jobs: int | None = _jobs(None)
+
+    def params(self) -> dict[str, Any]:
+        """Parameters of MNARKMeansCV."""
+        return {
+            "n_clusters": self.clusters, "lams": self.lams, "criterion": self.criterion,
+            "n_splits": self.splits, "n_init": self.starts, "random_state": self.seed,
+            "n_jobs": self.jobs,
+        }  # fmt: skip
+
+
+# --- the output -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Talking:
+    """What is printed."""
+
+    quiet: bool = _output(False, "Print nothing except errors.", "-q", "--quiet")
+    as_json: bool = _output(False, "Print one JSON object and nothing else.", "--json")
+
+    @property
+    def console(self) -> Console:
+        """The console that talks so."""
+        return Console(self.quiet, self.as_json)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writing(Talking):
+    """How files are written."""
+
+    force: bool = _output(False, "Replace existing files.", "--force")
+    safe: bool = _output(
+        False,
+        "Put an apostrophe before names that a spreadsheet would take for formulas.",
+        "--spreadsheet-safe",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionalFolder(Writing):
+    """A folder to write to, if anything is to be written."""
+
+    out: Path | None = _output(None, "Folder to write to.", "-o", "--output", metavar="OUT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folder(Writing):
+    """The results of a fit: a folder with a report, and perhaps a copy of the input."""
+
+    out: Path = _output(_required, "Folder to write to.", "-o", "--output", metavar="OUT")
+    write_h5ad: Path | None = _output(
+        None,
+        "Also write a copy of the .h5ad input with labels, confidence and centres in it.",
+        metavar="FILE",
+    )
+    embedding: Literal["pca", "umap"] = _output("pca", "Map of the rows in the report.")
+    title: str | None = _output(None, "Title of the report.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use(Reading, Writing):
+    """A model and a new table, read as the model's own was unless told otherwise."""
+
+    model: Path = argument("MODEL", "A folder written by fit or select.")
+    data: Path = _data()
+    out: Path = _output(
+        _required,
+        "File to write: .csv, .tsv (also .gz), .parquet or .npy.",
+        "-o",
+        "--output",
+        metavar="FILE",
+    )

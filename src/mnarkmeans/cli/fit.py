@@ -1,0 +1,117 @@
+"""`mnarkmeans fit`: a table in; clusters, centres, markers, model and report out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import MNARKMeans
+from .._io import require
+from ..dask._files import needs_blocks
+from ._app import app
+from ._console import UserError
+from ._files import Claim, claimed
+from ._options import Fitting, Folder, Source, grouped, option
+from ._results import Results, print_results, result_files, results_of, write_results
+from ._source import fit_with_progress, open_source
+
+H5AD_KEY = "mnar_kmeans"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """Where a table in blocks is fitted."""
+
+    scheduler: str | None = option(
+        None,
+        "A running Dask cluster to fit on, such as tcp://host:8786; its workers must see the table "
+        "under the same path.",
+        panel="Model",
+        metavar="ADDRESS",
+    )
+
+
+@app.command(
+    epilog="Example: [bold]mnarkmeans fit cells.csv -k 4 --missing-value 0 -o result[/bold]"
+)
+@grouped
+def fit(fitting: Fitting, output: Folder, source: Source, cluster: Cluster) -> None:
+    """Cluster a table; write labels, centres, markers, model and report."""
+    console = output.console
+    check_output(source, output)
+    files = result_files(source)
+    with (
+        claimed(output.out, files, force=output.force, inputs=source.inputs) as claim,
+        h5ad_copy(source, output) as copy,
+    ):
+        if cluster.scheduler is not None or needs_blocks(source.data, source.layer):
+            from ._blocks import fit_blocks
+
+            results = fit_blocks(console, source, fitting, output, claim, cluster.scheduler)
+        else:
+            job = open_source(console, source, clusters=fitting.clusters)
+            model = MNARKMeans(reference=job.reference, **fitting.params())
+            course = fit_with_progress(console, model, job.X)
+            results = results_of(source, job, model, course, output)
+            with claim.writing() as folder:
+                write_results(folder, results)
+                write_h5ad(copy, results)
+    print_results(console, results, output)
+
+
+def check_output(source: Source, output: Folder) -> None:
+    """What writing needs is asked for before the work begins rather than after it."""
+    require("jinja2", "cli")
+    if output.embedding == "umap":
+        require("umap", "umap")
+    if output.write_h5ad is None:
+        return
+    require("anndata", "anndata")
+    if source.data.suffix.lower() != ".h5ad" or output.write_h5ad.suffix.lower() != ".h5ad":
+        raise UserError("--write-h5ad writes a copy of an .h5ad file; both names must end in .h5ad")
+    if source.transpose:
+        raise UserError("--write-h5ad labels the rows of the file; leave --transpose out")
+
+
+@contextmanager
+def h5ad_copy(source: Source, output: Folder) -> Iterator[Claim | None]:
+    """Claim the copy of the input, if one was asked for."""
+    if output.write_h5ad is None:
+        yield None
+        return
+    with claimed(output.write_h5ad, force=output.force, inputs=source.inputs) as claim:
+        yield claim
+
+
+def write_h5ad(claim: Claim | None, results: Results) -> None:
+    """A copy of the .h5ad input with the results where `mnarkmeans.tl.mnar_kmeans` puts them; rows
+    that were left out have none."""
+    if claim is None:
+        return
+    from ..tl import _file_results
+
+    adata = require("anndata", "anndata").read_h5ad(results.source.data)
+    job, model = results.job, results.fitted.model
+    features = [str(name) for name in job.table.features]
+    used = np.isin(adata.var_names.to_numpy(dtype=str), features)
+    if adata.var_names[used].tolist() != features:
+        raise UserError("--write-h5ad needs every feature of the model in the file, in its order")
+    whole = len(job.table.ids) == adata.n_obs
+    if not whole and not adata.obs_names.is_unique:
+        raise UserError("--write-h5ad needs rows with different names where some are left out")
+    part = adata if whole else adata[job.table.ids.astype(str)].copy()
+    params = {
+        "command": results.summary["command"],
+        "preparation": "; ".join(job.preparation.describe()),
+    }
+    _file_results(part, H5AD_KEY, model, job.X, used, params, in_genes=True)
+    if part is not adata:
+        for name in (H5AD_KEY, f"{H5AD_KEY}_distance", f"{H5AD_KEY}_confidence"):
+            adata.obs[name] = part.obs[name].reindex(adata.obs_names)
+        adata.varm[H5AD_KEY] = part.varm[H5AD_KEY]
+        adata.uns.update({n: v for n, v in part.uns.items() if n.startswith(H5AD_KEY)})
+    with claim.writing() as path:
+        adata.write_h5ad(path)

@@ -1,0 +1,114 @@
+"""`mnarkmeans impute`: the file that was given, with its missing values filled.
+
+Missing values of the model's features get the value of the row's centre, in the units of the
+table. Everything else stays as it is written: observed values, other columns, rows left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import MNARMixture
+from .._io import require
+from .._validation import unnamed
+from ..tables import Table
+from ._app import app
+from ._console import UserError
+from ._options import Use, grouped
+from .predict import NewTable, claimed_output, open_table, write_frame
+
+
+@app.command(epilog="Example: [bold]mnarkmeans impute result new.csv -o filled.csv[/bold]")
+@grouped
+def impute(use: Use) -> None:
+    """Fill the missing values of a table, in its own units, order and layout."""
+    console = use.console
+    with claimed_output(use) as claim:
+        new = open_table(console, use)
+        frame, filled, notes = fill(new.table, _expected(new))
+        write_frame(claim, frame, use, layout=new.table.source)
+    rows, entries = new.table.shape[0], new.table.shape[0] * new.table.shape[1]
+    console.say(f"{filled:,} of {entries:,} values filled in; written to {use.out}")
+    for text in notes:
+        console.note(text)
+    console.result({"rows": rows, "filled": filled, "output": str(use.out)})
+
+
+def _expected(new: NewTable) -> np.ndarray:
+    """(n, p) what the model expects of each entry, in the units of the table."""
+    model = new.saved.estimator
+    if isinstance(model, MNARMixture):
+        expected = np.asarray(model.impute(new.X), dtype=float)
+    else:
+        centers = np.asarray(model.cluster_centers_, dtype=float)
+        expected = centers[np.asarray(model.predict(new.X))]
+    return new.preparation.undo(expected, new.table)
+
+
+def fill(table: Table, expected: np.ndarray) -> tuple[Any, int, list[str]]:
+    """The whole file as a frame with `expected` in its missing entries, how many, and notes."""
+    origin = table.origin
+    if origin is None:
+        raise UserError("this file cannot be written back with its missing values filled")
+    frame = origin.frame
+    values = table.dense()
+    missing = np.isnan(values)
+    values[missing] = expected[missing]
+    rows, columns = _places(table)
+    if origin.transposed:
+        values, missing = values.T, missing.T
+    at = np.array([i for i in rows if i is not None], dtype=int)
+    taken = np.array([k for k, i in enumerate(rows) if i is not None], dtype=int)
+    parts: list[Any] = [
+        np.array(origin.texts[j], dtype=object) if j in origin.texts else frame.iloc[:, j]
+        for j in range(frame.shape[1])
+    ]
+    filled = 0
+    for k, j in enumerate(columns):
+        if j is None:
+            continue
+        gaps, numbers = missing[taken, k], values[taken, k]
+        if len(at) == len(frame):
+            column = np.empty(len(frame))
+            column[at] = numbers
+        else:
+            kind = frame.iloc[:, j].dtype
+            column = np.array(parts[j], dtype=float if str(kind) == "float64" else object)
+            column[at[gaps]] = numbers[gaps]
+        parts[j] = column
+        filled += int(gaps.sum())
+    pandas = require("pandas", "cli")
+    series = [pandas.Series(part).reset_index(drop=True) for part in parts]
+    out = pandas.concat(series, axis=1)
+    out.columns = list(frame.columns)
+    return out, filled, _notes(table, len(at))
+
+
+def _places(table: Table) -> tuple[list[int | None], list[int | None]]:
+    """Where the rows and columns of the table are in the file; None: nowhere."""
+    origin = table.origin
+    position = {name: j for j, name in enumerate(origin.frame.columns)}
+    if not origin.transposed:
+        return origin.rows.tolist(), [position.get(name) for name in table.features]
+    if origin.id_column is None:
+        names = unnamed(len(origin.rows))
+    else:
+        names = [str(v) for v in origin.frame[origin.id_column].iloc[origin.rows]]
+    place = dict(zip(names, origin.rows.tolist(), strict=True))
+    return [place.get(name) for name in table.features], [position.get(str(i)) for i in table.ids]
+
+
+def _notes(table: Table, rows: int) -> list[str]:
+    origin = table.origin
+    left_out = len(origin.frame) - len(origin.rows)
+    names = {str(i) for i in table.ids} if origin.transposed else {*table.features}
+    others = sum(name not in names | {origin.id_column} for name in origin.frame.columns)
+    unknown = len(origin.rows) - rows if origin.transposed else 0
+    found = {
+        f"{left_out:,} rows left out by --drop-rows are unchanged": left_out,
+        f"{others:,} columns that the model does not use are unchanged": others,
+        f"{unknown:,} rows of the file are not features of the model and are unchanged": unknown,
+    }
+    return [text for text, count in found.items() if count > 0]

@@ -1,0 +1,61 @@
+"""`mnarkmeans report`: make report.html again from report.json."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..report import render
+from ..report._page import PAGE_VERSION
+from ._app import app
+from ._console import UserError
+from ._files import claimed
+from ._options import Talking, argument, grouped, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page(Talking):
+    """A folder of results."""
+
+    folder: Path = argument("OUT", "A folder written by fit or select.")
+    title: str | None = option(None, "Title of the report.", panel="Output")
+
+
+@app.command(epilog='Example: [bold]mnarkmeans report result --title "Plasma proteome"[/bold]')
+@grouped
+def report(page: Page) -> None:
+    """Make report.html again from the numbers stored beside it."""
+    found = _read(page.folder)
+    if page.title is not None:
+        found["title"] = page.title
+    try:
+        html = render(found)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(
+            f"{page.folder / 'report.json'} lacks a part of the report ({error}); run fit again"
+        ) from error
+    target = page.folder / "report.html"
+    with claimed(target, force=True) as claim, claim.writing() as path:
+        path.write_text(html, encoding="utf-8")
+    page.console.say(f"written to {target}")
+    page.console.result({"output": str(target), "bytes": len(html.encode())})
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    path = folder / "report.json"
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {folder}; name one written by fit or select")
+    if not path.is_file():
+        raise UserError(f"{folder} holds no report.json; name a folder written by fit or select")
+    try:
+        page = json.loads(path.read_text(encoding="utf-8"))
+        version = int(page["page_version"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UserError(f"{path} is damaged; run fit again") from error
+    if version > PAGE_VERSION:
+        raise UserError(
+            f"{path} was written by a newer version; run pip install --upgrade mnarkmeans"
+        )
+    return page
