@@ -74,9 +74,10 @@ def test_files_of_a_fit(fitted, frame):
     centers = rows(fitted / "centers.csv")
     assert centers[0] == ["cluster", "a", "b", "c", "d", "e"]
     markers = rows(fitted / "markers.csv")
-    assert markers[0] == ["cluster", "rank", "feature", "effect", "direction", "difference",
-                          "mean_inside", "mean_outside", "observed_inside",
-                          "observed_outside"]  # fmt: skip
+    assert ",".join(markers[0]) == (
+        "cluster,rank,feature,effect,low,high,direction,difference,mean_inside,mean_outside,"
+        "observed_inside,observed_outside"
+    )
     assert {line[2] for line in markers[1:]} <= set("abcde")
     assert {line[0] for line in markers[1:]} == {"0", "1"}
     assert "<!doctype html>" in (fitted / "report.html").read_text()[:20]

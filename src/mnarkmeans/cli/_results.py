@@ -64,6 +64,7 @@ class Results:
 
 
 def results_of(
+    console: Console,
     source: Source,
     job: Prepared,
     model: Any,
@@ -76,8 +77,12 @@ def results_of(
     table = job.table
     fitted = FittedTable(
         job.X, model, ids=table.short_ids, features=table.features, labels=model.labels_,
-        annotations=table.annotations,
+        annotations=table.annotations, classes=[*(source.labels or ()), source.batch or ""],
     )  # fmt: skip
+    with console.progress("judging the clusters", None, brief=True):
+        _ = fitted.verdict
+    for text in fitted.batch_warnings:
+        console.note(text)
     data = {
         **table.source,
         "sha256": file_sum(source.data),
@@ -87,7 +92,7 @@ def results_of(
         "id_column": table.id_name,
         "left_out": [{"column": n, "reason": r} for n, r in table.left_out],
     }
-    notes = [*table.notes, *course.notes]
+    notes = [*fitted.batch_warnings, *table.notes, *course.notes]
     summary = summary_of(model, data, job, fitted.sizes, notes, course.seconds)
     if table.annotations:
         summary["annotations"] = plain(fitted.agreement)
@@ -154,7 +159,7 @@ def write_results(folder: Path, results: Results, labels: Iterable[Any] | None =
         "reading": table.remembered.to_dict(),
         "id_column": table.id_name,
         "command": results.summary["command"],
-        "noise": fitted.noise if whole else None,
+        "noise": fitted.noise if whole else None,  # for the confidence of new rows
     }
     save_model(model, folder, feature_names=table.features, extra=extra)
     write_page(folder, page)
@@ -320,7 +325,7 @@ def print_results(console: Console, results: Results, output: Folder) -> None:
     sizes, rows = summary["cluster_sizes"], summary["data"]["rows"]
     lines = [[str(i), f"{size:,}", f"{size / rows:.1%}"] for i, size in enumerate(sizes)]
     console.table("clusters", ["cluster", "rows", "share"], lines)
-    console.say(" ".join([summary["sure"]["headline"], *summary["sure"]["reasons"][:2]]))
+    console.say(" ".join([summary["sure"]["headline"], *summary["sure"]["reasons"]]))
     print_agreement(console, summary.get("annotations", []))
     console.say(f"written to {output.out}; open {output.out / 'report.html'}")
     if output.write_h5ad is not None:

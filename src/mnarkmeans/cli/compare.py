@@ -93,7 +93,7 @@ def compare(comparing: Comparing, fitting: Fitting, output: OptionalFolder, sour
         found, course = run_all(console, job, model, names, parts, truth, comparing.time_limit)
         facts = {"comparison": comparison_page(found, truth)}
         results = results_of(
-            source, job, model, course, output, facts, comparison=without_labels(found)
+            console, source, job, model, course, output, facts, comparison=without_labels(found)
         )
         if claim is not None:
             with claim.writing() as folder:

@@ -91,7 +91,7 @@ def demo(shown: Shown) -> None:
         )
         output = Folder(out=out, title="mnarkmeans demo: 600 simulated cells")
         results = results_of(
-            source, job, model, course, output, {"comparison": page},
+            console, source, job, model, course, output, {"comparison": page},
             comparison=without_labels(found),
         )  # fmt: skip
         write_results(folder, results)

@@ -55,7 +55,7 @@ def fit(fitting: Fitting, output: Folder, source: Source, cluster: Cluster) -> N
             job = open_source(console, source, clusters=fitting.clusters)
             model = MNARKMeans(reference=job.reference, **fitting.params())
             course = fit_with_progress(console, model, job.X)
-            results = results_of(source, job, model, course, output)
+            results = results_of(console, source, job, model, course, output)
             with claim.writing() as folder:
                 write_results(folder, results)
                 write_h5ad(copy, results)

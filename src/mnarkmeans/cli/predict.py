@@ -39,7 +39,7 @@ def predict(use: Use) -> None:
             sure = confidence(X, model)
         else:
             own = np.asarray(model.transform(X), dtype=float)[np.arange(len(labels)), labels]
-            if isinstance(noise, float):  # a table read in blocks has none
+            if noise is not None:  # a table read in blocks has none
                 sure = confidence(X, model, noise=noise)
         columns = label_columns(new.table, labels, own, sure)
         write_frame(claim, require("pandas", "cli").DataFrame(columns), use)

@@ -15,6 +15,7 @@ import numpy as np
 from .. import MNARKMeansCV, MNARMixture
 from .._cv import Trial, Trials
 from .._model_files import as_kmeans
+from ..metrics import Verdict, describe_choice
 from ..report._flow import flows_of
 from ._app import app
 from ._console import Console, Step, estimator_errors, plain
@@ -42,16 +43,13 @@ def select(searching: Searching, output: Folder, source: Source) -> None:
         search, course = _search(console, job, searching, parts)
         model = as_kmeans(search)
         mixtures = mixture_criteria(console, job, searching, model)
-        text = _choice_text(search, searching, mixtures)
         found = search.cv_results_
         facts = {
-            "lam_text": text,
             "choice": {
                 "lam": found["param_lam"], "k": found["param_n_clusters"],
                 "mean": found["mean_instability"], "std": found["std_instability"],
                 "best_index": search.best_index_,
             },
-            "stability": search.stability_,
             "mixture": mixtures,
             "flow": flows_of(search, job.X),
         }  # fmt: skip
@@ -61,9 +59,11 @@ def select(searching: Searching, output: Folder, source: Source) -> None:
             "mixture": mixtures,
         }  # fmt: skip
         results = results_of(
-            source, job, model, course, output, plain(facts), seed=searching.seed,
+            console, source, job, model, course, output, plain(facts), seed=searching.seed,
             selection=selection,
         )  # fmt: skip
+        text = _choice_text(search, searching, mixtures, results.fitted.verdict)
+        results.facts["lam_text"] = results.summary["selection"]["sentence"] = text
         with claim.writing() as folder:
             write_results(folder, results)
             columns = _candidate_columns(search, mixtures)
@@ -139,13 +139,16 @@ def mixture_criteria(
     return sorted(found, key=lambda one: one["k"])
 
 
-def _choice_text(search: MNARKMeansCV, searching: Searching, mixtures: list[dict[str, Any]]) -> str:
+def _choice_text(
+    search: MNARKMeansCV, searching: Searching, mixtures: list[dict[str, Any]], found: Verdict
+) -> str:
     """What was chosen, and from what."""
     lam = f"lam = {lam_words(search.lam_)}"
     several = len(searching.clusters) > 1
     what = f"k = {search.n_clusters_} and {lam} were" if several else f"{lam} was"
     count = len(search.cv_results_["param_lam"])
     text = f'{what} chosen from {count} candidates (criterion "{searching.criterion}").'
+    text = " ".join(filter(None, [text, describe_choice(search, found)]))
     if mixtures:
         bic, icl = (min((one[name], one["k"]) for one in mixtures)[1] for name in ("bic", "icl"))
         text += f" A Gaussian mixture model prefers k = {bic} by BIC and k = {icl} by ICL."

@@ -34,6 +34,8 @@ class FittedTable:
         The model's own labels of these rows, where it has them; else they are predicted.
     annotations : mapping, optional
         What else is known of the rows: name -> one value per row, None where unknown.
+    classes : sequence of str, optional
+        Annotations that are known not to be batches: the classes looked for.
 
     Examples
     --------
@@ -53,12 +55,14 @@ class FittedTable:
         features: Sequence[str] | None = None,
         labels: Any = None,
         annotations: Mapping[str, Sequence[Any]] | None = None,
+        classes: Sequence[str] = (),
     ) -> None:
         n, p = X.shape
         self.X, self.model = X, model
         self.ids = np.array(range(n) if ids is None else ids, dtype=object)
         self.features = [f"x{j}" for j in range(p)] if features is None else list(features)
         self.annotations = dict(annotations or {})
+        self.classes = set(classes)
         self.labels = np.asarray(model.predict(X) if labels is None else labels)
         self.n_clusters = len(model.cluster_centers_)
 
@@ -146,7 +150,8 @@ class FittedTable:
     @cached_property
     def batch_warnings(self) -> list[str]:
         """Annotations that the clusters follow as they would follow a batch."""
-        found = annotation_agreement(self.annotations, self.labels)
+        others = {n: v for n, v in self.annotations.items() if n not in self.classes}
+        found = annotation_agreement(others, self.labels)
         return [one.sentence for one in found if one.warns]
 
     @cached_property
