@@ -5,13 +5,14 @@ theorem     centres in the setting of the paper's theorem
 steadiness  how far lam moves when a few rows are left out
 cells       8,000 genes of 5,000 simulated cells
 soft        mixtures and k-means, by noise and by how values are lost
+real        all methods on the real tables, and the picture of the front page
 verdict     what the package says about its clusters
 """
 
 import importlib
 import sys
 
-NAMES = ("choice", "theorem", "steadiness", "cells", "soft", "verdict")
+NAMES = ("choice", "theorem", "steadiness", "cells", "soft", "real", "verdict")
 
 
 def main() -> None:

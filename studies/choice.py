@@ -4,6 +4,7 @@ Methods on the same tables, by adjusted Rand index (larger is better):
 
     default      MNARKMeans(k)
     cv           MNARKMeansCV(k)
+    mixture      MNARMixture(k)
     given        lam="auto" with the reference that somebody who knows the table would give
     best         the best of the candidates in hindsight: each lam at zero and at the least values
     filled       lam=1: k-means with missing values filled by the reference somebody would give
@@ -27,7 +28,7 @@ import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
-from mnarkmeans import MNARKMeans, MNARKMeansCV
+from mnarkmeans import MNARKMeans, MNARKMeansCV, MNARMixture
 from mnarkmeans.baselines import BASELINES
 from mnarkmeans.metrics import center_mse, clustering_error_rate
 from studies import designs, tables
@@ -57,6 +58,8 @@ def models(method: str, design: Design, seed: int) -> list:
         return [MNARKMeans(k, lam=1.0, reference=given, **settings)]
     if method == "k-POD":
         return [MNARKMeans(k, lam=0.0, **settings)]
+    if method == "mixture":
+        return [MNARMixture(k, **settings)]
     if method == "best":
         candidates = [(0.0, 0.0)] + [(lam, ref) for ref in (0.0, "min") for lam in LAMS]
         return [MNARKMeans(k, lam=lam, reference=ref, **settings) for lam, ref in candidates]

@@ -1,4 +1,4 @@
-"""The page for R users, run by a real R: its blocks print what the page shows below them."""
+"""The page for R users, run by a real R, and the missing values of R."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ def test_the_page_for_r_users_prints_what_it_shows(rscript, tmp_path):
     assert len(blocks) > 4
     program = "\n".join(f'{found["code"]}\ncat("{MARK}\\n")' for found in blocks)
     (tmp_path / "page.R").write_text(program, "utf8")
+    shutil.copy(PAGE.with_name("mnarkmeans.R"), tmp_path)
     done = subprocess.run(
         [rscript, "--vanilla", "page.R"], cwd=tmp_path, capture_output=True, text=True,
         env=os.environ | {"RETICULATE_PYTHON": sys.executable},
