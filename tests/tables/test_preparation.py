@@ -178,8 +178,8 @@ def test_options_and_models_speak_of_the_same_steps():
         "--max-missing", "0.5", "--normalize", "median", "--log2", "--zscore-rows",
     ]  # fmt: skip
     assert steps.units == "log2, z-score by row"
-    for wrong in ({"scale": "log"}, {"log1p": True, "log2": True}, {"batch": "plate"},
-                  {"center_rows": True, "zscore_rows": True}):  # fmt: skip
+    both = {"center_rows": True, "zscore_rows": True}
+    for wrong in ({"scale": "log"}, {"log1p": True, "log2": True}, both):
         with pytest.raises(TableError):
             Preparation(**wrong)
 
@@ -188,3 +188,31 @@ def test_models_of_the_first_version_are_read():
     stored = {"log1p": True, "shift": np.ones(2), "spread": np.full(2, 2.0)}
     again = Preparation.from_dict(stored, ["a", "b"])
     np.testing.assert_allclose(again.undo(np.zeros((1, 2))), np.expm1([[1.0, 1.0]]))
+
+
+def test_batches_are_removed_remembered_and_put_back():
+    rng = np.random.default_rng(0)
+    group, plate = np.arange(40) % 2, np.repeat(["p1", "p2"], 20)
+    values = rng.normal(20, 0.3, (40, 6)) + 3.0 * group[:, None]
+    values[plate == "p2"] += rng.normal(5, 1, 6)
+    values[rng.random(values.shape) < 0.1] = np.nan
+    table = table_of(values)
+    table.annotations["plate"] = list(plate)
+    steps = Preparation(batch="plate", scale="std")
+    fitted, table, X = steps.fit_apply(table, n_clusters=2)
+    between = np.nanmean(X[plate == "p2"], axis=0) - np.nanmean(X[plate == "p1"], axis=0)
+    assert np.abs(between).max() < 0.3
+    np.testing.assert_allclose(fitted.undo(X, table), values)
+    again = Preparation.from_dict(fitted.to_dict(), list(fitted.features))
+    np.testing.assert_array_equal(again.apply(table), X)
+    assert "--batch" in steps.typed()
+    new = table_of(values[:2])
+    for names, message in (
+        (None, "no column for batch= called 'plate'"),
+        (["p1", "p9"], "batch 'p9' was not in the fitted table"),
+        (["p1", None], "1 rows have no batch"),
+    ):
+        if names:
+            new.annotations["plate"] = names
+        with pytest.raises(TableError, match=message):
+            again.apply(new)

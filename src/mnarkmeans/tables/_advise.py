@@ -131,8 +131,9 @@ def advise(
         options = options or source.options
         if source.origin is None:
             return Advice(source, options, preparation, [])
-        content = source.origin.content
+        content, labels = source.origin.content, tuple(source.labels)
     else:
+        labels = ()
         options = options or ReadOptions()
         content = read_content(source, options)
     suggestions: list[Suggestion] = []
@@ -148,24 +149,24 @@ def advise(
         reason = "the file is not UTF-8; Windows-1252 is what older spreadsheets write"
         add([Suggestion(reason, {"encoding": "cp1252"})])
     try:
-        table = tidy(content, options)
+        table = tidy(content, options, labels)
     except UnreadColumns as error:
         family = sample_family(error.names)
         if options.columns or not family or any(matches(n, (family,)) for n in error.columns):
             raise
         reason = f"the samples are the columns {family!r}"
         add([Suggestion(reason, {"columns": (family,)}, certain=True)])
-        table = tidy(content, options)
+        table = tidy(content, options, labels)
     first = options
     for look in (_structure, _samples):  # samples are recognised once the columns are known
         if add(look(table, options, first)):
-            table = tidy(content, options)
+            table = tidy(content, options, labels)
     for _ in range(MOST_CODES):
         more = _numbers(table, options, preparation)
         codes = [one for one in more if one.options]
         if not add(codes):
             break
-        table = tidy(content, options)  # the rest is seen without the missing values
+        table = tidy(content, options, labels)  # the rest is seen without the missing values
     add([one for one in more if not one.options])
     return Advice(table, options, preparation, suggestions)
 

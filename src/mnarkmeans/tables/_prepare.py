@@ -5,11 +5,12 @@ dropped, rows are normalised, then logarithm, rows centred or z-scored, features
 
     y_ij = f(x_ij T / t_i),            f = log1p, log2 or nothing
     z_ij = (y_ij - a_i) / b_i,         a_i, b_i: mean and standard deviation of the row, or 0 and 1
-    result = (z_ij - m_j) / s_j,       m_j = 0 or the mean, s_j = 1 or the spread of the feature
+    w_ij = z_ij - d_bj,                d_bj: shift of the batch of the row (`BatchCenter`), or 0
+    result = (w_ij - m_j) / s_j,       m_j = 0 or the mean, s_j = 1 or the spread of the feature
 
 t_i is the median or sum of the row and T the median of all t_i (T = t_i without normalisation).
-All are taken over observed entries; those of rows from each table itself, T, m_j and s_j from the
-fitted one.
+All are taken over observed entries; those of rows from each table itself, T, d_bj, m_j and s_j
+from the fitted one.
 
 The reference c, the value near which data go missing, goes through logarithm and scaling,
 c -> f(c) / s_j: zero stays zero (log2 has none), a detection limit remains one. Centring features
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._table import Table, TableError, typed_options
+from ._table import Table, TableError, typed_options, unknown_name
 from ._tidy import NEVER_OBSERVED, without_codes
 
 CHOICES = {"normalize": ("none", "median", "total"), "scale": ("none", "std", "maxabs")}
@@ -51,8 +52,9 @@ class Preparation:
         Subtract the mean of each feature, which becomes its reference.
     scale : {"none", "std", "maxabs"}
         Divide each feature by its standard deviation or largest absolute value.
-    batch : None
-        Reserved for the correction of batch effects.
+    batch : str, optional
+        The column of the annotations (or labels) that names the batch of each row; what differs
+        between batches is removed by :class:`BatchCenter`.
 
     Examples
     --------
@@ -71,11 +73,13 @@ class Preparation:
     zscore_rows: bool = False
     center: bool = False
     scale: str = "none"
-    batch: Any = None
+    batch: str | None = None
     features: tuple[str, ...] = field(default=(), metadata=LEARNED)
     level: float = field(default=1.0, metadata=LEARNED)  # T
     shift: np.ndarray | None = field(default=None, metadata=LEARNED)  # m_j
     spread: np.ndarray | None = field(default=None, metadata=LEARNED)  # s_j
+    batches: tuple[str, ...] = field(default=(), metadata=LEARNED)
+    batch_shifts: np.ndarray | None = field(default=None, metadata=LEARNED)  # (B, p), d_bj
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -87,23 +91,29 @@ class Preparation:
             raise TableError("--log1p and --log2 are two logarithms; choose one of them")
         if self.center_rows and self.zscore_rows:
             raise TableError("--zscore-rows centres rows already; leave --center-rows out")
-        if self.batch is not None:
-            raise TableError("--batch is not available for this table")
 
     # --- learning and applying ------------------------------------------------------------------
 
-    def fit(self, table: Table) -> Preparation:
-        """The same steps with the features and numbers of this table."""
-        return self.fit_apply(table)[0]
+    def fit(self, table: Table, n_clusters: int = 8) -> Preparation:
+        """The same steps with the features and numbers of this table (see `fit_apply`)."""
+        return self.fit_apply(table, n_clusters)[0]
 
-    def fit_apply(self, table: Table) -> tuple[Preparation, Table, Any]:
-        """The fitted steps, the table with the features they keep, and its prepared values."""
+    def fit_apply(self, table: Table, n_clusters: int = 8) -> tuple[Preparation, Table, Any]:
+        """The fitted steps, the table with the features they keep, and its prepared values.
+
+        n_clusters : the number of clusters beside which shifts of batches are estimated
+        """
         table = self._drop_features(self._zeros_missing(table))
-        fitted = replace(self, features=tuple(table.features), shift=None, spread=None, level=1.0)
+        fitted = Preparation(**{f.name: getattr(self, f.name) for f in fields(self)
+                                if not f.metadata})  # fmt: skip
+        fitted = replace(fitted, features=tuple(table.features))
         if self.normalize != "none":
             levels = _row_levels(table, self.normalize)
             fitted = replace(fitted, level=float(np.median(levels)))
         values = fitted.apply(table)
+        if self.batch is not None:
+            fitted = fitted._with_batches(table, values, n_clusters)
+            values = fitted.apply(table)
         if self.scale == "none" and not self.center:
             return fitted, table, values
         mean, std, largest = _feature_moments(values)
@@ -130,6 +140,8 @@ class Preparation:
         values = self._logarithm(values)
         if self.center_rows or self.zscore_rows:
             values = _rowwise(values, *self._row_moments(values))
+        if self.batch_shifts is not None:
+            values = (values - self.batch_shifts[self._batch_codes(table)]).astype(values.dtype)
         if self.shift is None and self.spread is None:
             return values
         shift = np.zeros(values.shape[1]) if self.shift is None else self.shift
@@ -151,6 +163,8 @@ class Preparation:
             values = values * self.spread
         if self.shift is not None:
             values = values + self.shift
+        if self.batch_shifts is not None and table is not None:
+            values = values + self.batch_shifts[self._batch_codes(table)]
         if self.center_rows or self.zscore_rows:
             if table is None:
                 return values
@@ -198,6 +212,7 @@ class Preparation:
             "log(1 + x)": self.log1p,
             "rows centred by their mean": self.center_rows,
             "rows z-scored": self.zscore_rows,
+            f"differences between batches ({self.batch}) removed": self.batch is not None,
             "features centred: their observed mean is the reference": self.center,
             "features divided by their standard deviation": self.scale == "std",
             "features divided by their largest absolute value": self.scale == "maxabs",
@@ -212,7 +227,8 @@ class Preparation:
 
     def to_dict(self) -> dict[str, Any]:
         """For a model file; the features are stored with the model."""
-        return {name: value for name, value in vars(self).items() if name != "features"}
+        stored = {name: value for name, value in vars(self).items() if name != "features"}
+        return stored | {"batches": list(self.batches)}
 
     @classmethod
     def from_dict(cls, stored: Any, features: list[str]) -> Preparation:
@@ -227,6 +243,10 @@ class Preparation:
         for name, value in given.items():
             if not _is_usable(name, value, len(features)):
                 raise TableError(f"preparation/{name} of the model is damaged; fit it again")
+        given["batches"] = tuple(given.get("batches") or ())
+        shifts = given.get("batch_shifts")
+        if len(given["batches"]) != (0 if shifts is None else len(shifts)):
+            raise TableError("preparation/batches of the model is damaged; fit it again")
         return cls(**given, features=tuple(features))
 
     # --- parts ----------------------------------------------------------------------------------
@@ -257,6 +277,41 @@ class Preparation:
             reason = f"{share[j]:.0%} missing" if share[j] < 1.0 else NEVER_OBSERVED
             kept.left_out.append((table.features[j], reason))
         return kept
+
+    def _with_batches(self, table: Table, values: Any, n_clusters: int) -> Preparation:
+        from ._batch import BatchCenter  # it clusters, which reading does not need
+
+        if sp.issparse(values):
+            raise TableError("--batch is for dense tables; this one is sparse")
+        names = self._batch_names(table)
+        try:
+            center = BatchCenter(n_clusters, random_state=0).fit(values, batch=names)
+        except ValueError as error:
+            raise TableError(str(error)) from error
+        return replace(self, batches=tuple(center.batches_.tolist()), batch_shifts=center.shifts_)
+
+    def _batch_names(self, table: Table) -> np.ndarray:
+        """(n,) the batch of every row, as text."""
+        known: dict[str, Any] = {**table.labels, **table.annotations}
+        if self.batch not in known:
+            raise unknown_name("column for --batch", str(self.batch), known)
+        names = list(known[self.batch])
+        unknown = [str(i) for i, b in zip(table.ids, names, strict=True) if b is None or b != b]
+        if unknown:
+            raise TableError(f"{len(unknown)} rows have no batch in {self.batch!r}, such as "
+                             f"{unknown[0]!r}; name it, or leave them out")  # fmt: skip
+        return np.array([str(b).removesuffix(".0") for b in names])
+
+    def _batch_codes(self, table: Table) -> np.ndarray:
+        place = {batch: b for b, batch in enumerate(self.batches)}
+        names = self._batch_names(table).tolist()
+        strange = next((name for name in names if name not in place), None)
+        if strange is not None:
+            raise TableError(
+                f"batch {strange!r} was not in the fitted table ({', '.join(self.batches[:5])}), "
+                "so its shift is not known; fit again with its rows"
+            )
+        return np.array([place[name] for name in names], dtype=np.intp)
 
     def _row_factors(self, table: Table) -> np.ndarray:
         """(n,) what every row is divided by: t_i / T, or 1."""
@@ -299,13 +354,18 @@ def _is_usable(name: str, value: Any, p: int) -> bool:
         if not isinstance(value, np.ndarray) or value.shape != (p,) or value.dtype.kind != "f":
             return False
         return bool(np.isfinite(value).all() and (name == "shift" or (value > 0).all()))
+    if name == "batch_shifts":
+        right = isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f"
+        return value is None or (right and value.shape[1] == p and bool(np.isfinite(value).all()))
+    if name == "batches":
+        return isinstance(value, list) and all(isinstance(batch, str) for batch in value)
     if name == "level":
         return isinstance(value, float) and 0 < value < np.inf
     if name == "max_missing":
         return value is None or (isinstance(value, (int, float)) and 0 <= value <= 1)
     if name in CHOICES:
         return value in CHOICES[name]
-    return value is None if name == "batch" else isinstance(value, bool)
+    return value is None or isinstance(value, str if name == "batch" else bool)
 
 
 def _observed_rows(values: Any) -> list[np.ndarray]:

@@ -84,7 +84,8 @@ class ReadOptions:
         several = {f.name for f in fields(cls) if f.default == ()}
         if given.get("sheet") is not None:
             given["sheet"] = str(given["sheet"])
-        return cls(**{n: _several(v) if n in several else v for n, v in given.items()})
+        given |= {name: _several(given[name]) for name in several & given.keys()}
+        return cls(**given)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and values, for a model file or for ``read_table(path, **options)``."""
