@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import warnings
@@ -15,11 +16,14 @@ import pandas as pd
 import pytest
 from command_server import COMMAND
 from outputs import FILES, leftovers, rows
+from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeansCV, SelectionWarning
 from mnarkmeans.cli._app import VERBS
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "tables"))
+from lab_files import maxquant  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -81,6 +85,63 @@ def test_files_of_a_fit(fitted, frame):
     assert {line[2] for line in markers[1:]} <= set("abcde")
     assert {line[0] for line in markers[1:]} == {"0", "1"}
     assert "<!doctype html>" in (fitted / "report.html").read_text()[:20]
+
+
+@pytest.fixture(scope="module")
+def protein_groups(tmp_path_factory):
+    """A proteinGroups.txt of 24 samples in three groups."""
+    folder = tmp_path_factory.mktemp("maxquant")
+    name, group = maxquant(folder)
+    return folder / name, group
+
+
+def test_a_table_that_must_be_read_otherwise_is_refused_with_the_command(server, protein_groups):
+    """The command that is printed works, and finds the groups."""
+    file, group = protein_groups
+    done = server.run("fit", file.name, "-k", 3, "-o", "out", cwd=file.parent)
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    command = re.search(r"Run: mnarkmeans (.*) \(or add --as-is", done.err)[1]
+    assert server.run(*shlex.split(command), cwd=file.parent).code == 0
+    out = file.parent / "out"
+    labels = pd.read_csv(out / "labels.csv")
+    assert adjusted_rand_score(group, labels["cluster"]) > 0.9
+    assert labels["id"][0] == "LFQ intensity S00"
+    assert labels["sample"][0] == "S00"
+    markers = pd.read_csv(out / "markers.csv")
+    assert markers["gene"].str.startswith("GENE").all()
+    fold = np.log2(markers["mean_inside"] / markers["mean_outside"])
+    np.testing.assert_allclose(markers["log2_fold_change"], fold, rtol=0.01, atol=0.01)
+    centers = pd.read_csv(out / "centers.csv", index_col="cluster")
+    prepared = pd.read_csv(out / "centers_prepared.csv", index_col="cluster")
+    np.testing.assert_allclose(np.log2(centers), prepared, rtol=1e-6)
+
+
+def test_fit_and_diagnose_give_the_same_notes_of_the_same_table(server, protein_groups):
+    file, _ = protein_groups
+    options = ["--columns", "LFQ intensity *", "--transpose", "--missing-value", 0, "--log2"]
+    notes = []
+    for verb in (["fit", "-k", 3, "-o", "again", "--force"], ["diagnose"]):
+        done = server.run(verb[0], file.name, *verb[1:], *options, cwd=file.parent)
+        assert done.code == 0, done.err
+        notes.append([line for line in done.err.splitlines() if "left out" in line])
+    assert notes[0][:1] == notes[1][:1]
+    done = server.run("fit", file.name, "-k", 3, "--as-is", "-q", "-o", "as-is", cwd=file.parent)
+    assert (done.code, done.err) == (0, "")
+
+
+def test_proteins_are_clustered_by_their_profile(server, protein_groups):
+    file, _ = protein_groups
+    done = server.run(
+        "fit", file.name, "-k", 3, "--columns", "LFQ intensity *", "--missing-value", 0, "--log2",
+        "--center-rows", "--as-is", "--json", "-o", "profiles", cwd=file.parent,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "rows centred by their mean" in json.loads(done.out)["preparation"]
+    assert not (file.parent / "profiles" / "centers_prepared.csv").exists()
+    done = server.run("predict", "profiles", file.name, "-o", "p.csv", cwd=file.parent)
+    assert done.code == 0, done.err
+    assert rows(file.parent / "p.csv") == rows(file.parent / "profiles" / "labels.csv")
 
 
 def test_preparation_is_repeated_on_new_tables(server, tables, tmp_path, frame):
