@@ -37,7 +37,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_ndtr
+from scipy.special import log_ndtr
 from threadpoolctl import ThreadpoolController
 
 from ._core import first_pass
@@ -52,6 +52,7 @@ BLOCKS = 8
 FOLDS = 4
 FEW_ROWS, MOST_FOLDS = 60, 10  # folds of tables with fewer rows than that
 MARGIN = 1.0  # standard errors
+SAME_CLUSTERS = 0.99  # of the rows
 N_STARTS = 4  # tried with three of the lams; what they find is shared by all candidates
 ENTRIES_OF_SAMPLE = 1 << 15
 FEWEST_COLUMNS = 400
@@ -93,6 +94,7 @@ class Table:
         outside = self.of_row - self.of_block if blocks > 1 else self.of_block
         self.outside = outside
         self.holds_all = self.of_row == self.of_block
+        self.training = [Rows.but(self, fold) for fold in self.folds]
 
     def moved(self, points: Any) -> np.ndarray:
         """Points (..., p) in the units of this table."""
@@ -102,6 +104,27 @@ class Table:
         """(..., G) sums over the features outside each block, of entries (..., p)."""
         own = entries @ self.cut
         return entries.sum(axis=-1, keepdims=True) - own if self.cut.shape[1] > 1 else own
+
+
+class Rows(NamedTuple):
+    """The rows of a table that a fit was made of."""
+
+    index: np.ndarray
+    seen: np.ndarray
+    values: np.ndarray
+    weights: np.ndarray
+    per_row: np.ndarray  # observed values of each row
+    has_gaps: np.ndarray  # (p,)
+
+    @classmethod
+    def but(cls, table: Table, fold: slice) -> Rows:
+        """All but a fold."""
+        index = np.r_[0 : fold.start, fold.stop : len(table.seen)]
+        seen = table.seen[index]
+        return cls(
+            index, seen, table.values[index], table.weights[index],
+            np.maximum(seen.sum(axis=1), 1.0), seen.min(axis=0) < 1.0,
+        )  # fmt: skip
 
 
 class Cells(NamedTuple):
@@ -115,10 +138,10 @@ class Cells(NamedTuple):
     shrinkage: float  # observations that pull the level of a row to 0
 
     @classmethod
-    def of(cls, table: Table, rows: np.ndarray, labels: np.ndarray, k: int, point: Any) -> Cells:
-        seen, values, weights = table.seen[rows], table.values[rows], table.weights[rows]
-        member = np.zeros((k, len(rows)), np.float32)
-        member[labels, np.arange(len(rows))] = weights
+    def of(cls, rows: Rows, labels: np.ndarray, k: int, point: Any) -> Cells:
+        seen, values, weights = rows.seen, rows.values, rows.weights
+        member = np.zeros((k, len(labels)), np.float32)
+        member[labels, np.arange(len(labels))] = weights
         size, count, sums, observed = member.sum(1), member @ seen, member @ values, weights @ seen
         total = float(weights.sum())
         average = sums.sum(axis=0) / np.maximum(observed, 1e-9)
@@ -130,9 +153,9 @@ class Cells(NamedTuple):
         share = (observed + 0.5) / (total + 1.0)
         away = np.abs(mean - point) / spread
         away = np.clip(away - size @ away / total, -6.0, 6.0)
-        away = np.where(seen.min(axis=0) < 1.0, away, 0.0).astype(np.float32)
-        per_row = np.maximum(table.of_row[rows, 0], 1.0)
-        differ = float(weights @ ((rest.sum(axis=1) / per_row) ** 2 - noise / per_row)) / total
+        away = np.where(rows.has_gaps, away, 0.0).astype(np.float32)
+        level = rest.sum(axis=1) / rows.per_row
+        differ = float(weights @ (level**2 - noise / rows.per_row)) / total
         return cls(
             np.log((size + 1.0) / (total + k)), mean.astype(np.float32), away,
             np.log(share / (1.0 - share)).astype(np.float32), noise,
@@ -140,17 +163,12 @@ class Cells(NamedTuple):
         )  # fmt: skip
 
 
-class Scores(NamedTuple):
-    """(n, G) of one candidate, by noise; and the same if gaps said nothing."""
-
-    by_noise: dict[str, np.ndarray]
-    without_slope: dict[str, np.ndarray]
-
-
 def block_scores(
-    table: Table, labels: np.ndarray, centers: np.ndarray, lam: Any, reference: Any
-) -> Scores:
-    """Scores of a candidate from its fits without each fold: labels (F, n), centres (F, k, p)."""
+    table: Table, labels: np.ndarray, centers: np.ndarray, lam: Any, reference: Any, noise: str,
+    *, with_slope: bool = True,
+) -> np.ndarray:  # fmt: skip
+    """(n, G) scores of a candidate from its fits without each fold: labels (F, n), centres
+    (F, k, p). ``with_slope=False``: as if gaps said nothing."""
     (n, p), k, blocks = table.values.shape, centers.shape[1], table.cut.shape[1]
     point, lam = table.moved(reference), np.float32(lam)
     weight = np.empty((k, n, blocks), np.float32)
@@ -158,8 +176,8 @@ def block_scores(
     own = np.empty(n, np.intp)
     fitted = []
     for f, fold in enumerate(table.folds):
-        train = np.r_[0 : fold.start, fold.stop : n]
-        cells = Cells.of(table, train, labels[f][train], k, point)
+        rows = table.training[f]
+        cells = Cells.of(rows, labels[f][rows.index], k, point)
         seen, values = table.seen[fold], table.values[fold]
         mu = table.moved(centers[f])[:, None]
         pull = lam * (mu - point) ** 2
@@ -171,24 +189,15 @@ def block_scores(
         level = table.without(rest) / (table.outside[fold] + cells.shrinkage)
         error[:, fold] = seen * (values - cells.mean[:, None] - level @ table.cut.T)
         fitted.append(cells)
-    slope = _slope(table, fitted, weight) if np.max(lam) > 0.0 else 0.0
-    gaps, no_slope = np.empty((k, n, blocks), np.float32), np.empty((n, blocks), np.float32)
+    slope = _slope(table, fitted, weight) if with_slope and np.max(lam) > 0.0 else 0.0
+    gaps = np.empty((k, n, blocks), np.float32)
     for fold, cells in zip(table.folds, fitted, strict=True):
-        odds = (cells.feature_odds + slope * cells.away)[own[fold]]
-        level = _observation_levels(table, fold, odds) @ table.cut.T
-        odds = (cells.feature_odds + slope * cells.away)[:, None] + level
-        gaps[:, fold] = _log_pattern(table, fold, odds)
-        if slope > 0.0:
-            level = _observation_levels(table, fold, cells.feature_odds[None]) @ table.cut.T
-            no_slope[fold] = _log_pattern(table, fold, cells.feature_odds + level)
-        else:
-            no_slope[fold] = gaps[0, fold]
-    by_noise, without_slope = {}, {}
-    for noise in NOISES:
-        values = weight + _log_densities(table, noise, error, own, weight + gaps)
-        by_noise[noise] = _log_sum(values + gaps)
-        without_slope[noise] = _log_sum(values) + no_slope
-    return Scores(by_noise, without_slope)
+        odds = (cells.feature_odds + np.float32(slope) * cells.away)[:, None]
+        if slope == 0.0:
+            odds = odds[:1]
+        level = _observation_levels(table, fold, odds[own[fold] if slope > 0.0 else [0], 0])
+        gaps[:, fold] = _log_pattern(table, fold, odds + level @ table.cut.T)
+    return _log_sum(weight + gaps + _log_densities(table, noise, error, own, weight + gaps))
 
 
 def _log_sum(parts: np.ndarray) -> np.ndarray:
@@ -226,19 +235,23 @@ def _slope(table: Table, fitted: list[Cells], weight: np.ndarray) -> float:
         odds[fold] = cells.feature_odds
     some = (away != 0.0).any(axis=0)
     away, odds, seen, slope = away[:, some], odds[:, some], table.seen[:, some], 0.0
+    weighted = away * table.weights[:, None]
     for _ in range(6):
-        q = expit(odds + slope * away)
-        gradient = table.weights @ (away * (seen - q))
-        information = table.weights @ (away**2 * q * (1.0 - q))
-        slope += float(gradient.sum()) / (float(information.sum()) + 1e-9)
+        q = _sigmoid(odds + np.float32(slope) * away)
+        gradient, information = np.vdot(weighted, seen - q), np.vdot(weighted, away * q * (1.0 - q))
+        slope += float(gradient) / (float(information) + 1e-9)
     return max(slope, 0.0)
+
+
+def _sigmoid(odds: np.ndarray) -> np.ndarray:
+    return 1.0 / (1.0 + np.exp(-odds))
 
 
 def _observation_levels(table: Table, fold: slice, odds: np.ndarray) -> np.ndarray:
     """(n, G) what to add to a row's log odds, from outside the block; standard normal before."""
     seen, level = table.seen[fold], np.zeros((len(table.seen[fold]), 1), np.float32)
     for _ in range(4):
-        q = expit(odds + level)
+        q = _sigmoid(odds + level)
         left, information = seen - q, q * (1.0 - q)
         step = left.sum(axis=1, keepdims=True) - level
         level = level + step / (information.sum(axis=1, keepdims=True) + 1.0)
@@ -250,7 +263,7 @@ def _observation_levels(table: Table, fold: slice, odds: np.ndarray) -> np.ndarr
 def _log_pattern(table: Table, fold: slice, odds: np.ndarray) -> np.ndarray:
     """(..., n, G) log probability of what is observed and missing in each block."""
     odds = np.clip(odds, -9.0, 9.0)
-    none = -np.log1p(np.exp(odds))
+    none = -np.log(1.0 + np.exp(odds))
     nothing = none @ table.cut
     pattern = (table.seen[fold] * odds) @ table.cut + nothing
     condition = np.log(1e-12 - np.expm1(np.minimum(nothing, 0.0)))
@@ -315,14 +328,14 @@ class Moments:
         away = np.abs(self.sums) / (self.counts + PRIOR)
         away -= (self.sizes * away).sum(axis=0) / self.sizes.sum(axis=0)
         for _ in range(6):
-            q = expit(odds + slope * away)
+            q = _sigmoid(odds + slope * away)
             information = (self.sizes * away**2 * q * (1.0 - q)).sum()
             slope += (away * (self.counts - self.sizes * q)).sum() / (information + 1e-9)
 
         def variation(q: np.ndarray) -> float:
             return float((self.counts * (1.0 - q) ** 2 + self.gaps * q**2).sum())
 
-        left = variation(expit(odds + max(slope, 0.0) * away))
+        left = variation(_sigmoid(odds + max(slope, 0.0) * away))
         return max(1.0 - left / max(variation(np.broadcast_to(share, away.shape)), 1e-300), 0.0)
 
     def log_density(self, mu: np.ndarray, variance: np.ndarray) -> float:
@@ -384,7 +397,7 @@ def _decay(moments: Moments) -> Mechanism:
 
     def clusters(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         variance = np.ones(gaps.shape[1])
-        for _ in range(6):
+        for _ in range(4):
             kept = 1.0 / (2.0 * variance * t + 1.0)
             mu = moments.sums / np.maximum(moments.sizes - gaps * kept, 1e-300)
             mu, variance = moments.refitted(mu, mu * kept, variance * kept)
@@ -418,9 +431,11 @@ def _limit(moments: Moments) -> Mechanism:
         lost = (gaps * log_ndtr(a)).sum(axis=(1, 2))
         return lost + log_ndtr((x - b[:, None]) / zeta) @ moments.bin_weights
 
-    for _ in range(6):
-        best = _search(value, np.linspace(-4.0, 1.0, 9), np.linspace(x[0], x[-1], 17))
+    first, second = np.linspace(-4.0, 1.0, 9), np.linspace(x[0], x[-1], 17)
+    for _ in range(4):
+        best = _search(value, first, second)
         zeta, b = math.exp(best.first), best.second
+        first, second = best.first + np.linspace(-0.6, 0.6, 3), b + np.linspace(-0.5, 0.5, 5)
         for _ in range(10):
             d = np.sqrt(variance + zeta**2)
             a, ratio = (b - mu) / d, variance / d
@@ -441,14 +456,14 @@ class Found(NamedTuple):
     second: float
 
 
-def _search(value: Any, first: np.ndarray, second: np.ndarray, rounds: int = 3) -> Found:
+def _search(value: Any, first: np.ndarray, second: np.ndarray) -> Found:
     """Maximise value(first, second array) on a grid, then on finer ones around its best point."""
-    for _ in range(rounds):
+    for _ in range(3):
         values = np.array([value(one, second) for one in first])
         i, j = np.unravel_index(np.nan_to_num(values, nan=-np.inf).argmax(), values.shape)
         found = Found(float(values[i, j]), float(first[i]), float(second[j]))
         first = np.linspace(first[max(i - 1, 0)], first[min(i + 1, len(first) - 1)], 5)
-        second = np.linspace(second[max(j - 1, 0)], second[min(j + 1, len(second) - 1)], 9)
+        second = np.linspace(second[max(j - 1, 0)], second[min(j + 1, len(second) - 1)], 5)
     return found
 
 
@@ -520,6 +535,11 @@ class Missingness:
                 f"no better (candidates with a penalty {lead}). {how}"
             )
         no_penalty = behind[self.candidates["lam"] == 0.0]
+        if len(no_penalty) and no_penalty[0] >= -MARGIN:
+            return (
+                f"lam={self.lam:g} with {where} predicts features left out about as well as no "
+                f"penalty does, and its clusters are the more stable ones. {how}"
+            )
         lead = ""
         if len(no_penalty):
             lead = f"; without a penalty {-no_penalty[0]:.1f} standard errors worse"
@@ -623,7 +643,8 @@ class Candidate(NamedTuple):
     name: str  # of the reference
     reference: np.ndarray  # (p,)
     centers: np.ndarray  # (F, k, p) of the fits without each fold
-    scores: Scores
+    labels: np.ndarray  # (F, n) by those fits
+    scores: np.ndarray  # (n, G)
 
     @property
     def largest(self) -> float:
@@ -659,20 +680,23 @@ class Judge:
             pools = self._fitted(reference, self.starts, penalties[anchors])
             centers = np.stack(self._fitted(reference, pools, penalties), axis=1)
             candidates += [
-                self._scored(lam, name, reference, own)
+                self._labelled(lam, name, reference, own)
                 for lam, own in zip(lams, centers, strict=True)
                 if np.max(lam) > 0.0 or not candidates  # without a penalty there is no reference
             ]
-        best = [max(self._totals(candidates, noise)) for noise in NOISES]
-        self.noise = NOISES[int(np.argmax(best))]
-        return candidates
+        tried = candidates[0], candidates[anchors[len(anchors) // 2]]
+        self.noise = max(
+            NOISES, key=lambda noise: max(self._total(self._scores(one, noise)) for one in tried)
+        )
+        return [one._replace(scores=self._scores(one, self.noise)) for one in candidates]
 
     def beside(self, near: Candidate, lam: float) -> Candidate:
         """The candidate with another lam, fitted from where this one is."""
         penalty = np.full((1, self.sample.n_features), lam)
         starts = [own[None] for own in near.centers]
         centers = np.concatenate(self._fitted(near.reference, starts, penalty))
-        return self._scored(lam, near.name, near.reference, centers)
+        moved = self._labelled(lam, near.name, near.reference, centers)
+        return moved._replace(scores=self._scores(moved, self.noise))
 
     def _fitted(
         self, reference: np.ndarray, starts: Sequence[np.ndarray], penalties: np.ndarray
@@ -692,31 +716,33 @@ class Judge:
             for own, first in zip(found, best, strict=True)
         ]
 
-    def _scored(self, lam: Any, name: str, reference: np.ndarray, centers: np.ndarray) -> Candidate:
+    def _labelled(self, lam: Any, name: str, reference: Any, centers: np.ndarray) -> Candidate:
         sample = replace(self.sample, reference=reference)
         penalty = np.full((len(centers), self.sample.n_features), lam)
         labels = assign_rows(sample, centers, penalty, self.settings["threads"]).T
-        scores = block_scores(self.table, labels[:, self.table.rows], centers, lam, reference)
-        return Candidate(lam, name, reference, centers, scores)
+        return Candidate(lam, name, reference, centers, labels[:, self.table.rows], np.empty(0))
 
-    def _totals(self, candidates: Sequence[Candidate], noise: str) -> list[float]:
-        weights = self.table.weights.astype(np.float64)
-        return [float(weights @ one.scores.by_noise[noise].sum(axis=1)) for one in candidates]
+    def _scores(self, one: Candidate, noise: str, **how: Any) -> np.ndarray:
+        return block_scores(
+            self.table, one.labels, one.centers, one.lam, one.reference, noise, **how
+        )
+
+    def _total(self, scores: np.ndarray) -> float:
+        return float(self.table.weights.astype(np.float64) @ scores.sum(axis=1))
 
     def mean_scores(self, candidates: Sequence[Candidate]) -> np.ndarray:
-        return np.array(self._totals(candidates, self.noise)) / self.table.total
+        return np.array([self._total(one.scores) for one in candidates]) / self.table.total
 
     def behind(self, candidates: Sequence[Candidate]) -> np.ndarray:
         """(C,) in standard errors."""
-        scores = np.array([one.scores.by_noise[self.noise] for one in candidates])
-        return standard_errors(scores, self.table.weights)
+        return standard_errors(np.array([one.scores for one in candidates]), self.table.weights)
 
     def best(self, candidates: Sequence[Candidate], behind: np.ndarray) -> int:
-        """The best candidate; the first (no penalty, or zero) unless that is clearly worse, and
-        zero as reference unless that is clearly worse.
+        """The best candidate, unless one that needs less reason is not clearly worse: no penalty
+        (by one standard error), or zero as reference (by two).
 
         Where the gaps themselves show nothing (they are not better predicted with the slope, and
-        chance is the likeliest mechanism for clusters without a penalty), twice as clearly.
+        chance is the likeliest mechanism for clusters without a penalty), no penalty by two.
         """
         best = int(behind.argmax())
         if behind[0] >= -MARGIN or candidates[best].largest == 0.0:
@@ -724,10 +750,10 @@ class Judge:
         zero = [i for i, one in enumerate(candidates) if one.name == "zero" and one.largest > 0.0]
         if candidates[best].name == "min" and zero:
             first = zero[int(behind[zero].argmax())]
-            best = first if behind[first] >= -MARGIN else best
+            best = first if behind[first] >= -2.0 * MARGIN else best
         if candidates[0].largest == 0.0 and behind[0] >= -2.0 * MARGIN:
-            found = candidates[best].scores
-            both = np.array([found.by_noise[self.noise], found.without_slope[self.noise]])
+            without = self._scores(candidates[best], self.noise, with_slope=False)
+            both = np.array([candidates[best].scores, without])
             pays = standard_errors(both, self.table.weights, blocks=False)[1] < -MARGIN
             moved = candidates[0]._replace(reference=candidates[best].reference)
             likeliest = max(self.mechanisms(moved)[0], key=lambda one: one.log_likelihood)
@@ -749,18 +775,27 @@ class Judge:
 
 def _range(candidates: Sequence[Candidate], behind: np.ndarray, best: int) -> tuple[int, int]:
     """The first and last of the candidates around the best, with its reference and a penalty as it
-    has, that do as well."""
-    low = high = best
-    same = [
-        one.name == candidates[best].name and (one.largest > 0) == (candidates[best].largest > 0)
-        for one in candidates
-    ]
-    clearly = min(behind[best], 0.0) - MARGIN
-    while low > 0 and same[low - 1] and behind[low - 1] >= clearly:
+    has, that predict as well or find the same clusters."""
+    chosen, low, high = candidates[best], best, best
+    worse = min(behind[best], 0.0) - MARGIN
+    alike = [
+        one.name == chosen.name and (one.largest > 0) == (chosen.largest > 0)
+        and (own >= worse or _agreement(one.labels, chosen.labels) >= SAME_CLUSTERS)
+        for one, own in zip(candidates, behind, strict=True)
+    ]  # fmt: skip
+    while low > 0 and alike[low - 1]:
         low -= 1
-    while high + 1 < len(candidates) and same[high + 1] and behind[high + 1] >= clearly:
+    while high + 1 < len(candidates) and alike[high + 1]:
         high += 1
     return low, high
+
+
+def _agreement(one: np.ndarray, two: np.ndarray) -> float:
+    """Share of the rows in clusters (F, n) that correspond to each other."""
+    k = max(one.max(), two.max()) + 1
+    pairs = [np.bincount(a * k + b, minlength=k * k).reshape(k, k)
+             for a, b in zip(one, two, strict=True)]  # fmt: skip
+    return sum(table.max(axis=1).sum() for table in pairs) / one.size
 
 
 def _nearest(theory: float, candidates: Sequence[Candidate], anywhere: bool) -> float:

@@ -1,8 +1,9 @@
 """MNARKMeansCV: choose lam and the number of clusters, then fit all rows with the choice.
 
-lam (and the reference) are chosen for each k by the score of `_choice`, or by the paper's
-instability; k is the largest whose clusters come back about as often as those of the most stable k
-when rows are left out (`_stability`).
+lam (and the reference) are chosen for each k by the score of `_choice` (of candidates that it
+cannot tell apart, the one with clearly more stable clusters), or by the paper's instability; k is
+the largest whose clusters come back about as often as those of the most stable k when rows are left
+out (`_stability`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
 from ._base import CentersModel
-from ._choice import LAMS, Missingness, choose, references_for
+from ._choice import LAMS, MARGIN, Missingness, choose, references_for
 from ._kmeans import MNARKMeans
 from ._observed import Observed
 from ._solver import ALGORITHMS, STARTS, assign_rows
@@ -66,8 +67,9 @@ class MNARKMeansCV(CentersModel):
     lams : "auto" or sequence of float, default="auto"
         Candidates for lam. "auto": those of ``MNARKMeans(lam="auto")``.
     criterion : {"score", "paper"}, default="score"
-        How lam is chosen. "score": as ``MNARKMeans(lam="auto")`` does, by how well clusters found
-        without some of the features predict those. "paper": the instability of the paper's authors.
+        How lam is chosen. "score": as ``MNARKMeans(lam="auto")`` does, by how well clusters predict
+        what they have not seen; of candidates that predict equally well, one whose clusters are
+        clearly more stable is preferred. "paper": the instability of the paper's authors.
     n_splits : int, default=None
         Number of splits; None: 10 for "paper", otherwise 12.
     n_init : int, default=10
@@ -290,9 +292,14 @@ n_features_in_, feature_names_in_
         if self.criterion == "paper":
             instability = evidence.instability_of_thirds()
             return Trial(evidence, instability, least_unstable(instability), reference, None)
+        assert missingness is not None  # chosen by the score above
         instability = evidence.instability_of_subsamples(self._threads())
-        index = int(np.flatnonzero(lams == lam)[0])
-        return Trial(evidence, instability, index, reference, missingness)
+        trial = Trial(
+            evidence, instability, int(np.flatnonzero(lams == lam)[0]), reference, missingness
+        )
+        index = trial.most_stable_of_equals()
+        missingness = replace(missingness, lam=float(lams[index]))
+        return replace(trial, choice=index, missingness=missingness)
 
     def _keep_results(self, trials: list[Trial], best: int) -> None:
         columns: dict[str, list[np.ndarray]] = {}
@@ -354,14 +361,28 @@ class Trial:
         """Every cluster of the choice has rows: one row by itself comes back in any split."""
         return not self.evidence.next_to_empty[self.choice]
 
-    def columns(self) -> dict[str, np.ndarray]:
-        lams, size = self.evidence.lams, len(self.evidence.lams)
-        score, behind = np.full(size, np.nan), np.full(size, np.nan)
+    def scored(self) -> tuple[np.ndarray, np.ndarray]:
+        """(G,) scores, and how far behind the best in standard errors; NaN where there are none."""
+        score, behind = np.full((2, len(self.evidence.lams)), np.nan)
         if self.missingness is not None:
             table = self.missingness.candidates
             own = (table["reference"] == self.missingness.reference) | (table["lam"] == 0.0)
-            at = np.searchsorted(lams, table["lam"][own])
+            at = np.searchsorted(self.evidence.lams, table["lam"][own])
             score[at], behind[at] = table["score"][own], -table["behind"][own]
+        return score, behind
+
+    def most_stable_of_equals(self) -> int:
+        """Of the candidates that the score cannot tell from the best: the choice, unless another
+        one has clearly more stable clusters."""
+        equal = np.flatnonzero((self.scored()[1] <= MARGIN) & ~self.evidence.next_to_empty)
+        mean = self.instability.mean(axis=0)
+        if not len(equal) or mean[self.choice] <= mean[equal].min() + SAME_STABILITY:
+            return self.choice
+        return int(equal[mean[equal].argmin()])
+
+    def columns(self) -> dict[str, np.ndarray]:
+        lams, size = self.evidence.lams, len(self.evidence.lams)
+        score, behind = self.scored()
         return {
             "param_n_clusters": np.full(size, self.evidence.k),
             "param_lam": lams.copy(),

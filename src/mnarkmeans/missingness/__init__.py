@@ -1,11 +1,12 @@
 """How values go missing: make gaps (`ampute`), and look at those of a table (`diagnose`).
 
 `Missingness` is what fitted estimators keep as ``missingness_``: why lam and reference are what
-they are.
+they are. `methods_paragraph` describes a fitted model in the words of a methods section.
 """
 
 from .._choice import Missingness
 from ._ampute import ampute
 from ._diagnose import Diagnosis, diagnose
+from ._methods import methods_paragraph
 
-__all__ = ["Diagnosis", "Missingness", "ampute", "diagnose"]
+__all__ = ["Diagnosis", "Missingness", "ampute", "diagnose", "methods_paragraph"]
