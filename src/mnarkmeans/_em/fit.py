@@ -269,7 +269,7 @@ def _sample_rows(observed: Observed, fewest: int) -> Observed:
 
 # --- tempering ----------------------------------------------------------------------------------
 
-DRAWS = 6
+DRAWS = 12
 DRAW_ITER = 10  # from where the fit ended
 MANY_ROWS = 1000  # per cluster: parameters are known well enough
 LEAST_POWER = 0.1

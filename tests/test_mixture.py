@@ -1,0 +1,561 @@
+"""MNARMixture: oracles, laws, what it finds, model files and error messages."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import brentq
+from scipy.special import ndtr, xlogy
+from scipy.stats import norm
+from scipy.stats import t as student_t
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mnarkmeans import MissingDataWarning, MNARMixture
+from mnarkmeans._em.mechanisms import MECHANISMS, mechanism_of
+from mnarkmeans._em.tails import missing_values
+from mnarkmeans._model_files import ModelFileError, load_model, save_model
+
+NAMES = tuple(MECHANISMS)
+
+
+def make(loss: str, n=200, p=3, seed=0, heavy=False) -> tuple[np.ndarray, np.ndarray]:
+    """Two overlapping clusters, normal or t, that lose values in one of the five ways."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(2, size=n)
+    noise = rng.standard_t(3, size=(n, p)) if heavy else rng.normal(size=(n, p))
+    X = np.where(labels[:, None] == 0, -0.5, 2.0) + noise * (1 + 0.3 * labels)[:, None]
+    lost = {
+        "mcar": np.full(X.shape, 0.3),
+        "class": np.where(labels == 0, 0.1, 0.5)[:, None] + np.zeros(p),
+        "decay": 0.9 * np.exp(-2.0 * X**2),
+        "threshold": (np.abs(X) < 0.5).astype(float),
+        "limit": ndtr((-0.3 - X) / 0.4),
+    }[loss]
+    X[rng.random(X.shape) < lost] = np.nan
+    some = ~np.isnan(X).all(axis=1)
+    return X[some], labels[some]
+
+
+# --- oracles ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
+@pytest.mark.parametrize("mechanism", ["auto", "limit"])
+def test_complete_data_is_gaussian_mixture(covariance_type, mechanism):
+    rng = np.random.default_rng(1)
+    X = np.vstack([rng.normal(2.5 * i, 1 + 0.3 * i, (80, 4)) for i in range(3)])
+    start = np.array([[0.1], [2.4], [5.2]]) + np.zeros(4)
+    settings = {"tol": 1e-12, "max_iter": 2000, "means_init": start, "random_state": 0}
+    theirs = GaussianMixture(3, covariance_type=covariance_type, **settings).fit(X)
+    ours = MNARMixture(3, mechanism=mechanism, covariance_type=covariance_type, **settings).fit(X)
+    for name in ("weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-6)
+    np.testing.assert_allclose(ours.lower_bound_, theirs.lower_bound_, atol=1e-9)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), atol=1e-6)
+    assert ours.bic(X) == pytest.approx(theirs.bic(X))
+    assert ours.aic(X) == pytest.approx(theirs.aic(X))
+
+
+# Integrals over a fine grid, loops over rows, clusters and features
+
+
+def lost_on_grid(model, x, l, j):
+    """P(missing | x) of one feature on a grid of values."""
+    name, theta = model.mechanism_, model.missingness_.parameters
+    if name in ("mcar", "class"):
+        return np.full(len(x), theta["rates"][l if name == "class" else 0, j])
+    if name == "decay":
+        return theta["c"] * np.exp(-theta["t"] * x**2)
+    if name == "threshold":
+        return (np.abs(x) < theta["tau"][j]).astype(float)
+    assert name == "limit"
+    return ndtr((theta["c"][j] - x) / theta["zeta"][j])
+
+
+def log_density(model, x, l, j):
+    """Of values x in cluster l, and how much each pulls."""
+    mu, v, t = model.means_[l, j], model.covariances_[l, j], model.degrees_of_freedom_
+    if math.isinf(t):
+        return -0.5 * (np.log(2 * math.pi * v) + (x - mu) ** 2 / v), np.ones(len(x))
+    return student_t.logpdf(x, t, mu, math.sqrt(v)), (t + 1) / (t + (x - mu) ** 2 / v)
+
+
+def slow_round(model, X):
+    """Log-likelihood of each row, memberships, expected values in gaps, next means, variances."""
+    (n, p), k = X.shape, model.n_components
+    P, E, U, UX, UXX = (np.zeros((k, p)) for _ in range(5))
+    log_f, pull = np.zeros((n, k)), np.ones((n, k, p))
+    for l in range(k):
+        for j in range(p):
+            sd = math.sqrt(model.covariances_[l, j])
+            x = model.means_[l, j] + sd * np.sinh(np.linspace(-12, 12, 60_001))
+            log, u = log_density(model, x, l, j)
+            f = np.exp(log) * lost_on_grid(model, x, l, j) * np.gradient(x)
+            P[l, j] = f.sum()
+            E[l, j] = (f * x).sum() / P[l, j]
+            U[l, j], UX[l, j] = (f * u).sum() / P[l, j], (f * u * x).sum() / P[l, j]
+            UXX[l, j] = (f * u * x**2).sum() / P[l, j]
+    empty = sum(model.weights_[l] * np.prod(P[l]) for l in range(k))
+    for i in range(n):
+        for l in range(k):
+            log_f[i, l] = math.log(model.weights_[l])
+            for j in range(p):
+                if np.isnan(X[i, j]):
+                    log_f[i, l] += math.log(P[l, j])
+                    continue
+                log, u = log_density(model, X[i, j : j + 1], l, j)
+                seen = 1 - lost_on_grid(model, X[i, j : j + 1], l, j)[0]
+                log_f[i, l] += math.log(seen) + log[0]
+                pull[i, l, j] = u[0]
+    each = np.log(np.exp(log_f).sum(axis=1))
+    rho = np.exp(log_f - each[:, None])
+    means, variances = np.zeros((k, p)), np.zeros((k, p))
+    for l in range(k):
+        hidden = n * model.weights_[l] * np.prod(P[l]) / (1 - empty)
+        for j in range(p):
+            seen = ~np.isnan(X[:, j])
+            gaps = rho[~seen, l].sum() + hidden
+            own, x = rho[seen, l] * pull[seen, l, j], X[seen, j]
+            mu = (own @ x + gaps * UX[l, j]) / (own.sum() + gaps * U[l, j])
+            square = own @ (x - mu) ** 2
+            square += gaps * (UXX[l, j] - 2 * mu * UX[l, j] + mu**2 * U[l, j])
+            means[l, j], variances[l, j] = mu, square / (rho[seen, l].sum() + gaps)
+    return each - math.log(1 - empty), rho, rho @ E, means, variances
+
+
+@pytest.mark.parametrize("tails", ["normal", "t"])
+@pytest.mark.parametrize("name", NAMES)
+def test_em_agrees_with_loops_and_integrals(name, tails):
+    """Likelihoods, posteriors, expected values; and one more iteration leads nowhere else."""
+    X, _ = make(name, heavy=tails == "t")
+    model = MNARMixture(
+        2, mechanism=name, tails=tails, variance_prior=0.0, temper=1.0, tol=1e-9,
+        max_iter=3000, reg_covar=0.0, random_state=0,
+    ).fit(X)  # fmt: skip
+    each, rho, expected, means, variances = slow_round(model, X)
+    np.testing.assert_allclose(model.score_samples(X), each, atol=2e-3)
+    np.testing.assert_allclose(model.predict_proba(X), rho, atol=2e-3)
+    np.testing.assert_allclose(model.means_, means, atol=5e-3)
+    np.testing.assert_allclose(model.covariances_, variances, atol=5e-3)
+    filled, gaps = model.impute(X), np.isnan(X)
+    np.testing.assert_array_equal(filled[~gaps], X[~gaps])
+    np.testing.assert_allclose(filled[gaps], expected[gaps], atol=5e-3)
+
+
+@pytest.mark.parametrize("freedom", [0.0, 2.0, 6.0])
+@pytest.mark.parametrize("tau", [1e-5, 0.01, 0.1, 1.0])
+@pytest.mark.parametrize("mu", [0.02, -0.6, 2.5])
+def test_threshold_against_integrals(mu, tau, freedom):
+    sd = 1.3
+    own = norm(mu, sd) if freedom == 0 else student_t(freedom, mu, sd)
+    mechanism = mechanism_of("threshold", {"tau": np.array([tau])}, np.array([True]))
+    found, widths = missing_values(mechanism, np.array([[mu]]), np.array([[sd**2]]), freedom)
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    x = tau * nodes
+    rate, first = (tau * weights @ (x**i * own.pdf(x)) for i in (0, 1))
+    mean = found.mean if widths is None else widths.mean
+    assert found.log_rate[0, 0] == pytest.approx(math.log(rate), abs=1e-4)
+    assert mean[0, 0] == pytest.approx(first / rate, abs=1e-3 * tau)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_criteria_are_those_of_the_definition(name):
+    X, _ = make(name, n=60)
+    model = MNARMixture(2, mechanism=name, temper=0.5, tails="t", random_state=0).fit(X)
+    n, p = X.shape
+    of_mechanism = {
+        "mcar": lambda rates: len(np.unique(rates)),
+        "class": lambda rates: len(np.unique(rates)),
+        "decay": lambda t, c: 2,
+        "threshold": lambda tau: 2 * p,  # an end point costs twice
+        "limit": lambda c, zeta: p + 1,
+    }[name](**model.missingness_.parameters)
+    parameters = 1 + 2 * p + 2 * p + 1 + of_mechanism
+    total = model.score_samples(X).sum()
+    shares = model.predict_proba(X) ** 2  # undo the temper
+    shares /= shares.sum(axis=1, keepdims=True)
+    bic = parameters * np.log(n) - 2 * total
+    assert model.score(X) == pytest.approx(total / n)
+    assert model.aic(X) == pytest.approx(2 * parameters - 2 * total)
+    assert model.bic(X) == pytest.approx(bic)
+    assert model.icl(X) == pytest.approx(bic - 2 * xlogy(shares, shares).sum())
+
+
+# --- laws -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
+@pytest.mark.parametrize("tails", ["auto", "t"])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_iteration_lowers_what_is_maximised(name, tails, covariance_type):
+    X, _ = make("decay", n=50)
+    model = MNARMixture(
+        3, mechanism=name, tails=tails, covariance_type=covariance_type, tol=0.0, temper=1.0,
+        random_state=0,
+    )  # fmt: skip
+    with pytest.warns(ConvergenceWarning):
+        ends = [model.set_params(max_iter=i).fit(X).lower_bound_ for i in (2, 7, 40)]
+    assert np.diff(ends).min() >= -1e-9
+    assert np.diff(model.lower_bounds_).min() >= -1e-9
+    np.testing.assert_allclose(ends, [model.lower_bounds_[i - 1] for i in (2, 7, 40)])
+
+
+def test_without_priors_the_lower_bound_is_the_mean_log_likelihood():
+    X, _ = make("limit", n=100)
+    model = MNARMixture(2, mechanism="mcar", variance_prior=0.0, tol=1e-9, random_state=0)
+    assert model.set_params(max_iter=500).fit(X).lower_bound_ == pytest.approx(model.score(X))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_tiny_tables_are_fitted(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(4, 40))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    model = MNARMixture(2, mechanism="mcar" if seed else "auto", random_state=seed).fit(X)
+    for found in (model.means_, model.covariances_, model.predict_proba(X), model.score(X)):
+        assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_threads_weights_and_storage_change_nothing(name):
+    X, _ = make(name, n=150)
+    settings = {"mechanism": name, "tails": "normal", "random_state": 0, "tol": 1e-8}
+    settings["max_iter"] = 1000
+    model = MNARMixture(2, n_jobs=1, **settings).fit(X)
+    more = MNARMixture(2, n_jobs=3, **settings).fit(X)
+    np.testing.assert_array_equal(model.means_, more.means_)
+    np.testing.assert_array_equal(model.predict_proba(X), more.predict_proba(X))
+    twice = MNARMixture(2, **settings).fit(np.repeat(X, 2, axis=0))
+    weighted = MNARMixture(2, **settings).fit(X, sample_weight=np.full(len(X), 2.0))
+    np.testing.assert_allclose(twice.means_, weighted.means_, atol=1e-6)
+    rows, columns = np.nonzero(~np.isnan(X))
+    stored = sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
+    as_sparse = MNARMixture(2, **settings).fit(stored)
+    np.testing.assert_allclose(as_sparse.means_, model.means_, atol=1e-6)
+    np.testing.assert_allclose(as_sparse.predict_proba(stored), model.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(as_sparse.score_samples(stored), model.score_samples(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["decay", "limit", "class"])
+def test_sample_loses_values_around_the_reference(name):
+    """A mixture fitted to a sample of a mixture is the same mixture."""
+    X, _ = make(name, n=1500)
+    settings = {"mechanism": name, "tails": "normal", "variance_prior": 0.0, "random_state": 0}
+    model = MNARMixture(2, reference=7.0, temper=1.0, **settings).fit(X + 7.0)
+    complete, labels = model.sample(4000)
+    for l in range(2):
+        np.testing.assert_allclose(complete[labels == l].mean(axis=0), model.means_[l], atol=0.15)
+    drawn, _ = model.sample(4000, gaps=True)
+    drawn = drawn[~np.isnan(drawn).all(axis=1)]
+    again = MNARMixture(
+        2, reference=7.0, means_init=model.means_, temper=1.0, max_iter=300, **settings
+    ).fit(drawn)
+    np.testing.assert_allclose(again.means_, model.means_, atol=0.25)
+    np.testing.assert_allclose(again.covariances_, model.covariances_, atol=0.5)
+    theirs, ours = again.missingness_.parameters, model.missingness_.parameters
+    for key, value in ours.items():
+        np.testing.assert_allclose(theirs[key], value, rtol=0.5, atol=0.15)
+
+
+def bootstrap_power(X, settings):
+    """What makes posteriors as sure as those of fits to the rows in random weights."""
+    plain = MNARMixture(2, temper=1.0, random_state=0, **settings).fit(X)
+    own = plain.predict_proba(X)
+    at = np.arange(len(X)), own.argmax(axis=1)
+    rng, believed = np.random.default_rng(0), []
+    for _ in range(48):
+        again = copy.deepcopy(plain).set_params(warm_start=True, max_iter=10, tol=0.0)
+        weights = rng.standard_gamma(np.ones(len(X)))
+        with pytest.warns(ConvergenceWarning):
+            again.fit(X, sample_weight=weights * len(X) / weights.sum())
+        believed.append(again.predict_proba(X)[at].mean())
+
+    def excess(power):
+        raised = own**power
+        return (raised / raised.sum(axis=1, keepdims=True))[at].mean() - np.mean(believed)
+
+    return brentq(excess, 0.01, 2.0)
+
+
+def test_temper_is_the_square_of_what_the_bootstrap_asks_for():
+    settings = {"mechanism": "mcar", "tails": "normal", "variance_prior": 5.0}
+    tables = [make("mcar", n=60, p=4, seed=seed)[0] for seed in range(3)]
+    found = [MNARMixture(2, random_state=i, **settings).fit(X).temper_
+             for X in tables for i in range(8)]  # fmt: skip
+    powers = np.array([bootstrap_power(X, settings) for X in tables])
+    assert np.mean(found) == pytest.approx(np.mean(powers**2), abs=0.05)
+    assert np.mean(powers - powers**2) > 0.07  # or the test could not tell
+
+
+def test_temper_changes_no_label_and_fades_with_more_rows():
+    X, _ = make("mcar", n=100)
+    settings = {"mechanism": "mcar", "random_state": 0}
+    model = MNARMixture(2, **settings).fit(X)
+    plain = MNARMixture(2, temper=1.0, **settings).fit(X)
+    assert 0.3 < model.temper_ < 1.0 == plain.temper_
+    np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+    raised = plain.predict_proba(X) ** model.temper_
+    np.testing.assert_allclose(model.predict_proba(X), raised / raised.sum(axis=1, keepdims=True))
+    weighted = MNARMixture(2, **settings).fit(X, sample_weight=np.full(len(X), 9.0))
+    assert weighted.temper_ > model.temper_
+    assert MNARMixture(2, **settings).fit(make("mcar", n=3000)[0]).temper_ == 1.0
+
+
+def test_a_row_of_gaps_alone_changes_nothing():
+    X, _ = make("limit")
+    more = np.vstack([X, np.full((3, X.shape[1]), np.nan)])
+    model = MNARMixture(2, random_state=0).fit(X)
+    with pytest.warns(MissingDataWarning, match="likeliest to lose everything"):
+        other = MNARMixture(2, random_state=0).fit(more)
+    np.testing.assert_allclose(other.means_, model.means_, rtol=1e-6)
+    assert (model.score_samples(more)[-3:] == 0).all()
+    for name in ("score", "bic", "aic", "icl"):
+        assert getattr(model, name)(more) == pytest.approx(getattr(model, name)(X), rel=1e-12)
+    np.testing.assert_allclose(model.predict_proba(more)[-3:].sum(axis=1), 1.0)
+    assert not np.isnan(model.impute(more)).any()
+
+
+def test_a_gap_where_training_had_none_says_nothing():
+    X, _ = make("class", n=300)
+    X[:, 0] = np.nan_to_num(X[:, 0])
+    model = MNARMixture(2, mechanism="class", random_state=0).fit(X)
+    row = X[:1].copy()
+    row[0, 0] = np.nan
+    without = MNARMixture(2, mechanism="class", random_state=0).fit(X).predict_proba(row)
+    assert np.isfinite(without).all()
+    assert model.score_samples(row).shape == (1,)
+
+
+# --- what it finds --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_auto_finds_the_mechanism_and_the_clusters(name):
+    X, labels = make(name, n=600, p=6, seed=1)
+    model = MNARMixture(2, random_state=0).fit(X)
+    assert model.mechanism_ == name
+    assert set(model.missingness_.scores) == set(NAMES)
+    told = MNARMixture(2, mechanism=name, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), told.predict(X))
+    assert adjusted_rand_score(labels, model.predict(X)) > 0.75
+    np.testing.assert_allclose(np.sort(model.means_.mean(axis=1)), [-0.5, 2.0], atol=0.2)
+
+
+def test_probabilities_are_as_sure_as_they_say():
+    X, labels = make("limit", n=4000)
+    model = MNARMixture(2, random_state=0).fit(X)
+    sure = model.predict_proba(X).max(axis=1)
+    low = int(model.means_[:, 0].argmax())
+    right = (model.predict(X) == low) == (labels == 1)
+    for least in (0.5, 0.7, 0.9):
+        part = (sure >= least) & (sure < least + 0.2)
+        assert abs(right[part].mean() - sure[part].mean()) < 0.05
+
+
+def test_heavy_tails_are_found_and_do_no_harm():
+    X, labels = make("mcar", n=800, p=6, heavy=True)
+    model = MNARMixture(2, mechanism="mcar", random_state=0).fit(X)
+    assert model.tails_ == "t"
+    assert 2.0 < model.degrees_of_freedom_ < 5.0
+    normal = MNARMixture(2, mechanism="mcar", tails="normal", random_state=0).fit(X)
+    found, without = (adjusted_rand_score(labels, m.predict(X)) for m in (model, normal))
+    assert found > max(without, 0.6)
+    X, _ = make("mcar", n=800, p=6)
+    assert MNARMixture(2, mechanism="mcar", random_state=0).fit(X).tails_ == "normal"
+
+
+def test_variances_are_drawn_together_as_far_as_they_are_alike():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=150)
+    for widths, alike in (([1.0, 1.0, 1.0], True), ([0.3, 1.0, 3.0], False)):
+        X = 8.0 * labels[:, None] + rng.normal(size=(150, 5)) * np.array(widths)[labels, None]
+        X[:, :4][rng.random((150, 4)) < 0.3] = np.nan
+        spreads = [
+            np.log(MNARMixture(3, mechanism="mcar", variance_prior=prior, random_state=0).fit(X).covariances_)
+            for prior in (0.0, "auto", 1e6)
+        ]
+        free, auto, tied = (spread.std(axis=0).mean() for spread in spreads)
+        assert tied < 1e-3 < auto <= free
+        assert auto < 0.5 * free if alike else auto > 0.8 * free
+
+
+@pytest.mark.parametrize(("name", "shift"), [("decay", 0.0), ("limit", 30.0)])
+def test_auto_chooses_the_reference(name, shift):
+    X, _ = make(name, n=400, p=6, seed=1)
+    model = MNARMixture(2, random_state=0).fit(X + shift)  # no warning: zero is not imposed
+    assert model.mechanism_ == name
+    given = MNARMixture(2, mechanism="decay", reference="auto", random_state=0).fit(X + shift)
+    at_zero = (given.reference_ == 0.0).all()
+    assert at_zero if shift == 0 else not at_zero
+
+
+@pytest.mark.parametrize("mechanism", NAMES)
+def test_warm_start_takes_every_mechanism_to_other_rows(mechanism):
+    X = make(mechanism)[0]
+    model = MNARMixture(2, mechanism=mechanism, random_state=0, warm_start=True).fit(X)
+    before = model.lower_bound_
+    assert model.fit(X).lower_bound_ >= before - 1e-2
+    X[0, :2] = np.nan
+    assert np.isfinite(model.fit(X[:-5]).lower_bound_)
+
+
+def test_warm_start_goes_on():
+    X, _ = make("decay", n=300)
+    model = MNARMixture(2, mechanism="decay", random_state=0, warm_start=True, max_iter=3, tol=0)
+    with pytest.warns(ConvergenceWarning):
+        first = model.fit(X).lower_bound_
+    with pytest.warns(ConvergenceWarning):
+        assert model.fit(X).lower_bound_ > first
+
+
+def test_warm_start_takes_the_tails_asked_for_and_as_many_components():
+    X, _ = make("mcar")
+    model = MNARMixture(2, tails="normal", random_state=0, warm_start=True).fit(X)
+    assert model.set_params(tails="t").fit(X).tails_ == "t"
+    assert model.set_params(tails="normal").fit(X).tails_ == "normal"
+    with pytest.raises(ValueError, match=r"warm_start continues .* n_components=2; got 3"):
+        model.set_params(n_components=3).fit(X)
+
+
+def test_verbose_names_what_every_round_is_of(capsys):
+    MNARMixture(2, mechanism="limit", verbose=2, random_state=0).fit(make("limit")[0])
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("  limit, normal, iteration 1: ")
+    assert any(line.startswith("start 1, limit, Student t: ") for line in told)
+
+
+@pytest.mark.parametrize("init_params", ["kmeans", "k-means++", "random", "random_from_data"])
+def test_every_way_to_begin(init_params):
+    X, labels = make("mcar", n=400, p=6)
+    model = MNARMixture(
+        2, mechanism="mcar", init_params=init_params, n_init=5, max_iter=500, random_state=0
+    ).fit(X)
+    assert adjusted_rand_score(labels, model.predict(X)) > 0.8
+
+
+# --- files and messages --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_model_files_and_pickles_give_the_same_model_back(name, tmp_path):
+    X, _ = make(name, n=150)
+    model = MNARMixture(2, mechanism=name, random_state=0).fit(X)
+    save_model(model, tmp_path)
+    for other in (load_model(tmp_path).estimator, pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
+        np.testing.assert_array_equal(other.score_samples(X), model.score_samples(X))
+        np.testing.assert_array_equal(other.impute(X), model.impute(X))
+        assert other.mechanism_ == name
+        assert other.missingness_.scores == model.missingness_.scores
+        assert other.lower_bounds_ == model.lower_bounds_
+        assert (other.n_iter_, other.lower_bound_) == (model.n_iter_, model.lower_bound_)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("covariances_", -np.ones((2, 3)), "covariances_ must be positive"),
+        ("degrees_of_freedom_", 0.01, "freedom must be 0 or 1.5 to 80"),
+        ("temper_", -1.0, "temper_ must not be negative"),
+    ],
+)
+def test_model_file_with_a_wrong_number_is_refused(name, value, message, tmp_path):
+    model = MNARMixture(2, mechanism="decay", random_state=0).fit(make("decay")[0])
+    setattr(model, name, value)
+    save_model(model, tmp_path)
+    with pytest.raises(ModelFileError, match=message):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"reference": np.zeros(2)}, "params/reference has 2 numbers for 3 columns"),
+        ({"reference": np.inf}, "params/reference must be a finite number"),
+        ({"missing_values": "n.d."}, "params: missing_values must be"),
+        ({"n_components": 2.0}, "params/n_components must be a whole number"),
+        ({"means_init": 3.0}, "params/means_init must be an array"),
+        ({"means_init": np.zeros((2, 4))}, "params/means_init has the shape"),
+        ({"weights_init": np.ones(2)}, "params: weights_init must sum to 1"),
+    ],
+)
+def test_model_file_with_a_wrong_parameter_names_it(changed, message, tmp_path):
+    model = MNARMixture(2, mechanism="decay", random_state=0).fit(make("decay")[0])
+    save_model(model.set_params(**changed), tmp_path)
+    with pytest.raises(ModelFileError, match=message):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"mechanism": "mnar"}, "mechanism must be"),
+        ({"covariance_type": "full"}, "covariance_type must be"),
+        ({"weights_init": [0.5, 0.6]}, "must sum to 1"),
+        ({"weights_init": [1.0]}, "2 numbers"),
+        (
+            {"means_init": [[0.0, 0.0]]},
+            r"means_init must have shape \(n_components=2, n_features=3\)",
+        ),
+        ({"means_init": "zero"}, "means_init must be an array of numbers; got 'zero'"),
+        ({"weights_init": "even"}, "weights_init must be an array of numbers; got 'even'"),
+        ({"n_components": 1000}, "n_components=1000. Ask for fewer"),
+        ({"n_jobs": "all"}, "n_jobs must be None or a whole number; got 'all'"),
+        ({"verbose": "yes"}, "verbose must be a whole number >= 0; got 'yes'"),
+        ({"reg_covar": -1.0}, "reg_covar"),
+        ({"tails": "fat"}, "tails must be"),
+        ({"variance_prior": "much"}, "variance_prior must be"),
+        ({"variance_prior": -1.0}, "variance_prior"),
+        ({"temper": "steel"}, "temper must be"),
+        ({"temper": -1.0}, "temper"),
+        ({"init_params": "best"}, "init_params must be"),
+    ],
+)
+def test_mistakes_are_named(settings, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        MNARMixture(**{"n_components": 2, **settings}).fit(make("mcar")[0])
+
+
+def test_a_reference_far_away_is_told_where_it_matters():
+    X = make("mcar")[0] + 100.0
+    with pytest.warns(MissingDataWarning, match=r"'decay' and 'threshold' .* or another mechanism"):
+        MNARMixture(2, mechanism="decay", random_state=0).fit(X)
+    MNARMixture(2, mechanism="class", random_state=0).fit(X)  # warnings are errors
+
+
+def expected_failed_checks(estimator):
+    """Those on sparse input want two columns of predict_proba; a mixture has one per component."""
+    if estimator.n_components == 2:
+        return {}
+    reason = "predict_proba has one column for each component, as GaussianMixture has"
+    return dict.fromkeys(("check_estimator_sparse_matrix", "check_estimator_sparse_array"), reason)
+
+
+@pytest.mark.filterwarnings("ignore::mnarkmeans.MissingDataWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [MNARMixture(), MNARMixture(2, mechanism="class", temper=1.0)],
+    expected_failed_checks=expected_failed_checks,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_sparse_probabilities_have_a_column_for_each_component(k):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(40, 3))
+    X[X < 0.3] = 0.0
+    table = sparse.csr_array(X[X.any(axis=1)])
+    shares = MNARMixture(k, random_state=0).fit(table).predict_proba(table)
+    assert shares.shape == (table.shape[0], k)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
