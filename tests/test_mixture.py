@@ -380,7 +380,11 @@ def test_variances_are_drawn_together_as_far_as_they_are_alike():
         X = 8.0 * labels[:, None] + rng.normal(size=(150, 5)) * np.array(widths)[labels, None]
         X[:, :4][rng.random((150, 4)) < 0.3] = np.nan
         spreads = [
-            np.log(MNARMixture(3, mechanism="mcar", variance_prior=prior, random_state=0).fit(X).covariances_)
+            np.log(
+                MNARMixture(3, mechanism="mcar", variance_prior=prior, random_state=0)
+                .fit(X)
+                .covariances_
+            )
             for prior in (0.0, "auto", 1e6)
         ]
         free, auto, tied = (spread.std(axis=0).mean() for spread in spreads)
