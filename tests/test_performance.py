@@ -1,11 +1,10 @@
-"""Memory, threads, forks and worker processes."""
+"""Memory and threads."""
 
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pytest
 
@@ -75,26 +74,3 @@ with ThreadPoolExecutor(8) as pool:
 """
     )
     assert run(code).count(",") == 0  # one and the same loss
-
-
-@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="this system has no fork")
-def test_a_forked_child_can_fit():
-    code = (
-        SMALL_FIT
-        + """
-import os
-child = os.fork()
-if child == 0:
-    again = MNARKMeans(3, lam=0.5, n_init=3, random_state=0, n_jobs=2).fit(X)
-    os._exit(0 if again.inertia_ == model.inertia_ else 1)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-    )
-    assert run(code, "-W", "ignore").strip() == "0"
-
-
-def test_joblib_workers_can_fit():
-    X = table()
-    expected = fit(X)
-    for model in joblib.Parallel(n_jobs=2)(joblib.delayed(fit)(X) for _ in range(2)):
-        np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
