@@ -56,6 +56,9 @@ def test_columns_of_a_known_program_are_certain_advice(tmp_path):
     advice = read_table(tmp_path / file).advise()
     assert [one.typed() for one in advice.certain] == ['--columns "LFQ intensity *"', "--transpose"]
     assert advice.table.shape[0] == 24
+    sheet, *_ = REPORTS["merged_groups_and_statistics"](tmp_path)
+    advice = read_table(tmp_path / sheet, transpose=True).advise()
+    assert [one.typed() for one in advice.certain] == ['--drop Mean --drop "CV [%]" --drop p-value']
     plain, _ = FILES["below_limit"](tmp_path)
     assert read_table(tmp_path / plain).advise().certain == []
 

@@ -204,7 +204,8 @@ def _structure(table: Table, options: ReadOptions, given: ReadOptions) -> list[S
         about += [] if options.transpose else [n for n in _counters(table) if n not in about]
         if about and 2 * len(about) < len(names):
             reason = f"{about[0]!r} describes features and is no sample"
-            out.append(Suggestion(reason, {"drop": tuple(about)}))
+            certain = _summary_among(table, about, names, options.transpose)
+            out.append(Suggestion(reason, {"drop": tuple(about)}, certain=certain))
     elif not (why or options.transpose or options.columns or options.drop):
         for reason, found in (
             ("looks like a known class, not a measurement", _classes(table)),
@@ -312,18 +313,30 @@ def _summary_rows(table: Table, transposed: bool) -> list[str]:
     if len(names) <= 2 * SUMMARY_ROWS or math.prod(table.shape) > MOST_ENTRIES:
         return []
     values = table.dense().T if transposed else table.dense()
+    for count in range(SUMMARY_ROWS, 0, -1):
+        if _sums_up(values[-count], values[:-count]):
+            return names[-count:]
+    return []
+
+
+def _summary_among(table: Table, about: list[str], names: list[str], transposed: bool) -> bool:
+    """Whether one of these columns of the file is the sum or the mean of the others."""
+    if math.prod(table.shape) > MOST_ENTRIES:
+        return False
+    values = table.dense() if transposed else table.dense().T
+    inside = np.isin(names, about)
+    return any(_sums_up(column, values[~inside]) for column in values[inside])
+
+
+def _sums_up(row: np.ndarray, others: np.ndarray) -> bool:
+    """Whether a row is the sum, mean or median of others, to three digits in most columns."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # columns without a value
-        for count in range(SUMMARY_ROWS, 0, -1):
-            row, above = values[-count], values[:-count]
-            varied = (np.nanstd(above, axis=0) > 0) & ~np.isnan(row)
-            if varied.sum() < max(2, 0.5 * values.shape[1]):
-                continue
-            for measure in (np.nansum, np.nanmean, np.nanmedian):
-                close = np.isclose(row, measure(above, axis=0), rtol=1e-3, atol=0)[varied]
-                if close.mean() >= 0.9:
-                    return names[-count:]
-    return []
+        varied = (np.nanstd(others, axis=0) > 0) & ~np.isnan(row)
+        if varied.sum() < max(2, 0.5 * len(row)):
+            return False
+        found = (measure(others, axis=0) for measure in (np.nansum, np.nanmean, np.nanmedian))
+        return any(np.isclose(row, x, rtol=1e-3, atol=0)[varied].mean() >= 0.9 for x in found)
 
 
 # --- what the numbers are ---------------------------------------------------------------------
