@@ -5,7 +5,7 @@ What is said about clusters, on tables whose truth is known:
 verdict     tables without groups called separate (at most 5 %), tables with groups that k-means on
             the complete table finds (adjusted Rand index >= .9) called separate (at least 90 %)
 confidence  in each decile of confidence with 50 rows or more, the share of rows in their true group
-            (within .07 of the mean confidence)
+            (within .07 of the mean confidence); also with groups that overlap
 markers     features listed for permuted labels, as a share of all (at most 5 %)
 time        of the verdict against the fit
 
@@ -54,23 +54,29 @@ def cloud(kind: str, n: int, p: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def groups(
-    n: int, p: int, k: int, rng: np.random.Generator, correlated: bool
+    shape: tuple[int, int], k: int, rng: np.random.Generator, correlated: bool, overlapping: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of k groups that k-means on the complete table finds."""
-    noise = "a common factor" if correlated else "independent"
+    """Rows of k groups that k-means on the complete table finds, well or, overlapping, fairly."""
+    n, p = shape
+    apart_by, least = ((3, 6), 0.6) if overlapping else ((4, 12), 0.9)
     while True:
         centers = rng.normal(size=(k, p)) * (rng.random(p) < 0.5)
         apart = np.linalg.norm(centers[:, None] - centers, axis=-1)[np.triu_indices(k, 1)].min()
-        centers *= rng.uniform(4, 12) * (3 if correlated and p > 100 else 1) / max(apart, 1e-9)
+        centers *= (
+            rng.uniform(*apart_by)
+            * max(1.0, (p / n) ** 0.5)
+            * (2 if correlated and p > n else 1)
+            / max(apart, 1e-9)
+        )
         truth = rng.choice(k, n, p=rng.dirichlet(np.full(k, 5.0)))
         E = rng.normal(size=(n, p))
-        if noise == "a common factor":
+        if correlated:  # a common factor
             E = np.sqrt(0.7) * E + np.sqrt(0.3) * rng.normal(size=(n, 1)) * rng.choice([-1, 1], p)
         X = centers[truth] + E
         if np.bincount(truth, minlength=k).min() < 0.5 * n / k:
             continue
-        found = KMeans(k, n_init=10, random_state=0).fit(X).labels_
-        if adjusted_rand_score(truth, found) >= 0.9:
+        found = KMeans(k, n_init=4, random_state=0).fit(X).labels_
+        if adjusted_rand_score(truth, found) >= least:
             return X, truth
 
 
@@ -123,22 +129,26 @@ def main(arguments: list[str] | None = None) -> None:
         warnings.simplefilter("ignore")
         for number in range(options.tables):
             rng = np.random.default_rng([options.seed, number, 0])
-            kind, shape = CLOUDS[number % len(CLOUDS)], SHAPES[number % len(SHAPES)]
-            gaps, k = GAPS[number % len(GAPS)], int(rng.integers(2, 7))
-            X = with_gaps(cloud(kind, *shape, rng), gaps, rng)
-            line, _ = judged(X, k, None)
-            lines.append({"truth": "none", "table": kind, "gaps": gaps, **line})
-        for number in range(options.tables):
+            of_kind, of_shape = number % len(CLOUDS), number // len(CLOUDS) % len(SHAPES)
+            gaps = GAPS[(of_kind + of_shape + number // 30) % len(GAPS)]
+            X = with_gaps(cloud(CLOUDS[of_kind], *SHAPES[of_shape], rng), gaps, rng)
+            line, _ = judged(X, int(rng.integers(2, 7)), None)
+            lines.append({"truth": "none", "table": CLOUDS[of_kind], "gaps": gaps, **line})
+        for number in range(2 * options.tables):
+            overlapping = number >= options.tables
             rng = np.random.default_rng([options.seed, number, 1])
-            shape, gaps = GROUP_SHAPES[number % len(GROUP_SHAPES)], GAPS[number % len(GAPS)]
+            shape = GROUP_SHAPES[number % len(GROUP_SHAPES)]
+            gaps = GAPS[number // len(GROUP_SHAPES) % len(GAPS)]
+            correlated = bool(number // 18 % 2)
             k = int(rng.integers(2, min(6, shape[0] // 15) + 1))
-            correlated = bool(number // len(GROUP_SHAPES) % 2)
-            X, truth = groups(*shape, k, rng, correlated)
+            X, truth = groups(shape, k, rng, correlated, overlapping)
             line, rows = judged(with_gaps(X, gaps, rng), k, truth)
-            name = "correlated groups" if correlated else "groups"
-            lines.append({"truth": "groups", "table": name, "gaps": gaps, **line})
-            confident.append(rows.assign(wide=shape[1] > shape[0], correlated=correlated))
-    table, rows = pd.DataFrame(lines), pd.concat(confident)
+            name = "overlapping" if overlapping else "groups"
+            how = "correlated" if correlated else "independent"
+            lines.append({"truth": name, "table": how, "gaps": gaps, **line})
+            print(f"{number + 1} of {2 * options.tables} with groups", end="\r", flush=True)
+            confident.append(rows.assign(wide=shape[1] > shape[0], how=how, gaps=gaps))
+    table, rows = pd.DataFrame(lines), pd.concat(confident, ignore_index=True)
     options.out.mkdir(parents=True, exist_ok=True)
     table.to_csv(options.out / "verdict.csv", index=False)
     text = as_markdown(table, rows)
@@ -151,7 +161,10 @@ def as_markdown(table: pd.DataFrame, rows: pd.DataFrame) -> str:
     separate = table["kind"].eq("separate").groupby(table["truth"]).mean()
     decile = np.minimum((rows["confidence"] * 10).astype(int), 9)
     parts = []
-    for name, own in (("all", rows.index >= 0), ("wide", rows["wide"]), ("narrow", ~rows["wide"])):
+    some = {"all": rows.index >= 0, "wide": rows["wide"], "narrow": ~rows["wide"]}
+    some |= {how: rows["how"] == how for how in ("independent", "correlated")}
+    some |= {gaps: rows["gaps"] == gaps for gaps in GAPS}
+    for name, own in some.items():
         cut = rows[own].groupby(decile[own])
         parts.append(
             pd.DataFrame(

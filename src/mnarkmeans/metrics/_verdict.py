@@ -2,9 +2,10 @@
 
 k-means cuts any cloud into k parts, and cuts the same way again. Groups are separate where the
 density between two neighbouring centres a and b is lower than at both. Where a row lies between
-them is read from the values it has observed,
+them is read in the measure of the model, a gap being a value at the reference c of weight lam:
 
-    t_i = (d_ia - d_ib) / D_i,  d_il = sum_j (x_ij - mu_lj)^2,  D_i = sum_j (mu_aj - mu_bj)^2,
+    t_i = (d_ia - d_ib) / D_i,  d_il = sum_j w_ij (x_ij - mu_lj)^2,
+                                D_i  = sum_j w_ij (mu_aj - mu_bj)^2,
 
 -1 at a and 1 at b, the centres coming from a fit to other rows (ten folds; the best of fresh starts
 and the model's own centres): on its own rows even noise looks split. Three windows of equal width h
@@ -139,9 +140,8 @@ class _HeldOut(NamedTuple):
 
     labels: np.ndarray  # (n,) by the model
     nearest: np.ndarray  # (n,) by the other rows, from fresh starts
-    distance: np.ndarray  # (n, k) d_il, observed features alone
+    distance: np.ndarray  # (n, k) d_il
     between: np.ndarray  # (n, k, k) D_i of each pair of centres
-    penalised: np.ndarray  # (n, k) as the model measures it
 
 
 def verdict(
@@ -225,7 +225,7 @@ def verdict(
         if len(usable) > len(used):
             distances = np.asarray(model.transform(X), dtype=np.float64)
             confidence[usable] = confidence_of(distances[usable], noise)
-        confidence[used] = _memberships(held_out.penalised, held_out.labels, noise)
+        confidence[used] = _memberships(held_out.distance, held_out.labels, noise)
     sentence = _sentence(kind, sizes, groups, pairs, float(agreement.mean()))
     return Verdict(kind, sentence, groups, pairs, agreement, confidence, noise)
 
@@ -240,7 +240,7 @@ def _held_out(rows: Rows, model: Any, rng: np.random.Generator, progress: Any) -
     folds = min(FOLDS, n)
     fold = rng.permutation(n) % folds
     nearest = np.empty(n, dtype=int)
-    distance, penalised, between = np.empty((n, k)), np.empty((n, k)), np.empty((n, k, k))
+    distance, between = np.empty((n, k)), np.empty((n, k, k))
     table = rows.values
     if not sp.issparse(table):
         table = np.where(rows.observed > 0, table, np.nan)
@@ -255,34 +255,40 @@ def _held_out(rows: Rows, model: Any, rng: np.random.Generator, progress: Any) -
                 ).fit(table[others])
                 for init in ("k-means++", start)
             ]  # fmt: skip
-        fresh, best = (
-            _as_numbered(one, rows.labels[others])
-            for one in (fitted[0], min(fitted, key=lambda one: one.inertia_))
-        )
-        values, seen = rows.values[own], rows.observed[own]
-        squares = values.multiply(values) if sp.issparse(values) else values**2
-        squares = np.asarray(squares.sum(axis=1)).reshape(-1, 1)
-        measured = []
-        for centers in (fresh, best):
-            cross = squares - 2 * (values @ centers.T)
-            gaps = np.square(centers) @ lam - seen @ (np.square(centers) * lam).T
-            observed = np.maximum(cross + seen @ np.square(centers).T, 0.0)
-            measured.append((observed, observed + gaps))
-        nearest[own] = measured[0][1].argmin(axis=1)
-        distance[own], penalised[own] = measured[1]
-        apart = np.square(best[:, None] - best[None]).reshape(k * k, -1)
-        between[own] = np.asarray(seen @ apart.T).reshape(-1, k, k)
+        fresh, best = fitted[0], min(fitted, key=lambda one: one.inertia_)
+        part = Rows(*(each[own] for each in rows))
+        labels = rows.labels[others]
+        nearest[own] = _squares(part, _as_numbered(fresh, labels), lam).argmin(axis=1)
+        centers = _as_numbered(best, labels)
+        distance[own] = _squares(part, centers, lam)
+        between[own] = _between(part, centers, lam)
         if progress is not None:
             progress(number + 1, folds)
-    return _HeldOut(rows.labels, nearest, distance, between, penalised)
+    return _HeldOut(rows.labels, nearest, distance, between)
 
 
 def _as_numbered(fitted: Any, labels: np.ndarray) -> np.ndarray:
     """Centres in the order of the clusters that share most rows with theirs."""
-    centers = np.asarray(fitted.cluster_centers_, dtype=np.float64)
-    counts = np.zeros((len(centers),) * 2)
+    counts = np.zeros((len(fitted.cluster_centers_),) * 2)
     np.add.at(counts, (labels, fitted.labels_), 1.0)
-    return centers[linear_sum_assignment(-counts)[1]]
+    order = linear_sum_assignment(-counts)[1]
+    return np.asarray(fitted.cluster_centers_, dtype=np.float64)[order]
+
+
+def _squares(rows: Rows, centers: np.ndarray, lam: np.ndarray) -> np.ndarray:
+    """(n, k) penalised squared distances."""
+    values, seen = rows.values, rows.observed
+    own = values.multiply(values) if sp.issparse(values) else values**2
+    squares = np.asarray(own.sum(axis=1)).reshape(-1, 1) - 2 * (values @ centers.T)
+    weight = np.square(centers) * (1.0 - lam)
+    return np.maximum(squares + seen @ weight.T + np.square(centers) @ lam, 0.0)
+
+
+def _between(rows: Rows, centers: np.ndarray, lam: np.ndarray) -> np.ndarray:
+    """(n, k, k) squared distances of the centres, as the gaps of each row let it see them."""
+    k = len(centers)
+    apart = np.square(centers[:, None] - centers[None]).reshape(k * k, -1)
+    return np.asarray(rows.observed @ (apart * (1.0 - lam)).T + apart @ lam).reshape(-1, k, k)
 
 
 def _neighbours(model: Any) -> list[tuple[int, int]]:
