@@ -332,7 +332,9 @@ def _as_normal(t: np.ndarray, freedom: np.ndarray) -> np.ndarray:
 
 def ranked(found: Contrasts, clusters: Any, names: Any, top: int | None) -> Markers:
     """The listed features of each cluster, as columns, those with the largest lower limit first."""
-    at_cluster, at_feature, ranks = [], [], []
+    at_cluster: list[int] = []
+    at_feature: list[int] = []
+    ranks: list[int] = []
     for l in range(len(clusters)):
         listed = np.flatnonzero(found.listed[l])
         order = listed[np.argsort(-found.low[l][listed], kind="stable")][:top]
