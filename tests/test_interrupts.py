@@ -9,13 +9,13 @@ import time
 
 import numpy as np
 import pytest
+from mnarkmeans._core.pattern import distances_from
+from mnarkmeans._core.rounds import EM, Looked, Moves, Until
 from places import to_csr
 
 from mnarkmeans import MNARKMeans, _core
 from mnarkmeans._core import arrays, waiting
 from mnarkmeans._core.likelihood import Decay, EStep
-from mnarkmeans._core.pattern import distances_from
-from mnarkmeans._core.rounds import EM, Looked, Moves, Until
 from mnarkmeans._solver import run_starts
 from mnarkmeans._validation import observe
 
@@ -193,7 +193,7 @@ def test_starts_are_told_as_they_end_not_all_at_once(monkeypatch, size, n_hartig
     starts = observed.source[:160].reshape(20, 8, 20).copy()
     starts[np.isnan(starts)] = 0.0
     results = run_starts(
-        observed, starts, np.array([0.5]), max_iter=40, tol=0.0, threads=1, n_hartigan=n_hartigan,
+        observed, starts, 0.5, max_iter=40, tol=0.0, threads=1, n_hartigan=n_hartigan,
         progress=heard,
     )  # fmt: skip
     counts = heard.counts[:-1]

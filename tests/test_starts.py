@@ -7,7 +7,6 @@ from places import to_csr
 from mnarkmeans._core import arrays
 from mnarkmeans._solver import (
     STARTS,
-    centers_of_partitions,
     run_starts,
     run_starts_of_each,
     starts_of_each,
@@ -92,9 +91,9 @@ def test_a_start_ends_where_it_would_have_ended_alone(k, each_level):
     centers = STARTS["k-means++"](observed, 9, k, np.random.RandomState(0), 1)
     lams = np.array([1.0, 1.0, 1.0, 1.0, 0.5, 2.0, 1.0, 0.0, 1.0])
     how = dict(max_iter=30, tol=0.0)
-    together = run_starts(observed, centers, lams, threads=2, **how)
+    together = run_starts(observed, centers, lams[:, None], threads=2, **how)
     for r, lam in enumerate(lams):
-        alone = run_starts(observed, centers[[r]], np.array([lam]), threads=1, **how)
+        alone = run_starts(observed, centers[[r]], lam, threads=1, **how)
         assert np.array_equal(together.centers[r], alone.centers[0])
         assert np.array_equal(together.path(r), alone.path(0))
 
@@ -114,9 +113,9 @@ def test_starts_that_part_some_of_the_rows_alike_end_as_each_would_alone(
     centers, lams = np.repeat(centers, 4, axis=0), np.tile([0.0, 0.01, 0.5, 3.0], 2)
     for max_iter in (1, 20):
         how = dict(max_iter=max_iter, tol=0.0, threads=1)
-        together = run_starts(observed, centers, lams, **how)
+        together = run_starts(observed, centers, lams[:, None], **how)
         for r, lam in enumerate(lams):
-            alone = run_starts(observed, centers[[r]], np.array([lam]), **how)
+            alone = run_starts(observed, centers[[r]], lam, **how)
             assert np.array_equal(together.centers[r], alone.centers[0])
             assert np.array_equal(together.path(r), alone.path(0))
 
@@ -131,9 +130,11 @@ def test_tables_that_are_solved_together_end_as_each_would_alone(large, each_lev
     lams = [np.linspace(0.0, own.n_rows / 50, 9) for own in tables]
     how = dict(max_iter=30, tol=1e-5)
     for threads in (1, 2):
-        together = run_starts_of_each(tables, centers, lams, threads=threads, **how)
+        together = run_starts_of_each(
+            tables, centers, [lam[:, None] for lam in lams], threads=threads, **how
+        )
         for own, begin, lam, found in zip(tables, centers, lams, together, strict=True):
-            alone = run_starts(own, begin, lam, threads=1, **how)
+            alone = run_starts(own, begin, lam[:, None], threads=1, **how)
             assert np.array_equal(found.centers, alone.centers)
             assert np.array_equal(found.n_iter, alone.n_iter)
             for r in range(9):
@@ -146,22 +147,3 @@ def test_starts_of_several_tables_are_those_of_each(init, each_level):
     together = starts_of_each(init, tables, 6, 3, seeds, threads=2)
     for own, seed, found in zip(tables, seeds, together, strict=True):
         assert np.array_equal(found, STARTS[init](own, 6, 3, np.random.RandomState(seed), 1))
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_centres_of_partitions_are_means_drawn_to_the_reference(weighted, each_level):
-    X, rng = table(80, 6), np.random.default_rng(0)
-    weights = rng.integers(1, 4, 80).astype(float) if weighted else np.ones(80)
-    lam, labels = np.array([0.0, 0.5, 2.0, 1.0, 0.0, 3.0]), rng.integers(3, size=(5, 80))
-    labels[0] = 0  # two clusters have no rows: nothing pulls at their centres
-    for form in (np.asarray, to_csr):
-        observed = observe(form(X), reference=2.0, sample_weight=weights)
-        for threads in (1, 2):
-            found = centers_of_partitions(observed, labels.astype(np.int32), 3, lam[None], threads)
-            for own, centers in zip(labels, found, strict=True):
-                for l in range(3):
-                    rows, w = X[own == l] - 2.0, weights[own == l, None]
-                    seen = ~np.isnan(rows)
-                    weight = (w * np.where(seen, 1.0, lam)).sum(axis=0)
-                    mean = np.nansum(w * rows, axis=0) / np.where(weight > 0, weight, 1.0)
-                    np.testing.assert_allclose(centers[l], 2.0 + mean, rtol=1e-12)

@@ -121,12 +121,6 @@ struct Seeds {             // starts drawn by greedy k-means++ on mean-filled ro
     double* centers;       // (R, k, p) OUT
 };
 
-struct Partitions {         // of the same rows by B fits, with G candidates each
-    const Label* labels;    // (B, n, G) from 0 to k - 1
-    const uint8_t* kept;    // (B, n) rows on which a fit is judged
-    Index n, candidates, k;
-};
-
 struct Mixture {                 // normal clusters with gaps, or Student's t
     Index k;
     const double* log_weight;    // (k,)
@@ -150,94 +144,6 @@ struct Softened {            // what rows say of a mixture; sums add up over any
     Label* labels;           // (n,) or null: the likeliest cluster
     double log_likelihood;   // INOUT, weighted
     double tail;             // INOUT: how heavy the tails are
-};
-
-struct Decay {                  // what the likelihood of a decaying mechanism needs of a table
-    Index n_squares, n_gaps;
-    const double* squares;      // (n_squares,) observed (x - reference)^2
-    const double* weights;      // (n_squares,) their weight
-    const double* gap_squares;  // (n_gaps,) (mu - reference)^2 of clusters with gaps
-    const double* gap_weights;  // (n_gaps,) the weight of those
-    const double* gap_spreads;  // (n_gaps,) the variance there, in units of s; null: 1 for all
-    double observed;            // weight of all observed entries
-    double residual;            // sum of their squared distances to their centres
-};
-
-struct Lost {                  // what gets lost around the reference (`around.h`)
-    Index k, p;
-    const double* mean;        // (k, p) of the clusters, from the reference
-    const double* variance;    // (k, p), or one for all
-    int32_t common;            // one for all
-    const uint8_t* has_gaps;   // (p,) whether a feature can lose anything
-    const double* tau;         // (p,) where |x| < tau is lost; null: c (r + (1 - r) exp(-t x^2))
-    double t, c, r;
-    double* log_missing;       // (k, p) OUT log P(missing | cluster, feature)
-    double* lost_mean;         // (k, p) OUT
-    double* lost_variance;     // (k, p) OUT
-};
-
-struct Maximised {             // clusters from soft sums (`maximise.h`), measured from their shift
-    Index k, p;
-    Softened sums;             // IN; null pulls: the counts
-    const double* hidden;      // (k,) rows that lost everything
-    const double* lost_mean;   // (k, p) of what is missing; null: like what is observed
-    const double* lost_variance;  // (k, p)
-    const double* lost_pull;   // (k, p), or null: 1
-    double* weights;           // (k,) OUT
-    double* mean;              // (k, p) INOUT
-    double* residuals;         // (k, p) OUT squared, summed
-    double* entries;           // (k, p) OUT weight of those they are of
-    double* gaps;              // (k, p) OUT soft weight of the missing entries, hidden ones included
-};
-
-struct Rounds {                // EM with one variance, gaps around the reference (`em.h`)
-    Index k;
-    const double* reference;   // (p,)
-    double n_rows, scale;      // weight of the rows; mean square of the observed values
-    Decay decay;               // its observed squares, in units of the scale; the gaps are not read
-    Lost lost;                 // has_gaps, tau; INOUT what the last look said
-    double* starts;            // (n_starts, 4) where the mechanism begins: the likeliest
-    Index n_starts;            // 0: where it is
-    const int32_t* free;       // (4,) what of theta may move
-    int32_t placed;            // the first round leaves the centres where they are
-    int32_t equal_sizes;       // all clusters keep their weights
-    Index max_rounds;
-    double tol;                // of the bound
-    double at_least;           // log-likelihood without which there is but one round
-    double* weights;           // (k,) INOUT
-    double* mean;              // (k, p) INOUT
-    double* theta;             // (4,) INOUT as in `decay.h`; the second is log(variance / scale)
-    double* hidden;            // (k,) INOUT rows that lost everything
-    double* gaps;              // (k, p) OUT soft weight of the missing entries, hidden ones included
-    Softened sums;             // INOUT sizes, sums, counts; OUT squares; the shift is the reference
-    double bound;              // INOUT mean log-likelihood of a row
-    Index count;               // OUT rounds
-    int32_t converged;         // OUT
-};
-
-struct Shares {             // how the missing share of cells falls with z (`shares.h`)
-    Index count, k, p;      // R partitions
-    const double* gaps;     // (R, k, p) of each cell
-    const double* observed; // (R, k, p)
-    const double* z;        // (R, k, p)
-    Index max_steps;        // 0: the curve that does not fall
-    int32_t slope_given;
-    double* slopes;         // (R,) INOUT
-    double* alphas;         // (R, p) OUT
-    double* values;         // (R,) OUT log-likelihood of the gaps
-    double* each;           // (R, p) OUT the same of every feature, or null
-};
-
-struct Magnitudes {            // how far observed values lie from the reference (`magnitudes.h`)
-    const double* reference;   // (p,)
-    const uint8_t* has_gaps;   // (p,) whether a feature can lose anything
-    Index bins;
-    double least_share;        // of the mean square, below which values count as equal to it
-    Index* per_row;            // (n,) OUT observed values
-    double* least;             // (p,) INOUT smallest magnitude
-    double* weights;           // (bins,) INOUT
-    double* logs;              // (bins,) INOUT, weighted
-    double total, square, below;  // INOUT weight of all values, of their squares, of those below
 };
 
 struct Kernels {  // what every instruction set offers
@@ -283,22 +189,6 @@ struct Kernels {  // what every instruction set offers
     int32_t (*seed)(const Table*, const Seeds*, Index count, Control&);
     // One E-step of a mixture with gaps, and the sums for its M-step.
     int32_t (*soften)(const Table&, const Mixture&, Softened&, Control&);
-    // Log-likelihood at theta (4,); OUT gradient (4,).
-    double (*decay_value)(const Decay&, const double* theta, double* gradient);
-    // The likeliest theta (4,) from the best of `starts` (m, 4); only those `free` move.
-    double (*decay_fit)(const Decay&, const double* starts, Index m, const int32_t* free,
-                        Index max_steps, double* theta);
-    void (*lost_around)(const Lost&);
-    // Of clusters with weights (k,): the share of rows that lose everything. OUT parts (k,).
-    double (*hidden_rows)(Index k, Index p, const double* weights, const double* log_missing,
-                          double* parts);
-    void (*maximise)(const Maximised&);
-    int32_t (*em_rounds)(const Table&, Rounds&, Control&);
-    int32_t (*fit_shares)(const Shares&);
-    int32_t (*magnitudes)(const Table&, Magnitudes&, Control&);
-    // For couples (C, 2) of fits: OUT pairs (C, G, 3) of rows that both have kept, together in both, in
-    // the first, in the second.
-    int32_t (*count_pairs)(const Partitions&, const Index* couples, Index count, double* pairs, Control&);
 };
 
 // Calls work(context, job) for job = 0 .. jobs - 1 on up to `threads` threads, this one among them;

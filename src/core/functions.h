@@ -1,4 +1,4 @@
-// exp, expm1 and log of vectors, the same bits on every machine: libm's differ from one to the next.
+// exp and log of vectors, the same bits on every machine: libm's differ from one to the next.
 // tests/core/test_mixture.py compares the likelihoods made of them with NumPy's.
 //
 //     e^x = 2^n (1 + f(r)),   x = n log 2 + r,  |r| <= log(2) / 2,   f = e^r - 1 by its series
@@ -37,14 +37,6 @@ INLINE Doubles exp_of(Doubles x) {
     return keep(is, e.scale + e.scale * e.rest);
 }
 
-// e^x - 1, to the last digits where x is small; for x <= 0.
-INLINE Doubles expm1_of(Doubles x) {
-    Longs is = x >= -40.0;
-    Exponential e = exponential(keep(is, x));
-    Doubles near = e.scale * e.rest + (e.scale - 1.0);
-    return (Doubles)(((Longs)near & is) | ((Longs)splat(-1.0) & ~is));
-}
-
 // x > 0 and not subnormal.
 INLINE Doubles log_of(Doubles x) {
     const int64_t root = 0x3fe6a09e667f3bcd;  // sqrt(1/2)
@@ -59,7 +51,6 @@ INLINE Doubles log_of(Doubles x) {
     return whole * LOG2_HIGH + (f - small);
 }
 
-INLINE double exp_of(double x) { return exp_of(splat(x))[0]; }
 INLINE double log_of(double x) { return log_of(splat(x))[0]; }
 
 }}}  // namespace mnar::LEVEL

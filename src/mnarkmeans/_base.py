@@ -237,7 +237,7 @@ class CentersModel(
 
     def _labels_of(self, observed: Observed) -> np.ndarray:
         centers = self.cluster_centers_[None]
-        return assign_rows(observed, centers, np.atleast_2d(self.lam_), self._threads())[:, 0]
+        return assign_rows(observed, centers, self.lam_, self._threads())[:, 0]
 
     @property
     def _n_features_out(self) -> int:

@@ -293,7 +293,7 @@ n_features_in_, feature_names_in_
             instability = evidence.instability_of_thirds()
             return Trial(evidence, instability, least_unstable(instability), reference, None)
         assert missingness is not None  # chosen by the score above
-        instability = evidence.instability_of_subsamples(self._threads())
+        instability = evidence.instability_of_subsamples()
         trial = Trial(
             evidence, instability, int(np.flatnonzero(lams == lam)[0]), reference, missingness
         )
@@ -327,7 +327,7 @@ n_features_in_, feature_names_in_
 
     def _keep_stability(self, judged: Observed, chosen: Trial) -> None:
         centers = self.cluster_centers_.astype(np.float64)[None]
-        labels = assign_rows(judged, centers, np.atleast_2d(self.lam_), self._threads())[:, 0]
+        labels = assign_rows(judged, centers, self.lam_, self._threads())[:, 0]
         own = chosen.evidence.labels[:, :, chosen.choice]
         self.stability_ = cluster_stability(labels, own, chosen.evidence.inside, self.n_clusters_)
 

@@ -222,19 +222,18 @@ default="k-means++"
         return N_HARTIGAN if work <= LARGEST_FOR_HARTIGAN else 0
 
     def _solve(self, observed: Observed, starts: np.ndarray, lam: Any) -> Solution:
-        lams = np.atleast_2d(lam)
         with starts_progress(self, len(starts)) as progress:
             results = run_starts(
                 observed,
                 starts,
-                lams,
+                lam,
                 n_hartigan=self._n_hartigan(observed, len(starts)),
                 max_iter=self.max_iter,
                 tol=float(self.tol),
                 threads=self._threads(),
                 progress=progress,
             )
-        return best_of(observed, results, lams, self._threads())
+        return best_of(observed, results, lam, self._threads())
 
     def _keep(self, observed: Observed, solution: Solution, lam: Any) -> None:
         self.cluster_centers_ = solution.centers

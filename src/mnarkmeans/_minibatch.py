@@ -251,15 +251,14 @@ feature_names_in_
         check_loss(sample, self.lam_, starts)
         chosen = self.missingness_.reference if is_auto(self._reference()) else self.reference
         self._follows_least = isinstance(chosen, str) and chosen == "min"
-        lams = np.atleast_2d(self.lam_)
-        results = run_starts(sample, starts, lams, threads=self._threads(), **TRIAL)
+        results = run_starts(sample, starts, self.lam_, threads=self._threads(), **TRIAL)
         self.start_losses_ = results.losses
         is_given = not isinstance(self.init, str) and not callable(self.init)
         best = starts[0] if is_given else results.centers[results.best]
         self.reference_ = sample.reference
         # One shift for all batches: their sums are to add up.
         self._state = core.Starts(
-            best[None], penalties(lams, 1, sample.n_features), sample.reference, sample.means,
+            best[None], penalties(self.lam_, 1, sample.n_features), sample.reference, sample.means,
             n_rows=0, max_iter=1, tol=0.0, weights=(False, 0.0),
         )  # fmt: skip
         self._dtype = sample.dtype

@@ -373,13 +373,8 @@ BYTES_OF_CENTERS = 1 << 21
 
 
 def penalties(lam, n_starts: int, p: int) -> np.ndarray:
-    """(R, p) from one number, one per start (R,), or one per start and feature (R, p)."""
-    lam = np.asarray(lam, dtype=np.float64)
-    if lam.ndim == 1:
-        lam = lam[:, None]
-    every = np.empty((n_starts, p))
-    every[:] = lam
-    return every
+    """(R, p) from one number, one per feature (p,), or one per start (R, 1) and feature (R, p)."""
+    return np.array(np.broadcast_to(np.asarray(lam, np.float64), (n_starts, p)))
 
 
 def model_centers(observed: Observed, centers: np.ndarray, lam) -> core.Centers:
@@ -486,22 +481,6 @@ def _starts_of(
     )  # fmt: skip
 
 
-def centers_of_partitions(
-    observed: Observed, labels: np.ndarray, k: int, lam, threads: int
-) -> np.ndarray:
-    """Centres (R, k, p) that are best for partitions (R, n) of the rows; lam as in ``penalties``.
-
-    Summed up from the reference, which is where a centre lies that nothing pulls.
-    """
-    reference, shape = observed.reference, (len(labels), k, observed.n_features)
-    starts = core.Starts(
-        np.broadcast_to(reference, shape), penalties(lam, shape[0], shape[2]), reference, reference,
-        n_rows=observed.n_rows, max_iter=1, tol=0.0, weights=observed.total_weight,
-    )  # fmt: skip
-    core.centers_of(observed.table, starts, labels, threads)
-    return starts.mu
-
-
 def _worth_moving(starts: core.Starts, most: int) -> np.ndarray:
     """The ``most`` starts with the smallest losses, twins left out, in their order."""
     losses = starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1]
@@ -538,7 +517,7 @@ def finish(
 
     ``lam``: one number, or one per feature.
     """
-    model = model_centers(observed, centers[None], np.atleast_2d(lam))
+    model = model_centers(observed, centers[None], lam)
     if warm is None:
         return core.last_look(observed.table, model, threads)
     known = warm.bounds.follow(0, model.arrays[0][0], model.arrays[1][0])
@@ -554,5 +533,5 @@ def row_distances(
     observed: Observed, centers: np.ndarray, lam, threads: int = 1, *, roots: bool = False
 ) -> np.ndarray:
     """Loss (n, k) of every row at every centre (k, p), or its square root."""
-    model = model_centers(observed, centers[None], np.atleast_2d(lam))
+    model = model_centers(observed, centers[None], lam)
     return core.distances(observed.table, model, observed.dtype, threads, roots=roots)

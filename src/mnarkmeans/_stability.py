@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._core.partitions import count_pairs
 from ._observed import Observed
 from ._solver import (
     STARTS,
@@ -45,18 +44,23 @@ MOST_AT_ONCE = 1 << 25  # entries x centres of the small parts that are fitted t
 # --- how far partitions agree -------------------------------------------------------------------
 
 
-def _pairs(
-    labels: np.ndarray, kept: np.ndarray, couples: Any, k: int, threads: int = 1
-) -> tuple[np.ndarray, ...]:
+def _pairs(labels: np.ndarray, kept: np.ndarray, couples: Any, k: int) -> tuple[np.ndarray, ...]:
     """Pairs together in both, in the first, in the second of C couples (C, G), and the rows (C, 1).
 
     labels (B, n, G), kept (B, n): judged are the rows that both fits of a couple keep.
     """
-    labels, kept = np.ascontiguousarray(labels, np.int32), np.ascontiguousarray(kept)
-    couples = np.ascontiguousarray(couples, np.int64)
-    pairs = count_pairs(labels, kept, couples, k, threads)
-    m = np.count_nonzero(kept[couples[:, 0]] & kept[couples[:, 1]], axis=1).astype(np.float64)
-    return pairs[..., 0], pairs[..., 1], pairs[..., 2], m[:, None]
+    couples, offsets = np.reshape(couples, (-1, 2)), k * k * np.arange(labels.shape[2])
+    tables = np.empty((len(couples), labels.shape[2], k, k))
+    for table, (a, b) in zip(tables, couples, strict=True):
+        rows = kept[a] & kept[b]
+        cells = labels[a, rows] * k + labels[b, rows] + offsets
+        table[:] = np.bincount(cells.ravel(), minlength=table.size).reshape(table.shape)
+
+    def pairs(counts: np.ndarray) -> np.ndarray:
+        return (counts * (counts - 1.0) / 2.0).sum(axis=tuple(range(2, counts.ndim)))
+
+    rows = tables[:, :1].sum(axis=(2, 3))
+    return pairs(tables), pairs(tables.sum(axis=3)), pairs(tables.sum(axis=2)), rows
 
 
 def disagreements(labels: np.ndarray, kept: np.ndarray, couples: Any, k: int) -> np.ndarray:
@@ -69,7 +73,7 @@ def disagreements(labels: np.ndarray, kept: np.ndarray, couples: Any, k: int) ->
 
 
 def pairwise_adjusted_rand(
-    labels: np.ndarray, inside: np.ndarray, groups: np.ndarray, k: int, threads: int = 1
+    labels: np.ndarray, inside: np.ndarray, groups: np.ndarray, k: int
 ) -> np.ndarray:
     """labels (B, n, G), inside (B, n) -> (pairs, G): agreement on the rows two fits share.
 
@@ -77,27 +81,27 @@ def pairwise_adjusted_rand(
     """
     a, b = np.tril_indices(len(labels), -1)
     couples = np.stack([a, b], axis=1)[groups[a] != groups[b]]
-    both, in_a, in_b, m = _pairs(labels, inside, couples, k, threads)
+    both, in_a, in_b, m = _pairs(labels, inside, couples, k)
     expected = in_a * in_b / np.maximum(m * (m - 1.0) / 2.0, 1.0)
     most = (in_a + in_b) / 2.0
     room = most - expected
     return np.where(room == 0.0, 1.0, (both - expected) / np.where(room == 0.0, 1.0, room))
 
 
-def alike(labels: np.ndarray, k: int, threads: int = 1) -> np.ndarray:
+def alike(labels: np.ndarray, k: int) -> np.ndarray:
     """(B, B) adjusted Rand index of each of the partitions (B, n) with each other one."""
     count, n = labels.shape
     found = np.ones((count, count))
     every = np.ones((count, n), bool)
     below = np.tril_indices(count, -1)
-    one = pairwise_adjusted_rand(labels[:, :, None], every, np.arange(count), k, threads)[:, 0]
+    one = pairwise_adjusted_rand(labels[:, :, None], every, np.arange(count), k)[:, 0]
     found[below] = found[below[::-1]] = one
     return found
 
 
-def different(labels: np.ndarray, k: int, threads: int = 1) -> list[int]:
+def different(labels: np.ndarray, k: int) -> list[int]:
     """Which of the partitions (B, n) part the rows differently, the first of each kind."""
-    same = alike(labels, k, threads) >= SAME_PARTITION
+    same = alike(labels, k) >= SAME_PARTITION
     kept: list[int] = []
     for b in range(len(labels)):
         if not same[b, kept].any():
@@ -204,9 +208,9 @@ class Evidence:
         couples = np.arange(2 * n_splits).reshape(2, n_splits).T
         return disagreements(self.labels, ~self.inside, couples, self.k)
 
-    def instability_of_subsamples(self, threads: int) -> np.ndarray:
+    def instability_of_subsamples(self) -> np.ndarray:
         """(pairs, G) 1 - adjusted Rand index of parts that did not share their starts."""
-        return 1.0 - pairwise_adjusted_rand(self.labels, self.inside, self.groups, self.k, threads)
+        return 1.0 - pairwise_adjusted_rand(self.labels, self.inside, self.groups, self.k)
 
 
 class Job(NamedTuple):
@@ -441,20 +445,20 @@ def stability_of(X: Any, model: Any, seed: int = 0) -> np.ndarray | None:
     if len(counting) < ROWS_PER_CLUSTER * k:
         return None
     judged = observed.take(counting)
-    threads, lams = model._threads(), np.atleast_2d(model.lam_)
+    threads, lam = model._threads(), model.lam_
     parts = subsamples(judged.n_rows, N_PARTS, SHARE_OF_ROWS, rng)
-    labels = [_labels_by(part, judged, k, lams, rng, threads) for part in parts]
+    labels = [_labels_by(part, judged, k, lam, rng, threads) for part in parts]
     centers = model.cluster_centers_.astype(np.float64)[None]
-    own = assign_rows(judged, centers, lams, threads)[:, 0]
+    own = assign_rows(judged, centers, lam, threads)[:, 0]
     return cluster_stability(own, np.array(labels), parts, k)
 
 
 def _labels_by(
-    part: np.ndarray, judged: Observed, k: int, lams: np.ndarray, rng: Any, threads: int
+    part: np.ndarray, judged: Observed, k: int, lam: Any, rng: Any, threads: int
 ) -> np.ndarray:
     """Labels of all rows by a fit to a part of them; lam may be a number for each feature."""
     rows = judged.take(np.flatnonzero(part))
     starts = STARTS["k-means++"](rows, N_INIT, k, rng, threads)
-    found = run_starts(rows, starts, lams, max_iter=100, tol=1e-4, threads=threads)
+    found = run_starts(rows, starts, lam, max_iter=100, tol=1e-4, threads=threads)
     best = found.centers[found.losses.argmin()][None]
-    return assign_rows(judged, best, lams, threads)[:, 0]
+    return assign_rows(judged, best, lam, threads)[:, 0]

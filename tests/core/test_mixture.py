@@ -1,4 +1,4 @@
-"""mixture.h, maximise.h, decay.h, agreement.h, moves.h against slow twins, at every level."""
+"""The E-step of mixtures (mixture.h) against a slow twin, at every level."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,7 @@ from scipy.special import logsumexp
 from scipy.stats import t as student_t
 
 from mnarkmeans import _core
-from mnarkmeans._core.likelihood import Decay, EStep, Mixture, SoftSums, decay_fit, soft_rows
-from mnarkmeans._core.partitions import count_pairs
-from mnarkmeans._core.rounds import Missing, MStep
+from mnarkmeans._core.likelihood import EStep, Mixture, soft_rows
 
 
 def problem(n, p, k, seed=0, dtype=np.float64, freedom=0.0):
@@ -119,73 +117,3 @@ def test_far_away_rows_and_tiny_variances_stay_finite(freedom, each_level):
     assert np.isfinite(rows).all()
     np.testing.assert_allclose(memberships.sum(axis=1), 1.0)
     np.testing.assert_array_equal(labels[:3], [1, 0, 0])
-
-
-@pytest.mark.parametrize("kind", ["like the rest", "normal", "heavy"])
-def test_an_m_step_takes_what_is_missing_for_values_of_its_own(kind, each_level):
-    """Entry by entry: an observed one is a value, a missing one a mean and a variance."""
-    rng = np.random.default_rng(0)
-    n, p, k, shift = 40, 3, 4, 2.5
-    X = rng.normal(size=(n, p)) + 3.0
-    X[rng.random((n, p)) < 0.3] = np.nan
-    seen = ~np.isnan(X)
-    rho, hidden = rng.dirichlet(np.ones(k), n), rng.random(k)
-    rho[seen[:, 0], 3] = 0.0  # a cluster that observes nothing of a feature
-    hidden[3] = 0.0
-    u = 0.5 + rng.random((n, k, p)) if kind == "heavy" else np.ones((n, k, p))
-    mean, spread = rng.normal(size=(k, p)), rng.random((k, p))
-    pull = 0.5 + rng.random((k, p)) if kind == "heavy" else np.ones((k, p))
-    pulled = rho[:, :, None] * u * seen[:, None]
-    away = np.where(seen, X - shift, 0.0)[:, None]
-    sums = SoftSums(
-        rho.sum(axis=0), (pulled * away).sum(axis=0), rho.T @ seen, (pulled * away**2).sum(axis=0),
-        0.0, pulled.sum(axis=0) if kind == "heavy" else None,
-    )  # fmt: skip
-    missing = Missing(mean, spread, pull if kind == "heavy" else None)
-    now = rng.normal(size=(k, p))
-    found = MStep(sums, hidden)(now, None if kind == "like the rest" else missing)
-    sizes = rho.sum(axis=0) + hidden
-    np.testing.assert_allclose(found.weights, sizes / sizes.sum(), rtol=1e-12)
-    for l in range(k):
-        for j in range(p):
-            own = [(rho[i, l], u[i, l, j], away[i, 0, j], 0.0) for i in range(n) if seen[i, j]]
-            gaps = [*(rho[i, l] for i in range(n) if not seen[i, j]), hidden[l]]
-            assert found.gaps[l, j] == pytest.approx(sum(gaps))
-            if kind != "like the rest":
-                own += [(gap, pull[l, j], mean[l, j], spread[l, j]) for gap in gaps]
-            weight, one, x, v = np.array(own).T
-            center = np.average(x, weights=weight * one) if weight.any() else now[l, j]
-            assert found.mean[l, j] == pytest.approx(center)
-            residual = (weight * one * (v + (x - center) ** 2)).sum()
-            assert found.residuals[l, j] == pytest.approx(residual)
-            assert found.entries[l, j] == pytest.approx(weight.sum())
-
-
-def test_the_climb_ends_where_the_gradient_vanishes(each_level):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=3000)
-    x = x[rng.random(3000) > 0.8 * np.exp(-2.0 * x**2)]
-    data = Decay(x**2, np.ones(len(x)), np.zeros(1), np.array([3000.0 - len(x)]), np.ones(1),
-                 float(len(x)), float(x @ x))  # fmt: skip
-    starts, free = np.zeros((1, 4)), np.array([1, 1, 1, 0], np.int32)
-    starts[0, 3] = -14.0
-    theta = decay_fit(data, starts, free, 60)
-    _, gradient = _core.likelihood.decay_value(data, theta)
-    np.testing.assert_allclose(gradient[:3], 0.0, atol=1e-3)
-
-
-def test_pairs_are_counted(each_level):
-    """More couples than a thread takes at a time; judged are the rows that both keep."""
-    rng = np.random.default_rng(0)
-    labels = rng.integers(4, size=(13, 50, 3)).astype(np.int32)
-    kept = rng.random((13, 50)) < 0.8
-    couples = np.array([(a, b) for a in range(13) for b in range(a)])
-    pairs = count_pairs(labels, kept, couples, 4)
-    assert np.array_equal(pairs, count_pairs(labels, kept, couples, 4, threads=2))
-    for (a, b), own in zip(couples, pairs, strict=True):
-        shared = kept[a] & kept[b]
-        i, j = np.triu_indices(int(shared.sum()), 1)
-        for g, found in enumerate(own):
-            in_a, in_b = (labels[fit, shared, g] for fit in (a, b))
-            in_a, in_b = in_a[i] == in_a[j], in_b[i] == in_b[j]
-            np.testing.assert_array_equal(found, [(in_a & in_b).sum(), in_a.sum(), in_b.sum()])

@@ -4,10 +4,7 @@ library     find and load it, check that it fits, choose the instruction set
 arrays      what goes in: tables, centres, sums, starts
 waiting     calls that may take long, and how they are interrupted
 calls       its functions, one by one
-likelihood  mixtures with gaps, and the decaying mechanism
-rounds      rounds of EM with one variance for all entries
-pattern     how missing shares fall, and how far values lie from the reference
-partitions  pairs of rows that partitions agree on; k-means by single moves
+likelihood  the E-step of mixtures with gaps
 """
 
 from .arrays import Centers, Known, Starts, Stats, Table

@@ -1,4 +1,4 @@
-"""Mixtures with gaps, and what gets lost: ``mixture.h``, ``around.h``, ``decay.h``."""
+"""Mixtures with gaps, and what gets lost (``mixture.h``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .arrays import Table, shaped
-from .library import invoke, structs
+from .library import structs
 from .waiting import call
 
 
@@ -111,71 +111,3 @@ def soft_rows(table: Table, mixture: Mixture, threads: int) -> SoftRows:
         work=2.0 * table.entries * k,
     )  # fmt: skip
     return rows
-
-
-class Decay(NamedTuple):
-    """What the likelihood of a decaying mechanism needs of a table (``decay.h``)."""
-
-    squares: np.ndarray  # (m,) observed (x - reference)^2, and their weights
-    weights: np.ndarray
-    gap_squares: np.ndarray  # (g,) (mu - reference)^2 where there are gaps, and their weights
-    gap_weights: np.ndarray
-    gap_spreads: np.ndarray | None  # (g,) the variance there, in units of s; None: 1 for all
-    observed: float  # weight of all observed entries
-    residual: float  # sum of their squared distances to their centres
-
-    @property
-    def struct(self):
-        m, g = (len(self.squares),), (len(self.gap_squares),)
-        return structs.Decay(
-            *m, *g, shaped(self.squares, *m), shaped(self.weights, *m),
-            shaped(self.gap_squares, *g), shaped(self.gap_weights, *g),
-            shaped(self.gap_spreads, *g), self.observed, self.residual,
-        )  # fmt: skip
-
-
-def decay_value(data: Decay, theta: np.ndarray) -> tuple[float, np.ndarray]:
-    """Log-likelihood at theta (4,), and its gradient."""
-    own, gradient = data.struct, np.empty(4)
-    value = invoke("decay_value", own, shaped(theta, 4), gradient)
-    return value, gradient
-
-
-def decay_fit(data: Decay, starts: np.ndarray, free: np.ndarray, max_steps: int) -> np.ndarray:
-    """The likeliest theta (4,), from the best of starts (m, 4); only those ``free`` move."""
-    own, theta = data.struct, np.empty(4)
-    m = len(starts)
-    invoke("decay_fit", own, shaped(starts, m, 4), m, shaped(free, 4), max_steps,
-        theta,
-    )  # fmt: skip
-    return theta
-
-
-def lost_around(
-    mean: np.ndarray, variance: np.ndarray, has_gaps: np.ndarray, *, tau=None, t=0.0, c=1.0, r=0.0
-) -> np.ndarray:
-    """(3, k, p): log P(missing), mean and variance of what gets lost around the reference.
-
-    mean (k, p) is measured from it, variance (k, p) or (1, 1). With tau (p,) values within it get
-    lost, otherwise c (r + (1 - r) exp(-t x^2)) of them.
-    """
-    k, p = mean.shape
-    mean, variance = np.ascontiguousarray(mean), np.ascontiguousarray(variance)
-    is_common = variance.size == 1
-    out = np.empty((3, k, p))
-    own = structs.Lost(
-        k, p, shaped(mean, k, p),
-        variance, is_common,
-        shaped(has_gaps, p), shaped(tau, p), t, c, r,
-        *out,
-    )  # fmt: skip
-    invoke("lost_around", own)
-    return out
-
-
-def hidden_rows(weights: np.ndarray, log_missing: np.ndarray) -> tuple[float, np.ndarray]:
-    """Share of rows that lose everything, and each cluster's part of it (k,)."""
-    k, p = log_missing.shape
-    parts, log_missing = np.empty(k), np.ascontiguousarray(log_missing)
-    share = invoke("hidden_rows", k, p, shaped(weights, k), shaped(log_missing, k, p), parts)
-    return share, parts

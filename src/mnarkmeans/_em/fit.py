@@ -240,14 +240,7 @@ def _partitions(ems: list[EM], settings: Settings, rng: Any) -> list[np.ndarray]
         lams = FIRST_LAMS if number == 0 else FIRST_LAMS[-1:]
         lams = lams if table.has_gaps.any() else FIRST_LAMS[:1]
         for lam in lams:
-            runs = run_starts(
-                sample,
-                starts,
-                np.full((len(starts), 1), lam),
-                max_iter=300,
-                tol=1e-5,
-                threads=threads,
-            )
+            runs = run_starts(sample, starts, lam, max_iter=300, tol=1e-5, threads=threads)
             centers = runs.centers[best_start(runs.losses)]
             found.append(_memberships(table, centers, lam, threads))
     return found

@@ -25,14 +25,14 @@ class Model:
     """All that a worker needs of a fitted model."""
 
     centers: np.ndarray  # (k, p)
-    lam: np.ndarray  # (1, p) or (1, 1)
+    lam: Any  # a number, or one per feature
     reference: np.ndarray  # (p,)
     missing_values: float
 
     @classmethod
     def of(cls, estimator: Any) -> Model:
         return cls(
-            estimator.cluster_centers_, np.atleast_2d(estimator.lam_), estimator.reference_,
+            estimator.cluster_centers_, estimator.lam_, estimator.reference_,
             estimator.missing_values,
         )  # fmt: skip
 
@@ -43,7 +43,7 @@ class Model:
             reference=self.reference,
             allow_all_missing=True,
         )
-        check_loss(observed, self.lam[0], self.centers)
+        check_loss(observed, self.lam, self.centers)
         if weights is None:
             return observed
         weights = read_weights(weights, observed.n_rows)

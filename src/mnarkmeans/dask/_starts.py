@@ -68,7 +68,7 @@ class Problem:
     def starts(self, centers: np.ndarray, lam: Any, *, max_iter: int, tol: float) -> core.Starts:
         """Starts (R, k, p) of Lloyd's loop; ``lam``: one number, or one per feature."""
         return core.Starts(
-            centers, penalties(np.atleast_2d(lam), len(centers), len(self.means)),
+            centers, penalties(lam, len(centers), len(self.means)),
             self.reference, self.means, n_rows=0, max_iter=max_iter, tol=tol,
             weights=self.pieces.found.total_weight,
         )  # fmt: skip

@@ -1,17 +1,23 @@
-"""Model files: whole, safe, and clear about what is wrong with them."""
+"""Model files: whole, safe, clear about what is wrong with them; save and load."""
 
 from __future__ import annotations
 
+import ast
+import errno
 import io
 import json
+import os
 import pickle
+import warnings
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
-from mnarkmeans import MNARKMeans
+import mnarkmeans
+from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV, MNARMixture, _io
 from mnarkmeans._io import pack
 from mnarkmeans._model_files import (
     FORMAT_VERSION,
@@ -21,6 +27,9 @@ from mnarkmeans._model_files import (
     load_model,
     save_model,
 )
+from mnarkmeans.datasets import make_gaussian_clusters
+
+# --- files ---------------------------------------------------------------------------------------
 
 DATA = Path(__file__).parent / "data"
 X = np.array([[0.0, 1.0, np.nan], [0.2, np.nan, 5.0], [5.0, 6.0, 1.0], [5.1, 6.2, np.nan]])
@@ -275,3 +284,150 @@ def test_what_cannot_be_stored_is_refused(tmp_path):
     with pytest.raises(ModelFileError, match="params/init is a function, which a file cannot hold"):
         save_model(fitted, tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+# --- save and load -------------------------------------------------------------------------------
+
+CLUSTERS = make_gaussian_clusters(90, 4, 3, separation=5.0, strength=1.0, random_state=0).data
+MODELS = {
+    "kmeans": MNARKMeans(3, random_state=0),
+    "generator": MNARKMeans(3, random_state=np.random.RandomState(0)),
+    "per feature": MNARKMeans(3, lam=[0.1, 0.2, 0.3, 0.4], reference="min", random_state=0),
+    "search": MNARKMeansCV([2, 3], lams=[0.1, 1.0], n_splits=3, random_state=0),
+    "whole numbers": MNARKMeans(3, reference=np.array([0, 1, 0, 0]), init=np.eye(3, 4, dtype=int)),
+    "batches": MiniBatchMNARKMeans(3, lam=0.5, random_state=0),
+    "mixture": MNARMixture(3, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_a_model_does_the_same_after_it_was_saved(tmp_path, name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the search, about its choice
+        model = MODELS[name].fit(CLUSTERS)
+    model.save(tmp_path / "new" / "folder")
+    again = mnarkmeans.load(tmp_path / "new" / "folder")
+    assert isinstance(again, MNARMixture if name == "mixture" else MNARKMeans)
+    np.testing.assert_array_equal(again.predict(CLUSTERS), model.predict(CLUSTERS))
+    np.testing.assert_array_equal(again.impute(CLUSTERS), model.impute(CLUSTERS))
+    assert again.score(CLUSTERS) == model.score(CLUSTERS)
+    again.save(tmp_path / "new" / "folder")  # replaced
+    np.testing.assert_array_equal(
+        mnarkmeans.load(tmp_path / "new" / "folder").predict(CLUSTERS), again.predict(CLUSTERS)
+    )
+
+
+@pytest.mark.parametrize("lam", ["auto", 0.5])
+def test_a_model_of_blocks_is_saved_with_what_it_was_told(tmp_path, lam):
+    dask = pytest.importorskip("mnarkmeans.dask")
+    model = dask.MNARKMeans(3, lam=lam, max_iter=7, tol=1e-3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # seven iterations may be few
+        model.fit(CLUSTERS)
+    model.save(tmp_path)
+    again = mnarkmeans.load(tmp_path)
+    np.testing.assert_array_equal(again.predict(CLUSTERS), model.predict(CLUSTERS))
+    assert (again.lam, again.lam_) == (lam, model.lam_)
+    assert (again.max_iter, again.tol, again.n_init) == (7, 1e-3, 3)
+    assert again.algorithm == "lloyd"  # on a cluster no single rows are moved
+    assert again.init == "k-means++"  # k-means|| is for clusters
+
+
+@pytest.mark.parametrize("full_at", [1, 2])
+def test_a_full_disk_leaves_the_old_model_whole(tmp_path, monkeypatch, full_at):
+    old, new = (MNARKMeans(3, lam=lam, random_state=0).fit(CLUSTERS) for lam in (0.0, 1.0))
+    old.save(tmp_path)
+    write, written = Path.write_bytes, []
+
+    def full(path, content):
+        written.append(path)
+        if len(written) == full_at:
+            write(path, content[:10])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space"):
+        new.save(tmp_path)
+    np.testing.assert_array_equal(mnarkmeans.load(tmp_path).cluster_centers_, old.cluster_centers_)
+    assert {path.name for path in tmp_path.iterdir()} == {"model.json", "model.npz"}
+
+
+def test_names_of_columns_are_kept(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(CLUSTERS, columns=list("abcd"))
+    MNARKMeans(3, lam=0.5, random_state=0).fit(frame).save(tmp_path)
+    again = mnarkmeans.load(tmp_path)
+    assert list(again.feature_names_in_) == list("abcd")
+    with pytest.raises(ValueError, match="feature names"):
+        again.predict(frame.rename(columns={"a": "z"}))
+
+
+def test_mistakes_are_told(tmp_path):
+    with pytest.raises(NotFittedError):
+        MNARKMeans().save(tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+    with pytest.raises(ModelFileError, match="there is no model"):
+        mnarkmeans.load(tmp_path)
+    by_hand = MNARKMeans(2, init=lambda X, k, random_state: X[:k], lam=1.0).fit(np.eye(3))
+    with pytest.raises(ModelFileError, match="params/init is a function"):
+        by_hand.save(tmp_path)
+
+
+# --- atomic writes -------------------------------------------------------------------------------
+
+
+def test_a_file_is_replaced_at_once(tmp_path):
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    with _io.replacing(target) as hidden:
+        hidden.write_text("new")
+        assert target.read_text() == "old"
+    assert target.read_text() == "new"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_after_an_error_nothing_has_changed(tmp_path):
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+
+    def fail_half_way():
+        with _io.replacing(target) as hidden:
+            hidden.write_text("ne")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail_half_way()
+    assert target.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "folder").mkdir()
+    link = tmp_path / "link.txt"
+    link.symlink_to(tmp_path / "folder" / "real.txt")
+    _io.write_text(link, "é")
+    assert link.is_symlink()
+    assert (tmp_path / "folder" / "real.txt").read_text(encoding="utf-8") == "é"
+
+
+@pytest.mark.skipif(not hasattr(os, "pathconf"), reason="nobody tells how long names may be")
+def test_the_longest_name_a_folder_takes(tmp_path):
+    name = "n" * os.pathconf(tmp_path, "PC_NAME_MAX")
+    _io.write_bytes(tmp_path / name, b"x")
+    assert (tmp_path / name).read_bytes() == b"x"
+
+
+def test_nobody_else_renames_files():
+    """os.replace and os.rename have two homes: one for files, one for the folders of the cli."""
+    package = Path(mnarkmeans.__file__).parent
+    at_home = {package / "_io.py", package / "cli" / "_output.py"}
+    for path in sorted(set(package.rglob("*.py")) - at_home):
+        used = {
+            node.attr
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "os"
+        }
+        assert not used & {"replace", "rename", "fsync"}, path

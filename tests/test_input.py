@@ -1,0 +1,347 @@
+"""Every accepted form of a table gives the result of the plain array, others a clear error."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from places import grouped_rows, to_csr
+from scipy import sparse
+
+from mnarkmeans import MiniBatchMNARKMeans, MissingDataWarning, MNARKMeans, load
+from mnarkmeans._observed import code_in, seen_in, with_nan
+from mnarkmeans._validation import observe
+from mnarkmeans.displays import CentersDisplay
+from mnarkmeans.metrics import cluster_markers
+from mnarkmeans.missingness import diagnose
+
+# --- mistakes ------------------------------------------------------------------------------------
+
+SMALL = np.array([[1.0, 2.0], [np.nan, 3.0], [4.0, np.nan], [5.0, 6.0]])
+
+
+def fit_small(table=SMALL, n_clusters=2, sample_weight=None, **options):
+    return MNARKMeans(n_clusters, **{"lam": 0.5, **options}).fit(table, sample_weight=sample_weight)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"lam": -1.0}, ValueError, "lam must be a finite number >= 0; got -1.0"),
+        ({"lam": np.nan}, ValueError, "lam must be a finite number >= 0; got nan"),
+        ({"lam": np.inf}, ValueError, "lam must be a finite number >= 0; got inf"),
+        (
+            {"lam": "best"},
+            ValueError,
+            "lam must be 'auto', a number >= 0 or an array of them; got 'best'",
+        ),
+        ({"lam": None}, TypeError, "lam must be a number >= 0; got None"),
+        ({"n_clusters": 0}, ValueError, "n_clusters must be a whole number >= 1; got 0"),
+        ({"n_clusters": 2.5}, TypeError, "n_clusters must be a whole number >= 1; got 2.5"),
+        ({"n_clusters": 5}, ValueError, "n_samples=4 usable rows .* n_clusters=5"),
+        ({"n_init": 0}, ValueError, "n_init must be a whole number >= 1; got 0"),
+        ({"max_iter": 0}, ValueError, "max_iter must be a whole number >= 1; got 0"),
+        ({"tol": -1e-3}, ValueError, "tol must be a finite number >= 0; got -0.001"),
+        ({"algorithm": "elkan"}, ValueError, "algorithm must be 'auto', 'lloyd', 'hartigan'; got"),
+        ({"init": "pca"}, ValueError, "init must be 'k-means..', 'random', an array or a callable"),
+        (
+            {"init": [[1.0]]},
+            ValueError,
+            r"init must have shape \(n_clusters=2, n_features=2\); got",
+        ),
+        ({"init": SMALL[1:3]}, ValueError, "init must be finite"),
+        ({"reference": [0.0] * 3}, ValueError, r"one per feature \(n_features=2\); got .*\(3,\)"),
+        ({"reference": np.nan}, ValueError, "reference must be finite; got nan"),
+        ({"reference": "max"}, ValueError, "reference must be 'min', 'auto', a number or an array"),
+        ({"reference": object()}, TypeError, "reference must be a number"),
+        ({"missing_values": "NA"}, TypeError, "missing_values must be nan or a number; got 'NA'"),
+        ({"missing_values": np.inf}, ValueError, "missing_values must be nan or a finite number"),
+        ({"n_jobs": 0}, ValueError, "n_jobs == 0"),
+        ({"sample_weight": [1.0, 1.0]}, ValueError, "sample_weight"),
+        ({"sample_weight": [1.0, -1.0, 1, 1]}, ValueError, "(?i)negative"),
+        ({"sample_weight": [0.0] * 4}, ValueError, "0 for every row|at least one non-zero"),
+        (
+            {"table": np.where(SMALL == 6, np.inf, SMALL)},
+            ValueError,
+            "infinity: inf in row 3, column 1",
+        ),
+        ({"table": np.full((4, 2), np.nan)}, ValueError, "All 4 x 2 values are missing"),
+        ({"table": np.empty((0, 2))}, ValueError, r"0 sample\(s\)"),
+        ({"table": np.empty((3, 0))}, ValueError, r"0 feature\(s\)"),
+        ({"table": [1.0, 2.0]}, ValueError, "Expected 2D array, got 1D array"),
+        ({"table": [["a", 1.0], ["b", 2.0]]}, ValueError, "numbers only: column 0 holds"),
+        ({"table": [[1.0, 2.0]]}, ValueError, "n_samples=1 usable rows .* n_clusters=2"),
+    ],
+)
+def test_bad_input(options, error, message):
+    with pytest.raises(error, match=message):
+        fit_small(**options)
+
+
+def test_wrong_width_at_predict():
+    with pytest.raises(ValueError, match="3 features, but MNARKMeans is expecting 2"):
+        fit_small().predict(np.ones((2, 3)))
+
+
+def test_infinite_values_at_predict():
+    with pytest.raises(ValueError, match="infinity"):
+        fit_small().predict([[np.inf, 0.0]])
+
+
+def test_overflowing_values_are_refused():
+    with pytest.raises(ValueError, match="too large"):
+        fit_small(np.full((4, 2), 1.5e308))
+
+
+# --- sparse matrices -----------------------------------------------------------------------------
+
+nan = np.nan
+
+
+def rounded_table():
+    return grouped_rows(200, 6, apart=4.0)
+
+
+def test_a_matrix_that_points_outside_is_refused():
+    X = to_csr(rounded_table())
+    for feature in (6, 10**6, -1):
+        wrong = X.copy()
+        wrong.indices[40] = feature
+        with pytest.raises(ValueError, match=f"an entry in feature {feature}"):
+            MNARKMeans(2, lam=0.5).fit(wrong)
+    wrong = X.copy()
+    wrong.indptr[7], wrong.indptr[8] = wrong.indptr[8] + 5, wrong.indptr[7]
+    with pytest.raises(ValueError, match="do not rise"):
+        MNARKMeans(2, lam=0.5).fit(wrong)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_order_and_duplicates_of_stored_entries_do_not_matter(index):
+    X = to_csr(rounded_table())
+    expected = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    rng = np.random.default_rng(0)
+    data, indices = X.data.copy(), X.indices.astype(index)
+    for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        order = begin + rng.permutation(end - begin)
+        data[begin:end], indices[begin:end] = data[order], indices[order]
+    shuffled = sparse.csr_array((data, indices, X.indptr.astype(index)), shape=X.shape)
+    stale = shuffled.copy()
+    stale.has_sorted_indices = stale.has_canonical_format = True  # believed, and wrong
+    twice = sparse.csr_array(
+        (np.repeat(data / 2, 2), np.repeat(indices, 2), 2 * X.indptr.astype(index)), shape=X.shape
+    )
+    for other in (shuffled, stale, twice):
+        before = other.data.copy()
+        found = MNARKMeans(3, lam=0.5, random_state=0).fit(other)
+        assert np.array_equal(found.labels_, expected.labels_)
+        assert np.array_equal(found.cluster_centers_, expected.cluster_centers_)
+        assert np.array_equal(other.data, before)
+
+
+def test_stored_gaps_are_gaps():
+    X = rounded_table()
+    stored = np.where(np.isnan(X), nan, X)
+    full = sparse.csr_array(
+        (stored.ravel(), np.tile(np.arange(6), len(X)), 6 * np.arange(len(X) + 1)), shape=X.shape
+    )
+    expected = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    found = MNARKMeans(3, lam=0.5, random_state=0).fit(full)
+    assert np.array_equal(found.labels_, expected.labels_)
+    coded = full.copy()
+    coded.data[np.isnan(coded.data)] = -7.0
+    found = MNARKMeans(3, lam=0.5, random_state=0, missing_values=-7.0).fit(coded)
+    assert np.array_equal(found.labels_, expected.labels_)
+
+
+# --- codes of missing values ---------------------------------------------------------------------
+
+CODE = 0.1  # which no binary number is: float32 and float64 have different ones
+
+
+@pytest.fixture(params=[np.float32, np.float64])
+def tables(request):
+    """With NaN, and the same with the code in every second gap."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5)).astype(request.param)
+    X[:30] += 4
+    X[rng.random(X.shape) < 0.3] = np.nan
+    coded = X.copy()
+    gaps = np.flatnonzero(np.isnan(X.ravel()))
+    coded.ravel()[gaps[::2]] = CODE
+    return X, coded
+
+
+def stored(X):
+    """Every entry of a table, gaps too, in a CSR matrix."""
+    n, p = X.shape
+    return sp.csr_array((X.ravel(), np.tile(np.arange(p), n), np.arange(n + 1) * p), shape=X.shape)
+
+
+def test_a_code_is_a_gap_in_the_precision_of_the_table(tables):
+    X, coded = tables
+    missing = code_in(coded.dtype, CODE)
+    np.testing.assert_array_equal(seen_in(coded, missing), ~np.isnan(X))
+    np.testing.assert_array_equal(with_nan(coded, CODE), X)
+    np.testing.assert_array_equal(with_nan(stored(coded), CODE).toarray(), X)
+    assert with_nan(X, np.nan) is X
+
+
+def test_a_table_tells_what_it_observes(tables):
+    X, coded = tables
+    observed = observe(coded, missing_values=CODE)
+    np.testing.assert_array_equal(observed.seen(), ~np.isnan(X))
+    np.testing.assert_array_equal(observed.seen(slice(3, 9)), ~np.isnan(X[3:9]))
+    np.testing.assert_array_equal(observed.filled_and_gaps()[1], np.isnan(X))
+
+
+@pytest.mark.parametrize("form", [np.asarray, stored])
+def test_markers_and_figures_see_the_gaps_that_the_fit_saw(tables, form):
+    X, coded = tables
+    model = MNARKMeans(2, lam=0.5, missing_values=CODE, random_state=0).fit(form(coded))
+    labels = MNARKMeans(2, lam=0.5, random_state=0).fit_predict(X)
+    np.testing.assert_array_equal(model.labels_, labels)
+    expected = cluster_markers(X, labels)
+    found = cluster_markers(form(coded), labels, missing_values=CODE)
+    np.testing.assert_allclose(found.effect, expected.effect, rtol=1e-5)
+    shown = CentersDisplay.from_estimator(model, form(coded)).missing_share
+    np.testing.assert_allclose(shown.mean(axis=0), _share_by_cluster(X, labels).mean(axis=0))
+
+
+def _share_by_cluster(X, labels):
+    return np.stack([np.isnan(X[labels == l]).mean(axis=0) for l in (0, 1)])
+
+
+# --- what people type first ----------------------------------------------------------------------
+
+nan = np.nan
+
+
+@pytest.fixture
+def X():
+    return grouped_rows(120, 4, apart=6.0)
+
+
+def fit(X, **options):
+    return MNARKMeans(3, **{"lam": 0.5, "n_init": 2, "random_state": 0} | options).fit(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_a_masked_array_masks_is_missing(X, dtype):
+    X = X.astype(dtype)
+    masked = np.ma.array(np.where(np.isnan(X), 1e6, X), mask=np.isnan(X))
+    expected, model = fit(X), fit(masked)
+    np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+    assert model.cluster_centers_.dtype == dtype
+    np.testing.assert_array_equal(model.predict(masked), expected.labels_)
+    np.testing.assert_array_equal(model.impute(masked), expected.impute(X))
+    whole = np.ma.array([[1, 2], [3, 4], [50, 60]], mask=[[0, 0], [0, 1], [0, 0]])
+    np.testing.assert_array_equal(
+        fit(whole, n_init=1, init=[[1, 2], [3, 4], [50, 60]]).impute(whole)[:, 0], [1, 3, 50]
+    )
+    assert diagnose(masked).missing_share == diagnose(X).missing_share
+
+
+@pytest.mark.parametrize("kind", [dict, pd.Series])
+@pytest.mark.parametrize("estimator", [MNARKMeans, MiniBatchMNARKMeans])
+def test_numbers_by_name_are_aligned_with_the_columns(X, kind, estimator, tmp_path):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    lam, reference = [0.1, 0.2, 0.3, 0.4], [0.0, -1.0, 1.0, 2.0]
+
+    def run(lam, reference):
+        return estimator(3, lam=lam, reference=reference, random_state=0).fit(frame)
+
+    expected = run(lam, reference)
+    given = [kind(dict(zip("dcba", values[::-1], strict=True))) for values in (lam, reference)]
+    model = run(*given)
+    np.testing.assert_array_equal(model.lam_, lam)
+    np.testing.assert_array_equal(model.reference_, reference)
+    np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+    model.save(tmp_path)
+    np.testing.assert_array_equal(load(tmp_path).predict(frame), expected.labels_)
+    for wrong, message in [
+        ({"a": 1, "b": 1, "c": 1, "e": 1}, "'e' is not a column of X"),
+        ({"a": 1, "b": 1, "c": 1}, "'d' is not in it"),
+    ]:
+        with pytest.raises(ValueError, match=f"lam must have one number .* {message}"):
+            run(kind(wrong), 0.0)
+        with pytest.raises(ValueError, match=f"reference must have one number .* {message}"):
+            run(0.5, kind(wrong))
+
+
+def test_columns_without_names_are_called_by_number(X):
+    by_number = fit(X, reference=pd.Series([1.0, 2.0, 3.0, 4.0]))
+    np.testing.assert_array_equal(by_number.reference_, [1, 2, 3, 4])
+    with pytest.raises(ValueError, match="'a' is not a column of X"):
+        fit(X, reference={"a": 1.0})
+    doubled = pd.Series([1.0, 2.0, 3.0, 4.0, 5.0], index=[0, 1, 2, 3, 3])
+    with pytest.raises(ValueError, match="3 is in it twice"):
+        fit(X, reference=doubled)
+
+
+def test_n_init_auto_is_ten(X):
+    assert len(fit(X, n_init="auto").start_losses_) == 10
+    with pytest.raises(TypeError, match="n_init must be"):
+        fit(X, n_init="many")
+
+
+def test_missing_values_none_is_refused(X):
+    with pytest.raises(TypeError, match="missing_values must be nan or a number; got None"):
+        fit(X, missing_values=None)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_text_and_dates_are_refused_with_their_column(frame):
+    text = frame({"a": [1.0, 2.0, 3.0], "tissue": ["x", "liver", "y"]})
+    with pytest.raises(ValueError, match="column 'tissue' holds 'x'"):
+        fit(text)
+    when = np.array(["2020-01-01", "2021-01-01", "2022-01-01"], "datetime64[ms]")
+    for table in (frame({"a": [1.0, 2.0, 3.0], "day": when}), frame({"day": when})):
+        with pytest.raises(ValueError, match=r"'day' holds (dates|'20)"):
+            fit(table)
+    with pytest.raises(ValueError, match="holds dates"):
+        fit(when[:, None])
+    with pytest.raises(ValueError, match="column 1 holds 'b'"):
+        fit(np.array([[1, "b"], [2, "c"]], dtype=object))
+
+
+@pytest.mark.parametrize("code", [-999, -2147483648, 9999])
+@pytest.mark.parametrize("form", [np.asarray, to_csr])
+def test_codes_of_missing_values_are_noticed(X, code, form):
+    coded = X.copy()
+    coded[::7, 2] = code
+    with pytest.warns(MissingDataWarning, match=rf"{code} is far from all other values of 2: .*"):
+        fit(form(coded))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(coded, missing_values=code)
+        fit(np.where(np.isnan(X), X, 300.0 * X))  # -999 within the range of values
+
+
+def test_counts_without_a_logarithm_are_noticed():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(rng.gamma(0.3, 20.0, size=(100, 30))).astype(float)
+    counts[counts == 0] = nan
+    counts[0] = 1.0
+    for table in (counts, to_csr(counts), sparse.csc_array(to_csr(counts))):
+        with pytest.warns(MissingDataWarning, match=r"whole numbers up to .* raw counts"):
+            fit(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(np.log1p(counts))
+        fit(rng.integers(0, 255, size=(100, 5)))  # grey levels
+        fit(rng.integers(1, 6, size=(100, 5)))  # ratings
+
+
+def test_one_far_feature_is_enough_to_warn_about_the_reference(X):
+    X[:, 3] += 1000.0
+    with pytest.warns(MissingDataWarning, match="far outside the observed values of 1 of 4"):
+        fit(X)
+
+
+def test_clusters_of_one_row_are_noticed(X):
+    X = np.where(np.isnan(X), 3.0, X)
+    X[0] = 500.0
+    with pytest.warns(UserWarning, match="1 of 3 clusters have a single row"):
+        fit(X)
