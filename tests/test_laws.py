@@ -339,6 +339,20 @@ def test_a_huge_row_that_left_leaves_no_trace(place, huge, copies):
     )
 
 
+@in_memory
+@pytest.mark.parametrize("huge", [1e3, 1e8, 1e13])
+@pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
+def test_centres_are_right_to_the_digits_of_the_furthest_value(place, huge, algorithm):
+    rng = np.random.default_rng(1)
+    X = rng.random((60, 2)) + np.repeat([[0.0, 0.0], [5.0, 5.0], [huge, huge]], [40, 19, 1], axis=0)
+    init = [[0.5, 0.5], [5.5, 5.5], [9.0, 9.0]]
+    model = place.fit(X, init, 1.0, 0.0, algorithm=algorithm, tol=0.0)
+    for l in range(3):
+        expected = X[model.labels_ == l].mean(axis=0)
+        np.testing.assert_allclose(model.cluster_centers_[l], expected, rtol=0, atol=1e-15 * huge)
+    assert model.inertia_ <= model.loss_path_[-1]
+
+
 @st.composite
 def rare_features(draw):
     """As `problems`, with features that hardly any row of a cluster observes, and weights."""

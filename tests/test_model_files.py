@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import errno
 import io
 import json
@@ -416,18 +415,3 @@ def test_the_longest_name_a_folder_takes(tmp_path):
     name = "n" * os.pathconf(tmp_path, "PC_NAME_MAX")
     _io.write_bytes(tmp_path / name, b"x")
     assert (tmp_path / name).read_bytes() == b"x"
-
-
-def test_nobody_else_renames_files():
-    """os.replace and os.rename have two homes: one for files, one for the folders of the cli."""
-    package = Path(mnarkmeans.__file__).parent
-    at_home = {package / "_io.py", package / "cli" / "_output.py"}
-    for path in sorted(set(package.rglob("*.py")) - at_home):
-        used = {
-            node.attr
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            if isinstance(node, ast.Attribute)
-            and isinstance(node.value, ast.Name)
-            and node.value.id == "os"
-        }
-        assert not used & {"replace", "rename", "fsync"}, path

@@ -179,8 +179,6 @@ struct Kernels {  // what every instruction set offers
     void (*update)(const Starts&, Index p, const Active&);
     // Then: who goes on.
     void (*decide)(const Starts&, Index p, Index iteration, double largest_move, Active&);
-    // New centres from the labels that the starts have; those of empty clusters stay.
-    int32_t (*centers_of)(const Table&, const Starts&, Control&);
     // Lloyd's loop to its end, on small tables (count,) with their starts (count,).
     int32_t (*lloyd)(const Table*, const Starts*, Index count, Control&);
     // Hartigan's moves from where Lloyd's loop ended, for the starts in chosen (C,).

@@ -13,7 +13,7 @@ namespace mnar { namespace LEVEL {
 
 extern const Kernels kernels = {
     NAME(LEVEL), first_pass, fill_rows, impute, run_pass, assign_plain, assign, add_rows, loss_of,
-    last_look, distances, rescue, choose_rescued, update, decide, centers_of, lloyd, hartigan, seed, soften,
+    last_look, distances, rescue, choose_rescued, update, decide, lloyd, hartigan, seed, soften,
 };
 
 }}  // namespace mnar::LEVEL

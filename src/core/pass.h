@@ -223,23 +223,4 @@ int32_t add_rows(const Table& table, const Centers& centers, const Label* labels
     return status;
 }
 
-// OUT starts.mu, starts.stats of the partitions in starts.labels. Threads share the partitions.
-int32_t centers_of(const Table& table, const Starts& starts, Control& control) {
-    const Index k = starts.k, n = table.n, p = table.p;
-    return in_parallel(starts.count, control, [&](Index r) -> int32_t {
-        Array<double> row(p);
-        if (!row.ok()) return OUT_OF_MEMORY;
-        const Stats to = stats_of(starts.stats, r, k, p);
-        const Label* labels = starts.labels + r * n;
-        clear_stats(to, k, p);
-        with_rows(table, [&](const auto& rows) {
-            for (Index i = 0; i < n; ++i)
-                transfer(rows, i, table.first, table.weights[i], starts.shift, labels[i], to, rows.scratch(row));
-            return 0;
-        });
-        update_centers(to, k, p, starts.lam + r * p, starts.reference, starts.shift, starts.mu + r * k * p);
-        return DONE;
-    });
-}
-
 }}}  // namespace mnar::LEVEL

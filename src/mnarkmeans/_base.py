@@ -33,7 +33,7 @@ from ._validation import (
     read_table,
 )
 
-# --- saving --------------------------------------------------------------------------------------
+# --- saving ---------------------------------------------------------------------------------------
 
 
 class Saving:
@@ -58,7 +58,7 @@ class Saving:
         save_model(self, path)
 
 
-# --- base ----------------------------------------------------------------------------------------
+# --- base -----------------------------------------------------------------------------------------
 
 N_INIT = 10  # the default number of starts
 ROWS_PER_CLUSTER = 30  # from so many on, a cluster of one row is worth a warning
@@ -149,7 +149,7 @@ class CentersModel(
         return effective_threads(getattr(self, "n_jobs", None))
 
     def _starts(self, observed: Observed, X: Any, rng: np.random.RandomState) -> np.ndarray:
-        """Starting centres (n_init, k, p), as ``init`` wants them."""
+        """Starting centres (n_init, k, p), by ``init``."""
         k, p = self.n_clusters, observed.n_features
         if isinstance(self.init, str):
             return STARTS[self.init](observed, self._n_starts(), k, rng, self._threads())

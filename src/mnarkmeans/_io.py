@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-# --- atomic --------------------------------------------------------------------------------------
+# --- atomic ---------------------------------------------------------------------------------------
 
 MARK = ".mnarkmeans-"  # how names of what is not yet whole begin
 
@@ -92,7 +92,7 @@ def flush_folder(path: Path) -> None:
         os.close(handle)
 
 
-# --- optional ------------------------------------------------------------------------------------
+# --- optional -------------------------------------------------------------------------------------
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -108,7 +108,7 @@ def require(module: str, extra: str) -> ModuleType:
         ) from error
 
 
-# --- plain values --------------------------------------------------------------------------------
+# --- plain values ---------------------------------------------------------------------------------
 
 ARRAY, NUMBER = "$array", "$number"
 DEEPEST = 100  # brackets within brackets
@@ -217,15 +217,15 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     return values.copy()
 
 
-# --- memory --------------------------------------------------------------------------------------
+# --- memory ---------------------------------------------------------------------------------------
 
-# What a container may use, in the two ways in which Linux tells it.
+# What a container may use, in the two places where Linux keeps it.
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def machine_memory() -> float:
     """Bytes this process may use: the machine's memory or its limits, whichever is less."""
-    limits = [math.inf, *(_told(path) for path in LIMITS)]
+    limits = [math.inf, *(_limit_in(path) for path in LIMITS)]
     if hasattr(os, "sysconf"):
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     try:
@@ -240,7 +240,7 @@ def machine_memory() -> float:
     return float(min(limits))
 
 
-def _told(path: str) -> float:
+def _limit_in(path: str) -> float:
     try:
         text = Path(path).read_text().strip()
     except OSError:
@@ -249,7 +249,7 @@ def _told(path: str) -> float:
 
 
 def _address_space() -> int:
-    """Bytes of address space in use already (libraries mostly), where the system tells."""
+    """Bytes of address space in use already (libraries mostly), where the system says."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")

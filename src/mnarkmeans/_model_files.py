@@ -7,8 +7,8 @@ A model is a folder with two files:
     model.npz    the arrays, without pickles
 
 Reading runs no code from the files: JSON and plain arrays go in, every field is checked
-and an estimator is built from them. A checksum tells damage and careless edits; it
-does not tell who wrote the model.
+and an estimator is built from them. A checksum reveals damage and careless edits; it
+does not prove who wrote the model.
 
 Versions: 2 has all results of the fit under "fitted", and lam_ may be an array; 1 had arrays of the
 fit in the archive only.
@@ -38,7 +38,7 @@ from ._mixture import MixtureMissingness, MNARMixture
 from ._solver import STARTS
 from ._validation import check_missing_values, is_named, unnamed
 
-# --- model checks --------------------------------------------------------------------------------
+# --- model checks ---------------------------------------------------------------------------------
 
 MOST = 2**31 - 1  # of anything that is counted
 
@@ -181,7 +181,7 @@ FITTED: dict[str, Callable[[str, Any, int], Any]] = {
 }
 
 
-# --- mixture checks ------------------------------------------------------------------------------
+# --- mixture checks -------------------------------------------------------------------------------
 
 FITTED_MIXTURE: dict[str, Callable[[MNARMixture], Any]] = {
     "weights_": attrgetter("weights_"),
@@ -282,10 +282,10 @@ def _missingness(found: Any, k: int, p: int) -> MixtureMissingness:
     name = found["mechanism"]
     if name not in MECHANISMS:
         raise ValueError(f"missingness_ has the unknown mechanism {name!r:.40}")
-    told, wanted = found["parameters"], MECHANISMS[name].own_parameters
-    if not isinstance(told, dict) or set(told) != set(wanted):
+    stored, wanted = found["parameters"], MECHANISMS[name].own_parameters
+    if not isinstance(stored, dict) or set(stored) != set(wanted):
         raise ValueError(f"missingness_ of {name} must have {', '.join(wanted)}")
-    parameters = {own: _parameter(own, told[own], rule, k, p) for own, rule in wanted.items()}
+    parameters = {own: _parameter(own, stored[own], rule, k, p) for own, rule in wanted.items()}
     numbers = {}
     for field in ("log_likelihoods", "scores"):
         if not isinstance(found[field], dict) or set(found[field]) - set(MECHANISMS):
@@ -294,7 +294,7 @@ def _missingness(found: Any, k: int, p: int) -> MixtureMissingness:
     return MixtureMissingness(name, parameters, **numbers)
 
 
-# --- model files ---------------------------------------------------------------------------------
+# --- model files ----------------------------------------------------------------------------------
 
 FORMAT = "mnarkmeans-model"
 FORMAT_VERSION = 2
@@ -396,18 +396,20 @@ def save_model(
 
 
 def as_kmeans(model: Any) -> MNARKMeans:
-    """Any model of centres as MNARKMeans, told what it was told: a search with its choice, batches
+    """Any model of centres as MNARKMeans with its parameters: a search with its choice, batches
     and blocks on a cluster as if fitted whole.
     """
     if type(model) is MNARKMeans:
         return model
-    told = model.get_params(deep=False)
-    # A search was told no lam; what else has no word for the algorithm moves no single rows.
-    told = {"lam": model.lam_, "algorithm": "lloyd"} | told
-    told |= {"n_clusters": len(model.cluster_centers_), "n_init": len(model.start_losses_)}
-    if isinstance(told["init"], str) and told["init"] not in STARTS:
-        del told["init"]  # k-means|| is for clusters
-    plain = MNARKMeans(**{name: told[name] for name in MNARKMeans().get_params() if name in told})
+    params = model.get_params(deep=False)
+    # A search has no lam; estimators without the parameter use Lloyd's algorithm.
+    params = {"lam": model.lam_, "algorithm": "lloyd"} | params
+    params |= {"n_clusters": len(model.cluster_centers_), "n_init": len(model.start_losses_)}
+    if isinstance(params["init"], str) and params["init"] not in STARTS:
+        del params["init"]  # k-means|| is for clusters
+    plain = MNARKMeans(
+        **{name: params[name] for name in MNARKMeans().get_params() if name in params}
+    )
     for name in (*FITTED, "labels_", "missingness_", "n_features_in_", "feature_names_in_"):
         if hasattr(model, name):
             setattr(plain, name, getattr(model, name))
@@ -504,8 +506,8 @@ def load_model(path: str | Path) -> SavedModel:
     except RecursionError:
         raise ModelFileError(f"{file} has brackets within brackets without end") from None
     except ValueError as error:
-        told = " ".join(str(error).split())  # an array that was found is shown in several lines
-        raise ModelFileError(f"{file}: {told}; fit the model again") from error
+        reason = " ".join(str(error).split())  # an array that was found is shown in several lines
+        raise ModelFileError(f"{file}: {reason}; fit the model again") from error
     return SavedModel(estimator, names, extra, document)
 
 
@@ -543,14 +545,14 @@ def _read_document(file: Path) -> dict[str, Any]:
 
 
 def _read_arrays(file: Path, document: dict[str, Any]) -> dict[str, np.ndarray]:
-    told = document.get("arrays")
-    if not isinstance(told, dict) or not isinstance(told.get("sha256"), str):
-        raise ModelFileError(f"{file}: arrays must name a checksum, found {told!r:.40}; fit again")
+    named = document.get("arrays")
+    if not isinstance(named, dict) or not isinstance(named.get("sha256"), str):
+        raise ModelFileError(f"{file}: arrays must name a checksum, found {named!r:.40}; fit again")
     file = file.parent / ARRAYS_NAME
     if not file.is_file():
         raise ModelFileError(f"{file}, the other half of the model, is not there; copy it as well")
     content = file.read_bytes()
-    if _sha256(content) != told["sha256"]:
+    if _sha256(content) != named["sha256"]:
         raise ModelFileError(
             f"{file} does not belong to its {JSON_NAME} (cut short, damaged or of another model); "
             "copy both again or fit the model again"
@@ -576,6 +578,6 @@ def _sha256(content: bytes) -> str:
 
 def _document_sum(document: dict[str, Any]) -> str:
     rest = {k: v for k, v in document.items() if k != "sha256"}
-    # Half a character is told by its place later on; here it only needs a sum.
+    # Half a character is refused later, with its place; here it only needs a sum.
     text = json.dumps(rest, sort_keys=True, ensure_ascii=False)
     return _sha256(text.encode(errors="surrogatepass"))

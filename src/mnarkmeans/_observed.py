@@ -22,7 +22,7 @@ from scipy import sparse
 from . import _core as core
 from ._core import Table, first_pass
 
-# --- gaps ----------------------------------------------------------------------------------------
+# --- missing values -------------------------------------------------------------------------------
 
 
 def code_in(dtype: np.dtype, missing: float) -> float:
@@ -54,14 +54,14 @@ def without_mask(X: Any) -> Any:
     """A masked array as floats with NaN where it is masked; anything else as it is."""
     if not isinstance(X, np.ma.MaskedArray):
         return X
-    values = X if X.dtype.kind == "f" else X.astype(float)
+    values: Any = X if X.dtype.kind == "f" else X.astype(float)
     return values.filled(np.nan)
 
 
 def values_with_nan(X: Any, missing_values: Any = np.nan) -> Any:
     """An array, frame or sparse matrix as floats with NaN in the gaps; None codes no gap.
 
-    For what describes a table; what fits one goes through the door (`validation`).
+    For what describes a table; what is fitted is validated (``_validation``).
     """
     X = without_mask(X)
     to_numpy = getattr(X, "to_numpy", None)
@@ -72,7 +72,7 @@ def values_with_nan(X: Any, missing_values: Any = np.nan) -> Any:
     return values.astype(float, copy=False)
 
 
-# --- observed ------------------------------------------------------------------------------------
+# --- the table ------------------------------------------------------------------------------------
 
 LARGEST_WHOLE = 2.0**53  # sums of whole numbers up to this are exact
 
@@ -86,7 +86,7 @@ class TotalWeight(NamedTuple):
 
 @dataclass(frozen=True)
 class Observed:
-    """A table with gaps, its row weights and what one pass over it told."""
+    """A table with missing values, its row weights and what one pass over it has summed up."""
 
     source: Any  # (n, p): an ndarray with gaps, or a CSR array of the observed entries
     missing: float
@@ -193,7 +193,7 @@ class Observed:
         )
 
 
-# --- filling -------------------------------------------------------------------------------------
+# --- imputation -----------------------------------------------------------------------------------
 
 ROWS = 4096  # of a block, where `out` does not keep its rows in one piece
 

@@ -22,7 +22,7 @@ from . import _core as core
 from ._core import Known, Starts
 from ._observed import Observed
 
-# --- threads -------------------------------------------------------------------------------------
+# --- threads --------------------------------------------------------------------------------------
 
 
 @lru_cache(1)
@@ -50,7 +50,7 @@ def slices(count: int, size: int) -> Sequence[tuple[int, int]]:
     return [(start, min(start + size, count)) for start in range(0, count, size)]
 
 
-# --- starts --------------------------------------------------------------------------------------
+# --- starts ---------------------------------------------------------------------------------------
 
 _own = threading.local()
 
@@ -106,7 +106,7 @@ def starts_of_each(
     ]
 
 
-# --- bounds --------------------------------------------------------------------------------------
+# --- bounds ---------------------------------------------------------------------------------------
 
 MARGIN = 1.0 + 1e-6  # covers the rounding of the moves
 FEWEST_FEATURES = 8  # shorter rows are compared as fast as their bounds are looked up
@@ -145,7 +145,7 @@ class Bounds:
         return self.known
 
 
-# --- lloyd ---------------------------------------------------------------------------------------
+# --- lloyd ----------------------------------------------------------------------------------------
 
 
 class Rows(Protocol):
@@ -221,7 +221,7 @@ def lloyd(
             after(iteration, active)
 
 
-# --- results -------------------------------------------------------------------------------------
+# --- results --------------------------------------------------------------------------------------
 
 EQUAL = 1e-10  # losses that differ by less of themselves differ by rounding only
 
@@ -234,7 +234,7 @@ class WarmStart(NamedTuple):
 
 
 class StartResults(NamedTuple):
-    """What became of R starts."""
+    """Results of R starts."""
 
     centers: np.ndarray  # (R, k, p)
     losses: np.ndarray  # (R,) final loss of each start
@@ -311,7 +311,7 @@ class Solution(NamedTuple):
     empty: int
 
 
-# --- progress ------------------------------------------------------------------------------------
+# --- progress -------------------------------------------------------------------------------------
 
 try:  # scikit-learn >= 1.9
     from sklearn.callback import with_callbacks
@@ -323,7 +323,7 @@ except ImportError:
 
 
 class StartsProgress:
-    """What ``run_starts`` tells of its starts: when they end, and then what became of them."""
+    """Reports starts as they end, and then their results."""
 
     def __init__(self, estimator: Any, context: Any, n_starts: int):
         self.estimator, self.context, self.n_starts = estimator, context, n_starts
@@ -343,8 +343,8 @@ class StartsProgress:
         for loss, n_iter in zip(results.losses, results.n_iter, strict=True):
             self._finished += 1
             if self.estimator.verbose:
-                told = f"start {self._finished}/{self.n_starts}: loss {loss:.6g}"
-                print(f"{told} after {n_iter} iterations")
+                start = f"start {self._finished}/{self.n_starts}"
+                print(f"{start}: loss {loss:.6g} after {n_iter} iterations")
         self.ended(self._finished)
 
 
@@ -363,11 +363,11 @@ def starts_progress(estimator: Any, n_starts: int) -> Iterator[StartsProgress]:
 __all__ = ["StartsProgress", "starts_progress", "with_callbacks"]
 
 
-# --- solve ---------------------------------------------------------------------------------------
+# --- solve ----------------------------------------------------------------------------------------
 
 ALGORITHMS = ("lloyd", "hartigan")
 # Starts that run side by side: as many as keep their labels and their centres below these. With
-# more centres the time goes into memory that is asked for and given back.
+# more centres the time goes into allocating and freeing memory.
 BYTES_OF_LABELS = 1 << 25
 BYTES_OF_CENTERS = 1 << 21
 
@@ -402,7 +402,7 @@ def run_starts(
 
     Small tables: all starts in one call of the core, which spreads them over the threads. Larger
     ones: as many starts as memory allows run side by side, the threads share the rows. Neither cut
-    depends on the number of threads. ``progress`` hears of starts as they end.
+    depends on the number of threads. ``progress`` is called as starts end.
 
     Lloyd's loop comes close in few passes; moves of single rows do the rest, in about
     ``n_hartigan`` of the starts, those with the smallest losses.

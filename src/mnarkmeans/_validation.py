@@ -23,7 +23,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from . import _core as core
 from ._observed import LARGEST_WHOLE, Observed, TotalWeight, code_in, seen_in, without_mask
 
-# --- frames --------------------------------------------------------------------------------------
+# --- frames ---------------------------------------------------------------------------------------
 
 
 def native(X: Any) -> Any:
@@ -91,7 +91,7 @@ def _narwhals():
     return narwhals
 
 
-# --- csr -----------------------------------------------------------------------------------------
+# --- sparse matrices ------------------------------------------------------------------------------
 
 MOST = 2**31 - 1
 
@@ -141,7 +141,7 @@ def without_gaps(X, missing: float):
     return sparse.csr_array((X.data[keep], X.indices[keep], counts[X.indptr]), shape=X.shape)
 
 
-# --- scale ---------------------------------------------------------------------------------------
+# --- the range of numbers -------------------------------------------------------------------------
 
 LARGEST_LOSS = 1e300
 LARGEST_LAM = 1e100
@@ -215,11 +215,11 @@ def check_scale(
         )
 
 
-# --- first pass ----------------------------------------------------------------------------------
+# --- one pass over a table ------------------------------------------------------------------------
 
 
-class Found(NamedTuple):
-    """What the first pass tells. Weights are those of the rows that observe anything."""
+class TableSummary(NamedTuple):
+    """Counts, sums and extremes of a table. Weights are those of rows that observe anything."""
 
     n_rows: int
     n_usable: int  # rows with a weight and an observed value
@@ -254,15 +254,15 @@ class Found(NamedTuple):
         return np.where(seen, self.sums / np.where(seen, self.counts, 1.0), reference)
 
 
-class Looked(NamedTuple):
+class CheckedTable(NamedTuple):
     """A table that the solvers can rely on."""
 
     source: np.ndarray | sparse.csr_array  # as it came, or a CSR matrix mended
     weights: np.ndarray  # (n,) 0 for rows without an observed value
-    found: Found
+    found: TableSummary
 
 
-def look_over(X, missing: float, weights: np.ndarray, threads: int) -> Looked:
+def summarise(X, missing: float, weights: np.ndarray, threads: int) -> CheckedTable:
     """The first pass; a CSR matrix that is not in canonical form is mended."""
     X = narrowed(X) if sparse.issparse(X) else X
     first = core.first_pass(core.Table(X, missing, weights), threads)
@@ -280,7 +280,7 @@ def look_over(X, missing: float, weights: np.ndarray, threads: int) -> Looked:
     unseen = first.seen == 0
     if unseen.any():
         weights = np.where(unseen, 0.0, weights)
-    found = Found(
+    found = TableSummary(
         n_rows=len(unseen),
         n_usable=int(np.count_nonzero(weights)),
         n_unseen=int(np.count_nonzero(unseen)),
@@ -294,13 +294,13 @@ def look_over(X, missing: float, weights: np.ndarray, threads: int) -> Looked:
         lowest=everywhere.least,
         highest=everywhere.most,
     )
-    return Looked(X, weights, found)
+    return CheckedTable(X, weights, found)
 
 
-def merged(parts: list[Found]) -> Found:
+def merge_summaries(parts: list[TableSummary]) -> TableSummary:
     """What was found in all blocks together."""
-    columns: Any = Found._make(zip(*parts, strict=True))
-    return Found(
+    columns: Any = TableSummary._make(zip(*parts, strict=True))
+    return TableSummary(
         n_rows=sum(columns.n_rows),
         n_usable=sum(columns.n_usable),
         n_unseen=sum(columns.n_unseen),
@@ -316,7 +316,7 @@ def merged(parts: list[Found]) -> Found:
     )
 
 
-def check_found(found: Found, *, allow_all_missing: bool = False) -> None:
+def check_summary(found: TableSummary, *, allow_all_missing: bool = False) -> None:
     """Refuse tables that have nothing to cluster, or too large values."""
     if not found.n_entries and not allow_all_missing:
         raise ValueError(
@@ -353,14 +353,14 @@ def _refuse_infinite(X, row: int):
     )
 
 
-# --- oddities ------------------------------------------------------------------------------------
+# --- warnings -------------------------------------------------------------------------------------
 
 # What programs write for a missing number; the last is R's NA among its whole numbers.
 CODES = (-99, -999, -9999, -99999, 999, 9999, 99999, -2147483648)
-MOST_CODED = 20  # features that are looked at for each code
+MOST_CODED = 20  # features that are checked for each code
 SMALL_COUNT, VERY_SKEWED = 100, 10  # counts beyond this, and so many times above their mean
 ENTRIES_TO_JUDGE = 100_000  # whether all are whole numbers
-FEWEST_VALUES = 10  # of a feature, to know how far they spread
+FEWEST_VALUES = 10  # of a feature, for its spread to be known
 
 
 class MissingDataWarning(UserWarning):
@@ -368,7 +368,7 @@ class MissingDataWarning(UserWarning):
 
 
 class WarnFor(NamedTuple):
-    """What the door must know of a fit to warn its user."""
+    """What warnings depend on beside the table."""
 
     names: Any = None  # of the features, if they have any
     lam: Any = 1.0  # the penalty that is to be used, or "auto"
@@ -383,14 +383,16 @@ class WarnFor(NamedTuple):
         return isinstance(lam, str) or bool(np.any(np.asarray(lam) > 0))
 
 
-def warn_about(found: Found, fit: WarnFor, given: np.ndarray | None, stacklevel: int = 5) -> None:
-    """Tell the caller of ``fit`` what is odd about a table; given: the reference, if in numbers."""
+def warn_about(
+    found: TableSummary, fit: WarnFor, given: np.ndarray | None, stacklevel: int = 5
+) -> None:
+    """Warn the caller of ``fit``; given: the reference, if in numbers."""
     warn_unseen(found, fit, stacklevel + 1)
     if given is not None:
         warn_far(found, given, fit, stacklevel + 1)
 
 
-def warn_unseen(found: Found, fit: WarnFor, stacklevel: int) -> None:
+def warn_unseen(found: TableSummary, fit: WarnFor, stacklevel: int) -> None:
     """Rows and features without a single observed value are reported to the caller of ``fit``."""
     if found.n_unseen:
         label = "the centre nearest to the reference"
@@ -412,7 +414,7 @@ def warn_unseen(found: Found, fit: WarnFor, stacklevel: int) -> None:
         )
 
 
-def warn_far(found: Found, reference: np.ndarray, fit: WarnFor, stacklevel: int) -> None:
+def warn_far(found: TableSummary, reference: np.ndarray, fit: WarnFor, stacklevel: int) -> None:
     """A reference far outside the values of features with gaps is hardly where they get lost.
 
     Far: further away than the values are from each other.
@@ -440,7 +442,7 @@ def warn_far(found: Found, reference: np.ndarray, fit: WarnFor, stacklevel: int)
     )
 
 
-def warn_odd_values(X: Any, found: Found, fit: WarnFor, stacklevel: int = 5) -> None:
+def warn_odd_values(X: Any, found: TableSummary, fit: WarnFor, stacklevel: int = 5) -> None:
     """Codes of missing values that were taken for values, and counts without a logarithm."""
     for code in CODES:
         features = np.flatnonzero((found.lowest == code) | (found.highest == code))
@@ -490,7 +492,7 @@ def far_from(point, least: np.ndarray, most: np.ndarray) -> np.ndarray:
     return (span > 0) & (np.maximum(least - point, point - most) > span)
 
 
-# --- validation ----------------------------------------------------------------------------------
+# --- validation -----------------------------------------------------------------------------------
 
 ADVICE_ON_TEXT = (
     "Encode text columns as numbers or leave them out; write gaps as NaN (or None), "
@@ -498,7 +500,7 @@ ADVICE_ON_TEXT = (
 )
 
 
-# --- parameters -------------------------------------------------------------------------------
+# --- parameters -----------------------------------------------------------------------------------
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
@@ -603,7 +605,7 @@ def check_missing_values(missing_values: Any) -> float:
     return float(missing_values)
 
 
-# --- tables -----------------------------------------------------------------------------------
+# --- tables ---------------------------------------------------------------------------------------
 
 
 def read_table(estimator, X, *, reset: bool):
@@ -742,8 +744,8 @@ def observe(
     """
     missing = code_in(X.dtype, check_missing_values(missing_values))
     weights = check_weights(sample_weight, X)
-    X, weights, found = look_over(X, missing, weights, threads)
-    check_found(found, allow_all_missing=allow_all_missing)
+    X, weights, found = summarise(X, missing, weights, threads)
+    check_summary(found, allow_all_missing=allow_all_missing)
     features = None if warn_for is None else warn_for.names
     center = check_reference(reference, X.shape[1], found.least, features)
     check_scale(found.extent, found.weight, 1.0, center, vanishing=not allow_all_missing)

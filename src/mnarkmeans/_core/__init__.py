@@ -13,7 +13,6 @@ from .calls import (
     Seeding,
     add_rows,
     assign,
-    centers_of,
     choose_rescued,
     decide,
     distances,
@@ -33,7 +32,7 @@ from .library import available_levels, level, set_level
 
 __all__ = [
     "Centers", "FirstPass", "Known", "Seeding", "Starts", "Stats", "Table", "add_rows", "assign",
-    "available_levels", "centers_of", "choose_rescued", "decide",
+    "available_levels", "choose_rescued", "decide",
     "distances", "fill_rows", "first_pass", "hartigan", "impute", "last_look", "level", "lloyd",
     "loss_of", "pass_", "rescue", "seed", "set_level", "update",
 ]  # fmt: skip

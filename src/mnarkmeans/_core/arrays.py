@@ -149,7 +149,7 @@ def stats_struct(stats: Stats):
 
 
 class Known(NamedTuple):
-    """What bounds know of the rows of one start (``pass.h``)."""
+    """The bounds of the rows of one start (``pass.h``)."""
 
     expiry: np.ndarray  # (n,) float32
     drop: np.ndarray  # (k,)

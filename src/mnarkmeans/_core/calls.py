@@ -24,7 +24,7 @@ from .waiting import DONE, call
 
 
 class FirstPass(NamedTuple):
-    """What one look at a table tells."""
+    """Counts, sums and extremes of a table."""
 
     counts: np.ndarray  # (p,) weight of the rows that observe the feature
     sums: np.ndarray  # (p,) weighted sum of its values
@@ -224,18 +224,6 @@ def decide(
     those = structs.Active(len(active), room, shaped(losses, *one), shaped(doubtful, *one), 0)
     invoke("decide", own, starts.mu.shape[2], iteration, largest_move, those)
     return Decision(room[: those.count].copy(), bool(those.afresh))
-
-
-def centers_of(table: Table, starts: Starts, labels: np.ndarray, threads: int) -> None:
-    """OUT starts.mu, starts.stats: of the partitions labels (R, n)."""
-    count, k, _ = starts.shape
-    check_labels(labels.reshape(-1), labels.size, k)
-    starts.labels[:] = labels
-    own = starts.struct
-    call(
-        "centers_of", table.struct, own, threads=threads,
-        work=table.entries * count,
-    )  # fmt: skip
 
 
 def lloyd(tables: Sequence[Table], starts: Sequence[Starts], threads: int, watch=None) -> None:

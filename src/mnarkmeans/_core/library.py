@@ -187,7 +187,7 @@ class Level:
         addresses = (ct.c_void_p * (1 + len(_functions))).from_address(first)
         self.name = name
         self.functions = {
-            function: ct.CFUNCTYPE(result, *types)(address)
+            function: ct.CFUNCTYPE(result, *types)(address or 0)
             for (function, (result, types, _)), address in zip(
                 _functions.items(), addresses[1:], strict=True
             )

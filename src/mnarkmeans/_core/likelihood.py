@@ -39,7 +39,7 @@ class SoftSums(NamedTuple):
 
 
 class SoftRows(NamedTuple):
-    """What a mixture says of each row."""
+    """Memberships, likelihoods and labels of rows."""
 
     memberships: np.ndarray  # (n, k)
     log_likelihoods: np.ndarray  # (n,)

@@ -19,8 +19,8 @@ DONE, OUT_OF_MEMORY, CANCELLED = range(3)
 def call(name: str, *arguments, threads: int, work: float = 0.0, watch=None) -> None:
     """Call a function whose last argument is a ``Control``; raise what its status says.
 
-    ``work``: about how many multiply-adds it takes. ``watch`` is told now and then how much of a
-    long call is done.
+    ``work``: about how many multiply-adds it takes. ``watch`` is called now and then with how much
+    of a long call is done.
     """
     control = structs.Control(threads=threads)
     function, ready = prepare(name, (*arguments, control))

@@ -23,13 +23,13 @@ from .._validation import (
     check_choice,
     check_count,
     check_enough_rows,
-    check_found,
     check_init_centers,
     check_lam,
     check_missing_values,
     check_number,
     check_reference,
     check_scale,
+    check_summary,
     is_auto,
     read_table,
     warn_about,
@@ -283,7 +283,7 @@ feature_names_in_
 
     def _judge(self, pieces: Pieces) -> tuple[Problem, Any]:
         """What all blocks together tell is judged as the first pass over a table in memory is."""
-        check_found(found := pieces.found)
+        check_summary(found := pieces.found)
         check_enough_rows(found.n_usable, found.n_rows, self.n_clusters)
         asked = self._reference()
         reference = check_reference(asked, len(found.least), found.least)

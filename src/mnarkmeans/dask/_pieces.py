@@ -27,7 +27,13 @@ from .. import _core as core
 from .._io import machine_memory, require
 from .._observed import code_in, with_nan
 from .._solver import InMemory, slices
-from .._validation import ADVICE_ON_TEXT, Found, check_missing_values, look_over, merged
+from .._validation import (
+    ADVICE_ON_TEXT,
+    TableSummary,
+    check_missing_values,
+    merge_summaries,
+    summarise,
+)
 
 # Of a table in memory. Not by the number of workers: sums are added in the order of the blocks, and
 # their last digits know the cut.
@@ -192,7 +198,7 @@ class Piece:
     source: Any  # (b, p): an ndarray with gaps, or a CSR array of the observed entries
     missing: float
     weights: np.ndarray  # (b,) 0 for rows that take no part
-    found: Found
+    found: TableSummary
     memo: Memo = field(default_factory=Memo)
 
     @property
@@ -245,7 +251,7 @@ def _read_piece(raw: Any, weights: Any, n_features: int, missing_values: float) 
     source = read_rows(raw, n_features)
     missing = code_in(source.dtype, check_missing_values(missing_values))
     weights = read_weights(weights, source.shape[0])
-    source, weights, found = look_over(source, missing, weights, threads=1)
+    source, weights, found = summarise(source, missing, weights, threads=1)
     return Piece(source, missing, weights, found)
 
 
@@ -305,7 +311,7 @@ class Pieces:
 
     lazy: list[Any]  # of Delayed, each a Piece
     firsts: np.ndarray  # (B + 1,)
-    found: Found
+    found: TableSummary
     is_sparse: bool
     dtype: Any  # float32 if all blocks are
 
@@ -405,7 +411,7 @@ def gather_pieces(
         lazy = list(dask.persist(*lazy))
     try:
         total, *kinds = compute(
-            _tree([delayed(_found)(piece) for piece in lazy], delayed(merged, pure=False)),
+            _tree([delayed(_found)(piece) for piece in lazy], delayed(merge_summaries, pure=False)),
             *(delayed(_kind)(piece) for piece in lazy),
         )
         is_sparse, dtype = _common_kind(kinds)
@@ -435,7 +441,7 @@ def _n_rows(block: Any) -> int:
     return block.shape[0]
 
 
-def _found(piece: Piece) -> Found:
+def _found(piece: Piece) -> TableSummary:
     return piece.found
 
 
