@@ -32,7 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ from scipy.special import log_ndtr
 from threadpoolctl import ThreadpoolController
 
 from ._core import first_pass
-from ._io import require
+from ._missingness import MARGIN, Mechanism, Missingness
 from ._observed import Observed
 from ._solver import assign_rows, run_starts_of_each, starts_of_each
 from ._validation import far_from
@@ -51,11 +51,10 @@ PRIOR = 2.0  # rows that pull the mean of a cell to that of its feature
 BLOCKS = 8
 FOLDS = 4
 FEW_ROWS, MOST_FOLDS = 60, 10  # folds of tables with fewer rows than that
-MARGIN = 1.0  # standard errors
 SAME_CLUSTERS = 0.99  # of the rows
 N_STARTS = 4  # tried with three of the lams; what they find is shared by all candidates
-ENTRIES_OF_SAMPLE = 1 << 15
-FEWEST_COLUMNS = 400
+ENTRIES_OF_SAMPLE = 1 << 17  # of wide tables; of long ones FEWEST_ROWS are enough
+FEWEST_ROWS, FEWEST_COLUMNS = 650, 200
 NOISES = ("normal", "laplace")
 
 
@@ -109,7 +108,7 @@ class Table:
 class Rows(NamedTuple):
     """The rows of a table that a fit was made of."""
 
-    index: np.ndarray
+    position: np.ndarray
     seen: np.ndarray
     values: np.ndarray
     weights: np.ndarray
@@ -177,7 +176,7 @@ def block_scores(
     fitted = []
     for f, fold in enumerate(table.folds):
         rows = table.training[f]
-        cells = Cells.of(rows, labels[f][rows.index], k, point)
+        cells = Cells.of(rows, labels[f][rows.position], k, point)
         seen, values = table.seen[fold], table.values[fold]
         mu = table.moved(centers[f])[:, None]
         pull = lam * (mu - point) ** 2
@@ -236,7 +235,7 @@ def _slope(table: Table, fitted: list[Cells], weight: np.ndarray) -> float:
     some = (away != 0.0).any(axis=0)
     away, odds, seen, slope = away[:, some], odds[:, some], table.seen[:, some], 0.0
     weighted = away * table.weights[:, None]
-    for _ in range(6):
+    for _ in range(4):
         q = _sigmoid(odds + np.float32(slope) * away)
         gradient, information = np.vdot(weighted, seen - q), np.vdot(weighted, away * q * (1.0 - q))
         slope += float(gradient) / (float(information) + 1e-9)
@@ -285,15 +284,6 @@ def standard_errors(scores: np.ndarray, weights: np.ndarray, blocks: bool = True
 
 
 # --- the penalty that recovers centres ----------------------------------------------------------
-
-
-class Mechanism(NamedTuple):
-    """How values get lost, fitted to a partition."""
-
-    mechanism: str  # "mcar", "decay" or "limit"
-    strength: float  # share lost (mcar, limit), or t in units of the variance within clusters
-    log_likelihood: float  # of observed values and gaps, less log(n) / 2 for each parameter
-    lam: float  # the penalty that makes up for it
 
 
 class Moments:
@@ -470,115 +460,6 @@ def _search(value: Any, first: np.ndarray, second: np.ndarray) -> Found:
 # --- the choice ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Missingness:
-    """Why lam and reference are what they are.
-
-    Attributes
-    ----------
-    lam : float
-        The penalty taken.
-    reference : str
-        The reference taken: "zero", "min" (the least observed value of each feature) or "given".
-    candidates : dict of arrays
-        One entry per candidate: ``lam``, ``reference``, ``score`` (log-likelihood per row of what
-        the groups predict of features left out; larger is better) and ``behind`` (how far behind
-        the best, in standard errors of the difference over rows).
-    lam_range : (float, float)
-        The smallest and the largest candidate with this reference that the score cannot tell from
-        the best one (within one standard error).
-    mechanisms : list of (mechanism, strength, log_likelihood, lam)
-        Ways of losing values, each fitted to the chosen clusters: by chance ("mcar"), around the
-        reference ("decay"), below a limit ("limit"). ``log_likelihood`` is less log(n)/2 for each
-        parameter, and ``lam`` is the penalty that recovers the centres if values get lost so.
-    mechanism, lam_theory
-        The likeliest of them, and its penalty; ``lam`` is the nearest to it in ``lam_range``.
-    explained : float
-        Share of the variation of the gaps, within features, that follows the distance of the
-        clusters from the reference.
-    """
-
-    lam: float
-    reference: str
-    candidates: dict[str, np.ndarray]
-    lam_range: tuple[float, float]
-    mechanisms: list[Mechanism]
-    explained: float
-
-    @property
-    def mechanism(self) -> str:
-        return self._likeliest.mechanism
-
-    @property
-    def lam_theory(self) -> float:
-        return self._likeliest.lam
-
-    @property
-    def _likeliest(self) -> Mechanism:
-        return max(self.mechanisms, key=lambda one: one.log_likelihood)
-
-    @property
-    def sentence(self) -> str:
-        """What was taken and why."""
-        behind = self.candidates["behind"]
-        how = MECHANISM_WORDS[self.mechanism]
-        where = REFERENCE_WORDS[self.reference]
-        if len(behind) < 2 and self.mechanisms[0].strength == 0.0:
-            return "Nothing is missing, so that every lam gives the same clusters."
-        if len(behind) < 2:
-            return f"There are too few rows to choose by: lam={self.lam:g}."
-        if self.lam == 0.0:
-            others = behind[self.candidates["lam"] > 0]
-            lead = "score less" if others.max() < 0.0 else "are not clearly better"
-            return (
-                "lam=0: the gaps have no say. Clusters that use them predict features left out "
-                f"no better (candidates with a penalty {lead}). {how}"
-            )
-        no_penalty = behind[self.candidates["lam"] == 0.0]
-        if len(no_penalty) and no_penalty[0] >= -MARGIN:
-            return (
-                f"lam={self.lam:g} with {where} predicts features left out about as well as no "
-                f"penalty does, and its clusters are the more stable ones. {how}"
-            )
-        lead = ""
-        if len(no_penalty):
-            lead = f"; without a penalty {-no_penalty[0]:.1f} standard errors worse"
-        low, high = self.lam_range
-        span = f" (lam from {low:g} to {high:g} does as well)" if high > low else ""
-        return f"lam={self.lam:g} with {where} predicts features left out best{lead}{span}. {how}"
-
-    def to_frame(self) -> Any:
-        """The candidates as a pandas DataFrame."""
-        return require("pandas", "cli").DataFrame(self.candidates)
-
-    def to_plain(self) -> dict[str, Any]:
-        """Numbers, words and arrays, for a file."""
-        return asdict(self) | {"mechanisms": [one._asdict() for one in self.mechanisms]}
-
-    @classmethod
-    def from_plain(cls, stored: dict[str, Any]) -> Missingness:
-        """The inverse of `to_plain`."""
-        mechanisms = [Mechanism(**one) for one in stored["mechanisms"]]
-        return cls(**stored | {"mechanisms": mechanisms, "lam_range": tuple(stored["lam_range"])})
-
-    def __repr__(self) -> str:
-        columns = list(self.candidates.values())
-        lines = [self.sentence, "", f"{'lam':>6}  {'reference':9}  {'score':>10}  behind (s.e.)"]
-        lines += [
-            f"{lam:>6g}  {name:9}  {score:>10.4f}  {-behind:>6.1f}"
-            for lam, name, score, behind in zip(*columns, strict=True)
-        ]
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in self.candidates)
-        rows = "".join(
-            f"<tr><td>{lam:g}</td><td>{name}</td><td>{score:.4f}</td><td>{behind:.1f}</td></tr>"
-            for lam, name, score, behind in zip(*self.candidates.values(), strict=True)
-        )
-        return f"<p>{self.sentence}</p><table><tr>{head}</tr>{rows}</table>"
-
-
 class Choice(NamedTuple):
     """The penalty, the reference (p,), and why."""
 
@@ -607,7 +488,7 @@ def choose(
     sample, columns = sample_table(observed, k)
     if not observed.has_gaps.any() or sample.n_rows < k + 2:
         name, reference = next(iter(references.items()))
-        return Choice(lams[0], reference, _no_choice(name, lams[0], observed.has_gaps.any()))
+        return Choice(lams[0], reference, _no_choice(name, lams[0], bool(observed.has_gaps.any())))
     lams_here = [lam if np.ndim(lam) == 0 else np.asarray(lam)[columns] for lam in lams]
     points = {name: reference[columns] for name, reference in references.items()}
     with _one_blas_thread():
@@ -618,12 +499,16 @@ def choose(
         chosen = candidates[best]
         mechanisms, explained = judge.mechanisms(chosen)
         low, high = _range(candidates, behind, best)
-        theory = max(mechanisms, key=lambda one: one.log_likelihood).lam
-        lam = _nearest(theory, candidates[low : high + 1], anywhere=lams is LAMS)
-        if all(candidate.largest != lam for candidate in candidates[low : high + 1]):
-            best = low + sum(one.largest < lam for one in candidates[low : high + 1])
-            candidates.insert(best, judge.beside(chosen, lam))
-            behind, high = judge.behind(candidates), high + 1
+        lam = max(mechanisms, key=lambda one: one.log_likelihood).lam
+        if lams is LAMS and chosen.largest > 0.0 and lam > 0.0:
+            tried = judge.beside(chosen, float(f"{lam:.3g}"))
+            at = low + sum(one.largest < tried.largest for one in candidates[low : high + 1])
+            with_it = [*candidates[:at], tried, *candidates[at:]]
+            new_behind = judge.behind(with_it)
+            if _is_as_good(tried, new_behind[at], chosen, behind[best]):
+                candidates, behind, low, high = with_it, new_behind, low, high + 1
+        own = np.array([one.largest for one in candidates[low : high + 1]])
+        lam = float(own[np.abs(own - lam).argmin()])
     table = {
         "lam": np.array([one.largest for one in candidates]),
         "reference": np.array([one.name for one in candidates]),
@@ -672,31 +557,44 @@ class Judge:
         self.noise = NOISES[0]
 
     def judged(self, lams: Sequence[Any], references: dict[str, np.ndarray]) -> list[Candidate]:
-        """All candidates: what a few starts find at three of the lams is where all go on from."""
+        """The candidates with their scores: what a few starts find at three of the lams is where
+        all go on from. Of many lams, every second one at first, then those beside the best."""
         penalties = np.array([np.full(self.sample.n_features, lam) for lam in lams])
         anchors = sorted({0, len(lams) // 2, max(len(lams) - 2, 0)})
-        candidates: list[Candidate] = []
+        found: list[list[Candidate]] = []
         for name, reference in references.items():
             pools = self._fitted(reference, self.starts, penalties[anchors])
             centers = np.stack(self._fitted(reference, pools, penalties), axis=1)
-            candidates += [
+            found.append([
                 self._labelled(lam, name, reference, own)
                 for lam, own in zip(lams, centers, strict=True)
-                if np.max(lam) > 0.0 or not candidates  # without a penalty there is no reference
-            ]
-        tried = candidates[0], candidates[anchors[len(anchors) // 2]]
+                if np.max(lam) > 0.0 or not found  # without a penalty there is no reference
+            ])  # fmt: skip
+        every = [one for part in found for one in part]
+        tried = every[0], every[anchors[len(anchors) // 2]]
         self.noise = max(
             NOISES, key=lambda noise: max(self._total(self._scores(one, noise)) for one in tried)
         )
-        return [one._replace(scores=self._scores(one, self.noise)) for one in candidates]
+        step = 2 if len(lams) > 5 else 1
+        ends = np.cumsum([len(part) for part in found])
+        first = {end - 1 - step * i for end, part in zip(ends, found, strict=True)
+                 for i in range(-(-len(part) // step))} | {0}  # fmt: skip
+        scored = {i: self._scored(every[i]) for i in sorted(first)}
+        best = max(scored, key=lambda i: self._total(scored[i].scores))
+        for i in (best - 1, best + 1):
+            if 0 <= i < len(every) and i not in scored and every[i].name == every[best].name:
+                scored[i] = self._scored(every[i])
+        return [scored[i] for i in sorted(scored)]
+
+    def _scored(self, one: Candidate) -> Candidate:
+        return one._replace(scores=self._scores(one, self.noise))
 
     def beside(self, near: Candidate, lam: float) -> Candidate:
         """The candidate with another lam, fitted from where this one is."""
         penalty = np.full((1, self.sample.n_features), lam)
         starts = [own[None] for own in near.centers]
         centers = np.concatenate(self._fitted(near.reference, starts, penalty))
-        moved = self._labelled(lam, near.name, near.reference, centers)
-        return moved._replace(scores=self._scores(moved, self.noise))
+        return self._scored(self._labelled(lam, near.name, near.reference, centers))
 
     def _fitted(
         self, reference: np.ndarray, starts: Sequence[np.ndarray], penalties: np.ndarray
@@ -775,19 +673,24 @@ class Judge:
 
 def _range(candidates: Sequence[Candidate], behind: np.ndarray, best: int) -> tuple[int, int]:
     """The first and last of the candidates around the best, with its reference and a penalty as it
-    has, that predict as well or find the same clusters."""
+    has, that are as good."""
     chosen, low, high = candidates[best], best, best
-    worse = min(behind[best], 0.0) - MARGIN
-    alike = [
+    good = [
         one.name == chosen.name and (one.largest > 0) == (chosen.largest > 0)
-        and (own >= worse or _agreement(one.labels, chosen.labels) >= SAME_CLUSTERS)
+        and _is_as_good(one, own, chosen, behind[best])
         for one, own in zip(candidates, behind, strict=True)
     ]  # fmt: skip
-    while low > 0 and alike[low - 1]:
+    while low > 0 and good[low - 1]:
         low -= 1
-    while high + 1 < len(candidates) and alike[high + 1]:
+    while high + 1 < len(candidates) and good[high + 1]:
         high += 1
     return low, high
+
+
+def _is_as_good(one: Candidate, behind: float, chosen: Candidate, its_behind: float) -> bool:
+    """Whether a candidate predicts as well as the one chosen, or finds the same clusters."""
+    predicts = behind >= min(its_behind, 0.0) - MARGIN
+    return bool(predicts or _agreement(one.labels, chosen.labels) >= SAME_CLUSTERS)
 
 
 def _agreement(one: np.ndarray, two: np.ndarray) -> float:
@@ -796,14 +699,6 @@ def _agreement(one: np.ndarray, two: np.ndarray) -> float:
     pairs = [np.bincount(a * k + b, minlength=k * k).reshape(k, k)
              for a, b in zip(one, two, strict=True)]  # fmt: skip
     return sum(table.max(axis=1).sum() for table in pairs) / one.size
-
-
-def _nearest(theory: float, candidates: Sequence[Candidate], anywhere: bool) -> float:
-    """The lam of those that do as well which is nearest to the one that recovers the centres."""
-    lams = np.array([one.largest for one in candidates])
-    if anywhere and len(lams) > 1:
-        return float(f"{min(max(theory, lams[0]), lams[-1]):.3g}")
-    return float(lams[np.abs(lams - theory).argmin()])
 
 
 def references_for(observed: Observed, extent: Any = None) -> dict[str, np.ndarray]:
@@ -828,16 +723,14 @@ def choose_reference(observed: Observed, k: int, threads: int) -> np.ndarray:
 
 
 def sample_table(observed: Observed, k: int) -> tuple[Observed, np.ndarray]:
-    """Some rows and features, and which features; all of them if there are few entries.
-
-    Fewer rows first; where few rows have many features, fewer of those as well.
-    """
+    """Some rows and features, and which features; all of them if there are few entries."""
     n, p = observed.source.shape
-    entries = max(ENTRIES_OF_SAMPLE, min(n * p // 64, 16 * ENTRIES_OF_SAMPLE))
-    rows = observed.sample(max(entries // p, min(math.isqrt(entries), n), 50 * k))
+    entries = min(max(n * p // 64, ENTRIES_OF_SAMPLE), 8 * ENTRIES_OF_SAMPLE)
+    wanted = max(FEWEST_ROWS, 50 * k, min(n // 64, entries // p))
+    rows = observed.sample(wanted)
     sample = observed if len(rows) == n else observed.take(rows)
     columns, most = np.arange(p), max(FEWEST_COLUMNS, entries // len(rows))
-    if p > 1.5 * most:
+    if p > most:
         columns = np.sort(np.random.default_rng(0).choice(p, most, replace=False))
         sample = sample.take_columns(columns)
     usable = np.flatnonzero(sample.weights)
@@ -862,15 +755,3 @@ def _one_blas_thread() -> Iterator[None]:
     """The last digits of a matrix product depend on the number of threads."""
     with _blas().limit(limits=1, user_api="blas"):
         yield
-
-
-REFERENCE_WORDS = {
-    "zero": "reference zero",
-    "min": "the least observed value of each feature as reference",
-    "given": "the reference given",
-}
-MECHANISM_WORDS = {
-    "mcar": "Within these clusters the gaps look like chance.",
-    "decay": "Within these clusters values close to the reference are missing more often.",
-    "limit": "Within these clusters low values are missing more often, as below a detection limit.",
-}

@@ -21,8 +21,9 @@ from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
 from ._base import CentersModel
-from ._choice import LAMS, MARGIN, Missingness, choose, references_for
+from ._choice import LAMS, choose, references_for
 from ._kmeans import MNARKMeans
+from ._missingness import MARGIN, Missingness
 from ._observed import Observed
 from ._solver import ALGORITHMS, STARTS, assign_rows
 from ._stability import (

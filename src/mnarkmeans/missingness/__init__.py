@@ -4,7 +4,7 @@
 they are. `methods_paragraph` describes a fitted model in the words of a methods section.
 """
 
-from .._choice import Missingness
+from .._missingness import Missingness
 from ._ampute import ampute
 from ._diagnose import Diagnosis, diagnose
 from ._methods import methods_paragraph

@@ -16,9 +16,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
-from .._choice import Mechanism, Missingness
 from .._io import require
 from .._kmeans import MNARKMeans
+from .._missingness import Mechanism, Missingness
 from .._observed import Observed, without_mask
 from .._validation import MissingDataWarning, check_count, observe
 from ._cells import CellCounts, RateCurve, missing_against_mean
