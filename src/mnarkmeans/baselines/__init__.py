@@ -1,13 +1,11 @@
-"""The rivals, all with the same face: `fit_predict`, `labels_`, centres in data units.
+"""Other methods, all alike: `fit_predict`, `labels_`, `cluster_centers_` in data units.
 
-_imputed   gaps filled first, then k-means; k-means on principal components
-_left      fillings for values below a detection limit: QRILC, MinProb
-_mice      filling by chained equations
+_imputed   missing values filled first, then k-means (zero, mean, knn, mice, qrilc, minprob, pca)
+_mice      the sampler of chained equations
 _rkpod     k-POD that shrinks features which separate nothing
-_fwpd      k-means with a distance that charges for gaps
+_fwpd      k-means with a distance that charges for missing values
 _scimpute  scImpute, for dropouts of single cells
-_stepmix   Gaussian mixtures, with or without the pattern of gaps
-_table     the table as all of them see it
+_stepmix   Gaussian mixtures, with or without the pattern of missing values
 
 `BASELINES` maps a name to a function of (n_clusters, random_state) that makes one:
 
@@ -26,20 +24,21 @@ from typing import Any
 
 from .._kmeans import MNARKMeans
 from ._fwpd import FWPDKMeans
-from ._imputed import ImputedKMeans, PCAKMeans
+from ._imputed import (
+    Baseline,
+    KNNKMeans,
+    MeanKMeans,
+    MICEKMeans,
+    MinProbKMeans,
+    PCAKMeans,
+    QRILCKMeans,
+    ZeroKMeans,
+)
 from ._rkpod import RegularizedKPOD
 from ._scimpute import ScImputeKMeans
-from ._stepmix import StepMixClusters
+from ._stepmix import StepMixClusters, StepMixMaskClusters
 
-__all__ = [
-    "BASELINES",
-    "FWPDKMeans",
-    "ImputedKMeans",
-    "PCAKMeans",
-    "RegularizedKPOD",
-    "ScImputeKMeans",
-    "StepMixClusters",
-]
+__all__ = ["BASELINES", "Baseline"]
 
 
 def _make(kind: type, n_clusters: int, random_state: Any = None, **settings: Any) -> Any:
@@ -47,18 +46,18 @@ def _make(kind: type, n_clusters: int, random_state: Any = None, **settings: Any
 
 
 BASELINES: dict[str, Callable[..., Any]] = {
-    "zero": partial(_make, ImputedKMeans, imputation="zero"),
-    "mean": partial(_make, ImputedKMeans, imputation="mean"),
-    "knn": partial(_make, ImputedKMeans, imputation="knn"),
-    "mice": partial(_make, ImputedKMeans, imputation="mice"),
+    "zero": partial(_make, ZeroKMeans),
+    "mean": partial(_make, MeanKMeans),
+    "knn": partial(_make, KNNKMeans),
+    "mice": partial(_make, MICEKMeans),
     # k-POD (Chi, Chi and Baraniuk 2016): the loss over observed entries only.
     "kpod": partial(_make, MNARKMeans, lam=0.0, n_init=100, max_iter=100),
     "fwpd": partial(_make, FWPDKMeans),
     "scimpute": partial(_make, ScImputeKMeans),
-    "qrilc": partial(_make, ImputedKMeans, imputation="qrilc"),
-    "minprob": partial(_make, ImputedKMeans, imputation="minprob"),
+    "qrilc": partial(_make, QRILCKMeans),
+    "minprob": partial(_make, MinProbKMeans),
     "rkpod": partial(_make, RegularizedKPOD),
-    "pca": partial(_make, PCAKMeans),
-    "gmm": partial(_make, StepMixClusters, mask=False),
-    "gmm_mask": partial(_make, StepMixClusters, mask=True),
+    "pca": partial(_make, PCAKMeans, max_iter=300),
+    "gmm": partial(_make, StepMixClusters, n_init=5, max_iter=1000),
+    "gmm_mask": partial(_make, StepMixMaskClusters, n_init=5, max_iter=1000),
 }

@@ -14,34 +14,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import check_random_state
 
-from ._table import with_gaps
+from ._imputed import Baseline
 
 
-class FWPDKMeans(ClusterMixin, BaseEstimator):
+class FWPDKMeans(Baseline):
     """k-means with the FWPD dissimilarity of Datta et al.
 
     Every start gives the rows random labels and ends when the labels repeat; the start with the
     smallest sum of dissimilarities wins. A cluster that loses all its rows takes the row that fits
     its own cluster worst.
-
-    Parameters
-    ----------
-    n_clusters : int
-    alpha : float or None
-        Weight of the penalty; None for min(0.5, share of missing entries).
-    n_init, max_iter : int
-    random_state : int, RandomState or None
-
-    Attributes
-    ----------
-    labels_ : ndarray of shape (n_samples,)
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        In data units; NaN where no row of the cluster observes the feature.
-    inertia_ : sum of the rows' dissimilarities to their centres
-    alpha_, n_iter_
 
     References
     ----------
@@ -58,40 +40,15 @@ class FWPDKMeans(ClusterMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        alpha: float | None = None,
-        n_init: int = 100,
-        max_iter: int = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.alpha = alpha
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any = None) -> FWPDKMeans:
-        """Cluster `X`, whose gaps are NaN."""
-        X = with_gaps(X)
-        if not 1 <= self.n_clusters <= len(X):
-            raise ValueError(
-                f"n_clusters={self.n_clusters}, but X has {len(X)} rows; give 1 to {len(X)}."
-            )
-        table = prepare(X, self.alpha)
-        rng = check_random_state(self.random_state)
+    def _cluster(self, X: np.ndarray, rng: Any) -> tuple[np.ndarray, np.ndarray]:
+        """A centre is NaN where no row of the cluster observes the feature."""
+        table = prepare(X)
         starts = (
             _one_start(table, self.n_clusters, self.max_iter, rng) for _ in range(self.n_init)
         )
         best = min(starts, key=lambda result: result.loss)
-        self.labels_ = best.labels
-        self.cluster_centers_ = best.centers
         self.inertia_, self.n_iter_ = best.loss, best.n_iter
-        self.alpha_ = table.alpha
-        self.n_features_in_ = X.shape[1]
-        return self
+        return best.labels, best.centers
 
 
 class Table(NamedTuple):
@@ -109,12 +66,11 @@ class Result(NamedTuple):
     n_iter: int
 
 
-def prepare(X: np.ndarray, alpha: float | None) -> Table:
+def prepare(X: np.ndarray) -> Table:
     """Everything of the dissimilarity that does not depend on the centres."""
     observed = (~np.isnan(X)).astype(float)
     values = np.nan_to_num(X, nan=0.0)
-    if alpha is None:
-        alpha = min(0.5, 1 - observed.mean())
+    alpha = min(0.5, 1 - observed.mean())
     largest = 0.0
     step = max(1, 2_000_000 // len(X))
     for start in range(0, len(X), step):

@@ -1,175 +1,188 @@
-"""Fill the gaps first, then run ordinary k-means: what most people do today.
+"""Fill missing values, then run ordinary k-means: what most people do today.
 
-zero   a gap becomes 0
-mean   the feature's observed mean
-knn    the mean of the 10 nearest rows that observe the feature (scikit-learn's KNNImputer)
-mice   the mean of 5 draws of chained equations of 10 sweeps each
-qrilc, minprob  draws from below the observed values (`_left`)
-
-`PCAKMeans` fills gaps with zero and clusters the first 50 principal components, as is done with
-cells.
+zero     with 0
+mean     with the feature's observed mean
+knn      with the mean of the 10 nearest rows that observe the feature (Troyanskaya et al. 2001)
+mice     with the mean of 5 draws of chained equations of 10 sweeps each (`_mice`)
+qrilc    a normal distribution is fitted to the observed quantiles, which are the upper ones: with m
+         the missing share, the observed quantile at u is regressed on the normal one at
+         m + (1 - m) u. Missing values are drawn from it below its m-quantile (Lazar et al. 2016).
+minprob  drawn around a low quantile (1 %) of the observed values, with the median of the features'
+         standard deviations (Lazar et al. 2016)
+pca      with 0; k-means sees the first 50 principal components, as is usual for cells
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.impute import KNNImputer, SimpleImputer
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 
-from ._left import minprob, qrilc
+from .._observed import without_mask
 from ._mice import mice_draws
-from ._table import with_gaps
 
 
-class ImputedKMeans(ClusterMixin, BaseEstimator):
-    """Ordinary k-means on imputed data.
+def with_gaps(X: Any) -> np.ndarray:
+    """A float64 copy of `X` with NaN where nothing was observed (not stored, if sparse)."""
+    if sp.issparse(X):
+        entries = sp.coo_array(X)
+        dense = np.full(X.shape, np.nan)
+        dense[entries.coords] = entries.data
+        X = dense
+    return check_array(without_mask(X), dtype=np.float64, ensure_all_finite="allow-nan", copy=True)
+
+
+class Baseline(ClusterMixin, BaseEstimator):
+    """A method to compare with. Subclasses fill missing values for k-means (`_fill`), or cluster in
+    their own way (`_cluster`).
 
     Parameters
     ----------
     n_clusters : int
-    imputation : {"zero", "mean", "knn", "mice", "qrilc", "minprob"}
-        How gaps are filled; see the table at the top of this module.
     n_init, max_iter : int
-        Starts and iterations of k-means, as in the paper.
+        Starts and iterations, as in the paper.
     random_state : int, RandomState or None
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
     cluster_centers_ : ndarray of shape (n_clusters, n_features), in data units
-    imputed_ : ndarray of shape (n_samples, n_features)
-    inertia_, n_iter_ : of the k-means
-
-    References
-    ----------
-    van Buuren and Groothuis-Oudshoorn, mice: Multivariate Imputation by Chained Equations in R,
-    2011. Troyanskaya et al., Missing value estimation methods for DNA microarrays, 2001 (KNN).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mnarkmeans.baselines import ImputedKMeans
-    >>> X = np.array([[1.0, 1.0], [1.2, np.nan], [5.0, 5.0], [np.nan, 5.2]])
-    >>> ImputedKMeans(2, imputation="mean", random_state=0).fit(X).imputed_.round(2).tolist()
-    [[1.0, 1.0], [1.2, 3.73], [5.0, 5.0], [2.4, 5.2]]
+    imputed_ : ndarray of shape (n_samples, n_features), of methods that impute
     """
 
     def __init__(
         self,
         n_clusters: int = 8,
         *,
-        imputation: str = "mean",
         n_init: int = 100,
         max_iter: int = 100,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
-        self.imputation = imputation
         self.n_init = n_init
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> ImputedKMeans:
-        """Fill the gaps of `X` and cluster it."""
-        if self.imputation not in IMPUTATIONS:
-            known = ", ".join(map(repr, IMPUTATIONS))
-            raise ValueError(f"imputation must be one of {known}; found {self.imputation!r}.")
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Cluster `X`, whose missing values are NaN."""
         X = with_gaps(X)
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        self.imputed_ = IMPUTATIONS[self.imputation](X, seed)
-        kmeans = KMeans(
-            self.n_clusters, n_init=self.n_init, max_iter=self.max_iter, random_state=seed
-        ).fit(self.imputed_)
-        self.labels_ = kmeans.labels_
-        self.cluster_centers_ = kmeans.cluster_centers_
-        self.inertia_, self.n_iter_ = kmeans.inertia_, kmeans.n_iter_
+        if not 1 <= self.n_clusters <= len(X):
+            raise ValueError(
+                f"n_clusters={self.n_clusters}, but X has {len(X)} rows; give 1 to {len(X)}."
+            )
         self.n_features_in_ = X.shape[1]
+        rng = check_random_state(self.random_state)
+        self.labels_, self.cluster_centers_ = self._cluster(X, rng)
         return self
 
+    def _cluster(self, X: np.ndarray, rng: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Labels, and centres in data units."""
+        seed = rng.randint(2**31 - 1)
+        self.imputed_ = self._fill(X, seed)
+        return self._kmeans(self.imputed_, seed)
 
-def _zero(X: np.ndarray, seed: int) -> np.ndarray:
-    return np.nan_to_num(X, nan=0.0)
+    def _fill(self, X: np.ndarray, seed: int) -> np.ndarray:
+        raise NotImplementedError
 
-
-def _mean(X: np.ndarray, seed: int) -> np.ndarray:
-    return SimpleImputer(keep_empty_features=True).fit_transform(X)
-
-
-def _knn(X: np.ndarray, seed: int) -> np.ndarray:
-    return KNNImputer(n_neighbors=10, keep_empty_features=True).fit_transform(X)
-
-
-def _mice(X: np.ndarray, seed: int) -> np.ndarray:
-    draws = mice_draws(X, 5, 10, np.random.default_rng(seed))
-    return np.where(np.isnan(X), np.mean(draws, axis=0), X)
-
-
-IMPUTATIONS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
-    "zero": _zero,
-    "mean": _mean,
-    "knn": _knn,
-    "mice": _mice,
-    "qrilc": qrilc,
-    "minprob": minprob,
-}
+    def _kmeans(self, filled: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        kmeans = KMeans(
+            self.n_clusters, n_init=self.n_init, max_iter=self.max_iter, random_state=seed
+        ).fit(filled)
+        self.inertia_, self.n_iter_ = kmeans.inertia_, kmeans.n_iter_
+        return kmeans.labels_, kmeans.cluster_centers_
 
 
-class PCAKMeans(ClusterMixin, BaseEstimator):
-    """k-means on the first principal components of the zero-filled table.
+class ZeroKMeans(Baseline):
+    """k-means on zero-filled data."""
 
-    Parameters
-    ----------
-    n_clusters : int
-    n_components : int
-        Components at most.
-    n_init : int
-    random_state : int, RandomState or None
+    def _fill(self, X: np.ndarray, seed: int) -> np.ndarray:
+        return np.nan_to_num(X, nan=0.0)
 
-    Attributes
-    ----------
-    labels_ : ndarray of shape (n_samples,)
-    cluster_centers_ : ndarray of shape (n_clusters, n_features), means of the zero-filled rows
+
+class MeanKMeans(Baseline):
+    """k-means on mean-filled data.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mnarkmeans.baselines import PCAKMeans
-    >>> nan = np.nan
-    >>> X = [[5.0, nan], [5.2, 0.9], [4.8, nan], [nan, 5.1], [0.8, 4.9], [nan, 5.0]]
-    >>> labels = PCAKMeans(2, n_init=5, random_state=0).fit_predict(X)
-    >>> bool(labels[0] == labels[1]), bool(labels[1] == labels[4])
-    (True, False)
+    >>> from mnarkmeans.baselines import BASELINES
+    >>> X = np.array([[1.0, 1.0], [1.2, np.nan], [5.0, 5.0], [np.nan, 5.2]])
+    >>> BASELINES["mean"](2, random_state=0).fit(X).imputed_.round(2).tolist()
+    [[1.0, 1.0], [1.2, 3.73], [5.0, 5.0], [2.4, 5.2]]
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_components: int = 50,
-        n_init: int = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_components = n_components
-        self.n_init = n_init
-        self.random_state = random_state
+    def _fill(self, X: np.ndarray, seed: int) -> np.ndarray:
+        return SimpleImputer(keep_empty_features=True).fit_transform(X)
 
-    def fit(self, X: Any, y: Any = None) -> PCAKMeans:
-        """Fill, project, cluster."""
-        filled = np.nan_to_num(with_gaps(X), nan=0.0)
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        few = min(self.n_components, *filled.shape)
-        projected = PCA(few, random_state=seed).fit_transform(filled)
-        kmeans = KMeans(self.n_clusters, n_init=self.n_init, random_state=seed).fit(projected)
-        self.labels_ = kmeans.labels_
-        self.cluster_centers_ = np.stack(
-            [filled[self.labels_ == l].mean(axis=0) for l in range(self.n_clusters)]
-        )
-        self.n_features_in_ = filled.shape[1]
-        return self
+
+class KNNKMeans(Baseline):
+    """k-means on data filled from the nearest rows."""
+
+    def _fill(self, X: np.ndarray, seed: int) -> np.ndarray:
+        return KNNImputer(n_neighbors=10, keep_empty_features=True).fit_transform(X)
+
+
+class MICEKMeans(Baseline):
+    """k-means on data filled by chained equations (van Buuren and Groothuis-Oudshoorn 2011)."""
+
+    def _fill(self, X: np.ndarray, seed: int) -> np.ndarray:
+        draws = mice_draws(X, 5, 10, np.random.default_rng(seed))
+        return np.where(np.isnan(X), np.mean(draws, axis=0), X)
+
+
+class QRILCKMeans(Baseline):
+    """k-means on data filled from the lower end of a normal distribution."""
+
+    levels = np.linspace(0.001, 0.99, 100)
+
+    def _fill(self, X: np.ndarray, seed: int) -> np.ndarray:
+        rng, filled = np.random.default_rng(seed), X.copy()
+        for j in range(X.shape[1]):
+            gaps = np.isnan(X[:, j])
+            seen = X[~gaps, j]
+            if not gaps.any():
+                continue
+            if len(seen) < 3:
+                filled[gaps, j] = seen.min() if len(seen) else 0.0
+                continue
+            share = gaps.mean()
+            normal = ndtri(share + (1.0 - share) * self.levels)
+            sd, mean = np.polyfit(normal, np.quantile(seen, self.levels), 1)
+            below = share * rng.random(gaps.sum())
+            filled[gaps, j] = mean + max(sd, 0.0) * ndtri(np.maximum(below, 1e-12))
+        return filled
+
+
+class MinProbKMeans(Baseline):
+    """k-means on data filled around a low quantile of each feature."""
+
+    def _fill(self, X: np.ndarray, seed: int) -> np.ndarray:
+        rng, filled = np.random.default_rng(seed), X.copy()
+        seen = ~np.isnan(X)
+        spreads = [X[own, j].std() for j, own in enumerate(seen.T) if own.sum() > 1]
+        sd = float(np.median(spreads)) if spreads else 0.0
+        for j, own in enumerate(seen.T):
+            low = np.quantile(X[own, j], 0.01) if own.any() else 0.0
+            filled[~own, j] = low + sd * rng.standard_normal((~own).sum())
+        return filled
+
+
+class PCAKMeans(ZeroKMeans):
+    """k-means on the first 50 principal components of the zero-filled table.
+
+    The centres are the means of the zero-filled rows.
+    """
+
+    def _cluster(self, X: np.ndarray, rng: Any) -> tuple[np.ndarray, np.ndarray]:
+        seed = rng.randint(2**31 - 1)
+        filled = self._fill(X, seed)
+        projected = PCA(min(50, *X.shape), random_state=seed).fit_transform(filled)
+        labels, _ = self._kmeans(projected, seed)
+        return labels, np.stack([filled[labels == l].mean(axis=0) for l in range(self.n_clusters)])

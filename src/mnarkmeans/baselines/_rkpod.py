@@ -14,28 +14,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
 
 from .._kmeans import MNARKMeans
-from ._table import with_gaps
+from ._imputed import Baseline
 
 
-class RegularizedKPOD(ClusterMixin, BaseEstimator):
+class RegularizedKPOD(Baseline):
     """k-POD with a group penalty on each feature's centres.
-
-    Parameters
-    ----------
-    n_clusters : int
-    lam : float
-        Strength of the penalty; 0 is k-POD.
-    n_init, max_iter : int
-    random_state : int, RandomState or None
-
-    Attributes
-    ----------
-    labels_ : ndarray of shape (n_samples,)
-    cluster_centers_ : ndarray of shape (n_clusters, n_features), in data units
-    n_iter_ : int
 
     Examples
     --------
@@ -48,33 +33,17 @@ class RegularizedKPOD(ClusterMixin, BaseEstimator):
     (True, False)
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        lam: float = 0.1,
-        n_init: int = 100,
-        max_iter: int = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.lam = lam
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.random_state = random_state
+    lam = 0.1  # strength of the penalty; 0 is k-POD
 
-    def fit(self, X: Any, y: Any = None) -> RegularizedKPOD:
+    def _cluster(self, X: np.ndarray, rng: Any) -> tuple[np.ndarray, np.ndarray]:
         """From k-POD's centres on, until the labels repeat."""
-        X = with_gaps(X)
         gaps = np.isnan(X)
         seen = np.maximum((~gaps).sum(axis=0), 1)
         mean = np.nan_to_num(X).sum(axis=0) / seen
         sd = np.sqrt(np.where(gaps, 0.0, (X - mean) ** 2).sum(axis=0) / seen)
         sd[sd == 0] = 1.0
         Z = (X - mean) / sd
-        start = MNARKMeans(
-            self.n_clusters, lam=0.0, n_init=self.n_init, random_state=self.random_state
-        ).fit(Z)
+        start = MNARKMeans(self.n_clusters, lam=0.0, n_init=self.n_init, random_state=rng).fit(Z)
         M, labels = start.cluster_centers_, start.labels_
         weight = 1.0 / np.maximum(np.linalg.norm(M, axis=0), 1e-8)
         for n_iter in range(1, self.max_iter + 1):
@@ -90,7 +59,5 @@ class RegularizedKPOD(ClusterMixin, BaseEstimator):
             if n_iter > 10 and np.array_equal(new, labels):
                 break
             labels = new
-        self.labels_, self.cluster_centers_ = labels, mean + sd * M
         self.n_iter_ = n_iter
-        self.n_features_in_ = X.shape[1]
-        return self
+        return labels, mean + sd * M

@@ -18,38 +18,22 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.special import digamma, polygamma
 from scipy.stats import gamma, norm
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.cluster import KMeans, SpectralClustering
+from sklearn.cluster import SpectralClustering
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
-from sklearn.utils import check_random_state
 
-from ._table import with_gaps
+from ._imputed import Baseline
 
 FLOOR = np.log10(1.01)  # a count of zero
 OUTLIER = -1
+LIKELY = 0.5  # dropout probability above which an entry is imputed
 
 
-class ScImputeKMeans(ClusterMixin, BaseEstimator):
+class ScImputeKMeans(Baseline):
     """k-means on counts completed by scImpute.
 
     Gaps (NaN) and zeros are both read as counts of zero. After imputation each gene is
     standardised for k-means; the centres are given in data units.
-
-    Parameters
-    ----------
-    n_clusters : int
-        Clusters, and groups of similar cells.
-    threshold : float
-        Dropout probability above which an entry is imputed.
-    n_init, max_iter : int
-        Of the k-means.
-    random_state : int, RandomState or None
-
-    Attributes
-    ----------
-    labels_, cluster_centers_, imputed_, inertia_
-    groups_ : -1 is an outlier, not imputed
 
     References
     ----------
@@ -67,42 +51,19 @@ class ScImputeKMeans(ClusterMixin, BaseEstimator):
     (40, 12)
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        threshold: float = 0.5,
-        n_init: int = 100,
-        max_iter: int = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.threshold = threshold
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.random_state = random_state
+    def _fill(self, X: np.ndarray, seed: int) -> np.ndarray:
+        filled, self.groups_ = scimpute(np.nan_to_num(X, nan=0.0), self.n_clusters, seed)
+        return filled
 
-    def fit(self, X: Any, y: Any = None) -> ScImputeKMeans:
-        """Impute the counts `X` (cells in rows) and cluster the cells."""
-        counts = np.nan_to_num(with_gaps(X), nan=0.0)
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        self.imputed_, self.groups_ = scimpute(
-            counts, self.n_clusters, threshold=self.threshold, random_state=seed
-        )
-        mean, spread = self.imputed_.mean(axis=0), self.imputed_.std(axis=0, ddof=1)
+    def _kmeans(self, filled: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        mean, spread = filled.mean(axis=0), filled.std(axis=0, ddof=1)
         spread = np.where(spread > 0, spread, 1.0)
-        kmeans = KMeans(
-            self.n_clusters, n_init=self.n_init, max_iter=self.max_iter, random_state=seed
-        ).fit((self.imputed_ - mean) / spread)
-        self.labels_ = kmeans.labels_
-        self.cluster_centers_ = kmeans.cluster_centers_ * spread + mean
-        self.inertia_ = kmeans.inertia_
-        self.n_features_in_ = counts.shape[1]
-        return self
+        labels, centers = super()._kmeans((filled - mean) / spread, seed)
+        return labels, centers * spread + mean
 
 
 def scimpute(
-    counts: np.ndarray, n_groups: int, *, threshold: float = 0.5, random_state: Any = None
+    counts: np.ndarray, n_groups: int, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Imputed counts and the group of every cell (-1 for outliers, left as they are)."""
     counts = np.asarray(counts, dtype=float)
@@ -119,7 +80,7 @@ def scimpute(
     for group in range(n_groups):
         members = np.flatnonzero(groups == group)
         if members.size > 1:
-            completed[members] = impute_group(logged[members], threshold)
+            completed[members] = impute_group(logged[members])
     return np.maximum(10**completed - 1.01, 0.0) * library / 1e6, groups
 
 
@@ -221,7 +182,7 @@ def _fit_gamma(
     return shape, shape / mean
 
 
-def impute_group(logged: np.ndarray, threshold: float) -> np.ndarray:
+def impute_group(logged: np.ndarray) -> np.ndarray:
     """Replace likely dropouts of one group's cells from the group's other cells."""
     completed = logged.copy()
     expressed = np.flatnonzero((logged > FLOOR + 1e-9).any(axis=0))
@@ -233,7 +194,7 @@ def impute_group(logged: np.ndarray, threshold: float) -> np.ndarray:
         return completed
     part = Mixture(*(value[informative] for value in mixture))
     y = logged[:, genes]
-    dropped = (part.dropout(y) > threshold) & (y <= part.mean)
+    dropped = (part.dropout(y) > LIKELY) & (y <= part.mean)
     top = y.max(axis=0)
     for cell in range(len(y)):
         lost = dropped[cell]

@@ -1,8 +1,8 @@
-"""Gaussian mixtures that know gaps, by StepMix (the extra `rivals`).
+"""Gaussian mixtures for data with missing values, by StepMix (the extra `rivals`).
 
-gmm       normal clusters over the observed entries: gaps say nothing
-gmm_mask  the same, and every cluster loses a feature at a rate of its own: the 0/1 pattern of gaps
-          as further binary columns
+gmm       normal clusters over the observed entries; missing values are taken as missing at random
+gmm_mask  the same, and every cluster misses a feature at a rate of its own: the 0/1 pattern of
+          missing values as further binary columns
 """
 
 from __future__ import annotations
@@ -10,55 +10,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import check_random_state
 
 from .._io import require
-from ._table import with_gaps
+from ._imputed import Baseline
 
 
-class StepMixClusters(ClusterMixin, BaseEstimator):
-    """StepMix's diagonal Gaussian mixture with gaps.
+class StepMixClusters(Baseline):
+    """StepMix's diagonal Gaussian mixture with missing values, 5 starts.
 
-    Parameters
-    ----------
-    n_clusters : int
-    mask : bool
-        Whether the pattern of gaps is part of the model.
-    n_init, max_iter : int
-    random_state : int, RandomState or None
-
-    Attributes
-    ----------
-    labels_ : ndarray of shape (n_samples,)
-    probabilities_ : ndarray of shape (n_samples, n_clusters)
-    cluster_centers_ : ndarray of shape (n_clusters, n_features), observed means by probability
-
-    Examples
-    --------
-    >>> from mnarkmeans.baselines import StepMixClusters
-    >>> StepMixClusters(2, mask=True).fit_predict(X)  # doctest: +SKIP
+    ``probabilities_`` has the posterior probabilities; centres are observed means weighted by them.
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        mask: bool = False,
-        n_init: int = 5,
-        max_iter: int = 1000,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.mask = mask
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.random_state = random_state
+    mask = False
 
-    def fit(self, X: Any, y: Any = None) -> StepMixClusters:
-        """Fit by StepMix's own EM."""
+    def _cluster(self, X: np.ndarray, rng: Any) -> tuple[np.ndarray, np.ndarray]:
         stepmix = require("stepmix", "rivals")
-        X = with_gaps(X)
         p = X.shape[1]
         parts: dict[str, Any] = {"values": {"model": "gaussian_diag_nan", "n_columns": p}}
         table = X
@@ -68,13 +34,16 @@ class StepMixClusters(ClusterMixin, BaseEstimator):
         model = stepmix.StepMix(
             n_components=self.n_clusters, measurement=parts, n_init=self.n_init,
             max_iter=self.max_iter, verbose=0, progress_bar=0,
-            random_state=check_random_state(self.random_state).randint(2**31 - 1),
+            random_state=rng.randint(2**31 - 1),
         )  # fmt: skip
         model.fit(table)
         self.probabilities_ = np.asarray(model.predict_proba(table))
-        self.labels_ = self.probabilities_.argmax(axis=1)
-        seen = ~np.isnan(X)
         shares = self.probabilities_.T
-        self.cluster_centers_ = (shares @ np.nan_to_num(X)) / np.maximum(shares @ seen, 1e-12)
-        self.n_features_in_ = p
-        return self
+        centers = (shares @ np.nan_to_num(X)) / np.maximum(shares @ ~np.isnan(X), 1e-12)
+        return self.probabilities_.argmax(axis=1), centers
+
+
+class StepMixMaskClusters(StepMixClusters):
+    """The same with the pattern of missing values."""
+
+    mask = True

@@ -1,0 +1,274 @@
+"""Every baseline alike; fills, dissimilarities and mixtures by hand or against a rival."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.stats import gamma
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401  makes the next line work
+from sklearn.impute import IterativeImputer
+
+from mnarkmeans.baselines import BASELINES
+from mnarkmeans.baselines._fwpd import dissimilarity, observed_means, prepare
+from mnarkmeans.baselines._mice import mice_draws
+from mnarkmeans.baselines._scimpute import (
+    FLOOR,
+    _fit_gamma,
+    fit_mixture,
+    group_cells,
+    impute_group,
+    scimpute,
+)
+from mnarkmeans.datasets import make_gaussian_clusters
+from mnarkmeans.metrics import clustering_error_rate
+
+nan = np.nan
+IMPUTED = ["zero", "mean", "knn", "mice", "qrilc", "minprob"]
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_labels_and_centres_in_data_units(name):
+    toy = make_gaussian_clusters(60, 4, 2, separation=9, fraction=0.1, random_state=0)
+    data = toy.data + 4 if name != "scimpute" else np.abs(toy.data) * 50
+    before = data.copy()
+    if name.startswith("gmm"):
+        pytest.importorskip("stepmix")
+    model = BASELINES[name](2, random_state=0).set_params(n_init=5)
+    labels = model.fit_predict(data)
+    assert labels.shape == (len(data),)
+    assert set(labels) <= {0, 1}
+    np.testing.assert_array_equal(labels, model.labels_)
+    assert model.cluster_centers_.shape == (2, 4)
+    low, high = np.nanmin(data) - 1, np.nanmax(data) + 1
+    centers = model.cluster_centers_
+    assert ((centers > low) & (centers < high) | np.isnan(centers)).all()
+    np.testing.assert_array_equal(data, before)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_number_of_clusters_and_seed_are_given_by_place_or_by_name(name):
+    for model in (BASELINES[name](3, 7), BASELINES[name](n_clusters=3, random_state=7)):
+        assert (model.n_clusters, model.random_state) == (3, 7)
+    assert pickle.loads(pickle.dumps(BASELINES[name]))(3, 7).get_params() == model.get_params()
+
+
+def test_too_many_clusters_are_refused():
+    with pytest.raises(ValueError, match="n_clusters=9, but X has 4 rows"):
+        BASELINES["fwpd"](9).fit(np.zeros((4, 1)))
+
+
+# --- imputation -----------------------------------------------------------------------------------
+
+
+def test_zero_and_mean_fill_by_hand():
+    X = np.array([[1.0, nan], [3.0, 4.0], [nan, 8.0], [5.0, 6.0]])
+    zero, mean = (BASELINES[name](2, random_state=0).fit(X).imputed_ for name in ("zero", "mean"))
+    np.testing.assert_array_equal(zero, [[1, 0], [3, 4], [0, 8], [5, 6]])
+    np.testing.assert_array_equal(mean, [[1, 6], [3, 4], [3, 8], [5, 6]])
+    seen = ~np.isnan(X)
+    sparse = sp.csr_array((X[seen], np.nonzero(seen)), shape=X.shape)
+    np.testing.assert_array_equal(BASELINES["mean"](2, 0).fit(sparse).imputed_, mean)
+
+
+def test_knn_fills_with_the_mean_of_the_ten_nearest_rows():
+    # Eleven rows observe the feature; the farthest, with value 1000, is not among the ten.
+    first = np.array([0.0, *(0.1 * i for i in range(1, 11)), 50.0])
+    second = np.array([nan, *range(1, 11), 1000.0])
+    model = BASELINES["knn"](2, 0).fit(np.column_stack([first, second]))
+    assert model.imputed_[0, 1] == pytest.approx(5.5)
+
+
+@pytest.mark.parametrize("name", IMPUTED)
+def test_complete_data_is_plain_kmeans(name):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) + 5 * rng.integers(3, size=(60, 1))
+    model = BASELINES[name](3, random_state=0).fit(X)
+    assert model.inertia_ == pytest.approx(KMeans(3, n_init=100, random_state=1).fit(X).inertia_)
+    centers = [X[model.labels_ == label].mean(axis=0) for label in range(3)]
+    np.testing.assert_allclose(model.cluster_centers_, centers)
+
+
+@pytest.mark.parametrize("name", IMPUTED)
+def test_seeded_and_complete(name):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 4))
+    X[rng.random(X.shape) < 0.3] = nan
+    X[:, 3] = nan
+    one, two = (BASELINES[name](3, random_state=7).fit(X) for _ in range(2))
+    np.testing.assert_array_equal(one.imputed_, two.imputed_)
+    np.testing.assert_array_equal(one.labels_, two.labels_)
+    assert np.isfinite(one.imputed_).all()
+    np.testing.assert_array_equal(one.imputed_[~np.isnan(X)], X[~np.isnan(X)])
+
+
+def test_qrilc_draws_below_and_recovers_the_mean():
+    rng = np.random.default_rng(0)
+    whole = rng.normal(3.0, 1.5, (4000, 2))
+    low = np.quantile(whole, 0.3, axis=0)
+    X = np.where(whole < low, nan, whole)
+    filled = BASELINES["qrilc"](1, 0)._fill(X, 0)
+    np.testing.assert_allclose(filled.mean(axis=0), 3.0, atol=0.1)
+    np.testing.assert_allclose(filled.std(axis=0), 1.5, atol=0.1)
+    assert (filled[np.isnan(X)] < low.max() + 0.1).all()
+    around = BASELINES["minprob"](1, 0)._fill(X, 0)[np.isnan(X)]
+    assert abs(around.mean() - np.nanquantile(X, 0.01, axis=0).mean()) < 0.1
+
+
+def test_chained_equations_draw_as_iterative_imputer_does():
+    """Mean and spread of the draws of every missing value agree with scikit-learn's sampling."""
+    rng = np.random.default_rng(0)
+    mixing = rng.normal(size=(4, 4))
+    X = rng.normal(size=(100, 4)) @ mixing + [1, -2, 0, 3]
+    X[rng.random(X.shape) < 0.2] = nan
+    gaps = np.isnan(X)
+    ours = np.array(mice_draws(X, 30, 5, np.random.default_rng(1)))[:, gaps]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # sampling does not converge
+        imputers = (
+            IterativeImputer(sample_posterior=True, max_iter=5, random_state=s) for s in range(30)
+        )
+        theirs = np.array([one.fit_transform(X) for one in imputers])[:, gaps]
+    spread = theirs.std(axis=0)
+    difference = (ours.mean(axis=0) - theirs.mean(axis=0)) / spread
+    assert np.abs(difference.mean()) < 0.05
+    assert difference.std() < 2 * np.sqrt(2 / 30)  # two means of 30 draws each
+    assert np.median(ours.std(axis=0) / spread) == pytest.approx(1, abs=0.1)
+
+
+def test_chained_equations_find_an_exact_relation():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    X = np.column_stack([x, 2 * x + 1])
+    X[:40, 1] = nan
+    filled = mice_draws(X, 1, 5, np.random.default_rng(0))[0]
+    np.testing.assert_allclose(filled[:40, 1], 2 * x[:40] + 1, atol=0.01)
+
+
+# --- k-POD, regularised k-POD, FWPD ---------------------------------------------------------------
+
+
+def test_kpod_centres_are_the_observed_means_of_their_rows():
+    toy = make_gaussian_clusters(200, 3, 3, fraction=0.3, random_state=1)
+    model = BASELINES["kpod"](3, random_state=0).fit(toy.data)
+    means = [np.nanmean(toy.data[model.labels_ == label], axis=0) for label in range(3)]
+    np.testing.assert_allclose(model.cluster_centers_, means, atol=1e-3)
+
+
+def test_regularised_kpod_without_penalty_is_kpod_and_shrinks_noise_with_one():
+    rng = np.random.default_rng(0)
+    label = rng.integers(2, size=300)
+    X = rng.normal(size=(300, 4))
+    X[:, 0] += 6 * label
+    X[rng.random(X.shape) < 0.2] = nan
+    X = (X - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0)
+    X = X[~np.isnan(X).all(axis=1)]
+    plain = BASELINES["rkpod"](2, random_state=0)
+    plain.lam = 0.0
+    kpod = BASELINES["kpod"](2, random_state=0).fit(X)
+    assert clustering_error_rate(plain.fit(X).labels_, kpod.labels_) == 0.0
+    apart = np.ptp(BASELINES["rkpod"](2, random_state=0).fit(X).cluster_centers_, axis=0)
+    assert apart[0] > 1.0
+    assert apart[1:].max() < 0.1
+
+
+FEW = np.array([[1.0, 2.0, nan], [4.0, nan, 6.0], [nan, 2.0, 9.0], [1.0, 6.0, 5.0]])
+
+
+def test_fwpd_by_hand():
+    table = prepare(FEW)
+    assert table.alpha == pytest.approx(3 / 12)
+    np.testing.assert_array_equal(table.weights, [3, 3, 3])
+    # rows 2 and 3 share features 1 and 2: sqrt(4^2 + 4^2) is the largest of all pairs
+    assert table.dmax == pytest.approx(np.sqrt(32))
+    centre = np.array([[1.0, nan, 6.0]])
+    # row 0 shares feature 0 with it (distance 0) and misses features 1, 2: 6 of 9 weights
+    # row 1 shares 0 and 2: |(3, 0)| = 3, misses 1; row 2 shares 2: 3, misses 0, 1;
+    # row 3 shares 0 and 2: |(0, 1)| = 1, misses 1
+    expected = 0.75 * np.array([0, 3, 3, 1]) / np.sqrt(32) + 0.25 * np.array([6, 3, 6, 3]) / 9
+    np.testing.assert_allclose(dissimilarity(table, centre)[:, 0], expected)
+    centers = observed_means(table, np.array([0, 1, 1, 1]), 2)
+    np.testing.assert_array_equal(centers[0], [1, 2, nan])
+    holes = np.where(np.random.default_rng(0).random((30, 4)) < 0.8, nan, 1.0)
+    assert prepare(holes).alpha == 0.5
+
+
+def test_fwpd_finds_separated_clusters_and_leaves_none_empty():
+    rng = np.random.default_rng(0)
+    target = rng.integers(3, size=150)
+    data = rng.normal(size=(150, 4)) + 8 * target[:, None]
+    data[rng.random(data.shape) < 0.1] = nan
+    some = ~np.isnan(data).all(axis=1)
+    model = BASELINES["fwpd"](3, random_state=0).set_params(n_init=20).fit(data[some])
+    assert clustering_error_rate(target[some], model.labels_) < 0.05
+    costs = dissimilarity(prepare(data[some]), model.cluster_centers_).min(axis=1)
+    assert model.inertia_ == pytest.approx(costs.sum())
+    few = BASELINES["fwpd"](2, random_state=0).fit(np.array([[0.0], [0.0], [0.0], [5.0]]))
+    assert set(few.labels_) == {0, 1}
+
+
+# --- scImpute -----------------------------------------------------------------------------------
+
+
+def test_weighted_gamma_is_the_maximum_likelihood_one():
+    y = gamma.rvs(2.5, scale=0.4, size=(400, 1), random_state=0)
+    shape, inverse_scale = _fit_gamma(y, np.ones_like(y), np.array([400.0]))
+    expected_shape, _, expected_scale = gamma.fit(y, floc=0)
+    assert shape[0] == pytest.approx(expected_shape, rel=1e-4)
+    assert 1 / inverse_scale[0] == pytest.approx(expected_scale, rel=1e-4)
+
+
+def test_mixture_separates_dropouts_from_expression():
+    rng = np.random.default_rng(0)
+    dropped = rng.random((600, 2)) < [0.3, 0.6]
+    y = np.where(dropped, FLOOR, rng.normal(2.0, 0.3, size=(600, 2)))
+    mixture = fit_mixture(y)
+    np.testing.assert_allclose(mixture.rate, dropped.mean(axis=0), atol=0.03)
+    np.testing.assert_allclose(mixture.mean, 2.0, atol=0.05)
+    np.testing.assert_allclose(mixture.spread, 0.3, atol=0.05)
+    np.testing.assert_array_equal(mixture.dropout(y) > 0.5, dropped)
+
+
+def test_a_dropout_is_rebuilt_from_the_other_cells():
+    """All cells are one profile, so any non-negative fit must return the profile's value."""
+    rng = np.random.default_rng(0)
+    profile = rng.uniform(2, 3, size=12)
+    holed = np.repeat(profile[None], 10, axis=0) + rng.normal(0, 1e-3, size=(10, 12))
+    holed[0, 3] = holed[4, 7] = FLOOR
+    completed = impute_group(holed)
+    assert completed[0, 3] == pytest.approx(profile[3], abs=0.02)
+    assert completed[4, 7] == pytest.approx(profile[7], abs=0.02)
+    kept = holed > FLOOR
+    np.testing.assert_array_equal(completed[kept], holed[kept])
+    y = np.where(rng.random((20, 15)) < 0.3, FLOOR, rng.normal(2, 0.5, size=(20, 15)))
+    assert (impute_group(y).max(axis=0) <= y.max(axis=0) + 1e-12).all()
+
+
+def test_a_far_cell_is_set_aside():
+    rng = np.random.default_rng(0)
+    cells = rng.normal(size=(40, 6)) + 6 * np.repeat([0, 1], 20)[:, None]
+    cells[0] += 60
+    groups = group_cells(cells, 2, 0)
+    assert groups[0] == -1
+    one, two = set(groups[1:20]) - {-1}, set(groups[20:]) - {-1}
+    assert len(one) == len(two) == 1
+    assert one != two
+
+
+def test_counts_keep_their_units_and_their_clusters():
+    rng = np.random.default_rng(0)
+    means = np.array([[50, 5] * 10, [5, 50] * 10])
+    target = np.repeat([0, 1], 30)
+    counts = rng.poisson(means[target]).astype(float)
+    holes = np.where(rng.random(counts.shape) < 0.2, 0.0, counts)
+    model = BASELINES["scimpute"](2, random_state=0).fit(np.where(holes == 0, nan, holes))
+    assert clustering_error_rate(target, model.labels_) == 0
+    order = [model.labels_[0], model.labels_[-1]]
+    np.testing.assert_allclose(model.cluster_centers_[order], means, atol=20)
+    imputed, _ = scimpute(counts, 2, random_state=0)
+    np.testing.assert_allclose(imputed[counts > 20], counts[counts > 20])
+    with pytest.raises(ValueError, match=r"negative values \(down to -2\)"):
+        BASELINES["scimpute"](2).fit(np.array([[1.0, -2.0], [3.0, 4.0], [1.0, 1.0]]))
