@@ -14,10 +14,9 @@ from written import write
 from mnarkmeans.tables import TableError, read_table
 
 
-@pytest.mark.parametrize("p", [9_000, 100_000])
-def test_tables_with_very_many_columns(tmp_path, p):
+def test_tables_with_very_many_columns(tmp_path):
     """The header alone has more than 131,072 characters, the limit of Python's csv module."""
-    rng = np.random.default_rng(0)
+    p, rng = 20_000, np.random.default_rng(0)
     values = rng.integers(0, 1000, size=(12, p)) / 8.0
     values[rng.random(values.shape) < 0.3] = np.nan
     names = [f"ENSG{j:011d}" for j in range(p)]
@@ -65,18 +64,18 @@ def measured(path):
 
 
 def test_a_wide_table_takes_a_few_times_its_memory(tmp_path):
-    row = ",".join("1.25" for _ in range(20_000))
-    header = ",".join(f"gene{j}" for j in range(20_000))
-    (tmp_path / "t.csv").write_text(header + "\n" + f"{row}\n" * 500)
+    row = ",".join("1.25" for _ in range(5_000))
+    header = ",".join(f"gene{j}" for j in range(5_000))
+    (tmp_path / "t.csv").write_text(header + "\n" + f"{row}\n" * 1000)
     size, megabytes = measured(tmp_path / "t.csv")
-    assert int(size) == 500 * 20_000 * 8
-    assert megabytes < 4 * 80 + 150
+    assert int(size) == 1000 * 5_000 * 8
+    assert megabytes < 4 * 40 + 150
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path):
-    """Half a megabyte that unpacks to half a gigabyte."""
+    """Half a megabyte that unpacks to 300 megabytes."""
     with gzip.open(tmp_path / "bomb.csv.gz", "wb", compresslevel=9) as stream:
-        for _ in range(500):
+        for _ in range(300):
             stream.write(b"1," * 500_000)
     assert (tmp_path / "bomb.csv.gz").stat().st_size < 1_000_000
     told, megabytes = measured(tmp_path / "bomb.csv.gz")
