@@ -62,12 +62,9 @@ def groups(
     while True:
         centers = rng.normal(size=(k, p)) * (rng.random(p) < 0.5)
         apart = np.linalg.norm(centers[:, None] - centers, axis=-1)[np.triu_indices(k, 1)].min()
-        centers *= (
-            rng.uniform(*apart_by)
-            * max(1.0, (p / n) ** 0.5)
-            * (2 if correlated and p > n else 1)
-            / max(apart, 1e-9)
-        )
+        # k-means finds groups that are wider apart than the factor and the noise of all features.
+        scale = max(1.0, (p / n) ** 0.5, (0.3 * p) ** 0.5 if correlated else 0.0)
+        centers *= rng.uniform(*apart_by) * scale / max(apart, 1e-9)
         truth = rng.choice(k, n, p=rng.dirichlet(np.full(k, 5.0)))
         E = rng.normal(size=(n, p))
         if correlated:  # a common factor
@@ -134,7 +131,7 @@ def main(arguments: list[str] | None = None) -> None:
             X = with_gaps(cloud(CLOUDS[of_kind], *SHAPES[of_shape], rng), gaps, rng)
             line, _ = judged(X, int(rng.integers(2, 7)), None)
             lines.append({"truth": "none", "table": CLOUDS[of_kind], "gaps": gaps, **line})
-        for number in range(2 * options.tables):
+        for number in range(options.tables + options.tables // 2):
             overlapping = number >= options.tables
             rng = np.random.default_rng([options.seed, number, 1])
             shape = GROUP_SHAPES[number % len(GROUP_SHAPES)]
@@ -146,7 +143,7 @@ def main(arguments: list[str] | None = None) -> None:
             name = "overlapping" if overlapping else "groups"
             how = "correlated" if correlated else "independent"
             lines.append({"truth": name, "table": how, "gaps": gaps, **line})
-            print(f"{number + 1} of {2 * options.tables} with groups", end="\r", flush=True)
+            print(f"table {number + 1} with groups", end="\r", flush=True)
             confident.append(rows.assign(wide=shape[1] > shape[0], how=how, gaps=gaps))
     table, rows = pd.DataFrame(lines), pd.concat(confident, ignore_index=True)
     options.out.mkdir(parents=True, exist_ok=True)

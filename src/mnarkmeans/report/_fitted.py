@@ -39,6 +39,7 @@ class FittedTable:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from mnarkmeans import MNARKMeans
     >>> X = np.array([[0.0, 1.0], [0.2, np.nan], [5.0, 6.0], [5.1, 6.2]])
     >>> fitted = FittedTable(X, MNARKMeans(2, lam=0.5, random_state=0).fit(X))
