@@ -292,8 +292,6 @@ def test_select_agrees_with_the_estimator(server, tables, tmp_path, frame):
         search.fit(frame[list("abcde")])
     assert (told["n_clusters"], told["lam"]) == (search.n_clusters_, search.lam_)
     assert told["selection"]["best_index"] == search.best_index_
-    assert [one["k"] for one in told["selection"]["mixture"]] == [2, 3]
-    assert all({"bic", "icl", "mechanism"} <= set(one) for one in told["selection"]["mixture"])
     assert told["inertia"] == pytest.approx(search.inertia_)
     candidates = rows(tmp_path / "out" / "selection.csv")
     assert len(candidates) == 7

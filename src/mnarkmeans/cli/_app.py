@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any
@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from ._console import UserError, print_error
+from ._options import grouped
 
 VERBS = ("demo", "fit", "select", "predict", "impute", "diagnose", "report", "compare")
 INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 128 + signal.SIGTERM
@@ -43,6 +44,16 @@ app = typer.Typer(
         ]
     ),
 )
+
+
+def verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function as the verb of its name, with an example for --help."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        text = f"Example: [bold]mnarkmeans {example}[/bold]"
+        return app.command(function.__name__, epilog=text)(grouped(function))
+
+    return register
 
 
 def run(arguments: list[str]) -> int:
@@ -79,7 +90,7 @@ def _run(arguments: list[str]) -> int:
     named = [word for word in arguments[:1] if word in VERBS]
     for verb in named or VERBS:  # the others stay unimported
         import_module(f"{__package__}.{verb}")
-    app.registered_commands.sort(key=lambda command: VERBS.index(command.callback.__name__))
+    app.registered_commands.sort(key=lambda command: VERBS.index(command.name or ""))
     code = typer.main.get_command(app).main(
         arguments, prog_name="mnarkmeans", standalone_mode=False
     )

@@ -30,7 +30,7 @@ from rich.progress import (
 )
 from rich.table import Table as RichTable
 
-from ..tables._advise import quoted
+from ..tables._table import quoted
 
 Step = Callable[[str], None]
 

@@ -2,8 +2,7 @@
 
 A verb takes dataclasses; their fields are its arguments and options:
 
-    @app.command()
-    @grouped
+    @verb("predict result new.csv -o labels.csv")
     def predict(use: Use) -> None: ...        # mnarkmeans predict MODEL DATA --missing-value ...
 """
 
@@ -44,7 +43,7 @@ def grouped(verb: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(kind)
         for one in fields(kind):
             default = Parameter.empty if one.default is MISSING else one.default
-            hint = Annotated[hints[one.name], one.metadata["typer"]]
+            hint: Any = Annotated[hints[one.name], one.metadata["typer"]]
             flat.append(
                 Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
             )

@@ -23,7 +23,7 @@ from .. import __version__
 from .._model_files import save_model
 from ..metrics._markers import ranked
 from ..report import FittedTable, page_of, render
-from ..tables import Table
+from ..tables import Preparation, Table
 from ._console import Console, command_line, in_options, plain
 from ._files import digits, file_sum, write_csv, write_json
 from ._options import Folder, Source, Writing
@@ -39,12 +39,14 @@ DIGITS, FEW_DIGITS = 8, 4  # significant digits of centres; of effects and share
 
 def result_files(source: Source, *more: str) -> list[str]:
     """The names of the files that may be written."""
+    prepared = ["centers_prepared.csv"] if _two_units(source.preparation) else []
     known = source.annotations or source.labels or source.batch
-    preparation = source.preparation
-    two = preparation.units and preparation.own_units
-    prepared = ["centers_prepared.csv"] if two else []
-    annotated = ["annotations.csv"] if known else []
-    return [*FILES, *prepared, *annotated, *more]
+    return [*FILES, *prepared, *(["annotations.csv"] if known else []), *more]
+
+
+def _two_units(preparation: Preparation) -> bool:
+    """Whether centres have other units in the clustering than in the table."""
+    return bool(preparation.units and preparation.own_units)
 
 
 @dataclass(frozen=True)
@@ -138,18 +140,23 @@ def write_results(folder: Path, results: Results, labels: Iterable[Any] | None =
         columns = label_columns(table, fitted.labels, fitted.own_distance, fitted.confidence)
         header, labels = list(columns), zip(*columns.values(), strict=True)
     write_csv(folder / "labels.csv", header, labels, safe=safe)
-    for name, centers in center_files(job, model).items():
-        lines = ([i, *(digits(v, DIGITS) for v in row)] for i, row in enumerate(centers))
+    centers = {"centers.csv": preparation.undo(model.cluster_centers_)}
+    if _two_units(preparation):
+        centers["centers_prepared.csv"] = model.cluster_centers_
+    for name, rows in centers.items():
+        lines = [[i, *(digits(v, DIGITS) for v in row)] for i, row in enumerate(rows.tolist())]
         write_csv(folder / name, ["cluster", *table.features], lines, safe=safe)
-    header, lines = marker_table(results)
-    write_csv(folder / "markers.csv", header, lines, safe=safe)
+    markers = marker_columns(results)
+    write_csv(folder / "markers.csv", markers, zip(*markers.values(), strict=True), safe=safe)
     if "annotations" in results.summary:
-        write_csv(
-            folder / "annotations.csv",
-            ["annotation", "group", "cluster", "rows"],
-            annotation_lines(results.summary["annotations"]),
-            safe=safe,
-        )
+        header = ["annotation", "group", "cluster", "rows"]
+        counts = [
+            [one["column"], group, cluster, count]
+            for one in results.summary["annotations"]
+            for cluster, row in enumerate(one["rows_by_cluster"])
+            for group, count in zip(one["groups"], row, strict=True)
+        ]
+        write_csv(folder / "annotations.csv", header, counts, safe=safe)
     page = report_page(results)
     results.summary["sure"] = page["sure"] | {"stability": page["stability"]}
     write_json(folder / "summary.json", results.summary)
@@ -162,83 +169,48 @@ def write_results(folder: Path, results: Results, labels: Iterable[Any] | None =
         "noise": fitted.noise if whole else None,  # for the confidence of new rows
     }
     save_model(model, folder, feature_names=table.features, extra=extra)
-    write_page(folder, page)
+    write_json(folder / "report.json", page, indent=None)
+    (folder / "report.html").write_text(render(page), encoding="utf-8")
 
 
 def label_columns(table: Table, labels: Any, distance: Any, confidence: Any) -> dict[str, Any]:
-    """labels.csv; names of samples without what all of them share are a further column."""
-    columns = {"id": table.ids.tolist(), "cluster": np.asarray(labels).tolist()}
+    """labels.csv; the names of samples without what all of them share are a further column."""
+    columns: dict[str, Any] = {"id": table.ids.tolist(), "cluster": np.asarray(labels).tolist()}
     if distance is not None:
         columns["distance"] = np.asarray(distance).tolist()
-    if confidence is not None:
-        columns["confidence"] = shown_confidence(confidence)
+    if confidence is not None:  # empty where nothing can be said
+        columns["confidence"] = [None if np.isnan(v) else round(float(v), 6) for v in confidence]
     if table.options.transpose and table.short_ids != columns["id"]:
         columns["sample"] = table.short_ids
     return columns
 
 
-def shown_confidence(values: np.ndarray) -> list[float | None]:
-    """As it is written; empty where nothing can be said."""
-    return [None if np.isnan(v) else round(v, 6) for v in values.tolist()]
-
-
-def center_files(job: Prepared, model: Any) -> dict[str, np.ndarray]:
-    """The centres in the units of the table and, if these differ, of the clustering."""
-    centers = np.asarray(model.cluster_centers_, dtype=float)
-    files = {"centers.csv": job.preparation.undo(centers)}
-    if job.preparation.units and job.preparation.own_units:
-        files["centers_prepared.csv"] = centers
-    return files
-
-
-def marker_table(results: Results) -> tuple[list[str], list[list[Any]]]:
+def marker_columns(results: Results) -> dict[str, list[Any]]:
     """markers.csv: the features that distinguish each cluster most from the other rows.
 
     Differences are in the units of the clustering (with --log2: log2 fold changes), means in those
     of the table.
     """
-    job, fitted = results.job, results.fitted
-    table, preparation = job.table, job.preparation
-    found = fitted.contrasts
-    names = np.array(table.features, dtype=object)
-    markers = ranked(found, range(fitted.n_clusters), names, MARKERS)
-    columns: dict[str, Any] = dict(markers)
-    difference = markers.mean_inside - markers.mean_outside
-    own = (preparation.undo(means) for means in (found.mean_inside, found.mean_outside))
-    in_units = ranked(
-        found._replace(**dict(zip(("mean_inside", "mean_outside"), own, strict=True))),
-        range(fitted.n_clusters), names, MARKERS,
-    )  # fmt: skip
-    columns |= {"mean_inside": in_units.mean_inside, "mean_outside": in_units.mean_outside}
-    out: dict[str, list[Any]] = {}
-    for name, values in columns.items():
-        if np.asarray(values).dtype.kind == "f":
-            out[name] = [digits(v, DIGITS if "mean" in name else FEW_DIGITS) for v in values]
-        else:
-            out[name] = list(values)
-        if name == "feature" and table.feature_labels:
-            out["gene"] = [table.feature_labels.get(str(v), "") for v in values]
-        if name == "direction":
-            is_log2 = (
-                preparation.log2 and preparation.scale == "none" and not preparation.zscore_rows
-            )
-            title = "log2_fold_change" if is_log2 else "difference"
-            out[title] = [digits(v, FEW_DIGITS) for v in difference]
-    return list(out), [list(row) for row in zip(*out.values(), strict=True)]
-
-
-def annotation_lines(found: list[dict[str, Any]]) -> Iterable[list[Any]]:
-    """annotations.csv: the rows of each cluster in each group of each annotation."""
-    for one in found:
-        for cluster, counts in enumerate(one["rows_by_cluster"]):
-            for group, count in zip(one["groups"], counts, strict=True):
-                yield [one["column"], group, cluster, count]
-
-
-def write_page(folder: Path, page: dict[str, Any]) -> None:
-    """report.json and the page made from it."""
-    write_json(folder / "report.json", page, indent=None)
-    (folder / "report.html").write_text(render(page), encoding="utf-8")
+    table, preparation, fitted = results.job.table, results.job.preparation, results.fitted
+    k, found = fitted.n_clusters, fitted.contrasts
+    markers = ranked(found, range(k), np.arange(len(table.features)), MARKERS)
+    at = markers.cluster, markers.feature
+    scaled = preparation.scale != "none" or preparation.zscore_rows
+    title = "log2_fold_change" if preparation.log2 and not scaled else "difference"
+    numbers = {name: (values, FEW_DIGITS) for name, values in markers.items()}
+    numbers[title] = markers.mean_inside - markers.mean_outside, FEW_DIGITS
+    for name in ("mean_inside", "mean_outside"):
+        numbers[name] = preparation.undo(getattr(found, name))[at], DIGITS
+    names = [table.features[j] for j in markers.feature]
+    genes = [table.feature_labels.get(name, "") for name in names]
+    columns = {"cluster": list(markers.cluster), "rank": list(markers.rank), "feature": names}
+    columns |= {"gene": genes} if table.feature_labels else {}
+    for name in ("effect", "low", "high", "direction", title, "mean_inside", "mean_outside",
+                 "observed_inside", "observed_outside"):  # fmt: skip
+        values, count = numbers[name]
+        texts = name == "direction"
+        columns[name] = [v if texts else digits(v, count) for v in values]
+    return columns
 
 
 # --- the report -------------------------------------------------------------------------------
@@ -293,9 +265,8 @@ def lam_text(model: Any) -> str:
     """Where lam comes from, in words."""
     if not isinstance(model.lam, str):
         return f"lam = {lam_words(model.lam_)} was given."
-    found = getattr(model, "missingness_", None)
-    why = f" {found.sentence}" if getattr(found, "sentence", None) else ""
-    return f"lam = {lam_words(model.lam_)} was chosen from the data.{why}"
+    why = getattr(getattr(model, "missingness_", None), "sentence", "")
+    return f"lam = {lam_words(model.lam_)} was chosen from the data. {why}".strip()
 
 
 def reference_words(job: Prepared, model: Any) -> str:

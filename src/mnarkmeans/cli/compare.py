@@ -21,10 +21,11 @@ from threadpoolctl import threadpool_limits
 from .. import MNARKMeans, MNARMixture
 from ..baselines import BASELINES
 from ..metrics import clustering_error_rate
-from ._app import app
+from ..report._annotations import agreement
+from ._app import verb
 from ._console import Console, UserError, duration, in_options, one_line, unknown_name
 from ._files import Parts, maybe_claimed, write_csv
-from ._options import Fitting, OptionalFolder, Source, grouped, option
+from ._options import Fitting, OptionalFolder, Source, option
 from ._results import Results, print_agreement, result_files, results_of, write_results
 from ._source import Course, Prepared, fit_with_progress, open_source, table_key
 
@@ -78,8 +79,7 @@ class Comparing:
         return [name for name in wanted or OTHERS if name not in unwanted]
 
 
-@app.command(epilog="Example: [bold]mnarkmeans compare cells.csv -k 4 --labels celltype[/bold]")
-@grouped
+@verb("compare cells.csv -k 4 --labels celltype")
 def compare(comparing: Comparing, fitting: Fitting, output: OptionalFolder, source: Source) -> None:
     """Run other clustering methods on the same table; with -o, an interrupted run continues."""
     console, names = output.console, comparing.names()
@@ -91,11 +91,11 @@ def compare(comparing: Comparing, fitting: Fitting, output: OptionalFolder, sour
         parts = Parts(claim, table_key(source) | key)
         model = MNARKMeans(reference=job.reference, **fitting.params())
         found, course = run_all(console, job, model, names, parts, truth, comparing.time_limit)
-        facts = {"comparison": comparison_page(found, truth)}
-        results = results_of(
-            console, source, job, model, course, output, facts, comparison=without_labels(found)
-        )
         if claim is not None:
+            facts = {"comparison": comparison_page(found, truth)}
+            results = results_of(
+                console, source, job, model, course, output, facts, comparison=without_labels(found)
+            )
             with claim.writing() as folder:
                 write_results(folder, results)
                 write_comparison(folder, results, found, truth)
@@ -104,7 +104,7 @@ def compare(comparing: Comparing, fitting: Fitting, output: OptionalFolder, sour
     console.table(title, *comparison_table(found, truth))
     for text in _notes(found):
         console.note(text)
-    print_agreement(console, results.fitted.agreement)
+    print_agreement(console, agreement(job.table.annotations, model.labels_))
     if output.out is not None:
         console.say(f"written to {output.out}; open {output.out / 'report.html'}")
     console.result({"methods": without_labels(found), "output": output.out and str(output.out)})
@@ -137,7 +137,7 @@ def run_all(
 ) -> tuple[list[Result], Course]:
     """Our k-means, then the other methods; those finished by an earlier run are not run again."""
     course = fit_with_progress(console, model, job.X)
-    ours = {"method": OURS, "labels": model.labels_, "seconds": course.seconds, "note": ""}
+    ours: Result = {"method": OURS, "labels": model.labels_, "seconds": course.seconds, "note": ""}
     makers = makers_of(model, job.reference)
     done = {name: parts.load(name) for name in names}
     ahead = [name for name in names if done[name] is None]

@@ -17,9 +17,9 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from .. import MNARKMeans
-from ._app import app
+from ._app import verb
 from ._files import Parts, claimed, write_csv
-from ._options import Folder, Source, Talking, grouped, option
+from ._options import Folder, Source, Talking, option
 from ._results import FILES, results_of, write_results
 from ._source import describe, prepare, read
 from .compare import FILES as COMPARISON
@@ -68,8 +68,7 @@ def simulate(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.where(observed, complete, np.nan).round(4), complete, types
 
 
-@app.command(epilog="Example: [bold]mnarkmeans demo -o demo[/bold]")
-@grouped
+@verb("demo -o demo")
 def demo(shown: Shown) -> None:
     """Cluster built-in data and compare with other methods; takes under a minute. Start here."""
     console, out = shown.console, shown.out
@@ -97,12 +96,9 @@ def demo(shown: Shown) -> None:
         write_results(folder, results)
         write_comparison(folder, results, found, types)
     order = sorted(found, key=lambda r: (r["method"] == COMPLETE, -r["cer"]))
-    widest = max(r["cer"] for r in found) or 1.0
-    rows = [
-        [WORDS.get(r["method"], r["method"]) + (" <- this package" if r["method"] == OURS else ""),
-         f"{r['cer']:.1%}", "#" * round(24 * r["cer"] / widest) or "."]
-        for r in order
-    ]  # fmt: skip
+    names = WORDS | {OURS: "mnarkmeans <- this package", COMPLETE: COMPLETE}
+    bar = 24 / (max(r["cer"] for r in found) or 1.0)
+    rows = [[names[r["method"]], f"{r['cer']:.1%}", "#" * round(bar * r["cer"])] for r in order]
     console.table("pairs of cells grouped wrongly", ["method", "error", ""], rows)
     console.say(f"open {out / 'report.html'} in a browser")
     console.say(f"the same for a table of yours: mnarkmeans fit {out / TABLE} -k 4 -o my-result")

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from .._io import require
 from ..missingness import diagnose as describe_missingness
 from ..tables import Advice, Table, advise, read_annotations
-from ._app import app
+from ._app import verb
 from ._console import estimator_errors, in_options
 from ._files import maybe_claimed, without_formulas, write_json
-from ._options import OptionalFolder, Source, grouped, option
+from ._options import OptionalFolder, Source, option
 from ._source import describe, reference_of
 
 TABLES = ("features", "rows", "magnitude", "mechanisms")
@@ -29,8 +29,7 @@ class Seed:
     seed: int = option(0, "Random seed.", panel="Model", min=0)
 
 
-@app.command(epilog="Example: [bold]mnarkmeans diagnose proteins.csv[/bold]")
-@grouped
+@verb("diagnose proteins.csv")
 def diagnose(output: OptionalFolder, source: Source, seed: Seed) -> None:
     """Describe what is missing and how it depends on the values; print the command to run."""
     console = output.console

@@ -11,10 +11,10 @@ import numpy as np
 from .. import MNARKMeans
 from .._io import require
 from ..dask._files import needs_blocks
-from ._app import app
+from ._app import verb
 from ._console import UserError
 from ._files import Claim, claimed
-from ._options import Fitting, Folder, Source, grouped, option
+from ._options import Fitting, Folder, Source, option
 from ._results import Results, print_results, result_files, results_of, write_results
 from ._source import fit_with_progress, open_source
 
@@ -34,10 +34,7 @@ class Cluster:
     )
 
 
-@app.command(
-    epilog="Example: [bold]mnarkmeans fit cells.csv -k 4 --missing-value 0 -o result[/bold]"
-)
-@grouped
+@verb("fit cells.csv -k 4 -o result")
 def fit(fitting: Fitting, output: Folder, source: Source, cluster: Cluster) -> None:
     """Cluster a table; write labels, centres, markers, model and report."""
     console = output.console

@@ -14,14 +14,14 @@ from .. import MNARMixture
 from .._io import require
 from .._validation import unnamed
 from ..tables import Table
-from ._app import app
+from ..tables._table import Origin
+from ._app import verb
 from ._console import UserError
-from ._options import Use, grouped
+from ._options import Use
 from .predict import NewTable, claimed_output, open_table, write_frame
 
 
-@app.command(epilog="Example: [bold]mnarkmeans impute result new.csv -o filled.csv[/bold]")
-@grouped
+@verb("impute result new.csv -o filled.csv")
 def impute(use: Use) -> None:
     """Fill the missing values of a table, in its own units, order and layout."""
     console = use.console
@@ -56,7 +56,7 @@ def fill(table: Table, expected: np.ndarray) -> tuple[Any, int, list[str]]:
     values = table.dense()
     missing = np.isnan(values)
     values[missing] = expected[missing]
-    rows, columns = _places(table)
+    rows, columns = _places(table, origin)
     if origin.transposed:
         values, missing = values.T, missing.T
     at = np.array([i for i in rows if i is not None], dtype=int)
@@ -83,12 +83,11 @@ def fill(table: Table, expected: np.ndarray) -> tuple[Any, int, list[str]]:
     series = [pandas.Series(part).reset_index(drop=True) for part in parts]
     out = pandas.concat(series, axis=1)
     out.columns = list(frame.columns)
-    return out, filled, _notes(table, len(at))
+    return out, filled, _notes(table, origin, len(at))
 
 
-def _places(table: Table) -> tuple[list[int | None], list[int | None]]:
+def _places(table: Table, origin: Origin) -> tuple[list[int | None], list[int | None]]:
     """Where the rows and columns of the table are in the file; None: nowhere."""
-    origin = table.origin
     position = {name: j for j, name in enumerate(origin.frame.columns)}
     if not origin.transposed:
         return origin.rows.tolist(), [position.get(name) for name in table.features]
@@ -100,8 +99,7 @@ def _places(table: Table) -> tuple[list[int | None], list[int | None]]:
     return [place.get(name) for name in table.features], [position.get(str(i)) for i in table.ids]
 
 
-def _notes(table: Table, rows: int) -> list[str]:
-    origin = table.origin
+def _notes(table: Table, origin: Origin, rows: int) -> list[str]:
     left_out = len(origin.frame) - len(origin.rows)
     names = {str(i) for i in table.ids} if origin.transposed else {*table.features}
     others = sum(name not in names | {origin.id_column} for name in origin.frame.columns)

@@ -15,18 +15,17 @@ from .._io import require
 from .._model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, load_model
 from ..metrics import confidence
 from ..tables import Preparation, ReadOptions, Table, TableError, read_table
-from ._app import app
+from ._app import verb
 from ._console import Console, UserError
 from ._files import Claim, claimed, without_formulas
-from ._options import Use, grouped
+from ._options import Use
 from ._results import label_columns
 from ._source import describe
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet", ".npy")
 
 
-@app.command(epilog="Example: [bold]mnarkmeans predict result new.csv -o labels.csv[/bold]")
-@grouped
+@verb("predict result new.csv -o labels.csv")
 def predict(use: Use) -> None:
     """Label the rows of a new table, read and prepared as the model's own was."""
     console = use.console

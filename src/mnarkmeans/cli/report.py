@@ -9,10 +9,10 @@ from typing import Any
 
 from ..report import render
 from ..report._page import PAGE_VERSION
-from ._app import app
+from ._app import verb
 from ._console import UserError
 from ._files import claimed
-from ._options import Talking, argument, grouped, option
+from ._options import Talking, argument, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +23,7 @@ class Page(Talking):
     title: str | None = option(None, "Title of the report.", panel="Output")
 
 
-@app.command(epilog='Example: [bold]mnarkmeans report result --title "Plasma proteome"[/bold]')
-@grouped
+@verb('report result --title "Plasma proteome"')
 def report(page: Page) -> None:
     """Make report.html again from the numbers stored beside it."""
     found = _read(page.folder)
