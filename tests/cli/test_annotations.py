@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pytest
 from outputs import FILES, rows
+from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans.report._annotations import agreement, eta_squared
 
@@ -48,6 +51,12 @@ def test_a_column_of_known_classes_is_compared_and_takes_no_part(server, tables,
     assert summary["data"]["features"] == 5
 
 
+def test_diagnose_takes_a_batch_and_puts_it_into_the_command(server, tables):
+    done = server.run("diagnose", tables / "t.csv", "--batch", "kind", "--json")
+    assert done.code == 0, done.err
+    assert "--batch kind" in json.loads(done.out)["command"]
+
+
 def test_numbers_are_measured_by_the_variance_between_clusters():
     labels = np.arange(30) % 3
     values = labels * 10.0 + np.arange(30) / 1000
@@ -56,3 +65,41 @@ def test_numbers_are_measured_by_the_variance_between_clusters():
     found = agreement({"x": values.tolist(), "y": (np.arange(30) % 2).tolist()}, labels)
     assert [one["kind"] for one in found] == ["numbers", "groups"]
     assert found[0]["agreement"] > 0.999
+
+
+@pytest.mark.parametrize("where", ["table", "annotations"])
+def test_a_batch_is_removed_and_remembered(server, tmp_path, where):
+    """Two runs that differ more than the groups: without --batch a warning, with it the groups."""
+    rng = np.random.default_rng(0)
+    group, run = np.tile([0, 1], 24), np.repeat(["r1", "r2"], 24)
+    X = rng.normal(0, 0.3, (48, 20)) + 2.0 * group[:, None] * (np.arange(20) < 10)
+    X += 3.0 * (run == "r2")[:, None] * rng.normal(1, 0.5, 20)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    table = pd.DataFrame(X.round(4)).add_prefix("f").assign(id=[f"s{i}" for i in range(48)])
+    about = table[["id"]].assign(run=run)
+    in_table = where == "table"
+    (table.assign(run=run) if in_table else table).to_csv(tmp_path / "t.csv", index=False)
+    about.to_csv(tmp_path / "about.csv", index=False)
+    known = [] if in_table else ["--annotations", "about.csv"]
+    arguments = ["fit", "t.csv", "-k", 2, *known, "--lam", 0, "-o"]
+    if known:
+        done = server.run(*arguments, "plain", cwd=tmp_path)
+        assert done.code == 0, done.err
+        assert "The clusters follow 'run'" in done.err
+        notes = json.loads((tmp_path / "plain" / "summary.json").read_text())["notes"]
+        assert "--batch run" in notes[0]
+    done = server.run(*arguments, "out", "--batch", "run", cwd=tmp_path)
+    assert done.code == 0, done.err
+    labels = np.array([int(r[1]) for r in rows(tmp_path / "out" / "labels.csv")[1:]])
+    assert adjusted_rand_score(group, labels) > 0.9
+    done = server.run("predict", "out", "t.csv", *known, "-o", "p.csv", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert [int(r[1]) for r in rows(tmp_path / "p.csv")[1:]] == labels.tolist()
+    done = server.run("impute", "out", "t.csv", *known, "-o", "f.csv", cwd=tmp_path)
+    assert done.code == 0, done.err
+    filled = pd.read_csv(tmp_path / "f.csv")
+    values = filled[[f"f{j}" for j in range(20)]].to_numpy()
+    assert np.isfinite(values).all()
+    gap = np.isnan(X)
+    late = values[run == "r2"][gap[run == "r2"]].mean()
+    assert late > values[run == "r1"][gap[run == "r1"]].mean() + 1.0  # in the units of the run

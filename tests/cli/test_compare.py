@@ -117,18 +117,12 @@ def test_a_method_that_is_not_installed_is_named_with_the_command():
     assert comparison_table([result], None)[1][0][1] == "not installed"
 
 
-def test_the_answer_comes_with_the_seconds_of_the_work_alone():
-    begin = time.perf_counter()
-    answer, seconds = within(60.0, sum, [1, 2])
-    assert answer == 3
-    assert 0.0 <= seconds < 0.5 * (time.perf_counter() - begin)  # the rest is Python's beginning
-
-
 def die():
     os._exit(3)
 
 
-def test_work_that_is_late_or_dies_is_told():
+def test_work_in_a_process_of_its_own():
+    assert within(60.0, sum, [1, 2])[0] == 3
     with pytest.raises(TimeoutError, match=r"no result after 0.1 s"):
         within(0.1, time.sleep, 600.0)
     with pytest.raises(ChildProcessError, match="ended without a result"):
@@ -136,8 +130,7 @@ def test_work_that_is_late_or_dies_is_told():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize("after", [0.3, 3.0])  # while the process begins; while it works
-def test_ctrl_c_ends_the_process_in_silence(after):
+def test_ctrl_c_ends_the_process_in_silence():
     code = """
 import time
 from mnarkmeans.cli.compare import within
@@ -154,6 +147,6 @@ if __name__ == "__main__":
     )  # fmt: skip
     assert run.stdout is not None
     assert run.stdout.readline() == "begins\n"
-    time.sleep(after)
+    time.sleep(1.0)
     os.killpg(run.pid, signal.SIGINT)
     assert run.communicate(timeout=60)[0] == "stopped\n"

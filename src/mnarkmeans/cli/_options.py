@@ -174,6 +174,12 @@ class Reading:
         None, "Sheet of an .xlsx file. Default: the first with a table.", metavar="NAME|NUMBER"
     )
     layer: str | None = _reading(None, "Layer of an .h5ad file to use instead of X.")
+    annotations: Path | None = _reading(
+        None,
+        "A table of what else is known about the rows (batch, group, time). It takes no part in "
+        "the clustering and is compared with the clusters.",
+        metavar="FILE",
+    )
 
     @property
     def options(self) -> ReadOptions:
@@ -242,12 +248,6 @@ class Source(Steps, Reading):
         None,
         'Leave out rows with this value in this column, such as "Reverse=+"; may be repeated.',
         metavar="COLUMN=VALUE",
-    )
-    annotations: Path | None = _reading(
-        None,
-        "A table of what else is known about the rows (batch, group, time). It takes no part in "
-        "the clustering and is compared with the clusters.",
-        metavar="FILE",
     )
     labels: list[str] | None = _reading(
         None,

@@ -42,7 +42,7 @@ def open_source(console: Console, source: Source, *, clusters: int = 1) -> Prepa
     table = read(source)
     if not source.as_is:
         _check_advice(source, table)
-    prepared = prepare(table, source)
+    prepared = prepare(table, source, clusters)
     rows = table.shape[0]
     if clusters > rows:
         raise UserError(f"-k is {clusters}, but the table has only {rows} rows")
@@ -77,26 +77,31 @@ def describe(console: Console, table: Table) -> None:
 def _check_advice(source: Source, table: Table) -> None:
     """Refuse where the advice is certain; otherwise it becomes notes of the table."""
     advice = table.advise(source.preparation)
-    options = [one.typed() for one in advice.suggestions if one.typed()]
-    if advice.certain:
-        reasons = "; ".join(one.reason for one in advice.certain)
+    kept_aside = {*(source.labels or ()), source.batch}
+    suggestions = [
+        one for one in advice.suggestions
+        if not one.options.get("drop") or {*one.options["drop"]} - kept_aside
+    ]  # fmt: skip
+    options = [one.typed() for one in suggestions if one.typed()]
+    certain = [one.reason for one in suggestions if one.certain]
+    if certain:
         raise UserError(
-            f"{source.data.name} should not be clustered as it is: {reasons}. Run: "
+            f"{source.data.name} should not be clustered as it is: {'; '.join(certain)}. Run: "
             f"{' '.join([command_line(), *options])} (or add --as-is to cluster it nevertheless)"
         )
-    for one in advice.suggestions:
+    for one in suggestions:
         typed = one.typed()
         table.notes.append(f"consider {typed}: {one.reason}" if typed else one.reason)
 
 
-def prepare(table: Table, source: Source) -> Prepared:
+def prepare(table: Table, source: Source, clusters: int) -> Prepared:
     """Learn and apply the preparation; the reference goes with it."""
     if source.center and source.reference is not None:
         raise UserError(
             "--center makes each feature's mean the reference, so it cannot be combined with "
             "--reference; choose one of them"
         )
-    preparation, table, X = source.preparation.fit_apply(table)
+    preparation, table, X = source.preparation.fit_apply(table, clusters)
     reference = 0.0 if source.center else reference_of(source.reference, preparation, table)
     return Prepared(table, preparation, X, reference)
 

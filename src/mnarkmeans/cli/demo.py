@@ -77,7 +77,7 @@ def demo(shown: Shown) -> None:
     with claimed(out, files, force=shown.force) as claim, claim.writing() as folder:
         _write_table(folder / TABLE, X, types)
         source = Source(data=folder / TABLE, labels=["type"])
-        job = prepare(read(source), source)
+        job = prepare(read(source), source, TYPES)
         describe(console, job.table)
         model = MNARKMeans(TYPES, n_init=20, random_state=0)
         others = ["zero", "mean", "kpod"]

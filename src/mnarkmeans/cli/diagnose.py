@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,8 @@ def diagnose(output: OptionalFolder, source: Source, seed: Seed) -> None:
         if source.annotations is not None:
             _, notes = read_annotations(source.annotations, advice.table.ids)
             advice.table.notes.extend(notes)
-        preparation, table, X = advice.preparation.fit_apply(advice.table)
+        steps = replace(advice.preparation, batch=None)  # what is missing is the same without it
+        preparation, table, X = steps.fit_apply(advice.table)
         describe(console, table)
         reference = 0.0 if source.center else reference_of(source.reference, preparation, table)
         named = X if sp.issparse(X) else _frame(X, table.features)

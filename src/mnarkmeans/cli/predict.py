@@ -72,22 +72,26 @@ def open_table(console: Console, use: Use) -> NewTable:
         saved = load_model(use.model)
     except ModelFileError as error:
         raise UserError(str(error)) from error
-    extra = saved.extra
-    remembered = ReadOptions.from_dict(extra.get("reading") or {}).for_new_file(use.data)
-    given = {n: v for n, v in use.options.to_dict().items() if v not in (None, False, (), [])}
+    features = saved.feature_names
+    preparation = Preparation.from_dict(saved.extra.get("preparation") or {}, features)
+    remembered = ReadOptions.from_dict(saved.extra.get("reading") or {}).for_new_file(use.data)
+    given = {n: v for n, v in use.options.to_dict().items() if v not in (None, False, [])}
     if use.header is not None:
         given["header"] = use.header
+    # The batch of each row is in the annotations, or in a column of the table.
+    batch = () if preparation.batch is None or use.annotations else (preparation.batch,)
+    more: dict[str, Any] = {
+        "features": features, "annotations": use.annotations, "labels": batch
+    }  # fmt: skip
     options = remembered.to_dict() | given
-    features = saved.feature_names
     try:
-        table = read_table(use.data, **options, features=features)
+        table = read_table(use.data, **options, **more)
     except TableError as error:
         # The column that named the fitted rows need not be in the new table.
         name = options.get("id_column")
         if use.id_column or not name or name not in str(error):
             raise
-        table = read_table(use.data, **options | {"id_column": None}, features=features)
-    preparation = Preparation.from_dict(extra.get("preparation") or {}, features)
+        table = read_table(use.data, **options | {"id_column": None}, **more)
     table = preparation.select(table)
     describe(console, table)
     return NewTable(saved, table, preparation, preparation.apply(table))
