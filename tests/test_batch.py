@@ -64,7 +64,6 @@ def test_missing_values_stay_missing_and_shifts_can_be_added_again():
     corrected = model.fit_transform(X, batch=names)
     np.testing.assert_array_equal(np.isnan(corrected), np.isnan(X))
     np.testing.assert_allclose(model.inverse_transform(corrected, batch=names), X)
-    np.testing.assert_allclose(model.shifts_.sum(axis=0), 0.0, atol=0.5)
     assert model.batches_.tolist() == ["a", "b", "c"]
 
 

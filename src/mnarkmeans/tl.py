@@ -149,7 +149,7 @@ def mnar_kmeans(
     X, used = _usable(matrix, columns, zero_is_missing)
     _check_expression(X, zero_is_missing, is_expression=use_rep is None)
     settings = dict(
-        reference=_reference_of(0.0 if reference is None else reference, used, matrix.shape[1]),
+        reference=_reference_of(reference, used, matrix.shape[1]),
         missing_values=0.0 if zero_is_missing else np.nan,
         random_state=_seed_of(rng) if random_state is None else random_state,
         **fitting,

@@ -20,7 +20,7 @@ import typer
 from ._console import UserError, print_error
 from ._options import grouped
 
-VERBS = ("demo", "fit", "select", "predict", "impute", "diagnose", "report", "compare")
+VERBS = ("demo", "fit", "select", "predict", "impute", "diagnose", "report", "compare", "app")
 INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 128 + signal.SIGTERM
 
 app = typer.Typer(

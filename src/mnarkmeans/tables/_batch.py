@@ -72,7 +72,7 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         n_clusters: int = 8,
         *,
         lam: Any = "auto",
-        reference: Any = "auto",
+        reference: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:

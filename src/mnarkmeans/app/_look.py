@@ -1,0 +1,191 @@
+"""What was understood of a file, what is suggested, and the command to run.
+
+Reading, preparing and advising are those of `mnarkmeans.tables`, with the same defaults as the
+command line. What a person changes on the page are fields of ``ReadOptions`` and ``Preparation``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..tables import Preparation, ReadOptions, TableError, advise, read_table
+
+ROWS_SHOWN, COLUMNS_SHOWN = 8, 7
+NAMES_SHOWN = 300  # features that can be clicked away
+DOTS_SHOWN = 400
+
+# Of the page: field, label, what it does; choices as (value, shown).
+READING: list[dict[str, Any]] = [
+    dict(name="transpose", kind="check", label="Samples are the columns",
+         help="The samples, which are clustered, become the rows."),
+    dict(name="decimal", label="Decimal sign",
+         choices=[["", "as found"], [".", "1.5"], [",", "1,5"]],
+         help="How numbers are written in the file."),
+    dict(name="missing_value", several=True, label="Codes for missing values",
+         help="For example 0 or -999; several with commas. Empty cells are always missing."),
+    dict(name="id_column", label="Column of row names", help="As found if empty."),
+    dict(name="drop_rows", several=True, label="Leave out rows",
+         help="Column=value, for example Reverse=+."),
+    dict(name="normalize", label="Normalise samples",
+         choices=[["none", "no"], ["median", "same median"], ["total", "same total"]],
+         help="Removes differences in the amount loaded."),
+    dict(name="log2", kind="check", label="Take log2", help="For intensities."),
+    dict(name="log1p", kind="check", label="Take log(1 + x)", help="For counts."),
+    dict(name="scale", label="Scale features",
+         choices=[["none", "no"], ["std", "by standard deviation"], ["maxabs", "by largest value"]],
+         help="For features in different units."),
+    dict(name="center_rows", kind="check", label="Centre each row",
+         help="Clusters profiles by shape, not by level; for proteins or genes as rows."),
+    dict(name="zscore_rows", kind="check", label="Standardise each row",
+         help="Shape alone: level and size of each profile are removed."),
+]  # fmt: skip
+ADVANCED: list[dict[str, Any]] = [
+    dict(name="lam", value="auto", label="lam, the penalty of missing values",
+         help="auto chooses from the data; 0 ignores missing values, 1 fills in the reference."),
+    dict(name="reference", value="auto", label="Reference",
+         help="Where values get lost: auto, min (detection limit) or a number such as 0."),
+    dict(name="n-init", value="", label="Number of starts", help="10 if empty."),
+    dict(name="seed", value="0", label="Seed", help="The same seed gives the same result."),
+]  # fmt: skip
+
+# What a suggestion does, in words; {} is its value.
+IN_WORDS = {
+    "columns": "Use the columns {}", "drop": "Leave out the columns {}",
+    "drop_rows": "Leave out rows with {}", "id_column": "Rows are named by {}",
+    "transpose": "Samples are the columns", "missing_value": "{} means missing",
+    "normalize": "Normalise samples to the same {}", "log2": "Take log2",
+    "log1p": "Take log(1 + x)", "scale": "Scale features ({})", "center": "Centre features",
+    "max_missing": "Leave out features with more than {:.0%} missing",
+    "center_rows": "Centre each row", "zscore_rows": "Standardise each row",
+}  # fmt: skip
+
+
+class LookError(ValueError):
+    """One sentence for the person in front of the page."""
+
+
+def look(path: Path, given: dict[str, Any]) -> dict[str, Any]:
+    """Read a file as the page asks, or as it is advised when it is new."""
+    suggestions: list[dict[str, Any]] | None = None
+    try:
+        if given.get("options") is None:
+            advice = advise(path)
+            table, options, steps = advice.table, advice.options, advice.preparation
+            suggestions = [_suggestion(one) for one in advice.suggestions]
+        else:
+            options, steps = _options(given)
+            table = read_table(path, **options.to_dict())
+        _, used, values = replace(steps).fit_apply(table)
+    except (TableError, OSError) as error:
+        raise LookError(_sentence(error)) from error
+    return dict(
+        options=options.to_dict(), preparation=_plain(steps), suggestions=suggestions,
+        table=_table(table, used, values), controls=READING, advanced=ADVANCED,
+        annotations=[*table.labels, *table.annotations],
+    )  # fmt: skip
+
+
+def command_for(name: str, given: dict[str, Any], out: str) -> list[str]:
+    """The arguments of ``mnarkmeans`` that do what the page asks."""
+    options, steps = _options(given)
+    clusters = str(given.get("clusters") or "")
+    if not re.fullmatch(r"\d+(:\d+)?|K", clusters):
+        raise LookError("Give the number of clusters, such as 3, or a range, such as 2:8.")
+    words = ["select" if ":" in clusters else "fit", name, "-k", clusters]
+    words += options.typed() + steps.typed()
+    for option in ("batch", "group"):
+        if given.get(option):
+            words += ["--batch" if option == "batch" else "--labels", str(given[option])]
+    advanced = given.get("advanced")
+    for definition in ADVANCED:
+        value = str(advanced.get(definition["name"], "")) if isinstance(advanced, dict) else ""
+        if value and value != definition["value"]:
+            words += [f"--{definition['name']}", value]
+    return [*words, "-o", out]
+
+
+def _options(given: dict[str, Any]) -> tuple[ReadOptions, Preparation]:
+    stored, steps = given.get("options"), given.get("preparation")
+    try:
+        known = {f.name for f in fields(Preparation) if f.init}
+        chosen = {k: v for k, v in (steps or {}).items() if k in known}
+        return ReadOptions.from_dict(stored or {}), Preparation(**chosen)
+    except (TableError, TypeError, ValueError) as error:
+        raise LookError(_sentence(error)) from error
+
+
+def _plain(steps: Preparation) -> dict[str, Any]:
+    """The fields a person sets, without what was learned from a table."""
+    shown = {definition["name"] for definition in READING} | {"max_missing", "center"}
+    return {f.name: getattr(steps, f.name) for f in fields(steps) if f.name in shown}
+
+
+def _suggestion(one: Any) -> dict[str, Any]:
+    options, steps = ReadOptions(**one.options), Preparation(**one.steps)
+    set_ = {name: options.to_dict()[name] for name in one.options} | {
+        name: getattr(steps, name) for name in one.steps
+    }
+    plain, none = ReadOptions().to_dict(), Preparation()
+    unset = {name: plain[name] for name in one.options} | {
+        name: getattr(none, name) for name in one.steps
+    }
+    words = [_in_words(name, value) for name, value in set_.items()]
+    title = "; ".join(words) or "Note"
+    return dict(title=title, reason=_sentence(one.reason), fields=set_, defaults=unset)
+
+
+def _in_words(name: str, value: Any) -> str:
+    shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+    return IN_WORDS.get(name, f"{name.replace('_', ' ')}: {{}}").format(shown)
+
+
+def _table(table: Any, used: Any, values: Any) -> dict[str, Any]:
+    n, p = used.shape
+    shown = values[:ROWS_SHOWN, :COLUMNS_SHOWN]
+    shown = np.asarray(shown.toarray() if hasattr(shown, "toarray") else shown, dtype=float)
+    if hasattr(values, "toarray"):  # not stored is missing
+        shown = np.where(shown == 0, np.nan, shown)
+    share = used.missing_share()
+    facts = [f"{n:,} rows", f"{p:,} features", f"{share:.1%} missing", *_range(values)]
+    facts += [f"{key}: {value}" for key, value in table.source.items()
+              if key in ("format", "decimal", "sheet", "layer") and value]  # fmt: skip
+    return dict(
+        facts=facts, id_name=table.id_name or "", ids=list(used.short_ids[:ROWS_SHOWN]),
+        columns=list(used.short_features[:COLUMNS_SHOWN]), n_features=p,
+        features=list(used.features[:NAMES_SHOWN]),
+        cells=[[None if np.isnan(v) else f"{v:.4g}" for v in row] for row in shown],
+        left_out=[[str(name), str(why)] for name, why in table.left_out[:NAMES_SHOWN]],
+        notes=list(dict.fromkeys([*table.notes, *used.notes])), missing=_missing(used, values),
+    )  # fmt: skip
+
+
+def _range(values: Any) -> list[str]:
+    stored = values.data if hasattr(values, "toarray") else np.asarray(values)
+    finite = stored[np.isfinite(stored)]
+    return [f"from {finite.min():.4g} to {finite.max():.4g}"] if finite.size else []
+
+
+def _missing(used: Any, values: Any) -> dict[str, list[float]]:
+    """Average and missing share of features, at most DOTS_SHOWN of them spread over the table."""
+    p = values.shape[1]
+    some = np.unique(np.linspace(0, p - 1, min(p, DOTS_SHOWN)).astype(int))
+    part = values[:, some]
+    if hasattr(part, "toarray"):
+        counts = np.maximum(
+            part.getnnz(axis=0) if hasattr(part, "getnnz") else (part != 0).sum(0), 1
+        )
+        means = np.asarray(part.sum(axis=0)).ravel() / np.asarray(counts).ravel()
+    else:
+        seen = ~np.isnan(part)
+        means = np.where(seen, part, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
+    return dict(means=means.tolist(), shares=used.missing_by_feature()[some].tolist())
+
+
+def _sentence(error: object) -> str:
+    text = " ".join(str(error).split())
+    return text[:1].upper() + text[1:]

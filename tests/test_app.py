@@ -1,0 +1,272 @@
+"""The app in a real browser: from a file to its groups, and nothing for strangers."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+pytest.importorskip("uvicorn")
+pytest.importorskip("typer")
+sys.path.insert(0, str(Path(__file__).parent / "tables"))
+from lab_files import european, hopeless, maxquant, samples
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+SECONDS = 120_000  # milliseconds to wait on a busy machine
+
+
+def start_app(folder):
+    """The app in a process of its own, with a temporary folder of its own, and its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mnarkmeans", "app", "--no-browser"], stdout=subprocess.PIPE,
+        text=True, env={**os.environ, "TMPDIR": str(folder)},
+    )  # fmt: skip
+    return process, process.stdout.readline().strip()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("app")
+    process, address = start_app(folder)
+    yield address
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    process.communicate(timeout=30)
+    assert time.monotonic() - began < 10
+    assert not list(folder.glob("mnarkmeans-app-*"))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, address):
+    context = browser.new_context(viewport={"width": 1200, "height": 900}, accept_downloads=True)
+    page = context.new_page()
+    trouble = []
+    page.on(
+        "console", lambda m: m.type == "error" and "400" not in m.text and trouble.append(m.text)
+    )
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on(
+        "request",
+        lambda r: r.url.startswith(("http://127.0.0.1", "data:")) or trouble.append(r.url),
+    )
+    page.goto(address)
+    yield page
+    context.close()
+    assert trouble == []
+
+
+def drop(page, path):
+    page.set_input_files("#file", str(path))
+    page.wait_for_selector("#choose:not([hidden])", timeout=SECONDS)
+
+
+def cluster(page, k):
+    page.fill("#clusters", str(k))
+    page.click("#run")
+    page.wait_for_selector("#result:not([hidden])", timeout=SECONDS)
+
+
+def downloaded(page, name):
+    with page.expect_download() as waiting:
+        page.click(f"#downloads a:has-text('{name}')")
+    return Path(waiting.value.path())
+
+
+def excel(folder):
+    _, group, values = samples(5, 24, 60)
+    frame = pd.DataFrame(values, columns=[f"m{j}" for j in range(60)])
+    frame.insert(0, "sample", [f"s{i}" for i in range(24)])
+    frame.mask(np.random.default_rng(0).random(frame.shape) < 0.1).fillna({"sample": "s"}).to_excel(
+        folder / "values.xlsx", index=False
+    )
+    return "values.xlsx", group
+
+
+def h5ad(folder):
+    anndata = pytest.importorskip("anndata")
+    rng = np.random.default_rng(0)
+    group = np.arange(90) % 3
+    rates = rng.gamma(0.4, 2.0, (3, 60))
+    anndata.AnnData(np.log1p(rng.poisson(rates[group]).astype(np.float32))).write_h5ad(
+        folder / "cells.h5ad"
+    )
+    return "cells.h5ad", group
+
+
+@pytest.mark.parametrize("make", [maxquant, european, excel, h5ad])
+def test_a_file_reaches_its_groups_with_one_number_typed_and_one_click(page, tmp_path, make):
+    name, group = make(tmp_path)
+    drop(page, tmp_path / name)
+    cluster(page, len(set(group)))
+    labels = pd.read_csv(downloaded(page, "labels.csv"))
+    assert adjusted_rand_score(group, labels["cluster"]) > 0.9
+    frame = page.frame_locator("#report")
+    frame.locator("h1").wait_for(timeout=SECONDS)
+    assert frame.locator("h1").inner_text()
+
+
+def test_what_is_unticked_is_not_done_and_the_command_says_so(page, tmp_path):
+    name, _ = maxquant(tmp_path)
+    drop(page, tmp_path / name)
+    page.fill("#clusters", "3")
+    command = page.locator("#command")
+    command.filter(has_text="-k 3").wait_for(timeout=SECONDS)
+    assert "--log2" in command.inner_text()
+    page.locator("#suggestions").get_by_label("Take log2").uncheck()
+    command.filter(has_not_text="--log2").wait_for(timeout=SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("picture.png", b"\x89PNG\r\n\x1a\n" + bytes(200)), ("empty.csv", b"")]
+)
+def test_a_file_that_is_no_table_gets_a_sentence(page, tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    page.set_input_files("#file", str(tmp_path / name))
+    sentence = page.locator("#look-error:not([hidden])").or_(
+        page.locator("#drop-status", has_text="empty")
+    )
+    sentence.wait_for(timeout=SECONDS)
+    assert page.is_hidden("#choose")
+
+
+def test_a_run_is_stopped_within_a_second_and_a_second_window_sees_it(page, tmp_path):
+    rng = np.random.default_rng(0)
+    pd.DataFrame(rng.normal(size=(6000, 40))).to_csv(tmp_path / "large.csv", index=False)
+    drop(page, tmp_path / "large.csv")
+    page.fill("#clusters", "2:12")
+    page.click("#run")
+    last = page.locator("#runs li").last
+    last.get_by_text("running").wait_for(timeout=SECONDS)
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.locator("#runs li").last.get_by_text("running").wait_for(timeout=SECONDS)
+    began = time.monotonic()
+    last.get_by_role("button", name="Stop").click()
+    other.locator("#runs li").last.get_by_text("stopped").wait_for(timeout=SECONDS)
+    assert time.monotonic() - began < 5  # a second here; machines of CI are busy
+
+
+def test_the_model_labels_a_second_file_and_fills_the_first(page, tmp_path):
+    name, group = european(tmp_path)
+    drop(page, tmp_path / name)
+    cluster(page, len(set(group)))
+    page.set_input_files("#second", str(tmp_path / name))
+    page.locator("#runs li").last.get_by_text("predict").wait_for(timeout=SECONDS)
+    page.locator("#downloads a", has_text="labels.csv").wait_for(timeout=SECONDS)
+    page.go_back()
+    page.wait_for_selector("#actions:not([hidden])", timeout=SECONDS)
+    page.click("#fill")
+    page.locator("#downloads a", has_text="filled").wait_for(timeout=SECONDS)
+
+
+def test_keyboard_alone(page, tmp_path):
+    name, group = european(tmp_path)
+    drop(page, tmp_path / name)
+    page.focus("#clusters")
+    page.keyboard.type(str(len(set(group))))
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#result:not([hidden])", timeout=SECONDS)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone(browser, address, tmp_path, scheme):
+    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(address)
+    name, _ = maxquant(tmp_path)
+    drop(page, tmp_path / name)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    context.close()
+
+
+def test_a_hopeless_table_is_refused_with_a_sentence(page, tmp_path):
+    name, _ = hopeless(tmp_path)
+    page.set_input_files("#file", str(tmp_path / name))
+    sentence = page.locator("#look-error:not([hidden])")
+    sentence.wait_for(timeout=SECONDS)
+    assert sentence.inner_text()
+    assert page.is_hidden("#choose")
+
+
+# --- strangers --------------------------------------------------------------------------------
+
+
+def answer(address, path, *, method="GET", body=None, **headers):
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port)
+    connection.putrequest(method, path, skip_host="Host" in headers)
+    for name, value in headers.items():
+        connection.putheader(name, value)
+    if body is not None:
+        connection.putheader("Content-Length", str(len(body)))
+    connection.endheaders(body)
+    found = connection.getresponse()
+    return found.status, dict(found.getheaders()), found.read()
+
+
+def test_without_the_token_or_from_elsewhere_nothing_is_answered(address):
+    inside = urlsplit(address).path
+    assert answer(address, inside)[0] == 200
+    for path, headers in [
+        ("/", {}),
+        ("/wrong/", {}),
+        (inside[:-2] + "/", {}),
+        (inside, {"Host": "example.org"}),
+        (inside, {"Origin": "http://example.org"}),
+        (inside, {"Origin": "null"}),
+        (inside + "runs", {"Host": "127.0.0.1:1"}),
+    ]:
+        status, _, body = answer(address, path, **headers)
+        assert (status, body) == (403, b"Refused."), (path, headers)
+
+
+def test_headers_and_names_are_safe(address):
+    inside = urlsplit(address).path
+    _, headers, _ = answer(address, inside)
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    for name in ("../../evil.csv", "..%5C..%5Cevil.csv", "%2Fetc%2Fpasswd", "-o.csv", "%00x.csv"):
+        status, _, body = answer(
+            address, f"{inside}files?name={name}", method="POST", body=b"a,b\n1,2\n"
+        )
+        assert status == 200
+        assert b".." not in body
+        assert b'"name":"-' not in body
+    for path in ("runs/1/files/../../pid", "runs/99/files/labels.csv", "runs/0/stop", "page.py"):
+        assert answer(address, inside + path)[0] in (403, 404, 405)
+
+
+def test_what_a_killed_app_left_is_removed_at_the_next_start(tmp_path):
+    process, _ = start_app(tmp_path)
+    process.kill()
+    process.communicate()
+    assert len(list(tmp_path.glob("mnarkmeans-app-*"))) == 1
+    process, _ = start_app(tmp_path)
+    (folder,) = tmp_path.glob("mnarkmeans-app-*")
+    assert (folder / "pid").read_text() == str(process.pid)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert not list(tmp_path.glob("mnarkmeans-app-*"))
