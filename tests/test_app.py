@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import os
 import shutil
@@ -217,6 +218,11 @@ def test_a_hopeless_table_is_refused_with_a_sentence(page, tmp_path):
 def answer(address, path, *, method="GET", body=None, **headers):
     parts = urlsplit(address)
     connection = http.client.HTTPConnection(parts.hostname, parts.port)
+    with contextlib.closing(connection):
+        return _answer(connection, path, method, body, headers)
+
+
+def _answer(connection, path, method, body, headers):
     connection.putrequest(method, path, skip_host="Host" in headers)
     for name, value in headers.items():
         connection.putheader(name, value)

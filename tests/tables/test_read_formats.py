@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from written import write
 
+from mnarkmeans import MNARKMeans, tl
 from mnarkmeans.tables import TableError, read_table
 
 VALUES = np.array([[1.5, np.nan, 3.0], [4.0, 5.0, np.nan], [7.0, 8.0, 9.0]])
@@ -214,3 +215,18 @@ def test_numbers_are_read_to_the_last_bit(tmp_path):
     text = "\n".join(f"{a!r},{b!r}" for a, b in values.tolist())
     (tmp_path / "t.csv").write_text(f"a,b\n{text}\n")
     np.testing.assert_array_equal(read_table(tmp_path / "t.csv").values, values)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_h5ad_file_gives_the_answer_of_tl(sparse, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    rng = np.random.default_rng(0)
+    X = np.log1p(rng.poisson(rng.gamma(0.4, 2.0, (3, 60))[np.arange(90) % 3]).astype(float))
+    adata = anndata.AnnData(sp.csr_matrix(X) if sparse else X)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    table = read_table(tmp_path / "cells.h5ad")
+    np.testing.assert_array_equal(np.isnan(table.dense()), X == 0)
+    assert "--missing-value" not in table.advise().command()  # log(2) is no code
+    tl.mnar_kmeans(adata, 3, random_state=0, verbose=False)
+    model = MNARKMeans(3, random_state=0).fit(table.values)
+    np.testing.assert_array_equal(adata.obs["mnar_kmeans"].astype(int), model.labels_)

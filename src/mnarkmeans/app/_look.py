@@ -86,7 +86,7 @@ def look(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     return dict(
         options=options.to_dict(), preparation=_plain(steps), suggestions=suggestions,
         table=_table(table, used, values), controls=READING, advanced=ADVANCED,
-        annotations=[*table.labels, *table.annotations],
+        annotations=_annotations(table),
     )  # fmt: skip
 
 
@@ -107,6 +107,16 @@ def command_for(name: str, given: dict[str, Any], out: str) -> list[str]:
         if value and value != definition["value"]:
             words += [f"--{definition['name']}", value]
     return [*words, "-o", out]
+
+
+def _annotations(table: Any) -> list[str]:
+    """Columns that may name batches or groups: text that was left out and repeats itself."""
+    names = [*table.labels, *table.annotations]
+    if table.options.transpose or table.origin is None:
+        return names
+    frame, n = table.origin.frame, table.shape[0]
+    texts = [name for name, reason in table.left_out if reason.startswith("text")]
+    return names + [str(t) for t in texts if t in frame and 1 < frame[t].nunique() <= n // 2]
 
 
 def _options(given: dict[str, Any]) -> tuple[ReadOptions, Preparation]:

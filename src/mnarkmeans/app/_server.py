@@ -313,6 +313,7 @@ def serve(port: int = 0, *, browser: bool = True, say: Callable[[str], None] = p
             raise ValueError(
                 f"port {port} cannot be used ({error.strerror}); name another"
             ) from None
+        listening.listen()  # from here on the address answers
         port = listening.getsockname()[1]
         token = secrets.token_urlsafe(16)
         address = f"http://{HOST}:{port}/{token}/"

@@ -577,6 +577,7 @@ def _far_end(values: np.ndarray, times: np.ndarray, fewest: int = 3) -> float | 
         return None
     for end, nearest, rest in ((0, 1, values[1:]), (-1, -2, values[:-1])):
         far = abs(values[end] - values[nearest]) > rest[-1] - rest[0]
-        if far and times[end] >= 0.01 * times.sum() and values[end] != 0:
+        is_code = values[end] != 0 and float(values[end]).is_integer()
+        if far and is_code and times[end] >= 0.01 * times.sum():
             return float(values[end])
     return None

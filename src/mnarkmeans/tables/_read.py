@@ -241,7 +241,10 @@ def _from_anndata(adata: Any, options: ReadOptions) -> Content:
 def _annotated(
     kind: str, values: Any, obs: Any, var: Any, layers: list[str], options: ReadOptions
 ) -> Content:
-    """A matrix with frames for its rows and features; marked genes only, as `tl.mnar_kmeans`."""
+    """A matrix with frames for its rows and features.
+
+    As for `tl.mnar_kmeans`, genes that are not marked are left out and zeros are missing.
+    """
     if values.shape != (len(obs), len(var)):
         raise TableError(
             f"the matrix of the file is {values.shape[0]:,} x {values.shape[1]:,}, but it names "
@@ -261,6 +264,11 @@ def _annotated(
                 f'the {marked.sum():,} features marked in var["highly_variable"] of '
                 f"{len(marked):,} are used"
             )
+    if sp.issparse(values):
+        values.eliminate_zeros()
+    elif (values == 0).any():
+        values = np.where(values == 0, np.nan, values)
+        notes.append("zeros are missing values, as in a sparse matrix")
     ids = np.array([str(name) for name in obs.index], dtype=object)
     return Content(kind, matrix=values, ids=ids, features=features, rows=obs, unused=unused,
                    notes=notes)  # fmt: skip
