@@ -444,7 +444,8 @@ def warn_far(found: TableSummary, reference: np.ndarray, fit: WarnFor, stackleve
 
 def warn_odd_values(X: Any, found: TableSummary, fit: WarnFor, stacklevel: int = 5) -> None:
     """Codes of missing values that were taken for values, and counts without a logarithm."""
-    for code in CODES:
+    extremes = np.concatenate([found.lowest, found.highest])
+    for code in CODES if np.isin(extremes, CODES).any() else ():
         features = np.flatnonzero((found.lowest == code) | (found.highest == code))
         features = np.array([j for j in features[:MOST_CODED] if _is_code(X, j, code)], np.intp)
         if len(features):

@@ -53,23 +53,28 @@ def where(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-def address_of(value: Any, kind: Any) -> int | None:
-    """The address of an array of a dtype, or of a struct or several of a kind; None is null.
+def array_address(array: np.ndarray | None, dtype: Any) -> int | None:
+    """The address of a contiguous array of this type; None is null.
 
-    A kind of None takes any array, however it lies in memory: its caller sees to the strides.
+    A dtype of None takes any array, however it lies in memory: its caller sees to the strides.
     """
-    if value is None:
+    if array is None:
         return None
-    if isinstance(kind, type) and issubclass(kind, Struct):
-        if not isinstance(value, kind) and getattr(value, "_type_", None) is not kind:
-            raise TypeError(f"the core takes a {kind.__name__} here; got {type(value).__name__}")
-        return ct.addressof(value)
-    if kind is not None and (value.dtype != kind or not value.flags.c_contiguous):
+    if dtype is not None and (array.dtype != dtype or not array.flags.c_contiguous):
         raise TypeError(
-            f"the core takes a contiguous array of {np.dtype(kind)} here; "
-            f"got {value.dtype} with strides {value.strides}"
+            f"the core takes a contiguous array of {np.dtype(dtype)} here; "
+            f"got {array.dtype} with strides {array.strides}"
         )
-    return where(value)
+    return where(array)
+
+
+def address_of(value: Any, kind: Any) -> int | None:
+    """The address of an array of a dtype, or of a struct or several of a kind."""
+    if not (isinstance(kind, type) and issubclass(kind, Struct)):
+        return array_address(value, kind)
+    if not isinstance(value, kind) and getattr(value, "_type_", None) is not kind:
+        raise TypeError(f"the core takes a {kind.__name__} here; got {type(value).__name__}")
+    return ct.addressof(value)
 
 
 class Struct(ct.Structure):
@@ -87,10 +92,11 @@ class Struct(ct.Structure):
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._names_:
             raise TypeError(f"{type(self).__name__} of core.h has no field {name}")
-        if name in self._pointers_ or isinstance(value, Struct):
-            self.__dict__.setdefault("_kept", {})[name] = value
         if name in self._pointers_:
-            value = address_of(value, self._pointers_[name])
+            self.__dict__.setdefault("_kept", {})[name] = value
+            value = array_address(value, self._pointers_[name])
+        elif isinstance(value, Struct):
+            self.__dict__.setdefault("_kept", {})[name] = value
         super().__setattr__(name, value)
 
 
