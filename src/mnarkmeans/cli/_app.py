@@ -140,8 +140,8 @@ def sigterm_as_exit() -> Iterator[None]:
         number = signals.get(lost.exc_type)
         if number is None:
             sys.__unraisablehook__(lost)
-        else:  # a little later: here it would be lost again
-            threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+        else:  # later, when this hook has certainly returned: here it would be lost again
+            threading.Timer(0.2, os.kill, (os.getpid(), number)).start()
 
     before, hook = signal.signal(signal.SIGTERM, stop), sys.unraisablehook
     sys.unraisablehook = resend
