@@ -36,7 +36,7 @@ def real() -> Iterator[Design]:
         data = Data(X, classes)
         group = "real cells" if file.stem in CELLS else "real others"
         given = 0.0 if reference == "zero" else reference
-        yield Design(group, file.stem, classes.max() + 1, lambda _, data=data: data, given)
+        yield Design(group, file.stem, int(classes.max()) + 1, lambda _, data=data: data, given)
 
 
 def usoskin() -> Iterator[Design]:
