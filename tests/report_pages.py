@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mnarkmeans import MNARKMeans
-from mnarkmeans.report import collect, render
+from mnarkmeans import MNARKMeans, MNARKMeansCV, report
 
 SIZES = {  # rows, features, clusters
     "five-rows": (5, 4, 2),
@@ -35,13 +34,12 @@ def page_of(rows, features, clusters):
     X[rng.random(X.shape) < 0.8 * np.exp(-0.3 * X**2)] = np.nan
     model = MNARKMeans(clusters, lam=0.5, n_init=3, random_state=0).fit(X)
     names = [LONG, *(f"Intensity of protein {j}" for j in range(1, features))]
-    return collect(
-        X=X,
+    return report(
+        model,
+        X,
         ids=[f"patient {i}, visit 1" for i in range(rows)],
         features=names,
-        model=model,
         title=f"{rows:,} rows, {features:,} features, {clusters} clusters",
-        facts={"command": "mnarkmeans fit table.csv -k 3 -o out", "notes": ["a note"]},
         annotations={
             "batch": rng.integers(1, 4, rows).astype(str),
             "age": rng.uniform(20, 80, rows),
@@ -50,27 +48,12 @@ def page_of(rows, features, clusters):
 
 
 def selected():
-    """The page of a choice of lam and k, as `select` makes it."""
-    from mnarkmeans import MNARKMeansCV
-    from mnarkmeans._model_files import as_kmeans
-    from mnarkmeans.report._flow import flows_of
-
+    """The page of a choice of lam and k."""
     rng = np.random.default_rng(2)
     X = rng.choice([0.0, 4.0], (3, 6))[np.arange(90) % 3] + rng.normal(size=(90, 6))
     X[rng.random(X.shape) < 0.5 * np.exp(-0.3 * X**2)] = np.nan
     search = MNARKMeansCV([2, 3, 4, 5, 6], n_init=3, n_splits=4, random_state=0).fit(X)
-    found = search.cv_results_
-    choice = {
-        "lam": found["param_lam"].tolist(), "k": found["param_n_clusters"].tolist(),
-        "mean": found["mean_instability"].tolist(), "std": found["std_instability"].tolist(),
-        "best_index": int(search.best_index_),
-    }  # fmt: skip
-    mixture = [{"k": k, "bic": 1200 + 40 * (k - 3) ** 2, "icl": 1230 + 50 * (k - 3) ** 2}
-               for k in (2, 3, 4, 5, 6)]  # fmt: skip
-    facts = {"choice": choice, "mixture": mixture, "flow": flows_of(search, X)}
-    names = [f"feature {j}" for j in range(6)]
-    model = as_kmeans(search)
-    return collect(X=X, ids=range(90), features=names, model=model, title="A choice", facts=facts)
+    return report(search, X, title="A choice", features=[f"feature {j}" for j in range(6)])
 
 
 def pages(folder):
@@ -79,7 +62,7 @@ def pages(folder):
     paths = []
     for name, page in made.items():
         paths.append(folder / f"{name}.html")
-        paths[-1].write_text(render(page), encoding="utf-8")
+        page.save(paths[-1])
     return paths
 
 

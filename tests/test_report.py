@@ -8,18 +8,23 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from markupsafe import escape
 from sklearn.exceptions import ConvergenceWarning
 
-from mnarkmeans import MissingDataWarning, MNARKMeans
+from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, MNARMixture, report
+from mnarkmeans._report import FittedTable, page_of, render
+from mnarkmeans._report._annotations import crossed
+from mnarkmeans._report._charts import instability
+from mnarkmeans._report._flow import as_page
 from mnarkmeans.displays._flow import Path
 from mnarkmeans.metrics import confidence
-from mnarkmeans.report import collect, render
-from mnarkmeans.report._annotations import crossed
-from mnarkmeans.report._charts import instability
-from mnarkmeans.report._flow import as_page
 
 HOSTILE = "<script>alert(1)</script>"
 ROW = "</script><img src=x onerror=alert(2)>"
+
+
+def collect(*, X, model, title, facts=None, **names):
+    return page_of(FittedTable(X, model, **names), title=title, facts=facts)
 
 
 def make_page(n=300, p=12, k=3, sparse=False, **facts):
@@ -237,3 +242,45 @@ def test_centres_on_one_side_are_compared_with_the_mean():
     page = collect(X=X, ids=range(60), features=list("abcd"), model=model, title="t")
     assert '<option value="mean" selected>' in render(page)
     assert '<option value="reference" selected>' in render(make_page(p=3))
+
+
+def test_a_report_from_python_is_saved_and_shown_in_a_notebook(tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    values = rng.integers(1, 5, (60, 3)) + 9 * (np.arange(60)[:, None] % 2)
+    values[rng.random(values.shape) < 0.2] = 0
+    names = [f"sample {i}" for i in range(60)]
+    frame = pd.DataFrame(values, columns=["a", "b", "c"], index=names)
+    model = MNARKMeans(2, lam=0.5, missing_values=0, random_state=0).fit(frame)
+    made = report(model, frame, tmp_path / "out.html", title="A & B", annotations={"run": names})
+    assert made.html == (tmp_path / "out.html").read_text("utf8")
+    assert made.page["embedding"]["ids"] == names
+    assert made.page["centers"]["features"] == ["a", "b", "c"]
+    assert made.page["data"]["missing_share"] == pytest.approx((values == 0).mean())
+    assert repr(made) == "<Report 'A & B': 60 rows, 3 features, 2 clusters>"
+    inline = made._repr_html_()
+    assert inline.startswith('<iframe title="A &amp; B"')
+    assert inline.count("<") == 2
+    plain = MNARKMeans(2, lam=0.5, missing_values=0, random_state=0).fit(values)
+    sparse = report(plain, sp.csr_matrix(values, dtype=float)).page
+    assert sparse["data"] == made.page["data"]
+    assert sparse["curve"] == made.page["curve"]
+    assert model.missing_values == 0
+    with pytest.raises(ValueError, match="ids must be 60 names, got 1"):
+        report(model, frame, ids=["a"])
+    with pytest.raises(TypeError, match="got MNARMixture"):
+        report(MNARMixture(2, random_state=0).fit(frame.to_numpy(float)), frame)
+
+
+@pytest.mark.filterwarnings("ignore::mnarkmeans.SelectionWarning")
+def test_the_page_of_a_search_shows_its_choice_and_how_it_was_made():
+    X = np.random.default_rng(0).normal(size=(60, 3)) + 9.0 * (np.arange(60)[:, None] % 3)
+    X[::7, 0] = np.nan
+    search = MNARKMeansCV([2, 3], lams=[0.0, 0.5], n_splits=2, n_init=2, random_state=0).fit(X)
+    page = report(search, X).page
+    assert page["choice"]["mean"][page["choice"]["best_index"]] is not None
+    assert [flow["axis_name"] for flow in page["flow"]] == ["penalty lam", "number of clusters"]
+    assert page["lam_text"].startswith(f"k = {search.n_clusters_} and lam")
+    assert "from 2 to 3" in page["methods"]
+    html = render(json.loads(json.dumps(page, allow_nan=False)))
+    assert str(escape(page["methods"])) in html

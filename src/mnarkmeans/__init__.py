@@ -14,12 +14,14 @@ from ._validation import MissingDataWarning
 from ._versions import show_versions
 
 if TYPE_CHECKING:
+    from ._report import report
     from .tables import read_table
 
 # Imported when first asked for, so that `import mnarkmeans` stays quick.
 SUBMODULES = (
-    "baselines", "dask", "datasets", "displays", "metrics", "missingness", "report", "tables", "tl",
+    "baselines", "dask", "datasets", "displays", "metrics", "missingness", "tables", "tl",
 )  # fmt: skip
+FUNCTIONS = {"read_table": "tables", "report": "_report"}
 
 __all__ = [
     "MNARKMeans",
@@ -31,6 +33,7 @@ __all__ = [
     "__version__",
     "load",
     "read_table",
+    "report",
     "show_versions",
 ]
 
@@ -38,10 +41,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in SUBMODULES:
         return import_module(f"{__name__}.{name}")
-    if name == "read_table":
-        return import_module(f"{__name__}.tables").read_table
+    if name in FUNCTIONS:
+        return getattr(import_module(f"{__name__}.{FUNCTIONS[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *SUBMODULES, "read_table"})
+    return sorted({*globals(), *SUBMODULES, *FUNCTIONS})

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._model_files import as_kmeans
+from .._report import FittedTable
 from ..dask import ClusterLostError, MNARKMeans, _files, open_table
-from ..report import FittedTable
 from ..tables import Table
 from ._console import Console, UserError, estimator_errors, in_options
 from ._files import Claim

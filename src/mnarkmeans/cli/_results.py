@@ -21,8 +21,8 @@ import numpy as np
 
 from .. import __version__
 from .._model_files import save_model
+from .._report import FittedTable, lam_words, page_of, render
 from ..metrics._markers import ranked
-from ..report import FittedTable, page_of, render
 from ..tables import Preparation, Table
 from ._console import Console, command_line, in_options, plain
 from ._files import digits, file_sum, write_csv, write_json
@@ -236,7 +236,6 @@ def report_page(results: Results) -> dict[str, Any]:
         "left_out": [[e["column"], e["reason"]] for e in data["left_out"]],
         "preparation": summary["preparation"],
         "settings": {name: str(value) for name, value in settings.items()},
-        "lam_text": lam_text(model),
     }
     page = page_of(
         results.fitted,
@@ -246,27 +245,6 @@ def report_page(results: Results) -> dict[str, Any]:
     )
     page["diagnosis"] = [in_options(line) for line in page["diagnosis"]]
     return plain(page)
-
-
-def lam_words(lam: Any) -> str:
-    """One number, or the range of one per feature.
-
-    Examples
-    --------
-    >>> lam_words(0.5), lam_words([0.25, 1.0])
-    ('0.5', '0.25 to 1, one per feature')
-    """
-    if np.ndim(lam) == 0:
-        return f"{lam:.4g}"
-    return f"{np.min(lam):.4g} to {np.max(lam):.4g}, one per feature"
-
-
-def lam_text(model: Any) -> str:
-    """Where lam comes from, in words."""
-    if not isinstance(model.lam, str):
-        return f"lam = {lam_words(model.lam_)} was given."
-    why = getattr(getattr(model, "missingness_", None), "sentence", "")
-    return f"lam = {lam_words(model.lam_)} was chosen from the data. {why}".strip()
 
 
 def reference_words(job: Prepared, model: Any) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..report import render
-from ..report._page import PAGE_VERSION
+from .._report import render
+from .._report._page import PAGE_VERSION
 from ._app import verb
 from ._console import UserError
 from ._files import claimed

@@ -13,13 +13,12 @@ import numpy as np
 from .. import MNARKMeansCV
 from .._cv import Trial, Trials
 from .._model_files import as_kmeans
-from ..metrics import Verdict, describe_choice
-from ..report._flow import flows_of
+from .._report import search_facts
 from ._app import verb
 from ._console import Console, Step, estimator_errors, plain
 from ._files import Parts, claimed, write_csv
 from ._options import Folder, Searching, Source
-from ._results import lam_words, print_results, result_files, results_of, write_results
+from ._results import print_results, result_files, results_of, write_results
 from ._source import Course, Prepared, open_source, table_key
 from .fit import check_output, h5ad_copy, write_h5ad
 
@@ -40,24 +39,15 @@ def select(searching: Searching, output: Folder, source: Source) -> None:
         search, course = _search(console, job, searching, parts)
         model = as_kmeans(search)
         found = search.cv_results_
-        facts = {
-            "choice": {
-                "lam": found["param_lam"], "k": found["param_n_clusters"],
-                "mean": found["mean_instability"], "std": found["std_instability"],
-                "best_index": search.best_index_,
-            },
-            "flow": flows_of(search, job.X),
-        }  # fmt: skip
         selection = {
             "criterion": searching.criterion, "candidates": found,
             "best_index": search.best_index_, "cluster_stability": search.stability_,
         }  # fmt: skip
         results = results_of(
-            console, source, job, model, course, output, plain(facts), seed=searching.seed,
-            selection=selection,
+            console, source, job, model, course, output, seed=searching.seed, selection=selection
         )  # fmt: skip
-        text = _choice_text(search, searching, results.fitted.verdict)
-        results.facts["lam_text"] = results.summary["selection"]["sentence"] = text
+        results.facts.update(search_facts(search, job.X, results.fitted.verdict))
+        text = results.summary["selection"]["sentence"] = results.facts["lam_text"]
         with claim.writing() as folder:
             write_results(folder, results)
             chosen = np.arange(len(found["param_lam"])) == search.best_index_
@@ -101,13 +91,3 @@ def _search(
         search._known = KeptTrials(parts, step)
         search.fit(job.X)
     return search, Course(notes, time.perf_counter() - begin)
-
-
-def _choice_text(search: MNARKMeansCV, searching: Searching, found: Verdict) -> str:
-    """What was chosen, and from what."""
-    lam = f"lam = {lam_words(search.lam_)}"
-    several = len(searching.clusters) > 1
-    what = f"k = {search.n_clusters_} and {lam} were" if several else f"{lam} was"
-    count = len(search.cv_results_["param_lam"])
-    text = f'{what} chosen from {count} candidates (criterion "{searching.criterion}").'
-    return " ".join(filter(None, [text, describe_choice(search, found)]))

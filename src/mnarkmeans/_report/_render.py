@@ -23,24 +23,7 @@ from ._svg import tone
 
 
 def render(page: dict[str, Any]) -> str:
-    """The HTML text of a page made by `collect`.
-
-    Parameters
-    ----------
-    page : dict
-        What `collect` returned, or the same read back from report.json.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mnarkmeans import MNARKMeans
-    >>> from mnarkmeans.report import collect
-    >>> X = np.array([[0.0, 1.0], [0.2, np.nan], [5.0, 6.0], [5.1, 6.2]])
-    >>> model = MNARKMeans(2, lam=0.5, random_state=0).fit(X)
-    >>> page = collect(X=X, ids=list("abcd"), features=["u", "v"], model=model, title="Small")
-    >>> render(page).startswith("<!doctype html>")
-    True
-    """
+    """The HTML text of a page made by `page_of`, or of the same read back from report.json."""
     jinja2 = require("jinja2", "report")
     folder = files(__package__)
     script = (folder / "page.js").read_text(encoding="utf-8")

@@ -1,5 +1,6 @@
-"""One HTML file that tells what was found, opens without a network and can be printed.
+"""The report: one HTML file that shows what was found, opens without a network and can be printed.
 
+_report       `mnarkmeans.report`: the page of a fitted model, from Python
 _fitted       a table under a fitted model, every part computed once
 _page         the numbers of the page, a plain dict that JSON can hold
 _rows         where rows lie, a sample of the table, far rows
@@ -14,7 +15,8 @@ page.js       draws the rows as points (placed by _embedding), sorts and filters
 """
 
 from ._fitted import FittedTable
-from ._page import collect, page_of
+from ._page import lam_words, page_of, search_facts
 from ._render import render
+from ._report import Report, report
 
-__all__ = ["FittedTable", "collect", "page_of", "render"]
+__all__ = ["FittedTable", "Report", "lam_words", "page_of", "render", "report", "search_facts"]

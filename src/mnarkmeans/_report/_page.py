@@ -6,66 +6,26 @@ table it was made from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from .._versions import versions
+from ..metrics import Verdict, describe_choice
 from ..metrics._markers import ranked
 from ..metrics._verdict import BETWEEN
+from ..missingness import methods_paragraph
 from ..missingness._cells import CellCounts, missing_against_mean
 from . import _rows
 from ._annotations import crossed
 from ._fitted import FittedTable
+from ._flow import flows_of
 from ._numbers import percent, rounded
 
 PAGE_VERSION = 2
 MARKERS = 8  # of each cluster
 SURE = 0.9  # confidence of a row
-ROWS_TO_DIAGNOSE = 2_000
-
-
-def collect(
-    *,
-    X: Any,
-    ids: Any,
-    features: list[str],
-    model: Any,
-    title: str,
-    facts: dict[str, Any] | None = None,
-    embedding: str = "pca",
-    annotations: Mapping[str, Sequence[Any]] | None = None,
-) -> dict[str, Any]:
-    """Everything the page shows about rows X under a fitted model.
-
-    Parameters
-    ----------
-    X : array with NaN, or sparse matrix, in the units the model was fitted on
-    ids, features : names of rows and columns
-    model : fitted MNARKMeans or MNARKMeansCV
-    title : str
-        Heading of the page.
-    facts : dict, optional
-        What the caller knows: "command", "file", "left_out", "notes", "preparation", "choice",
-        "comparison", "settings", "stability", "mixture", "flow", "diagnosis".
-    embedding : "pca" or "umap"
-    annotations : mapping, optional
-        What else is known of the rows (batch, group, time): name -> one value per row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mnarkmeans import MNARKMeans
-    >>> X = np.array([[0.0, 1.0], [0.2, np.nan], [5.0, 6.0], [5.1, 6.2]])
-    >>> model = MNARKMeans(2, lam=0.5, random_state=0).fit(X)
-    >>> page = collect(X=X, ids=list("abcd"), features=["u", "v"], model=model, title="Small")
-    >>> page["data"]["rows"], len(page["clusters"])
-    (4, 2)
-    """
-    fitted = FittedTable(X, model, ids=ids, features=features, annotations=annotations)
-    return page_of(fitted, title=title, facts=facts, embedding=embedding)
 
 
 def page_of(
@@ -75,7 +35,11 @@ def page_of(
     facts: dict[str, Any] | None = None,
     embedding: str = "pca",
 ) -> dict[str, Any]:
-    """Everything the page shows about a fitted table; `facts` as in `collect`."""
+    """Everything the page shows about a fitted table.
+
+    `facts`: what the caller knows besides: "command", "left_out", "notes", "preparation",
+    "settings", "comparison", "mixture", and what `search_facts` gives.
+    """
     facts = facts or {}
     X, model = fitted.X, fitted.model
     counts = fitted.cells
@@ -94,10 +58,54 @@ def page_of(
         "between": _rows.rows_between(fitted),
         "sure": _sureness(fitted),
         "annotations": crossed(fitted.annotations, fitted.labels, kept),
-        "diagnosis": [] if facts.get("diagnosis") is not None else _diagnosis(model),
+        "diagnosis": _diagnosis(model),
+        "lam_text": lam_text(model),
+        "methods": methods_paragraph(model),
     }
     page |= _about_features(fitted)
     return page | facts | {"stability": None if stability is None else rounded(stability)}
+
+
+def search_facts(search: Any, X: Any, verdict: Verdict) -> dict[str, Any]:
+    """What the page shows of a search for lam and the number of clusters."""
+    found = search.cv_results_
+    columns = {"lam": "param_lam", "k": "param_n_clusters",
+               "mean": "mean_instability", "std": "std_instability"}  # fmt: skip
+    choice: dict[str, Any] = {name: rounded(found[at], 7) for name, at in columns.items()}
+    choice |= {"k": [int(k) for k in choice["k"]], "best_index": int(search.best_index_)}
+    several = len(set(choice["k"])) > 1
+    what = f"k = {search.n_clusters_} and " if several else ""
+    text = (
+        f"{what}lam = {lam_words(search.lam_)} {'were' if several else 'was'} chosen from "
+        f'{len(choice["lam"])} candidates (criterion "{search.criterion}").'
+    )
+    return {
+        "choice": choice,
+        "flow": flows_of(search, X),
+        "lam_text": " ".join(filter(None, [text, describe_choice(search, verdict)])),
+        "methods": methods_paragraph(search),
+    }
+
+
+def lam_words(lam: Any) -> str:
+    """One number, or the range of one per feature.
+
+    Examples
+    --------
+    >>> lam_words(0.5), lam_words([0.25, 1.0])
+    ('0.5', '0.25 to 1, one per feature')
+    """
+    if np.ndim(lam) == 0:
+        return f"{lam:.4g}"
+    return f"{np.min(lam):.4g} to {np.max(lam):.4g}, one per feature"
+
+
+def lam_text(model: Any) -> str:
+    """Where lam comes from, in words."""
+    if not isinstance(model.lam, str):
+        return f"lam = {lam_words(model.lam_)} was given."
+    why = getattr(getattr(model, "missingness_", None), "sentence", "")
+    return f"lam = {lam_words(model.lam_)} was chosen from the data. {why}".strip()
 
 
 def _about_features(fitted: FittedTable) -> dict[str, Any]:

@@ -18,17 +18,7 @@ LITTLE, MUCH = 0.05, 0.2  # of the rows that move between neighbours
 
 
 def flows_of(search: Any, X: Any) -> list[dict[str, Any]]:
-    """How the clusters of a fitted MNARKMeansCV change along lam and, if several were tried, k.
-
-    Examples
-    --------
-    >>> from mnarkmeans import MNARKMeansCV
-    >>> from mnarkmeans.datasets import make_gaussian_clusters
-    >>> X = make_gaussian_clusters(90, 3, 3, separation=8.0, random_state=0).data
-    >>> search = MNARKMeansCV([2, 3], lams=[0.0, 0.5], n_splits=2, n_init=2, random_state=0).fit(X)
-    >>> [flow["axis_name"] for flow in flows_of(search, X)]
-    ['penalty lam', 'number of clusters']
-    """
+    """How the clusters of a fitted MNARKMeansCV change along lam and, if several were tried, k."""
     several = len(np.unique(search.cv_results_["param_n_clusters"])) > 1
     paths = [path_of(search, X, along) for along in ("lam", *(["k"] if several else []))]
     return [as_page(path) for path in paths if len(path.partitions) > 1]

@@ -1,0 +1,133 @@
+"""The report of a fitted model, from Python."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from html import escape
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from .._io import write_text
+from .._model_files import as_kmeans
+from .._observed import values_with_nan
+from ._fitted import FittedTable
+from ._page import page_of, search_facts
+from ._render import render
+
+
+class Report:
+    """A finished report: shown by Jupyter as it is, written by `save`.
+
+    Attributes
+    ----------
+    html : str
+        The page.
+    page : dict
+        The numbers on it.
+    """
+
+    def __init__(self, page: dict[str, Any]) -> None:
+        self.page = page
+
+    @cached_property
+    def html(self) -> str:
+        return render(self.page)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the page to a file, replacing what was there."""
+        write_text(path, self.html)
+
+    def __repr__(self) -> str:
+        data, k = self.page["data"], self.page["fit"]["k"]
+        size = f"{data['rows']:,} rows, {data['features']:,} features"
+        return f"<Report {self.page['title']!r}: {size}, {k} cluster{'s' if k != 1 else ''}>"
+
+    def _repr_html_(self) -> str:
+        look = "width:100%;height:80vh;min-height:600px;border:1px solid #ccc"
+        name = escape(self.page["title"])
+        return f'<iframe title="{name}" style="{look}" srcdoc="{escape(self.html)}"></iframe>'
+
+
+def report(
+    model: Any,
+    X: Any,
+    path: str | PathLike[str] | None = None,
+    *,
+    title: str = "Clusters",
+    ids: Sequence[Any] | None = None,
+    features: Sequence[str] | None = None,
+    annotations: Mapping[str, Sequence[Any]] | None = None,
+    embedding: str = "pca",
+) -> Report:
+    """The report of rows X under a fitted model: one HTML file that needs no network.
+
+    Parameters
+    ----------
+    model : MNARKMeans, MNARKMeansCV or MiniBatchMNARKMeans, fitted
+    X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        The rows, as `predict` takes them.
+    path : path, optional
+        Where to write the page.
+    title : str
+        Heading of the page.
+    ids, features : sequences, optional
+        Names of rows and columns; those of a data frame if not given.
+    annotations : mapping, optional
+        What else is known of the rows (batch, group, time): name -> one value per row, None where
+        unknown.
+    embedding : {"pca", "umap"}
+        How the rows are placed in the picture.
+
+    Returns
+    -------
+    Report
+        Shown in full by Jupyter; `save(path)` writes it.
+
+    Examples
+    --------
+    >>> import mnarkmeans
+    >>> from mnarkmeans.datasets import make_gaussian_clusters
+    >>> X = make_gaussian_clusters(60, 4, 2, fraction=0.2, random_state=0).data
+    >>> model = mnarkmeans.MNARKMeans(2, random_state=0).fit(X)
+    >>> mnarkmeans.report(model, X, title="Two groups")
+    <Report 'Two groups': 60 rows, 4 features, 2 clusters>
+    """
+    check_is_fitted(model)
+    if not hasattr(model, "lam_") or not hasattr(model, "cluster_centers_"):
+        raise TypeError(
+            f"report needs a fitted MNARKMeans, MNARKMeansCV or MiniBatchMNARKMeans, got "
+            f"{type(model).__name__}."
+        )
+    labels = model.predict(X)
+    values = values_with_nan(X, getattr(model, "missing_values", np.nan))
+    if sp.issparse(values):  # stored entries are observed
+        entries = values.tocoo()
+        seen = ~np.isnan(entries.data)
+        at = entries.row[seen], entries.col[seen]
+        values = sp.csr_matrix((entries.data[seen], at), shape=values.shape)
+    if ids is None and hasattr(X, "iloc"):
+        ids = list(X.index)
+    if features is None:
+        features = getattr(X, "columns", getattr(model, "feature_names_in_", None))
+    for given, names, size in (("ids", ids, len(labels)), ("features", features, values.shape[1])):
+        if names is not None and len(names) != size:
+            raise ValueError(f"{given} must be {size} names, got {len(names)}.")
+    nameless = copy.copy(as_kmeans(model))  # the values are an array with NaN by now
+    nameless.missing_values = np.nan
+    nameless.__dict__.pop("feature_names_in_", None)
+    fitted = FittedTable(
+        values, nameless, ids=ids, features=None if features is None else list(map(str, features)),
+        labels=labels, annotations=annotations,
+    )  # fmt: skip
+    searched = hasattr(model, "cv_results_")
+    facts = search_facts(model, X, fitted.verdict) if searched else None
+    made = Report(page_of(fitted, title=title, facts=facts, embedding=embedding))
+    if path is not None:
+        made.save(path)
+    return made
