@@ -87,7 +87,7 @@ def labels_of(name: str, X: np.ndarray, k: int, seed: int, truth):
     if name == "cv":
         return MNARKMeansCV(k, random_state=seed).fit(X).labels_, None
     rival = BASELINES[name](k, random_state=seed)
-    if hasattr(rival, "imputation"):
+    if name in ("zero", "mean", "qrilc", "minprob"):
         rival.set_params(n_init=10)
     return rival.fit_predict(X), None
 

@@ -40,11 +40,12 @@ from scipy.special import digamma, polygamma
 from .._core.likelihood import EStep, Mixture, SoftSums, soft_rows
 from .._observed import Observed
 from .mechanisms import MECHANISMS, Clusters, Missing
-from .tails import Widths, by_width, missing_values, next_freedom
+from .tails import LEAST_FREEDOM, MOST_FREEDOM, Widths, by_width, missing_values, next_freedom
 from .values import ROWS_AT_ONCE, Values
 
 # M-steps between two E-steps. Means and mechanism depend on each other, and these cost little.
 INNER_STEPS = 3
+LONGER_STEP = 4.0  # times the step of EM in the logarithm of the degrees of freedom
 LEAST_VALUES = 1e-6  # expected values without which a cluster's mean and variance stay
 LEAST_VARIANCE = 1e-10  # of the variance of the feature
 
@@ -114,6 +115,9 @@ class EM:
         means = np.broadcast_to(self.shift, (k, p))
         now = Parameters(sums.sizes, means, spread, None, freedom)
         now, clusters = self._clusters(now, sums, np.zeros(k), None, None)
+        if freedom > 2:  # the squared scale of Student's t, from its variance
+            now = now._replace(variances=now.variances * (1.0 - 2.0 / freedom))
+            clusters = clusters._replace(variance=now.variances)
         mechanism = MECHANISMS[name].start(self.values, clusters).update(self.values, clusters)
         return now._replace(mechanism=mechanism)
 
@@ -241,25 +245,36 @@ class EM:
     def run(self, state: State, *, max_iter: int, tol: float) -> Iterator[State]:
         """Iterations until the objective per row changes by less than tol; the first one of a new
         state is its E-step.
-
-        With Student's t, w of missing values has nodes that move with the degrees of freedom: where
-        that lowers the objective, the degrees of freedom stay.
         """
         for _ in range(max_iter):
             parameters, last = state.parameters, state.expectation
             if last is not None:
                 parameters = self.m_step(parameters, last)
-            expectation = self.e_step(parameters)
-            fell = last is not None and expectation.objective < last.objective
-            if fell and parameters.freedom > 0:
-                parameters = parameters._replace(freedom=state.parameters.freedom)
-                expectation = self.e_step(parameters)
+            expectation, parameters = self._best_freedom(parameters, state)
             path = (*state.path, expectation.objective / self.n_rows)
             converged = last is not None and abs(path[-1] - path[-2]) < tol
             state = State(parameters, expectation, path, converged)
             yield state
             if converged:
                 return
+
+    def _best_freedom(self, parameters: Parameters, state: State) -> tuple[Expectation, Parameters]:
+        """The E-step, with degrees of freedom that do not lower the objective.
+
+        EM moves them slowly, so a longer step is tried first, then that of EM. As the nodes of w
+        move with them, even that one can lower the objective: then they stay.
+        """
+        now, before = parameters.freedom, state.parameters.freedom
+        if now <= 0 or state.expectation is None:
+            return self.e_step(parameters), parameters
+        longer = now * (now / before) ** (LONGER_STEP - 1.0)
+        longer = min(max(longer, LEAST_FREEDOM), MOST_FREEDOM)
+        for freedom in (longer, now, before):
+            parameters = parameters._replace(freedom=freedom)
+            expectation = self.e_step(parameters)
+            if expectation.objective >= state.expectation.objective:
+                break
+        return expectation, parameters
 
 
 def missing_of(parameters: Parameters, reference: np.ndarray) -> tuple[Missing, Widths | None]:

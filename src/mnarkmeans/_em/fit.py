@@ -29,7 +29,7 @@ FIRST_LAMS = (0.0, 0.5, 1.0)
 KMEANS_STARTS = 4  # for every lam
 ENTRIES_OF_SAMPLE = 1 << 17  # k-means looks at so many
 SHORT_ITER = 5
-CHOICE_ITER = 25
+CHOICE_ITER = 50
 # Log-likelihood, and so much more per row, by which a candidate may be behind without being dropped
 BEHIND, BEHIND_PER_ROW = 20.0, 0.05
 
@@ -61,6 +61,11 @@ class Candidate(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.mechanism}, {'Student t' if self.freedom > 0 else 'normal'}"
+
+    def is_twin(self, other: Candidate) -> bool:
+        """The same with other tails."""
+        same = self.mechanism == other.mechanism and self.em.reference is other.em.reference
+        return same and self.freedom != other.freedom
 
     def score(self, state: State) -> float:
         """BIC, as a log-likelihood; clusters have the same number of parameters everywhere."""
@@ -191,15 +196,21 @@ def _candidates(
 def _begin(
     candidates: list[Candidate], settings: Settings, partitions: list[np.ndarray], short: int
 ) -> list[tuple[Candidate, list[State]]]:
-    """A few iterations of each; Student's t begins where its normal twin, if any, has led."""
+    """A few iterations of each.
+
+    Where normal clusters are compared with Student's t, mechanisms other than rates are costly for
+    Student's t, and begin where their normal twin and "mcar" have led.
+    """
     begun: list[tuple[Candidate, list[State]]] = []
     for one in candidates:
         starts = partitions
-        for twin, path in begun if one.freedom > 0 else []:
-            same = twin.mechanism == one.mechanism and twin.em.reference is one.em.reference
-            if same and twin.freedom == 0.0:
-                rows = posteriors(twin.em.observed, path[-1].parameters, twin.em.threads)
-                starts = [rows.memberships]
+        if one.freedom > 0 and not MECHANISMS[one.mechanism].ignorable:
+            led = [
+                posteriors(other.em.observed, path[-1].parameters, other.em.threads).memberships
+                for other, path in begun
+                if other.is_twin(one) or (other.mechanism, other.freedom) == ("mcar", one.freedom)
+            ]
+            starts = led or partitions
         begun.append((one, _best_start(one, settings, starts, short)))
     return begun
 
