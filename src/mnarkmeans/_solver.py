@@ -390,7 +390,7 @@ def model_centers(observed: Observed, centers: np.ndarray, lam) -> core.Centers:
 def run_starts(
     observed: Observed,
     centers: np.ndarray,
-    lam: np.ndarray,
+    lam: float | np.ndarray,
     *,
     max_iter: int,
     tol: float,
