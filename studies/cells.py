@@ -23,7 +23,7 @@ SHARES = (0.30, 0.22, 0.16, 0.12, 0.08, 0.06, 0.04, 0.02)
 METHODS = {"default": {}, "lam=0.25": {"lam": 0.25}, "lam=1": {"lam": 1.0}, "k-POD": {"lam": 0.0}}
 
 
-def draw(n: int, p: int, seed: int, depth: float = 0.16, markers: float = 0.05, fold: float = 1.0):
+def draw(n: int, p: int, seed: int, depth: float = 0.16, markers: float = 0.1, fold: float = 1.2):
     """log(1 + counts scaled to the median total) as CSR, and the types."""
     rng = np.random.default_rng(seed)
     types = rng.choice(len(SHARES), size=n, p=SHARES)
