@@ -28,7 +28,7 @@ import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
-from mnarkmeans import MNARKMeans, MNARKMeansCV, MNARMixture
+from mnarkmeans import MNARKMeans, MNARKMeansCV, MNARMixture, _choice
 from mnarkmeans.baselines import BASELINES
 from mnarkmeans.metrics import center_mse, clustering_error_rate
 from studies import designs, tables
@@ -158,9 +158,15 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--every", type=int, default=1, help="only every so many designs")
     parser.add_argument("--designs", action="store_true", help="a line for every design")
+    parser.add_argument(
+        "--constants", nargs="*", default=[], metavar="NAME=VALUE",
+        help="of the score, to see how much they matter: BLOCKS=4, FOLDS=2, PRIOR=5 ...",
+    )  # fmt: skip
     parser.add_argument("--csv", type=Path, help="write every table's result, and resume from it")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    for name, _, value in (constant.partition("=") for constant in options.constants):
+        setattr(_choice, name, type(getattr(_choice, name))(value))
     with threadpool_limits(1):
         rows = run(options.groups, options.seeds, options.methods, options.every, options.csv)
     print(report(rows, options.designs))
