@@ -8,6 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans
+from mnarkmeans.metrics import center_mse
 from mnarkmeans.missingness import Missingness, ampute
 
 
@@ -186,3 +187,28 @@ def test_wide_tables_are_judged_by_some_of_their_features():
     X, classes = lost("limit", n=60, p=3000)
     model = auto(X + 20.0)
     assert adjusted_rand_score(classes, model.labels_) > 0.95
+
+
+@pytest.mark.parametrize("noise", sorted(NOISE))
+def test_gaps_by_chance_take_no_penalty(noise):
+    lams = [auto(lost("mcar", noise=noise, p=8, seed=seed)[0]).lam_ for seed in range(3)]
+    assert np.median(lams) == 0.0
+
+
+def test_the_theorem_is_reached_where_it_holds():
+    """Normal clusters apart from each other and from zero, P(missing | x) = exp(-t x^2)."""
+    t, theory = 0.2, 1 - 1 / (2 * 0.2 + 1)
+    ratios = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        centers = (
+            1.0 + rng.random((3, 6)) + 4.0 * np.arange(3)[:, None] * (rng.random((3, 6)) < 0.7)
+        )
+        X = centers[rng.integers(3, size=800)] + rng.normal(size=(800, 6))
+        X[rng.random(X.shape) < np.exp(-t * X**2)] = np.nan
+        X = X[~np.isnan(X).all(axis=1)]
+        chosen, best = auto(X), auto(X, lam=theory)
+        errors = [center_mse(centers, model.cluster_centers_) for model in (chosen, best)]
+        ratios.append(errors[0] / errors[1])
+        assert chosen.missingness_.lam_theory == pytest.approx(theory, abs=0.06)
+    assert np.median(ratios) < 2.0
