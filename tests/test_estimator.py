@@ -1,5 +1,6 @@
 """MNARKMeans as a scikit-learn estimator: its checks, and what KMeans itself is tested for."""
 
+import logging
 import pickle
 import warnings
 
@@ -271,6 +272,14 @@ def test_starts_that_meet_go_on_as_one(X):
 def test_unfitted_models_say_so(X):
     with pytest.raises(NotFittedError):
         MNARKMeans(3).predict(X)
+
+
+def test_the_logger_hears_of_every_start_without_verbose(X, capsys, caplog):
+    assert logging.getLogger("mnarkmeans").handlers == []
+    with caplog.at_level("INFO", logger="mnarkmeans"):
+        MNARKMeans(3, lam=0.5, n_init=6, random_state=0).fit(X)
+    assert sum(r.getMessage().startswith("start ") for r in caplog.records) == 6
+    assert capsys.readouterr().out == ""
 
 
 def test_verbose_tells_of_every_start(X, capsys):

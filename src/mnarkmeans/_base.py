@@ -6,9 +6,10 @@ distance_il = sum_{j observed} (x_ij - mu_lj)^2 + lam * sum_{j missing} (mu_lj -
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from sklearn.base import (
@@ -21,6 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ._choice import LAMS, choose, references_for
+from ._missingness import Missingness
 from ._observed import Observed, check_out, fill_gaps
 from ._solver import STARTS, assign_rows, effective_threads, finish, row_distances
 from ._validation import (
@@ -61,6 +63,7 @@ class Saving:
 # --- base -----------------------------------------------------------------------------------------
 
 N_INIT = 10  # the default number of starts
+Init = Literal["k-means++", "random"] | np.ndarray | Sequence[Sequence[float]] | Callable[..., Any]
 ROWS_PER_CLUSTER = 30  # from so many on, a cluster of one row is worth a warning
 
 try:  # progress bars and the like, from scikit-learn 1.9
@@ -80,6 +83,21 @@ class CentersModel(
     BaseEstimator,
 ):
     """Prediction, distances, score and imputation from the fitted centres."""
+
+    cluster_centers_: np.ndarray
+    labels_: np.ndarray
+    inertia_: float
+    n_iter_: int
+    start_losses_: np.ndarray
+    lam_: float | np.ndarray
+    reference_: np.ndarray
+    missingness_: Missingness
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the centres."""
+        raise NotImplementedError
 
     def predict(self, X: Any) -> np.ndarray:
         """Index of the closest centre for each row, gaps and all.
@@ -122,6 +140,10 @@ class CentersModel(
         observed = self._observe(X, sample_weight)
         return -finish(observed, self.cluster_centers_, self.lam_, self._threads())[1]
 
+    @overload
+    def impute(self, X: np.ndarray, *, out: Any = None) -> np.ndarray: ...
+    @overload
+    def impute(self, X: Any, *, out: Any = None) -> Any: ...
     def impute(self, X: Any, *, out: Any = None) -> Any:
         """Fill the gaps of each row from its centre; observed values stay as they are.
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.stats import rankdata
@@ -25,7 +25,7 @@ from ._choice import LAMS, choose, references_for
 from ._kmeans import MNARKMeans
 from ._missingness import MARGIN, Missingness
 from ._observed import Observed
-from ._solver import ALGORITHMS, STARTS, assign_rows
+from ._solver import ALGORITHMS, STARTS, assign_rows, report
 from ._stability import (
     SHARE_OF_ROWS,
     Evidence,
@@ -89,7 +89,8 @@ class MNARKMeansCV(CentersModel):
     n_jobs : int or None, default=None
         Number of threads; None uses all cores.
     verbose : int, default=0
-        Above 0, a line per finished split with the time left.
+        Above 0, a line per finished split with the time left; the logger "mnarkmeans" gets it in
+        any case.
 
     Attributes
     ----------
@@ -130,22 +131,29 @@ n_features_in_, feature_names_in_
     True
     """
 
+    loss_path_: np.ndarray
+    lam_: float
+    n_clusters_: int
+    best_index_: int
+    cv_results_: dict[str, np.ndarray]
+    stability_: np.ndarray
+
     _known: Any = None  # a `Trials` that remembers them, where a long search may be resumed
 
     def __init__(
         self,
-        n_clusters: Any = 8,
+        n_clusters: int | Sequence[int] | np.ndarray = 8,
         *,
-        lams: Any = "auto",
-        criterion: str = "score",
+        lams: Literal["auto"] | Sequence[float] | np.ndarray = "auto",
+        criterion: Literal["score", "paper"] = "score",
         n_splits: int | None = None,
         n_init: int = 10,
         reference: Any = None,
         missing_values: float = math.nan,
-        init: Any = "k-means++",
+        init: Literal["k-means++", "random"] = "k-means++",
         max_iter: int = 300,
         tol: float = 1e-5,
-        algorithm: str = "auto",
+        algorithm: Literal["auto", "lloyd", "hartigan"] = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -218,8 +226,8 @@ n_features_in_, feature_names_in_
         return "auto" if isinstance(self.lams, str) else 0.0
 
     def _check_parameters(self) -> tuple[list[int], np.ndarray | None]:
-        many = not isinstance(self.n_clusters, (Integral, str))
-        ks = list(self.n_clusters) if many else [self.n_clusters]
+        given: Any = self.n_clusters
+        ks: list[Any] = [given] if isinstance(given, (Integral, str)) else list(given)
         if not ks:
             raise ValueError("n_clusters is empty; give one number or several to choose from.")
         ks = sorted({check_count("n_clusters", k) for k in ks})
@@ -432,10 +440,10 @@ class Progress:
 
     def step(self) -> None:
         self.done += 1
-        if self.loud:
-            spent = time.perf_counter() - self.begin
-            left = spent / self.done * (self.total - self.done)
-            print(f"fit {self.done}/{self.total}: {spent:.1f} s spent, about {left:.1f} s left")
+        spent = time.perf_counter() - self.begin
+        left = spent / self.done * (self.total - self.done)
+        message = f"fit {self.done}/{self.total}: {spent:.1f} s spent, about {left:.1f} s left"
+        report(message, self.loud)
 
 
 def least_unstable(instability: np.ndarray) -> int:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ._base import N_INIT, CentersModel
+from ._base import N_INIT, CentersModel, Init
 from ._observed import Observed
 from ._solver import (
     ALGORITHMS,
@@ -85,7 +85,7 @@ default="k-means++"
     n_jobs : int or None, default=None
         Number of threads; None uses all cores (at most ``OMP_NUM_THREADS``).
     verbose : int, default=0
-        Above 0, a line per start.
+        Above 0, a line per start; the logger "mnarkmeans" gets it (INFO) in any case.
 
     Attributes
     ----------
@@ -138,6 +138,8 @@ default="k-means++"
     array([[5.1, 0.3]])
     """
 
+    loss_path_: np.ndarray
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -145,11 +147,11 @@ default="k-means++"
         lam: Any = "auto",
         reference: Any = None,
         missing_values: float = math.nan,
-        init: Any = "k-means++",
-        n_init: int | str = N_INIT,
+        init: Init = "k-means++",
+        n_init: int | Literal["auto"] = N_INIT,
         max_iter: int = 300,
         tol: float = 1e-5,
-        algorithm: str = "auto",
+        algorithm: Literal["auto", "lloyd", "hartigan"] = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from . import _core as core
-from ._base import N_INIT, CentersModel
+from ._base import N_INIT, CentersModel, Init
 from ._observed import Observed
-from ._solver import STARTS, finish, penalties, run_starts
+from ._solver import STARTS, finish, penalties, report, run_starts
 from ._validation import (
     WarnFor,
     check_choice,
@@ -80,7 +80,7 @@ default="k-means++"
     n_jobs : int or None, default=None
         Number of threads; None uses all cores. The result does not depend on it.
     verbose : int, default=0
-        Above 0, a line per batch.
+        Above 0, a line per batch; the logger "mnarkmeans" gets it in any case.
 
     Attributes
     ----------
@@ -122,8 +122,8 @@ feature_names_in_
         lam: Any = "auto",
         reference: Any = None,
         missing_values: float = math.nan,
-        init: Any = "k-means++",
-        n_init: int | str = N_INIT,
+        init: Init = "k-means++",
+        n_init: int | Literal["auto"] = N_INIT,
         batch_size: int = 4096,
         max_iter: int = 1000,
         tol: float = 1e-5,
@@ -296,8 +296,7 @@ feature_names_in_
         self.n_iter_ += 1
         self.n_rows_seen_ += weight
         self._path.append(self._loss / weight if weight > 0.0 else 0.0)
-        if self.verbose:
-            print(f"batch {self.n_iter_}: loss {self._path[-1]:.6g} per row")
+        report(f"batch {self.n_iter_}: loss {self._path[-1]:.6g} per row", bool(self.verbose))
 
     def _feed_starved(self, batch: Observed, costs: np.ndarray) -> None:
         """Move centres that win next to no rows to rows that are far from theirs."""

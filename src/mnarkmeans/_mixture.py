@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 from scipy.special import xlogy
@@ -121,7 +121,8 @@ default="auto"
     warm_start : bool, default=False
         Continue from the last fit.
     verbose : int, default=0
-        Above 0, a line per start; above 1, a line per iteration.
+        Above 0, a line per start; above 1, a line per iteration. The logger "mnarkmeans" gets them
+        in any case (INFO, DEBUG).
     n_jobs : int or None, default=None
         Number of threads; None uses all cores.
 
@@ -177,22 +178,38 @@ default="auto"
     True
     """
 
+    weights_: np.ndarray
+    means_: np.ndarray
+    covariances_: np.ndarray
+    mechanism_: str
+    tails_: str
+    degrees_of_freedom_: float
+    temper_: float
+    missingness_: MixtureMissingness
+    converged_: bool
+    n_iter_: int
+    lower_bound_: float
+    lower_bounds_: list[float]
+    reference_: np.ndarray
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
     def __init__(
         self,
         n_components: int = 1,
         *,
-        mechanism: str = "auto",
-        tails: Any = "auto",
-        covariance_type: str = "diag",
-        variance_prior: Any = "auto",
-        temper: Any = "auto",
+        mechanism: Literal["auto", "mcar", "decay", "threshold", "limit", "class"] = "auto",
+        tails: Literal["auto", "normal", "t"] = "auto",
+        covariance_type: Literal["diag", "spherical"] = "diag",
+        variance_prior: float | Literal["auto"] = "auto",
+        temper: float | Literal["auto"] = "auto",
         reference: Any = None,
         missing_values: float = math.nan,
         tol: float = 1e-3,
         reg_covar: float = 1e-6,
         max_iter: int = 100,
         n_init: int = 1,
-        init_params: Any = "kmeans",
+        init_params: Literal["kmeans", "k-means++", "random", "random_from_data"] = "kmeans",
         weights_init: Any = None,
         means_init: Any = None,
         random_state: Any = None,
@@ -338,6 +355,10 @@ default="auto"
             X[rng.random_sample(X.shape) < lost] = np.nan
         return X, labels
 
+    @overload
+    def impute(self, X: np.ndarray) -> np.ndarray: ...
+    @overload
+    def impute(self, X: Any) -> Any: ...
     def impute(self, X: Any) -> Any:
         """Fill missing values with their expectation, over clusters and mechanism.
 

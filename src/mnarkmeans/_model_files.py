@@ -416,7 +416,7 @@ def as_kmeans(model: Any) -> MNARKMeans:
     return plain
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path) -> MNARKMeans | MNARMixture:
     """Read a model written by `save`, or by `mnarkmeans fit` or `select` on the command line.
 
     Parameters

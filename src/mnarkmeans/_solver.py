@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from numbers import Integral
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import joblib
 import numpy as np
@@ -313,13 +314,30 @@ class Solution(NamedTuple):
 
 # --- progress -------------------------------------------------------------------------------------
 
-try:  # scikit-learn >= 1.9
-    from sklearn.callback import with_callbacks
-except ImportError:
+logger = logging.getLogger("mnarkmeans")  # handlers are the caller's
 
-    def with_callbacks(method: Any) -> Any:
-        """Older scikit-learn has no callbacks."""
-        return method
+
+def report(message: str, verbose: bool, level: int = logging.INFO) -> None:
+    """A line about a fit: logged, and printed if the estimator is verbose."""
+    logger.log(level, message)
+    if verbose:
+        print(message)
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+if TYPE_CHECKING:  # the decorator has no types, and `fit` must not lose its own
+
+    def with_callbacks(method: Method) -> Method: ...
+
+else:
+    try:  # scikit-learn >= 1.9
+        from sklearn.callback import with_callbacks
+    except ImportError:
+
+        def with_callbacks(method: Method) -> Method:
+            """Older scikit-learn has no callbacks."""
+            return method
 
 
 class StartsProgress:
@@ -342,9 +360,9 @@ class StartsProgress:
         """The next ones, in their order."""
         for loss, n_iter in zip(results.losses, results.n_iter, strict=True):
             self._finished += 1
-            if self.estimator.verbose:
-                start = f"start {self._finished}/{self.n_starts}"
-                print(f"{start}: loss {loss:.6g} after {n_iter} iterations")
+            start = f"start {self._finished}/{self.n_starts}"
+            message = f"{start}: loss {loss:.6g} after {n_iter} iterations"
+            report(message, bool(self.estimator.verbose))
         self.ended(self._finished)
 
 

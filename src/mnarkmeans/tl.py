@@ -24,6 +24,7 @@ from ._cv import MNARKMeansCV
 from ._io import require
 from ._kmeans import MNARKMeans
 from ._observed import with_nan
+from ._solver import report
 from ._validation import MissingDataWarning
 from .metrics import confidence
 from .metrics._markers import Contrasts, contrasts
@@ -172,8 +173,7 @@ def mnar_kmeans(
             MissingDataWarning,
             stacklevel=2,
         )
-    if verbose:
-        print(f"{key_added}: {_summary(sizes, model)}")
+    report(f"{key_added}: {_summary(sizes, model)}", verbose)
     return adata if copy else None
 
 
@@ -190,7 +190,7 @@ def _estimator(X: Any, n_clusters: Any, lam: Any, settings: dict[str, Any]) -> A
             what = "several numbers of clusters" if several else refused[0]
             raise ValueError(f"The matrix is a Dask array, which does not work with {what}.")
         return DaskMNARKMeans(n_clusters, lam=lam, **settings)
-    lams = lam if isinstance(lam, str) else [lam]
+    lams: Any = lam if isinstance(lam, str) else [lam]
     return MNARKMeansCV(list(n_clusters), lams=lams, **settings)
 
 

@@ -12,6 +12,7 @@ is taken and run to its end. The choice does not depend on ``max_iter``.
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from .._observed import Observed
-from .._solver import STARTS, best_start, finish, run_starts
+from .._solver import STARTS, best_start, finish, report, run_starts
 from .em import EM, FEW_GAPS, Parameters, State, posteriors, prior_weight
 from .mechanisms import MECHANISMS, BelowLimit, ByChance, ByClass
 from .tails import FIRST_FREEDOM
@@ -105,8 +106,7 @@ def fit(observed: Observed, settings: Settings, references, rng, **em_settings: 
                 if one.score(path[-1]) >= least:
                     _go_on(one, path, CHOICE_ITER, settings)
         for key, (one, path) in enumerate(begun):
-            if settings.verbose:
-                print(f"start {start + 1}, {one}: {path[-1].path[-1]:.6f}")
+            report(f"start {start + 1}, {one}: {path[-1].path[-1]:.6f}", settings.verbose > 0)
             if key not in runs or _objective(path) > _objective(runs[key][1]):
                 runs[key] = one, path
     return _finished(list(runs.values()), settings)
@@ -158,8 +158,8 @@ def _go_on(one: Candidate, path: list[State], most: int, settings: Settings) -> 
     done = len(path[-1].path)
     for state in one.em.run(path[-1], max_iter=most - done, tol=settings.tol):
         path.append(state)
-        if settings.verbose > 1:
-            print(f"  {one}, iteration {len(state.path)}: {state.path[-1]:.6f}")
+        message = f"  {one}, iteration {len(state.path)}: {state.path[-1]:.6f}"
+        report(message, settings.verbose > 1, logging.DEBUG)
 
 
 # --- candidates and starts ----------------------------------------------------------------------

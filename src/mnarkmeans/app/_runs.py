@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..tables._advise import quoted
+from ..tables._table import quoted
 
 SECONDS_TO_END = 0.8
 _STEP = re.compile(r"(?P<done>\d+)/(?P<total>\d+)")

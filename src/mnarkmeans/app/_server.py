@@ -23,7 +23,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from .._io import require
-from ..tables._advise import quoted
+from ..tables._table import quoted
 from ._look import LookError, command_for, look
 from ._runs import Run, Runs
 

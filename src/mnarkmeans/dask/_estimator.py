@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from .._base import CentersModel
 from .._core import Starts
 from .._io import require
-from .._solver import StartResults
+from .._solver import StartResults, report
 from .._validation import (
     WarnFor,
     check_choice,
@@ -100,7 +100,7 @@ default="k-means||"
         Called after every iteration with an object of ``number``, ``loss``, ``n_active`` (starts
         that go on) and ``seconds``.
     verbose : int, default=0
-        Above 0, a line per iteration.
+        Above 0, a line per iteration; the logger "mnarkmeans" gets it in any case.
 
     Attributes
     ----------
@@ -331,11 +331,11 @@ feature_names_in_
         return Checkpoint(self.checkpoint, self.checkpoint_every, self.resume, about)
 
     def _report(self, done: Iteration) -> None:
-        if self.verbose:
-            print(
-                f"iteration {done.number}: loss {done.loss:.6g}, {done.n_active} start(s) go on, "
-                f"{done.seconds:.2f} s"
-            )
+        report(
+            f"iteration {done.number}: loss {done.loss:.6g}, {done.n_active} start(s) go on, "
+            f"{done.seconds:.2f} s",
+            bool(self.verbose),
+        )
         if self.callback is not None:
             self.callback(done)
 
