@@ -1,8 +1,8 @@
-"""Make the pictures of the two command-line pages: run their blocks, photograph the reports.
+"""Make the pictures of the command-line pages and of the app: run them, take screenshots.
 
     python docs/howto/screenshots.py
 
-needs playwright and chromium; the pictures are stored beside this file.
+needs playwright and chromium; the pictures are stored beside the pages.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,27 @@ def run_page(page: Path, folder: Path) -> None:
             subprocess.run([sys.executable, "-m", "mnarkmeans", *arguments], check=True)
 
 
+def shoot_app(browser, folder: Path) -> None:
+    """The app with a table of MaxQuant, before and after."""
+    sys.path.insert(0, str(HERE.parents[1] / "tests" / "tables"))
+    from lab_files import maxquant
+
+    name, _ = maxquant(folder)
+    command = [sys.executable, "-m", "mnarkmeans", "app", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as app:
+        page = browser.new_page()
+        page.goto(app.stdout.readline().strip())
+        page.set_input_files("#file", str(folder / name))
+        page.wait_for_selector("#choose:not([hidden])", timeout=120_000)
+        page.locator("#understood").screenshot(path=str(HERE.parent / "app_understood.png"))
+        page.fill("#clusters", "3")
+        page.click("#run")
+        page.wait_for_selector("#result:not([hidden])", timeout=120_000)
+        page.wait_for_timeout(2000)
+        page.locator("#results").screenshot(path=str(HERE.parent / "app_result.png"))
+        app.send_signal(signal.SIGINT)
+
+
 def main() -> None:
     flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
@@ -57,6 +79,7 @@ def main() -> None:
             page.goto((Path(folder) / result / "report.html").as_uri())
             page.wait_for_timeout(300)
             page.locator(section).screenshot(path=str(HERE / picture))
+        shoot_app(browser, Path(folder))
         browser.close()
 
 
