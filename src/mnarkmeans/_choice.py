@@ -636,8 +636,7 @@ class Judge:
         return standard_errors(np.array([one.scores for one in candidates]), self.table.weights)
 
     def best(self, candidates: Sequence[Candidate], behind: np.ndarray) -> int:
-        """The best candidate, unless one that needs less reason is not clearly worse: no penalty
-        (by one standard error), or zero as reference (by two).
+        """The best candidate, unless no penalty is at most one standard error worse.
 
         Where the gaps themselves show nothing (they are not better predicted with the slope, and
         chance is the likeliest mechanism for clusters without a penalty), no penalty by two.
@@ -645,10 +644,6 @@ class Judge:
         best = int(behind.argmax())
         if behind[0] >= -MARGIN or candidates[best].largest == 0.0:
             return 0
-        zero = [i for i, one in enumerate(candidates) if one.name == "zero" and one.largest > 0.0]
-        if candidates[best].name == "min" and zero:
-            first = zero[int(behind[zero].argmax())]
-            best = first if behind[first] >= -2.0 * MARGIN else best
         if candidates[0].largest == 0.0 and behind[0] >= -2.0 * MARGIN:
             without = self._scores(candidates[best], self.noise, with_slope=False)
             both = np.array([candidates[best].scores, without])
