@@ -14,8 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, MNARMixture, report
 from mnarkmeans._report import FittedTable, page_of, render
 from mnarkmeans._report._annotations import crossed
-from mnarkmeans._report._charts import instability
 from mnarkmeans._report._flow import as_page
+from mnarkmeans._report._svg import draw
+from mnarkmeans.displays._chart import instability
 from mnarkmeans.displays._flow import Path
 from mnarkmeans.metrics import confidence
 
@@ -79,7 +80,6 @@ FACTS = {
     "between": [
         {"id": ROW, "cluster": 0, "next_cluster": 1, "confidence": 0.5, "missing": 0.25},
     ],
-    "mixture": [{"k": 2, "bic": 30.0, "icl": 31.0}, {"k": 3, "bic": 20.0, "icl": 32.0}],
     "flow": [
         as_page(Path([np.arange(9) % 2, np.arange(9) % 3], [HOSTILE, "3"], 1, HOSTILE)),
     ],
@@ -230,8 +230,7 @@ def test_numbers_of_any_size_fit_their_places():
 
 
 def test_instability_is_drawn_against_k_where_lam_is_one():
-    choice = {"lam": [0.0] * 3, "k": [2, 3, 4], "mean": [0.3, 0.1, None], "std": [0.0] * 3}
-    drawn = str(instability(choice | {"best_index": 1}))
+    drawn = str(draw(instability([0.0] * 3, [2, 3, 4], [0.3, 0.1, None], [0.0] * 3, 1)))
     assert "number of clusters" in drawn
     assert drawn.count('class="ring"') == 1
 

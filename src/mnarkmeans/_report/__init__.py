@@ -6,10 +6,8 @@ _page         the numbers of the page, a plain dict that JSON can hold
 _rows         where rows lie, a sample of the table, far rows
 _annotations  what else is known of the rows, crossed with the clusters
 _flow         rows flowing between the clusters of neighbouring lam or k
-_charts       small charts, in SVG that follows the page's colours
+_svg          charts (described in displays/_chart) as SVG that follows the page's colours
 _heatmap      the centres
-_svg          the frame of a small chart
-_numbers      numbers as people read them
 _render       the numbers poured into the template (page.html.j2), every name escaped
 page.js       draws the rows as points (placed by _embedding), sorts and filters tables
 """

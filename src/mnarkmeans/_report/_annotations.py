@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+from ..displays._numbers import rounded
 from ..metrics._annotations import grouped
-from ._numbers import rounded
 
 
 def crossed(

@@ -9,8 +9,8 @@ from markupsafe import Markup, escape
 
 from ..displays._flow import Path, path_of
 from ..displays._flow_layout import lay_out
+from ..displays._numbers import percent, rounded
 from ..displays._palette import brief
-from ._numbers import percent, rounded
 from ._svg import svg, tone
 
 HIGH, HEAD, FOOT, BOX = 260, 24, 46, 16

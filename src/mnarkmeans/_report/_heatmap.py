@@ -9,8 +9,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from ..displays._numbers import number, percent, short
 from ..displays._palette import brief
-from ._numbers import number, percent, short
 from ._svg import svg
 
 LONGEST = 20  # letters of a name

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from .._versions import versions
+from ..displays._centers import most_different
+from ..displays._numbers import percent, rounded
 from ..metrics import Verdict, describe_choice
 from ..metrics._markers import ranked
 from ..metrics._verdict import BETWEEN
@@ -21,7 +23,6 @@ from . import _rows
 from ._annotations import crossed
 from ._fitted import FittedTable
 from ._flow import flows_of
-from ._numbers import percent, rounded
 
 PAGE_VERSION = 2
 MARKERS = 8  # of each cluster
@@ -38,7 +39,7 @@ def page_of(
     """Everything the page shows about a fitted table.
 
     `facts`: what the caller knows besides: "command", "left_out", "notes", "preparation",
-    "settings", "comparison", "mixture", and what `search_facts` gives.
+    "settings", "comparison", and what `search_facts` gives.
     """
     facts = facts or {}
     X, model = fitted.X, fitted.model
@@ -115,7 +116,7 @@ def _about_features(fitted: FittedTable) -> dict[str, Any]:
     p = centers.shape[1]
     reference = np.broadcast_to(np.asarray(model.reference_, dtype=float), p)
     mean = counts.sizes @ centers / max(counts.sizes.sum(), 1)
-    shown = _rows.most_different(centers)
+    shown = most_different(centers, _rows.MAX_FEATURES)
     about = {
         "indices": shown,
         "names": [str(features[j]) for j in shown],

@@ -14,12 +14,13 @@ from importlib.resources import files
 from typing import Any
 
 from .._io import require
+from ..displays._chart import instability, loss_path, missing_curve
+from ..displays._numbers import number, percent, short
 from ..displays._palette import CLUSTERS, on_dark
 from ..metrics._verdict import BETWEEN
-from . import _charts, _flow, _heatmap
-from ._numbers import number, percent, short
+from . import _flow, _heatmap
 from ._page import SURE
-from ._svg import tone
+from ._svg import draw, histogram, tone
 
 
 def render(page: dict[str, Any]) -> str:
@@ -63,18 +64,16 @@ def _palettes() -> str:
 def _draw(page: dict[str, Any]) -> dict[str, Any]:
     data, fit = page["data"], page["fit"]
     charts: dict[str, Any] = {
-        "by_feature": _charts.histogram(
-            **data["by_feature"], x_name="missing share", y_name="features"
-        ),
-        "by_row": _charts.histogram(**data["by_row"], x_name="missing share", y_name="rows"),
-        "curve": _charts.rate_curve(page["curve"]["magnitude"], page["curve"]["missing_share"]),
-        "loss_path": _charts.loss_path(fit["loss_path"], fit["start_losses"]),
+        "by_feature": histogram(**data["by_feature"], name="features"),
+        "by_row": histogram(**data["by_row"], name="rows"),
+        "curve": draw(missing_curve(page["curve"]["magnitude"], page["curve"]["missing_share"])),
+        "loss_path": draw(loss_path(fit["loss_path"], fit["start_losses"])),
         "centers": _heatmap.heatmaps(page["centers"]),
     }
-    if page.get("choice"):
-        charts["choice"] = _charts.instability(page["choice"])
-    if page.get("mixture"):
-        charts["mixture"] = _charts.information(page["mixture"], fit["k"])
+    choice = page.get("choice")
+    if choice:
+        columns = (choice[name] for name in ("lam", "k", "mean", "std", "best_index"))
+        charts["choice"] = draw(instability(*columns))
     charts["flows"] = [(flow["text"], _flow.draw(flow)) for flow in page.get("flow") or []]
     return charts
 
@@ -90,7 +89,7 @@ def _by_cluster(page: dict[str, Any]) -> list[list[dict[str, Any]]]:
 def _for_script(page: dict[str, Any]) -> dict[str, Any]:
     """What the script draws or offers for download."""
     names = ("embedding", "rows_by_cluster", "centers", "curve", "clusters", "far", "choice",
-             "comparison", "title", "between", "markers", "mixture", "annotations")  # fmt: skip
+             "comparison", "title", "between", "markers", "annotations")  # fmt: skip
     chosen = {name: page.get(name) for name in names}
     chosen["colors"] = len(CLUSTERS)
     chosen["fit"] = page["fit"]

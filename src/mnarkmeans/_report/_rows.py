@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._embedding import embed
+from ..displays._numbers import rounded
 from ..metrics._verdict import BETWEEN
 from ._fitted import FittedTable
-from ._numbers import rounded
 
 MAX_POINTS = 50_000
 MAX_FEATURES = 60
@@ -36,12 +36,6 @@ def points(X: Any, model: Any, method: str, kept: np.ndarray) -> dict[str, Any]:
         "axis_names": list(found.axis_names),
         "explained": list(found.explained) if found.explained else None,
     }
-
-
-def most_different(centers: np.ndarray, count: int = MAX_FEATURES) -> np.ndarray:
-    """Indices, in their order, of the features whose centres differ most."""
-    spread = centers.max(axis=0) - centers.min(axis=0)
-    return np.sort(np.argsort(-spread, kind="stable")[:count])
 
 
 def sorted_rows(X: Any, ids: Any, labels: np.ndarray, shown: dict[str, Any]) -> dict[str, Any]:

@@ -304,7 +304,6 @@
     },
     between: function () { return records(data.between); },
     markers: function () { return records(data.markers); },
-    mixture: function () { return records(data.mixture); },
     far: function () { return records(data.far); },
     curve: function () {
       return columns(["magnitude", "missing_share", "entries"],

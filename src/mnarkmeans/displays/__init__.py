@@ -10,6 +10,8 @@ _instability  how much clusters change, for every candidate lam and k
 _loss_path    the loss after every iteration, and where the other starts ended
 _flow         rows flowing between the clusters of neighbouring lam or k
 _flow_layout  where its boxes and ribbons lie
+_chart        a chart described once; drawn with matplotlib here, as SVG in the report
+_numbers      numbers as people read them
 _palette      colours that stay apart, names cut short
 _style        one look for all
 """

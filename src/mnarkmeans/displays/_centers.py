@@ -27,6 +27,12 @@ def observed_means(X: Any, labels: ArrayLike, reference: Any) -> np.ndarray:
     return np.where(counts.observed > 0, sums / np.maximum(counts.observed, 1), center)
 
 
+def most_different(centers: np.ndarray, count: int) -> np.ndarray:
+    """Indices, in their order, of the features whose centres differ most."""
+    spread = centers.max(axis=0) - centers.min(axis=0)
+    return np.sort(np.argsort(-spread, kind="stable")[:count])
+
+
 class CentersDisplay:
     """Centres minus reference, clusters in columns; the grey part of a cell is its missing share.
 
@@ -140,9 +146,7 @@ class CentersDisplay:
         """Draw; keywords go to `pcolormesh`."""
         distance = self.centers - self.reference
         k, p = distance.shape
-        spread = distance.max(axis=0) - distance.min(axis=0)
-        most = np.argsort(-spread, kind="stable")[: self.max_features]
-        self.shown_ = np.sort(most)
+        self.shown_ = most_different(self.centers, self.max_features)
         rows = len(self.shown_)
         self.figure_, self.ax_ = axes(ax, size=(2.6 + 0.75 * k, 1.5 + 0.22 * rows))
         top = float(np.abs(distance[:, self.shown_]).max()) or 1.0

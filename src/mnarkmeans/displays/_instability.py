@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ._palette import INK, MUTED, color, marker
-from ._style import axes, lam_axis, title
+from ._chart import draw, instability
 
 
 class InstabilityDisplay:
@@ -27,7 +26,7 @@ class InstabilityDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure, after `plot`
-    lines_ : one line per number of clusters
+    lines_ : one line per number of clusters, or one against them where all have the same lam
 
     Examples
     --------
@@ -96,33 +95,9 @@ class InstabilityDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> InstabilityDisplay:
         """Draw; keywords go to the lines."""
-        self.figure_, self.ax_ = axes(ax)
-        self.lines_ = []
-        for number, k in enumerate(np.unique(self.n_clusters)):
-            of_k = np.flatnonzero(self.n_clusters == k)
-            of_k = of_k[np.argsort(self.lam[of_k], kind="stable")]
-            lam, mean = self.lam[of_k], self.mean_instability[of_k]
-            look = {"color": color(number), "marker": marker(number), "markersize": 4.5} | kwargs
-            (line,) = self.ax_.plot(lam, mean, label=f"k = {k}", **look)
-            self.lines_.append(line)
-            if self.std_instability is not None:
-                std = self.std_instability[of_k]
-                low = np.maximum(mean - std, 0)
-                self.ax_.fill_between(
-                    lam, low, mean + std, color=line.get_color(), alpha=0.12, lw=0
-                )
-        below = ""
-        if self.best_index is not None:
-            at = self.lam[self.best_index], self.mean_instability[self.best_index]
-            self.ax_.axvline(at[0], color=MUTED, lw=0.8, ls=":", zorder=0)
-            self.ax_.plot(*at, "o", markersize=13, mfc="none", mec=INK, mew=1.6, zorder=5)
-            chosen_k = int(self.n_clusters[self.best_index])
-            below = f"chosen: lam = {at[0]:.3g}" + (f", k = {chosen_k}" if chosen_k else "")
-        lam_axis(self.ax_, self.lam)
-        self.ax_.set_ylabel(self.label, color=INK)
-        self.ax_.set_ylim(bottom=0)
-        self.ax_.grid(axis="y", color=MUTED, alpha=0.18)
-        if np.unique(self.n_clusters).size > 1:
-            self.ax_.legend(frameon=False, fontsize=9)
-        title(self.ax_, "How stable the clusters are", below)
+        chart = instability(
+            self.lam, self.n_clusters, self.mean_instability, self.std_instability,
+            self.best_index, self.label,
+        )  # fmt: skip
+        self.figure_, self.ax_, self.lines_ = draw(chart, ax, **kwargs)
         return self

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ._palette import ACCENT, INK, MUTED
-from ._style import axes, title
+from ._chart import draw, loss_path
 
 
 class LossPathDisplay:
@@ -63,20 +62,6 @@ class LossPathDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> LossPathDisplay:
         """Draw; keywords go to the line."""
-        self.figure_, self.ax_ = axes(ax)
-        steps = np.arange(1, self.loss_path.size + 1)
-        look = {"color": ACCENT, "marker": "o", "markersize": 4, "linewidth": 1.8} | kwargs
-        (self.line_,) = self.ax_.plot(steps, self.loss_path, **look)
-        below = f"best start: {self.loss_path[-1]:.5g} after {steps.size} iterations"
-        if self.start_losses is not None and self.start_losses.size > 1:
-            at = np.full(self.start_losses.size, steps[-1] + max(0.04 * steps[-1], 0.3))
-            self.ax_.plot(
-                at, self.start_losses, "_", color=MUTED, alpha=0.7, markersize=11, clip_on=False
-            )
-            below += f"; dashes: final loss of all {self.start_losses.size} starts"
-        self.ax_.set_xlabel("iteration", color=INK)
-        self.ax_.set_ylabel("penalised loss", color=INK)
-        self.ax_.xaxis.get_major_locator().set_params(integer=True)
-        self.ax_.grid(axis="y", color=MUTED, alpha=0.18)
-        title(self.ax_, "Loss path", below)
+        chart = loss_path(self.loss_path.tolist(), self.start_losses)
+        self.figure_, self.ax_, (self.line_,) = draw(chart, ax, **kwargs)
         return self

@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._observed import values_with_nan
 from ..missingness._cells import cell_counts, missing_against_mean
 from ._centers import observed_means
-from ._palette import ACCENT, INK, MUTED, WARM
-from ._style import axes, title
+from ._chart import draw, missing_curve
 
 
 class MissingnessDisplay:
@@ -47,8 +46,8 @@ class MissingnessDisplay:
         *,
         magnitude: ArrayLike,
         missing_share: ArrayLike,
-        cell_magnitude: ArrayLike | None = None,
-        cell_missing_share: ArrayLike | None = None,
+        cell_magnitude: Any = None,
+        cell_missing_share: Any = None,
     ) -> None:
         self.magnitude = np.asarray(magnitude, dtype=float)
         self.missing_share = np.asarray(missing_share, dtype=float)
@@ -89,21 +88,9 @@ class MissingnessDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> MissingnessDisplay:
         """Draw; keywords go to the curve."""
-        self.figure_, self.ax_ = axes(ax)
+        cells = None
         if self.cell_magnitude is not None and self.cell_missing_share is not None:
-            self.ax_.scatter(
-                self.cell_magnitude, self.cell_missing_share, s=9, color=ACCENT, alpha=0.25, lw=0
-            )
-        look = {"color": WARM, "marker": "o", "markersize": 5, "linewidth": 2} | kwargs
-        (self.line_,) = self.ax_.plot(self.magnitude, self.missing_share, **look)
-        self.ax_.set_ylim(-0.02, 1.02)
-        self.ax_.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-        self.ax_.set_xlabel("mean of the cluster in the feature", color=INK)
-        self.ax_.set_ylabel("missing", color=INK)
-        self.ax_.grid(axis="y", color=MUTED, alpha=0.18)
-        title(
-            self.ax_,
-            "Missing rate against magnitude",
-            "points: one per cluster and feature; line: pooled",
-        )
+            cells = self.cell_magnitude, self.cell_missing_share
+        chart = missing_curve(self.magnitude, self.missing_share, cells)
+        self.figure_, self.ax_, (self.line_,) = draw(chart, ax, **kwargs)
         return self
