@@ -1,5 +1,5 @@
 // exp and log of vectors, the same bits on every machine: libm's differ from one to the next.
-// tests/core/test_mixture.py compares the likelihoods made of them with NumPy's.
+// tests/core/test_e_step.py compares the likelihoods made of them with NumPy's.
 //
 //     e^x = 2^n (1 + f(r)),   x = n log 2 + r,  |r| <= log(2) / 2,   f = e^r - 1 by its series
 //     log x = n log 2 + 2 artanh(s),   x = 2^n m,  m in [sqrt(1/2), sqrt(2)),   s = (m - 1) / (m + 1)
