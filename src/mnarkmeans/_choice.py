@@ -99,10 +99,13 @@ class Table:
         """Points (..., p) in the units of this table."""
         return ((np.asarray(points, np.float64) - self.shift) / self.unit).astype(np.float32)
 
-    def without(self, entries: np.ndarray) -> np.ndarray:
-        """(..., G) sums over the features outside each block, of entries (..., p)."""
-        own = entries @ self.cut
-        return entries.sum(axis=-1, keepdims=True) - own if self.cut.shape[1] > 1 else own
+    def without(self, own: np.ndarray) -> np.ndarray:
+        """(..., G) sums over the features outside each block, of those over each block."""
+        return own.sum(axis=-1, keepdims=True) - own if self.cut.shape[1] > 1 else own
+
+    def products(self, rows: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """(k, n, G) sums over each block, of rows (n, p) times cells (k, p)."""
+        return rows @ (cells[:, :, None] * self.cut)
 
 
 class Rows(NamedTuple):
@@ -178,31 +181,38 @@ def block_scores(
         rows = table.training[f]
         cells = Cells.of(rows, labels[f][rows.position], k, point)
         seen, values = table.seen[fold], table.values[fold]
-        mu = table.moved(centers[f])[:, None]
+        mu = table.moved(centers[f])
         pull = lam * (mu - point) ** 2
-        costs = seen * (mu * (mu - 2.0 * values) - pull) + pull
+        costs = table.products(seen, mu**2 - pull) - 2.0 * table.products(values, mu)
+        costs += (pull @ table.cut)[:, None]
         log_weight = cells.log_size[:, None, None] - table.without(costs) / (2.0 * cells.noise)
         weight[:, fold] = log_weight - _log_sum(log_weight)
         own[fold] = labels[f][fold]
         rest = seen * (values - cells.mean[own[fold]])
-        level = table.without(rest) / (table.outside[fold] + cells.shrinkage)
-        error[:, fold] = seen * (values - cells.mean[:, None] - level @ table.cut.T)
+        level = table.without(rest @ table.cut) / (table.outside[fold] + cells.shrinkage)
+        np.subtract(values - level @ table.cut.T, cells.mean[:, None], out=error[:, fold])
         fitted.append(cells)
+    error *= table.seen
     slope = _slope(table, fitted, weight) if with_slope and np.max(lam) > 0.0 else 0.0
     gaps = np.empty((k, n, blocks), np.float32)
     for fold, cells in zip(table.folds, fitted, strict=True):
-        odds = (cells.feature_odds + np.float32(slope) * cells.away)[:, None]
+        odds = np.clip(cells.feature_odds + np.float32(slope) * cells.away, -9.0, 9.0)
         if slope == 0.0:
             odds = odds[:1]
-        level = _observation_levels(table, fold, odds[own[fold] if slope > 0.0 else [0], 0])
-        gaps[:, fold] = _log_pattern(table, fold, odds + level @ table.cut.T)
+        level = _observation_levels(table, fold, odds[own[fold] if slope > 0.0 else [0]])
+        gaps[:, fold] = _log_pattern(table, fold, odds, level)
     return _log_sum(weight + gaps + _log_densities(table, noise, error, own, weight + gaps))
 
 
 def _log_sum(parts: np.ndarray) -> np.ndarray:
     """log of the sum of exp over the first axis."""
     top = parts.max(axis=0)
-    return top + np.log(np.exp(parts - top).sum(axis=0))
+    return top + np.log(_exp(parts - top).sum(axis=0))
+
+
+def _exp(parts: np.ndarray) -> np.ndarray:
+    """exp, but no subnormal numbers: arithmetic with them is slow."""
+    return np.exp(np.maximum(parts, -60.0))
 
 
 def _log_densities(
@@ -210,18 +220,20 @@ def _log_densities(
 ) -> np.ndarray:
     """(k, n, G) of the observed values of every block, with the scale of each feature (p,) that
     predicts best after one step of EM from that of the nearest cluster."""
-    size, power = (error**2, 0.5) if noise == "normal" else (np.abs(error), 1.0)
+    power = 0.5 if noise == "normal" else 1.0
+    size = (np.square if noise == "normal" else np.abs)(error, out=error)
     constant = 2.0 * math.pi if noise == "normal" else 2.0
     counts = np.maximum(table.counts, 1e-9)
     scale = table.weights @ size[own, np.arange(len(own))] / counts
     for step in range(2):
         scale = np.maximum(scale, 1e-12).astype(np.float32)
-        found = -power * (size / scale) @ table.cut
-        found -= (table.seen * (power * np.log(constant * scale))) @ table.cut
+        found = size @ (table.cut * (-power / scale)[:, None])
+        found -= table.seen @ (table.cut * (power * np.log(constant * scale))[:, None])
         if step == 0:
             joint = prior + found
-            share = np.exp(joint - _log_sum(joint)) * table.weights[:, None]
-            scale = ((share @ table.cut.T) * size).sum(axis=(0, 1)) / counts
+            share = _exp(joint - _log_sum(joint)) * table.weights[:, None]
+            sums = share.reshape(-1, share.shape[2]).T @ size.reshape(-1, size.shape[2])
+            scale = (sums * table.cut.T).sum(axis=0) / counts
     return found
 
 
@@ -229,15 +241,15 @@ def _slope(table: Table, fitted: list[Cells], weight: np.ndarray) -> float:
     """One slope for all entries of rows left out, by Newton's method."""
     away, odds = np.empty_like(table.values), np.empty_like(table.values)
     for fold, cells in zip(table.folds, fitted, strict=True):
-        share = np.exp(weight[:, fold])
-        away[fold] = sum((s @ table.cut.T) * a for s, a in zip(share, cells.away, strict=True))
+        share = _exp(weight[:, fold]).transpose(1, 0, 2)
+        by_block = cells.away[:, None] * table.cut.T  # (k, G, p)
+        away[fold] = share.reshape(len(share), -1) @ by_block.reshape(-1, away.shape[1])
         odds[fold] = cells.feature_odds
-    some = (away != 0.0).any(axis=0)
-    away, odds, seen, slope = away[:, some], odds[:, some], table.seen[:, some], 0.0
-    weighted = away * table.weights[:, None]
-    for _ in range(4):
+    weighted, slope = away * table.weights[:, None], 0.0
+    for _ in range(3):
         q = _sigmoid(odds + np.float32(slope) * away)
-        gradient, information = np.vdot(weighted, seen - q), np.vdot(weighted, away * q * (1.0 - q))
+        gradient = np.vdot(weighted, table.seen - q)
+        information = np.vdot(weighted, away * (q * (1.0 - q)))
         slope += float(gradient) / (float(information) + 1e-9)
     return max(slope, 0.0)
 
@@ -249,22 +261,24 @@ def _sigmoid(odds: np.ndarray) -> np.ndarray:
 def _observation_levels(table: Table, fold: slice, odds: np.ndarray) -> np.ndarray:
     """(n, G) what to add to a row's log odds, from outside the block; standard normal before."""
     seen, level = table.seen[fold], np.zeros((len(table.seen[fold]), 1), np.float32)
-    for _ in range(4):
+    for _ in range(3):
         q = _sigmoid(odds + level)
         left, information = seen - q, q * (1.0 - q)
         step = left.sum(axis=1, keepdims=True) - level
         level = level + step / (information.sum(axis=1, keepdims=True) + 1.0)
     if table.cut.shape[1] == 1:
         return level
-    return level - (left @ table.cut) / (table.without(information) + 1.0)  # the block taken out
+    outside = table.without(information @ table.cut)
+    return level - (left @ table.cut) / (outside + 1.0)  # the block taken out
 
 
-def _log_pattern(table: Table, fold: slice, odds: np.ndarray) -> np.ndarray:
-    """(..., n, G) log probability of what is observed and missing in each block."""
-    odds = np.clip(odds, -9.0, 9.0)
-    none = -np.log(1.0 + np.exp(odds))
-    nothing = none @ table.cut
-    pattern = (table.seen[fold] * odds) @ table.cut + nothing
+def _log_pattern(table: Table, fold: slice, odds: np.ndarray, level: np.ndarray) -> np.ndarray:
+    """(k, n, G) log probability of what is observed and missing in each block, from the log odds of
+    cells (k, p) and what the rows (n, G) add to them."""
+    none = np.exp(level) @ table.cut.T * np.exp(odds)[:, None]
+    none += 1.0
+    nothing = -np.log(none, out=none) @ table.cut
+    pattern = table.products(table.seen[fold], odds) + level * table.of_block[fold] + nothing
     condition = np.log(1e-12 - np.expm1(np.minimum(nothing, 0.0)))
     return pattern - np.where(table.holds_all[fold], condition, 0.0)
 
@@ -571,15 +585,16 @@ class Judge:
                 if np.max(lam) > 0.0 or not found  # without a penalty there is no reference
             ])  # fmt: skip
         every = [one for part in found for one in part]
-        tried = every[0], every[anchors[len(anchors) // 2]]
-        self.noise = max(
-            NOISES, key=lambda noise: max(self._total(self._scores(one, noise)) for one in tried)
-        )
+        scored = {i: self._scored(every[i]) for i in (0, anchors[len(anchors) // 2])}
+        best = max(scored, key=lambda i: self._total(scored[i].scores))
+        other = self._scores(every[best], NOISES[1])
+        if self._total(other) > self._total(scored[best].scores):
+            self.noise, scored = NOISES[1], {best: every[best]._replace(scores=other)}
         step = 2 if len(lams) > 5 else 1
         ends = np.cumsum([len(part) for part in found])
         first = {end - 1 - step * i for end, part in zip(ends, found, strict=True)
                  for i in range(-(-len(part) // step))} | {0}  # fmt: skip
-        scored = {i: self._scored(every[i]) for i in sorted(first)}
+        scored = {i: scored.get(i) or self._scored(every[i]) for i in first}
         best = max(scored, key=lambda i: self._total(scored[i].scores))
         for i in (best - 1, best + 1):
             if 0 <= i < len(every) and i not in scored and every[i].name == every[best].name:
