@@ -154,6 +154,13 @@ def test_gaps_are_drawn_as_gaps(model, data):
     assert drawn == pytest.approx(display.missing_share.sum())
 
 
+def test_the_heatmap_shows_the_distance_from_the_reference(data):
+    model = MNARKMeans(2, lam=0.5, reference=[1.0, -2.0, 0.5, 3.0], random_state=0).fit(data)
+    display = CentersDisplay.from_estimator(model, data)
+    drawn = display.image_.get_array().reshape(4, 2)
+    np.testing.assert_allclose(drawn, (model.cluster_centers_ - model.reference_).T)
+
+
 def test_names_come_from_the_frame_and_are_not_read_as_mathematics(data):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(data, columns=["a", "$\\bad", "c", "d" * 80])

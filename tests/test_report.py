@@ -283,3 +283,13 @@ def test_the_page_of_a_search_shows_its_choice_and_how_it_was_made():
     assert "from 2 to 3" in page["methods"]
     html = render(json.loads(json.dumps(page, allow_nan=False)))
     assert str(escape(page["methods"])) in html
+
+
+@pytest.mark.parametrize(("reference", "above"), [(15.0, True), (25.0, False)])
+def test_the_heatmap_shows_the_distance_from_the_reference(reference, above):
+    X = 20.0 + np.random.default_rng(0).normal(size=(60, 4))
+    model = MNARKMeans(2, lam=0.5, reference=reference, random_state=0).fit(X)
+    html = report(model, X).html
+    shades = re.findall(r"--r:#(..)(..)(..)", html)
+    assert len(shades) == 8
+    assert all((int(red, 16) > int(blue, 16)) == above for red, _, blue in shades)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import csv
 import shutil
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from test_report import HOSTILE, ROW
 from test_report import html as html
+
+from mnarkmeans import MNARKMeans, report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -122,6 +126,83 @@ def test_every_plot_gives_its_numbers(opened, tmp_path):
             rows = list(csv.reader(stream))
         assert len(rows) > 1
         assert len({len(row) for row in rows}) == 1
+    assert page.trouble == []
+
+
+def test_every_picture_can_be_saved(opened, tmp_path):
+    page = opened()
+    names = page.locator("button.save[data-kind=svg]").evaluate_all(
+        "all => all.map(b => b.dataset.name)"
+    )
+    drawn = page.locator("figure:has(svg)").count() + page.locator("canvas").count()
+    assert len(names) == len(set(names)) == drawn == 9
+    for number, name in enumerate(names):
+        if number % 4 == 3:
+            page = opened()  # a browser grants a page ten downloads in a row
+        for kind in ("svg", "png"):
+            with page.expect_download(timeout=10_000) as waiting:
+                page.locator(f"button.save[data-name={name}][data-kind={kind}]").click()
+            target = tmp_path / f"{name}.{kind}"
+            waiting.value.save_as(target)
+        whole = ElementTree.parse(tmp_path / f"{name}.svg").getroot()
+        size = int(float(whole.get("width"))), int(float(whole.get("height")))
+        assert len(list(whole.iter())) > 10
+        assert "var(" not in (tmp_path / f"{name}.svg").read_text("utf8")  # of the style sheet
+        content = (tmp_path / f"{name}.png").read_bytes()
+        assert content.startswith(b"\x89PNG")
+        assert abs(int.from_bytes(content[16:20]) - 2 * size[0]) <= 2
+        assert abs(int.from_bytes(content[20:24]) - 2 * size[1]) <= 2
+        assert len(content) > 1000
+    legend = (tmp_path / "embedding.svg").read_text("utf8")
+    assert "cluster 0 (" in legend
+    assert page.trouble == []
+
+
+def test_few_rows_have_names_and_few_groups_symbols(browser, tmp_path):
+    X = np.arange(12.0)[:, None] % 4 * 9 + np.random.default_rng(0).normal(size=(12, 3))
+    model = MNARKMeans(4, lam=0.0, random_state=0).fit(X)
+    made = report(model, X, tmp_path / "few.html", ids=[f"sample-{i}" for i in range(12)])
+    assert len(made.page["embedding"]["ids"]) == 12
+    page = browser.new_page()
+    page.goto((tmp_path / "few.html").as_uri())
+    with page.expect_download() as waiting:
+        page.locator("button.save[data-name=embedding][data-kind=svg]").click()
+    waiting.value.save_as(tmp_path / "rows.svg")
+    texts = [
+        e.text for e in ElementTree.parse(tmp_path / "rows.svg").iter() if e.tag.endswith("text")
+    ]
+    assert any(text.startswith("sample-") for text in texts)
+    shapes = page.locator("#legend .swatch").evaluate_all("all => all.map(e => e.className)")
+    assert len(set(shapes)) == 4
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_printed_pages_have_heads_colours_and_the_whole_command(opened, scheme):
+    page = opened(794, 1123, scheme)
+    page.emulate_media(media="print", color_scheme=scheme)
+    page.wait_for_timeout(100)
+    seen = page.evaluate(
+        """() => {
+          const style = (e) => getComputedStyle(e), all = (q) => [...document.querySelectorAll(q)];
+          return {
+            heads: all('thead th').every(e => e.innerText.trim() && e.offsetHeight > 0),
+            shown: all('th button').every(e => style(e).display !== 'none'),
+            repeated: all('thead').every(e => style(e).display === 'table-header-group'),
+            exact: all('.swatch, .meter i, .stack i, .ramp, .hatch, td.count')
+              .every(e => style(e).getPropertyValue('print-color-adjust') === 'exact'),
+            legend: all('#legend button').every(e => style(e).display !== 'none'),
+            command: all('pre').every(
+              e => style(e).whiteSpace === 'pre-wrap' && e.scrollWidth <= e.clientWidth),
+            ground: style(document.body).backgroundColor,
+            buttons: all('button.download, button.save').some(e => style(e).display !== 'none'),
+            wide: document.documentElement.scrollWidth,
+          }; }"""
+    )
+    assert seen.pop("wide") <= 794
+    assert seen.pop("ground") == "rgb(255, 255, 255)"
+    assert not seen.pop("buttons")
+    assert all(seen.values()), seen
     assert page.trouble == []
 
 

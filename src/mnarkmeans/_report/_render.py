@@ -74,7 +74,9 @@ def _draw(page: dict[str, Any]) -> dict[str, Any]:
     if choice:
         columns = (choice[name] for name in ("lam", "k", "mean", "std", "best_index"))
         charts["choice"] = draw(instability(*columns))
-    charts["flows"] = [(flow["text"], _flow.draw(flow)) for flow in page.get("flow") or []]
+    charts["flows"] = [
+        (flow["axis_name"], flow["text"], _flow.draw(flow)) for flow in page.get("flow") or []
+    ]
     return charts
 
 

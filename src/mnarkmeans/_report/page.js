@@ -51,7 +51,7 @@
       return {
         key: function (i) { return numbers[i] === null ? -1 : Math.min(STEPS - 1, Math.floor((numbers[i] - low) / (high - low || 1) * STEPS)); },
         color: function (key) { return key < 0 ? css("--gapline") : ramp(key / (STEPS - 1)); },
-        groups: [[0, show(low)], [STEPS - 1, show(high)]]
+        scale: true, groups: [[0, show(low)], [STEPS - 1, show(high)]]
       };
     }
     var note = noted[+by];
@@ -61,13 +61,32 @@
       groups: note.groups.map(function (name, g) { return [g, name]; })
     };
   }
+  // Shapes beside the colours, where groups and rows are few enough to tell them apart.
+  var SHAPES = ["", "s-square", "s-up", "s-diamond", "s-down", "s-plus"];
+  var CORNERS = [null, [-1, -1, 1, -1, 1, 1, -1, 1], [0, -1.2, 1.2, 1, -1.2, 1], [0, -1.3, 1.3, 0, 0, 1.3, -1.3, 0],
+    [-1.2, -1, 1.2, -1, 0, 1.2], [-0.4, -1.2, 0.4, -1.2, 0.4, -0.4, 1.2, -0.4, 1.2, 0.4, 0.4, 0.4, 0.4, 1.2, -0.4, 1.2, -0.4, 0.4, -1.2, 0.4, -1.2, -0.4, -0.4, -0.4]];
+  var FEW_ROWS = 2000, FEW_NAMES = 60;
+  function symbols(coloured) {
+    var groups = coloured.groups ? coloured.groups.length : data.clusters.length;
+    return !coloured.scale && groups <= SHAPES.length && points.x.length <= FEW_ROWS;
+  }
+  function symbol(pen, shape, x, y, r) {
+    var corners = CORNERS[shape];
+    if (!corners) { pen.moveTo(x + r, y); pen.arc(x, y, r, 0, 6.2832); return; }
+    for (var i = 0; i < corners.length; i += 2) pen[i ? "lineTo" : "moveTo"](x + r * corners[i], y + r * corners[i + 1]);
+    pen.closePath();
+  }
   function paintGroups(coloured) {
+    var shaped = symbols(coloured);
+    document.querySelectorAll("#legend .swatch").forEach(function (dot, g) {
+      dot.className = "swatch " + (shaped && !coloured.groups ? SHAPES[g] : "");
+    });
     var list = byId("groups");
     list.hidden = !coloured.groups;
     list.textContent = "";
     (coloured.groups || []).forEach(function (group) {
       var item = document.createElement("li"), dot = document.createElement("span");
-      dot.className = "swatch"; dot.style.background = coloured.color(group[0]);
+      dot.className = "swatch " + (shaped ? SHAPES[group[0]] : ""); dot.style.background = coloured.color(group[0]);
       item.className = "soft";
       item.appendChild(dot); item.appendChild(document.createTextNode(" " + group[1]));
       list.appendChild(item);
@@ -97,11 +116,9 @@
       r: Math.max(1.4, Math.min(5, 90 / Math.sqrt(n))) };
   }
 
-  function draw() {
-    if (!placed) place();
-    var pen = placed.area.pen, n = points.x.length, r = placed.r, i, c;
-    pen.clearRect(0, 0, placed.area.width, placed.area.height);
-    var coloured = coloring(), full = n > 5000 ? 0.6 : 0.85, levels = 4, groups = {};
+  function paint(pen) {
+    var n = points.x.length, r = placed.r, i, c;
+    var coloured = coloring(), full = n > 5000 ? 0.6 : 0.85, levels = 4, groups = {}, shaped = symbols(coloured);
     for (i = 0; i < n; i++) {
       if (hidden[points.cluster[i]]) continue;
       // Faint where the cluster is unsure; sure rows are drawn last, on top.
@@ -116,7 +133,7 @@
       pen.beginPath();
       groups[name].forEach(function (j) {
         if (n > 8000) pen.rect(placed.px[j] - r, placed.py[j] - r, 2 * r, 2 * r);
-        else { pen.moveTo(placed.px[j] + r, placed.py[j]); pen.arc(placed.px[j], placed.py[j], r, 0, 6.2832); }
+        else symbol(pen, shaped ? Math.max(+parts[1], 0) : 0, placed.px[j], placed.py[j], r);
       });
       pen.fill();
     });
@@ -127,9 +144,35 @@
     });
     pen.textAlign = "right"; pen.fillText(names[0] + " →", placed.area.width - 10, placed.area.height - 9);
     pen.textAlign = "left"; pen.fillText("↑ " + names[1], 10, 17);
+    if (n <= FEW_NAMES) paintNames(pen, r);
+  }
+
+  // The ids beside their points, but none on top of another or of a point.
+  function paintNames(pen, r) {
+    var taken = [];
+    pen.font = "11px " + css("--font"); pen.fillStyle = css("--soft");
+    points.ids.forEach(function (id, i) {
+      var text = id.length > 24 ? id.slice(0, 12) + "…" + id.slice(-11) : id;
+      var x = placed.px[i] + r + 4, y = placed.py[i] + 4, wide = 6.2 * text.length;
+      if (x + wide > placed.area.width) x = placed.px[i] - r - 4 - wide;
+      var free = taken.every(function (t) { return x > t[0] + t[2] || t[0] > x + wide || Math.abs(y - t[1]) > 11; });
+      free = free && placed.px.every(function (a, j) {
+        return hidden[points.cluster[j]] || a + r < x || a - r > x + wide || Math.abs(placed.py[j] - y + 4) > r + 5;
+      });
+      if (hidden[points.cluster[i]] || !free || x < 0) return;
+      taken.push([x, y, wide]);
+      pen.fillText(text, x, y);
+    });
+  }
+
+  function draw() {
+    if (!placed) place();
+    var pen = placed.area.pen;
+    pen.clearRect(0, 0, placed.area.width, placed.area.height);
+    paint(pen);
     if (current >= 0) {
       pen.strokeStyle = css("--ink"); pen.lineWidth = 2;
-      pen.beginPath(); pen.arc(placed.px[current], placed.py[current], r + 4, 0, 6.2832); pen.stroke();
+      pen.beginPath(); pen.arc(placed.px[current], placed.py[current], placed.r + 4, 0, 6.2832); pen.stroke();
     }
   }
 
@@ -225,14 +268,17 @@
   });
 
   function drawSheet() {
-    var shown = levels();
-    var n = sorted.ids.length, p = sorted.features.length;
-    var high = Math.max(Math.min(n * 12, 460), Math.min(n, 460));
+    var n = sorted.ids.length, high = Math.max(Math.min(n * 12, 460), Math.min(n, 460));
     sheet.style.height = high + "px";
-    var area = sharpen(sheet, high), pen = area.pen;
-    var w = (area.width - strip) / p, h = high / n;
+    var area = sharpen(sheet, high);
+    paintSheet(area.pen, area.width, high);
+  }
+
+  function paintSheet(pen, width, high) {
+    var shown = levels(), n = sorted.ids.length, p = sorted.features.length;
+    var w = (width - strip) / p, h = high / n;
     pen.fillStyle = css("--gapcell");
-    pen.fillRect(strip, 0, area.width - strip, high);
+    pen.fillRect(strip, 0, width - strip, high);
     for (var i = 0; i < n; i++) {
       pen.fillStyle = shade(sorted.cluster[i]);
       pen.fillRect(0, i * h, strip - 3, h + 0.5);
@@ -345,27 +391,116 @@
     var text = value === null || value === undefined ? "" : String(value);
     return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
   };
+  function give(name, blob) {
+    var link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    document.body.appendChild(link);
+    link.click();
+    link.remove();
+    setTimeout(function () { URL.revokeObjectURL(link.href); }, 1000);
+  }
   document.querySelectorAll("button.download").forEach(function (button) {
     button.addEventListener("click", function () {
       var text = tables[button.dataset.name]().map(function (row) { return row.map(quoted).join(","); }).join("\r\n");
-      var link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob(["\ufeff" + text + "\r\n"], { type: "text/csv" }));
-      link.download = button.dataset.name + ".csv";
-      document.body.appendChild(link);
-      link.click();
-      link.remove();
-      setTimeout(function () { URL.revokeObjectURL(link.href); }, 1000);
+      give(button.dataset.name + ".csv", new Blob(["\ufeff" + text + "\r\n"], { type: "text/csv" }));
+    });
+  });
+
+  // ---- every picture as SVG and PNG ---------------------------------------------------------------
+  var xml = function (text) {
+    return String(text).replace(/[&<>"]/g, function (c) { return { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" }[c]; });
+  };
+  var fixed = function (value) { return +value.toFixed(2); };
+
+  // What is drawn on a canvas, written as SVG: the few calls that the pictures above use.
+  function SvgPen() { this.body = []; this.globalAlpha = 1; this.textAlign = "left"; }
+  SvgPen.prototype = {
+    look: function () { return ' fill="' + xml(this.fillStyle) + '"' + (this.globalAlpha < 1 ? ' fill-opacity="' + fixed(this.globalAlpha) + '"' : ""); },
+    beginPath: function () { this.path = []; },
+    moveTo: function (x, y) { this.path.push("M" + fixed(x) + " " + fixed(y)); },
+    lineTo: function (x, y) { this.path.push("L" + fixed(x) + " " + fixed(y)); },
+    closePath: function () { this.path.push("Z"); },
+    arc: function (x, y, r) {  // whole circles
+      var d = fixed(2 * r), a = "a" + fixed(r) + " " + fixed(r) + " 0 1 0 ";
+      this.path.push("M" + fixed(x + r) + " " + fixed(y) + a + -d + " 0" + a + d + " 0");
+    },
+    rect: function (x, y, w, h) { this.path.push("M" + fixed(x) + " " + fixed(y) + "h" + fixed(w) + "v" + fixed(h) + "h" + -fixed(w) + "z"); },
+    fill: function () { this.body.push('<path d="' + this.path.join("") + '"' + this.look() + "/>"); },
+    fillRect: function (x, y, w, h) {
+      this.body.push('<rect x="' + fixed(x) + '" y="' + fixed(y) + '" width="' + fixed(w) + '" height="' + fixed(h) + '"' + this.look() + "/>");
+    },
+    fillText: function (text, x, y) {
+      var size = parseFloat(this.font), anchor = this.textAlign === "right" ? "end" : "start";
+      this.body.push('<text x="' + fixed(x) + '" y="' + fixed(y) + '" font-size="' + size + '" text-anchor="' + anchor + '"' + this.look() + ">" + xml(text) + "</text>");
+    }
+  };
+
+  function wrapped(body, width, height) {
+    return { width: width, height: height, text: '<svg xmlns="http://www.w3.org/2000/svg" width="' + width + '" height="' + height +
+      '" viewBox="0 0 ' + width + " " + height + '" font-family="' + xml(css("--font")) + '"><rect width="100%" height="100%" fill="' +
+      css("--card") + '"/>' + body + "</svg>" };
+  }
+  function rowsPicture() {  // with the legend below
+    var pen = new SvgPen(), coloured = coloring(), shaped = symbols(coloured), x = 12, y = placed.area.height + 16;
+    paint(pen);
+    (coloured.groups || data.clusters.map(function (c) { return [c.cluster, "cluster " + c.cluster + " (" + c.rows + ")"]; })).forEach(function (group) {
+      var wide = 26 + 7 * String(group[1]).length;
+      if (x + wide > placed.area.width) { x = 12; y += 20; }
+      pen.fillStyle = coloured.color(group[0]);
+      pen.beginPath(); symbol(pen, shaped ? group[0] : 0, x, y, 5); pen.fill();
+      pen.fillStyle = css("--ink"); pen.font = "12px"; pen.fillText(group[1], x + 10, y + 4);
+      x += wide;
+    });
+    return wrapped(pen.body.join(""), placed.area.width, y + 16);
+  }
+  function sheetPicture() {
+    var pen = new SvgPen(), wide = sheet.clientWidth, high = sheet.clientHeight;
+    paintSheet(pen, wide, high);
+    return wrapped(pen.body.join(""), wide, high);
+  }
+  // The drawings of a figure side by side, their look written into them.
+  var LOOK = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "font-size", "font-weight"];
+  function figurePicture(figure) {
+    var body = "", x = 0, high = 0;
+    figure.querySelectorAll("svg").forEach(function (drawing) {
+      var box = drawing.viewBox.baseVal, copy = drawing.cloneNode(true), parts = copy.querySelectorAll("*");
+      drawing.querySelectorAll("*").forEach(function (part, i) {
+        var style = getComputedStyle(part);
+        parts[i].removeAttribute("class"); parts[i].removeAttribute("style");
+        LOOK.forEach(function (name) { parts[i].setAttribute(name, style.getPropertyValue(name).replace(/url\("(#\w+)"\)/, "url($1)")); });
+      });
+      copy.setAttribute("x", x); copy.setAttribute("width", box.width); copy.setAttribute("height", box.height);
+      copy.removeAttribute("style");
+      body += new XMLSerializer().serializeToString(copy);
+      x += box.width + 30; high = Math.max(high, box.height);
+    });
+    return wrapped(body, x - 30, high);
+  }
+  document.querySelectorAll("button.save").forEach(function (button) {
+    button.addEventListener("click", function () {
+      var name = button.dataset.name;
+      var picture = name === "embedding" ? rowsPicture() : name === "rows_by_cluster" ? sheetPicture() : figurePicture(button.closest("figure"));
+      if (button.dataset.kind === "svg") { give(name + ".svg", new Blob([picture.text], { type: "image/svg+xml" })); return; }
+      var image = new Image();
+      image.onload = function () {
+        var canvas = document.createElement("canvas");
+        canvas.width = 2 * picture.width; canvas.height = 2 * picture.height;
+        canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+        canvas.toBlob(function (blob) { give(name + ".png", blob); });
+      };
+      image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(picture.text);
     });
   });
 
   // ---- light, dark, size, place ---------------------------------------------------------------------
-  function redraw() { placed = null; tones = {}; place(); draw(); drawSheet(); }
+  function redraw() { placed = null; tones = {}; paintGroups(coloring()); draw(); drawSheet(); }
   byId("theme").addEventListener("click", function () {
     var dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
     redraw();
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  ["(prefers-color-scheme: dark)", "print"].forEach(function (media) { matchMedia(media).addEventListener("change", redraw); });
   var waiting = 0;
   addEventListener("resize", function () {
     cancelAnimationFrame(waiting);
