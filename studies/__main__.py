@@ -7,12 +7,13 @@ cells       8,000 genes of 5,000 simulated cells
 soft        mixtures and k-means, by noise and by how values are lost
 real        all methods on the real tables, and the picture of the front page
 verdict     what the package says about its clusters
+batch       runs, detection limits and what a correction recovers
 """
 
 import importlib
 import sys
 
-NAMES = ("choice", "theorem", "steadiness", "cells", "soft", "real", "verdict")
+NAMES = ("choice", "theorem", "steadiness", "cells", "soft", "real", "verdict", "batch")
 
 
 def main() -> None:

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from places import to_csr
+from sklearn.metrics import adjusted_rand_score
 
+from mnarkmeans import MNARKMeans
 from mnarkmeans._core import arrays
 from mnarkmeans._solver import (
     STARTS,
@@ -147,3 +149,29 @@ def test_starts_of_several_tables_are_those_of_each(init, each_level):
     together = starts_of_each(init, tables, 6, 3, seeds, threads=2)
     for own, seed, found in zip(tables, seeds, together, strict=True):
         assert np.array_equal(found, STARTS[init](own, 6, 3, np.random.RandomState(seed), 1))
+
+
+def wide_table():
+    """Six groups of unequal size among many features, half of the values missing."""
+    rng = np.random.default_rng(0)
+    groups = rng.choice(6, 600, p=[0.4, 0.25, 0.15, 0.1, 0.06, 0.04])
+    centers = np.where(rng.random((6, 400)) < 0.1, rng.normal(0, 2, (6, 400)), 0.0)
+    X = 3.0 + centers[groups] + rng.normal(0, 1.2, (600, 400))
+    X[rng.random(X.shape) < 0.5] = np.nan
+    return X, groups
+
+
+def test_seeds_agree_on_a_wide_table():
+    X, groups = wide_table()
+    fits = [MNARKMeans(6, lam=0.2, n_init=4, random_state=seed).fit(X) for seed in range(4)]
+    for fit in fits:
+        assert adjusted_rand_score(fits[0].labels_, fit.labels_) > 0.98
+        assert adjusted_rand_score(groups, fit.labels_) > 0.95
+
+
+@pytest.mark.parametrize("as_table", [np.asarray, to_csr])
+def test_a_wide_table_gives_the_same_bits_for_any_number_of_threads(as_table):
+    X = as_table(wide_table()[0])
+    one, two = (MNARKMeans(6, lam=0.2, n_init=3, random_state=0, n_jobs=n).fit(X) for n in (1, 2))
+    assert one.inertia_ == two.inertia_
+    np.testing.assert_array_equal(one.cluster_centers_, two.cluster_centers_)

@@ -23,6 +23,7 @@ from ._solver import (
     seeded,
     starts_progress,
     with_callbacks,
+    with_component_starts,
 )
 from ._validation import (
     WarnFor,
@@ -69,8 +70,9 @@ class MNARKMeans(CentersModel):
         In sparse input whatever is not stored is a gap, and stored zeros are observed.
     init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, \
 default="k-means++"
-        Starting centres: k-means++ on mean-filled data, random rows (gaps filled with means), given
-        ones (then there is one start), or a function ``init(X, n_clusters, random_state)``.
+        Starting centres: k-means++ on mean-filled data (in tables with many features, the last
+        starts are k-means on leading principal components), random rows (gaps filled with means),
+        given ones (then there is one start), or a function ``init(X, n_clusters, random_state)``.
     n_init : int or "auto", default=10
         Number of starts ("auto" is 10); the one with the smallest loss wins.
     max_iter : int, default=300
@@ -224,6 +226,8 @@ default="k-means++"
         return N_HARTIGAN if work <= LARGEST_FOR_HARTIGAN else 0
 
     def _solve(self, observed: Observed, starts: np.ndarray, lam: Any) -> Solution:
+        if isinstance(self.init, str) and self.init == "k-means++":
+            starts = with_component_starts(observed, starts, lam, self._threads())
         with starts_progress(self, len(starts)) as progress:
             results = run_starts(
                 observed,

@@ -12,16 +12,20 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import joblib
 import numpy as np
+from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from . import _core as core
 from ._core import Known, Starts
 from ._observed import Observed
+from ._validation import observe
 
 # --- threads --------------------------------------------------------------------------------------
 
@@ -540,6 +544,87 @@ def finish(
         return core.last_look(observed.table, model, threads)
     known = warm.bounds.follow(0, model.arrays[0][0], model.arrays[1][0])
     return core.last_look(observed.table, model, threads, warm.labels, known)
+
+
+# --- a start from principal components ------------------------------------------------------------
+
+STARTS_IN_COMPONENTS = 100  # they cost little: a row has few scores
+COMPONENTS_PER_CLUSTER = 4
+ENTRIES = 1 << 24  # of the sample of rows that is looked at
+ROWS_PER_CLUSTER = 100  # at least so many rows
+
+
+def with_component_starts(
+    observed: Observed, centers: np.ndarray, lam: float | np.ndarray, threads: int
+) -> np.ndarray:
+    """The starts (R, k, p), the last ones replaced by k-means on the leading principal components
+    of the table, if most of the features are noise to these: filled with the means, and, where
+    missing values count, with the reference.
+
+    k-means++ takes single rows as centres. With many features the noise of a row outweighs what
+    separates the groups; components leave most of it out.
+    """
+    n_starts, k, p = centers.shape
+    d = COMPONENTS_PER_CLUSTER * k
+    if k == 1 or p <= 2 * d:  # at least half of the noise is to be left out
+        return centers
+    part = observed.take(observed.sample(max(ENTRIES // p, ROWS_PER_CLUSTER * k)))
+    fills = [part.means]
+    if observed.has_gaps.any() and np.any(np.asarray(lam) > 0):
+        fills.append(part.reference)
+    if n_starts <= len(fills):
+        return centers
+    found = [_component_start(replace(part, reference=fill), k, d, lam, threads) for fill in fills]
+    own = [one.astype(centers.dtype) for one in found if one is not None]
+    return np.stack([*centers[: n_starts - len(own)], *own])
+
+
+def _component_start(
+    part: Observed, k: int, d: int, lam: float | np.ndarray, threads: int
+) -> np.ndarray | None:
+    """Centres (k, p) from k-means on d components; missing values are filled with the reference."""
+    values, seen = part.zero_filled()
+    scores = _principal_scores(values, part.weights, d)
+    if scores is None:
+        return None
+    plane = observe(
+        scores, missing_values=math.nan, reference=0.0, sample_weight=part.weights, threads=threads
+    )
+    rng = np.random.RandomState(0)
+    begun = k_means_plus_plus(plane, STARTS_IN_COMPONENTS, k, rng, threads)
+    found = run_starts(plane, begun, 0.0, max_iter=100, tol=1e-4, threads=threads)
+    labels = finish(plane, found.centers[found.best], 0.0, threads)[0]
+    members = sparse.csr_array((part.weights, (labels, np.arange(len(labels)))), (k, len(labels)))
+    sums, counts = (_dense(members @ table) for table in (values, seen))
+    weight = counts + lam * (members.sum(axis=1)[:, None] - counts)
+    return part.reference + np.divide(sums, weight, out=np.zeros_like(sums), where=weight > 0.0)
+
+
+def _dense(table: Any) -> np.ndarray:
+    return table.toarray() if sparse.issparse(table) else table
+
+
+def _principal_scores(values: Any, weights: np.ndarray, d: int) -> np.ndarray | None:
+    """(n, d) scores of the rows on the leading components, by subspace iteration.
+
+    None if there are none: rows that are all the same, or numbers beyond what can be squared.
+    """
+    scale = np.max(np.abs(values.data if sparse.issparse(values) else values), initial=0.0)
+    if scale == 0.0:
+        return None
+    values = values / scale
+    weights = weights / weights.sum()
+    mean = weights @ values
+    extra = min(10, values.shape[1] - d)
+    axes = np.random.RandomState(0).standard_normal((values.shape[1], d + extra))
+    with threadpool_limits(1, user_api="blas"):  # the same bits for any number of threads
+        for _ in range(3):
+            scores = values @ axes - mean @ axes
+            axes = np.linalg.qr(values.T @ (weights[:, None] * scores))[0]
+        scores = values @ axes - mean @ axes
+        spread, turn = np.linalg.eigh(scores.T @ (weights[:, None] * scores))
+        scores = scores @ turn[:, : -d - 1 : -1]
+    return scores if np.isfinite(scores).all() and spread[-1] > 0.0 else None
 
 
 def assign_rows(observed: Observed, centers: np.ndarray, lam, threads: int = 1) -> np.ndarray:
