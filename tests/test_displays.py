@@ -118,6 +118,17 @@ def test_the_labels_colour_the_rows_and_do_not_place_them(model, data):
     assert within > 0.5 * points.var(axis=0).sum()
 
 
+@pytest.mark.parametrize("lam", [0.0, 0.5])
+def test_rows_with_few_values_are_drawn_towards_the_middle(lam):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 20)) + 5 * np.outer(rng.normal(size=200), rng.normal(size=20))
+    X[:20, 2:] = np.nan
+    fitted = MNARKMeans(2, lam=lam, random_state=0).fit(X)
+    points = ClustersDisplay.from_estimator(fitted, X).points
+    distance = np.linalg.norm(points - np.median(points, axis=0), axis=1)
+    assert np.median(distance[:20]) < 0.9 * np.median(distance[20:])
+
+
 def test_rows_that_are_not_sure_are_faint(model, data):
     display = ClustersDisplay.from_estimator(model, data)
     for cluster, part in enumerate(display.points_):

@@ -101,6 +101,18 @@ def test_hover_and_keyboard_tell_the_row(opened):
     assert page.trouble == []
 
 
+def test_rows_are_coloured_by_what_is_chosen(opened):
+    page = opened()
+    picture = "document.getElementById('map').toDataURL()"
+    seen = {page.evaluate(picture)}
+    for choice in (2, 3, 4):  # missing share, a group, a number
+        page.locator("#shade").select_option(index=choice)
+        seen.add(page.evaluate(picture))
+        assert page.locator("#groups li").count() == 2
+    assert len(seen) == 4
+    assert page.trouble == []
+
+
 def test_tables_sort(opened):
     page = opened()
     head = page.locator("#clusters th").nth(1)
@@ -114,7 +126,9 @@ def test_tables_sort(opened):
 def test_every_plot_gives_its_numbers(opened, tmp_path):
     page = opened()
     names = page.locator("button.download").evaluate_all("all => all.map(b => b.dataset.name)")
-    assert len(names) == len(set(names)) == 15
+    assert len(names) == len(set(names)) == 16
+    for what in ("figure", "table:not(.facts)"):
+        assert page.locator(f"{what}:not(:has(button.download))").count() == 0
     for number, name in enumerate(names):
         if number == len(names) // 2:
             page = opened()  # a browser grants a page ten downloads in a row

@@ -91,7 +91,7 @@ def _by_cluster(page: dict[str, Any]) -> list[list[dict[str, Any]]]:
 def _for_script(page: dict[str, Any]) -> dict[str, Any]:
     """What the script draws or offers for download."""
     names = ("embedding", "rows_by_cluster", "centers", "curve", "clusters", "far", "choice",
-             "comparison", "title", "between", "markers", "annotations")  # fmt: skip
+             "comparison", "title", "between", "markers", "annotations", "flow")  # fmt: skip
     chosen = {name: page.get(name) for name in names}
     chosen["colors"] = len(CLUSTERS)
     chosen["fit"] = page["fit"]

@@ -56,6 +56,8 @@ class Scale:
             margin = 0.05 * (high - low) or abs(high) * 0.05 or 1.0
             self.low, self.high = (0.0 if axis.from_zero else low - margin), high + margin
             self.ticks, self.name = labelled(self.low, self.high, axis.name, 4)
+            if axis.scale == "count":
+                self.ticks = [(v, text) for v, text in self.ticks if v == int(v)]
 
     def __call__(self, value: float) -> float:
         if self.zero is not None:
@@ -164,7 +166,7 @@ def histogram(edges: Sequence[float], counts: Sequence[int], name: str) -> Marku
             f"Missing share of {name}",
             f"largest bar {max(counts):,}",
             Axis("missing share", "share"),
-            Axis(name, from_zero=True),
+            Axis(name, "count", from_zero=True),
             [Series(edges, counts, "bars", titles=titles)],
         )
     )

@@ -387,6 +387,13 @@
       return [["cluster"].concat(note.groups)].concat(note.counts.map(function (row, l) { return [l].concat(row); }));
     };
   });
+  (data.flow || []).forEach(function (flow, a) {
+    tables["flow-" + a] = function () {
+      return [[flow.axis_name, "cluster", "next " + flow.axis_name, "next cluster", "rows"]].concat(flow.ribbons.map(function (r) {
+        return [flow.names[r.column], r.source, flow.names[r.column + 1], r.target, r.rows];
+      }));
+    };
+  });
   var quoted = function (value) {
     var text = value === null || value === undefined ? "" : String(value);
     return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;

@@ -20,8 +20,8 @@ Numbers = Sequence[Any] | np.ndarray
 
 
 class Axis(NamedTuple):
-    """What an axis shows: "number", "share" (0 to 1), "whole" (numbers), "lam" (logarithmic, with a
-    place for 0)."""
+    """What an axis shows: "number", "count", "share" (0 to 1), "whole" (a few whole numbers), "lam"
+    (logarithmic, with a place for 0)."""
 
     name: str
     scale: str = "number"
