@@ -195,6 +195,23 @@ def test_gaps_by_chance_take_no_penalty(noise):
     assert np.median(lams) == 0.0
 
 
+def test_of_two_features_the_mechanism_decides_where_the_score_cannot():
+    found = {"mnar0": [], "mcar": []}
+    for mechanism, lams in found.items():
+        for seed in range(4):
+            rng = np.random.default_rng(seed)
+            X = np.array([[-1.5, -1.5], [1.5, 1.5]])[rng.integers(2, size=300)]
+            X = X + rng.normal(size=X.shape)
+            rate = 0.3 if mechanism == "mcar" else np.exp(-2.0 * X**2)
+            X[rng.random(X.shape) < rate] = np.nan
+            model = auto(X[~np.isnan(X).all(axis=1)], k=2)
+            lams.append(model.lam_)
+            if model.missingness_.decided_by == "mechanism":
+                assert "few features" in model.missingness_.sentence
+    assert np.median(found["mcar"]) == 0.0
+    assert np.median(found["mnar0"]) > 0.5
+
+
 def test_the_theorem_is_reached_where_it_holds():
     """Normal clusters apart from each other and from zero, P(missing | x) = exp(-t x^2)."""
     t, theory = 0.2, 1 - 1 / (2 * 0.2 + 1)

@@ -18,7 +18,9 @@ The levels of a row are estimated without the block, so that gaps which follow t
 say nothing; and they count only as far as they follow the magnitude of what was lost, not a run or
 a plate. A row that lost every value is not in the table: a block that holds all that a row has is
 conditioned on something being observed. Scores are compared in standard errors over rows and
-blocks; no penalty is taken unless the best candidate is more than one better (`_best`).
+blocks; no penalty is taken unless the best candidate is more than one better (`Judge.best`).
+With few features one block hardly predicts another. Between candidates within two standard errors
+mixtures then decide by BIC: values lost around one of the references, or by chance (`likeliest`).
 
 Where several lam lead to clusters that the score cannot tell apart, the one is taken that recovers
 the centres (`fit_mechanisms`): what a gap of cluster l and feature j hides is E[x | missing] under
@@ -41,6 +43,7 @@ from scipy.special import log_ndtr
 from threadpoolctl import ThreadpoolController
 
 from ._core import first_pass
+from ._em.fit import likeliest_mechanism
 from ._missingness import MARGIN, Mechanism, Missingness
 from ._observed import Observed
 from ._solver import assign_rows, run_starts_of_each, starts_of_each
@@ -510,6 +513,7 @@ def choose(
         candidates = judge.judged(lams_here, points)
         behind = judge.behind(candidates)
         best = judge.best(candidates, behind)
+        by_score, best = best, judge.likeliest(candidates, behind, best)
         chosen = candidates[best]
         mechanisms, explained = judge.mechanisms(chosen)
         low, high = _range(candidates, behind, best)
@@ -530,7 +534,8 @@ def choose(
         "behind": behind,
     }
     span = float(table["lam"][low]), float(table["lam"][high])
-    found = Missingness(lam, chosen.name, table, span, mechanisms, explained)
+    decided_by = "score" if best == by_score else "mechanism"
+    found = Missingness(lam, chosen.name, table, span, mechanisms, explained, decided_by)
     given = next((one for one in lams if np.max(one) == lam), lam)
     return Choice(given, references[chosen.name], found)
 
@@ -673,12 +678,36 @@ class Judge:
         """How values get lost in the clusters of a candidate, fitted to all rows of the sample, and
         the share of the gaps that follows the clusters' distance from the reference."""
         sample = replace(self.sample, reference=candidate.reference)
+        moments = Moments(sample, self._labels_of_all(candidate), self.k)
+        return fit_mechanisms(moments), moments.explained()
+
+    def likeliest(self, candidates: Sequence[Candidate], behind: np.ndarray, best: int) -> int:
+        """Of few features, which of the candidates within two standard errors: the best one with a
+        penalty at the reference around which values are lost, or that without one if chance is
+        likelier."""
+        if self.sample.n_features >= BLOCKS or candidates[0].largest > 0.0:
+            return best
+        as_good = {}
+        for i in sorted(range(1, len(candidates)), key=lambda i: behind[i]):
+            if behind[i] >= -2.0 * MARGIN:
+                as_good[candidates[i].name] = i
+        chance_is_possible = behind[0] >= -2.0 * MARGIN
+        if len(as_good) + chance_is_possible < 2:
+            return best
+        labels = [self._labels_of_all(candidates[i]) for i in (0, *as_good.values())]
+        references = [candidates[i].reference for i in as_good.values()]
+        place = likeliest_mechanism(self.sample, references, labels, self.k)
+        if place is None:
+            return 0 if chance_is_possible else best
+        return list(as_good.values())[place]
+
+    def _labels_of_all(self, candidate: Candidate) -> np.ndarray:
+        """(n,) of the rows of the sample, from a fit to all of them."""
+        sample = replace(self.sample, reference=candidate.reference)
         penalty = np.full((len(candidate.centers), self.sample.n_features), candidate.lam)
         found = run_starts_of_each([sample], [candidate.centers], [penalty], **self.settings)[0]
         best = found.centers[[found.best]]
-        labels = assign_rows(sample, best, penalty[:1], self.settings["threads"])[:, 0]
-        moments = Moments(sample, labels, self.k)
-        return fit_mechanisms(moments), moments.explained()
+        return assign_rows(sample, best, penalty[:1], self.settings["threads"])[:, 0]
 
 
 def _range(candidates: Sequence[Candidate], behind: np.ndarray, best: int) -> tuple[int, int]:

@@ -307,7 +307,8 @@ n_features_in_, feature_names_in_
             evidence, instability, int(np.flatnonzero(lams == lam)[0]), reference, missingness
         )
         index = trial.most_stable_of_equals()
-        missingness = replace(missingness, lam=float(lams[index]))
+        if lams[index] != lam:
+            missingness = replace(missingness, lam=float(lams[index]), decided_by="stability")
         return replace(trial, choice=index, missingness=missingness)
 
     def _keep_results(self, trials: list[Trial], best: int) -> None:

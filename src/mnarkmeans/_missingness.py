@@ -57,6 +57,10 @@ class Missingness:
     explained : float
         Share of the variation of the gaps, within features, that follows the distance of the
         clusters from the reference.
+    decided_by : {"score", "mechanism", "stability"}
+        "mechanism": of a table with fewer than 8 features the score could not tell candidates
+        apart, and mixtures decided, by BIC, whether values get lost by chance or around a
+        reference. "stability": of lam that score equally well, MNARKMeansCV took a more stable one.
     """
 
     lam: float
@@ -65,6 +69,7 @@ class Missingness:
     lam_range: tuple[float, float]
     mechanisms: list[Mechanism]
     explained: float
+    decided_by: str = "score"
 
     @property
     def mechanism(self) -> str:
@@ -88,6 +93,11 @@ class Missingness:
             return "Nothing is missing, so that every lam gives the same clusters."
         if len(behind) < 2:
             return f"There are too few rows to choose by: lam={self.lam:g}."
+        if self.lam == 0.0 and self.decided_by == "mechanism":
+            return (
+                "lam=0: with so few features the score cannot tell whether a penalty helps, and "
+                f"chance is likelier than values lost around the reference. {how}"
+            )
         if self.lam == 0.0:
             others = behind[self.candidates["lam"] > 0]
             lead = "score less" if others.max() < 0.0 else "are not clearly better"
@@ -96,6 +106,12 @@ class Missingness:
                 f"no better (candidates with a penalty {lead}). {how}"
             )
         no_penalty = behind[self.candidates["lam"] == 0.0]
+        if self.decided_by == "mechanism":
+            return (
+                f"lam={self.lam:g} with {where}: with so few features the score cannot tell "
+                "candidates apart, and values lost around this reference are likelier than by "
+                f"chance. {how}"
+            )
         if len(no_penalty) and no_penalty[0] >= -MARGIN:
             return (
                 f"lam={self.lam:g} with {where} predicts features left out about as well as no "

@@ -31,6 +31,7 @@ KMEANS_STARTS = 4  # for every lam
 ENTRIES_OF_SAMPLE = 1 << 17  # k-means looks at so many
 SHORT_ITER = 5
 CHOICE_ITER = 50
+CHOICE_TOL = 1e-3  # of the log-likelihood per row
 # Log-likelihood, and so much more per row, by which a candidate may be behind without being dropped
 BEHIND, BEHIND_PER_ROW = 20.0, 0.05
 
@@ -128,6 +129,28 @@ def go_on(observed: Observed, settings: Settings, last: Parameters, **em_setting
         _go_on(one, path, settings.max_iter, settings)
         runs.append((one, path[1:]))
     return _finished(runs, settings)
+
+
+def likeliest_mechanism(
+    observed: Observed, references: list[np.ndarray], partitions: list[np.ndarray], k: int
+) -> int | None:
+    """Around which of the references values get lost, by BIC of normal mixtures that begin with
+    partitions (n,); None if they are likelier lost by chance, or at a rate of each cluster."""
+    starts = [np.eye(k)[labels] for labels in partitions]
+    em = EM(observed)
+    em = em.copy(prior=prior_weight(em, starts[0], 0.0))
+    around = [em.copy(observed=replace(observed, reference=point)) for point in references]
+    candidates = [Candidate(em, "mcar", 0.0), Candidate(em, "class", 0.0)]
+    candidates += [Candidate(one, "decay", 0.0) for one in around]
+
+    def score(one: Candidate) -> float:
+        """Of the best start."""
+        begun = [State(one.em.start(start, one.mechanism)) for start in starts]
+        runs = [[*one.em.run(state, max_iter=CHOICE_ITER, tol=CHOICE_TOL)] for state in begun]
+        return max(one.score(path[-1]) for path in runs)
+
+    best = int(np.argmax([score(one) for one in candidates]))
+    return best - 2 if best >= 2 else None
 
 
 def _finished(runs: list[tuple[Candidate, list[State]]], settings: Settings) -> Fitted:

@@ -21,6 +21,10 @@ CHOICE = (
     "equally well, lam is the one that recovers the centres under the likeliest missingness "
     "mechanism."
 )
+FEW_FEATURES = (
+    "With so few features several candidates lie within two standard errors; between them the BIC "
+    "of normal mixtures decided whether values get lost by chance or around a reference."
+)
 PAPER = (
     "lam was chosen by the instability of the clusters over splits of the rows (Wang 2010, as in "
     "Guan 2026)."
@@ -75,6 +79,8 @@ def methods_paragraph(model: Any) -> str:
         sentences.append(PAPER)
     elif hasattr(model, "missingness_"):
         sentences.append(CHOICE)
+        if model.missingness_.decided_by == "mechanism":
+            sentences.append(FEW_FEATURES)
     tried = np.unique(getattr(model, "n_clusters", 1))
     if hasattr(model, "cv_results_") and len(tried) > 1:
         sentences.append(STABILITY.format(tried=f"from {tried[0]} to {tried[-1]}"))
