@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mnarkmeans import MNARKMeans
+from mnarkmeans import MNARKMeans, MNARMixture
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.missingness import ampute, diagnose
 
@@ -174,3 +174,13 @@ def test_shares_of_the_curve_are_shares_where_rows_lost_every_value():
         found = diagnose(X, reference)
         assert found.magnitude_share.min() >= 0
         assert found.magnitude_share.max() <= 1
+
+
+def test_printed_results_are_short_whatever_the_number_of_features():
+    X = np.random.default_rng(0).normal(size=(60, 500))
+    X[X < -0.5] = np.nan
+    found = diagnose(X, n_clusters=2)
+    assert len(repr(found)) < 4000
+    assert len(found._repr_html_()) < 5000
+    mixture = MNARMixture(2, mechanism="limit", random_state=0).fit(X)
+    assert len(repr(mixture.missingness_)) < 1000

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MissingDataWarning, MNARKMeans
 from mnarkmeans.datasets import load_usoskin
@@ -332,3 +333,37 @@ def test_dense_zeros_and_sparse_tell_the_same_markers(expression):
 def test_what_the_fit_does_not_know_is_refused(expression):
     with pytest.raises(TypeError, match="n_inits"):
         mnar_kmeans(make(expression), 3, n_inits=3)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_batch_key_removes_what_differs_between_batches(kind):
+    rng = np.random.default_rng(0)
+    types, run = rng.integers(0, 3, 240), np.arange(240) % 2
+    rates = np.exp(rng.normal(0.5, 1.2, (3, 60))[types] + 1.5 * rng.normal(size=(2, 60))[run])
+    X = np.log1p(rng.poisson(rates)).astype(float)
+    adata = make(kind(X))
+    adata.obs["run"] = np.array(["a", "b"])[run]
+    mnar_kmeans(adata, 3, random_state=0, key_added="plain", verbose=False)
+    mnar_kmeans(adata, 3, random_state=0, batch_key="run", impute_layer="filled", verbose=False)
+    found = adjusted_rand_score(types, adata.obs[KEY])
+    assert found > 0.95 > adjusted_rand_score(types, adata.obs["plain"])
+    assert adata.uns[KEY]["batch_shifts"].shape == (2, 60)
+    assert adata.uns[KEY]["params"]["batch_key"] == "run"
+    filled = adata.layers["filled"]
+    np.testing.assert_array_equal(filled[X > 0], X[X > 0])
+    assert np.isfinite(filled).all()
+    assert filled.min() >= 0
+
+
+def test_batches_that_cannot_be_used_are_refused(expression, monkeypatch):
+    adata = make(expression)
+    with pytest.raises(KeyError, match="'run' is not in"):
+        run(adata, batch_key="run")
+    adata.obs["run"] = np.arange(60) % 2
+    monkeypatch.setattr("mnarkmeans.tl.LARGEST_DENSE", 100)
+    with pytest.raises(ValueError, match="60 x 7 is too large"):
+        run(adata, batch_key="run")
+    da = pytest.importorskip("dask.array")
+    adata.X = da.from_array(expression, chunks=(20, 8))
+    with pytest.raises(ValueError, match="does not work with Dask"):
+        run(adata, batch_key="run")

@@ -59,6 +59,11 @@ class MixtureMissingness(NamedTuple):
     log_likelihoods: dict[str, float]
     scores: dict[str, float]
 
+    def __repr__(self) -> str:
+        head = f"{self.mechanism}; scores (log-likelihood less log(n) / 2 for each parameter):"
+        ranked = sorted(self.scores.items(), key=lambda item: -item[1])
+        return "\n".join([head, *(f"{name:>12}  {score:.2f}" for name, score in ranked)])
+
 
 class MNARMixture(Saving, DensityMixin, BaseEstimator):
     """Gaussian mixture for data with missing values, fitted with the missingness mechanism.

@@ -34,6 +34,7 @@ __all__ = ["mnar_kmeans"]
 RECORDED = ("n_init", "max_iter", "tol")  # of the fit, in uns
 ALLOWED = (*RECORDED, "algorithm", "init", "n_jobs")
 BACKED_ROWS = 4096  # read from a file at a time
+LARGEST_DENSE = 1 << 28  # entries: 2 GB of numbers
 FEWEST_CELLS = 3  # scanpy's tests of markers stop at clusters of one cell
 
 
@@ -47,6 +48,7 @@ def mnar_kmeans(
     use_rep: str | None = None,
     use_highly_variable: bool | None = None,
     zero_is_missing: bool = True,
+    batch_key: str | None = None,
     key_added: str = "mnar_kmeans",
     random_state: int | np.random.RandomState | None = None,
     rng: int | np.random.Generator | None = None,
@@ -83,6 +85,12 @@ def mnar_kmeans(
     zero_is_missing : bool, default=True
         Zeros, stored or not, are missing values. With False they are measurements, only NaN is
         missing, and a sparse matrix is made dense.
+    batch_key : str, optional
+        Column of ``adata.obs`` with the batch of each cell. Differences between batches are
+        estimated beside the clusters and removed before clustering
+        (`mnarkmeans.tables.BatchCenter`); centres and distances are those of corrected values,
+        filled values belong to the batch of their cell, and the shifts are stored in
+        ``uns[key_added]["batch_shifts"]``. The matrix is made dense; Dask arrays are refused.
     key_added : str, default="mnar_kmeans"
         Under which name results are stored.
     random_state : int, RandomState instance or None, default=None
@@ -149,22 +157,35 @@ def mnar_kmeans(
     matrix, columns = _matrix_of(adata, layer, use_rep, use_highly_variable)
     X, used = _usable(matrix, columns, zero_is_missing)
     _check_expression(X, zero_is_missing, is_expression=use_rep is None)
+    missing = 0.0 if zero_is_missing else np.nan
     settings = dict(
         reference=_reference_of(reference, used, matrix.shape[1]),
-        missing_values=0.0 if zero_is_missing else np.nan,
         random_state=_seed_of(rng) if random_state is None else random_state,
         **fitting,
     )
+    batches = None
+    if batch_key is not None:
+        batches = _Batches(adata, batch_key, X, missing)
+        X, missing = batches.corrected(np.max(n_clusters), lam, settings), np.nan
+    settings["missing_values"] = missing
     model = _estimator(X, n_clusters, lam, settings).fit(X)
     params = dict(
         n_clusters=n_clusters, lam=lam, reference=reference, layer=layer, use_rep=use_rep,
         use_highly_variable=use_highly_variable, zero_is_missing=zero_is_missing,
-        random_state=random_state, rng=rng, impute_layer=impute_layer,
+        batch_key=batch_key, random_state=random_state, rng=rng, impute_layer=impute_layer,
         **{name: getattr(model, name) for name in RECORDED},
     )  # fmt: skip
     _file_results(adata, key_added, model, X, used, params, in_genes=use_rep is None)
+    if batches is not None:
+        adata.uns[key_added]["batches"] = batches.center.batches_.astype(str)
+        shifts = np.full((len(batches.center.batches_), len(used)), np.nan)
+        shifts[:, used] = batches.center.shifts_
+        adata.uns[key_added]["batch_shifts"] = shifts
     if impute_layer is not None:
-        adata.layers[impute_layer] = _imputed(model, matrix, X, used)
+        filled = model.impute(X)
+        if batches is not None:
+            filled = batches.as_measured(filled)
+        adata.layers[impute_layer] = _imputed(filled, matrix, used)
     sizes = adata.obs[key_added].value_counts(sort=False).to_numpy()
     if sizes.min() < FEWEST_CELLS:
         warnings.warn(
@@ -355,6 +376,45 @@ def _seed_of(rng: Any) -> Any:
     return int(rng.integers(2**31 - 1)) if isinstance(rng, np.random.Generator) else rng
 
 
+# --- batches
+
+
+class _Batches:
+    """The matrix with NaN where values are missing, and its correction for batches."""
+
+    def __init__(self, adata: Any, batch_key: str, X: Any, missing: float):
+        self.names = _entry(adata.obs, batch_key, "obs").to_numpy()
+        if _is_dask(X):
+            raise ValueError(
+                "batch_key= does not work with Dask arrays: the shifts are estimated in memory. "
+                "Compute the matrix of the genes you need, or leave batch_key out."
+            )
+        if X.shape[0] * X.shape[1] > LARGEST_DENSE:
+            raise ValueError(
+                f"batch_key= makes the matrix dense, and {X.shape[0]} x {X.shape[1]} is too large. "
+                "Mark the genes to use with scanpy.pp.highly_variable_genes."
+            )
+        self.measured = with_nan(X.toarray() if sparse.issparse(X) else X, missing)
+        self.center: Any = None
+
+    def corrected(self, n_clusters: Any, lam: Any, settings: dict[str, Any]) -> np.ndarray:
+        from .tables import BatchCenter
+
+        self.center = BatchCenter(
+            int(n_clusters), lam=lam, reference=settings["reference"],
+            random_state=settings["random_state"], n_jobs=settings.get("n_jobs"),
+        )  # fmt: skip
+        return self.center.fit_transform(self.measured, batch=self.names)
+
+    def as_measured(self, filled: np.ndarray) -> np.ndarray:
+        """Filled values with the shift of their batch; observed values as they were."""
+        whole = self.center.inverse_transform(filled, batch=self.names)
+        observed = ~np.isnan(self.measured)
+        if self.measured[observed].min() >= 0.0:  # expression is not negative
+            whole = np.maximum(whole, 0.0)
+        return np.where(observed, self.measured, whole)
+
+
 # --- the results
 
 
@@ -410,8 +470,7 @@ def _writable(params: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _imputed(model: Any, matrix: Any, X: Any, used: np.ndarray) -> np.ndarray:
-    filled = model.impute(X)
+def _imputed(filled: np.ndarray, matrix: Any, used: np.ndarray) -> np.ndarray:
     if used.all():
         return filled
     everything = _in_memory(matrix, np.ones(len(used), bool))

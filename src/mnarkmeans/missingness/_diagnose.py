@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,12 @@ class Diagnosis:
         lines.append("")
         lines += [f"- {sentence}" for sentence in self.advice]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def to_frame(self, table: str = "features") -> Any:
         """One of the tables as a pandas DataFrame.
