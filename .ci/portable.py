@@ -18,7 +18,7 @@ import pytest
 
 # Other people's packages know what system they are on: they are imported before.
 PACKAGES = [
-    "anndata", "asyncio", "dask.array", "dask.dataframe", "distributed",
+    "anndata", "asyncio", "dask.array", "dask.dataframe", "distributed", "filelock",
     "hypothesis", "matplotlib.pyplot", "multiprocessing.popen_spawn_posix", "playwright", "polars",
     "pooch", "pyarrow.parquet", "rich", "scanpy", "skops.io", "typer.testing", "umap", "zarr",
 ]  # fmt: skip

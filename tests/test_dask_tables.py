@@ -149,6 +149,7 @@ def test_rows_that_left_leave_nothing_behind(persist):
 
 @pytest.mark.parametrize("persist", [True, False])
 @pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.filterwarnings("ignore:.*have a single row")
 @pytest.mark.parametrize("shape", ["far from zero", "an empty cluster", "small"])
 def test_losses_that_lose_digits_are_taken_by_direct_differences(persist, kind, shape, monkeypatch):
     rng = np.random.default_rng(0)

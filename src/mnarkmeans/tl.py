@@ -168,7 +168,10 @@ def mnar_kmeans(
         batches = _Batches(adata, batch_key, X, missing)
         X, missing = batches.corrected(np.max(n_clusters), lam, settings), np.nan
     settings["missing_values"] = missing
-    model = _estimator(X, n_clusters, lam, settings).fit(X)
+    with warnings.catch_warnings():
+        if zero_is_missing:  # then zero is where values get lost, however far a gene is from it
+            warnings.filterwarnings("ignore", "The reference lies far outside")
+        model = _estimator(X, n_clusters, lam, settings).fit(X)
     params = dict(
         n_clusters=n_clusters, lam=lam, reference=reference, layer=layer, use_rep=use_rep,
         use_highly_variable=use_highly_variable, zero_is_missing=zero_is_missing,

@@ -186,7 +186,7 @@ def test_arrays_that_are_not_what_they_should_be_are_refused():
     X, weights = np.zeros((3, 2)), np.ones(3)
     with pytest.raises(TypeError, match="float32 and float64"):
         core.Table(X.astype(int), np.nan, weights)
-    with pytest.raises(TypeError, match=r"float64 array of shape \(3,\); got float32"):
+    with pytest.raises(TypeError, match="float64 here; got float32"):
         core.Table(X, np.nan, weights.astype(np.float32))
     with pytest.raises(TypeError, match=r"of shape \(1, 2\)"):
         core.Centers(np.zeros((1, 4, 2)), np.zeros((1, 3)), np.zeros(2), np.zeros(2))

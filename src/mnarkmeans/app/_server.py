@@ -302,6 +302,12 @@ def serve(port: int = 0, *, browser: bool = True, say: Callable[[str], None] = p
         Open the page in the browser.
     say : callable
         Takes the line with the address.
+
+    Examples
+    --------
+    >>> from mnarkmeans.app import serve
+    >>> serve(browser=False)  # doctest: +SKIP
+    http://127.0.0.1:40361/cyLowsoDA4ES7ztZR6eOMw/
     """
     parent = Path(tempfile.gettempdir())
     remove_leftovers(parent)

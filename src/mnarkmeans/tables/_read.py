@@ -350,6 +350,7 @@ def read_annotations(path: str | Path, ids: np.ndarray) -> tuple[dict[str, list[
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> import numpy as np
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "about.csv"
     >>> _ = file.write_text("sample,tissue\\nS2,liver\\nS1,lung\\n")
     >>> read_annotations(file, np.array(["S1", "S2", "S3"]))

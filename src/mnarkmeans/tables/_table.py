@@ -208,6 +208,7 @@ class Table:
 
     Examples
     --------
+    >>> import numpy as np
     >>> Table(np.array([[1.0, np.nan]]), np.array(["r1"]), ["a", "b"])
     Table table: 1 row, 2 features, 50.0% missing
       rows are named, such as 'r1'
