@@ -219,7 +219,7 @@ def dense_counts(folder):
                                 noise=0.3)  # fmt: skip
     counts = rng.poisson(rng.uniform(0.4, 2, (160, 1)) * 2**log2).astype(np.float32)
     anndata.AnnData(counts).write_h5ad(folder / "dense.h5ad")
-    return "dense.h5ad", group, "--missing-value 0 --normalize total --log1p"
+    return "dense.h5ad", group, "--normalize total --log1p"
 
 
 def scaled_cells(folder):

@@ -55,6 +55,15 @@ class Baseline(ClusterMixin, BaseEstimator):
     labels_ : ndarray of shape (n_samples,)
     cluster_centers_ : ndarray of shape (n_clusters, n_features), in data units
     imputed_ : ndarray of shape (n_samples, n_features), of methods that impute
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mnarkmeans.baselines import BASELINES
+    >>> X = np.array([[0.0, 0.1], [0.2, np.nan], [5.0, 5.1], [np.nan, 5.0]])
+    >>> labels = BASELINES["mean"](2, random_state=0).fit_predict(X)
+    >>> bool(labels[0] == labels[1]), bool(labels[0] == labels[2])
+    (True, False)
     """
 
     def __init__(

@@ -357,7 +357,8 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> list[Sug
     if steps.log1p or steps.log2:
         return []
     out = []
-    coded = "0" in options.missing_value
+    cells = table.source.get("format") in ("h5ad", "anndata")  # zeros were read as missing
+    coded = cells or "0" in options.missing_value
     zeros = profile.zeros_are_missing and not coded
     lost = zeros or coded or sp.issparse(table.values) or profile.missing_share >= 0.5
     log = profile.logarithm() if profile.least >= 0 and (lost or not profile.answers) else None
