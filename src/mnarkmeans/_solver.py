@@ -566,7 +566,7 @@ def with_component_starts(
     """
     n_starts, k, p = centers.shape
     d = COMPONENTS_PER_CLUSTER * k
-    if k == 1 or p <= 2 * d:  # at least half of the noise is to be left out
+    if k == 1 or STARTS_IN_COMPONENTS * d > n_starts * p:  # more work than the starts themselves
         return centers
     part = observed.take(observed.sample(max(ENTRIES // p, ROWS_PER_CLUSTER * k)))
     fills = [part.means]
