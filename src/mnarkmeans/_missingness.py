@@ -102,8 +102,8 @@ class Missingness:
             others = behind[self.candidates["lam"] > 0]
             lead = "score less" if others.max() < 0.0 else "are not clearly better"
             return (
-                "lam=0: the gaps have no say. Clusters that use them predict features left out "
-                f"no better (candidates with a penalty {lead}). {how}"
+                "lam=0: missing values are ignored. Clusters that use them predict features left "
+                f"out no better (candidates with a penalty {lead}). {how}"
             )
         no_penalty = behind[self.candidates["lam"] == 0.0]
         if self.decided_by == "mechanism":
@@ -122,7 +122,10 @@ class Missingness:
             lead = f"; without a penalty {-no_penalty[0]:.1f} standard errors worse"
         low, high = self.lam_range
         span = f" (lam from {low:g} to {high:g} does as well)" if high > low else ""
-        return f"lam={self.lam:g} with {where} predicts features left out best{lead}{span}. {how}"
+        edge = self.lam >= self.candidates["lam"].max()
+        more = " It is the largest candidate; a larger lam may do better." if edge else ""
+        what = f"lam={self.lam:g} with {where} predicts features left out best"
+        return f"{what}{lead}{span}.{more} {how}"
 
     def to_frame(self) -> Any:
         """The candidates as a pandas DataFrame."""
