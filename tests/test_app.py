@@ -129,6 +129,23 @@ def test_a_file_reaches_its_groups_with_one_number_typed_and_one_click(page, tmp
     assert frame.locator("h1").inner_text()
 
 
+@pytest.mark.parametrize("clusters", ["3", "2:4"])
+def test_the_command_has_options_that_its_verb_knows(clusters):
+    from mnarkmeans.app._look import ADVANCED, command_for
+
+    advanced = {one["name"]: "1" for one in ADVANCED}
+    given = {"clusters": clusters, "advanced": advanced, "batch": "run", "group": "kind"}
+    given["preparation"] = {"log2": True, "normalize": "median", "max_missing": 0.5}
+    words = command_for("table.csv", given, "out")
+    help_ = subprocess.run(
+        [sys.executable, "-m", "mnarkmeans", words[0], "--help"], capture_output=True, text=True,
+        env={**os.environ, "COLUMNS": "200"},
+    ).stdout  # fmt: skip
+    options = [word for word in words if word.startswith("--")]
+    assert len(options) >= 2 + len(ADVANCED)
+    assert [option for option in options if f"{option} " not in help_] == []
+
+
 def test_what_is_unticked_is_not_done_and_the_command_says_so(page, tmp_path):
     name, _ = maxquant(tmp_path)
     drop(page, tmp_path / name)

@@ -49,7 +49,7 @@ ADVANCED: list[dict[str, Any]] = [
          help="auto chooses from the data; 0 ignores missing values, 1 fills in the reference."),
     dict(name="reference", value="auto", label="Reference",
          help="Where values get lost: auto, min (detection limit) or a number such as 0."),
-    dict(name="n-init", value="", label="Number of starts", help="10 if empty."),
+    dict(name="starts", value="", label="Number of starts", help="Random initialisations; the best result is kept."),
     dict(name="seed", value="0", label="Seed", help="The same seed gives the same result."),
 ]  # fmt: skip
 
@@ -105,7 +105,8 @@ def command_for(name: str, given: dict[str, Any], out: str) -> list[str]:
     for definition in ADVANCED:
         value = str(advanced.get(definition["name"], "")) if isinstance(advanced, dict) else ""
         if value and value != definition["value"]:
-            words += [f"--{definition['name']}", value]
+            several = definition["name"] == "lam" and words[0] == "select"
+            words += [f"--{definition['name']}{'s' * several}", value]
     return [*words, "-o", out]
 
 
