@@ -49,7 +49,8 @@ ADVANCED: list[dict[str, Any]] = [
          help="auto chooses from the data; 0 ignores missing values, 1 fills in the reference."),
     dict(name="reference", value="auto", label="Reference",
          help="Where values get lost: auto, min (detection limit) or a number such as 0."),
-    dict(name="starts", value="", label="Number of starts", help="Random initialisations; the best result is kept."),
+    dict(name="starts", value="", label="Number of starts",
+         help="Random initialisations; the best result is kept."),
     dict(name="seed", value="0", label="Seed", help="The same seed gives the same result."),
 ]  # fmt: skip
 
