@@ -1,11 +1,9 @@
-"""Other methods, all alike: `fit_predict`, `labels_`, `cluster_centers_` in data units.
+"""Other methods to compare with: `fit_predict`, `labels_`, `cluster_centers_` in data units.
 
-_imputed   missing values filled first, then k-means (zero, mean, knn, mice, qrilc, minprob, pca)
-_mice      the sampler of chained equations
-_rkpod     k-POD that shrinks features which separate nothing
-_fwpd      k-means with a distance that charges for missing values
-_scimpute  scImpute, for dropouts of single cells
-_stepmix   Gaussian mixtures, with or without the pattern of missing values
+_baseline    the class behind all of them
+_imputation  missing values filled first, then k-means
+_direct      clustering of the observed values: regularised k-POD, FWPD, Gaussian mixtures
+_scimpute    scImpute, for dropouts of single cells
 
 `BASELINES` maps a name to a function of (n_clusters, random_state) that makes one:
 
@@ -23,20 +21,10 @@ from functools import partial
 from typing import Any
 
 from .._kmeans import MNARKMeans
-from ._fwpd import FWPDKMeans
-from ._imputed import (
-    Baseline,
-    KNNKMeans,
-    MeanKMeans,
-    MICEKMeans,
-    MinProbKMeans,
-    PCAKMeans,
-    QRILCKMeans,
-    ZeroKMeans,
-)
-from ._rkpod import RegularizedKPOD
-from ._scimpute import ScImputeKMeans
-from ._stepmix import StepMixClusters, StepMixMaskClusters
+from ._baseline import Baseline
+from ._direct import fwpd_kmeans, regularised_kpod, stepmix_clusters
+from ._imputation import FILLS, imputed_kmeans, pca_kmeans
+from ._scimpute import scimpute_kmeans
 
 __all__ = ["BASELINES", "Baseline"]
 
@@ -45,19 +33,18 @@ def _make(kind: type, n_clusters: int, random_state: Any = None, **settings: Any
     return kind(n_clusters, random_state=random_state, **settings)
 
 
+def _baseline(method: Any, **settings: Any) -> Callable[..., Baseline]:
+    return partial(_make, Baseline, method=method, **settings)
+
+
 BASELINES: dict[str, Callable[..., Any]] = {
-    "zero": partial(_make, ZeroKMeans),
-    "mean": partial(_make, MeanKMeans),
-    "knn": partial(_make, KNNKMeans),
-    "mice": partial(_make, MICEKMeans),
+    **{name: _baseline(partial(imputed_kmeans, fill)) for name, fill in FILLS.items()},
+    "pca": _baseline(pca_kmeans, max_iter=300),
     # k-POD (Chi, Chi and Baraniuk 2016): the loss over observed entries only.
     "kpod": partial(_make, MNARKMeans, lam=0.0, n_init=100, max_iter=100),
-    "fwpd": partial(_make, FWPDKMeans),
-    "scimpute": partial(_make, ScImputeKMeans),
-    "qrilc": partial(_make, QRILCKMeans),
-    "minprob": partial(_make, MinProbKMeans),
-    "rkpod": partial(_make, RegularizedKPOD),
-    "pca": partial(_make, PCAKMeans, max_iter=300),
-    "gmm": partial(_make, StepMixClusters, n_init=5, max_iter=1000),
-    "gmm_mask": partial(_make, StepMixMaskClusters, n_init=5, max_iter=1000),
+    "rkpod": _baseline(regularised_kpod),
+    "fwpd": _baseline(fwpd_kmeans),
+    "scimpute": _baseline(scimpute_kmeans),
+    "gmm": _baseline(stepmix_clusters, n_init=5, max_iter=1000),
+    "gmm_mask": _baseline(partial(stepmix_clusters, mask=True), n_init=5, max_iter=1000),
 }

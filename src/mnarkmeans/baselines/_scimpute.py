@@ -1,4 +1,4 @@
-"""scImpute: borrow dropped-out gene counts from similar cells, then k-means.
+"""scImpute (Li and Li 2018): borrow dropped-out gene counts from similar cells, then k-means.
 
 1  y = log10(count / library size * 1e6 + 1.01)
 2  groups: PCA (40 % of the variance, at least k components), outliers set aside (distance to
@@ -22,44 +22,20 @@ from sklearn.cluster import SpectralClustering
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
 
-from ._imputed import Baseline
+from ._baseline import Found, Settings
+from ._imputation import kmeans
 
 FLOOR = np.log10(1.01)  # a count of zero
-OUTLIER = -1
-LIKELY = 0.5  # dropout probability above which an entry is imputed
 
 
-class ScImputeKMeans(Baseline):
-    """k-means on counts completed by scImpute.
-
-    Gaps (NaN) and zeros are both read as counts of zero. After imputation each gene is
-    standardised for k-means; the centres are given in data units.
-
-    References
-    ----------
-    Li and Li, An accurate and robust imputation method scImpute for single-cell RNA-seq data,
-    Nature Communications 2018.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mnarkmeans.baselines import ScImputeKMeans
-    >>> rng = np.random.default_rng(0)
-    >>> counts = np.vstack([rng.poisson(m, size=(20, 12)) for m in ([9, 1] * 6, [1, 9] * 6)])
-    >>> model = ScImputeKMeans(2, random_state=0).fit(counts)
-    >>> model.imputed_.shape
-    (40, 12)
-    """
-
-    def _fill(self, X: np.ndarray, seed: int) -> np.ndarray:
-        filled, self.groups_ = scimpute(np.nan_to_num(X, nan=0.0), self.n_clusters, seed)
-        return filled
-
-    def _kmeans(self, filled: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        mean, spread = filled.mean(axis=0), filled.std(axis=0, ddof=1)
-        spread = np.where(spread > 0, spread, 1.0)
-        labels, centers = super()._kmeans((filled - mean) / spread, seed)
-        return labels, centers * spread + mean
+def scimpute_kmeans(X: np.ndarray, settings: Settings, rng: Any) -> Found:
+    """k-means on standardised genes after imputation. NaN and zero are both counts of zero."""
+    seed = rng.randint(2**31 - 1)
+    filled, _ = scimpute(np.nan_to_num(X, nan=0.0), settings.n_clusters, seed)
+    mean, spread = filled.mean(axis=0), filled.std(axis=0, ddof=1)
+    spread = np.where(spread > 0, spread, 1.0)
+    found = kmeans((filled - mean) / spread, settings, seed)
+    return found._replace(centers=found.centers * spread + mean, imputed=filled)
 
 
 def scimpute(
@@ -97,7 +73,7 @@ def group_cells(logged: np.ndarray, n_groups: int, random_state: Any) -> np.ndar
     low, high = np.quantile(nearest, [0.25, 0.75])
     usual = nearest <= high + 1.5 * (high - low)
 
-    groups = np.full(len(logged), OUTLIER)
+    groups = np.full(len(logged), -1)
     inner = distances[np.ix_(usual, usual)]
     squares = inner[np.isfinite(inner)] ** 2
     typical = np.median(squares) if squares.size and np.median(squares) > 0 else 1.0
@@ -116,41 +92,35 @@ class Mixture(NamedTuple):
     mean: np.ndarray
     spread: np.ndarray
 
-    def dropout(self, y: np.ndarray) -> np.ndarray:
-        """Posterior probability that an entry of y (cells, genes) belongs to the Gamma part."""
+    def densities(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of the Gamma part, and of both parts, at y (cells, genes)."""
         low = self.rate * gamma.pdf(y, self.shape, scale=1 / self.inverse_scale)
-        high = (1 - self.rate) * norm.pdf(y, self.mean, self.spread)
-        total = low + high
-        return np.divide(low, total, out=np.zeros_like(total), where=total > 0)
+        return low, low + (1 - self.rate) * norm.pdf(y, self.mean, self.spread)
 
-    def log_density(self, y: np.ndarray) -> np.ndarray:
-        low = self.rate * gamma.pdf(y, self.shape, scale=1 / self.inverse_scale)
-        high = (1 - self.rate) * norm.pdf(y, self.mean, self.spread)
-        return np.log10(low + high + 1e-300)
+    def dropout(self, y: np.ndarray) -> np.ndarray:
+        """Posterior probability of the Gamma part."""
+        low, total = self.densities(y)
+        return np.divide(low, total, out=np.zeros_like(total), where=total > 0)
 
 
 def fit_mixture(y: np.ndarray, *, tol: float = 0.5, max_iter: int = 100) -> Mixture:
     """EM for every gene (column) of y, until no log-likelihood moves by more than `tol`."""
     zero = y <= FLOOR + 1e-9
     rate = np.clip(zero.mean(axis=0), 0.01, 0.99)
-    mean, spread = _observed_moments(y, ~zero)
+    count = np.maximum((~zero).sum(axis=0), 1)
+    mean = np.where(zero, 0, y).sum(axis=0) / count
+    square = np.where(zero, 0, (y - mean) ** 2).sum(axis=0) / np.maximum(count - 1, 1)
+    spread = np.sqrt(np.maximum(square, 1e-4))
     genes = np.ones(y.shape[1])
     mixture = Mixture(rate, 0.5 * genes, genes, mean, spread)
     before = np.full(y.shape[1], -np.inf)
     for _ in range(max_iter):
         mixture = _maximize(y, mixture.dropout(y), mixture)
-        now = mixture.log_density(y).sum(axis=0)
+        now = np.log10(mixture.densities(y)[1] + 1e-300).sum(axis=0)
         if (np.abs(now - before) < tol).all():
             break
         before = now
     return mixture
-
-
-def _observed_moments(y: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    count = np.maximum(seen.sum(axis=0), 1)
-    mean = np.where(seen, y, 0).sum(axis=0) / count
-    square = np.where(seen, (y - mean) ** 2, 0).sum(axis=0) / np.maximum(count - 1, 1)
-    return mean, np.sqrt(np.maximum(square, 1e-4))
 
 
 def _maximize(y: np.ndarray, low: np.ndarray, old: Mixture) -> Mixture:
@@ -194,18 +164,14 @@ def impute_group(logged: np.ndarray) -> np.ndarray:
         return completed
     part = Mixture(*(value[informative] for value in mixture))
     y = logged[:, genes]
-    dropped = (part.dropout(y) > LIKELY) & (y <= part.mean)
+    dropped = (part.dropout(y) > 0.5) & (y <= part.mean)
     top = y.max(axis=0)
     for cell in range(len(y)):
         lost = dropped[cell]
         if not lost.any() or lost.all():
             continue
         others = np.delete(np.arange(len(y)), cell)
-        weights = _nonnegative_weights(y[np.ix_(others, ~lost)].T, y[cell, ~lost])
+        weights, _ = nnls(y[np.ix_(others, ~lost)].T, y[cell, ~lost], maxiter=10 * len(others))
         guess = np.minimum(weights @ y[np.ix_(others, lost)], top[lost])
         completed[cell, genes[lost]] = guess
     return completed
-
-
-def _nonnegative_weights(design: np.ndarray, target: np.ndarray) -> np.ndarray:
-    return nnls(design, target, maxiter=10 * design.shape[1])[0]

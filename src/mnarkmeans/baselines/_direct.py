@@ -1,0 +1,162 @@
+"""Clustering of the observed values, without imputation first.
+
+rkpod     k-POD with a group penalty on each feature's centres
+fwpd      k-means with a dissimilarity that charges for missing values
+gmm       a normal mixture over the observed values, which takes values as missing at random
+gmm_mask  the same, and every cluster misses a feature at a rate of its own: the 0/1 pattern of
+          missing values as further binary columns
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._io import require
+from .._kmeans import MNARKMeans
+from ._baseline import Found, Settings
+
+
+def regularised_kpod(X: np.ndarray, settings: Settings, rng: Any, *, lam: float = 0.1) -> Found:
+    """k-POD with a group penalty on each feature's centres (arXiv 2507.11884).
+
+        sum_{observed} (x_ij - mu_{z_i} j)^2 + n lam sum_j w_j |mu_.j|
+
+    with standardised features, |mu_.j| the length of the j-th column of centres and w_j one over
+    what k-POD found for it. Missing values are filled with the centre of the row (k-POD), and the
+    penalty is majorised by a parabola, which shrinks a mean by N_l / (N_l + lam_j) with
+    lam_j = n lam w_j / (2 |mu_.j|). It goes on from k-POD's centres until the labels repeat.
+    """
+    gaps = np.isnan(X)
+    seen = np.maximum((~gaps).sum(axis=0), 1)
+    mean = np.nan_to_num(X).sum(axis=0) / seen
+    sd = np.sqrt(np.where(gaps, 0.0, (X - mean) ** 2).sum(axis=0) / seen)
+    sd[sd == 0] = 1.0
+    Z = (X - mean) / sd
+    kpod = MNARKMeans(settings.n_clusters, lam=0.0, n_init=settings.n_init, random_state=rng).fit(Z)
+    M, labels = kpod.cluster_centers_, kpod.labels_
+    weight = 1.0 / np.maximum(np.linalg.norm(M, axis=0), 1e-8)
+    n_iter = 0
+    while n_iter < settings.max_iter:
+        n_iter += 1
+        filled = np.where(gaps, M[labels], Z)
+        sizes = np.bincount(labels, minlength=len(M))[:, None]
+        sums = np.zeros_like(M)
+        np.add.at(sums, labels, filled)
+        length = np.maximum(np.linalg.norm(M, axis=0), 1e-8)
+        pull = len(Z) * lam * weight / (2.0 * length)
+        M = np.where(sizes > 0, sums / np.maximum(sizes + pull, 1e-12), M)
+        cost = [np.where(gaps, 0.0, (Z - center) ** 2).sum(axis=1) for center in M]
+        before, labels = labels, np.argmin(cost, axis=0)
+        if n_iter > 10 and np.array_equal(before, labels):
+            break
+    return Found(labels, mean + sd * M, n_iter=n_iter)
+
+
+def stepmix_clusters(X: np.ndarray, settings: Settings, rng: Any, *, mask: bool = False) -> Found:
+    """StepMix's diagonal Gaussian mixture; centres are observed means weighted by posteriors."""
+    stepmix = require("stepmix", "rivals")
+    p = X.shape[1]
+    parts: dict[str, Any] = {"values": {"model": "gaussian_diag_nan", "n_columns": p}}
+    table = X
+    if mask:
+        parts["mask"] = {"model": "binary", "n_columns": p}
+        table = np.hstack([X, np.isnan(X).astype(np.float64)])
+    model = stepmix.StepMix(
+        n_components=settings.n_clusters, measurement=parts, n_init=settings.n_init,
+        max_iter=settings.max_iter, verbose=0, progress_bar=0, random_state=rng.randint(2**31 - 1),
+    )  # fmt: skip
+    model.fit(table)
+    posterior = np.asarray(model.predict_proba(table))
+    centers = (posterior.T @ np.nan_to_num(X)) / np.maximum(posterior.T @ ~np.isnan(X), 1e-12)
+    return Found(posterior.argmax(axis=1), centers, probabilities=posterior)
+
+
+# --- FWPD -----------------------------------------------------------------------------------------
+
+
+def fwpd_kmeans(X: np.ndarray, settings: Settings, rng: Any) -> Found:
+    """k-means with the feature-weighted penalty dissimilarity (Datta, Bhattacharjee and Das 2018).
+
+    A centre is the observed mean of its rows, NaN where none of them observes the feature. Every
+    start gives the rows random labels and ends when the labels repeat; the start with the smallest
+    sum of dissimilarities wins. An empty cluster takes the row that fits its own cluster worst.
+    """
+    table = FWPD.of(X)
+    starts = (_fwpd_start(table, settings, rng) for _ in range(settings.n_init))
+    return min(starts, key=lambda found: found.inertia)
+
+
+def _fwpd_start(table: FWPD, settings: Settings, rng: Any) -> Found:
+    n, k = len(table.values), settings.n_clusters
+    labels, n_iter, repeated = rng.randint(k, size=n), 0, False
+    while n_iter < settings.max_iter and not repeated:
+        before = table.without_empty(labels, k)
+        centers = table.means(before, k)
+        cost = table.dissimilarity(centers)
+        labels = cost.argmin(axis=1)
+        repeated = np.array_equal(before, labels)
+        n_iter += 1
+    return Found(labels, centers, float(cost[np.arange(n), labels].sum()), n_iter)
+
+
+class FWPD(NamedTuple):
+    """A table, and what of the dissimilarity does not depend on the centres.
+
+    w_j     = rows that observe feature j
+    d(x, z) = (1 - alpha) * |x - z over the features both have| / dmax
+              + alpha * (sum of w_j over features missing in x or z) / (sum of all w_j)
+    dmax    = the largest such distance between two rows
+    alpha   = min(0.5, share of missing entries)
+    """
+
+    values: np.ndarray  # 0 where missing
+    observed: np.ndarray  # 1 or 0
+    weights: np.ndarray  # observed count of each feature
+    dmax: float
+    alpha: float
+
+    @classmethod
+    def of(cls, X: np.ndarray) -> FWPD:
+        observed, values = (~np.isnan(X)).astype(float), np.nan_to_num(X, nan=0.0)
+        largest, step = 0.0, max(1, 2_000_000 // len(X))  # blocks of rows bound the memory
+        for start in range(0, len(X), step):
+            block = slice(start, start + step)
+            common = _common_distances(values[block], observed[block], values, observed)
+            largest = max(largest, common.max())
+        alpha = min(0.5, 1.0 - float(observed.mean()))
+        return cls(values, observed, observed.sum(axis=0), np.sqrt(largest) or 1.0, alpha)
+
+    def dissimilarity(self, centers: np.ndarray) -> np.ndarray:
+        """(n, k) of every row to every centre."""
+        has = (~np.isnan(centers)).astype(float)
+        filled = np.nan_to_num(centers, nan=0.0)
+        distance = np.sqrt(_common_distances(self.values, self.observed, filled, has))
+        total = self.weights.sum()
+        penalty = (total - (self.observed * self.weights) @ has.T) / total
+        return (1 - self.alpha) * distance / self.dmax + self.alpha * penalty
+
+    def means(self, labels: np.ndarray, k: int) -> np.ndarray:
+        member = (labels == np.arange(k)[:, None]).astype(float)
+        counts, sums = member @ self.observed, member @ self.values
+        return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+
+    def without_empty(self, labels: np.ndarray, k: int) -> np.ndarray:
+        sizes = np.bincount(labels, minlength=k)
+        if sizes.all():
+            return labels
+        labels = labels.copy()
+        cost = self.dissimilarity(self.means(labels, k))[np.arange(len(labels)), labels]
+        worst = np.argsort(np.where(sizes[labels] > 1, -cost, np.inf), kind="stable")
+        for label, row in zip(np.flatnonzero(sizes == 0), worst, strict=False):
+            labels[row] = label
+        return labels
+
+
+def _common_distances(
+    values: np.ndarray, observed: np.ndarray, others: np.ndarray, have: np.ndarray
+) -> np.ndarray:
+    """Squared distances over the features both sides have."""
+    squared = values**2 @ have.T - 2 * values @ others.T + observed @ (others**2).T
+    return np.maximum(squared, 0.0)
