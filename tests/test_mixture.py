@@ -19,8 +19,8 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mnarkmeans import MissingDataWarning, MNARMixture
+from mnarkmeans._em.em import missing_values
 from mnarkmeans._em.mechanisms import MECHANISMS, mechanism_of
-from mnarkmeans._em.tails import missing_values
 from mnarkmeans._model_files import ModelFileError, load_model, save_model
 
 NAMES = tuple(MECHANISMS)
@@ -158,11 +158,11 @@ def test_threshold_against_integrals(mu, tau, freedom):
     sd = 1.3
     own = norm(mu, sd) if freedom == 0 else student_t(freedom, mu, sd)
     mechanism = mechanism_of("threshold", {"tau": np.array([tau])}, np.array([True]))
-    found, widths = missing_values(mechanism, np.array([[mu]]), np.array([[sd**2]]), freedom)
+    found = missing_values(mechanism, np.array([[mu]]), np.array([[sd**2]]), freedom)
     nodes, weights = np.polynomial.legendre.leggauss(60)
     x = tau * nodes
     rate, first = (tau * weights @ (x**i * own.pdf(x)) for i in (0, 1))
-    mean = found.mean if widths is None else widths.mean
+    mean = found.mean if found.widths is None else found.widths.mean
     assert found.log_rate[0, 0] == pytest.approx(math.log(rate), abs=1e-4)
     assert mean[0, 0] == pytest.approx(first / rate, abs=1e-3 * tau)
 

@@ -23,9 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 from ._base import Saving
 from ._core import first_pass
 from ._em.em import Parameters, hidden_rows, missing_of, posteriors
-from ._em.fit import Fitted, Settings, fit, go_on, temper_of, tempered
-from ._em.mechanisms import MECHANISMS
-from ._em.values import entries
+from ._em.fit import Fitted, fit, go_on, temper_of, tempered
+from ._em.mechanisms import MECHANISMS, entries
 from ._observed import Observed
 from ._solver import effective_threads
 from ._validation import (
@@ -273,22 +272,20 @@ default="auto"
             warn_for=WarnFor(getattr(self, "feature_names_in_", None), mechanism=self.mechanism),
         )
         check_enough_rows(observed.n_usable, observed.n_rows, self.n_components, "n_components")
+        if self.means_init is not None:
+            names = "means_init", "n_components"
+            check_init_centers(self.means_init, self.n_components, observed.n_features, names)
         rng = check_random_state(self.random_state)
-        settings = self._settings(observed)
-        em_settings = {
-            "spherical": self.covariance_type == "spherical",
-            "reg_covar": float(self.reg_covar),
-            "threads": threads,
-        }
         if continues:
             if is_auto(given):
                 observed = replace(observed, reference=self.reference_)
-            found = go_on(observed, settings, self._parameters(), **em_settings)
+            found = go_on(self, observed, self._parameters(), threads)
         else:
             references = [observed.reference]
             if is_auto(given):
-                references = [np.zeros(observed.n_features), _least_values(observed, threads)]
-            found = fit(observed, settings, references, rng, **em_settings)
+                least = first_pass(observed.table, threads).least  # of rows that count
+                references = [np.zeros(observed.n_features), np.where(np.isfinite(least), least, 0)]
+            found = fit(self, observed, references, rng, threads)
         self._keep(found, rng)
         return self
 
@@ -373,8 +370,8 @@ default="auto"
         """
         observed, rows = self._posteriors(X)
         filled, gaps = observed.filled_and_gaps()
-        missing, widths = missing_of(self._parameters(), self.reference_)
-        mean = missing.mean if widths is None else widths.mean
+        missing = missing_of(self._parameters(), self.reference_)
+        mean = missing.mean if missing.widths is None else missing.widths.mean
         expected = tempered(rows.memberships, self.temper_) @ (self.reference_ + mean)
         return like_input(np.where(gaps, expected.astype(filled.dtype), filled), X)
 
@@ -406,7 +403,7 @@ default="auto"
         row = np.repeat(np.arange(observed.n_rows), per_row)
         added = np.bincount(row, each, minlength=observed.n_rows)
         parameters = self._parameters()
-        share, _ = hidden_rows(parameters, missing_of(parameters, self.reference_)[0])
+        share, _ = hidden_rows(parameters, missing_of(parameters, self.reference_))
         some = per_row > 0
         return np.where(some, rows.log_likelihoods + added - math.log1p(-share), 0.0), some
 
@@ -471,18 +468,6 @@ default="auto"
     def _continues(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "means_")
 
-    def _settings(self, observed: Observed) -> Settings:
-        means, weights = self.means_init, self.weights_init
-        if means is not None:
-            names = "means_init", "n_components"
-            means = check_init_centers(means, self.n_components, observed.n_features, names)
-        if weights is not None:
-            weights = np.asarray(weights, dtype=np.float64)
-        return Settings(
-            self.n_components, self.mechanism, self.tails, self.init_params, weights, means,
-            self.n_init, self.max_iter, self.tol, self.verbose, self.variance_prior,
-        )  # fmt: skip
-
     def _keep(self, found: Fitted, rng: Any) -> None:
         parameters, state = found.parameters, found.state
         self.mechanism_ = parameters.mechanism.name
@@ -494,7 +479,7 @@ default="auto"
         self.degrees_of_freedom_ = parameters.freedom if parameters.freedom > 0 else math.inf
         auto = self.temper == "auto"
         self.temper_ = temper_of(found.em, parameters, rng) if auto else float(self.temper)
-        self.reference_ = found.em.reference
+        self.reference_ = found.em.observed.reference
         self.converged_, self.n_iter_ = state.converged, len(state.path)
         self.lower_bound_, self.lower_bounds_ = state.path[-1], list(state.path)
         self.missingness_ = MixtureMissingness(
@@ -515,9 +500,3 @@ default="auto"
         # scikit-learn's check of sparse input asks this of whatever has predict_proba.
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
-
-
-def _least_values(observed: Observed, threads: int) -> np.ndarray:
-    """(p,) of rows that count; 0 for a feature without an observed value."""
-    least = first_pass(observed.table, threads).least
-    return np.where(np.isfinite(least), least, 0.0)

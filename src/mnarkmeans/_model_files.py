@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from . import __version__
+from ._em.em import LEAST_FREEDOM, MOST_FREEDOM
 from ._em.mechanisms import MECHANISMS, Parameter, mechanism_of
-from ._em.tails import LEAST_FREEDOM, MOST_FREEDOM
 from ._io import ARRAY, join, pack, split, unpack, write_together
 from ._kmeans import MNARKMeans
 from ._mixture import MixtureMissingness, MNARMixture

@@ -28,24 +28,23 @@ complete table it is added to them instead, as GaussianMixture does.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import digamma, polygamma
+from scipy.special import digamma, gammainccinv, gammaincinv, polygamma
 
 from .._core.likelihood import EStep, Mixture, SoftSums, soft_rows
 from .._observed import Observed
-from .mechanisms import MECHANISMS, Clusters, Missing
-from .tails import LEAST_FREEDOM, MOST_FREEDOM, Widths, by_width, missing_values, next_freedom
-from .values import ROWS_AT_ONCE, Values
+from .mechanisms import MECHANISMS, ROWS_AT_ONCE, TINY, Clusters, Missing, Values
 
 # M-steps between two E-steps. Means and mechanism depend on each other, and these cost little.
 INNER_STEPS = 3
-LONGER_STEP = 4.0  # times the step of EM in the logarithm of the degrees of freedom
 LEAST_VALUES = 1e-6  # expected values without which a cluster's mean and variance stay
 LEAST_VARIANCE = 1e-10  # of the variance of the feature
 
@@ -66,7 +65,6 @@ class Expectation(NamedTuple):
     sums: SoftSums
     hidden: np.ndarray  # (k,) expected rows without any observed value
     missing: Missing
-    widths: Widths | None
     log_likelihood: float
     objective: float
 
@@ -80,30 +78,42 @@ class State(NamedTuple):
     converged: bool = False
 
 
+@dataclass
 class EM:
-    """A table, and how its mixture is fitted; ``prior`` is d above."""
+    """A table, and how its mixture is fitted."""
 
-    def __init__(
-        self, observed: Observed, *, spherical: bool = False, reg_covar: float = 0.0,
-        prior: float = 0.0, threads: int = 1, values: Values | None = None,
-    ):  # fmt: skip
-        self.observed, self.threads = observed, threads
-        self.values = values or Values(observed)
-        self.spherical, self.reg_covar, self.prior = spherical, reg_covar, prior
-        self.reference, self.shift = observed.reference, observed.means
-        self.n_rows = float(observed.weights.sum())
-        self._offset = self.reference - self.shift
-        self._estep: EStep | None = None
+    observed: Observed
+    spherical: bool = False
+    reg_covar: float = 0.0
+    prior: float = 0.0  # d above
+    threads: int = 1
 
-    def copy(self, **changes: Any) -> EM:
-        """The same table with another reference, prior or weights of its rows."""
-        settings = {
-            "observed": self.observed, "spherical": self.spherical, "reg_covar": self.reg_covar,
-            "prior": self.prior, "threads": self.threads, **changes,
-        }  # fmt: skip
-        if "observed" not in changes:
-            settings["values"] = self.values
-        return EM(**settings)
+    @cached_property
+    def values(self) -> Values:
+        return Values(self.observed)
+
+    @cached_property
+    def n_rows(self) -> float:
+        return float(self.observed.weights.sum())
+
+    @cached_property
+    def spread(self) -> np.ndarray:
+        """(p,) variance of the observed values of each feature."""
+        sums = self.sums_of(np.ones((self.observed.n_rows, 1)))
+        total = np.maximum(sums.counts[0], TINY)
+        spread = sums.squares[0] / total - (sums.sums[0] / total) ** 2
+        rounding = (1e-8 * self.observed.means) ** 2  # of a constant feature
+        return np.maximum(np.maximum(spread, rounding), max(self.reg_covar, 1e-100))
+
+    @cached_property
+    def _e_steps(self) -> dict[int, EStep]:
+        return {}
+
+    def with_prior(self, prior: float) -> EM:
+        """The same with another prior; what was computed of the table is shared."""
+        other = copy.copy(self)
+        other.prior = prior
+        return other
 
     # --- the first parameters -------------------------------------------------------------------
 
@@ -111,10 +121,9 @@ class EM:
         """From a partition (n, k), hard or soft, and the mechanism that suits it best."""
         sums = self.sums_of(memberships)
         k, p = sums.counts.shape
-        spread = np.broadcast_to(self.spread, (k, p))
-        means = np.broadcast_to(self.shift, (k, p))
+        spread, means = (np.broadcast_to(one, (k, p)) for one in (self.spread, self.observed.means))
         now = Parameters(sums.sizes, means, spread, None, freedom)
-        now, clusters = self._clusters(now, sums, np.zeros(k), None, None)
+        now, clusters = self._clusters(now, sums, np.zeros(k), None)
         if freedom > 2:  # the squared scale of Student's t, from its variance
             now = now._replace(variances=now.variances * (1.0 - 2.0 / freedom))
             clusters = clusters._replace(variance=now.variances)
@@ -122,121 +131,98 @@ class EM:
         return now._replace(mechanism=mechanism)
 
     def sums_of(self, memberships: np.ndarray) -> SoftSums:
-        """Sums over the rows for given posteriors (n, k), of values less the shift."""
+        """Sums over the rows for given posteriors (n, k), of values less the means."""
         (n, k), p = memberships.shape, self.observed.n_features
         sums, counts, squares = (np.zeros((k, p)) for _ in range(3))
-        shared = memberships * self.observed.weights[:, None]
+        shared, shift = memberships * self.observed.weights[:, None], self.observed.means
         for begin in range(0, n, ROWS_AT_ONCE):
             part = slice(begin, begin + ROWS_AT_ONCE)
             rho, source = shared[part].T, self.observed.source[part]
             if self.observed.is_sparse:
-                values = source.astype(np.float64)
-                seen = source.copy()
-                values.data = values.data - self.shift[values.indices]
-                seen.data = np.ones(len(seen.data))
-                counts += rho @ seen
-                sums += rho @ values
-                values.data = values.data**2
-                squares += rho @ values
-                continue
-            seen = self.observed.seen(part)
-            values = np.subtract(source, self.shift, where=seen, out=np.zeros(source.shape))
-            counts += rho @ seen.astype(np.float64)
+                seen, values, square = (source.astype(np.float64) for _ in range(3))
+                seen.data[:] = 1.0
+                values.data -= shift[source.indices]
+                square.data = values.data**2
+            else:
+                is_seen = self.observed.seen(part)
+                values = np.subtract(source, shift, where=is_seen, out=np.zeros(source.shape))
+                seen, square = is_seen.astype(np.float64), values**2
+            counts += rho @ seen
             sums += rho @ values
-            squares += rho @ values**2
+            squares += rho @ square
         return SoftSums(shared.sum(axis=0), sums, counts, squares, 0.0)
-
-    @cached_property
-    def spread(self) -> np.ndarray:
-        """(p,) variance of the observed values of each feature."""
-        sums = self.sums_of(np.ones((self.observed.n_rows, 1)))
-        total = np.maximum(sums.counts[0], 1e-300)
-        spread = sums.squares[0] / total - (sums.sums[0] / total) ** 2
-        rounding = (1e-8 * self.shift) ** 2  # of a constant feature
-        return np.maximum(np.maximum(spread, rounding), max(self.reg_covar, 1e-100))
 
     # --- E-step ---------------------------------------------------------------------------------
 
-    def missing(self, parameters: Parameters) -> tuple[Missing, Widths | None]:
-        return missing_of(parameters, self.reference)
-
     def e_step(self, parameters: Parameters) -> Expectation:
-        missing, widths = self.missing(parameters)
-        k, p = parameters.means.shape
-        if self._estep is None or self._estep.mixture.mean.shape != (k, p):
-            self._estep = EStep(self.observed.table, k, self.shift, self.threads, log_observed=True)
-        self._estep.fill(_core_mixture(parameters, missing))
-        sums, n = self._estep(), self.n_rows
+        missing = missing_of(parameters, self.observed.reference)
+        k = len(parameters.weights)
+        if k not in self._e_steps:
+            table, shift = self.observed.table, self.observed.means
+            self._e_steps[k] = EStep(table, k, shift, self.threads, log_observed=True)
+        self._e_steps[k].fill(_core_mixture(parameters, missing))
+        sums, n = self._e_steps[k](), self.n_rows
         value = sums.log_likelihood + parameters.mechanism.total_log_observed(self.values)
         share, hidden = hidden_rows(parameters, missing)
         value -= n * math.log1p(-share)
-        objective = value + self._log_prior(parameters)
-        hidden = hidden * (n / (1.0 - share))
-        return Expectation(sums, hidden, missing, widths, value, objective)
-
-    def _log_prior(self, parameters: Parameters) -> float:
-        value = parameters.mechanism.log_prior(self.values)
+        objective = value + parameters.mechanism.log_prior(self.values)
         if self.prior > 0:
             v = parameters.variances
             common = 1.0 / (1.0 / v).mean(axis=0)
-            value += 0.5 * self.prior * float((np.log(common) - np.log(v)).sum())
-        return value
+            objective += 0.5 * self.prior * float((np.log(common) - np.log(v)).sum())
+        return Expectation(sums, hidden * (n / (1.0 - share)), missing, value, objective)
 
     # --- M-step ---------------------------------------------------------------------------------
 
     def m_step(self, parameters: Parameters, expectation: Expectation) -> Parameters:
-        sums, hidden, missing, widths = expectation[:4]
+        sums, hidden, missing = expectation[:3]
         ignorable, freedom = parameters.mechanism.ignorable, parameters.freedom
         for step in range(1 if ignorable else INNER_STEPS):
             if step > 0:
-                missing, widths = self.missing(parameters)
+                missing = missing_of(parameters, self.observed.reference)
             expected = None if ignorable else missing
-            parameters, clusters = self._clusters(parameters, sums, hidden, expected, widths)
-            mechanism = parameters.mechanism.update(self.values, by_width(clusters, widths))
+            parameters, clusters = self._clusters(parameters, sums, hidden, expected)
+            mechanism = parameters.mechanism.update(self.values, by_width(clusters, missing.widths))
             parameters = parameters._replace(mechanism=mechanism)
         if freedom > 0:
-            freedom = next_freedom(sums, clusters.gaps, expectation.widths, freedom)
+            freedom = next_freedom(sums, clusters.gaps, expectation.missing.widths, freedom)
         return parameters._replace(freedom=freedom)
 
     def _clusters(
-        self, now: Parameters, sums: SoftSums, hidden: np.ndarray, missing: Missing | None,
-        widths: Widths | None,
-    ) -> tuple[Parameters, Clusters]:  # fmt: skip
+        self, now: Parameters, sums: SoftSums, hidden: np.ndarray, missing: Missing | None
+    ) -> tuple[Parameters, Clusters]:
         """New weights, means and variances; missing: None where values are missing at random."""
+        shift, reference = self.observed.means, self.observed.reference
         sizes = sums.sizes + hidden
         weights = (sizes + 1e-14) / (sizes + 1e-14).sum()
         gaps = np.maximum(sums.sizes[:, None] - sums.counts, 0.0) + hidden[:, None]
         pulls = sums.counts if sums.pulls is None else sums.pulls
         total, count, values = sums.sums, pulls, sums.counts
-        mean = now.means - self.shift
         if missing is not None:
-            weight = gaps if widths is None else gaps * widths.weight
-            lost = missing.mean + self._offset
+            weight = gaps if missing.widths is None else gaps * missing.widths.weight
+            lost = missing.mean + (reference - shift)
             total, count, values = total + weight * lost, count + weight, values + gaps
         known = count > LEAST_VALUES
-        mean = np.where(known, total / np.where(known, count, 1.0), mean)
+        mean = np.where(known, total / np.where(known, count, 1.0), now.means - shift)
         residuals = sums.squares - 2.0 * sums.sums * mean + pulls * mean**2
         residuals = np.maximum(residuals, 0.0)
         if missing is not None:
             residuals = residuals + weight * (missing.variance + (lost - mean) ** 2)
         variances = self._variances(residuals, values, now.variances)
-        means = mean + self.shift
-        clusters = Clusters(means - self.reference, variances, gaps, sizes)
+        means = mean + shift
+        clusters = Clusters(means - reference, variances, gaps, sizes)
         return now._replace(weights=weights, means=means, variances=variances), clusters
 
     def _variances(self, residuals: np.ndarray, values: np.ndarray, now: np.ndarray) -> np.ndarray:
+        shape, prior, floor = residuals.shape, self.prior, self.spread
         if self.spherical:
-            shape = residuals.shape
             residuals, values = (one.sum(axis=1, keepdims=True) for one in (residuals, values))
-            prior, now = self.prior * shape[1], now[:, :1]
-        else:
-            prior = self.prior
+            prior, now, floor = prior * shape[1], now[:, :1], floor.mean()
         common = 1.0 / (1.0 / now).mean(axis=0)
-        new = (residuals + prior * common) / np.maximum(values + prior, 1e-300)
+        new = (residuals + prior * common) / np.maximum(values + prior, TINY)
         new = np.where(values > LEAST_VALUES, new, now)
-        if not self.values.has_gaps.any():
+        if not self.observed.has_gaps.any():
             new = new + self.reg_covar
-        floor = self.spread.mean() if self.spherical else self.spread
         new = np.maximum(new, np.maximum(LEAST_VARIANCE * floor, self.reg_covar))
         return np.broadcast_to(new, shape).copy() if self.spherical else new
 
@@ -261,14 +247,13 @@ class EM:
     def _best_freedom(self, parameters: Parameters, state: State) -> tuple[Expectation, Parameters]:
         """The E-step, with degrees of freedom that do not lower the objective.
 
-        EM moves them slowly, so a longer step is tried first, then that of EM. As the nodes of w
-        move with them, even that one can lower the objective: then they stay.
+        EM moves them slowly, so a step four times as long is tried first, then that of EM. As the
+        nodes of w move with them, even that one can lower the objective: then they stay.
         """
         now, before = parameters.freedom, state.parameters.freedom
         if now <= 0 or state.expectation is None:
             return self.e_step(parameters), parameters
-        longer = now * (now / before) ** (LONGER_STEP - 1.0)
-        longer = min(max(longer, LEAST_FREEDOM), MOST_FREEDOM)
+        longer = min(max(now * (now / before) ** 3, LEAST_FREEDOM), MOST_FREEDOM)
         for freedom in (longer, now, before):
             parameters = parameters._replace(freedom=freedom)
             expectation = self.e_step(parameters)
@@ -277,46 +262,145 @@ class EM:
         return expectation, parameters
 
 
-def missing_of(parameters: Parameters, reference: np.ndarray) -> tuple[Missing, Widths | None]:
+def missing_of(parameters: Parameters, reference: np.ndarray) -> Missing:
     """What the mechanism says of the missing values of every cluster and feature."""
-    return missing_values(
-        parameters.mechanism, parameters.means - reference, parameters.variances,
-        parameters.freedom,
-    )  # fmt: skip
+    mean = parameters.means - reference
+    return missing_values(parameters.mechanism, mean, parameters.variances, parameters.freedom)
 
 
 def hidden_rows(parameters: Parameters, missing: Missing) -> tuple[float, np.ndarray]:
     """Share of rows without any observed value, and each cluster's part of it (k,)."""
-    k = len(parameters.weights)
     if not parameters.mechanism.has_gaps.all():
-        return 0.0, np.zeros(k)
-    logs = np.log(np.maximum(parameters.weights, 1e-300)) + missing.log_rate.sum(axis=1)
+        return 0.0, np.zeros(len(parameters.weights))
+    logs = np.log(np.maximum(parameters.weights, TINY)) + missing.log_rate.sum(axis=1)
     share = min(float(np.exp(logs).sum()), 1.0 - 1e-9)
     return share, np.minimum(np.exp(logs), share)
 
 
 def _core_mixture(parameters: Parameters, missing: Missing) -> Mixture:
-    log_weights = np.log(np.maximum(parameters.weights, 1e-300))
+    log_weights = np.log(np.maximum(parameters.weights, TINY))
     return Mixture(
         log_weights, parameters.means, parameters.variances, missing.log_rate,
         missing.log_observed, parameters.freedom,
     )  # fmt: skip
 
 
-def posteriors(observed: Observed, parameters: Parameters, threads: int):
+def posteriors(observed: Observed, parameters: Parameters, threads: int) -> Any:
     """Posteriors (n, k), log-likelihoods without the mechanism's part, and labels of rows."""
-    mixture = _core_mixture(parameters, missing_of(parameters, observed.reference)[0])
-    arrays = mixture._asdict()
-    for name, array in arrays.items():
-        arrays[name] = np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
-    return soft_rows(observed.table, Mixture(**arrays), threads)
+    mixture = _core_mixture(parameters, missing_of(parameters, observed.reference))
+    arrays = [
+        np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array for array in mixture
+    ]
+    return soft_rows(observed.table, Mixture(*arrays), threads)
 
 
-# --- the weight of the prior --------------------------------------------------------------------
+# --- Student's t ----------------------------------------------------------------------------------
+#
+# Clusters are normal with a random width (ECM):
+#
+#     x = mu + sqrt(v / w) z,   z ~ N(0, 1),   w ~ Gamma(nu / 2, rate nu / 2)
+#
+# An observed value weighs E[w | x] = (nu + 1) / (nu + (x - mu)^2 / v) in its cluster's mean and
+# variance (``src/core/mixture.h``). For a missing value w is replaced by nodes w_m with
+# probabilities q_m, so that for every mechanism
+#
+#     P_lj = sum_m q_m P(mu, v / w_m),     r_m = P(w_m | missing) = q_m P(mu, v / w_m) / P_lj.
+#
+# The degrees of freedom nu solve  1 + log(nu / 2) - digamma(nu / 2) + mean(E[log w] - E[w]) = 0.
+
+FIRST_FREEDOM = 5.0
+LEAST_FREEDOM, MOST_FREEDOM = 1.5, 80.0
+
+
+class Widths(NamedTuple):
+    """Nodes of w, given that a value is missing."""
+
+    w: np.ndarray  # (m,)
+    posterior: np.ndarray  # (m, k, p)
+    weight: np.ndarray  # (k, p) E[w | missing]
+    mean: np.ndarray  # (k, p) E[x | missing]
+
+
+@lru_cache(maxsize=64)
+def nodes(freedom: float) -> tuple[np.ndarray, np.ndarray]:
+    """w_m and q_m by the trapezoidal rule in log w, whose density is smooth and dies away.
+
+    They leave out a probability of 1e-10 below and 1e-8 above, and are 0.7 standard deviations (or
+    0.7, if that is less) apart: log P_lj is right to 1e-4 for rates down to 1e-9.
+    """
+    half = 0.5 * freedom
+    first = math.log(gammaincinv(half, 1e-10) / half)
+    last = math.log(gammainccinv(half, 1e-8) / half)
+    step = 0.7 * min(1.0, math.sqrt(polygamma(1, half)))
+    at = np.linspace(first, last, 1 + math.ceil((last - first) / step))
+    log_density = half * (at - np.exp(at))
+    weight = np.exp(log_density - log_density.max())
+    return np.exp(at), weight / weight.sum()
+
+
+def missing_values(
+    mechanism: Any, mean: np.ndarray, variance: np.ndarray, freedom: float
+) -> Missing:
+    """What a mechanism says of normal clusters (freedom 0) or of Student's t.
+
+    Mean and variance of x | missing are then those weighted by w, as the M-step needs them.
+    """
+    if freedom <= 0 or mechanism.ignorable:
+        return mechanism.missing(mean, variance)
+    w, q = nodes(freedom)
+    wide = w[:, None, None]
+    own = mechanism.missing(np.broadcast_to(mean, (len(w), *mean.shape)), variance / wide)
+    logs = own.log_rate + np.log(q)[:, None, None]
+    top = logs.max(axis=0)
+    posterior = np.exp(logs - top)
+    total = posterior.sum(axis=0)
+    posterior /= total
+    weights = wide * posterior
+    weight = weights.sum(axis=0)
+    center = (weights * own.mean).sum(axis=0) / weight
+    spread = (weights * (own.variance + (own.mean - center) ** 2)).sum(axis=0) / weight
+    widths = Widths(w, posterior, weight, (posterior * own.mean).sum(axis=0))
+    return Missing(top + np.log(total), center, spread, widths=widths)
+
+
+def by_width(clusters: Clusters, widths: Widths | None) -> Clusters:
+    """Student's t clusters as normal ones of every width, for the update of the mechanism."""
+    if widths is None:
+        return clusters
+    m, (k, p) = len(widths.w), clusters.mean.shape
+    return Clusters(
+        np.tile(clusters.mean, (m, 1)),
+        (clusters.variance / widths.w[:, None, None]).reshape(m * k, p),
+        (clusters.gaps * widths.posterior).reshape(m * k, p),
+        np.tile(clusters.sizes, m),
+    )
+
+
+def next_freedom(sums: SoftSums, gaps: np.ndarray, widths: Widths | None, freedom: float) -> float:
+    """The degrees of freedom that maximise the expected log-likelihood."""
+    count, half = float(sums.counts.sum()), 0.5 * (freedom + 1.0)
+    total = count * (math.log1p(1.0 / freedom) + digamma(half) - math.log(half)) - sums.tail
+    total -= float(np.sum(sums.pulls))  # type: ignore[arg-type]
+    if widths is not None:
+        expected = np.tensordot(np.log(widths.w) - widths.w, widths.posterior, axes=1)
+        total += float((gaps * expected).sum())
+        count += float(gaps.sum())
+    mean = total / max(count, TINY)
+
+    def slope(nu: float) -> float:
+        return 1.0 + math.log(0.5 * nu) - digamma(0.5 * nu) + mean
+
+    if slope(LEAST_FREEDOM) <= 0:
+        return LEAST_FREEDOM
+    if slope(MOST_FREEDOM) >= 0:
+        return MOST_FREEDOM
+    return float(brentq(slope, LEAST_FREEDOM, MOST_FREEDOM, xtol=1e-6))
+
+
+# --- the weight of the prior ----------------------------------------------------------------------
 
 MOST_PRIOR = 200.0  # with so many values of the common variance clusters share it
 FEWEST_SEEN = 3.0  # values without which a variance says nothing
-PRELIMINARY = 5  # iterations
 FEW_GAPS = 0.1  # share of missing values below which the prior fades; complete tables have none
 
 
@@ -331,8 +415,7 @@ def prior_weight(em: EM, memberships: np.ndarray, freedom: float) -> float:
         return 0.0
     parameters = em.start(memberships, "mcar", freedom)
     weight = _moments(parameters.variances, em.sums_of(memberships).counts, freedom)
-    with_prior = em.copy(prior=weight)
-    *_, state = with_prior.run(State(parameters), max_iter=PRELIMINARY, tol=0.0)
+    *_, state = em.with_prior(weight).run(State(parameters), max_iter=5, tol=0.0)
     free = em.m_step(state.parameters, state.expectation)
     return fading * _moments(free.variances, state.expectation.sums.counts, freedom)
 
@@ -346,7 +429,7 @@ def _moments(variances: np.ndarray, seen: np.ndarray, freedom: float) -> float:
     if degrees.sum() == 0:
         return 0.0
     half = 0.5 * np.maximum(seen, FEWEST_SEEN)
-    logs = np.log(np.maximum(variances, 1e-300)) - digamma(half) + np.log(half)
+    logs = np.log(np.maximum(variances, TINY)) - digamma(half) + np.log(half)
     mean = np.where(enough, logs, 0.0).sum(axis=0) / np.maximum(enough.sum(axis=0), 1)
     scatter = np.where(enough & (degrees > 0), (logs - mean) ** 2, 0.0).sum() / degrees.sum()
     more = scatter - polygamma(1, half)[enough].mean()

@@ -7,14 +7,15 @@ iterations the one with the largest
 
     log-likelihood - (log n / 2) (number of parameters of mechanism and tails)
 
-is taken and run to its end. The choice does not depend on ``max_iter``.
+is taken and run to its end. The choice does not depend on ``max_iter``. ``model`` is the
+MNARMixture, whose parameters are valid.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,60 +23,55 @@ from scipy.optimize import brentq
 
 from .._observed import Observed
 from .._solver import STARTS, best_start, finish, report, run_starts
-from .em import EM, FEW_GAPS, Parameters, State, posteriors, prior_weight
-from .mechanisms import MECHANISMS, BelowLimit, ByChance, ByClass
-from .tails import FIRST_FREEDOM
+from .em import EM, FEW_GAPS, FIRST_FREEDOM, Parameters, State, posteriors, prior_weight
+from .mechanisms import MECHANISMS
 
-FIRST_LAMS = (0.0, 0.5, 1.0)
-KMEANS_STARTS = 4  # for every lam
-ENTRIES_OF_SAMPLE = 1 << 17  # k-means looks at so many
-SHORT_ITER = 5
-CHOICE_ITER = 50
-CHOICE_TOL = 1e-3  # of the log-likelihood per row
+FIRST_LAMS = (0.0, 0.5, 1.0)  # of the k-means fits that give the first partitions
+ENTRIES_OF_SAMPLE = 1 << 17  # entries that these look at
+SHORT_ITER, CHOICE_ITER = 5, 50
 # Log-likelihood, and so much more per row, by which a candidate may be behind without being dropped
 BEHIND, BEHIND_PER_ROW = 20.0, 0.05
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What the user asked for, validated."""
-
-    n_components: int
-    mechanism: str
-    tails: str
-    init_params: str
-    weights_init: np.ndarray | None
-    means_init: np.ndarray | None
-    n_init: int
-    max_iter: int
-    tol: float
-    verbose: int
-    prior: float | str
-
-
 class Candidate(NamedTuple):
-    """A kind of mixture."""
+    """A kind of mixture, and the states it went through."""
 
     em: EM
     mechanism: str
     freedom: float
     n_chosen: int = 0  # numbers of the reference that were chosen from the data
+    states: tuple[State, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.mechanism}, {'Student t' if self.freedom > 0 else 'normal'}"
 
-    def is_twin(self, other: Candidate) -> bool:
-        """The same with other tails."""
-        same = self.mechanism == other.mechanism and self.em.reference is other.em.reference
-        return same and self.freedom != other.freedom
+    @property
+    def objective(self) -> float:
+        return self.states[-1].path[-1]
 
-    def score(self, state: State) -> float:
+    @property
+    def score(self) -> float:
         """BIC, as a log-likelihood; clusters have the same number of parameters everywhere."""
-        parameters = state.parameters
+        parameters = self.states[-1].parameters
         own = parameters.mechanism.n_parameters(len(parameters.weights)) + (self.freedom > 0)
-        own += self.n_chosen
-        price = 0.5 * math.log(max(self.em.n_rows, 2.0)) * own
-        return state.expectation.log_likelihood - price
+        price = 0.5 * math.log(max(self.em.n_rows, 2.0)) * (own + self.n_chosen)
+        return self.states[-1].expectation.log_likelihood - price
+
+    def begun(self, parameters: Parameters, max_iter: int, model: Any) -> Candidate:
+        return self._replace(states=()).run(State(parameters), max_iter, model)
+
+    def continued(self, max_iter: int, model: Any) -> Candidate:
+        """Up to ``max_iter`` iterations in all."""
+        last = self.states[-1]
+        return self if last.converged else self.run(last, max_iter, model)
+
+    def run(self, state: State, max_iter: int, model: Any) -> Candidate:
+        states = list(self.states)
+        for one in self.em.run(state, max_iter=max_iter - len(state.path), tol=model.tol):
+            message = f"  {self}, iteration {len(one.path)}: {one.path[-1]:.6f}"
+            report(message, model.verbose > 1, logging.DEBUG)
+            states.append(one)
+        return self._replace(states=tuple(states))
 
 
 class Fitted(NamedTuple):
@@ -88,47 +84,44 @@ class Fitted(NamedTuple):
     scores: dict[str, float]
 
 
-def fit(observed: Observed, settings: Settings, references, rng, **em_settings: Any) -> Fitted:
+def fit(
+    model: Any, observed: Observed, references: list[np.ndarray], rng: Any, threads: int
+) -> Fitted:
     """references: those to choose from."""
-    tables = [replace(observed, reference=reference) for reference in references]
-    ems = [EM(table, **em_settings) for table in tables]
-    runs: dict[int, tuple[Candidate, list[State]]] = {}
-    candidates: list[Candidate] = []
-    for start in range(settings.n_init):
-        partitions = _partitions(ems, settings, rng)
-        candidates = candidates or _candidates(ems, settings, partitions[0])
-        compare = len(candidates) * settings.n_init > 1
+    ems = [_em(model, replace(observed, reference=one), threads) for one in references]
+    best: list[Candidate] = []
+    for start in range(model.n_init):
+        partitions = _partitions(ems, model, rng)
+        kinds = [one._replace(states=()) for one in best] or _candidates(ems, model, partitions[0])
+        compare = len(kinds) * model.n_init > 1
         short = SHORT_ITER if compare or len(partitions) > 1 else 1
-        begun = _begin(candidates, settings, partitions, short)
+        runs = _begin(kinds, model, partitions, short)
         if compare:
-            least = max(one.score(path[-1]) for one, path in begun)
-            least -= BEHIND + BEHIND_PER_ROW * ems[0].n_rows
-            for one, path in begun:
-                if one.score(path[-1]) >= least:
-                    _go_on(one, path, CHOICE_ITER, settings)
-        for key, (one, path) in enumerate(begun):
-            report(f"start {start + 1}, {one}: {path[-1].path[-1]:.6f}", settings.verbose > 0)
-            if key not in runs or _objective(path) > _objective(runs[key][1]):
-                runs[key] = one, path
-    return _finished(list(runs.values()), settings)
+            least = max(one.score for one in runs) - BEHIND - BEHIND_PER_ROW * ems[0].n_rows
+            runs = [
+                one.continued(CHOICE_ITER, model) if one.score >= least else one for one in runs
+            ]
+        for one in runs:
+            report(f"start {start + 1}, {one}: {one.objective:.6f}", model.verbose > 0)
+        pairs = zip(best or runs, runs, strict=True)
+        best = [max(pair, key=lambda one: one.objective) for pair in pairs]
+    return _finished(best, model)
 
 
-def go_on(observed: Observed, settings: Settings, last: Parameters, **em_settings: Any) -> Fitted:
+def go_on(model: Any, observed: Observed, last: Parameters, threads: int) -> Fitted:
     """From the parameters of an earlier fit (warm start)."""
-    em = EM(observed, **em_settings)
+    em = _em(model, observed, threads)
     tails = {"normal": 0.0, "t": last.freedom or FIRST_FREEDOM}
-    last = last._replace(freedom=tails.get(settings.tails, last.freedom))
-    memberships = posteriors(observed, last, em.threads).memberships
+    last = last._replace(freedom=tails.get(model.tails, last.freedom))
+    memberships = posteriors(observed, last, threads).memberships
     runs = []
-    for one in _candidates([em], settings, memberships, freedoms=[last.freedom]):
+    for one in _candidates([em], model, memberships, freedoms=[last.freedom]):
         if one.mechanism == last.mechanism.name:
             begin = last._replace(mechanism=last.mechanism.continued(em.values))
         else:
             begin = one.em.start(memberships, one.mechanism, last.freedom)
-        path = [State(begin)]
-        _go_on(one, path, settings.max_iter, settings)
-        runs.append((one, path[1:]))
-    return _finished(runs, settings)
+        runs.append(one.begun(begin, model.max_iter, model))
+    return _finished(runs, model)
 
 
 def likeliest_mechanism(
@@ -138,142 +131,120 @@ def likeliest_mechanism(
     partitions (n,); None if they are likelier lost by chance, or at a rate of each cluster."""
     starts = [np.eye(k)[labels] for labels in partitions]
     em = EM(observed)
-    em = em.copy(prior=prior_weight(em, starts[0], 0.0))
-    around = [em.copy(observed=replace(observed, reference=point)) for point in references]
-    candidates = [Candidate(em, "mcar", 0.0), Candidate(em, "class", 0.0)]
-    candidates += [Candidate(one, "decay", 0.0) for one in around]
-
-    def score(one: Candidate) -> float:
-        """Of the best start."""
-        begun = [State(one.em.start(start, one.mechanism)) for start in starts]
-        runs = [[*one.em.run(state, max_iter=CHOICE_ITER, tol=CHOICE_TOL)] for state in begun]
-        return max(one.score(path[-1]) for path in runs)
-
-    best = int(np.argmax([score(one) for one in candidates]))
+    prior = prior_weight(em, starts[0], 0.0)
+    ems = [em, em, *(EM(replace(observed, reference=point)) for point in references)]
+    names = ["mcar", "class", *("decay" for _ in references)]
+    scores = []
+    for own, name in zip(ems, names, strict=True):
+        own = own.with_prior(prior)
+        begun = [State(own.start(start, name)) for start in starts]
+        runs = [own.run(state, max_iter=CHOICE_ITER, tol=1e-3) for state in begun]
+        scores.append(max(Candidate(own, name, 0.0, states=tuple(run)).score for run in runs))
+    best = int(np.argmax(scores))
     return best - 2 if best >= 2 else None
 
 
-def _finished(runs: list[tuple[Candidate, list[State]]], settings: Settings) -> Fitted:
+def _em(model: Any, observed: Observed, threads: int) -> EM:
+    spherical = model.covariance_type == "spherical"
+    return EM(observed, spherical, float(model.reg_covar), threads=threads)
+
+
+def _finished(runs: list[Candidate], model: Any) -> Fitted:
     """The best candidate, run to its end; scores of all."""
-    best, path = max(runs, key=lambda run: run[0].score(run[1][-1]))
-    if len(path) < settings.max_iter:
-        _go_on(best, path, settings.max_iter, settings)
-    state = path[min(len(path), settings.max_iter) - 1]
+    best = max(runs, key=lambda one: one.score)
     scores: dict[str, float] = {}
     values: dict[str, float] = {}
-    for one, states in runs:
-        score = one.score(states[-1])
-        if score > scores.get(one.mechanism, -math.inf):
-            scores[one.mechanism] = score
-            values[one.mechanism] = states[-1].expectation.log_likelihood
+    for one in sorted(runs, key=lambda one: one.score):
+        scores[one.mechanism] = one.score
+        values[one.mechanism] = one.states[-1].expectation.log_likelihood
+    states = best.continued(model.max_iter, model).states
+    state = states[min(len(states), model.max_iter) - 1]
     parameters = best.em.m_step(state.parameters, state.expectation)
     return Fitted(best.em, parameters, state, values, scores)
 
 
-def _objective(path: list[State]) -> float:
-    return path[-1].path[-1]
-
-
-def _go_on(one: Candidate, path: list[State], most: int, settings: Settings) -> None:
-    """INOUT path: iterations up to ``most`` in all."""
-    if path[-1].converged:
-        return
-    done = len(path[-1].path)
-    for state in one.em.run(path[-1], max_iter=most - done, tol=settings.tol):
-        path.append(state)
-        message = f"  {one}, iteration {len(state.path)}: {state.path[-1]:.6f}"
-        report(message, settings.verbose > 1, logging.DEBUG)
-
-
-# --- candidates and starts ----------------------------------------------------------------------
+# --- candidates and starts ------------------------------------------------------------------------
 
 
 def _candidates(
-    ems: list[EM], settings: Settings, memberships: np.ndarray, freedoms: list[float] | None = None
+    ems: list[EM], model: Any, memberships: np.ndarray, freedoms: list[float] | None = None
 ) -> list[Candidate]:
-    values = ems[0].values
-    complete = not values.has_gaps.any()
+    has_gaps = ems[0].observed.has_gaps
     if freedoms is None:
-        freedoms = {"normal": [0.0], "t": [FIRST_FREEDOM]}.get(settings.tails)
+        freedoms = {"normal": [0.0], "t": [FIRST_FREEDOM]}.get(model.tails)
     if freedoms is None:  # a complete table is left to GaussianMixture
-        freedoms = [0.0] if complete else [0.0, FIRST_FREEDOM]
-    names = [settings.mechanism] if settings.mechanism != "auto" else list(MECHANISMS)
-    if complete and settings.mechanism == "auto":
-        names = ["mcar"]
+        freedoms = [0.0, FIRST_FREEDOM] if has_gaps.any() else [0.0]
+    names = [model.mechanism]
+    if model.mechanism == "auto":
+        names = list(MECHANISMS) if has_gaps.any() else ["mcar"]
     found = []
     for freedom in freedoms:
-        prior = settings.prior
+        prior = model.variance_prior
         if prior == "auto":
             prior = prior_weight(ems[0], memberships, freedom)
-        own = [em.copy(prior=float(prior)) for em in ems]
+        own = [em.with_prior(float(prior)) for em in ems]
         for name in names:
-            # Only "decay" and "threshold" depend on the reference.
-            around = issubclass(MECHANISMS[name], (ByClass, ByChance, BelowLimit))
-            for number, em in enumerate(own[:1] if around else own):
-                if settings.mechanism != "auto" or MECHANISMS[name].is_possible(em.values):
-                    n_chosen = int(values.has_gaps.sum()) if number > 0 else 0
+            for number, em in enumerate(own if MECHANISMS[name].uses_reference else own[:1]):
+                if model.mechanism != "auto" or MECHANISMS[name].is_possible(em.values):
+                    n_chosen = int(has_gaps.sum()) if number > 0 else 0
                     found.append(Candidate(em, name, freedom, n_chosen))
     return found
 
 
 def _begin(
-    candidates: list[Candidate], settings: Settings, partitions: list[np.ndarray], short: int
-) -> list[tuple[Candidate, list[State]]]:
-    """A few iterations of each.
+    kinds: list[Candidate], model: Any, partitions: list[np.ndarray], short: int
+) -> list[Candidate]:
+    """A few iterations of each, from the best of its starts.
 
     Where normal clusters are compared with Student's t, mechanisms other than rates are costly for
     Student's t, and begin where their normal twin and "mcar" have led.
     """
-    begun: list[tuple[Candidate, list[State]]] = []
-    for one in candidates:
-        starts = partitions
+    begun: list[Candidate] = []
+    for one in kinds:
+        led = []
         if one.freedom > 0 and not MECHANISMS[one.mechanism].ignorable:
             led = [
-                posteriors(other.em.observed, path[-1].parameters, other.em.threads).memberships
-                for other, path in begun
-                if other.is_twin(one) or (other.mechanism, other.freedom) == ("mcar", one.freedom)
+                posteriors(
+                    other.em.observed, other.states[-1].parameters, other.em.threads
+                ).memberships
+                for other in begun
+                if (other.mechanism, other.freedom) == ("mcar", one.freedom)
+                or (other.mechanism == one.mechanism and other.em.observed is one.em.observed)
             ]
-            starts = led or partitions
-        begun.append((one, _best_start(one, settings, starts, short)))
+        starts = []
+        for memberships in led or partitions:
+            begin = one.em.start(memberships, one.mechanism, one.freedom)
+            if model.means_init is not None:
+                begin = begin._replace(means=np.array(model.means_init, dtype=np.float64))
+            if model.weights_init is not None:
+                begin = begin._replace(weights=np.array(model.weights_init, dtype=np.float64))
+            starts.append(one.begun(begin, short, model))
+        begun.append(max(starts, key=lambda run: run.objective))
     return begun
 
 
-def _best_start(
-    one: Candidate, settings: Settings, partitions: list[np.ndarray], short: int
-) -> list[State]:
-    """A few iterations from every partition, and the path of the best."""
-    paths = []
-    for memberships in partitions:
-        begin = one.em.start(memberships, one.mechanism, one.freedom)
-        if settings.means_init is not None:
-            begin = begin._replace(means=settings.means_init)
-        if settings.weights_init is not None:
-            begin = begin._replace(weights=settings.weights_init)
-        path = [State(begin)]
-        _go_on(one, path, short, settings)
-        paths.append(path[1:])
-    return max(paths, key=_objective)
-
-
-def _partitions(ems: list[EM], settings: Settings, rng: Any) -> list[np.ndarray]:
+def _partitions(ems: list[EM], model: Any, rng: Any) -> list[np.ndarray]:
     """Memberships (n, k) to begin with, one or several."""
-    observed, k, threads = ems[0].observed, settings.n_components, ems[0].threads
-    if settings.means_init is not None:
-        return [_memberships(observed, settings.means_init, 0.0, threads)]
-    if settings.init_params == "random":
+    observed, k, threads = ems[0].observed, model.n_components, ems[0].threads
+    if model.means_init is not None:
+        means = np.array(model.means_init, dtype=np.float64)
+        return [_memberships(observed, means, 0.0, threads)]
+    if model.init_params == "random":
         shares = rng.random_sample((observed.n_rows, k))
         return [shares / shares.sum(axis=1, keepdims=True)]
-    if settings.init_params != "kmeans":
-        way = {"k-means++": "k-means++", "random_from_data": "random"}[settings.init_params]
+    if model.init_params != "kmeans":
+        way = {"k-means++": "k-means++", "random_from_data": "random"}[model.init_params]
         return [_memberships(observed, STARTS[way](observed, 1, k, rng, threads)[0], 0.0, threads)]
-    starts = STARTS["k-means++"](observed, KMEANS_STARTS, k, rng, threads)
+    starts = STARTS["k-means++"](observed, 4, k, rng, threads)
+    stored = observed.source.nnz if observed.is_sparse else observed.source.size
+    wanted = ENTRIES_OF_SAMPLE * observed.n_rows // max(stored, 1)
     found = []
     for number, em in enumerate(ems):
         table = em.observed
-        sample = _sample_rows(table, 20 * k)
+        rows = table.sample(max(200, 20 * k, wanted))
+        sample = table if len(rows) == table.n_rows else table.take(rows)
         lams = FIRST_LAMS if number == 0 else FIRST_LAMS[-1:]
-        lams = lams if table.has_gaps.any() else FIRST_LAMS[:1]
-        for lam in lams:
+        for lam in lams if table.has_gaps.any() else FIRST_LAMS[:1]:
             runs = run_starts(sample, starts, lam, max_iter=300, tol=1e-5, threads=threads)
             centers = runs.centers[best_start(runs.losses)]
             found.append(_memberships(table, centers, lam, threads))
@@ -285,19 +256,9 @@ def _memberships(observed: Observed, centers: np.ndarray, lam: float, threads: i
     return np.eye(len(centers))[labels]
 
 
-def _sample_rows(observed: Observed, fewest: int) -> Observed:
-    """About ENTRIES_OF_SAMPLE entries of the rows that count."""
-    source = observed.source
-    stored = source.size if isinstance(source, np.ndarray) else source.nnz
-    wanted = ENTRIES_OF_SAMPLE * observed.n_rows // max(stored, 1)
-    rows = observed.sample(max(200, fewest, wanted))
-    return observed if len(rows) == observed.n_rows else observed.take(rows)
+# --- tempering ------------------------------------------------------------------------------------
 
-
-# --- tempering ----------------------------------------------------------------------------------
-
-DRAWS = 12
-DRAW_ITER = 10  # from where the fit ended
+DRAWS, DRAW_ITER = 12, 10  # bootstrap tables, and iterations from where the fit ended
 MANY_ROWS = 1000  # per cluster: parameters are known well enough
 LEAST_POWER = 0.1
 
@@ -330,7 +291,7 @@ def temper_of(em: EM, parameters: Parameters, rng: np.random.RandomState) -> flo
     for _ in range(DRAWS):
         drawn = rng.standard_gamma(weights)  # a weight of w is w rows
         drawn *= weights.sum() / drawn.sum()
-        other = em.copy(observed=replace(observed, weights=drawn))
+        other = replace(em, observed=replace(observed, weights=drawn))
         *_, state = other.run(State(parameters), max_iter=DRAW_ITER, tol=0.0)
         there = other.m_step(state.parameters, state.expectation)
         memberships = posteriors(observed, there, em.threads).memberships

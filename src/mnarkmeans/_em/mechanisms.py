@@ -20,16 +20,145 @@ A feature without missing values in the training table has no part in any of thi
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit, log_ndtr, logit, ndtr, xlogy
 
-from .values import Values
+from .._observed import Observed, seen_in
 
-_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
-_LEAST_LOG = -700.0  # of a probability
+HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+LEAST_LOG = -700.0  # of a probability
+TINY = 1e-300  # divisors are at least this
+
+# --- the observed values --------------------------------------------------------------------------
+
+ROWS_AT_ONCE = 1 << 15
+
+
+class Histogram(NamedTuple):
+    """Squared distances from the reference, of all features with missing values together."""
+
+    squares: np.ndarray  # (m,) geometric mean of each bin
+    weights: np.ndarray  # (m,)
+
+
+class Bins(NamedTuple):
+    """Values of each feature in bins, narrower at the lower end."""
+
+    centers: np.ndarray  # (p, bins) mean of each bin
+    weights: np.ndarray  # (p, bins)
+    scale: np.ndarray  # (p,) standard deviation of the observed values
+
+
+class Values:
+    """The observed values of a table, less the reference, as mechanisms need them.
+
+    The parts are computed on first use.
+    """
+
+    def __init__(self, observed: Observed):
+        self.observed, self.has_gaps = observed, observed.has_gaps
+        n_rows = max(float(observed.weights.sum()), TINY)
+        self.missing_rate = np.clip(1.0 - observed.observed_weight / n_rows, 0.0, 1.0)  # (p,)
+        self.missing_share = float(self.missing_rate.mean())
+
+    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Values, their features and row weights, of features with missing values."""
+        for begin in range(0, self.observed.n_rows, ROWS_AT_ONCE):
+            rows = slice(begin, begin + ROWS_AT_ONCE)
+            values, features, per_row = entries(self.observed, rows)
+            weights = np.repeat(self.observed.weights[rows], per_row)
+            some = self.has_gaps[features] & (weights > 0)
+            yield values[some], features[some], weights[some]
+
+    @cached_property
+    def scale(self) -> float:
+        """Mean square of the values."""
+        total = square = 0.0
+        for values, _, weights in self.blocks():
+            total += weights.sum()
+            square += weights @ values**2
+        return max(square / max(total, TINY), TINY)
+
+    @cached_property
+    def histogram(self) -> Histogram:
+        """Bins of equal width in log x^2, over 18 decades around the mean square."""
+        n_bins, least = 400, 1e-12 * self.scale
+        first, step = math.log(least), math.log(1e18) / n_bins
+        weight, logs = np.zeros(n_bins), np.zeros(n_bins)
+        for values, _, weights in self.blocks():
+            log = np.log(np.maximum(values**2, least))
+            place = np.minimum((log - first) / step, n_bins - 1).astype(np.intp)
+            weight += np.bincount(place, weights, n_bins)
+            logs += np.bincount(place, weights * log, n_bins)
+        used = weight > 0
+        return Histogram(np.exp(logs[used] / weight[used]), weight[used])
+
+    @cached_property
+    def nearest(self) -> np.ndarray:
+        """(p,) the smallest distance from the reference; inf where no value could be missing."""
+        nearest = np.full(len(self.has_gaps), np.inf)
+        for values, features, _ in self.blocks():
+            np.minimum.at(nearest, features, np.abs(values))
+        return nearest
+
+    @cached_property
+    def bins(self) -> Bins:
+        cuts = np.r_[np.linspace(0.0, 0.1, 24, endpoint=False), np.linspace(0.1, 1.0, 40)]
+        shape = len(self.has_gaps), len(cuts)
+        centers, weight, scale = np.zeros(shape), np.zeros(shape), np.ones(shape[0])
+        for j in np.flatnonzero(self.has_gaps):
+            values, weights = self._column(int(j))
+            if len(values) == 0:
+                continue
+            values, place = np.unique(values, return_inverse=True)
+            weights = np.bincount(place, weights)
+            total = weights.sum()
+            middle = (np.cumsum(weights) - 0.5 * weights) / total
+            bins = np.searchsorted(cuts, middle, side="right") - 1
+            weight[j] = np.bincount(bins, weights, len(cuts))
+            centers[j] = np.bincount(bins, weights * values, len(cuts))
+            centers[j] /= np.maximum(weight[j], TINY)
+            spread = weights @ (values - weights @ values / total) ** 2 / total
+            scale[j] = math.sqrt(max(spread, 1e-24))
+        return Bins(centers, weight, scale)
+
+    @cached_property
+    def _columns(self) -> Any:
+        source = self.observed.source
+        return source if isinstance(source, np.ndarray) else source.tocsc()
+
+    def _column(self, j: int) -> tuple[np.ndarray, np.ndarray]:
+        columns, weights = self._columns, self.observed.weights
+        if self.observed.is_sparse:
+            stored = slice(columns.indptr[j], columns.indptr[j + 1])
+            values, weights = columns.data[stored], weights[columns.indices[stored]]
+        else:
+            seen = seen_in(columns[:, j], self.observed.missing)
+            values, weights = columns[seen, j], weights[seen]
+        some = weights > 0
+        return values[some].astype(np.float64) - self.observed.reference[j], weights[some]
+
+
+def entries(
+    observed: Observed, rows: slice = slice(None)
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Observed values less the reference, their features, and how many each row has."""
+    source = observed.source[rows]
+    if observed.is_sparse:
+        values = source.data.astype(np.float64) - observed.reference[source.indices]
+        return values, source.indices, np.diff(source.indptr)
+    seen = observed.seen(rows)
+    features = np.nonzero(seen)[1]
+    values = source[seen].astype(np.float64) - observed.reference[features]
+    return values, features, np.count_nonzero(seen, axis=1)
+
+
+# --- what every mechanism can do ------------------------------------------------------------------
 
 
 class Missing(NamedTuple):
@@ -39,6 +168,7 @@ class Missing(NamedTuple):
     mean: np.ndarray  # of x | missing
     variance: np.ndarray
     log_observed: np.ndarray | None = None  # log P(observed), where it does not depend on x
+    widths: Any = None  # of Student's t (``em.Widths``)
 
 
 class Clusters(NamedTuple):
@@ -62,9 +192,9 @@ class Mechanism:
     """Base class; every mechanism is a frozen dataclass of its own parameters and ``has_gaps``."""
 
     name: ClassVar[str]
-    description: ClassVar[str]  # which values are missing
     own_parameters: ClassVar[dict[str, Parameter]]
     ignorable: ClassVar[bool] = False  # within a cluster, P(missing) does not depend on x
+    uses_reference: ClassVar[bool] = False
     has_gaps: np.ndarray  # (p,)
 
     @classmethod
@@ -109,30 +239,21 @@ class Mechanism:
     def n_parameters(self, k: int) -> int:
         raise NotImplementedError
 
-    def _where_gaps(self, log_rate: Any, mean: Any, variance: Any, of: tuple[Any, Any]) -> Missing:
+    def _where_gaps(self, found: Missing, mean: np.ndarray, variance: np.ndarray) -> Missing:
         """Elsewhere a missing value says nothing, and is like the observed ones."""
+        if self.has_gaps.all():
+            return found
         gaps = self.has_gaps
         return Missing(
-            np.where(gaps, log_rate, 0.0),
-            np.where(gaps, mean, of[0]),
-            np.where(gaps, variance, of[1]),
+            np.where(gaps, found.log_rate, 0.0),
+            np.where(gaps, found.mean, mean),
+            np.where(gaps, found.variance, variance),
         )
 
 
-# --- rates that do not depend on x --------------------------------------------------------------
+# --- rates that do not depend on x ----------------------------------------------------------------
 
-_PRIOR_ROWS = 2.0  # rows with the feature's overall rate, which every rate of a cluster starts from
-
-
-def _log_likelihood_ratio(own: np.ndarray, common: np.ndarray) -> np.ndarray:
-    """Per row, of own rates against common ones."""
-    lost = xlogy(own, own / np.maximum(common, 1e-300))
-    return lost + xlogy(1.0 - own, (1.0 - own) / np.maximum(1.0 - common, 1e-300))
-
-
-def _is_one_rate(rates: np.ndarray) -> bool:
-    """Whether every cluster has the same rate in all features."""
-    return rates.size == 0 or bool(np.ptp(rates, axis=1).max() == 0.0)
+PRIOR_ROWS = 2.0  # rows with the feature's overall rate, which every rate of a cluster starts from
 
 
 @dataclass(frozen=True)
@@ -143,7 +264,6 @@ class ByClass(Mechanism):
     has_gaps: np.ndarray
     shared: bool = False  # one rate of a cluster for all features
     name: ClassVar[str] = "class"
-    description: ClassVar[str] = "at a rate of each cluster"
     own_parameters: ClassVar = {"rates": Parameter("kp", most=1.0)}
     ignorable: ClassVar[bool] = True
 
@@ -151,54 +271,53 @@ class ByClass(Mechanism):
     def start(cls, values: Values, clusters: Clusters) -> Self:
         own = cls(np.zeros_like(clusters.mean), values.has_gaps).update(values, clusters)
         shared = replace(own, shared=True).update(values, clusters)
-        return shared if own._is_too_fine(shared, clusters) else own
-
-    def _is_too_fine(self, shared: Any, clusters: Clusters) -> bool:
-        """By BIC, with the rates of these clusters."""
-        ratio = _log_likelihood_ratio(self.rates, shared.rates)[:, self.has_gaps]
+        ratio = _log_likelihood_ratio(own.rates, shared.rates)[:, values.has_gaps]
         sizes = clusters.sizes if len(ratio) > 1 else clusters.sizes.sum()[None]
-        more = ratio.size - len(ratio)
-        return float(sizes @ ratio.sum(axis=1)) <= 0.5 * more * math.log(max(sizes.sum(), 2.0))
+        price = 0.5 * (ratio.size - len(ratio)) * math.log(max(sizes.sum(), 2.0))
+        return shared if float(sizes @ ratio.sum(axis=1)) <= price else own
 
     def continued(self, values: Values) -> Any:
-        shared = _is_one_rate(self.rates[:, self.has_gaps])
-        return replace(self, has_gaps=values.has_gaps, shared=shared)
+        return replace(self, has_gaps=values.has_gaps, shared=self._is_shared())
+
+    def _is_shared(self) -> bool:
+        """Whether every cluster has the same rate in all features."""
+        rates = self.rates[:, self.has_gaps]
+        return rates.size == 0 or bool(np.ptp(rates, axis=1).max() == 0.0)
 
     def _expected(self, values: Values, clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
-        """Missing values and rows, the prior's included."""
-        gaps = clusters.gaps + _PRIOR_ROWS * values.missing_rate
-        return gaps, np.broadcast_to(clusters.sizes[:, None] + _PRIOR_ROWS, gaps.shape)
+        """Missing values (k, p) and rows (k, 1), the prior's included."""
+        gaps = clusters.gaps + PRIOR_ROWS * values.missing_rate
+        return gaps, clusters.sizes[:, None] + PRIOR_ROWS
 
     def update(self, values: Values, clusters: Clusters) -> Any:
         gaps, rows = self._expected(values, clusters)
-        rates = np.clip(gaps / np.maximum(rows, 1e-300), 0.0, 1.0)
         if self.shared and self.has_gaps.any():
-            some = self.has_gaps
-            common = gaps[:, some].sum(axis=1) / np.maximum(rows[:, some].sum(axis=1), 1e-300)
-            rates = np.where(some, np.clip(common, 0.0, 1.0)[:, None], rates)
-        return replace(self, rates=rates)
+            common = gaps[:, self.has_gaps].mean(axis=1, keepdims=True)
+            gaps = np.where(self.has_gaps, common, gaps)
+        return replace(self, rates=np.clip(gaps / np.maximum(rows, TINY), 0.0, 1.0))
 
     def log_prior(self, values: Values) -> float:
-        """-_PRIOR_ROWS times the divergence of a cluster's rates from those of the table."""
+        """-PRIOR_ROWS times the divergence of a cluster's rates from those of the table."""
         common = np.broadcast_to(values.missing_rate, self.rates.shape)
         ratio = _log_likelihood_ratio(common, self.rates)[:, self.has_gaps]
-        return -_PRIOR_ROWS * float(ratio.sum())
+        return -PRIOR_ROWS * float(ratio.sum())
 
     def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
         with np.errstate(divide="ignore"):
-            lost = np.maximum(np.log(self.rates), _LEAST_LOG)
-            seen = np.maximum(np.log1p(-self.rates), _LEAST_LOG)
-        lost, seen = (np.where(self.has_gaps, one, 0.0) for one in (lost, seen))
-        shape = mean.shape
-        return Missing(np.broadcast_to(lost, shape), mean, variance, np.broadcast_to(seen, shape))
+            logs = np.log(self.rates), np.log1p(-self.rates)
+        lost, seen = (
+            np.broadcast_to(np.where(self.has_gaps, np.maximum(log, LEAST_LOG), 0.0), mean.shape)
+            for log in logs
+        )
+        return Missing(lost, mean, variance, seen)
 
     def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        rates = np.broadcast_to(self.rates, (int(labels.max(initial=0)) + 1, x.shape[1]))
-        return np.where(self.has_gaps, rates[labels], 0.0)
+        rates = self.rates[labels] if len(self.rates) > 1 else self.rates
+        return np.broadcast_to(np.where(self.has_gaps, rates, 0.0), x.shape)
 
     def n_parameters(self, k: int) -> int:
         rates = self.rates[:, self.has_gaps]
-        return len(rates) * (1 if _is_one_rate(rates) else rates.shape[1])
+        return len(rates) * (1 if self._is_shared() else rates.shape[1])
 
 
 @dataclass(frozen=True)
@@ -206,31 +325,27 @@ class ByChance(ByClass):
     """The same rates in all clusters (1, p)."""
 
     name: ClassVar[str] = "mcar"
-    description: ClassVar[str] = "at random"
     own_parameters: ClassVar = {"rates": Parameter("1p", most=1.0)}
 
     def _expected(self, values: Values, clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
-        gaps = clusters.gaps.sum(axis=0, keepdims=True)
-        return gaps, np.full(gaps.shape, clusters.sizes.sum())
+        return clusters.gaps.sum(axis=0, keepdims=True), clusters.sizes.sum()
 
     def log_prior(self, values: Values) -> float:
         return 0.0
 
-    @classmethod
-    def start(cls, values: Values, clusters: Clusters) -> Self:
-        own = cls(values.missing_rate[None], values.has_gaps).update(values, clusters)
-        shared = replace(own, shared=True).update(values, clusters)
-        return shared if own._is_too_fine(shared, clusters) else own
+
+def _log_likelihood_ratio(own: np.ndarray, common: np.ndarray) -> np.ndarray:
+    """Per row, of own rates against common ones."""
+    lost = xlogy(own, own / np.maximum(common, TINY))
+    return lost + xlogy(1.0 - own, (1.0 - own) / np.maximum(1.0 - common, TINY))
 
 
-# --- around the reference -----------------------------------------------------------------------
+# --- around the reference -------------------------------------------------------------------------
 
-_ANYWHERE = 1e-6  # share of the missing values that is lost wherever x lies: one distant gap must
-# not rule out the whole curve
-_LOGIT_BOUND = 14.0
-_LOG_T_BOUND = 14.0  # in units of the mean square
-_STRENGTHS = np.linspace(-4.0, 8.0, 9)
-_CEILINGS = (0.05, 0.5, 0.99)  # of c: where it starts between the missing share and 1
+# Share of the missing values that is lost wherever x lies: one distant missing value must not rule
+# out the whole curve.
+ANYWHERE = 1e-6
+BOUND = 14.0  # of |log t|, in units of the mean square, and of |logit c|
 
 
 @dataclass(frozen=True)
@@ -241,45 +356,45 @@ class Decaying(Mechanism):
     c: float
     has_gaps: np.ndarray
     name: ClassVar[str] = "decay"
-    description: ClassVar[str] = "near the reference, fading with the distance"
     own_parameters: ClassVar = {"t": Parameter(""), "c": Parameter("", most=1.0)}
+    uses_reference: ClassVar[bool] = True
 
     @classmethod
     def start(cls, values: Values, clusters: Clusters) -> Self:
         """From the best point of a grid."""
         share = float(values.missing_rate[values.has_gaps].mean()) if values.has_gaps.any() else 0.5
         grid = [
-            cls(math.exp(strength) / values.scale, share + (1.0 - share) * part, values.has_gaps)
-            for strength in _STRENGTHS
-            for part in _CEILINGS
+            np.array([log_t, logit(share + (1.0 - share) * part)])
+            for log_t in np.linspace(-4.0, 8.0, 9)
+            for part in (0.05, 0.5, 0.99)
         ]
         likelihood = _DecayLikelihood(values, clusters)
-        best = max(grid, key=lambda one: likelihood(one._theta(values))[0])
-        return best.update(values, clusters, steps=10)
+        best = max(grid, key=lambda theta: likelihood(theta)[0])
+        return cls._of(_climb(likelihood, best, 10), values)
 
-    def _theta(self, values: Values) -> np.ndarray:
-        log_t = math.log(max(self.t * values.scale, 1e-300))
-        return np.clip(
-            [log_t, logit(self.c)], *np.array([-1.0, 1.0])[:, None] * [_LOG_T_BOUND, _LOGIT_BOUND]
-        )
+    @classmethod
+    def _of(cls, theta: np.ndarray, values: Values) -> Self:
+        return cls(math.exp(theta[0]) / values.scale, float(expit(theta[1])), values.has_gaps)
 
-    def update(self, values: Values, clusters: Clusters, steps: int = 1) -> Any:
-        theta = _climb(_DecayLikelihood(values, clusters), self._theta(values), steps)
-        return replace(self, t=math.exp(theta[0]) / values.scale, c=float(expit(theta[1])))
+    def update(self, values: Values, clusters: Clusters) -> Any:
+        theta = np.array([math.log(max(self.t * values.scale, TINY)), logit(self.c)])
+        likelihood = _DecayLikelihood(values, clusters)
+        return self._of(_climb(likelihood, np.clip(theta, -BOUND, BOUND), 1), values)
 
     def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
         """A mixture of two normals: lost by the curve, or anywhere."""
         d = 2.0 * variance * self.t + 1.0
-        q = (1.0 - _ANYWHERE) * np.exp(-self.t * mean**2 / d) / np.sqrt(d)
-        rate, pull = q + _ANYWHERE, 1.0 - 1.0 / d
+        q = (1.0 - ANYWHERE) * np.exp(-self.t * mean**2 / d) / np.sqrt(d)
+        rate, pull = q + ANYWHERE, 1.0 - 1.0 / d
         share, apart = q / rate, mean * pull
         away = apart * share
         spread = variance - variance * pull * share + away * (apart - away)
-        return self._where_gaps(np.log(self.c * rate), mean - away, spread, (mean, variance))
+        found = Missing(np.log(self.c * rate), mean - away, spread)
+        return self._where_gaps(found, mean, variance)
 
     def _log_seen(self, squares: np.ndarray) -> np.ndarray:
-        seen = (1.0 - self.c) - self.c * (1.0 - _ANYWHERE) * np.expm1(-self.t * squares)
-        return np.log(np.maximum(seen, 1e-300))
+        seen = (1.0 - self.c) - self.c * (1.0 - ANYWHERE) * np.expm1(-self.t * squares)
+        return np.log(np.maximum(seen, TINY))
 
     def log_observed(self, x: np.ndarray, features: np.ndarray) -> np.ndarray:
         return np.where(self.has_gaps[features], self._log_seen(np.square(x)), 0.0)
@@ -288,7 +403,7 @@ class Decaying(Mechanism):
         return float(values.histogram.weights @ self._log_seen(values.histogram.squares))
 
     def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        rate = self.c * (_ANYWHERE + (1.0 - _ANYWHERE) * np.exp(-self.t * np.square(x)))
+        rate = self.c * (ANYWHERE + (1.0 - ANYWHERE) * np.exp(-self.t * np.square(x)))
         return np.where(self.has_gaps, rate, 0.0)
 
     def n_parameters(self, k: int) -> int:
@@ -313,24 +428,24 @@ class _DecayLikelihood:
         t, c, not_c = math.exp(theta[0]), float(expit(theta[1])), float(expit(-theta[1]))
         d = 2.0 * self.variances * t + 1.0
         pull = t * self.mean_squares / d
-        q = (1.0 - _ANYWHERE) * np.exp(-pull) / np.sqrt(d)
-        rate = q + _ANYWHERE
+        q = (1.0 - ANYWHERE) * np.exp(-pull) / np.sqrt(d)
+        rate = q + ANYWHERE
         u = t * self.squares
         far = -np.expm1(-u)
         near = 1.0 - far
-        seen = np.maximum(not_c + c * (1.0 - _ANYWHERE) * far, 1e-300)
+        seen = np.maximum(not_c + c * (1.0 - ANYWHERE) * far, TINY)
         value = self.gaps @ np.log(c * rate) + self.weights @ np.log(seen)
         by_t = -self.gaps @ (q / rate * (self.variances * t + pull) / d)
-        by_t += self.weights @ (c * (1.0 - _ANYWHERE) * u * near / seen)
+        by_t += self.weights @ (c * (1.0 - ANYWHERE) * u * near / seen)
         by_c = not_c * self.gaps.sum()
-        lost = _ANYWHERE + (1.0 - _ANYWHERE) * near
+        lost = ANYWHERE + (1.0 - ANYWHERE) * near
         by_c -= c * not_c * (self.weights @ (lost / seen))
         return float(value), np.array([by_t, by_c])
 
 
 def _climb(likelihood: _DecayLikelihood, theta: np.ndarray, steps: int) -> np.ndarray:
     """Damped Newton steps inside the bounds, each accepted only if it does not lower the value."""
-    bounds, damping = np.array([_LOG_T_BOUND, _LOGIT_BOUND]), 1e-3
+    damping = 1e-3
     value, gradient = likelihood(theta)
     for _ in range(steps):
         columns = [(likelihood(theta + step)[1] - gradient) / 1e-5 for step in np.eye(2) * 1e-5]
@@ -339,8 +454,8 @@ def _climb(likelihood: _DecayLikelihood, theta: np.ndarray, steps: int) -> np.nd
         for _ in range(12):
             along = (vectors.T @ gradient) / (np.maximum(curvature, 0.0) + damping * size)
             step = vectors @ along
-            step *= min(1.0, 2.0 / max(np.abs(step).max(), 1e-300))
-            trial = np.clip(theta + step, -bounds, bounds)
+            step *= min(1.0, 2.0 / max(np.abs(step).max(), TINY))
+            trial = np.clip(theta + step, -BOUND, BOUND)
             there, slope = likelihood(trial)
             if there >= value:
                 break
@@ -361,11 +476,11 @@ class WithinThreshold(Mechanism):
     tau: np.ndarray  # (p,) > 0
     has_gaps: np.ndarray
     name: ClassVar[str] = "threshold"
-    description: ClassVar[str] = "all within a distance of the reference"
     own_parameters: ClassVar = {"tau": Parameter("p")}
+    uses_reference: ClassVar[bool] = True
 
     @classmethod
-    def start(cls, values: Values, clusters: Clusters) -> Self:
+    def start(cls, values: Values, clusters: Clusters | None) -> Self:
         finite = values.nearest[np.isfinite(values.nearest)]
         tau = np.where(np.isfinite(values.nearest), values.nearest, finite.max(initial=0.0))
         return cls(np.maximum(tau, 1e-6 * math.sqrt(values.scale)), values.has_gaps)
@@ -376,7 +491,7 @@ class WithinThreshold(Mechanism):
         return bool(values.nearest.min() > 1e-6 * math.sqrt(values.scale))
 
     def continued(self, values: Values) -> Any:
-        return self.start(values, None)  # type: ignore[arg-type]
+        return self.start(values, None)
 
     def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
         """With m = |mu| / sd, reach = tau / sd, a = -reach - m and b = reach - m:
@@ -390,22 +505,23 @@ class WithinThreshold(Mechanism):
         reach, m = self.tau / sd, np.abs(mean) / sd
         a, b = -reach - m, reach - m
         log_b = log_ndtr(b)
-        log_p = log_b + np.log(-np.expm1(np.minimum(log_ndtr(a) - log_b, -1e-300)))
-        at_a, at_b = (np.exp(-0.5 * z * z - _HALF_LOG_2PI - log_p) for z in (a, b))
+        log_p = log_b + np.log(-np.expm1(np.minimum(log_ndtr(a) - log_b, -TINY)))
+        at_a, at_b = (np.exp(-0.5 * z * z - HALF_LOG_2PI - log_p) for z in (a, b))
         drop = at_b - at_a
         away = np.clip(m - drop, 0.0, reach)
         spread = np.clip(1.0 + a * at_a - b * at_b - drop**2, 0.0, np.minimum(1.0, reach**2))
         tiny = reach < 1e-3
-        curvature = reach**2 * (m**2 - 1.0) / 6.0
-        narrow = np.log(2.0 * reach) - 0.5 * m * m - _HALF_LOG_2PI + curvature
-        log_p = np.where(tiny, narrow, log_p)
-        away = np.where(tiny, np.minimum(m * reach**2 / 3.0, reach), away)
-        spread = np.where(tiny, reach**2 / 3.0, spread)
-        of = (mean, variance)
-        return self._where_gaps(
-            np.maximum(log_p, _LEAST_LOG), np.copysign(sd * away, mean),
-            variance * np.maximum(spread, 1e-12), of,
+        if tiny.any():
+            curvature = reach**2 * (m**2 - 1.0) / 6.0
+            narrow = np.log(2.0 * reach) - 0.5 * m * m - HALF_LOG_2PI + curvature
+            log_p = np.where(tiny, narrow, log_p)
+            away = np.where(tiny, np.minimum(m * reach**2 / 3.0, reach), away)
+            spread = np.where(tiny, reach**2 / 3.0, spread)
+        found = Missing(
+            np.maximum(log_p, LEAST_LOG), np.copysign(sd * away, mean),
+            variance * np.maximum(spread, 1e-12),
         )  # fmt: skip
+        return self._where_gaps(found, mean, variance)
 
     def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
         return ((np.abs(x) < self.tau) & self.has_gaps).astype(np.float64)
@@ -415,16 +531,16 @@ class WithinThreshold(Mechanism):
         return 2 * int(self.has_gaps.sum())
 
 
-# --- below a detection limit --------------------------------------------------------------------
+# --- below a detection limit ----------------------------------------------------------------------
 
-_SOFTNESS = (0.02, 0.1, 0.3, 0.8)  # zeta in standard deviations of the feature: least, and starts
-_SOFTEST = 10.0
+SOFTNESS = (0.02, 0.1, 0.3, 0.8)  # zeta in standard deviations of the feature: least, and starts
+SOFTEST = 10.0
 
 
 def _hazard(a: np.ndarray) -> np.ndarray:
     """phi(a) / Phi(a), which is close to -a far below 0."""
     near = np.maximum(a, -1e4)
-    return np.where(a < -1e4, -a, np.exp(-0.5 * near * near - _HALF_LOG_2PI - log_ndtr(near)))
+    return np.where(a < -1e4, -a, np.exp(-0.5 * near * near - HALF_LOG_2PI - log_ndtr(near)))
 
 
 @dataclass(frozen=True)
@@ -439,20 +555,19 @@ class BelowLimit(Mechanism):
     zeta: np.ndarray  # (p,)
     has_gaps: np.ndarray
     name: ClassVar[str] = "limit"
-    description: ClassVar[str] = "below a soft detection limit"
     own_parameters: ClassVar = {"c": Parameter("p", least=-math.inf), "zeta": Parameter("p")}
 
     @classmethod
     def start(cls, values: Values, clusters: Clusters) -> Self:
         least = np.where(values.has_gaps, values.bins.centers[:, 0], 0.0)
-        starts = [cls(least, soft * values.bins.scale, values.has_gaps) for soft in _SOFTNESS]
-        starts = [start._with_limits(values, clusters, 5) for start in starts]  # type: ignore[misc]
+        starts = [cls(least, soft * values.bins.scale, values.has_gaps) for soft in SOFTNESS]
+        starts = [start._with_limits(values, clusters, 5) for start in starts]
         return max(starts, key=lambda one: one._value(values, clusters).sum())
 
     def continued(self, values: Values) -> Any:
         new = values.has_gaps & ~self.has_gaps
         c = np.where(new, values.bins.centers[:, 0], self.c)
-        zeta = np.where(new, _SOFTNESS[1] * values.bins.scale, self.zeta)
+        zeta = np.where(new, SOFTNESS[1] * values.bins.scale, self.zeta)
         return BelowLimit(c, zeta, values.has_gaps)
 
     def update(self, values: Values, clusters: Clusters) -> Any:
@@ -467,10 +582,10 @@ class BelowLimit(Mechanism):
     def _value(self, values: Values, clusters: Clusters) -> np.ndarray:
         """(p,) log-likelihood of each feature."""
         log_rate = log_ndtr((self.c - clusters.mean) / np.sqrt(clusters.variance + self.zeta**2))
-        lost = (clusters.gaps * np.maximum(log_rate, _LEAST_LOG)).sum(axis=0)
+        lost = (clusters.gaps * np.maximum(log_rate, LEAST_LOG)).sum(axis=0)
         return np.where(self.has_gaps, lost, 0.0) + self._seen(values)
 
-    def _with_limits(self, values: Values, clusters: Clusters, steps: int) -> BelowLimit:
+    def _with_limits(self, values: Values, clusters: Clusters, steps: int) -> Self:
         """Newton steps for all limits at once; the log-likelihood is concave in each."""
         bins, now, value = values.bins, self, self._value(values, clusters)
         d, zeta = np.sqrt(clusters.variance + self.zeta**2), self.zeta[:, None]
@@ -493,11 +608,11 @@ class BelowLimit(Mechanism):
             value = np.where(worse, value, there)
         return now
 
-    def _with_softness(self, values: Values, clusters: Clusters) -> BelowLimit:
+    def _with_softness(self, values: Values, clusters: Clusters) -> Self:
         """A step in log zeta, by the parabola through three points."""
 
-        def softer(step: float) -> BelowLimit:
-            bounds = _SOFTNESS[0] * values.bins.scale, _SOFTEST * values.bins.scale
+        def softer(step: float) -> Self:
+            bounds = SOFTNESS[0] * values.bins.scale, SOFTEST * values.bins.scale
             return replace(self, zeta=np.clip(self.zeta * math.exp(step), *bounds))
 
         def value(step: float) -> float:
@@ -517,8 +632,8 @@ class BelowLimit(Mechanism):
         a = (self.c - mean) / d
         h, ratio = _hazard(a), variance / d
         spread = np.maximum(variance - ratio**2 * h * (a + h), 1e-12 * variance)
-        log_rate = np.maximum(log_ndtr(a), _LEAST_LOG)
-        return self._where_gaps(log_rate, mean - ratio * h, spread, (mean, variance))
+        found = Missing(np.maximum(log_ndtr(a), LEAST_LOG), mean - ratio * h, spread)
+        return self._where_gaps(found, mean, variance)
 
     def log_observed(self, x: np.ndarray, features: np.ndarray) -> np.ndarray:
         seen = log_ndtr((x - self.c[features]) / self.zeta[features])
