@@ -70,7 +70,7 @@ def test_a_table_whose_measured_columns_cannot_be_read_is_an_error(tmp_path):
 def test_thousands_or_decimals_is_for_the_user_to_say(tmp_path):
     lines = ["id\ta\tb"] + [f"r{i}\t{i},125\t{i},250" for i in range(1, 20)]
     path = write(tmp_path, "t.tsv", "\n".join(lines) + "\n")
-    with pytest.raises(TableError, match=r"2 columns look like measurements.*decimal=','"):
+    with pytest.raises(TableError, match=r'2 columns look like measurements.*decimal=","'):
         read_table(path)
     table = read_table(path, decimal=",")
     np.testing.assert_array_equal(table.values[2], [3.125, 3.25])
@@ -91,7 +91,7 @@ def test_a_column_of_commas_in_a_file_of_points(tmp_path):
 def test_one_column_that_may_hold_thousands_is_asked_for(tmp_path):
     """Also beside columns that are read: to leave it out in silence would be a wrong result."""
     text = "id\ta\tb\tc\nr\t1.5\t2.5\t3,250\ns\t2.5\tn.d.\t950\nt\t2.5\t4.5\t11,500\n"
-    with pytest.raises(TableError, match=r"one column looks .*'3,250' in column 'c'.*decimal=','"):
+    with pytest.raises(TableError, match=r'one column looks .*3,250. in column .c..*decimal=","'):
         read_table(write(tmp_path, "t.tsv", text))
 
 
@@ -142,6 +142,5 @@ def test_titles_and_units_around_the_names(tmp_path, top, units):
     table = read_table(write(tmp_path, "t.csv", text))
     np.testing.assert_array_equal(table.values, [[1.5, 2], [2.5, np.nan], [3.5, 4]])
     assert table.features == (["a mg/l", "b mmol/l"] if units else ["a", "b"])
-    with pytest.raises(TableError, match=r"line (\d+) of") as caught:
+    with pytest.raises(TableError, match=r"row 4 of .* 'u;1', has 2 fields"):
         read_table(write(tmp_path, "t.csv", text + "u;1\n"))
-    assert f"line {text.count(chr(10)) + 1} of" in str(caught.value)

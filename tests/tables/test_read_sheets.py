@@ -56,7 +56,7 @@ def test_a_sheet_of_nothing_but_decimal_commas(tmp_path):
 def test_thousands_or_decimals_of_a_sheet_is_for_the_user_to_say(tmp_path):
     lines = [["sample", "a", "b"], ["r1", 1.5, "2,500"], ["r2", 3.5, "4,125"]]
     with pytest.raises(
-        TableError, match=r"one column looks like .*'2,500' in column 'b'.*decimal=','"
+        TableError, match=r'one column looks like .*2,500. in column .b..*decimal=","'
     ):
         read_table(book(tmp_path, lines))
     table = read_table(book(tmp_path, lines), decimal=",")
@@ -134,7 +134,7 @@ def test_a_sheet_is_chosen_by_name_or_number(tmp_path):
         ([["a", "b"], ["x", "y"]], "no row of numbers"),
         (
             [["a", "b"], ["c", "d"], ["e", "f"], ["g", "h"], [1, 2]],
-            "4 lines above its first row of numbers",
+            "no numeric column",
         ),
         ([["id", "a", "a"], ["r", 1, 2]], "more than one column called 'a'"),
     ],

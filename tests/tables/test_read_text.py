@@ -106,7 +106,7 @@ def test_lines_end_in_every_way(tmp_path, end):
     text = "sample,a,b\nr1,1,2\n\nr2,3,NA\n".replace("\n", end)
     table = read_table(write(tmp_path, "t.csv", text))
     np.testing.assert_array_equal(table.values, [[1, 2], [3, np.nan]])
-    with pytest.raises(TableError, match=r"line 5 of .* has 4 fields where 3"):
+    with pytest.raises(TableError, match=r"row 3 of .* has 4 fields where 3"):
         read_table(write(tmp_path, "t.csv", text + "r3,4,5,6" + end))
 
 

@@ -24,11 +24,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._prepare import Preparation
-from ._read import read_content
-from ._table import ReadOptions, Table, quoted
-from ._tidy import FEW_WORDS, UnreadColumns, running_numbers, tidy
-from ._words import (
+from ._cells import (
     DECOYS,
     FLAGGED,
     FLAGS,
@@ -37,11 +33,15 @@ from ._words import (
     are_accessions,
     control_patterns,
     describes_features,
-    is_control,
+    has_role,
     matches,
     names_features,
     sample_family,
 )
+from ._prepare import Preparation
+from ._read import read_content
+from ._table import ReadOptions, Table, quoted
+from ._tidy import FEW_WORDS, UnreadColumns, running_numbers, tidy
 
 MOST_ENTRIES = 2_000_000  # looked at; of larger tables a sample of the rows
 MOST_CODES = 3  # for missing, in one table
@@ -285,7 +285,7 @@ def _samples(table: Table, options: ReadOptions, given: ReadOptions) -> list[Sug
     elif not given.drop_rows:
         rules: list[str] = []
         for column, values in table.categories.items():
-            marked = [value for value in values if is_control(value)]
+            marked = [value for value in values if has_role(value, "control")]
             if marked and len(marked) < len(values):
                 rules = rules or [f"{column}={value}" for value in marked]
         if not rules and named_by:

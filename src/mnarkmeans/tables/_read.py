@@ -1,4 +1,4 @@
-"""Any file becomes a `Content`: a frame of columns, or one matrix with names. Read once.
+"""Any file becomes a `Content`: a frame of columns, or one matrix with names.
 
 .csv .tsv .txt (+ .gz), .xlsx, .parquet, .npy, .npz, .h5ad, .zarr, AnnData objects, pandas frames.
 In dense formats NaN is missing, in sparse ones what is not stored. Nothing that could execute code
@@ -8,20 +8,27 @@ is loaded. `_tidy` makes a `Table` of the content, as often as the options chang
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._io import require
-from ._arrays import checked_dense, checked_sparse, load_npy, load_npz
-from ._numbers import is_sure_mark, read_cells
-from ._sheets import read_sheet
-from ._table import ReadOptions, TableError, unknown_name, without_shared_words
-from ._text import DELIMITERS, read_text
+from ._arrays import checked_dense, checked_sparse, load_numpy
+from ._cells import as_float, find_decimal, is_sure_mark, read_cells
+from ._header import Spans, find_header
+from ._table import (
+    ReadOptions,
+    TableError,
+    check_unique,
+    file_stems,
+    unknown_name,
+    without_shared_words,
+)
+from ._text import DELIMITERS, SAMPLE_LINES, read_text
 
 TEXT = {".csv", ".tsv", ".txt", ".tab", ".gct", ".cdt"}
 BINARY = {".parquet": "parquet", ".pq": "parquet", ".npy": "npy", ".npz": "npz", ".h5ad": "h5ad",
@@ -30,10 +37,6 @@ OPTIONS_OF_FORMATS = {
     "delimiter": ("text",), "encoding": ("text",), "header": ("text",), "decimal": ("text", "xlsx"),
     "sheet": ("xlsx",), "layer": ("h5ad", "zarr", "anndata"),
 }  # fmt: skip
-# DIA-NN's main report: what makes it one, and the q-value filters its author recommends.
-DIANN = {"Run", "Protein.Group", "Precursor.Id", "Q.Value"}
-DIANN_FILTERS = {"Q.Value": 0.01, "PG.Q.Value": 0.05}
-DIANN_LIBRARY = (("Lib.Q.Value", "Global.Q.Value"), ("Lib.PG.Q.Value", "Global.PG.Q.Value"))
 
 
 @dataclass
@@ -57,9 +60,10 @@ class Content:
 def read_content(source: Any, options: ReadOptions) -> Content:
     """Read a file (or take an AnnData object or a frame) as it is."""
     if hasattr(source, "obs_names") and hasattr(source, "var_names"):
-        return _from_anndata(source, options)
+        layers = dict(source.layers)
+        return _annotated(Path("the AnnData"), source.X, layers, source.obs, source.var, options)
     if hasattr(source, "columns") and hasattr(source, "iloc"):
-        return Content("frame", frame=_with_index(source), source={"format": "frame"})
+        return Content("frame", _with_index(source), source={"format": "frame"})
     path = Path(source)
     kind = format_of(path)
     for name, kinds in OPTIONS_OF_FORMATS.items():
@@ -101,59 +105,122 @@ def format_of(path: Path) -> str:
     )
 
 
+# --- columns ----------------------------------------------------------------------------------
+
+
 def _from_text(path: Path, options: ReadOptions) -> Content:
     frame, texts, layout = read_text(path, options)
     source = {
         "delimiter": DELIMITERS.get(layout.delimiter, layout.delimiter),
         "encoding": layout.encoding.removesuffix("-sig"),
         "decimal": layout.decimal,
-        "header": layout.names is not None,
+        "header": layout.has_header,
     }
     content = Content("text", frame, texts, layout.decimal, source=source, notes=layout.notes)
     return _diann_report(content) if set(frame.columns) >= DIANN else content
 
 
 def _from_excel(path: Path, options: ReadOptions) -> Content:
-    sheet = read_sheet(path, options.sheet, options.decimal)
-    source = {"sheet": sheet.name} | ({"decimal": ","} if sheet.decimal == "," else {})
-    return Content("xlsx", sheet.frame, {}, sheet.decimal, source=source, notes=sheet.notes)
+    """The sheet that was named, or the first with a table; what is wrong with the first one."""
+    openpyxl, wanted = require("openpyxl", "cli"), options.sheet
+    book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    try:
+        names = book.sheetnames
+        if wanted and wanted not in names:
+            if not (wanted.isdigit() and 1 <= int(wanted) <= len(names)):
+                raise unknown_name("sheet", wanted, names)
+            wanted = names[int(wanted) - 1]
+        first: TableError | None = None
+        for name in [wanted] if wanted else names:
+            if not hasattr(book[name], "iter_rows"):  # a chart
+                continue
+            book[name].reset_dimensions()  # some programs write a size that is not true
+            rows = [list(row) for row in book[name].iter_rows(values_only=True)]
+            try:
+                content = _sheet(path, name, rows, options)
+            except TableError as error:
+                first = first or error
+                continue
+            others = [other for other in names if other != name]
+            if others and not wanted:
+                note = f"sheet {name!r} was read; the workbook also has {others[0]!r}"
+                content.notes.insert(0, note + " and others" * bool(others[1:]))
+            return content
+    finally:
+        book.close()
+    raise first or TableError(f"{path} has no sheets")
+
+
+def _sheet(path: Path, sheet: str, cells: list[list[Any]], options: ReadOptions) -> Content:
+    """A sheet as a frame, without empty lines and columns."""
+    lines = [i for i, row in enumerate(cells) if any(map(_filled, row))]
+    width = max((len(cells[i]) for i in lines), default=0)
+    full = [cells[i] + [None] * (width - len(cells[i])) for i in lines]
+    used = [j for j in range(width) if any(_filled(row[j]) for row in full)]
+    rows = [[row[j] for j in used] for row in full]
+    if not rows:
+        raise TableError(f"{path} has nothing on this sheet; choose another one with --sheet")
+
+    def spans() -> Spans:  # openpyxl knows merged cells only after loading everything
+        merged = require("openpyxl", "cli").load_workbook(path)[sheet].merged_cells.ranges
+        return {
+            (lines.index(cell.min_row - 1), used.index(cell.min_col - 1)):
+                sum(cell.min_col <= j + 1 <= cell.max_col for j in used)
+            for cell in merged if cell.min_row - 1 in lines and cell.min_col - 1 in used
+        }  # fmt: skip
+
+    written = [[cell if isinstance(cell, str) else "" for cell in row] for row in rows]
+    decimal = find_decimal(written, "", options.decimal)
+    top = [[str(c).strip() if _filled(c) else "" for c in row] for row in rows[:SAMPLE_LINES]]
+    header = find_header(top, ".", spans=spans)
+    names = header.names or [f"V{j + 1}" for j in range(len(used))]
+    check_unique(path, names)
+    body = rows[header.first_row :]
+    if not any(_is_number(cell) for row in body for cell in row):
+        raise TableError(
+            f"{path} has no row of numbers on sheet {sheet!r}; choose another one with --sheet, or "
+            "save the table alone as CSV"
+        )
+    frame = require("pandas", "cli").DataFrame(body, columns=names, dtype=object)
+    source = {"sheet": sheet} | ({"decimal": ","} if decimal == "," else {})
+    return Content("xlsx", frame, {}, decimal, source=source, notes=header.notes)
+
+
+def _is_number(cell: Any) -> bool:
+    texts = () if cell is None or isinstance(cell, bool) else (str(cell).strip(),)
+    return any(as_float(text, sign) is not None for text in texts for sign in ".,")
+
+
+def _filled(cell: Any) -> bool:
+    return cell is not None and str(cell).strip() != ""
 
 
 def _from_parquet(path: Path, options: ReadOptions) -> Content:
     parquet, types = require("pyarrow.parquet", "cli"), require("pyarrow.types", "cli")
     with parquet.ParquetFile(path) as file:
         schema = file.schema_arrow
-        _check_unique(path, schema.names)
+        check_unique(path, schema.names)
         checked_dense(path, np.broadcast_to(0.0, (file.metadata.num_rows, len(schema.names))))
-        if set(schema.names) >= DIANN:
-            wanted = [n for n in schema.names if n in _DIANN_COLUMNS]
-            table = file.read(columns=wanted)
-        else:
-            nested = {f.name: str(f.type) for f in schema if types.is_nested(f.type)}
-            table = file.read(columns=[n for n in schema.names if n not in nested])
+        report = set(schema.names) >= DIANN
+        nested = {f.name: str(f.type) for f in schema if types.is_nested(f.type)}
+        wanted = DIANN_COLUMNS if report else set(schema.names) - nested.keys()
+        table = file.read(columns=[n for n in schema.names if n in wanted])
     table.validate(full=True)
-    index = [
-        n for n in (schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(n, str)
-    ]
+    index = (schema.pandas_metadata or {}).get("index_columns", ())
+    index = [name for name in index if isinstance(name, str)]
     if len(index) > 1:
         raise TableError(
             f"{path} has row names in {len(index)} levels; write it again after "
             "frame.reset_index(), and choose one of them with --id-column"
         )
     frame = table.to_pandas(ignore_metadata=True)
-    if set(schema.names) >= DIANN:
+    if report:
         return _diann_report(Content("parquet", frame))
     if index and index[0] in frame.columns:
         name = "id" if index[0].startswith("__index_level_") else index[0]
         names = frame.pop(index[0])
         frame.insert(0, name if name not in frame.columns else index[0], names)
     return Content("parquet", frame, unused={n: f"nested values ({t})" for n, t in nested.items()})
-
-
-def _check_unique(path: Path, names: Sequence[str]) -> None:
-    repeated = [name for name, times in Counter(names).items() if times > 1]
-    if repeated:
-        raise TableError(f"{path} has more than one column called {repeated[0]!r}; rename them")
 
 
 def _with_index(frame: Any) -> Any:
@@ -165,7 +232,7 @@ def _with_index(frame: Any) -> Any:
         raise TableError("the frame has names in several levels; flatten them first")
     frame = frame.copy(deep=False)
     frame.columns = [str(name) for name in frame.columns]
-    _check_unique(Path("the frame"), list(frame.columns))
+    check_unique("the frame", frame.columns)
     if isinstance(frame.index, pd.RangeIndex):
         return frame
     name = str(frame.index.name or "id")
@@ -178,10 +245,8 @@ def _with_index(frame: Any) -> Any:
 # --- matrices ---------------------------------------------------------------------------------
 
 
-def _from_numpy(path: Path, options: ReadOptions) -> Content:
-    values = load_npz(path) if path.suffix.lower() == ".npz" else load_npy(path)
-    if not sp.issparse(values):
-        checked_dense(path, values)
+def _from_array(path: Path, options: ReadOptions, values: Any = None) -> Content:
+    values = load_numpy(path) if values is None else np.asarray(checked_dense(path, values)[:])
     n, p = values.shape
     ids = np.array([str(i + 1) for i in range(n)], dtype=object)
     return Content("npy", matrix=values, ids=ids, features=[f"V{j + 1}" for j in range(p)])
@@ -189,72 +254,61 @@ def _from_numpy(path: Path, options: ReadOptions) -> Content:
 
 def _from_store(path: Path, options: ReadOptions) -> Content:
     """An AnnData in HDF5 or Zarr, or a plain Zarr array."""
+    read = require("anndata.io", "anndata").read_elem
     if path.suffix.lower() == ".zarr":
         root = require("zarr", "dask").open(str(path), mode="r")
+    else:
+        root = require("h5py", "anndata").File(path, "r")
+    try:
         if hasattr(root, "shape"):
-            values = np.asarray(checked_dense(path, root)[:])
-            ids = np.array([str(i + 1) for i in range(len(values))], dtype=object)
-            names = [f"V{j + 1}" for j in range(values.shape[1])]
-            return Content("zarr", matrix=values, ids=ids, features=names)
-        return _from_group(path, root, options)
-    with require("h5py", "anndata").File(path, "r") as root:
-        return _from_group(path, root, options)
+            return _from_array(path, options, root)
+        layers = {name: root["layers"][name] for name in (root.get("layers") or ())}
+        obs, var = read(root["obs"]), read(root["var"])
+        return _annotated(path, root.get("X"), layers, obs, var, options)
+    finally:
+        if hasattr(root, "close"):
+            root.close()
 
 
-def _from_group(path: Path, root: Any, options: ReadOptions) -> Content:
-    read = require("anndata.io", "anndata").read_elem
-    layers = list(root["layers"]) if "layers" in root else []
-    if options.layer is not None and options.layer not in layers:
-        raise unknown_name("layer", options.layer, layers)
-    if options.layer is None and "X" not in root:
-        raise unknown_name("layer", "X", layers)
-    stored = root["X"] if options.layer is None else root["layers"][options.layer]
-    if hasattr(stored, "shape"):
-        values: Any = np.asarray(checked_dense(path, stored)[:])
+def _annotated(
+    path: Path, X: Any, layers: dict[str, Any], obs: Any, var: Any, options: ReadOptions
+) -> Content:
+    """X or a layer (arrays, or datasets not read yet) with frames for its rows and features.
+
+    As for `tl.mnar_kmeans`, genes that are not marked are left out and zeros are missing.
+    """
+    if (options.layer is not None and options.layer not in layers) or (
+        options.layer is None and X is None
+    ):
+        raise unknown_name("layer", options.layer or "X", layers)
+    stored = X if options.layer is None else layers[options.layer]
+    notes, unused = [], {}
+    if options.layer is None and layers:
+        note = f"X was read; the file also has the layer {next(iter(layers))!r}"
+        notes.append(note + " and others" * (len(layers) > 1))
+    if sp.issparse(stored):
+        stored = stored if stored.format in ("csr", "csc") else stored.tocsr()
+        parts = stored.data, stored.indices, stored.indptr
+        values = checked_sparse(path, stored.format, *parts, stored.shape)
+        values.eliminate_zeros()
+    elif hasattr(stored, "shape"):
+        values = np.asarray(checked_dense(path, stored)[:])
+        if (values == 0).any():
+            values = np.where(values == 0, np.nan, values)
+            notes.append("zeros are missing values, as in a sparse matrix")
     else:
         kind = str(stored.attrs.get("encoding-type", "")).removesuffix("_matrix")
         if kind not in ("csr", "csc"):
             raise TableError(f"{path} holds a matrix of an unknown kind ({kind or 'none'})")
-        data, indices, indptr = (stored[name] for name in ("data", "indices", "indptr"))
-        values = checked_sparse(path, kind, data, indices, indptr, stored.attrs["shape"])
-    return _annotated("h5ad", values, read(root["obs"]), read(root["var"]), layers, options)
-
-
-def _from_anndata(adata: Any, options: ReadOptions) -> Content:
-    layers = list(adata.layers.keys())
-    if options.layer is not None and options.layer not in layers:
-        raise unknown_name("layer", options.layer, layers)
-    values = adata.X if options.layer is None else adata.layers[options.layer]
-    if values is None:
-        raise unknown_name("layer", "X", layers)
-    where = Path("the AnnData")
-    if sp.issparse(values):
-        kind = values if values.format in ("csr", "csc") else values.tocsr()
-        values = checked_sparse(
-            where, kind.format, kind.data, kind.indices, kind.indptr, kind.shape
-        )
-    else:
-        values = np.asarray(checked_dense(where, values)[:])
-    return _annotated("anndata", values, adata.obs, adata.var, layers, options)
-
-
-def _annotated(
-    kind: str, values: Any, obs: Any, var: Any, layers: list[str], options: ReadOptions
-) -> Content:
-    """A matrix with frames for its rows and features.
-
-    As for `tl.mnar_kmeans`, genes that are not marked are left out and zeros are missing.
-    """
+        parts = stored["data"], stored["indices"], stored["indptr"]
+        values = checked_sparse(path, kind, *parts, stored.attrs["shape"])
+        values.eliminate_zeros()
     if values.shape != (len(obs), len(var)):
         raise TableError(
             f"the matrix of the file is {values.shape[0]:,} x {values.shape[1]:,}, but it names "
             f"{len(obs):,} rows and {len(var):,} features; write it again"
         )
     features = [str(name) for name in var.index]
-    notes, unused = [], {}
-    if options.layer is None and layers:
-        notes.append(f"X was read; the file also has the layer {layers[0]!r}"
-                     + (" and others" if layers[1:] else ""))  # fmt: skip
     if "highly_variable" in var and not options.columns:
         marked = var["highly_variable"].to_numpy(dtype=bool)
         if marked.any() and not marked.all():
@@ -264,27 +318,27 @@ def _annotated(
                 f'the {marked.sum():,} features marked in var["highly_variable"] of '
                 f"{len(marked):,} are used"
             )
-    if sp.issparse(values):
-        values.eliminate_zeros()
-    elif (values == 0).any():
-        values = np.where(values == 0, np.nan, values)
-        notes.append("zeros are missing values, as in a sparse matrix")
     ids = np.array([str(name) for name in obs.index], dtype=object)
-    return Content(kind, matrix=values, ids=ids, features=features, rows=obs, unused=unused,
-                   notes=notes)  # fmt: skip
+    return Content("h5ad", matrix=values, ids=ids, features=features, rows=obs, unused=unused,
+                   source={"format": "anndata"}, notes=notes)  # fmt: skip
 
 
 # --- DIA-NN's main report ---------------------------------------------------------------------
 
-_QUANTITIES = ("PG.MaxLFQ", "PG.Quantity", "PG.Normalised")
-_DIANN_COLUMNS = {"Run", "Protein.Group", "Precursor.Id", "Genes", "Decoy", *_QUANTITIES,
-                  *DIANN_FILTERS, *(name for pair in DIANN_LIBRARY for name in pair)}  # fmt: skip
+DIANN = {"Run", "Protein.Group", "Precursor.Id", "Q.Value"}  # what makes it one
+# The q-value filters its author recommends; those of the library are 0 without matching runs.
+DIANN_FILTERS = (("Q.Value", 0.01), ("PG.Q.Value", 0.05), ("Lib.Q.Value", 0.01),
+                 ("Lib.PG.Q.Value", 0.01))  # fmt: skip
+DIANN_QUANTITIES = ("PG.MaxLFQ", "PG.Quantity", "PG.Normalised")
+DIANN_COLUMNS = DIANN | {"Genes", "Decoy", *DIANN_QUANTITIES} | {
+    name.replace("Lib.", prefix) for name, _ in DIANN_FILTERS for prefix in ("Lib.", "Global.")
+}  # fmt: skip
 
 
 def _diann_report(content: Content) -> Content:
     """One row per precursor and run becomes one row per run and one column per protein group."""
     frame = content.frame
-    quantity = next((name for name in _QUANTITIES if name in frame.columns), None)
+    quantity = next((name for name in DIANN_QUANTITIES if name in frame.columns), None)
     if quantity is None:
         raise TableError(
             "this is a main report of DIA-NN without quantities of protein groups (PG.MaxLFQ); "
@@ -294,48 +348,42 @@ def _diann_report(content: Content) -> Content:
     def numbers(name: str) -> np.ndarray:
         return read_cells(frame[name], content.decimal).numbers
 
-    limits = {name: limit for name, limit in DIANN_FILTERS.items() if name in frame.columns}
-    for pair in DIANN_LIBRARY:  # those of the library are 0 throughout without matching runs
-        found = [n for n in pair if n in frame.columns and (numbers(n) > 0).any()]
-        limits |= {name: 0.01 for name in found[:1]}
-    keep = np.ones(len(frame), bool)
-    for name, limit in limits.items():
-        keep &= numbers(name) <= limit
+    values = numbers(quantity)
+    keep = (values > 0) & frame[["Run", "Protein.Group"]].notna().all(axis=1).to_numpy()
+    filters = []
+    for name, limit in DIANN_FILTERS:
+        for column in dict.fromkeys((name, name.replace("Lib.", "Global."))):
+            q = numbers(column) if column in frame.columns else np.zeros(0)
+            if q.any() or (column in frame.columns and "Lib." not in name):
+                keep &= q <= limit
+                filters.append(f"{column} <= {limit:g}")
+                break
     if "Decoy" in frame.columns:
         keep &= ~(numbers("Decoy") > 0)
-    values = numbers(quantity)
-    keep &= (
-        (values > 0) & frame["Run"].notna().to_numpy() & frame["Protein.Group"].notna().to_numpy()
-    )
     if not keep.any():
         raise TableError("no precursor of this main report of DIA-NN passes the q-value filters")
     part = frame.loc[keep, ["Run", "Protein.Group"]].astype(str).assign(value=values[keep])
     wide = part.groupby(["Run", "Protein.Group"], sort=False)["value"].max().unstack()
-    runs = dict.fromkeys(str(run) for run in frame["Run"].dropna())
-    wide = wide.reindex(list(runs))
-    filters = ", ".join(f"{name} <= {limit:g}" for name, limit in limits.items())
-    notes = [*content.notes,
-             f"DIA-NN's main report was pivoted: {quantity} of {wide.shape[1]:,} protein groups in "
-             f"{wide.shape[0]:,} runs, from {keep.sum():,} of {len(frame):,} precursors "
-             f"({filters})"]  # fmt: skip
+    wide = wide.reindex(list(dict.fromkeys(frame["Run"].dropna().astype(str))))
+    note = (
+        f"DIA-NN's main report was pivoted: {quantity} of {wide.shape[1]:,} protein groups in "
+        f"{wide.shape[0]:,} runs, from {keep.sum():,} of {len(frame):,} precursors "
+        f"({', '.join(filters)})"
+    )
     labels = {}
     if "Genes" in frame.columns:
         genes = frame.loc[keep, ["Protein.Group", "Genes"]].dropna().astype(str)
         labels = dict(zip(genes["Protein.Group"], genes["Genes"], strict=True))
-    return Content(content.kind, matrix=wide.to_numpy(dtype=float), feature_labels=labels,
-                   ids=np.array(wide.index, dtype=object), features=list(wide.columns),
-                   source=content.source | {"report": "DIA-NN"}, notes=notes)  # fmt: skip
+    ids, features = np.array(wide.index, dtype=object), list(wide.columns)
+    source, notes = content.source | {"report": "DIA-NN"}, [*content.notes, note]
+    return Content(content.kind, matrix=wide.to_numpy(dtype=float), ids=ids, features=features,
+                   feature_labels=labels, source=source, notes=notes)  # fmt: skip
 
 
 READERS: dict[str, Callable[[Path, ReadOptions], Content]] = {
-    "text": _from_text,
-    "xlsx": _from_excel,
-    "parquet": _from_parquet,
-    "npy": _from_numpy,
-    "npz": _from_numpy,
-    "h5ad": _from_store,
-    "zarr": _from_store,
-}
+    "text": _from_text, "xlsx": _from_excel, "parquet": _from_parquet, "npy": _from_array,
+    "npz": _from_array, "h5ad": _from_store, "zarr": _from_store,
+}  # fmt: skip
 
 
 # --- annotations ------------------------------------------------------------------------------
@@ -360,7 +408,7 @@ def read_annotations(path: str | Path, ids: np.ndarray) -> tuple[dict[str, list[
     frame, where = content.frame, Path(path)
     if frame is None:
         raise TableError(f"{where} has no columns with names; give a CSV, .xlsx or .parquet file")
-    names = [str(i) for i in ids]
+    names = [str(i).strip() for i in ids]
     key, place = _matched_names(where, frame, names)
     rows = [place.get(name) for name in names]
     columns = {}
@@ -379,15 +427,15 @@ def _matched_names(path: Path, frame: Any, names: list[str]) -> tuple[str, dict[
     """The column that names the rows, and where each row of the table is in the file."""
     best: tuple[int, str, dict[str, int]] = (0, "", {})
     twice = ""
-    for change in (_stripped, without_shared_words, _file_stems):
+    for change in (list, without_shared_words, file_stems):
         ours = change(names)
-        wanted = set(ours)
+        wanted = {*ours}
         for column in frame.columns:
             texts = ["" if text is None else str(text).strip() for text in frame[column]]
             for theirs in (texts, change(texts)):
                 times = Counter(text for text in theirs if text and text in wanted)
                 if len(times) > best[0] and max(times.values()) > 1:
-                    twice = twice or f"{max(times, key=lambda t: times[t])!r} in column {column!r}"
+                    twice = twice or f"{times.most_common(1)[0][0]!r} in column {column!r}"
                 elif len(times) > best[0]:
                     place = {text: i for i, text in enumerate(theirs)}
                     found = {n: place[o] for n, o in zip(names, ours, strict=True) if o in place}
@@ -400,14 +448,6 @@ def _matched_names(path: Path, frame: Any, names: list[str]) -> tuple[str, dict[
         raise TableError(f"no column of {path} holds the row names of the table, such as "
                          f"{names[0]!r}; add one")  # fmt: skip
     return best[1], best[2]
-
-
-def _stripped(names: list[str]) -> list[str]:
-    return [name.strip() for name in names]
-
-
-def _file_stems(names: list[str]) -> list[str]:
-    return [PureWindowsPath(name.strip()).stem for name in names]
 
 
 def _plain_values(column: Any, decimal: str) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import html
+import os
 import re
 import shlex
 from collections import Counter
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ._prepare import Preparation
 
 MOST_NAMED = 8  # columns named in one line of a summary
+BY_REQUEST = ("not among the columns requested", "dropped as requested", "not in the model")
 _OPTION = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z]+)*)(?: (?=[^\s,;.)a-z]))?")
 
 
@@ -121,6 +123,14 @@ class ReadOptions:
         return typed_options(self)
 
 
+def check_unique(where: Any, names: Iterable[str]) -> None:
+    """Refuse columns that share a name."""
+    name, times = (Counter(names).most_common(1) or [("", 0)])[0]
+    if times > 1:
+        what = f"called {name!r}" if name else "without a name"
+        raise TableError(f"{where} has more than one column {what}; rename them")
+
+
 def typed_options(options: Any) -> list[str]:
     """The fields of a dataclass that differ from their defaults, as command-line options."""
     words: list[str] = []
@@ -138,16 +148,18 @@ def typed_options(options: Any) -> list[str]:
 
 
 def quoted(text: str) -> str:
-    """A word as every shell takes it: in double quotes where that is enough, also on Windows.
+    """A word as bash, PowerShell and cmd.exe take it: in double quotes where that is enough.
 
     Examples
     --------
     >>> quoted("n.d."), quoted("<LOD"), quoted("LFQ intensity *")
     ('n.d.', '"<LOD"', '"LFQ intensity *"')
     """
-    if re.match(r"^[\w@%+=:,./\\-]+$", text):
+    if re.match(r"^[\w@%+=:./-]+$", text):
         return text
-    return f'"{text}"' if re.match(r'^[^"$`\\!]*$', text) else shlex.quote(text)
+    # A backslash means itself unless another sign that is special follows.
+    plain = re.match(r'^[^"$`!]*$', text) and not re.search(r"\\(\\|$)", text)
+    return f'"{text}"' if plain else shlex.quote(text)
 
 
 def _several(value: Any) -> tuple[str, ...]:
@@ -273,13 +285,13 @@ class Table:
 
     def transposed(self, *, named: bool = True) -> Table:
         """Rows become features and features become rows; repeated names get a number."""
-        features, repeated = numbered([str(i) for i in self.ids])
-        notes = list(self.notes)
-        if repeated:
-            example = next(name for name in features if name.endswith(" (2)"))
+        names = [str(i) for i in self.ids]
+        features, notes = numbered(names), list(self.notes)
+        changed = [new for old, new in zip(names, features, strict=True) if old != new]
+        if changed:
             notes.append(
-                f"{repeated:,} names in {self.id_name!r} occur more than once and were numbered, "
-                f"such as {example!r}"
+                f"{len(changed):,} names in {self.id_name!r} occurred before and were numbered, "
+                f"such as {changed[0]!r}"
             )
         if not named:
             features = [f"V{name}" for name in features]
@@ -358,13 +370,8 @@ def left_out_lines(left_out: Sequence[tuple[str, str]]) -> list[str]:
         groups.setdefault(general.split(", such as")[0], []).append((name, reason))
     lines = []
     for reason, members in groups.items():
-        if reason in (
-            "not among the columns requested",
-            "dropped as requested",
-            "not in the model",
-        ):
-            many = f"{len(members):,} column{'s' * (len(members) > 1)}"
-            lines.append(f"left out {many}: {reason}")
+        if reason in BY_REQUEST:
+            lines.append(f"left out {len(members):,} column{'s' * (len(members) > 1)}: {reason}")
             continue
         names = ", ".join(repr(name) for name, _ in members[:MOST_NAMED])
         more = f" and {len(members) - MOST_NAMED:,} more" if len(members) > MOST_NAMED else ""
@@ -372,13 +379,13 @@ def left_out_lines(left_out: Sequence[tuple[str, str]]) -> list[str]:
     return lines
 
 
-def numbered(names: list[str]) -> tuple[list[str], int]:
-    """Repeated names with a number, and how many names occur more than once.
+def numbered(names: list[str]) -> list[str]:
+    """Repeated names with a number.
 
     Examples
     --------
     >>> numbered(["a", "b", "a"])
-    (['a', 'b', 'a (2)'], 1)
+    ['a', 'b', 'a (2)']
     """
     used, seen, out = set(names), Counter[str](), []
     for name in names:
@@ -388,7 +395,7 @@ def numbered(names: list[str]) -> tuple[list[str], int]:
             given, number = f"{name} ({number})", number + 1
         used.add(given)
         out.append(given)
-    return out, sum(times > 1 for times in seen.values())
+    return out
 
 
 def short_names(names: list[str]) -> list[str]:
@@ -399,28 +406,29 @@ def short_names(names: list[str]) -> list[str]:
     >>> short_names(["LFQ intensity A1", "LFQ intensity A2"])
     ['A1', 'A2']
     """
-    stems = [PureWindowsPath(name.strip()).stem for name in names]
     in_folders = all("\\" in name or "/" in name for name in names)
-    for way in ([stems] if in_folders else []) + [without_shared_words(names)]:
-        if all(way) and len(set(way)) == len(set(names)):
-            return way
+    for way in ([file_stems] if in_folders else []) + [without_shared_words]:
+        short = way(names)
+        if all(short) and len(set(short)) == len(set(names)):
+            return short
     return names
+
+
+def file_stems(names: list[str]) -> list[str]:
+    """Names of raw files without folder and ending."""
+    return [PureWindowsPath(name.strip()).stem for name in names]
 
 
 def without_shared_words(names: list[str]) -> list[str]:
     """Names without the whole words that all of them begin and end with."""
     if len(set(names)) < 2:
         return names
-    begin = _whole_words(_shared_start(names))
-    end = _whole_words(_shared_start([name[len(begin) :][::-1] for name in names]))
-    return [name[len(begin) : len(name) - len(end)].strip() for name in names]
+    begin = _shared_words(names)
+    end = _shared_words([name[begin:][::-1] for name in names])
+    return [name[begin : len(name) - end].strip() for name in names]
 
 
-def _shared_start(names: list[str]) -> str:
-    first, last = min(names), max(names)  # all others lie between them
-    differ = (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
-    return first[: next(differ, min(len(first), len(last)))]
-
-
-def _whole_words(text: str) -> str:
-    return text[: max(map(text.rfind, " _.-:/\\")) + 1]
+def _shared_words(names: list[str]) -> int:
+    """How many characters at the start, up to the end of a word, are the same in all names."""
+    shared = os.path.commonprefix(names)  # noqa: RUF071 - these are no paths
+    return max(map(shared.rfind, " _.-:/\\")) + 1

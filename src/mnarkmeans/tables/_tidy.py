@@ -16,27 +16,41 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ._numbers import MAY_BE_THOUSANDS, listed, marks_note, read_cells, shortened
-from ._read import Content, read_annotations, read_content
-from ._table import Origin, ReadOptions, Table, TableError, quoted, unknown_name
-from ._words import (
+from ._cells import (
     GENE_COLUMNS,
-    ROLES,
+    MAY_BE_THOUSANDS,
     are_padded,
+    as_float,
+    has_role,
     is_identifier,
+    listed,
+    marks_note,
     matches,
     may_name_rows,
     names_features,
+    read_cells,
     sample_family,
-    words_of,
+    shortened,
+)
+from ._read import Content, read_annotations, read_content
+from ._table import (
+    Origin,
+    ReadOptions,
+    Table,
+    TableError,
+    check_unique,
+    numbered,
+    quoted,
+    unknown_name,
 )
 
 NEVER_OBSERVED = "no value observed"
@@ -141,10 +155,11 @@ def tidy(
     features: Sequence[str] | None = None,
 ) -> Table:
     """A table of what a file holds, or a refusal that says what to do."""
-    choice = _Choice(options, tuple(labels), None if features is None else frozenset(features))
+    request = _Request(options, tuple(labels), None if features is None else frozenset(features))
     make = _from_matrix if content.frame is None else _from_frame
-    table = make(content, choice)
+    table = make(content, request)
     table.source |= content.source | {"missing_value": list(options.missing_value)}
+    table.options = options
     name = content.source.get("file", "the table")
     if not table.shape[0] or not table.shape[1]:
         raise TableError(
@@ -153,13 +168,17 @@ def tidy(
         )
     if table.missing_share() == 1.0:
         raise TableError(f"every entry of {name} is missing; check --missing-value and --columns")
-    _check_finite(table)
-    table.options = options
-    return table
+    return (
+        table.transposed(
+            named="id_column" not in table.source or table.source["id_column"] is not None
+        )
+        if options.transpose
+        else table
+    )
 
 
 @dataclass(frozen=True)
-class _Choice:
+class _Request:
     """What the user said about columns and rows, and the features a model knows."""
 
     options: ReadOptions
@@ -167,34 +186,31 @@ class _Choice:
     features: frozenset[str] | None
 
     @property
-    def by_name(self) -> frozenset[str] | None:
-        """The columns of a model; those of a transposed table are its rows."""
+    def columns_of_model(self) -> frozenset[str] | None:
+        """The features of a model, unless they are the rows of the file."""
         return None if self.options.transpose else self.features
 
     @property
     def names_columns(self) -> bool:
-        return bool(self.options.columns) or self.by_name is not None
+        return bool(self.options.columns) or self.columns_of_model is not None
 
     def reason(self, name: str) -> str | None:
         """Why a column is set aside by request, or None."""
         options = self.options
         if name in self.labels:
             return "known classes, kept aside"
-        if self.by_name is not None:
-            return None if name in self.by_name else "not in the model"
+        if self.columns_of_model is not None:
+            return None if name in self.columns_of_model else "not in the model"
         if any(_rule(rule)[0] == name for rule in options.drop_rows):
             return "decides which rows are dropped"
-        if matches(name, options.drop):
+        if options.drop and matches(name, options.drop):
             return "dropped as requested"
         if options.columns and not matches(name, options.columns):
             return "not among the columns requested"
         return None
 
-    def check_names(self, names: Sequence[str]) -> None:
+    def check_columns(self, names: Sequence[str]) -> None:
         """Names and patterns that fit no column are mistakes, but for what a model remembers."""
-        for name in self.labels:
-            if name not in names:
-                raise unknown_name("column", name, names)
         if self.features is not None:
             return
         for option, patterns in (("drop", self.options.drop), ("columns", self.options.columns)):
@@ -209,16 +225,23 @@ class _Choice:
                     )
                 raise unknown_name(f"column for --{option}", pattern, names)
 
-    def kept_rows(self, names: Sequence[str], column: Any, n: int) -> tuple[np.ndarray, list[str]]:
-        """Positions of the rows that drop_rows leaves, and notes on the others."""
+    def kept_rows(self, about: Any, n: int) -> tuple[np.ndarray, list[str]]:
+        """Positions of the rows that drop_rows leaves, and notes on the others.
+
+        about : frame with the columns that describe the rows, or None
+        """
         keep, notes = np.ones(n, bool), []
+        known = [] if about is None else list(about.columns)
+        for name in self.labels:
+            if name not in known:
+                raise unknown_name("column", name, known)
         for rule in self.options.drop_rows:
             name, value = _rule(rule)
-            if name not in names:
+            if name not in known:
                 if self.features is not None and self.options.transpose:
                     continue  # a model finds its features, the rows, by name
-                raise unknown_name("column", name, names)
-            hit = _holds(column(name), value) & keep
+                raise unknown_name("column", name, known)
+            hit = _holds(about[name], value) & keep
             keep &= ~hit
             many = f"{hit.sum():,} row{'s' * (int(hit.sum()) != 1)}"
             what = f"{name} is {value!r}" if value else f"{name} is empty"
@@ -232,78 +255,73 @@ def _rule(rule: str) -> tuple[str, str]:
     name, _, value = rule.rpartition("=")
     if not name:
         raise TableError(f"--drop-rows takes COLUMN=VALUE, such as Reverse=+, not {rule!r}")
-    return name, value
+    return name, value.strip()
 
 
 def _holds(column: Any, value: str) -> np.ndarray:
     """Where a column holds this text, this pattern or this number; '' is a missing value."""
-    import pandas as pd
-
     missing = column.isna().to_numpy()
-    texts = column.astype(object).astype(str).str.strip()
-    value = value.strip()
+    texts = [str(cell).strip() for cell in column]
     if not value:
-        return missing | (texts == "").to_numpy()
-    same = (texts == value).to_numpy()
-    if "*" in value and value != "*":
-        same = same | np.array([fnmatchcase(text, value) for text in texts], dtype=bool)
-    number = pd.to_numeric(value, errors="coerce")
-    if not np.isnan(number):
-        same = same | (pd.to_numeric(column.astype(object), errors="coerce") == number).to_numpy()
-    return same & ~missing
+        return missing | np.array([not text for text in texts])
+    number = as_float(value)
+    same = [
+        text == value or (value != "*" and fnmatchcase(text, value))
+        or (number is not None and as_float(text) == number)
+        for text in texts
+    ]  # fmt: skip
+    return np.array(same, dtype=bool) & ~missing
 
 
 # --- frames -----------------------------------------------------------------------------------
 
 
-def _from_frame(content: Content, choice: _Choice) -> Table:
-    frame, options = content.frame, choice.options
-    names = [str(name) for name in frame.columns]
-    frame.columns = names
-    choice.check_names(names)
-    rows, notes = choice.kept_rows(names, lambda name: frame[name], len(frame))
+def _from_frame(content: Content, request: _Request) -> Table:
+    frame, options = content.frame, request.options
+    names = list(frame.columns)
+    request.check_columns(names)
+    rows, notes = request.kept_rows(frame, len(frame))
     if len(rows) < len(frame):
         frame = frame.iloc[rows].reset_index(drop=True)
-    id_column = _id_column(frame, options, content.decimal, choice.features is not None)
-    reasons = [NAMES_ROWS if name == id_column else choice.reason(name) for name in names]
+    id_column = _id_column(frame, options, content.decimal, request.features is not None)
+    reasons = [NAMES_ROWS if name == id_column else request.reason(name) for name in names]
     columns = _Columns(frame, reasons, content, options.missing_value)
-    if not choice.names_columns:
-        columns.set_names_aside()
-    values = columns.numbers()
-    if not choice.names_columns:
-        values = columns.set_counters_aside(values)
-    used = [name for name, reason in zip(names, columns.reasons, strict=True) if reason is None]
+    values = columns.numbers(free=not request.names_columns)
+    used = [name for name, reason in zip(names, reasons, strict=True) if reason is None]
     columns.check(len(used))
-    if not options.columns and choice.features is None:
+    if not options.columns and request.features is None:
         _check_meaning(frame, used, columns)
-    left_out = [(n, r) for n, r in zip(names, columns.reasons, strict=True)
-                if r is not None and r != NAMES_ROWS]  # fmt: skip
+    left_out = [(n, r) for n, r in zip(names, reasons, strict=True) if r not in (None, NAMES_ROWS)]
     left_out += content.unused.items()
     if not used:
-        raise TableError(_no_numbers(left_out, choice))
-    ids, id_name, unnamed = _row_names(frame, id_column)
+        raise TableError(_no_numbers(left_out, request))
+    missing = np.zeros(len(frame), bool)
+    ids = [str(i + 1) for i in range(len(frame))]
+    if id_column is not None:
+        missing = frame[id_column].isna().to_numpy()
+        named = zip(frame[id_column], ids, missing, strict=True)
+        ids = [f"row {i}" if unnamed else str(name) for name, i, unnamed in named]
+    genes = next((n for n in names if n.strip().lower() in GENE_COLUMNS and n != id_column), None)
+    labels: dict[str, str] = {}
+    if options.transpose and genes is not None:
+        pairs = zip(numbered(ids), frame[genes], strict=True)
+        labels = {i: gene for i, gene in pairs if isinstance(gene, str) and gene.strip()}
     table = Table(
         values,
-        ids,
+        np.array(ids, dtype=object),
         used,
-        id_name,
+        (id_column or "").strip() or "id",
         left_out,
         [*notes, *columns.notes(), *content.notes],
         {n: frame[n].where(~frame[n].astype(str).isin(options.missing_value)).to_numpy()
-         for n in choice.labels},
+         for n in request.labels},
+        feature_labels=labels,
         categories=columns.categories,
-        source={"id_column": id_column} | ({"unnamed_rows": unnamed} if unnamed else {}),
+        source={"id_column": id_column, "unnamed_rows": int(missing.sum())},
         origin=Origin(content, rows, id_column),
     )  # fmt: skip
-    if not options.transpose:
-        return table
     _check_finite(table)
-    turned = table.transposed(named=id_column is not None)
-    genes = next((n for n in names if n.strip().lower() in GENE_COLUMNS), None)
-    if genes is not None and genes != id_column:
-        pairs = zip(turned.features, frame[genes], strict=True)
-        turned.feature_labels = {f: str(g) for f, g in pairs if isinstance(g, str) and g.strip()}
-    return turned
+    return table
 
 
 class _Columns:
@@ -314,27 +332,19 @@ class _Columns:
     ) -> None:
         self.frame, self.reasons, self.codes = frame, reasons, codes
         self.decimal, self.in_sheet = content.decimal, content.kind == "xlsx"
-        self.floats = [str(kind) == "float64" for kind in frame.dtypes]
         self.marks: Counter[str] = Counter()
         self.words: dict[str, Counter[str]] = {}  # among the numbers of a column
         self.unread: dict[str, str] = {}  # columns that look measured: an example
         self.categories: dict[str, tuple[str, ...]] = {}
         self.commas: list[str] = []
 
-    def set_names_aside(self) -> None:
-        """Columns of text that name something, though some or all of it may be digits."""
-        for j, (name, kind) in enumerate(self.frame.dtypes.items()):
-            if self.reasons[j] is not None or self.floats[j] or _is_numeric(kind):
-                continue
-            column = self.frame.iloc[:, j]
-            if are_padded(column.dropna().astype(str)):
-                self.reasons[j] = f"names made of digits, such as {column.dropna().iloc[0]!r}"
-            elif is_identifier(name) and read_cells(column, self.decimal, self.codes).words:
-                self.reasons[j] = IDENTIFIER
+    def numbers(self, free: bool) -> np.ndarray:
+        """(n, p) of the columns that hold numbers; columns of floats are taken together.
 
-    def numbers(self) -> np.ndarray:
-        """(n, p) of the columns that hold numbers; columns of floats are taken together."""
-        together = [j for j, r in enumerate(self.reasons) if r is None and self.floats[j]]
+        free : no one named the columns, so those that measure nothing are set aside
+        """
+        is_float = [kind == np.float64 for kind in self.frame.dtypes]
+        together = [j for j, r in enumerate(self.reasons) if r is None and is_float[j]]
         neighbours = together and together[-1] - together[0] + 1 == len(together)
         where = slice(together[0], together[-1] + 1) if neighbours else together
         values = self.frame.iloc[:, where].to_numpy(dtype=np.float64)  # neighbours: not copied
@@ -344,33 +354,34 @@ class _Columns:
             self.reasons[j] = NEVER_OBSERVED
         others: dict[int, np.ndarray] = {}
         for j, name in enumerate(self.frame.columns):
-            if self.reasons[j] is None and not self.floats[j]:
-                column = self._column(self.frame.iloc[:, j], name)
+            if self.reasons[j] is None and not is_float[j]:
+                column = self._column(self.frame.iloc[:, j], name, free)
                 if isinstance(column, str):
                     self.reasons[j] = column
                 else:
                     others[j] = column
-        if not others:
-            return values[:, ~never] if never.any() else values
-        place = {j: i for i, j in enumerate(together)}
-        kept = [j for j, reason in enumerate(self.reasons) if reason is None]
-        out = np.empty((len(self.frame), len(kept)))
-        for i, j in enumerate(kept):
-            out[:, i] = others[j] if j in others else values[:, place[j]]
-        return out
+        if others:
+            place = {j: i for i, j in enumerate(together)}
+            kept = [j for j, reason in enumerate(self.reasons) if reason is None]
+            columns = [others[j] if j in others else values[:, place[j]] for j in kept]
+            values = np.column_stack(columns)
+        elif never.any():
+            values = values[:, ~never]
+        return self._without_counters(values) if free else values
 
-    def _column(self, column: Any, name: str) -> np.ndarray | str:
+    def _column(self, column: Any, name: str, free: bool) -> np.ndarray | str:
         """A column that is not of floats as numbers, or the reason why it is left out."""
+        kind = getattr(column.dtype, "kind", "O")
         if not column.notna().any():
             return NEVER_OBSERVED
-        if _is_numeric(column.dtype):
-            if str(column.dtype).startswith("complex"):
-                return "complex numbers"
+        if kind in "cbmM":
+            return f"not numbers ({column.dtype})"
+        if kind in "fiu":
             numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
             numbers = without_codes(numbers, self.codes)
             return numbers if not np.isnan(numbers).all() else NEVER_OBSERVED
-        if getattr(column.dtype, "kind", "O") in "bmM":
-            return f"not numbers ({column.dtype})"
+        if free and are_padded(column.dropna().astype(str)):
+            return f"names made of digits, such as {column.dropna().iloc[0]!r}"
         cells = read_cells(column, self.decimal, self.codes)
         if not cells.words:
             if not cells.count:
@@ -379,37 +390,38 @@ class _Columns:
             if cells.decimal == "," and (self.in_sheet or self.decimal != ","):
                 self.commas.append(name)
             return without_codes(cells.numbers, self.codes)
+        if free and is_identifier(name):
+            return IDENTIFIER
+        example = next(iter(cells.words))
         if cells.lists:
-            return f"lists, such as {shortened(next(iter(cells.words)))!r}"
-        if cells.doubtful and cells.looks_measured:
-            self.unread[name] = cells.doubtful
-            return f"text, such as {shortened(cells.doubtful)!r}"
-        if cells.measured:
+            return f"lists, such as {shortened(example)!r}"
+        doubtful = next(filter(MAY_BE_THOUSANDS.match, cells.words), None)
+        if cells.measured and not (doubtful and cells.looks_measured):
             self.words[name] = cells.words
             return "words among numbers"
-        example = next(iter(cells.words))
-        if len(cells.words) <= FEW_WORDS:
+        if len(cells.words) <= FEW_WORDS and not doubtful:
             self.categories[name] = tuple(cells.words)
         if cells.looks_measured:
-            self.unread[name] = example
-        return f"text, such as {shortened(example)!r}"
+            self.unread[name] = doubtful or example
+        return f"text, such as {shortened(doubtful or example)!r}"
 
-    def set_counters_aside(self, values: np.ndarray) -> np.ndarray:
+    def _without_counters(self, values: np.ndarray) -> np.ndarray:
         """The values without numbers that measure nothing: identifiers, dates, running numbers."""
         kept = [j for j, reason in enumerate(self.reasons) if reason is None]
         counters = set(running_numbers(values))
+        first = values[0] if len(values) else np.zeros(len(kept))
+        dates = set(np.flatnonzero((first >= 19000101) & (first <= 21001231)).tolist())
         gone = []
         for i, j in enumerate(kept):
-            name, column = self.frame.columns[j], values[:, i]
-            if is_identifier(name) and _all_whole(column):
-                reason = IDENTIFIER
-            elif i in counters and not ROLES["order"].isdisjoint(words_of(name)):
-                reason = "counts the rows in their order"
-            elif len(column) and 19000101 <= column[0] <= 21001231 and _are_dates(column):
-                reason = f"dates, such as {column[0]:.0f}"
+            name = self.frame.columns[j]
+            if is_identifier(name) and _all_whole(values[:, i]):
+                self.reasons[j] = IDENTIFIER
+            elif i in counters and has_role(name, "order"):
+                self.reasons[j] = "counts the rows in their order"
+            elif i in dates and _are_dates(values[:, i]):
+                self.reasons[j] = f"dates, such as {first[i]:.0f}"
             else:
                 continue
-            self.reasons[j] = reason
             gone.append(i)
         return np.delete(values, gone, axis=1) if gone else values
 
@@ -432,7 +444,7 @@ class _Columns:
         if columns:
             name, example = next(iter(columns.items()))
             hint = (
-                "if that is a decimal comma add --decimal ',' and if it groups thousands remove it"
+                'if that is a decimal comma add --decimal "," and if it groups thousands remove it'
                 if "," in example and "." not in example
                 else "remove units and percent signs"
             )
@@ -446,9 +458,7 @@ class _Columns:
             )
 
     def _words_found(self) -> str:
-        every: Counter[str] = Counter()
-        for words in self.words.values():
-            every.update(words)
+        every = sum(self.words.values(), Counter())
         names = list(self.words)
         who = f"column {names[0]!r} holds" if len(names) == 1 else f"{len(names)} columns hold"
         codes = " ".join(f"--missing-value {quoted(word)}" for word, _ in every.most_common(3))
@@ -467,23 +477,24 @@ def _id_column(frame: Any, options: ReadOptions, decimal: str, of_model: bool) -
         if given not in names:
             raise unknown_name("column", given, names)
         return given
-    text = [name for name, kind in zip(names, frame.dtypes, strict=True) if not _is_numeric(kind)]
-    text = [name for name in text if not _mostly_numbers(frame[name], decimal, options)]
-    unique = [name for name in text if frame[name].notna().all() and frame[name].is_unique]
+    text = [name for name, dtype in zip(names, frame.dtypes, strict=True)
+            if getattr(dtype, "kind", "O") not in "fiuc"
+            and not _mostly_numbers(frame[name], decimal, options)]  # fmt: skip
 
-    def nearly_unique(column: Any) -> bool:
-        named = column.dropna()
-        return len(named) >= 0.8 * n and named.is_unique
+    def complete(name: str, share: float = 1.0) -> bool:
+        """Whether a column names so many of the rows, no two alike."""
+        named = frame[name].dropna()
+        return len(named) >= share * n and named.is_unique
 
+    unique = [name for name in text if complete(name)]
     candidates = (
         *(name for name in unique if may_name_rows(name)),
-        *(name for name in names if may_name_rows(name, surely=True)
-          and frame[name].notna().all() and frame[name].is_unique),
-        *(name for name in text if may_name_rows(name) and nearly_unique(frame[name])),
+        *(name for name in names if may_name_rows(name, surely=True) and complete(name)),
+        *(name for name in text if may_name_rows(name) and complete(name, 0.8)),
         *(name for name in unique if names_features(name)),
         *(name for name in text if names_features(name) and 2 * frame[name].nunique() >= n),
         *unique,
-    )  # fmt: skip
+    )
     return candidates[0] if candidates else None
 
 
@@ -494,22 +505,6 @@ def _mostly_numbers(column: Any, decimal: str, options: ReadOptions) -> bool:
         return False
     cells = read_cells(column, decimal, options.missing_value)
     return cells.count > cells.words.total()
-
-
-def _is_numeric(kind: Any) -> bool:
-    import pandas as pd
-
-    return bool(pd.api.types.is_numeric_dtype(kind)) and not pd.api.types.is_bool_dtype(kind)
-
-
-def _row_names(frame: Any, id_column: str | None) -> tuple[np.ndarray, str, int]:
-    """Names of the rows, what they are called, and how many rows have none."""
-    if id_column is None:
-        return np.array([str(i + 1) for i in range(len(frame))], dtype=object), "id", 0
-    missing = frame[id_column].isna().to_numpy()
-    names = [f"row {i + 1}" if gap else str(v)
-             for i, (v, gap) in enumerate(zip(frame[id_column], missing, strict=True))]  # fmt: skip
-    return np.array(names, dtype=object), id_column.strip() or "id", int(missing.sum())
 
 
 def running_numbers(values: np.ndarray) -> list[int]:
@@ -536,17 +531,15 @@ def _are_dates(column: np.ndarray) -> bool:
     return bool(pd.to_datetime(texts, format="%Y%m%d", errors="coerce").notna().all())
 
 
-def _no_numbers(left_out: list[tuple[str, str]], choice: _Choice) -> str:
-    wanted = choice.by_name
-    unread = [(name, why) for name, why in left_out if name in (wanted or ())]
-    if unread:
-        found = "; ".join(f"{name!r}: {why}" for name, why in unread[:3])
+def _no_numbers(left_out: list[tuple[str, str]], request: _Request) -> str:
+    wanted = request.columns_of_model or ()
+    found = "; ".join(f"{n!r}: {why}" for n, why in left_out if not wanted or n in wanted)[:200]
+    if wanted and found:
         return f"the columns of the model are in the table, but hold no numbers ({found})"
     if wanted:
-        return f"the table has none of the model's columns, such as {sorted(wanted)[0]!r}"
-    if choice.features is not None and choice.options.columns:
-        return f"the model reads columns like {choice.options.columns[0]!r}; the table has none"
-    found = "; ".join(f"{name!r}: {reason}" for name, reason in left_out[:3])
+        return f"the table has none of the model's columns, such as {min(wanted)!r}"
+    if request.features is not None and request.options.columns:
+        return f"the model reads columns like {request.options.columns[0]!r}; the table has none"
     return f"the table has no numeric column to cluster ({found or 'it has no columns'})"
 
 
@@ -555,11 +548,9 @@ def _check_meaning(frame: Any, used: list[str], columns: _Columns) -> None:
 
     Both would be clustered by the few numbers that are left.
     """
-    times: Counter[str] = Counter()
-    for words in columns.categories.values():
-        times.update(set(words) if len(words) > 1 else ())
-    scale = {word for word, count in times.items() if count >= 3}
-    asked = [n for n, words in columns.categories.items() if len(words) > 1 and scale >= {*words}]
+    answers = {name: words for name, words in columns.categories.items() if len(words) > 1}
+    times = Counter(word for words in answers.values() for word in words)
+    asked = [n for n, words in answers.items() if min(times[word] for word in words) >= 3]
     if len(asked) >= 3 and len(asked) > len(used):
         shown = ", ".join(repr(shortened(word)) for word, _ in times.most_common(4))
         raise TableError(
@@ -569,72 +560,63 @@ def _check_meaning(frame: Any, used: list[str], columns: _Columns) -> None:
         )
     if len(used) > 3:
         return
-    texts = [n for n, r in zip(frame.columns, columns.reasons, strict=True) if r is not None]
-    texts = [
-        n for n in texts if frame[n].notna().all() and 3 <= frame[n].nunique() <= len(frame) / 3
-    ]
-    for i, one in enumerate(texts[:6]):
-        for other in texts[i + 1 : 6]:
-            pairs = frame[one].nunique() * frame[other].nunique()
-            if 0.5 * pairs <= len(frame) <= pairs and not frame.duplicated([one, other]).any():
-                raise TableError(
-                    f"every line seems to hold one value of {one!r} and {other!r} (a long table); "
-                    "make it wide first, one row for each sample and one column for each feature, "
-                    "or name the columns to cluster with --columns"
-                )
+    texts = [name for name, reason in zip(frame.columns, columns.reasons, strict=True)
+             if reason is not None and frame[name].notna().all()
+             and 3 <= frame[name].nunique() <= len(frame) / 3]  # fmt: skip
+    for one, other in combinations(texts[:6], 2):
+        pairs = frame[one].nunique() * frame[other].nunique()
+        if 0.5 * pairs <= len(frame) <= pairs and not frame.duplicated([one, other]).any():
+            raise TableError(
+                f"every line seems to hold one value of {one!r} and {other!r} (a long table); "
+                "make it wide first, one row for each sample and one column for each feature, "
+                "or name the columns to cluster with --columns"
+            )
 
 
 # --- matrices ---------------------------------------------------------------------------------
 
 
-def _from_matrix(content: Content, choice: _Choice) -> Table:
+def _from_matrix(content: Content, request: _Request) -> Table:
     """A table from an array, or from AnnData, whose obs describes the rows."""
-    options, obs, values = choice.options, content.rows, content.matrix
+    options, obs, values = request.options, content.rows, content.matrix
     if options.id_column is not None:
         raise TableError("--id-column is for files of columns; this file names its rows itself")
     if not sp.issparse(values) and values.dtype != np.float32:
         values = values.astype(np.float64, copy=False)
-    described = [] if obs is None else [str(name) for name in obs.columns]
-    for name in choice.labels:
-        if name not in described:
-            raise unknown_name("column of obs", name, described)
-    replace(choice, labels=()).check_names(content.features)
-    rows, notes = choice.kept_rows(described, lambda name: obs[name], len(content.ids))
-    ids = content.ids
-    origin = Origin(content, rows, "id" if "id" not in content.features else "row id")
-    if len(rows) < len(ids):
-        values, ids = values[rows], ids[rows]
-    unused = content.unused if choice.features is None else {}
-    reasons = [unused.get(name) or choice.reason(name) for name in content.features]
-    repeated = [name for name, times in Counter(content.features).items() if times > 1]
-    if repeated and not options.transpose:
-        raise TableError(f"there is more than one feature called {repeated[0]!r}; rename them")
-    notes = [*notes, *(content.notes if choice.features is None else ())]
+    request.check_columns(content.features)
+    rows, notes = request.kept_rows(obs, len(content.ids))
+    if len(rows) < len(content.ids):
+        values = values[rows]
+    if not options.transpose:
+        check_unique(content.source.get("file", "the table"), content.features)
+    unused = content.unused if request.features is None else {}
+    reasons = [unused.get(name) or request.reason(name) for name in content.features]
+    notes = [*notes, *(content.notes if request.features is None else ())]
     if sp.issparse(values):
         notes.append("entries that are not stored count as missing")
     table = Table(
         without_codes(values, options.missing_value),
-        ids,
+        content.ids[rows],
         list(content.features),
         left_out=[(n, r) for n, r in zip(content.features, reasons, strict=True) if r is not None],
         notes=notes,
-        labels={name: obs[name].to_numpy()[rows] for name in choice.labels},
+        labels={name: obs[name].to_numpy()[rows] for name in request.labels},
         feature_labels=content.feature_labels,
-        origin=origin,
+        origin=Origin(content, rows, "id" if "id" not in content.features else "row id"),
     )
     keep = np.array([reason is None for reason in reasons])
-    if not keep.all():
-        table = table.with_features(keep)
-    return table.transposed() if options.transpose else table
+    table = table if keep.all() else table.with_features(keep)
+    _check_finite(table)
+    return table
 
 
 def without_codes(values: Any, codes: Sequence[str]) -> Any:
     """The values with codes for missing as NaN (not stored, if sparse)."""
-    numbers = [number for number in map(_as_number, codes) if number is not None]
     stored = values.data if sp.issparse(values) else values
-    hit = np.isnan(stored) if sp.issparse(values) else np.zeros(stored.shape, bool)
-    for number in numbers:
-        hit |= stored == stored.dtype.type(number)
+    numbers = [number for number in map(as_float, codes) if number is not None]
+    hit = np.isin(stored, np.array(numbers, dtype=stored.dtype))
+    if sp.issparse(values):
+        hit |= np.isnan(stored)
     if not hit.any():
         return values
     if not sp.issparse(values):
@@ -643,25 +625,13 @@ def without_codes(values: Any, codes: Sequence[str]) -> Any:
     return sp.csr_matrix((coo.data[~hit], (coo.row[~hit], coo.col[~hit])), shape=values.shape)
 
 
-def _as_number(code: str) -> float | None:
-    try:
-        return float(code)
-    except ValueError:
-        return None
-
-
 def _check_finite(table: Table) -> None:
     """Infinite values have no distance to anything: name the first one."""
     values = table.values.tocoo() if sp.issparse(table.values) else table.values
-    infinite = np.isinf(values.data if sp.issparse(values) else values)
-    if not infinite.any():
-        return
-    if sp.issparse(values):
-        first = np.flatnonzero(infinite)[0]
-        i, j = values.row[first], values.col[first]
-    else:
-        i, j = np.argwhere(infinite)[0]
-    raise TableError(
-        f"column {table.features[j]!r} holds an infinite value in row {table.ids[i]!r}; correct "
-        "it, or mark it as missing with --missing-value inf"
-    )
+    at = np.argwhere(np.isinf(values.data if sp.issparse(values) else values))
+    if len(at):
+        i, j = at[0] if len(at[0]) > 1 else (values.row[at[0][0]], values.col[at[0][0]])
+        raise TableError(
+            f"column {table.features[j]!r} holds an infinite value in row {table.ids[i]!r}; "
+            "correct it, or mark it as missing with --missing-value inf"
+        )

@@ -1,4 +1,4 @@
-"""What a cell of text says: a number, a mark for missing, or a word.
+"""What cells and names say: a number, a mark for missing or a word; a sample, a gene, a statistic.
 
 1,5  1.5           a decimal sign, of the column or else of the file
 1.234,5  1,234.5   both signs together leave no doubt which is which
@@ -12,11 +12,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
 import numpy as np
+
+# --- cells ------------------------------------------------------------------------------------
 
 # Missing in every column, also among texts.
 SURE_MARKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none", "filtered"})
@@ -32,8 +37,6 @@ LAB_MARKS = frozenset({
 _BELOW = re.compile(r"^(<|≤|<=)\s*([^\W\d_]{1,8}|[\d.,]+(e[+-]?\d+)?)$", re.I)
 _WITH_UNIT = re.compile(r"^[~<>=≤≥±]*\s*[+-]?\d[\d.,'\s]*(e[+-]?\d+)?\s*[^\d]{0,12}$", re.I)
 _LIST = re.compile(r"^[\d.]+(;[\d.]+)+$")
-SHOWN = 12  # words listed in one sentence
-
 MAY_BE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2},\d{3}$")
 _POINT_GROUPS = re.compile(r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$")
 _GROUPED = {  # thousands beyond doubt, by the decimal sign that remains
@@ -49,6 +52,7 @@ _SPACED = re.compile(rf"^[+-]?\d{{1,3}}({_SPACE}\d{{3}})+([.,]\d+)?$")
 _WITH_COMMA = re.compile(r"^[+-]?\d+,\d+(e[+-]?\d+)?$", re.I)
 _WITH_POINT = re.compile(r"^[+-]?\d+\.\d*(e[+-]?\d+)?$", re.I)
 _MINUS = re.compile(r"^[\u2212\u2013](?=[\d.,])|(?<=\de)[\u2212\u2013](?=\d)", re.I)
+MOST_LISTED = 12  # words in one sentence
 
 
 def is_sure_mark(text: str) -> bool:
@@ -64,33 +68,20 @@ def is_mark(text: str) -> bool:
     >>> [is_mark(text) for text in ("N.D.", "< LOD", "<0,5", "-", "", "x", "-5")]
     [True, True, True, True, True, False, False]
     """
-    text = text.strip()
     joined = "".join(text.lower().split())
-    return joined in SURE_MARKS or joined in LAB_MARKS or _BELOW.match(text) is not None
+    return joined in SURE_MARKS or joined in LAB_MARKS or _BELOW.match(text.strip()) is not None
 
 
-def plain_number(text: str) -> str:
-    """A number with an ASCII minus and without blanks or apostrophes between thousands.
-
-    Examples
-    --------
-    >>> [plain_number(text) for text in ("\u22120.5", "\u2013", "1 234,5")]
-    ['-0.5', '–', '1234,5']
-    """
+def _plain_number(text: str) -> str:
+    """A number with an ASCII minus and without blanks or apostrophes between thousands."""
     if not text.isascii():
         text = _MINUS.sub("-", text)
     return re.sub(_SPACE, "", text) if _SPACED.match(text) else text
 
 
-def decimal_sign(text: str, *, thousands: bool = True) -> str | None:
-    """The decimal sign a number is written with; None if it has none or leaves doubt.
-
-    Examples
-    --------
-    >>> [decimal_sign(text) for text in ("1,5", "0,125", "1,500", "1.5", "12", "x")]
-    [',', ',', None, '.', None, None]
-    """
-    text = plain_number(text.strip())
+def _decimal_sign(text: str, *, thousands: bool = True) -> str | None:
+    """The decimal sign a number is written with; None if it has none or leaves doubt."""
+    text = _plain_number(text.strip())
     if _GROUPED[","].match(text):
         return ","
     if _WITH_COMMA.match(text):
@@ -111,7 +102,7 @@ def as_float(text: str, decimal: str = ".") -> float | None:
     try:
         return float(text)  # most of them
     except ValueError:
-        text = plain_number(text)
+        text = _plain_number(text)
     if decimal == "," and "." in text:
         return None
     try:
@@ -129,28 +120,21 @@ def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> st
     """The decimal sign that more columns use, or the one given.
 
     1,500 counts as a decimal comma only between semicolons, which spreadsheets use with it.
-
-    Examples
-    --------
-    >>> find_decimal([["1,500"]], "|", None), find_decimal([["1,500"]], ";", None)
-    ('.', ',')
     """
     if given is not None:
         return given
-    signs: list[set[str]] = [set() for _ in range(min(1000, max(map(len, rows))))]
+    signs: list[set[str | None]] = [set() for _ in range(min(1000, max(map(len, rows))))]
     for row in rows:
         for found, text in zip(signs, row, strict=False):  # a thousand columns tell enough
-            sign = decimal_sign(text, thousands=delimiter != ";")
-            if sign is not None:
-                found.add(sign)
+            found.add(_decimal_sign(text, thousands=delimiter != ";"))
     commas, points = (sum(sign in found for found in signs) for sign in ",.")
     return "," if commas > points else "."
 
 
 def _decimal_of_column(texts: list[str], usual: str) -> str:
     """The decimal sign of one column, which may differ from the rest of the file."""
-    signs = {decimal_sign(text) for text in texts}
     if usual == ".":
+        signs = {_decimal_sign(text) for text in texts}
         return "," if "," in signs and "." not in signs else "."
     if any("," in text and as_float(text, ",") is not None for text in texts):
         return ","
@@ -172,11 +156,6 @@ class Cells:
     def count(self) -> int:
         """How many cells are numbers."""
         return int((~np.isnan(self.numbers)).sum())
-
-    @property
-    def doubtful(self) -> str | None:
-        """A cell such as 1,500, a number only if its comma is known."""
-        return next(filter(MAY_BE_THOUSANDS.match, self.words), None)
 
     @property
     def lists(self) -> bool:
@@ -210,7 +189,7 @@ def read_cells(column: Any, decimal: str, codes: tuple[str, ...] = ()) -> Cells:
     times = np.bincount(place[place >= 0], minlength=len(distinct))
     texts = [str(value).strip() for value in distinct]
     numeric = [isinstance(v, Real) and not isinstance(v, bool) for v in distinct]
-    plain = [plain_number(text) for text in texts]
+    plain = [_plain_number(text) for text in texts]
     written = [text for text, number in zip(plain, numeric, strict=True) if not number]
     grouped = next((s for s in _GROUPED if any(map(_GROUPED[s].match, written))), None)
     decimal = grouped or _decimal_of_column(written, decimal)
@@ -226,10 +205,8 @@ def read_cells(column: Any, decimal: str, codes: tuple[str, ...] = ()) -> Cells:
         number = float(distinct[i]) if numeric[i] else as_float(digits, decimal)
         if number is not None:
             numbers[i] = number
-        elif is_mark(text):
-            marks[text] += int(times[i])
         else:
-            words[text] += int(times[i])
+            (marks if is_mark(text) else words)[text] += int(times[i])
     return Cells(numbers[place], marks, words, decimal)
 
 
@@ -239,28 +216,172 @@ def marks_note(marks: Counter[str]) -> str:
     if len(limits) > 1:
         rest = Counter({m: times for m, times in marks.items() if m not in limits})
         marks = rest + Counter({"<number": sum(marks[m] for m in limits)})
-    below = any(map(_BELOW.match, marks))
-    return f"read as missing: {listed(marks)}" + (
-        "; values below a limit are treated as missing near the smallest value" if below else ""
-    )
+    below = "; values below a limit are treated as missing near the smallest value"
+    return f"read as missing: {listed(marks)}" + below * any(map(_BELOW.match, marks))
 
 
 def listed(words: Counter[str]) -> str:
-    """Words with how often they occur, the most frequent first.
-
-    Examples
-    --------
-    >>> listed(Counter({"n.d.": 2, "x": 1}))
-    "'n.d.' (2 times), 'x' (once)"
-    """
+    """Words with how often they occur, the most frequent first."""
     items = [
         f"{shortened(word)!r} ({'once' if times == 1 else f'{times:,} times'})"
-        for word, times in words.most_common(SHOWN)
+        for word, times in words.most_common(MOST_LISTED)
     ]
-    more = len(words) - SHOWN
+    more = len(words) - MOST_LISTED
     return ", ".join(items) + (f" and {more:,} others" if more > 0 else "")
 
 
 def shortened(text: str) -> str:
     """A text of a table, cut for a sentence."""
     return text if len(text) <= 30 else text[:27] + "..."
+
+
+def are_padded(texts: Iterable[str]) -> bool:
+    """Whether these are names made of digits, with zeros in front (0017)."""
+    texts = list(texts)
+    if not texts or not texts[0].strip().isdigit():  # most columns, decided at once
+        return False
+    distinct = {text.strip() for text in texts}
+    return (
+        len(distinct) > 1
+        and len({len(text) for text in distinct}) == 1
+        and all(len(text) > 1 and text.isascii() and text.isdigit() for text in distinct)
+        and any(text[0] == "0" for text in distinct)
+    )
+
+
+# --- names ------------------------------------------------------------------------------------
+
+# Columns that hold one sample each, as programs name them; the first family that fits is used.
+SAMPLE_COLUMNS = (
+    "LFQ intensity *", "* MaxLFQ Intensity", "Reporter intensity corrected *", "Intensity *",
+    "* Intensity", "Abundances (Normalized)*", "Abundance: *", "*.PG.Quantity", "*.raw", "*.mzML",
+    "*.wiff", "*.d", "*.dia", "*Peak area", "* Area", "Area: *",
+)  # fmt: skip
+_ROLES = {
+    "feature": "gene genes geneid protein proteins peptide peptides precursor accession accessions "
+    "ensembl symbol transcript probeset metabolite metabolites biochemical lipid lipids compound "
+    "compounds analyte feature features otu asv hmdb",
+    "sample": "sample patient subject respondent participant person case record row proben id",
+    "class": "group class label cluster condition batch treatment diagnosis",
+    "control": "qc qcs pool pools pooled blank blanks blk calibrator empty",
+    "statistic": "mean average median sd std stdev sem cv rsd pvalue padj qvalue fdr fc logfc "
+    "foldchange",
+    "description": "length mass mz rt charge score weight coverage peptides",
+    "order": "injection index order position row",
+}
+ROLES = {role: frozenset(words.split()) for role, words in _ROLES.items()}
+STATISTICS = ({"p", "value"}, {"q", "value"}, {"p", "val"}, {"fold", "change"})  # in two words
+ID_NAMES = {"", "id", "index", "unnamed: 0", "row"}  # name the rows even where they are numbers
+LIKELY_IDS = {
+    "sample", "cell", "barcode", "name", "gene", "genes", "gene names", "protein", "protein ids",
+    "protein.group", "majority protein ids", "accession", "metabolite", "compound", "feature",
+}  # fmt: skip
+SURVEY_FACTS = {  # written beside the answers by Qualtrics
+    "Status", "Progress", "Duration (in seconds)", "Finished", "LocationLatitude",
+    "LocationLongitude",
+}  # fmt: skip
+FLAGS = ("Reverse", "Potential contaminant", "Contaminant", "Only identified by site")
+FLAGGED = ("+", "true", "1")
+DECOYS = ("REV__*", "CON__*", "rev_*", "contam_*", "DECOY_*", "__*", "N_unmapped", "N_noFeature")
+GENE_COLUMNS = ("gene names", "genes", "pg.genes", "gene", "gene symbol", "gene name")
+# Ensembl, UniProt and the two forms of it in FASTA headers.
+_ACCESSION = re.compile(
+    r"^(ENS[A-Z]*[GTP]\d+|[OPQ]\d[A-Z\d]{3}\d|[A-NR-Z]\d([A-Z][A-Z\d]{2}\d){1,2}"
+    r"|(sp|tr)\|\w+\|\w+)(\.\d+)?(;.*)?$"
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a name in lower case, by capitals and punctuation.
+
+    Examples
+    --------
+    >>> words_of("PG.ProteinGroups"), words_of("QC_pool3")
+    (['pg', 'protein', 'groups'], ['qc', 'pool', '3'])
+    """
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def has_role(name: str, role: str) -> bool:
+    """Whether one of the words of a name belongs to a role, such as a control."""
+    return not ROLES[role].isdisjoint(words_of(name))
+
+
+def is_statistic(name: str) -> bool:
+    """Whether a column of this name sums up or compares samples."""
+    return has_role(name, "statistic") or any(pair <= {*words_of(name)} for pair in STATISTICS)
+
+
+def describes_features(name: str) -> bool:
+    """Whether a column of this name describes features: a statistic, a mass, a retention time."""
+    words = {word for word in words_of(name.replace("m/z", "mz")) if not word.isdigit()}
+    known = words & ROLES["description"]
+    units = {"min", "k", "da", "mol", "row", "protein", "sequence"}
+    return is_statistic(name) or bool(known and words <= known | units)
+
+
+@lru_cache(maxsize=1 << 18)  # asked a few times about each of up to 100,000 columns
+def is_identifier(name: str) -> bool:
+    """Whether a name has the word id, or a number of somebody; ID_1, ID_2 are samples.
+
+    Examples
+    --------
+    >>> [is_identifier(n) for n in ("patientID", "Case No", "ID_1", "lipid", "cell number")]
+    [True, True, False, False, False]
+    """
+    words = words_of(name)
+    if any(word.isdigit() for word in words):
+        return False
+    named = not {"id", "identifier", "identification", "barcode"}.isdisjoint(words)
+    named = named or {"bar", "code"} <= {*words}
+    return named or (words[-1:] in (["nr"], ["no"], ["number"]) and has_role(name, "sample"))
+
+
+def may_name_rows(name: str, *, surely: bool = False) -> bool:
+    """Whether a column of this name may name the rows; surely: even if it holds numbers."""
+    known = ID_NAMES if surely else ID_NAMES | LIKELY_IDS
+    return name.strip().lower() in known or is_identifier(name)
+
+
+def names_features(name: str) -> bool:
+    """Whether a column of this name says what was measured in a row, not in whom."""
+    sample = not (ROLES["sample"] - {"id"}).isdisjoint(words_of(name))
+    return (has_role(name, "feature") and not sample) or name.strip().upper() == "ID_REF"
+
+
+def are_accessions(names: Sequence[str]) -> bool:
+    """Whether most of these names are accession numbers of genes or proteins."""
+    return sum(_ACCESSION.match(name) is not None for name in names) > len(names) / 2
+
+
+def sample_family(names: Sequence[str]) -> str | None:
+    """The first pattern of sample columns that at least three names match."""
+    return next((pattern for pattern in SAMPLE_COLUMNS
+                 if sum(fnmatchcase(name, pattern) for name in names) >= 3), None)  # fmt: skip
+
+
+def control_patterns(names: Sequence[str]) -> list[str]:
+    """Patterns that match the controls among samples and nothing else; none if most are controls.
+
+    Examples
+    --------
+    >>> control_patterns(["S1", "S2", "S3", "S4", "QC_1", "QC_2"])
+    ['*QC*']
+    """
+    controls = [name for name in names if has_role(name, "control")]
+    if not controls or 2 * len(controls) >= len(names):
+        return []
+    others = [name for name in names if not has_role(name, "control")]
+    patterns: list[str] = []
+    for name in controls:
+        if not matches(name, patterns):
+            word = next(w for w in _WORD.findall(name) if w.lower() in ROLES["control"])
+            unique = not any(fnmatchcase(other, f"*{word}*") for other in others)
+            patterns.append(f"*{word}*" if unique else name)
+    return patterns
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Whether a name is one of the patterns or matches one."""
+    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
