@@ -42,7 +42,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         for name in names:
             folder = chosen.out / name
-            run(EXPERIMENTS[name], folder, chosen.repetitions, chosen.jobs, chosen.quick, progress)
+            run(EXPERIMENTS[name], folder, quick=chosen.quick, repetitions=chosen.repetitions,
+                n_jobs=chosen.jobs, progress=progress)  # fmt: skip
             print(f"{name}: {folder / 'comparison.md'}")
         if chosen.pages:
             write_pages(EXPERIMENTS, *chosen.pages)

@@ -58,16 +58,9 @@ class Experiment:
     alone: bool = False
 
 
-def run(
-    experiment: Experiment,
-    folder: Path,
-    repetitions: int | None = None,
-    n_jobs: int | None = None,
-    quick: bool = False,
-    progress: Progress | None = None,
-) -> pd.DataFrame:
+def run(experiment: Experiment, folder: Path, *, quick: bool = False, **how: Any) -> pd.DataFrame:
     """Compute what is not yet in results.csv, draw the figures and write the comparison."""
-    table = compute(experiment, folder, repetitions, n_jobs, quick, progress)
+    table = compute(experiment, folder, quick=quick, **how)
     if experiment.details is not None:
         for file, frame in experiment.details(quick).items():
             write_text(folder / file, frame.to_csv(index=False))

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="only in the repository")
 
-from benchmarks import against, choice, compare, mixture
+from benchmarks import against, choice, compare, mixture, mutation
 from benchmarks.jobs import JOBS, Job
 from benchmarks.measured import Measured, append_history, best_in_turns
 
@@ -79,15 +79,19 @@ def test_the_choice_and_a_mixture_are_measured():
     assert {figure.goal for figure in figures} == {1.0, 20.0, None}
 
 
-def test_mutants_are_programs():
-    from benchmarks import mutation
-
+def test_mutants_are_programs_and_are_met_by_the_tests_that_call_them():
     drawn = mutation.draw(30, seed=0, only=["_solver.py"])
     assert len(set(drawn)) == 30
     for mutant in drawn:
         text = (mutation.ROOT / mutant.path).read_text()
         assert mutant.apply(text) != text
-        compile(mutant.apply(text), str(mutant.path), "exec")
-    near, rest = mutation.test_files(drawn[0])
-    assert near
-    assert not set(near) & set(rest)
+        compile(mutant.apply(text), mutant.path, "exec")
+    function = mutation.enclosing_function(drawn[0])
+    recorded = {
+        "tests/test_golden.py::slow": (9.0, [[drawn[0].path, function]]),
+        "tests/test_golden.py::quick": (1.0, [[drawn[0].path, function]]),
+        "tests/test_r.py::other": (1.0, [["src/mnarkmeans/tl.py", "fit"]]),
+    }
+    chosen, seconds = mutation.choose(drawn[0], recorded, budget=10.0)
+    assert chosen == ["tests/test_golden.py::quick", "tests/test_golden.py::slow"]
+    assert seconds == 10.0

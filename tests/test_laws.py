@@ -275,6 +275,29 @@ def test_seeded_starts_do_not_depend_on_storage_or_repetition(place):
     assert fit(X, sample_weight=weights) == pytest.approx(repeated, rel=1e-12)
 
 
+def test_starts_of_k_means_parallel_are_as_good_as_those_of_k_means_plus_plus():
+    """A candidate counts as many times as rows follow it, so few rows far out win no centres."""
+    da = pytest.importorskip("dask.array")
+    import mnarkmeans.dask
+
+    options = {"lam": 0.0, "n_init": 20, "max_iter": 1, "random_state": 0}
+    losses = {"k-means||": 0.0, "k-means++": 0.0}
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        groups = rng.normal(scale=0.5, size=(2000, 2)) + np.tile(
+            [[3.0, 3.0], [3.0, -3.0], [-3.0, 3.0], [-3.0, -3.0]], (500, 1)
+        )
+        angles = rng.uniform(0, 2 * np.pi, 40)
+        X = np.vstack([groups, 8.0 * np.stack([np.cos(angles), np.sin(angles)], axis=1)])
+        blocks = da.from_array(rng.permutation(X), chunks=(700, 2))
+        parallel = mnarkmeans.dask.MNARKMeans(4, init="k-means||", **options).fit(blocks)
+        losses["k-means||"] += parallel.start_losses_.mean()
+        losses["k-means++"] += (
+            MNARKMeans(4, algorithm="lloyd", **options).fit(X).start_losses_.mean()
+        )
+    assert losses["k-means||"] < 1.4 * losses["k-means++"]
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_init", [1, 5])

@@ -139,6 +139,15 @@ def test_k_is_chosen():
     assert model.cluster_centers_.shape[0] == 4
 
 
+def test_a_few_outliers_are_no_cluster():
+    """They come back in every part of the rows, so they are as stable as a cluster can be."""
+    X = np.random.default_rng(0).normal(size=(203, 2))
+    X[:100, 0] -= 5.0
+    X[100:200, 0] += 5.0
+    X[200:, 1] += 25.0
+    assert quick([2, 3], lams=[0.0]).fit(X).n_clusters_ == 2
+
+
 def test_same_seed_same_result_for_every_number_of_threads():
     X = gaussian().data
     one, two = (quick(n_jobs=jobs).fit(X) for jobs in (1, 2))
