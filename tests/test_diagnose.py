@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mnarkmeans import MNARKMeans, MNARMixture
+from mnarkmeans import MNARKMeans, report
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.missingness import ampute, diagnose
 
@@ -59,12 +59,19 @@ def test_the_curve_falls_with_the_mean_below_a_limit():
 
 
 def test_lam_0_on_gaps_that_are_not_random_is_explained():
+    """Groups differ in features that are never lost; low features lose values in all groups."""
     rng = np.random.default_rng(0)
-    X = rng.normal(np.linspace(18, 30, 40), 1.0, size=(200, 40))  # one cluster: nothing to find
+    groups = 4.0 * np.outer(np.arange(200) % 2, np.arange(40) >= 20)
+    X = rng.normal(np.linspace(18, 30, 40), 1.0, size=(200, 40)) + groups
     X[rng.random(X.shape) < 1 / (1 + np.exp(2 * (X - 21)))] = np.nan
-    found = diagnose(X, n_clusters=1)
-    assert found.suggested_lam == 0.0
-    assert any("lam=0 is right all the same" in sentence for sentence in found.advice)
+    X = X[:, (~np.isnan(X)).sum(axis=0) > 5]
+    found = diagnose(X, n_clusters=2)
+    assert found.suggested_lam == 0.0, found
+    assert "depend on the feature" in found.advice[1]
+    model = MNARKMeans(2, random_state=0).fit(X)
+    assert report(model, X).page["diagnosis"] == found.advice[:2]
+    chance = np.where(rng.random(X.shape) < 0.3, np.nan, np.nan_to_num(X, nan=20.0))
+    assert len(diagnose(chance, n_clusters=2).advice) == 2
 
 
 def test_many_zeros_of_a_complete_table_are_mentioned():
@@ -127,7 +134,11 @@ def test_tables():
     np.testing.assert_allclose(found.to_frame("rows")["missing_share"], X.isna().mean(axis=1))
     assert found.to_frame("mechanisms")["mechanism"].tolist() == ["mcar", "decay", "limit"]
     assert len(found.to_frame("candidates")) == len(found.missingness.candidates["lam"])
-    assert len(found.to_frame("magnitude")) == len(found.magnitude)
+    curves = found.to_frame("magnitude").set_index("mean_of")
+    np.testing.assert_array_equal(
+        curves.loc["cluster and feature", "missing_share"], found.magnitude_share
+    )
+    np.testing.assert_array_equal(curves.loc["feature", "mean"], found.feature_curve.mean)
     with pytest.raises(ValueError, match="table must be"):
         found.to_frame("columns")
 
@@ -148,6 +159,9 @@ def test_plot_draws_the_curve():
     found = diagnose(table("mnar0", 1.0))
     display = found.plot()
     np.testing.assert_array_equal(display.line_.get_ydata(), found.magnitude_share)
+    np.testing.assert_array_equal(
+        display.feature_line_.get_ydata(), found.feature_curve.missing_share
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,10 +191,8 @@ def test_shares_of_the_curve_are_shares_where_rows_lost_every_value():
 
 
 def test_printed_results_are_short_whatever_the_number_of_features():
-    X = np.random.default_rng(0).normal(size=(60, 500))
+    X = np.random.default_rng(0).normal(size=(30, 300))
     X[X < -0.5] = np.nan
     found = diagnose(X, n_clusters=2)
     assert len(repr(found)) < 4000
     assert len(found._repr_html_()) < 5000
-    mixture = MNARMixture(2, mechanism="limit", random_state=0).fit(X)
-    assert len(repr(mixture.missingness_)) < 1000

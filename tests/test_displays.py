@@ -21,7 +21,7 @@ from mnarkmeans.displays import (
     LossPathDisplay,
     MissingnessDisplay,
 )
-from mnarkmeans.displays._palette import color, marker
+from mnarkmeans.displays._look import color, marker
 
 plt = pytest.importorskip("matplotlib.pyplot")
 plt.switch_backend("Agg")
@@ -262,13 +262,3 @@ def test_matplotlib_is_imported_on_use_only():
     code = "import sys, mnarkmeans.displays; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
-
-
-@pytest.mark.filterwarnings("ignore")  # umap-learn and what it imports
-def test_clusters_by_umap_when_asked():
-    pytest.importorskip("umap", reason="umap-learn is not installed")
-    X = np.random.default_rng(0).normal(size=(60, 4))
-    X[X > 1.5] = np.nan
-    model = MNARKMeans(2, lam=0.5, random_state=0).fit(X)
-    display = ClustersDisplay.from_estimator(model, X, method="umap")
-    assert display.ax_.get_xlabel().startswith("UMAP")

@@ -6,9 +6,9 @@ import pytest
 from limit_data import mixture
 
 from mnarkmeans.missingness import ampute
-from mnarkmeans.missingness._ampute import WAYS
+from mnarkmeans.missingness._ampute import CURVES
 
-ALL = list(WAYS)
+ALL = list(CURVES)
 
 
 @pytest.fixture(scope="module")

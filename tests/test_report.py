@@ -1,4 +1,4 @@
-"""The page: escaped, self-contained, and alive in a real browser."""
+"""The page: escaped, self-contained, and right about the model it shows."""
 
 from __future__ import annotations
 
@@ -13,58 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, MNARMixture, report
 from mnarkmeans._report import FittedTable, page_of, render
-from mnarkmeans._report._annotations import crossed
-from mnarkmeans._report._flow import as_page
-from mnarkmeans._report._svg import draw
+from mnarkmeans._report._page import flow_of
+from mnarkmeans._report._render import draw
 from mnarkmeans.displays._chart import instability
 from mnarkmeans.displays._flow import Path
 from mnarkmeans.metrics import confidence
+from mnarkmeans.missingness import diagnose
 
 HOSTILE = "<script>alert(1)</script>"
 ROW = "</script><img src=x onerror=alert(2)>"
-
-
-def collect(*, X, model, title, facts=None, **names):
-    return page_of(FittedTable(X, model, **names), title=title, facts=facts)
-
-
-def make_page(n=300, p=12, k=3, sparse=False, **facts):
-    rng = np.random.default_rng(0)
-    centers = np.where(rng.random((k, p)) < 0.5, 4.0, 0.0)
-    X = centers[rng.integers(0, k, n)] + rng.normal(size=(n, p))
-    X[rng.random(X.shape) < np.exp(-0.5 * X**2)] = np.nan
-    X[:, -1] = 1.0  # no row without an observed value
-    if sparse:
-        X = sp.csr_matrix(np.nan_to_num(X))
-    model = MNARKMeans(k, lam=0.5, n_init=2, random_state=0).fit(X)
-    features = [HOSTILE, *(f"feature {j}" for j in range(1, p))]
-    ids = [ROW, *(f"row {i}" for i in range(1, n))]
-    notes = {HOSTILE: [HOSTILE, "b"] * (n // 2), "age": np.arange(n) / 7}
-    return collect(
-        X=X, ids=ids, features=features, model=model, title=HOSTILE, facts=facts, annotations=notes
-    )
-
-
-def test_confidence_is_that_of_the_package_with_rows_that_lost_everything():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 3)) + np.repeat([0.0, 5.0], 20)[:, None]
-    X[[3, 30]] = np.nan
-    with pytest.warns(MissingDataWarning):
-        model = MNARKMeans(2, lam=1.0, random_state=0).fit(X)
-    page = collect(X=X, ids=range(40), features=list("abc"), model=model, title="")
-    shown = np.array(page["embedding"]["confidence"], dtype=float)
-    np.testing.assert_allclose(shown, confidence(X, model), atol=6e-4)
-    assert np.isfinite(shown).sum() == 38
-
-
-def test_rows_that_do_not_differ_are_no_outliers():
-    X = np.ones((20, 2))
-    with pytest.warns(ConvergenceWarning):
-        model = MNARKMeans(3, lam=0.0, random_state=0).fit(X)
-    page = collect(X=X, ids=range(20), features=list("ab"), model=model, title="")
-    assert page["sure"]["reasons"] == ["All rows are in one cluster: the rows do not differ."]
-
-
 FACTS = {
     "command": f"mnarkmeans fit '{HOSTILE}.csv'",
     "left_out": [[HOSTILE, "text"]],
@@ -80,9 +37,7 @@ FACTS = {
     "between": [
         {"id": ROW, "cluster": 0, "next_cluster": 1, "confidence": 0.5, "missing": 0.25},
     ],
-    "flow": [
-        as_page(Path([np.arange(9) % 2, np.arange(9) % 3], [HOSTILE, "3"], 1, HOSTILE)),
-    ],
+    "flow": [flow_of(Path([np.arange(9) % 2, np.arange(9) % 3], [HOSTILE, "3"], 1, HOSTILE))],
     "comparison": {
         "text": HOSTILE,
         "caption": HOSTILE,
@@ -93,9 +48,36 @@ FACTS = {
 }
 
 
+def collect(X, model, **names):
+    facts = names.pop("facts", None)
+    return page_of(FittedTable(X, model, **names), title=names.pop("title", "t"), facts=facts)
+
+
+def fitted(n=300, p=12, k=3, sparse=False):
+    rng = np.random.default_rng(0)
+    centers = np.where(rng.random((k, p)) < 0.5, 4.0, 0.0)
+    X = centers[rng.integers(0, k, n)] + rng.normal(size=(n, p))
+    X[rng.random(X.shape) < np.exp(-0.5 * X**2)] = np.nan
+    X[:, -1] = 1.0  # no row without an observed value
+    if sparse:
+        X = sp.csr_matrix(np.nan_to_num(X))
+    return X, MNARKMeans(k, lam=0.5, n_init=2, random_state=0).fit(X)
+
+
 @pytest.fixture(scope="module")
-def html():
-    return render(json.loads(json.dumps(make_page(**FACTS), allow_nan=False)))
+def page():
+    X, model = fitted()
+    names = FittedTable(
+        X, model, ids=[ROW, *(f"row {i}" for i in range(1, 300))],
+        features=[HOSTILE, *(f"feature {j}" for j in range(1, 12))],
+        annotations={HOSTILE: [HOSTILE, "b"] * 150, "age": np.arange(300) / 7},
+    )  # fmt: skip
+    return page_of(names, title=HOSTILE, facts=FACTS)
+
+
+@pytest.fixture(scope="module")
+def html(page):
+    return render(json.loads(json.dumps(page, allow_nan=False)))
 
 
 def test_names_are_escaped_everywhere(html):
@@ -114,48 +96,55 @@ def test_the_page_is_self_contained_and_small(html):
 
 
 def test_fifty_thousand_rows_stay_small():
-    page = make_page(n=52_000, p=6)
+    page = collect(*fitted(n=52_000, p=4, k=2))
     assert len(page["embedding"]["ids"]) == 50_000
-    assert page["embedding"]["rows"] == 52_000
     html = render(page)
     assert len(html.encode()) < 5_000_000
     assert "A random 50,000 of 52,000 rows" in html
 
 
-def test_numbers_agree_with_the_model():
-    page = make_page()
+def test_numbers_agree_with_the_model(page):
     assert sum(c["rows"] for c in page["clusters"]) == 300
     far = [row["distance"] for row in page["far"]]
     assert far == sorted(far, reverse=True)
-    shares = page["curve"]["missing_share"]
-    assert shares[0] > shares[-1]
-    sparse = make_page(sparse=True)
+    sparse = collect(*fitted(sparse=True))
     assert sparse["data"]["missing_share"] == pytest.approx(page["data"]["missing_share"])
+    first, age = page["annotations"]
+    assert np.sum(first["counts"]) == np.sum(age["counts"]) == 300
+    assert len(age["groups"]) == 4
+    assert age["values"][7] == pytest.approx(1.0)
 
 
-def test_one_cluster_one_feature_and_no_gaps_can_be_drawn():
-    X = np.arange(8.0)[:, None]
-    model = MNARKMeans(1, lam=1.0, n_init=1, random_state=0).fit(X)
-    page = collect(X=X, ids=list(range(8)), features=["x"], model=model, title="small")
-    assert "small" in render(page)
+def test_picture_table_and_text_of_missing_shares_are_those_of_diagnose():
+    rng = np.random.default_rng(0)
+    X = rng.normal(np.linspace(18, 30, 40), 1.0, size=(120, 40))
+    X[rng.random(X.shape) < 1 / (1 + np.exp(2 * (X - 21)))] = np.nan
+    X = X[:, ~np.isnan(X).all(axis=0)]
+    model = MNARKMeans(2, random_state=0).fit(X)
+    page, found = report(model, X).page, diagnose(X, n_clusters=2)
+    for name, curve in (("of_features", found.feature_curve), ("of_cells", found.curve)):
+        for part, values in curve._asdict().items():
+            np.testing.assert_allclose(page["missing"][name][part], values, rtol=1e-3, atol=1e-6)
+    share = page["missing"]["of_features"]["missing_share"]
+    assert share[0] > 0.5 > 0.02 > share[-1]
+    assert f"{share[0]:.1%} of the entries" in page["missing"]["text"]
+    dots = page["missing"]["dots"]["missing_share"]
+    np.testing.assert_allclose(dots, found.feature_share, rtol=1e-3)
+    assert render(page).count("<title>x") >= X.shape[1]  # a dot for each feature, with its name
 
 
-def test_markers_confidence_and_the_verdict_are_told(html):
-    for text in ("How sure is this?", "What makes a cluster", "found again", "Rows between"):
-        assert text in html
-    page = make_page()
+def test_the_verdict_comes_first(page, html):
     assert page["sure"]["level"] == "separate"
     assert "separate groups" in page["sure"]["reasons"][0]
+    body = html.split("<main")[1]
+    assert body.index("Separate groups.") < body.index("<dl")
+    for text in ("How sure is this?", "What makes a cluster", "Found again"):
+        assert text in body
     judged = [cluster for cluster in page["clusters"] if cluster["levels"]]
     assert judged
-    for cluster in judged:
-        assert sum(cluster["levels"]) == cluster["rows"]
-        assert 0 <= cluster["confidence"] <= 1
-    for cluster in page["clusters"]:
-        assert -1 <= cluster["silhouette"] <= 1
+    assert all(sum(c["levels"]) == c["rows"] and 0 <= c["confidence"] <= 1 for c in judged)
+    assert all(-1 <= cluster["silhouette"] <= 1 for cluster in page["clusters"])
     assert len(page["stability"]) == 3
-    sure = [row["confidence"] for row in page["between"]]
-    assert sure == sorted(sure)
     assert {marker["cluster"] for marker in page["markers"]} == {0, 1, 2}
 
 
@@ -165,32 +154,44 @@ def test_no_bars_of_confidence_where_nothing_can_be_said():
     noise[rng.random(noise.shape) < 0.3] = np.nan
     outliers = noise.copy()
     outliers[[3, 50]] += 200.0
-    for X, k, level in (
-        (noise, 2, "continuum"),
-        (noise[:6], 2, "too-few"),
-        (outliers, 2, "too-few"),
-    ):
-        model = MNARKMeans(k, lam=0.0, random_state=0).fit(X)
-        page = collect(X=X, ids=range(len(X)), features=list("abcdef"), model=model, title="t")
+    for X, level in ((noise, "continuum"), (noise[:6], "too-few"), (outliers, "too-few")):
+        page = collect(X, MNARKMeans(2, lam=0.0, random_state=0).fit(X))
         assert page["sure"]["level"] == level, page["sure"]
         assert set(page["embedding"]["confidence"]) == {None}
         assert 'class="bars"' not in render(page)
     assert page["sure"]["reasons"] == [
         "All rows but 2 are in one cluster: the others are outliers."
     ]
+    with pytest.warns(ConvergenceWarning):
+        same = collect(np.ones((20, 2)), MNARKMeans(3, lam=0.0).fit(np.ones((20, 2))))
+    assert same["sure"]["reasons"] == ["All rows are in one cluster: the rows do not differ."]
 
 
-def test_an_annotation_that_is_the_clustering_comes_first():
+def test_confidence_is_that_of_the_package_with_rows_that_lost_everything():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3)) + np.repeat([0.0, 5.0], 20)[:, None]
+    X[[3, 30]] = np.nan
+    with pytest.warns(MissingDataWarning):
+        model = MNARKMeans(2, lam=1.0, random_state=0).fit(X)
+    page = collect(X, model)
+    shown = np.array(page["embedding"]["confidence"], dtype=float)
+    np.testing.assert_allclose(shown, confidence(X, model), atol=6e-4)
+    assert np.isfinite(shown).sum() == 38
+    between = [row["confidence"] for row in page["between"]]
+    assert between == pytest.approx(sorted(shown[shown < 0.6]), abs=6e-4)
+
+
+def test_an_annotation_that_is_the_clustering_and_a_penalty_for_each_feature():
     X = np.random.default_rng(0).normal(size=(90, 3)) + 9.0 * np.arange(90)[:, None] % 27.0
-    model = MNARKMeans(3, lam=0.0, random_state=0).fit(X)
-    run = [f"run{i % 3}" for i in range(90)]
-    page = collect(
-        X=X, ids=range(90), features=list("abc"), model=model, title="t",
-        annotations={"sex": ["f", "m"] * 45, "run": run},
-    )  # fmt: skip
+    model = MNARKMeans(3, lam=np.array([0.0, 0.5, 1.0]), random_state=0).fit(X)
+    notes = {"sex": ["f", "m"] * 45, "run": [f"run{i % 3}" for i in range(90)]}
+    page = collect(X, model, annotations=notes)
     assert page["sure"]["reasons"][0].startswith("The clusters follow 'run'")
-    assert "--batch run" in render(page)
     assert not any("'sex'" in reason for reason in page["sure"]["reasons"])
+    assert page["stability"] == [1.0, 1.0, 1.0]
+    html = render(page)
+    assert "0 to 1" in html
+    assert html.index("--batch run") < html.index("<dl")
 
 
 def test_colours_of_clusters_are_lighter_on_dark_ground(html):
@@ -200,47 +201,21 @@ def test_colours_of_clusters_are_lighter_on_dark_ground(html):
     assert "background:#" not in html.split("</style>")[1]
 
 
-def test_a_penalty_for_each_feature_is_judged_too():
-    X = np.random.default_rng(0).normal(size=(90, 3)) + 9.0 * np.arange(90)[:, None] % 27.0
-    model = MNARKMeans(3, lam=np.array([0.0, 0.5, 1.0]), random_state=0).fit(X)
-    page = collect(X=X, ids=range(90), features=list("abc"), model=model, title="t")
-    assert page["stability"] == [1.0, 1.0, 1.0]
-    assert "0 to 1" in render(page)
-
-
-def test_annotations_are_crossed_with_the_clusters():
-    page = make_page()
-    first, age = page["annotations"]
-    assert np.sum(first["counts"]) == np.sum(age["counts"]) == 300
-    assert len(age["groups"]) == 4
-    assert age["values"][7] == pytest.approx(1.0)
-    with pytest.raises(ValueError, match="one per row"):
-        crossed({"batch": ["a"]}, np.array([0, 1]), np.arange(2))
-
-
-def test_numbers_of_any_size_fit_their_places():
+def test_numbers_of_any_size_and_the_smallest_tables_fit_their_places():
     rng = np.random.default_rng(0)
-    for size in (1e-90, 1e6, 1e10):
+    for size in (1e-90, 1e10):
         X = rng.normal(size=(40, 3)) * size
-        model = MNARKMeans(2, lam=0.5, random_state=0).fit(X)
-        page = collect(X=X, ids=range(40), features=list("abc"), model=model, title="t")
-        html = render(page)
+        html = render(collect(X, MNARKMeans(2, lam=0.5, random_state=0).fit(X)))
         shown = re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
         assert not re.search(r">[^<]*\d[eE][+-]?\d\d+[^<]*</(text|dd|td)>", shown)
+    X = np.arange(8.0)[:, None]
+    assert "Nothing is missing" in render(collect(X, MNARKMeans(1, lam=1.0).fit(X)))
 
 
 def test_instability_is_drawn_against_k_where_lam_is_one():
     drawn = str(draw(instability([0.0] * 3, [2, 3, 4], [0.3, 0.1, None], [0.0] * 3, 1)))
     assert "number of clusters" in drawn
     assert drawn.count('class="ring"') == 1
-
-
-def test_centres_on_one_side_are_compared_with_the_mean():
-    X = 20.0 + np.random.default_rng(0).normal(size=(60, 4))
-    model = MNARKMeans(2, lam=0.5, reference="min", random_state=0).fit(X)
-    page = collect(X=X, ids=range(60), features=list("abcd"), model=model, title="t")
-    assert '<option value="mean" selected>' in render(page)
-    assert '<option value="reference" selected>' in render(make_page(p=3))
 
 
 def test_a_report_from_python_is_saved_and_shown_in_a_notebook(tmp_path):
@@ -261,9 +236,9 @@ def test_a_report_from_python_is_saved_and_shown_in_a_notebook(tmp_path):
     assert inline.startswith('<iframe title="A &amp; B"')
     assert inline.count("<") == 2
     plain = MNARKMeans(2, lam=0.5, missing_values=0, random_state=0).fit(values)
-    sparse = report(plain, sp.csr_matrix(values, dtype=float)).page
+    sparse = report(plain, sp.csr_matrix(values, dtype=float), features=["a", "b", "c"]).page
     assert sparse["data"] == made.page["data"]
-    assert sparse["curve"] == made.page["curve"]
+    assert sparse["missing"] == made.page["missing"]
     assert model.missing_values == 0
     with pytest.raises(ValueError, match="ids must be 60 names, got 1"):
         report(model, frame, ids=["a"])
@@ -283,13 +258,3 @@ def test_the_page_of_a_search_shows_its_choice_and_how_it_was_made():
     assert "from 2 to 3" in page["methods"]
     html = render(json.loads(json.dumps(page, allow_nan=False)))
     assert str(escape(page["methods"])) in html
-
-
-@pytest.mark.parametrize(("reference", "above"), [(15.0, True), (25.0, False)])
-def test_the_heatmap_shows_the_distance_from_the_reference(reference, above):
-    X = 20.0 + np.random.default_rng(0).normal(size=(60, 4))
-    model = MNARKMeans(2, lam=0.5, reference=reference, random_state=0).fit(X)
-    html = report(model, X).html
-    shades = re.findall(r"--r:#(..)(..)(..)", html)
-    assert len(shades) == 8
-    assert all((int(red, 16) > int(blue, 16)) == above for red, _, blue in shades)

@@ -1,8 +1,10 @@
-"""The page in a real browser: it draws, answers, sorts, gives its numbers, and fits a phone."""
+"""The page in a real browser: it draws, answers, sorts, gives its numbers, prints, fits a phone."""
 
 from __future__ import annotations
 
 import csv
+import json
+import re
 import shutil
 from xml.etree import ElementTree
 
@@ -10,19 +12,13 @@ import numpy as np
 import pytest
 from test_report import HOSTILE, ROW
 from test_report import html as html
+from test_report import page as page
 
 from mnarkmeans import MNARKMeans, report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+         "--disable-background-networking", "--disable-component-update"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -40,170 +36,200 @@ def browser(tmp_path_factory):
         context.close()
 
 
-@pytest.fixture
-def opened(browser, html, tmp_path):
+@pytest.fixture(scope="module")
+def opened(browser, html, tmp_path_factory):
     """The page at a size, with everything that went wrong on it."""
-    file = tmp_path / "report.html"
+    file = tmp_path_factory.mktemp("page") / "report.html"
     file.write_text(html, encoding="utf-8")
-    pages = []
 
-    def open_at(width=1280, height=900, scheme="light"):
-        page = browser.new_page()
-        pages.append(page)
-        page.trouble = []
-        page.set_viewport_size({"width": width, "height": height})
-        page.emulate_media(color_scheme=scheme)
-        page.on("console", lambda message: page.trouble.append(message.text))
-        page.on("pageerror", lambda error: page.trouble.append(str(error)))
-        page.on("dialog", lambda dialog: (page.trouble.append("dialog"), dialog.dismiss()))
-        page.on("request", lambda r: r.url.startswith("file:") or page.trouble.append(r.url))
-        page.goto(file.as_uri())
-        page.wait_for_timeout(100)
-        return page
+    def open_at(width=1280, height=900, scheme="light", file=file):
+        shown = browser.new_page()
+        shown.trouble = []
+        shown.set_viewport_size({"width": width, "height": height})
+        shown.emulate_media(color_scheme=scheme)
+        shown.on("console", lambda message: shown.trouble.append(message.text))
+        shown.on("pageerror", lambda error: shown.trouble.append(str(error)))
+        shown.on("dialog", lambda dialog: (shown.trouble.append("dialog"), dialog.dismiss()))
+        shown.on("request", lambda r: r.url.startswith("file:") or shown.trouble.append(r.url))
+        shown.goto(file.as_uri())
+        shown.wait_for_selector("th button")
+        return shown
 
-    yield open_at
-    for page in pages:
-        page.close()
+    return open_at
 
 
-def test_no_errors_no_requests_and_hostile_names_are_text(opened):
-    page = opened()
-    assert page.trouble == []
-    assert page.inner_text("h1") == HOSTILE
-    assert page.locator("img").count() == 0
-    assert page.locator("#far td:first-child").count() == 100
-    page.get_by_label("Find a row").fill(ROW)
-    assert page.inner_text("#tip b") == ROW
-    assert page.trouble == []
+@pytest.fixture(scope="module")
+def desk(opened):
+    return opened()
 
 
-def test_hover_and_keyboard_tell_the_row(opened):
-    page = opened()
-    box = page.locator("#map").bounding_box()
+def saved(shown, button, target):
+    with shown.expect_download(timeout=10_000) as waiting:
+        shown.locator(button).click()
+    waiting.value.save_as(target)
+    return target
+
+
+def test_no_errors_no_requests_and_hostile_names_are_text(desk):
+    assert desk.inner_text("h1") == HOSTILE
+    assert desk.locator("img").count() == 0
+    assert desk.locator("#far td:first-child").count() == 100
+    desk.get_by_label("Find a row").fill(ROW)
+    assert desk.inner_text("#tip b") == ROW
+    desk.get_by_label("Find a row").fill("")
+    assert desk.trouble == []
+
+
+def test_hover_and_keyboard_tell_the_row(desk):
+    spot = desk.locator("#map")
+    box = spot.bounding_box()
     found = None
     for step in range(40, 1600):
         x = box["x"] + box["width"] * (step % 40 + 0.5) / 40
         y = box["y"] + box["height"] * (step // 40 + 0.5) / 40
-        page.mouse.move(x, y)
-        if page.locator("#tip").is_visible():
-            found = page.inner_text("#tip b")
+        desk.mouse.move(x, y)
+        if desk.locator("#tip").is_visible():
+            found = desk.inner_text("#tip b")
             break
     assert found
     assert found.startswith("row ") or found == ROW
-    page.mouse.move(5, 5)
-    assert not page.locator("#tip").is_visible()
-    page.locator("#map").focus()
-    page.keyboard.press("ArrowRight")
-    assert "cluster" in page.inner_text("#spoken")
-    first = page.locator("#legend button").first
-    first.click()
-    assert first.get_attribute("aria-pressed") == "false"
-    assert page.trouble == []
+    desk.mouse.move(5, 5)
+    assert not desk.locator("#tip").is_visible()
+    spot.focus()
+    desk.keyboard.press("ArrowRight")
+    assert "cluster" in desk.inner_text("#spoken")
+    first = desk.locator("#legend button").first
+    for pressed in ("false", "true"):
+        first.click()
+        assert first.get_attribute("aria-pressed") == pressed
+    for canvas, told in (("#heat", "#center"), ("#sorted", "#cell")):
+        desk.locator(canvas).hover()
+        assert "cluster" in desk.inner_text(told)
+    assert desk.trouble == []
 
 
-def test_rows_are_coloured_by_what_is_chosen(opened):
-    page = opened()
+def test_rows_are_coloured_by_what_is_chosen(desk):
     picture = "document.getElementById('map').toDataURL()"
-    seen = {page.evaluate(picture)}
+    seen = {desk.evaluate(picture)}
     for choice in (2, 3, 4):  # missing share, a group, a number
-        page.locator("#shade").select_option(index=choice)
-        seen.add(page.evaluate(picture))
-        assert page.locator("#groups li").count() == 2
+        desk.locator("#shade").select_option(index=choice)
+        seen.add(desk.evaluate(picture))
+        assert desk.locator("#groups li").count() == 2
+    desk.locator("#shade").select_option(index=0)
     assert len(seen) == 4
-    assert page.trouble == []
+    assert desk.trouble == []
 
 
-def test_tables_sort(opened):
-    page = opened()
-    head = page.locator("#clusters th").nth(1)
+def test_tables_sort(desk):
+    head = desk.locator("#clusters th").nth(1)
     for order, reverse in (("ascending", False), ("descending", True)):
         head.locator("button").click()
         assert head.get_attribute("aria-sort") == order
-        sizes = [int(t) for t in page.locator("#clusters td:nth-child(2)").all_inner_texts()]
+        sizes = [int(t) for t in desk.locator("#clusters td:nth-child(2)").all_inner_texts()]
         assert sizes == sorted(sizes, reverse=reverse)
 
 
+def test_screen_readers_find_names_headers_and_landmarks(desk):
+    bare = desk.evaluate(
+        """() => [...document.querySelectorAll('svg, canvas, button, input')].filter(e =>
+             !(e.getAttribute('aria-label') || e.textContent.trim() || (e.labels || []).length))
+             .length"""
+    )
+    assert bare == 0
+    assert desk.locator("main").count() == desk.locator("nav[aria-label]").count() == 1
+    assert desk.locator("thead th:not([scope])").count() == 0
+    targets = desk.locator("nav a").evaluate_all("all => all.map(a => a.hash)")
+    assert all(desk.locator(target).count() == 1 for target in targets)
+
+
 def test_every_plot_gives_its_numbers(opened, tmp_path):
-    page = opened()
-    names = page.locator("button.download").evaluate_all("all => all.map(b => b.dataset.name)")
+    shown = opened()
+    names = shown.locator("button.download").evaluate_all("all => all.map(b => b.dataset.name)")
     assert len(names) == len(set(names)) == 16
     for what in ("figure", "table:not(.facts)"):
-        assert page.locator(f"{what}:not(:has(button.download))").count() == 0
+        assert shown.locator(f"{what}:not(:has(button.download))").count() == 0
     for number, name in enumerate(names):
         if number == len(names) // 2:
-            page = opened()  # a browser grants a page ten downloads in a row
-        with page.expect_download(timeout=10_000) as waiting:
-            page.locator(f"button.download[data-name={name}]").click()
-        target = tmp_path / f"{name}.csv"
-        waiting.value.save_as(target)
+            shown = opened()  # a browser grants a page ten downloads in a row
+        target = saved(shown, f"button.download[data-name={name}]", tmp_path / f"{name}.csv")
         with open(target, newline="", encoding="utf-8-sig") as stream:
             rows = list(csv.reader(stream))
         assert len(rows) > 1
         assert len({len(row) for row in rows}) == 1
-    assert page.trouble == []
+    assert shown.trouble == []
 
 
 def test_every_picture_can_be_saved(opened, tmp_path):
-    page = opened()
-    names = page.locator("button.save[data-kind=svg]").evaluate_all(
+    shown = opened()
+    names = shown.locator("button.save[data-kind=svg]").evaluate_all(
         "all => all.map(b => b.dataset.name)"
     )
-    drawn = page.locator("figure:has(svg)").count() + page.locator("canvas").count()
+    drawn = shown.locator("figure:has(svg)").count() + shown.locator("canvas").count()
     assert len(names) == len(set(names)) == drawn == 9
     for number, name in enumerate(names):
         if number % 4 == 3:
-            page = opened()  # a browser grants a page ten downloads in a row
-        for kind in ("svg", "png"):
-            with page.expect_download(timeout=10_000) as waiting:
-                page.locator(f"button.save[data-name={name}][data-kind={kind}]").click()
-            target = tmp_path / f"{name}.{kind}"
-            waiting.value.save_as(target)
-        whole = ElementTree.parse(tmp_path / f"{name}.svg").getroot()
+            shown = opened()  # a browser grants a page ten downloads in a row
+        drawing, picture = (
+            saved(shown, f"button.save[data-name={name}][data-kind={kind}]", tmp_path / f"p.{kind}")
+            for kind in ("svg", "png")
+        )
+        whole, text = ElementTree.parse(drawing).getroot(), drawing.read_text("utf8")
         size = int(float(whole.get("width"))), int(float(whole.get("height")))
         assert len(list(whole.iter())) > 10
-        assert "var(" not in (tmp_path / f"{name}.svg").read_text("utf8")  # of the style sheet
-        content = (tmp_path / f"{name}.png").read_bytes()
+        assert "var(" not in text  # of the style sheet
+        content = picture.read_bytes()
         assert content.startswith(b"\x89PNG")
         assert abs(int.from_bytes(content[16:20]) - 2 * size[0]) <= 2
         assert abs(int.from_bytes(content[20:24]) - 2 * size[1]) <= 2
         assert len(content) > 1000
-    legend = (tmp_path / "embedding.svg").read_text("utf8")
-    assert "cluster 0 (" in legend
-    assert page.trouble == []
+        if name == "embedding":
+            assert "cluster 0 (" in text  # the legend
+    assert shown.trouble == []
 
 
-def test_few_rows_have_names_and_few_groups_symbols(browser, tmp_path):
-    X = np.arange(12.0)[:, None] % 4 * 9 + np.random.default_rng(0).normal(size=(12, 3))
-    model = MNARKMeans(4, lam=0.0, random_state=0).fit(X)
+@pytest.mark.parametrize(("reference", "above"), [(17.5, True), (24.0, False)])
+def test_the_heatmap_shows_centres_beside_the_reference_or_the_mean(
+    opened, tmp_path, reference, above
+):
+    """Few rows have names, and few groups symbols of their own."""
+    rng = np.random.default_rng(0)
+    X = 20.0 + rng.normal(size=(12, 4)) + 0.5 * (np.arange(12)[:, None] % 4)
+    X[0, 0] = np.nan
+    model = MNARKMeans(4, lam=0.5, reference=reference, random_state=0).fit(X)
     made = report(model, X, tmp_path / "few.html", ids=[f"sample-{i}" for i in range(12)])
-    assert len(made.page["embedding"]["ids"]) == 12
-    page = browser.new_page()
-    page.goto((tmp_path / "few.html").as_uri())
-    with page.expect_download() as waiting:
-        page.locator("button.save[data-name=embedding][data-kind=svg]").click()
-    waiting.value.save_as(tmp_path / "rows.svg")
-    texts = [
-        e.text for e in ElementTree.parse(tmp_path / "rows.svg").iter() if e.tag.endswith("text")
+    shown = opened(file=tmp_path / "few.html")
+    assert shown.locator("#origin").input_value() == "mean"  # all centres lie on one side
+    shown.locator("#origin").select_option("reference")
+    heat = saved(shown, "button.save[data-name=centers][data-kind=svg]", tmp_path / "heat.svg")
+    shades = re.findall(r'height="17" fill="rgb\((\d+),(\d+),(\d+)\)"', heat.read_text("utf8"))
+    assert len(shades) == 16
+    assert all((int(red) > int(blue)) == above for red, _, blue in shades)
+    widths = [
+        float(w) for w in re.findall(r'width="([\d.]+)" height="17" fill="rgb', heat.read_text())
     ]
+    expected = 1 - np.array(json.loads(json.dumps(made.page["centers"]["missing"]))).T.ravel()
+    np.testing.assert_allclose(np.array(widths) / max(widths), expected, atol=0.01)
+    rows = saved(shown, "button.save[data-name=embedding][data-kind=svg]", tmp_path / "rows.svg")
+    texts = [e.text for e in ElementTree.parse(rows).iter() if e.tag.endswith("text")]
     assert any(text.startswith("sample-") for text in texts)
-    shapes = page.locator("#legend .swatch").evaluate_all("all => all.map(e => e.className)")
+    shapes = shown.locator("#legend .swatch").evaluate_all("all => all.map(e => e.className)")
     assert len(set(shapes)) == 4
-    page.close()
+    assert shown.trouble == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_printed_pages_have_heads_colours_and_the_whole_command(opened, scheme):
-    page = opened(794, 1123, scheme)
-    page.emulate_media(media="print", color_scheme=scheme)
-    page.wait_for_timeout(100)
-    seen = page.evaluate(
+    shown = opened(794, 1123, scheme)
+    shown.emulate_media(media="print", color_scheme=scheme)
+    shown.wait_for_timeout(100)
+    seen = shown.evaluate(
         """() => {
           const style = (e) => getComputedStyle(e), all = (q) => [...document.querySelectorAll(q)];
           return {
             heads: all('thead th').every(e => e.innerText.trim() && e.offsetHeight > 0),
             shown: all('th button').every(e => style(e).display !== 'none'),
             repeated: all('thead').every(e => style(e).display === 'table-header-group'),
-            exact: all('.swatch, .meter i, .stack i, .ramp, .hatch, td.count')
+            exact: all('.swatch, .meter i, .stack i, .ramp, .gapbox, td.count')
               .every(e => style(e).getPropertyValue('print-color-adjust') === 'exact'),
             legend: all('#legend button').every(e => style(e).display !== 'none'),
             command: all('pre').every(
@@ -217,41 +243,27 @@ def test_printed_pages_have_heads_colours_and_the_whole_command(opened, scheme):
     assert seen.pop("ground") == "rgb(255, 255, 255)"
     assert not seen.pop("buttons")
     assert all(seen.values()), seen
-    assert page.trouble == []
+    assert shown.trouble == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_readable_on_a_phone(opened, scheme):
-    page = opened(390, 844, scheme)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    sizes = page.evaluate(
+    shown = opened(390, 844, scheme)
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 390
+    sizes = shown.evaluate(
         """() => [...document.querySelectorAll('p, td, th, li, dd, h2')]
              .map(e => parseFloat(getComputedStyle(e).fontSize))"""
     )
     assert min(sizes) >= 13
-    drawn = page.evaluate(
+    drawn = shown.evaluate(
         """() => [...document.querySelectorAll('svg text')].map(e => {
              const whole = e.ownerSVGElement, box = whole.getBoundingClientRect();
              const scale = box.width / whole.viewBox.baseVal.width;
              return parseFloat(getComputedStyle(e).fontSize) * scale; })"""
     )
     assert min(drawn) >= 9
-    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    ground = shown.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground == ("rgb(246, 247, 249)" if scheme == "light" else "rgb(18, 22, 28)")
-    page.locator("#theme").click()
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != ground
-    assert page.trouble == []
-
-
-def test_screen_readers_find_names_headers_and_landmarks(opened):
-    page = opened()
-    bare = page.evaluate(
-        """() => [...document.querySelectorAll('svg, canvas, button, input')].filter(e =>
-             !(e.getAttribute('aria-label') || e.textContent.trim() || (e.labels || []).length))
-             .length"""
-    )
-    assert bare == 0
-    assert page.locator("main").count() == page.locator("nav[aria-label]").count() == 1
-    assert page.locator("thead th:not([scope])").count() == 0
-    targets = page.locator("nav a").evaluate_all("all => all.map(a => a.hash)")
-    assert all(page.locator(target).count() == 1 for target in targets)
+    shown.locator("#theme").click()
+    assert shown.evaluate("getComputedStyle(document.body).backgroundColor") != ground
+    assert shown.trouble == []

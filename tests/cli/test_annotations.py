@@ -12,7 +12,7 @@ import pytest
 from outputs import FILES, rows
 from sklearn.metrics import adjusted_rand_score
 
-from mnarkmeans._report._annotations import agreement, eta_squared
+from mnarkmeans.metrics._annotations import agreement, eta_squared
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tables"))
 from lab_files import annotated

@@ -11,13 +11,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..metrics import Verdict, annotation_agreement, verdict
+from ..metrics._annotations import agreement
 from ..metrics._markers import Contrasts, contrasts
 from ..metrics._quality import silhouettes
-from ..missingness._cells import CellCounts, cell_counts
-from ._annotations import agreement
+from ..missingness._diagnose import Cells, cells_of, observed_by_row
 
 
 class FittedTable:
@@ -80,9 +79,7 @@ class FittedTable:
     @cached_property
     def observed_by_row(self) -> np.ndarray:
         """(n,) number of observed entries."""
-        if sp.issparse(self.X):
-            return self.X.getnnz(axis=1).astype(float)
-        return (~np.isnan(self.X)).sum(axis=1).astype(float)
+        return observed_by_row(self.X)
 
     @property
     def missing_by_row(self) -> np.ndarray:
@@ -116,9 +113,8 @@ class FittedTable:
     @property
     def next_distance(self) -> np.ndarray:
         """(n,) distance to the nearest other centre; NaN where there is none."""
-        if self.n_clusters == 1:
-            return np.full(len(self.labels), np.nan)
-        return self.distances[np.arange(len(self.labels)), self.next_cluster]
+        found = self.distances[np.arange(len(self.labels)), self.next_cluster]
+        return found if self.n_clusters > 1 else np.full(len(found), np.nan)
 
     @property
     def silhouettes(self) -> np.ndarray:
@@ -128,9 +124,9 @@ class FittedTable:
         return silhouettes(self.own_distance, self.next_distance, self.labels)
 
     @cached_property
-    def cells(self) -> CellCounts:
-        """Rows of each cluster, and observed entries of each cluster and feature."""
-        return cell_counts(self.X, self.labels, self.n_clusters)
+    def cells(self) -> Cells:
+        """Of each cluster and feature: rows, observed entries and their mean."""
+        return cells_of(self.X, self.labels, self.n_clusters)
 
     @property
     def sizes(self) -> np.ndarray:

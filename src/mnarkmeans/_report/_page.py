@@ -10,23 +10,32 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from .._embedding import embed
 from .._versions import versions
 from ..displays._centers import most_different
-from ..displays._numbers import percent, rounded
+from ..displays._flow import Path, lay_out, path_of
+from ..displays._look import percent, rounded
 from ..metrics import Verdict, describe_choice
+from ..metrics._annotations import cross, rand_and_mutual
 from ..metrics._markers import ranked
 from ..metrics._verdict import BETWEEN
 from ..missingness import methods_paragraph
-from ..missingness._cells import CellCounts, missing_against_mean
-from . import _rows
-from ._annotations import crossed
+from ..missingness._diagnose import Cells, missing_against_mean, why_no_penalty
 from ._fitted import FittedTable
-from ._flow import flows_of
 
-PAGE_VERSION = 2
+PAGE_VERSION = 3
 MARKERS = 8  # of each cluster
 SURE = 0.9  # confidence of a row
+MAX_POINTS, MAX_ROWS, MAX_FEATURES, MAX_LISTED, MAX_DOTS = 50_000, 400, 60, 100, 2_000
+LITTLE, MUCH = 0.05, 0.2  # of the rows that move between neighbouring candidates
+KIND = (
+    "Confidence is the probability that a row belongs to its cluster: of rows with confidence 0.8, "
+    "about 80 % are in their true group. It comes from fits to other rows, and is given for "
+    "separate groups only: where clusters are slices of one continuum there is nothing a row could "
+    "belong to."
+)
 
 
 def page_of(
@@ -41,30 +50,47 @@ def page_of(
     `facts`: what the caller knows besides: "command", "left_out", "notes", "preparation",
     "settings", "comparison", and what `search_facts` gives.
     """
-    facts = facts or {}
-    X, model = fitted.X, fitted.model
-    counts = fitted.cells
-    kept = _rows.kept_rows(len(fitted.labels))
-    stability = fitted.stability
+    model, cells, labels = fitted.model, fitted.cells, fitted.labels
+    n, p = fitted.X.shape
+    kept = np.arange(n)
+    if n > MAX_POINTS:
+        kept = np.sort(np.random.default_rng(0).choice(n, MAX_POINTS, replace=False))
+    found = getattr(model, "missingness_", None)
+    why = "" if found is None else why_no_penalty(found, cells)
     page: dict[str, Any] = {
         "page_version": PAGE_VERSION,
         "title": title,
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "versions": versions(),
-        "data": _data(fitted.missing_by_row, counts),
-        "fit": _fit_facts(model),
-        "clusters": _clusters(fitted),
-        "embedding": _rows.points(X, model, embedding, kept) | _rows.told_at_points(fitted, kept),
-        "far": _rows.far_rows(fitted),
-        "between": _rows.rows_between(fitted),
+        "data": {
+            "rows": n,
+            "features": p,
+            "missing_share": float(fitted.missing_by_row.mean()),
+            "by_feature": _histogram(cells.pooled().missing_share[0]),
+            "by_row": _histogram(fitted.missing_by_row),
+        },
+        "fit": {
+            "k": fitted.n_clusters,
+            "lam": np.asarray(model.lam_, dtype=float).tolist(),  # a number, or one per feature
+            "inertia": float(model.inertia_),
+            "n_iter": int(model.n_iter_),
+            "loss_path": rounded(model.loss_path_, 7),
+            "start_losses": rounded(np.sort(np.asarray(model.start_losses_)), 7),
+        },
         "sure": _sureness(fitted),
-        "annotations": crossed(fitted.annotations, fitted.labels, kept),
-        "diagnosis": _diagnosis(model),
+        "clusters": _clusters(fitted),
+        "embedding": _points(fitted, embedding, kept),
+        "far": _listed(fitted, np.argsort(-fitted.own_distance, kind="stable")),
+        "between": _between(fitted),
+        "annotations": [_annotation(*one, labels, kept) for one in fitted.annotations.items()],
+        "markers": _markers(fitted),
+        "missing": _missing(cells, fitted.features),
+        "diagnosis": [line for line in (getattr(found, "sentence", ""), why) if line],
         "lam_text": lam_text(model),
         "methods": methods_paragraph(model),
+        "stability": None if fitted.stability is None else rounded(fitted.stability),
     }
-    page |= _about_features(fitted)
-    return page | facts | {"stability": None if stability is None else rounded(stability)}
+    return page | _centers(fitted) | (facts or {})
 
 
 def search_facts(search: Any, X: Any, verdict: Verdict) -> dict[str, Any]:
@@ -80,12 +106,16 @@ def search_facts(search: Any, X: Any, verdict: Verdict) -> dict[str, Any]:
         f"{what}lam = {lam_words(search.lam_)} {'were' if several else 'was'} chosen from "
         f'{len(choice["lam"])} candidates (criterion "{search.criterion}").'
     )
+    paths = [path_of(search, X, along) for along in ("lam", *(["k"] if several else []))]
     return {
         "choice": choice,
-        "flow": flows_of(search, X),
+        "flow": [flow_of(path) for path in paths if len(path.partitions) > 1],
         "lam_text": " ".join(filter(None, [text, describe_choice(search, verdict)])),
         "methods": methods_paragraph(search),
     }
+
+
+# --- words ----------------------------------------------------------------------------------------
 
 
 def lam_words(lam: Any) -> str:
@@ -109,97 +139,8 @@ def lam_text(model: Any) -> str:
     return f"lam = {lam_words(model.lam_)} was chosen from the data. {why}".strip()
 
 
-def _about_features(fitted: FittedTable) -> dict[str, Any]:
-    """Centres, markers, a sample of the table, missing rate against magnitude."""
-    model, counts, features = fitted.model, fitted.cells, fitted.features
-    centers = np.asarray(model.cluster_centers_, dtype=float)
-    p = centers.shape[1]
-    reference = np.broadcast_to(np.asarray(model.reference_, dtype=float), p)
-    mean = counts.sizes @ centers / max(counts.sizes.sum(), 1)
-    shown = most_different(centers, _rows.MAX_FEATURES)
-    about = {
-        "indices": shown,
-        "names": [str(features[j]) for j in shown],
-        "reference": reference[shown],
-        "mean": mean[shown],
-    }
-    curve = missing_against_mean(centers, counts)
-    return {
-        "curve": {
-            "magnitude": rounded(curve.magnitude),
-            "missing_share": rounded(curve.missing_share),
-            "entries": curve.entries.astype(int).tolist(),
-        },
-        "centers": {
-            "n_features": p,
-            "features": about["names"],
-            "centers": [rounded(row) for row in centers[:, shown]],
-            "reference": rounded(reference[shown]),
-            "mean": rounded(mean[shown]),
-            "missing": [rounded(row, 3) for row in counts.missing_share[:, shown]],
-            "sizes": counts.sizes.tolist(),
-        },
-        "markers": _markers(fitted),
-        "rows_by_cluster": _rows.sorted_rows(fitted.X, fitted.ids, fitted.labels, about),
-    }
-
-
-def _data(missing: np.ndarray, counts: CellCounts) -> dict[str, Any]:
-    n, p = len(missing), counts.observed.shape[1]
-    return {
-        "rows": n,
-        "features": p,
-        "missing_share": float(missing.mean()),
-        "by_feature": _histogram(1.0 - counts.observed.sum(axis=0) / n),
-        "by_row": _histogram(missing),
-    }
-
-
-def _fit_facts(model: Any) -> dict[str, Any]:
-    return {
-        "k": int(model.cluster_centers_.shape[0]),
-        "lam": np.asarray(model.lam_, dtype=float).tolist(),  # a number, or one per feature
-        "inertia": float(model.inertia_),
-        "n_iter": int(model.n_iter_),
-        "loss_path": rounded(model.loss_path_, 7),
-        "start_losses": rounded(np.sort(np.asarray(model.start_losses_)), 7),
-    }
-
-
-def _clusters(fitted: FittedTable) -> list[dict[str, Any]]:
-    out = []
-    distance, missing, silhouette = fitted.own_distance, fitted.missing_by_row, fitted.silhouettes
-    for cluster, size in enumerate(fitted.sizes):
-        own = fitted.labels == cluster
-        known = int(size) > 0
-        sure = fitted.confidence[own]
-        judged = known and not np.isnan(sure).any()
-        high, between = int((sure >= SURE).sum()), int((sure < BETWEEN).sum())
-        out.append(
-            {
-                "cluster": cluster,
-                "rows": int(size),
-                "share": float(size / own.size),
-                "distance": float(distance[own].mean()) if known else None,
-                "missing": float(missing[own].mean()) if known else None,
-                "confidence": float(sure.mean()) if judged else None,
-                "silhouette": float(silhouette[own].mean()) if known else None,
-                "levels": [high, int(size) - high - between, between] if judged else None,
-            }
-        )
-    return out
-
-
-KIND = (
-    "Confidence is the probability that a row belongs to its cluster: of rows with confidence 0.8, "
-    "about 80 % are in their true group. It comes from fits to other rows, and is given for "
-    "separate groups only: where clusters are slices of one continuum there is nothing a row could "
-    "belong to."
-)
-
-
 def _sureness(fitted: FittedTable) -> dict[str, Any]:
-    """The section "How sure is this?": the verdict, its reasons, what to do next."""
+    """The verdict, its reasons, what to do next."""
     found, k = fitted.verdict, fitted.n_clusters
     known = fitted.confidence[~np.isnan(fitted.confidence)]
     between = int((known < BETWEEN).sum())
@@ -225,6 +166,7 @@ def _sureness(fitted: FittedTable) -> dict[str, Any]:
         "level": found.kind.replace(" ", "-"),
         "headline": found.headline,
         "reasons": reasons,
+        "warnings": len(fitted.batch_warnings),
         "next": steps,
         "between": between,
         "mean_confidence": float(known.mean()) if known.size else None,
@@ -233,35 +175,224 @@ def _sureness(fitted: FittedTable) -> dict[str, Any]:
     }
 
 
+def flow_of(path: Path) -> dict[str, Any]:
+    """Rows flowing between the clusters of neighbouring candidates: layout and a sentence."""
+    layout = lay_out(path.partitions, path.chosen)
+    return {
+        "axis_name": path.axis_name,
+        "names": path.names,
+        "chosen": path.chosen,
+        "moved": rounded(layout.moved, 3),
+        "boxes": [box._asdict() for box in layout.boxes],
+        "ribbons": [ribbon._asdict() for ribbon in layout.ribbons],
+        "text": _flow_words(path, layout.moved),
+    }
+
+
+def _flow_words(path: Path, moved: list[float]) -> str:
+    """Does the choice matter?"""
+    beside = moved[max(path.chosen - 1, 0) : path.chosen + 1]
+    most, near = percent(max(moved)), percent(max(beside))
+    here = path.names[path.chosen]
+    if path.axis_name == "number of clusters":
+        return (
+            f"Next to k = {here}, up to {near} of the rows have to change cluster. A new cluster "
+            "that takes its rows from one box is a split; one that takes from many shuffles what "
+            "was there."
+        )
+    if max(moved) <= LITTLE:
+        return f"From one lam to the next at most {most} of the rows move: lam hardly matters."
+    if max(beside) <= LITTLE:
+        return (
+            f"Around lam = {here} at most {near} of the rows move, further away up to {most}: the "
+            "choice matters, but not to the digit."
+        )
+    if max(beside) < MUCH:
+        return f"Next to lam = {here}, {near} of the rows move: lam matters."
+    return (
+        f"Next to lam = {here}, {near} of the rows move: the clusters depend strongly on lam. Rely "
+        "on those that stay."
+    )
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def _clusters(fitted: FittedTable) -> list[dict[str, Any]]:
+    out = []
+    for cluster, size in enumerate(fitted.sizes):
+        own = fitted.labels == cluster
+        sure = fitted.confidence[own]
+        judged = size > 0 and not np.isnan(sure).any()
+        high, between = int((sure >= SURE).sum()), int((sure < BETWEEN).sum())
+        means = {
+            "distance": fitted.own_distance,
+            "missing": fitted.missing_by_row,
+            "silhouette": fitted.silhouettes,
+        }
+        out.append(
+            {
+                "cluster": cluster,
+                "rows": int(size),
+                "share": float(size / own.size),
+                **{name: float(v[own].mean()) if size else None for name, v in means.items()},
+                "confidence": float(sure.mean()) if judged else None,
+                "levels": [high, int(size) - high - between, between] if judged else None,
+            }
+        )
+    return out
+
+
+def _points(fitted: FittedTable, method: str, kept: np.ndarray) -> dict[str, Any]:
+    """Where the rows lie, from values and gaps alone, and what the picture says of them."""
+    found = embed(fitted.X[kept], fitted.model.lam_, fitted.model.reference_, method)
+    return {
+        "method": method,
+        "rows": fitted.X.shape[0],
+        "x": rounded(found.points[:, 0], 5),
+        "y": rounded(found.points[:, 1], 5),
+        "axis_names": list(found.axis_names),
+        "explained": list(found.explained) if found.explained else None,
+        "ids": [str(fitted.ids[i]) for i in kept],
+        "cluster": fitted.labels[kept].tolist(),
+        "distance": rounded(fitted.own_distance[kept]),
+        "missing": rounded(fitted.missing_by_row[kept], 3),
+        "confidence": rounded(fitted.confidence[kept], 3),
+    }
+
+
+def _listed(fitted: FittedTable, order: np.ndarray) -> list[dict[str, Any]]:
+    """The first rows of an order."""
+    at = order[:MAX_LISTED]
+    columns = {
+        "id": [str(fitted.ids[i]) for i in at],
+        "cluster": fitted.labels[at].tolist(),
+        "distance": fitted.own_distance[at].tolist(),
+        "next_cluster": fitted.next_cluster[at].tolist(),
+        "next_distance": fitted.next_distance[at].tolist(),
+        "confidence": rounded(fitted.confidence[at], 6),
+        "missing": fitted.missing_by_row[at].tolist(),
+    }
+    if fitted.n_clusters == 1:
+        columns |= {"next_cluster": [None] * len(at), "next_distance": [None] * len(at)}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _between(fitted: FittedTable) -> list[dict[str, Any]]:
+    """The rows that are least sure of their cluster."""
+    order = np.argsort(fitted.confidence, kind="stable")
+    return _listed(fitted, order[: int((fitted.confidence < BETWEEN).sum())])
+
+
+def _annotation(name: str, values: Any, labels: np.ndarray, kept: np.ndarray) -> dict[str, Any]:
+    one = cross(name, values, labels)
+    ari, nmi = rand_and_mutual(one, labels)
+    return {
+        "name": one.name,
+        "groups": one.groups,
+        "counts": one.counts.tolist(),
+        "unknown": one.unknown,
+        "codes": one.codes[kept].tolist(),
+        "values": None if one.numbers is None else rounded(one.numbers[kept]),
+        "ari": ari,
+        "nmi": nmi,
+    }
+
+
 def _markers(fitted: FittedTable) -> list[dict[str, Any]]:
     """The strongest features of each cluster, as records."""
     names = np.array(fitted.features, dtype=object)
     found = ranked(fitted.contrasts, range(fitted.n_clusters), names, MARKERS)
-    return [
-        {
-            "cluster": int(found.cluster[i]),
-            "feature": str(found.feature[i]),
-            "effect": float(found.effect[i]),
-            "low": float(found.low[i]),
-            "high": float(found.high[i]),
-            "direction": found.direction[i],
-            "mean_inside": _known(found.mean_inside[i]),
-            "mean_outside": _known(found.mean_outside[i]),
-            "observed_inside": float(found.observed_inside[i]),
-            "observed_outside": float(found.observed_outside[i]),
-        }
-        for i in range(len(found.rank))
-    ]
+    texts = ("cluster", "feature", "direction")
+    columns = {
+        name: [v if name in texts else _known(v) for v in values.tolist()]
+        for name, values in found.items()
+        if name != "rank"
+    }
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _known(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _diagnosis(model) -> list[str]:
-    """Why lam and reference are what they are, where the fit has chosen them."""
-    found = getattr(model, "missingness_", None)
-    return [] if found is None else [found.sentence]
+def _missing(cells: Cells, names: list[str]) -> dict[str, Any]:
+    """Missing share against the mean: of features, of clusters and features, and single features,
+    at most MAX_DOTS of them spread over the table."""
+    features = cells.pooled()
+    seen = np.flatnonzero(np.isfinite(features.mean[0]))
+    some = seen[np.unique(np.linspace(0, len(seen) - 1, min(len(seen), MAX_DOTS)).astype(int))]
+    curves = {"of_features": features, "of_cells": cells}
+    curve = missing_against_mean(features)
+    text = "Nothing is missing."
+    if cells.observed.sum() < cells.sizes.sum() * len(names):
+        ends = (percent(float(share)) for share in curve.missing_share[[0, -1]])
+        text = (
+            "Among the features with the lowest means, {} of the entries are missing; among those "
+            "with the highest, {}."
+        ).format(*ends)
+    return {
+        "text": text,
+        **{
+            name: {part: rounded(v) for part, v in missing_against_mean(c)._asdict().items()}
+            for name, c in curves.items()
+        },
+        "dots": {
+            "feature": [str(names[j]) for j in some],
+            "mean": rounded(features.mean[0][some]),
+            "missing_share": rounded(features.missing_share[0][some]),
+        },
+    }
+
+
+def _centers(fitted: FittedTable) -> dict[str, Any]:
+    """The centres, and a sample of the table, of the features whose centres differ most."""
+    cells, model = fitted.cells, fitted.model
+    centers = np.asarray(model.cluster_centers_, dtype=float)
+    reference = np.broadcast_to(np.asarray(model.reference_, dtype=float), centers.shape[1])
+    mean = cells.sizes @ centers / max(cells.sizes.sum(), 1)
+    shown = most_different(centers, MAX_FEATURES)
+    names = [str(fitted.features[j]) for j in shown]
+    rng, n = np.random.default_rng(0), len(fitted.labels)
+    kept = np.arange(n) if n <= MAX_ROWS else rng.choice(n, MAX_ROWS, replace=False)
+    kept = kept[np.lexsort((kept, fitted.labels[kept]))]
+    part = fitted.X[kept][:, shown]
+    if sp.issparse(part):
+        stored = part.tocoo()
+        part = np.full(part.shape, np.nan)
+        part[stored.row, stored.col] = stored.data
+    return {
+        "centers": {
+            "n_features": centers.shape[1],
+            "features": names,
+            "centers": [rounded(row) for row in centers[:, shown]],
+            "reference": rounded(reference[shown]),
+            "mean": rounded(mean[shown]),
+            "missing": [rounded(row, 3) for row in cells.missing_share[:, shown]],
+            "sizes": cells.sizes.tolist(),
+        },
+        "rows_by_cluster": {
+            "ids": [str(fitted.ids[i]) for i in kept],
+            "cluster": fitted.labels[kept].tolist(),
+            "features": names,
+            "levels": _levels(part - reference[shown]),
+            "levels_mean": _levels(part - mean[shown]),
+        },
+    }
+
+
+def _levels(distance: np.ndarray) -> list[int]:
+    """0..200, 100 at no distance, -1 in the gaps.
+
+    Each feature has its own span, so that one loud feature does not bleach the others.
+    """
+    seen = ~np.isnan(distance)
+    columns = zip(distance.T, seen.T, strict=True)
+    top = np.array([np.quantile(np.abs(c[m]), 0.98) if m.any() else 1.0 for c, m in columns])
+    level = np.clip(distance / np.where(top > 0, top, 1.0), -1, 1)
+    return (
+        np.where(seen, np.round((np.nan_to_num(level) + 1) * 100), -1).astype(int).ravel().tolist()
+    )
 
 
 def _histogram(share: np.ndarray, bins: int = 20) -> dict[str, Any]:

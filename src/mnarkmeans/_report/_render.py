@@ -1,8 +1,9 @@
-"""The numbers poured into the template.
+"""The numbers poured into the template, and charts (`displays._chart`) as SVG.
 
 Names come from data and are never trusted: Jinja escapes them in the page, the embedded JSON has no
 character that could end its element, the script writes them as text only, and the page's own
-security policy allows exactly one script, by its hash, and no network.
+security policy allows exactly one script, by its hash, and no network. Colours of charts come from
+the style sheet, light or dark.
 """
 
 from __future__ import annotations
@@ -10,17 +11,23 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
+from markupsafe import Markup, escape
+
 from .._io import require
-from ..displays._chart import instability, loss_path, missing_curve
-from ..displays._numbers import number, percent, short
-from ..displays._palette import CLUSTERS, on_dark
+from ..displays._chart import Axis, Chart, Series, instability, loss_path, missing_curve
+from ..displays._flow import Box, Layout, Ribbon, flow_chart
+from ..displays._look import CLUSTERS, DARK, lam_ticks, number, percent, short, ticks
 from ..metrics._verdict import BETWEEN
-from . import _flow, _heatmap
 from ._page import SURE
-from ._svg import draw, histogram, tone
+
+WIDTH, HEIGHT = 460, 280
+LEFT, RIGHT, TOP, BOTTOM = 80, 30, 14, 46
+ONE_SIDED = 0.9  # share of centres above (or below) the reference, from which the mean tells more
 
 
 def render(page: dict[str, Any]) -> str:
@@ -31,27 +38,37 @@ def render(page: dict[str, Any]) -> str:
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(number=number, percent=percent, short=short)
     template = environment.from_string((folder / "page.html.j2").read_text(encoding="utf-8"))
-    markup = jinja2.utils.markupsafe.Markup
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return template.render(
         page=page,
-        colors=[tone(number) for number in range(len(page["clusters"]))],
-        charts=_draw(page),
-        markers=_by_cluster(page),
+        colors=[_tone(number) for number in range(len(page["clusters"]))],
+        charts=_charts(page),
         confident=SURE,
         between=BETWEEN,
-        from_mean=_heatmap.one_sided(page["centers"]),
-        style=markup(_palettes() + (folder / "page.css").read_text(encoding="utf-8")),
-        script=markup(script),
-        script_hash=_hash(script),
-        data=markup(_safe_json(_for_script(page))),
+        from_mean=_one_sided(page["centers"]),
+        style=Markup(_palettes() + (folder / "page.css").read_text(encoding="utf-8")),
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
+        data=Markup(_safe_json(_for_script(page))),
     )
+
+
+def _one_sided(centers: dict[str, Any]) -> bool:
+    """Whether nearly all centres lie on one side of the reference."""
+    signs = [
+        c > r
+        for row in centers["centers"]
+        for c, r in zip(row, centers["reference"], strict=True)
+        if c != r
+    ]
+    share = sum(signs) / len(signs) if signs else 0.5
+    return len(centers["centers"]) > 1 and not 1 - ONE_SIDED < share < ONE_SIDED
 
 
 def _palettes() -> str:
     """The colours of clusters as variables of the style sheet, for light and for dark ground."""
     light, dark = (
-        " ".join(f"--c{i}: {tone};" for i, tone in enumerate(tones))
-        for tones in (CLUSTERS, map(on_dark, CLUSTERS))
+        " ".join(f"--c{i}: {tone};" for i, tone in enumerate(tones)) for tones in (CLUSTERS, DARK)
     )
     by_system = ':root:not([data-theme="light"])'
     return (
@@ -61,43 +78,12 @@ def _palettes() -> str:
     )
 
 
-def _draw(page: dict[str, Any]) -> dict[str, Any]:
-    data, fit = page["data"], page["fit"]
-    charts: dict[str, Any] = {
-        "by_feature": histogram(**data["by_feature"], name="features"),
-        "by_row": histogram(**data["by_row"], name="rows"),
-        "curve": draw(missing_curve(page["curve"]["magnitude"], page["curve"]["missing_share"])),
-        "loss_path": draw(loss_path(fit["loss_path"], fit["start_losses"])),
-        "centers": _heatmap.heatmaps(page["centers"]),
-    }
-    choice = page.get("choice")
-    if choice:
-        columns = (choice[name] for name in ("lam", "k", "mean", "std", "best_index"))
-        charts["choice"] = draw(instability(*columns))
-    charts["flows"] = [
-        (flow["axis_name"], flow["text"], _flow.draw(flow)) for flow in page.get("flow") or []
-    ]
-    return charts
-
-
-def _by_cluster(page: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    """The markers of each cluster."""
-    grouped: list[list[dict[str, Any]]] = [[] for _ in page["clusters"]]
-    for marker in page["markers"]:
-        grouped[marker["cluster"]].append(marker)
-    return grouped
-
-
 def _for_script(page: dict[str, Any]) -> dict[str, Any]:
     """What the script draws or offers for download."""
-    names = ("embedding", "rows_by_cluster", "centers", "curve", "clusters", "far", "choice",
-             "comparison", "title", "between", "markers", "annotations", "flow")  # fmt: skip
-    chosen = {name: page.get(name) for name in names}
-    chosen["colors"] = len(CLUSTERS)
-    chosen["fit"] = page["fit"]
-    chosen["by_feature"] = page["data"]["by_feature"]
-    chosen["by_row"] = page["data"]["by_row"]
-    return chosen
+    names = ("embedding", "rows_by_cluster", "centers", "missing", "clusters", "far", "choice",
+             "comparison", "title", "between", "markers", "annotations", "flow", "fit")  # fmt: skip
+    histograms = {name: page["data"][name] for name in ("by_feature", "by_row")}
+    return {name: page.get(name) for name in names} | histograms | {"colors": len(CLUSTERS)}
 
 
 def _safe_json(value: Any) -> str:
@@ -108,5 +94,204 @@ def _safe_json(value: Any) -> str:
     return text
 
 
-def _hash(script: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+# --- charts ---------------------------------------------------------------------------------------
+
+
+def _charts(page: dict[str, Any]) -> dict[str, Any]:
+    data, fit, missing = page["data"], page["fit"], page["missing"]
+    charts: dict[str, Any] = {
+        "by_feature": draw(_histogram(**data["by_feature"], name="features")),
+        "by_row": draw(_histogram(**data["by_row"], name="rows")),
+        "missing": draw(
+            missing_curve(missing["of_features"], missing["of_cells"], missing["dots"])
+        ),
+        "loss_path": draw(loss_path(fit["loss_path"], fit["start_losses"])),
+        "flows": [_flow(flow) for flow in page.get("flow") or []],
+    }
+    choice = page.get("choice")
+    if choice:
+        columns = (choice[name] for name in ("lam", "k", "mean", "std", "best_index"))
+        charts["choice"] = draw(instability(*columns))
+    return charts
+
+
+def _flow(flow: dict[str, Any]) -> tuple[str, str, Markup]:
+    layout = Layout(
+        [Box(**box) for box in flow["boxes"]],
+        [Ribbon(**ribbon) for ribbon in flow["ribbons"]],
+        flow["moved"],
+    )
+    drawn = draw(flow_chart(layout, flow["names"], flow["chosen"], flow["axis_name"]))
+    return flow["axis_name"], flow["text"], drawn
+
+
+def _histogram(edges: Sequence[float], counts: Sequence[int], name: str) -> Chart:
+    """Bars over shares from 0 to 1."""
+    titles = [
+        f"{percent(low)} to {percent(high)} missing: {number(count)} {name}"
+        for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
+    ]
+    bars = Series(edges, counts, "bars", titles=titles)
+    axes = Axis("missing share", "share"), Axis(name, "count", from_zero=True)
+    return Chart(f"Missing share of {name}", f"largest bar {max(counts):,}", *axes, [bars])
+
+
+def _tone(color: int | str) -> str:
+    """The colour of a cluster, or a named one, as the style sheet has it for either ground."""
+    return f"var(--{color})" if isinstance(color, str) else f"var(--c{color % len(CLUSTERS)})"
+
+
+class Scale:
+    """From data to the picture along one axis: places, ticks with their texts, the name."""
+
+    def __init__(self, axis: Axis, values: Sequence[float], begin: float, end: float) -> None:
+        self.begin, self.end, self.name = begin, end, axis.name
+        self.zero: float | None = None  # the place of lam = 0
+        self.ticks: list[tuple[float, str]] = []
+        low, high = min(values), max(values)
+        if axis.scale == "lam":
+            logs = [math.log2(v) for v in values if v > 0] or [0.0, 1.0]
+            low, high = min(logs), max(logs)
+            self.zero = low - max(0.12 * (high - low), 1.0)
+            low = self.zero if 0.0 in values else low
+            margin = 0.04 * (high - low) or 0.5
+            self.low, self.high = low - margin, high + margin
+            self.ticks = [(v, f"{v:g}") for v in lam_ticks(sorted(set(values)))]
+        elif axis.scale == "share":
+            self.low, self.high = 0.0, 1.0
+            self.ticks = [(v, percent(v)) for v in (0, 0.25, 0.5, 0.75, 1.0)]
+        elif axis.scale == "whole":
+            self.low, self.high = low - 0.4, high + 0.4
+            step = max(1, math.ceil((high - low + 1) / 10))
+            places = range(math.ceil(low), math.floor(high) + 1, step)
+            self.ticks = [(v, short(v)) for v in places]
+        elif axis.scale == "names":
+            self.low, self.high = -0.3, len(axis.names) - 0.7
+            self.ticks = list(enumerate(axis.names))
+        elif axis.scale == "none":  # from top to bottom
+            self.low, self.high = 1.0, -0.06
+        else:
+            margin = 0.05 * (high - low) or abs(high) * 0.05 or 1.0
+            self.low, self.high = (0.0 if axis.from_zero else low - margin), high + margin
+            self.ticks, self.name = ticks(self.low, self.high, axis.name)
+            if axis.scale == "count":
+                self.ticks = [(v, text) for v, text in self.ticks if v == int(v)]
+
+    def __call__(self, value: float) -> float:
+        if self.zero is not None:
+            value = math.log2(value) if value > 0 else self.zero
+        share = (value - self.low) / ((self.high - self.low) or 1.0)
+        return round(self.begin + share * (self.end - self.begin), 2)
+
+
+def draw(chart: Chart) -> Markup:
+    """The chart as SVG; one with names on its axis is as wide as they need."""
+    named = len(chart.x.names)
+    width = WIDTH if not named else 80 + max(86, min(150, 640 // max(named - 1, 1))) * (named - 1)
+    left, right, base = (10 if named else LEFT), width - (10 if named else RIGHT), HEIGHT - BOTTOM
+    spread = [v + s for one in chart.series for v, s in zip(one.y, one.spread or (), strict=False)]
+    ys = [v for one in chart.series for v in one.y] + spread
+    ys += [0.0] if any(one.mark == "bars" for one in chart.series) else []
+    x = Scale(chart.x, [v for one in chart.series for v in one.x] or [0.0], left, right)
+    legend = [one for one in chart.series if one.name]
+    step = 26 + 7 * max((len(one.name) for one in legend), default=0)
+    in_line = max(1, (right - left) // step)
+    legend = legend if len(legend) > 1 else []
+    y = Scale(chart.y, ys or [0.0], base, TOP + 16 * math.ceil(len(legend) / in_line))
+    parts = _axes(x, y, left, right, int(chart.chosen[0]) if named and chart.chosen else None)
+    parts += [_series(one, x, y) for one in chart.series]
+    parts += [
+        f'<text class="tick" x="{x(a)}" y="{y(b)}" text-anchor="middle">{escape(text)}</text>'
+        for a, b, text in chart.texts
+    ]
+    if chart.chosen is not None and not named:
+        cx, cy = x(chart.chosen[0]), y(chart.chosen[1])
+        side, shift = ("end", -6) if cx > 330 else ("start", 6)
+        parts.append(
+            f'<line class="drop" x1="{cx}" x2="{cx}" y1="{TOP + 34}" y2="{base}"/>'
+            f'<circle class="ring" cx="{cx}" cy="{cy}" r="8.5"/>'
+            f'<text class="tick" x="{cx + shift}" y="{TOP + 44}" text-anchor="{side}">'
+            f"{escape(chart.below)}</text>"
+        )
+    for index, one in enumerate(legend):
+        cx, cy = left + 10 + step * (index % in_line), 8 + 16 * (index // in_line)
+        parts.append(
+            f'<circle cx="{cx}" cy="{cy}" r="4.5" style="fill:{_tone(one.color)}"/>'
+            f'<text class="tick" x="{cx + 8}" y="{cy + 4}">{escape(one.name)}</text>'
+        )
+    size = f' width="{width}" height="{HEIGHT}" style="--least:{width}px"' if named else ""
+    described = f"{chart.title}; {chart.below}" if chart.below else chart.title
+    return Markup(
+        f'<svg viewBox="0 0 {width} {HEIGHT}"{size} role="img" aria-label="{escape(described)}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _series(one: Series, x: Scale, y: Scale) -> str:
+    shade = _tone(one.color)
+    if one.mark == "bars":
+        bars = zip(one.x[:-1], one.x[1:], one.y, one.titles, strict=True)
+        return "".join(
+            f'<rect class="bar" x="{x(low) + 1}" y="{y(height)}" '
+            f'width="{max(x(high) - x(low) - 2, 1):.2f}" height="{y(0) - y(height):.2f}">'
+            f"<title>{escape(title)}</title></rect>"
+            for low, high, height, title in bars
+            if height
+        )
+    if one.mark in ("ribbon", "box"):
+        (begin, end), (a0, a1, b0, b1) = map(x, one.x), map(y, one.y)
+        middle = round((begin + end) / 2, 2)
+        clear = "" if one.mark == "box" else ' fill-opacity=".35"'
+        return (
+            f'<path d="M{begin},{a0}C{middle},{a0} {middle},{b0} {end},{b0}L{end},{b1}'
+            f'C{middle},{b1} {middle},{a1} {begin},{a1}Z" style="fill:{shade}"{clear}>'
+            f"<title>{escape(one.titles[0])}</title></path>"
+        )
+    points = [(x(a), y(b)) for a, b in zip(one.x, one.y, strict=True)]
+    if one.mark == "dashes":
+        return "".join(
+            f'<line class="end" x1="{a - 6}" x2="{a + 6}" y1="{b}" y2="{b}"/>' for a, b in points
+        )
+    body = ""
+    if one.mark == "line":
+        line = " ".join(f"{a},{b}" for a, b in points)
+        body = f'<polyline class="line" style="stroke:{shade}" points="{line}"/>'
+    if one.spread is not None:
+        ends = list(zip(one.x, one.y, one.spread, strict=True))
+        band = [f"{x(a)},{y(b + s)}" for a, b, s in ends]
+        band += [f"{x(a)},{y(max(b - s, 0))}" for a, b, s in reversed(ends)]
+        shape = f'points="{" ".join(band)}" style="fill:{shade}" fill-opacity=".12"'
+        body = f"<polygon {shape}/>{body}"
+    look = 'r="2.5" fill-opacity=".4"' if one.mark == "dots" else 'r="3.5"'
+    for (a, b), title in zip(points, one.titles or [""] * len(points), strict=True):
+        body += (
+            f'<circle class="dot" style="fill:{shade}" cx="{a}" cy="{b}" {look}>'
+            f"<title>{escape(title)}</title></circle>"
+        )
+    return body
+
+
+def _axes(x: Scale, y: Scale, left: int, right: int, bold: int | None) -> list[str]:
+    base = HEIGHT - BOTTOM
+    parts = []
+    for value, text in y.ticks:
+        at = y(value)
+        parts.append(
+            f'<line class="grid" x1="{left}" x2="{right}" y1="{at}" y2="{at}"/>'
+            f'<text class="tick" x="{left - 7}" y="{at + 4}" text-anchor="end">{text}</text>'
+        )
+    for value, text in x.ticks:
+        at, weight = x(value), ' font-weight="700"' if value == bold else ""
+        parts.append(
+            f'<line class="axis" x1="{at}" x2="{at}" y1="{base}" y2="{base + 4}"/>'
+            f'<text class="tick" x="{at}" y="{base + 17}" text-anchor="middle"{weight}>'
+            f"{escape(text)}</text>"
+        )
+    across, up = (left + right) / 2, (TOP + base) / 2
+    parts.append(
+        f'<line class="axis" x1="{left}" x2="{right}" y1="{base}" y2="{base}"/>'
+        f'<text class="name" x="{across}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x.name)}'
+        f'</text><text class="name" transform="rotate(-90 13 {up})" x="13" y="{up}" '
+        f'text-anchor="middle">{escape(y.name)}</text>'
+    )
+    return parts

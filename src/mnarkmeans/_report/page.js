@@ -14,6 +14,10 @@
   };
   var percent = function (share) { return share === null ? "–" : +(100 * share).toPrecision(3) + " %"; };
 
+  var brief = function (name, most) {
+    return name.length <= most ? name : name.slice(0, most - most / 2 - 1) + "…" + name.slice(-most / 2);
+  };
+
   // A canvas as sharp as the screen; returns its size in CSS pixels.
   function sharpen(canvas, height) {
     var ratio = window.devicePixelRatio || 1, width = canvas.clientWidth;
@@ -152,7 +156,7 @@
     var taken = [];
     pen.font = "11px " + css("--font"); pen.fillStyle = css("--soft");
     points.ids.forEach(function (id, i) {
-      var text = id.length > 24 ? id.slice(0, 12) + "…" + id.slice(-11) : id;
+      var text = brief(id, 24);
       var x = placed.px[i] + r + 4, y = placed.py[i] + 4, wide = 6.2 * text.length;
       if (x + wide > placed.area.width) x = placed.px[i] - r - 4 - wide;
       var free = taken.every(function (t) { return x > t[0] + t[2] || t[0] > x + wide || Math.abs(y - t[1]) > 11; });
@@ -252,10 +256,10 @@
     byId("legend").appendChild(item);
   });
 
-  // ---- the table, sorted by cluster -------------------------------------------------------------
+  // ---- the centres, and the table sorted by cluster -----------------------------------------------
   var sorted = data.rows_by_cluster, sheet = byId("sorted"), strip = 10;
 
-  function tone(level) {  // 0..200, 100 at the reference; as in the heatmap of the centres
+  function tone(level) {  // 0..200, 100 at the reference or the mean
     var t = (level - 100) / 100, end = t >= 0 ? [178, 24, 43] : [33, 102, 172], s = Math.pow(Math.abs(t), 0.8);
     return "rgb(" + end.map(function (v) { return Math.round(247 + (v - 247) * s); }).join(",") + ")";
   }
@@ -263,8 +267,55 @@
   var origin = byId("origin");
   function levels() { return origin.value === "mean" ? sorted.levels_mean : sorted.levels; }
   origin.addEventListener("change", function () {
-    byId("panels").classList.toggle("from-mean", origin.value === "mean");
-    drawSheet();
+    drawHeat(); drawSheet();
+  });
+
+  // A cell of the centres is coloured as far as its cluster observed the feature.
+  var heat = byId("heat"), centers = data.centers, LINE = 19, HEAD = 40;
+  function heatPlan() {
+    var k = centers.centers.length, p = centers.features.length, room = heat.parentNode.clientWidth;
+    var label = 14 + 7 * centers.features.reduce(function (most, name) { return Math.max(most, Math.min(name.length, 20)); }, 0);
+    var panels = p > 24 && room >= 2 * (label + 36 * k) + 30 ? 2 : 1;
+    var cell = Math.max(20, Math.min(66, ((room - 30 * (panels - 1)) / panels - label) / k)), rows = Math.ceil(p / panels);
+    return { k: k, p: p, label: label, cell: cell, rows: rows, panel: label + k * cell + 30,
+      width: panels * (label + k * cell + 30) - 30, height: HEAD + LINE * rows + 4 };
+  }
+  function drawHeat() {
+    var plan = heatPlan();
+    heat.style.width = plan.width + "px"; heat.style.height = plan.height + "px";
+    var pen = sharpen(heat, plan.height).pen;
+    pen.clearRect(0, 0, plan.width, plan.height);
+    paintHeat(pen, plan);
+  }
+  function paintHeat(pen, plan) {
+    var from = centers[origin.value], top = 0, i, j;
+    var apart = function (i, j) { return centers.centers[i][j] - from[j]; };
+    for (i = 0; i < plan.k; i++) for (j = 0; j < plan.p; j++) top = Math.max(top, Math.abs(apart(i, j)));
+    for (j = 0; j < plan.p; j++) {
+      var x = Math.floor(j / plan.rows) * plan.panel, y = HEAD + j % plan.rows * LINE;
+      pen.font = "12px " + css("--font");
+      for (i = 0; i < plan.k && j % plan.rows === 0; i++) {  // the heads of a panel
+        pen.textAlign = "center";
+        pen.fillStyle = css("--ink"); pen.fillText(String(i), x + plan.label + (i + 0.5) * plan.cell, 16);
+        pen.fillStyle = css("--soft");
+        if (plan.cell > 6.5 * String(centers.sizes[i]).length) pen.fillText(String(centers.sizes[i]), x + plan.label + (i + 0.5) * plan.cell, 31);
+      }
+      pen.textAlign = "right"; pen.fillStyle = css("--soft");
+      pen.fillText(brief(centers.features[j], 20), x + plan.label - 6, y + 13);
+      for (i = 0; i < plan.k; i++) {
+        var missing = centers.missing[i][j] === null ? 1 : centers.missing[i][j], wide = plan.cell - 2, left = x + plan.label + i * plan.cell;
+        pen.fillStyle = css("--gapcell"); pen.fillRect(left, y, wide, LINE - 2);
+        pen.fillStyle = tone(100 + 100 * apart(i, j) / (top || 1)); pen.fillRect(left, y, wide * (1 - missing), LINE - 2);
+      }
+    }
+    pen.textAlign = "left";
+  }
+  heat.addEventListener("pointermove", function (event) {
+    var box = heat.getBoundingClientRect(), plan = heatPlan(), x = event.clientX - box.left, panel = Math.floor(x / plan.panel);
+    var i = Math.floor((x - panel * plan.panel - plan.label) / plan.cell), line = Math.floor((event.clientY - box.top - HEAD) / LINE);
+    var j = panel * plan.rows + line;
+    if (i < 0 || i >= plan.k || line < 0 || line >= plan.rows || j >= plan.p) return;
+    byId("center").textContent = centers.features[j] + ", cluster " + i + ": centre " + show(centers.centers[i][j]) + ", " + percent(centers.missing[i][j]) + " missing";
   });
 
   function drawSheet() {
@@ -351,9 +402,13 @@
     between: function () { return records(data.between); },
     markers: function () { return records(data.markers); },
     far: function () { return records(data.far); },
-    curve: function () {
-      return columns(["magnitude", "missing_share", "entries"],
-        [data.curve.magnitude, data.curve.missing_share, data.curve.entries]);
+    missing: function () {
+      var rows = [["of", "feature", "mean", "missing_share", "entries"]], m = data.missing;
+      [["features", m.of_features], ["clusters and features", m.of_cells]].forEach(function (pair) {
+        pair[1].mean.forEach(function (mean, i) { rows.push([pair[0], "", mean, pair[1].missing_share[i], pair[1].entries[i]]); });
+      });
+      m.dots.mean.forEach(function (mean, j) { rows.push(["one feature", m.dots.feature[j], mean, m.dots.missing_share[j], ""]); });
+      return rows;
     },
     by_feature: function () { return bars(data.by_feature); },
     by_row: function () { return bars(data.by_row); },
@@ -438,7 +493,7 @@
       this.body.push('<rect x="' + fixed(x) + '" y="' + fixed(y) + '" width="' + fixed(w) + '" height="' + fixed(h) + '"' + this.look() + "/>");
     },
     fillText: function (text, x, y) {
-      var size = parseFloat(this.font), anchor = this.textAlign === "right" ? "end" : "start";
+      var size = parseFloat(this.font), anchor = { right: "end", center: "middle" }[this.textAlign] || "start";
       this.body.push('<text x="' + fixed(x) + '" y="' + fixed(y) + '" font-size="' + size + '" text-anchor="' + anchor + '"' + this.look() + ">" + xml(text) + "</text>");
     }
   };
@@ -460,6 +515,11 @@
       x += wide;
     });
     return wrapped(pen.body.join(""), placed.area.width, y + 16);
+  }
+  function heatPicture() {
+    var pen = new SvgPen(), plan = heatPlan();
+    paintHeat(pen, plan);
+    return wrapped(pen.body.join(""), plan.width, plan.height);
   }
   function sheetPicture() {
     var pen = new SvgPen(), wide = sheet.clientWidth, high = sheet.clientHeight;
@@ -487,7 +547,8 @@
   document.querySelectorAll("button.save").forEach(function (button) {
     button.addEventListener("click", function () {
       var name = button.dataset.name;
-      var picture = name === "embedding" ? rowsPicture() : name === "rows_by_cluster" ? sheetPicture() : figurePicture(button.closest("figure"));
+      var drawn = { embedding: rowsPicture, centers: heatPicture, rows_by_cluster: sheetPicture }[name];
+      var picture = drawn ? drawn() : figurePicture(button.closest("figure"));
       if (button.dataset.kind === "svg") { give(name + ".svg", new Blob([picture.text], { type: "image/svg+xml" })); return; }
       var image = new Image();
       image.onload = function () {
@@ -501,7 +562,7 @@
   });
 
   // ---- light, dark, size, place ---------------------------------------------------------------------
-  function redraw() { placed = null; tones = {}; paintGroups(coloring()); draw(); drawSheet(); }
+  function redraw() { placed = null; tones = {}; paintGroups(coloring()); draw(); drawHeat(); drawSheet(); }
   byId("theme").addEventListener("click", function () {
     var dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";

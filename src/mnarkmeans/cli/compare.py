@@ -19,9 +19,9 @@ from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 from .. import MNARKMeans, MNARMixture
-from .._report._annotations import agreement
 from ..baselines import BASELINES
 from ..metrics import clustering_error_rate
+from ..metrics._annotations import agreement
 from ._app import verb
 from ._console import Console, UserError, duration, in_options, one_line, unknown_name
 from ._files import Parts, maybe_claimed, write_csv

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._report import render
-from .._report._page import PAGE_VERSION
+from .._report import PAGE_VERSION, render
 from ._app import verb
 from ._console import UserError
 from ._files import claimed

@@ -5,26 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from .._io import require
 from .._observed import values_with_nan
 from .._validation import unnamed
-from ..missingness._cells import cell_counts
-from ._palette import GAP, INK, MUTED, brief
-from ._style import axes, diverging, title
-
-
-def observed_means(X: Any, labels: ArrayLike, reference: Any) -> np.ndarray:
-    """Mean of the observed entries per cluster and feature; the reference where there is none."""
-    labels = np.asarray(labels)
-    k, n = int(labels.max()) + 1, labels.size
-    counts = cell_counts(X, labels, k)
-    member = sp.csr_matrix((np.ones(n), (labels, np.arange(n))), shape=(k, n))
-    sums = (member @ X).toarray() if sp.issparse(X) else member @ np.nan_to_num(X, nan=0.0)
-    center = np.broadcast_to(np.asarray(reference, dtype=float), sums.shape)
-    return np.where(counts.observed > 0, sums / np.maximum(counts.observed, 1), center)
+from ..missingness._diagnose import cells_of
+from ._chart import axes, write_title
+from ._look import DIVERGING, GAP, INK, MUTED, brief
 
 
 def most_different(centers: np.ndarray, count: int) -> np.ndarray:
@@ -77,10 +66,10 @@ class CentersDisplay:
         max_features: int = 40,
     ) -> None:
         self.centers = np.asarray(centers, dtype=float)
-        self.reference = np.broadcast_to(np.asarray(reference, float), self.centers.shape[1])
+        p = self.centers.shape[1]
+        self.reference = np.broadcast_to(np.asarray(reference, float), p)
         given = missing_share is not None
         self.missing_share = np.asarray(missing_share) if given else np.zeros(self.centers.shape)
-        p = self.centers.shape[1]
         self.feature_names = unnamed(p) if feature_names is None else list(map(str, feature_names))
         self.sizes = None if sizes is None else np.asarray(sizes)
         self.max_features = max_features
@@ -101,18 +90,15 @@ class CentersDisplay:
         share = sizes = None
         if X is not None:
             values = values_with_nan(X, getattr(estimator, "missing_values", np.nan))
-            counts = cell_counts(values, estimator.predict(X), len(estimator.cluster_centers_))
-            share, sizes = counts.missing_share, counts.sizes
+            cells = cells_of(values, estimator.predict(X), len(estimator.cluster_centers_))
+            share, sizes = cells.missing_share, cells.sizes
         if feature_names is None:
             feature_names = getattr(estimator, "feature_names_in_", None)
         display = cls(
-            centers=estimator.cluster_centers_,
-            reference=estimator.reference_,
-            missing_share=share,
-            feature_names=feature_names,
-            sizes=sizes,
+            centers=estimator.cluster_centers_, reference=estimator.reference_,
+            missing_share=share, feature_names=feature_names, sizes=sizes,
             max_features=max_features,
-        )
+        )  # fmt: skip
         return display.plot(ax=ax, **kwargs)
 
     @classmethod
@@ -130,48 +116,42 @@ class CentersDisplay:
         """Draw the observed means of rows X (NaN missing) with given labels."""
         if feature_names is None:
             feature_names = getattr(X, "columns", None)
-        values, labels = values_with_nan(X), np.asarray(labels)
-        counts = cell_counts(values, labels, int(labels.max()) + 1)
+        cells = cells_of(values_with_nan(X), labels, int(np.max(labels)) + 1)
         display = cls(
-            centers=observed_means(values, labels, reference),
-            reference=reference,
-            missing_share=counts.missing_share,
-            feature_names=None if feature_names is None else list(feature_names),
-            sizes=counts.sizes,
+            centers=np.where(np.isnan(cells.mean), reference, cells.mean), reference=reference,
+            missing_share=cells.missing_share, feature_names=feature_names, sizes=cells.sizes,
             max_features=max_features,
-        )
+        )  # fmt: skip
         return display.plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> CentersDisplay:
         """Draw; keywords go to `pcolormesh`."""
-        distance = self.centers - self.reference
-        k, p = distance.shape
         self.shown_ = most_different(self.centers, self.max_features)
-        rows = len(self.shown_)
+        distance = (self.centers - self.reference)[:, self.shown_]
+        k, rows = distance.shape
+        p = self.centers.shape[1]
         self.figure_, self.ax_ = axes(ax, size=(2.6 + 0.75 * k, 1.5 + 0.22 * rows))
-        top = float(np.abs(distance[:, self.shown_]).max()) or 1.0
-        look = {"cmap": diverging(), "vmin": -top, "vmax": top} | kwargs
-        self.image_ = self.ax_.pcolormesh(
-            np.arange(k + 1), np.arange(rows + 1), distance[:, self.shown_].T, **look
-        )
+        colors = require("matplotlib.colors", "plot")
+        top = float(np.abs(distance).max()) or 1.0
+        cmap = colors.LinearSegmentedColormap.from_list("mnarkmeans", DIVERGING)
+        look = {"cmap": cmap, "vmin": -top, "vmax": top} | kwargs
+        self.image_ = self.ax_.pcolormesh(np.arange(k + 1), np.arange(rows + 1), distance.T, **look)
         self._draw_gaps(k, rows)
         self.ax_.set_xlim(0, k)
         self.ax_.set_ylim(rows, 0)
         names = [f"{i}" if self.sizes is None else f"{i}\n({self.sizes[i]:,})" for i in range(k)]
         self.ax_.set_xticks(np.arange(k) + 0.5, names)
-        labels = [self.feature_names[j] for j in self.shown_]
-        shown = [brief(name, 24) for name in labels]
+        shown = [brief(self.feature_names[j], 24) for j in self.shown_]
         # Names come from the data: a dollar sign in them is a dollar sign, not mathematics.
         self.ax_.set_yticks(np.arange(rows) + 0.5, shown, fontsize=8, parse_math=False)
         self.ax_.tick_params(length=0)
-        for spine in self.ax_.spines.values():
-            spine.set_visible(False)
+        self.ax_.spines[:].set_visible(False)
         self.ax_.set_xlabel("cluster" if self.sizes is None else "cluster (rows)", color=INK)
         bar = self.figure_.colorbar(self.image_, ax=self.ax_, pad=0.02, aspect=30)
         bar.set_label("centre minus reference", color=INK)
         bar.outline.set_visible(False)
         below = "grey: missing share" if rows == p else f"{rows} of {p} features; grey: missing"
-        title(self.ax_, "Centres", below)
+        write_title(self.ax_, "Centres", below)
         return self
 
     def _draw_gaps(self, k: int, rows: int) -> None:

@@ -1,7 +1,7 @@
 """Charts described once: series of points, axes, what is marked. Two renderers draw them.
 
-`draw` here draws a `Chart` with matplotlib for the displays; `_report._svg` draws the same chart as
-SVG for the page.
+`draw` here draws a `Chart` with matplotlib for the displays; `_report._render` draws the same chart
+as SVG for the page.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._numbers import number, percent
-from ._palette import ACCENT, INK, MUTED, WARM, color, marker
-from ._style import axes, lam_axis
-from ._style import title as write_title
+from .._io import require
+from ._look import ACCENT, INK, MUTED, WARM, color, lam_ticks, marker, number, percent
 
 Numbers = Sequence[Any] | np.ndarray
 
 
 class Axis(NamedTuple):
     """What an axis shows: "number", "count", "share" (0 to 1), "whole" (a few whole numbers), "lam"
-    (logarithmic, with a place for 0)."""
+    (logarithmic, with a place for 0), "names" (of places 0, 1, 2, ...) or "none"."""
 
     name: str
     scale: str = "number"
     from_zero: bool = False
+    names: Sequence[str] = ()
 
 
 class Series(NamedTuple):
-    """Points of one colour, as a "line" with dots, "dots", "dashes", or "bars" between edges x."""
+    """Points of one colour, as a "line" with dots, "dots", "dashes", "bars" between edges x, or a
+    "ribbon" or "box" from x[0] to x[1] whose ends reach from y[0] to y[1] and y[2] to y[3]."""
 
     x: Numbers
     y: Numbers
@@ -46,26 +46,35 @@ class Chart(NamedTuple):
     x: Axis
     y: Axis
     series: list[Series]
-    chosen: tuple[float, float] | None = None  # ringed
+    chosen: tuple[float, float] | None = None  # ringed; of names, the bold one
+    texts: Sequence[tuple[float, float, str]] = ()
 
 
 def missing_curve(
-    magnitude: Numbers,
-    share: Numbers,
-    cells: tuple[Numbers, Numbers] | None = None,
+    of_features: dict[str, Any], of_cells: dict[str, Any], dots: dict[str, Any] | None = None
 ) -> Chart:
-    """Missing share against the mean of cluster and feature."""
-    titles = [
-        f"mean {number(m)}: {percent(s)} missing" for m, s in zip(magnitude, share, strict=True)
-    ]
-    behind = [] if cells is None else [Series(*cells, mark="dots")]
+    """Missing share against the mean of the feature, and of cluster and feature.
+
+    Each curve has "mean" and "missing_share", in bins; the dots are single features.
+    """
+    series = []
+    if dots is not None:
+        told = [
+            f"{name}: mean {number(m)}, {percent(s)} missing"
+            for name, m, s in zip(dots["feature"], dots["mean"], dots["missing_share"], strict=True)
+        ]
+        series.append(Series(dots["mean"], dots["missing_share"], "dots", titles=told))
+    for curve, ink, name in (
+        (of_features, "accent", "by feature"), (of_cells, "warm", "by cluster and feature"),
+    ):  # fmt: skip
+        at = list(zip(curve["mean"], curve["missing_share"], strict=True))
+        told = [f"mean {number(m)}: {percent(s)} missing" for m, s in at]
+        series.append(Series([m for m, _ in at], [s for _, s in at], "line", ink, name, told))
+    below = "lines: pooled" if dots is None else "dots: single features; lines: pooled"
     return Chart(
-        "Missing rate against magnitude",
-        "line: pooled" if cells is None else "points: one per cluster and feature; line: pooled",
-        Axis("mean of the cluster in the feature"),
-        Axis("missing", "share"),
-        [*behind, Series(magnitude, share, color="warm", titles=titles)],
-    )
+        "Missing share against the mean", below, Axis("observed mean"), Axis("missing", "share"),
+        series,
+    )  # fmt: skip
 
 
 def loss_path(path: Numbers, starts: Numbers | None = None) -> Chart:
@@ -112,30 +121,88 @@ def instability(
     )
 
 
+# --- matplotlib -----------------------------------------------------------------------------------
+
+
+def axes(ax: Any = None, size: tuple[float, float] = (6.4, 4.2)) -> tuple[Any, Any]:
+    """The figure and axes to draw on, dressed the same way everywhere."""
+    plt = require("matplotlib.pyplot", "plot")
+    if ax is None:
+        _, ax = plt.subplots(figsize=size, layout="constrained")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(MUTED)
+    ax.tick_params(colors=INK, labelsize=9)
+    ax.set_axisbelow(True)
+    return ax.figure, ax
+
+
+def write_title(ax: Any, text: str, below: str = "") -> None:
+    """A title on the left, and what one sees in smaller grey letters below it."""
+    ax.set_title(
+        text, loc="left", fontsize=11.5, fontweight="bold", color=INK, pad=20 if below else 8
+    )
+    if below:
+        ax.text(0, 1.02, below, transform=ax.transAxes, fontsize=9, color=MUTED, va="bottom")
+
+
 def draw(chart: Chart, ax: Any = None, **kwargs: Any) -> tuple[Any, Any, list[Any]]:
-    """Draw with matplotlib: the figure, the axes and the lines; keywords go to the lines."""
-    figure, ax = axes(ax)
-    lines = []
+    """The figure, the axes and the lines or ribbons, which the keywords go to."""
+    columns = len(chart.x.names)
+    figure, ax = axes(ax, (2.2 + 1.05 * columns, 4.4) if columns else (6.4, 4.2))
+    drawn = []
     named = {"accent": ACCENT, "warm": WARM}
     for one in chart.series:
         ink = color(one.color) if isinstance(one.color, int) else named[one.color]
         if one.mark == "dots":
-            ax.scatter(one.x, one.y, s=9, color=ink, alpha=0.25, lw=0)
-            continue
-        if one.mark == "dashes":
+            ax.scatter(one.x, one.y, s=9, color=ink, alpha=0.35, lw=0)
+        elif one.mark == "dashes":
             ax.plot(one.x, one.y, "_", color=MUTED, alpha=0.7, markersize=11, clip_on=False)
-            continue
-        shape = marker(one.color) if isinstance(one.color, int) else "o"
-        look = {"color": ink, "marker": shape, "markersize": 4.5, "linewidth": 1.8} | kwargs
-        lines.extend(ax.plot(one.x, one.y, label=one.name or None, **look))
+        elif one.mark == "ribbon":
+            drawn.append(_area(ax, one, {"facecolor": ink, "alpha": 0.35, "lw": 0} | kwargs))
+        elif one.mark == "box":
+            _area(ax, one, {"facecolor": ink, "lw": 0})
+        else:
+            shape = marker(one.color) if isinstance(one.color, int) else "o"
+            look = {"color": ink, "marker": shape, "markersize": 4.5, "linewidth": 1.8} | kwargs
+            drawn.extend(ax.plot(one.x, one.y, label=one.name or None, **look))
         if one.spread is not None:
             low, high = np.maximum(np.subtract(one.y, one.spread), 0), np.add(one.y, one.spread)
-            ax.fill_between(one.x, low, high, color=lines[-1].get_color(), alpha=0.12, lw=0)
+            ax.fill_between(one.x, low, high, color=drawn[-1].get_color(), alpha=0.12, lw=0)
+    for x, y, text in chart.texts:
+        ax.text(x, y, text, ha="center", va="bottom", fontsize=8, color=MUTED)
+    _dress(chart, ax)
+    write_title(ax, chart.title, chart.below)
+    return figure, ax, drawn
+
+
+def _dress(chart: Chart, ax: Any) -> None:
+    ax.set_xlabel(chart.x.name, color=INK)
+    ax.set_ylabel(chart.y.name, color=INK)
+    if chart.x.scale == "names":
+        # Names come from the data: a dollar sign in them is a dollar sign, not mathematics.
+        ax.set_xticks(range(len(chart.x.names)), chart.x.names, parse_math=False)
+        ax.set_xlim(-0.3, len(chart.x.names) - 0.7)
+        ax.set_ylim(1.02, -0.1)
+        ax.set_yticks([])
+        ax.spines[["left", "bottom"]].set_visible(False)
+        ax.tick_params(length=0)
+        if chart.chosen is not None:
+            ax.get_xticklabels()[int(chart.chosen[0])].set_fontweight("bold")
+        return
     if chart.chosen is not None:
         ax.axvline(chart.chosen[0], color=MUTED, lw=0.8, ls=":", zorder=0)
         ax.plot(*chart.chosen, "o", markersize=13, mfc="none", mec=INK, mew=1.6, zorder=5)
     if chart.x.scale == "lam":
-        lam_axis(ax, np.concatenate([one.x for one in chart.series]))
+        lams = np.unique(np.concatenate([one.x for one in chart.series]))
+        positive = lams[lams > 0]
+        if positive.size > 1 and positive[-1] / positive[0] > 20:
+            if lams[0] > 0:
+                ax.set_xscale("log")
+            else:
+                ax.set_xscale("symlog", linthresh=positive[0])
+            shown = lam_ticks(lams.tolist())
+            ax.set_xticks(shown, [f"{value:g}" for value in shown])
+            ax.minorticks_off()
     if chart.x.scale == "whole":
         ax.xaxis.get_major_locator().set_params(integer=True)
     if chart.y.scale == "share":
@@ -143,10 +210,20 @@ def draw(chart: Chart, ax: Any = None, **kwargs: Any) -> tuple[Any, Any, list[An
         ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     if chart.y.from_zero:
         ax.set_ylim(bottom=0)
-    ax.set_xlabel(chart.x.name, color=INK)
-    ax.set_ylabel(chart.y.name, color=INK)
     ax.grid(axis="y", color=MUTED, alpha=0.18)
     if sum(bool(one.name) for one in chart.series) > 1:
         ax.legend(frameon=False, fontsize=9)
-    write_title(ax, chart.title, chart.below)
-    return figure, ax, lines
+
+
+def _area(ax: Any, one: Series, look: dict[str, Any]) -> Any:
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    (begin, end), (a0, a1, b0, b1) = one.x, one.y
+    middle = (begin + end) / 2
+    corners = [
+        (begin, a0), (middle, a0), (middle, b0), (end, b0),
+        (end, b1), (middle, b1), (middle, a1), (begin, a1), (begin, a0),
+    ]  # fmt: skip
+    codes = [Path.MOVETO, *[Path.CURVE4] * 3, Path.LINETO, *[Path.CURVE4] * 3, Path.CLOSEPOLY]
+    return ax.add_patch(PathPatch(Path(corners, codes), **look))

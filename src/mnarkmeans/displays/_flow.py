@@ -1,24 +1,58 @@
-"""Rows flowing between the clusters of neighbouring lam, or of neighbouring k."""
+"""Rows flowing between the clusters of neighbouring lam, or of neighbouring k.
+
+A column per partition, a box per cluster, as high as its share of the rows; a ribbon between two
+neighbouring boxes, as wide as the rows they share. Boxes next to the chosen column are ordered by
+where their rows come from (the mean position of these), so that ribbons cross little, and take the
+colour of the cluster that gives them most.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
 from .._kmeans import MNARKMeans
 from .._observed import values_with_nan
-from ._flow_layout import lay_out
-from ._palette import INK, MUTED, color
-from ._style import axes, title
+from ._chart import Axis, Chart, Series, draw
+from ._look import brief, percent
 
 MOST_ROWS = 5_000  # a sample of this many says as much
 MOST_COLUMNS = 7
 N_INIT = 10
+GAP = 0.12  # of the height, shared by the spaces between the boxes of a column
+WIDE = 0.16  # of a box, columns being 1 apart
+
+
+class Box(NamedTuple):
+    column: int
+    cluster: int
+    rows: int
+    low: float
+    high: float
+    color: int  # the cluster of the chosen column whose colour it has
+
+
+class Ribbon(NamedTuple):
+    column: int  # from this column to the next
+    source: int
+    target: int
+    rows: int
+    left: tuple[float, float]
+    right: tuple[float, float]
+    color: int
+
+
+class Layout(NamedTuple):
+    boxes: list[Box]
+    ribbons: list[Ribbon]
+    moved: list[float]  # share of the rows that change cluster from each column to the next
 
 
 class Path(NamedTuple):
@@ -119,45 +153,38 @@ class FlowDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> FlowDisplay:
         """Draw; keywords go to the ribbons."""
-        from matplotlib.patches import PathPatch, Rectangle
-
         self.layout_ = lay_out(self.partitions, self.chosen)
-        columns = len(self.partitions)
-        self.figure_, self.ax_ = axes(ax, size=(2.2 + 1.05 * columns, 4.4))
-        wide, self.ribbons_ = 0.16, []
-        for ribbon in self.layout_.ribbons:
-            look = {"facecolor": color(ribbon.color), "alpha": 0.35, "lw": 0} | kwargs
-            ends = ribbon.column + wide / 2, ribbon.column + 1 - wide / 2
-            patch = PathPatch(_curve(*ends, ribbon.left, ribbon.right), **look)
-            self.ribbons_.append(self.ax_.add_patch(patch))
-        for box in self.layout_.boxes:
-            corner = box.column - wide / 2, box.low
-            self.ax_.add_patch(
-                Rectangle(corner, wide, box.high - box.low, facecolor=color(box.color), lw=0)
-            )
-        self._dress(columns)
+        chart = flow_chart(self.layout_, self.names, self.chosen, self.axis_name)
+        self.figure_, self.ax_, self.ribbons_ = draw(chart, ax, **kwargs)
         return self
 
-    def _dress(self, columns: int) -> None:
-        for at, moved in enumerate(self.layout_.moved):
-            self.ax_.text(
-                at + 0.5,
-                1.03,
-                f"{moved:.0%} move",
-                ha="center",
-                va="bottom",
-                fontsize=8,
-                color=MUTED,
-            )
-        self.ax_.set_xlim(-0.3, columns - 0.7)
-        self.ax_.set_ylim(-0.02, 1.1)
-        self.ax_.set_yticks([])
-        self.ax_.spines[["left", "bottom"]].set_visible(False)
-        self.ax_.set_xticks(range(columns), self.names, parse_math=False)
-        self.ax_.tick_params(length=0)
-        self.ax_.get_xticklabels()[self.chosen].set_fontweight("bold")
-        self.ax_.set_xlabel(self.axis_name, color=INK)
-        title(self.ax_, "Where the rows go", "bold: chosen")
+
+def flow_chart(layout: Layout, names: Sequence[str], chosen: int, axis_name: str) -> Chart:
+    """The layout as a chart."""
+    half = WIDE / 2
+    series = [
+        Series(
+            (r.column + half, r.column + 1 - half), (*r.left, *r.right), "ribbon", r.color,
+            titles=[f"{r.rows:,} rows: cluster {r.source} to {r.target}"],
+        )
+        for r in layout.ribbons
+    ]  # fmt: skip
+    series += [
+        Series(
+            (b.column - half, b.column + half), (b.low, b.high) * 2, "box", b.color,
+            titles=[f"cluster {b.cluster}: {b.rows:,} rows"],
+        )
+        for b in layout.boxes
+    ]  # fmt: skip
+    shown = [brief(str(name), 12) for name in names]
+    moved = [(at + 0.5, -0.03, f"{percent(m)} move") for at, m in enumerate(layout.moved)]
+    return Chart(
+        "Where the rows go", "bold: chosen", Axis(axis_name, "names", names=shown),
+        Axis("", "none"), series, (float(chosen), 0.0), moved,
+    )  # fmt: skip
+
+
+# --- the partitions of a search -------------------------------------------------------------------
 
 
 def path_of(search: Any, X: Any, along: str = "auto") -> Path:
@@ -173,27 +200,21 @@ def path_of(search: Any, X: Any, along: str = "auto") -> Path:
         candidates = np.flatnonzero(results["chosen_for_k"])
     else:
         candidates = np.flatnonzero(ks == search.n_clusters_)
-    candidates = _thinned(candidates, int(search.best_index_))
+    best = int(search.best_index_)
+    if len(candidates) > MOST_COLUMNS:  # the chosen one, and some of the others
+        at = int(np.flatnonzero(candidates == best)[0])
+        spread = np.linspace(0, len(candidates) - 1, MOST_COLUMNS).round().astype(int)
+        spread[np.abs(spread - at).argmin()] = at
+        candidates = candidates[np.unique(spread)]
     values = values_with_nan(X, search.missing_values)
     if values.shape[0] > MOST_ROWS:
         kept = np.random.default_rng(0).choice(values.shape[0], MOST_ROWS, replace=False)
         values = values[np.sort(kept)]
     partitions = [_labels(search, values, int(i)) for i in candidates]
     names = [f"{ks[i]}" if along == "k" else f"{results['param_lam'][i]:.3g}" for i in candidates]
-    chosen = int(np.flatnonzero(candidates == search.best_index_)[0])
+    chosen = int(np.flatnonzero(candidates == best)[0])
     axis_name = "number of clusters" if along == "k" else "penalty lam"
     return Path(partitions, names, chosen, axis_name)
-
-
-def _thinned(candidates: np.ndarray, best: int) -> np.ndarray:
-    """The chosen candidate and its neighbours, not more than fit into the picture."""
-    if len(candidates) <= MOST_COLUMNS:
-        return candidates
-    at = int(np.flatnonzero(candidates == best)[0])
-    spread = np.linspace(0, len(candidates) - 1, MOST_COLUMNS).round().astype(int)
-    if at not in spread:
-        spread[np.abs(spread - at).argmin()] = at
-    return candidates[np.unique(spread)]
 
 
 def _labels(search: Any, values: Any, candidate: int) -> np.ndarray:
@@ -222,15 +243,67 @@ def _consecutive(labels: ArrayLike) -> np.ndarray:
     return np.unique(labels, return_inverse=True)[1]
 
 
-def _curve(begin: float, end: float, left: Any, right: Any) -> Any:
-    from matplotlib.path import Path as Outline
+# --- where boxes and ribbons lie ------------------------------------------------------------------
 
-    middle = (begin + end) / 2
-    move, line, curve = Outline.MOVETO, Outline.LINETO, Outline.CURVE4
-    points = [
-        (begin, left[0]), (middle, left[0]), (middle, right[0]), (end, right[0]),
-        (end, right[1]), (middle, right[1]), (middle, left[1]), (begin, left[1]),
-        (begin, left[0]),
-    ]  # fmt: skip
-    codes = [move, curve, curve, curve, line, curve, curve, curve, Outline.CLOSEPOLY]
-    return Outline(points, codes)
+
+def lay_out(partitions: list[np.ndarray], chosen: int = 0) -> Layout:
+    """Boxes and ribbons in a picture of height 1, columns 0, 1, 2, ..."""
+    n, columns = len(partitions[0]), len(partitions)
+    tables = [_shared_rows(a, b) for a, b in pairwise(partitions)]
+    count = [np.bincount(labels) for labels in partitions]
+    order: dict[int, np.ndarray] = {chosen: np.arange(len(count[chosen]))}
+    color: dict[int, np.ndarray] = {chosen: np.arange(len(count[chosen]))}
+    outwards = [(c, c + 1) for c in range(chosen, columns - 1)]
+    outwards += [(c, c - 1) for c in range(chosen, 0, -1)]
+    for here, there in outwards:
+        table = tables[here] if here < there else tables[there].T  # rows: here, columns: there
+        place = np.argsort(order[here])
+        weight = table.sum(axis=0)
+        order[there] = np.argsort(place @ table / np.maximum(weight, 1), kind="stable")
+        color[there] = color[here][table.argmax(axis=0)]
+    low, high = zip(*(_spans(count[c], order[c], n) for c in range(columns)), strict=True)
+    boxes = [
+        Box(c, int(l), int(count[c][l]), low[c][l], high[c][l], int(color[c][l]))
+        for c in range(columns)
+        for l in order[c]
+        if count[c][l]
+    ]
+    ribbons = []
+    for c, table in enumerate(tables):
+        used, used_right = np.zeros(len(table)), np.zeros(table.shape[1])  # rows placed already
+        for a in order[c]:
+            for b in order[c + 1]:
+                rows = int(table[a, b])
+                if not rows:
+                    continue
+                ends = []
+                for at, l, placed in ((c, a, used), (c + 1, b, used_right)):
+                    height = (high[at][l] - low[at][l]) / count[at][l]
+                    first = low[at][l] + height * placed[l]
+                    ends.append((float(first), float(first + height * rows)))
+                    placed[l] += rows
+                ribbons.append(Ribbon(c, int(a), int(b), rows, ends[0], ends[1], int(color[c][a])))
+    moved = [_moved_share(table) for table in tables]
+    return Layout(boxes, ribbons, moved)
+
+
+def _shared_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Rows in cluster i of one and j of the other."""
+    table = np.zeros((int(a.max()) + 1, int(b.max()) + 1), dtype=int)
+    np.add.at(table, (a, b), 1)
+    return table
+
+
+def _moved_share(table: np.ndarray) -> float:
+    """Share of rows outside the best one-to-one matching of the clusters of two partitions."""
+    return float(1.0 - table[linear_sum_assignment(-table)].sum() / max(table.sum(), 1))
+
+
+def _spans(count: np.ndarray, order: np.ndarray, n: int) -> tuple[list[float], list[float]]:
+    """Where the boxes of a column begin and end, by cluster."""
+    gaps = len(order) - 1
+    gap = GAP / max(gaps, 1)
+    heights = (1.0 - gap * gaps) * count[order] / n
+    ends = np.cumsum(heights + gap) - gap
+    place = np.argsort(order)
+    return (ends - heights)[place].tolist(), ends[place].tolist()

@@ -1,9 +1,10 @@
-"""Which annotation of the rows (batch, run, plate, group) agrees with the clusters.
+"""Annotations of the rows (batch, run, plate, group, time) against the clusters.
 
 ARI    adjusted Rand index: 1 the same partition, 0 what chance gives
 nested adjusted mutual information over the smaller of the two entropies: 1 where one partition is a
        refinement of the other, 0 what chance gives
 p      of the mutual information under independence, 2 n MI ~ chi^2
+eta^2  of numbers: the share of their variance that lies between clusters
 
 A clustering may split every batch in two and still be the batches: that is why `nested` warns.
 """
@@ -16,7 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
-from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, mutual_info_score
+from sklearn.metrics import (
+    adjusted_mutual_info_score,
+    adjusted_rand_score,
+    mutual_info_score,
+    normalized_mutual_info_score,
+)
 
 MOST_GROUPS = 30
 FEW_VALUES = 12  # a number with no more is a name of a group
@@ -34,12 +40,18 @@ class Agreement(NamedTuple):
     sentence: str
 
 
-class Grouped(NamedTuple):
-    """The values of an annotation as groups: -1 where unknown."""
+class Crossed(NamedTuple):
+    """An annotation as groups, crossed with the clusters."""
 
-    codes: np.ndarray
-    names: list[str]
-    numbers: np.ndarray | None  # where the values are numbers, cut into quarters
+    name: str
+    codes: np.ndarray  # (n,) group of each row, -1 where unknown
+    groups: list[str]
+    numbers: np.ndarray | None  # where the values are numbers; their groups are quarters
+    counts: np.ndarray  # (clusters, groups) rows
+
+    @property
+    def unknown(self) -> int:
+        return int((self.codes < 0).sum())
 
 
 def annotation_agreement(annotations: Mapping[str, Sequence[Any]], labels: Any) -> list[Agreement]:
@@ -67,16 +79,17 @@ def annotation_agreement(annotations: Mapping[str, Sequence[Any]], labels: Any) 
 again with --batch run; if it is what you look for, it is found.
     """
     labels = np.unique(np.asarray(labels), return_inverse=True)[1]
-    found = [_agreement(str(name), values, labels) for name, values in annotations.items()]
+    found = [
+        _agreement(cross(name, values, labels), labels) for name, values in annotations.items()
+    ]
     return sorted((one for one in found if one is not None), key=lambda one: -one.nested)
 
 
-def _agreement(name: str, values: Any, labels: np.ndarray) -> Agreement | None:
-    codes, names, _ = grouped(name, values, labels)
-    if not names or names[-1].endswith(" others"):
+def _agreement(found: Crossed, labels: np.ndarray) -> Agreement | None:
+    name, known = found.name, found.codes >= 0
+    if not found.groups or found.groups[-1].endswith(" others"):
         return None  # names of rows rather than of groups
-    known = codes >= 0
-    codes, labels = codes[known], labels[known]
+    codes, labels = found.codes[known], labels[known]
     groups, clusters = len(np.unique(codes)), len(np.unique(labels))
     if min(groups, clusters) < 2 or groups > len(codes) / 2:
         return None
@@ -85,6 +98,7 @@ def _agreement(name: str, values: Any, labels: np.ndarray) -> Agreement | None:
     shared = 2.0 * len(codes) * mutual_info_score(codes, labels)
     p = float(chi2.sf(shared, (groups - 1) * (clusters - 1)))
     warns = nested >= WARNS and p < LEVEL
+    sentence = f"The clusters do not follow {name!r} (adjusted Rand index {ari:.2f})."
     if warns:
         how = (
             f"adjusted Rand index {ari:.2f}" if ari >= WARNS
@@ -94,70 +108,111 @@ def _agreement(name: str, values: Any, labels: np.ndarray) -> Agreement | None:
             f"The clusters follow {name!r} ({how}, chance 0.00). If it is a batch, cluster again "
             f"with --batch {name}; if it is what you look for, it is found."
         )
-    else:
-        sentence = f"The clusters do not follow {name!r} (adjusted Rand index {ari:.2f})."
     return Agreement(name, ari, nested, p, warns, sentence)
 
 
-def grouped(name: str, values: Any, labels: np.ndarray) -> Grouped:
-    """Groups of an annotation; numbers of many values in quarters.
+def agreement(annotations: Mapping[str, Sequence[Any]], labels: np.ndarray) -> list[dict[str, Any]]:
+    """How far each annotation agrees with the clusters, for files: the adjusted Rand index of
+    groups, eta squared of numbers."""
+    found = []
+    for name, values in annotations.items():
+        one = cross(name, values, labels)
+        groups = one.numbers is None
+        value = rand_and_mutual(one, labels)[0] if groups else eta_squared(one.numbers, labels)
+        found.append(
+            {
+                "column": one.name,
+                "kind": "groups" if groups else "numbers",
+                "measure": "adjusted Rand" if groups else "eta squared",
+                "agreement": value,
+                "unknown": one.unknown,
+                "groups": one.groups,
+                "rows_by_cluster": one.counts.tolist(),
+            }
+        )
+    return found
+
+
+def rand_and_mutual(one: Crossed, labels: np.ndarray) -> tuple[float | None, float | None]:
+    """Adjusted Rand index and normalised mutual information; None where there is one group."""
+    known = one.codes >= 0
+    if len(one.groups) < 2 or not known.any():
+        return None, None
+    both = one.codes[known], labels[known]
+    return float(adjusted_rand_score(*both)), float(normalized_mutual_info_score(*both))
+
+
+def eta_squared(values: Any, labels: np.ndarray) -> float | None:
+    """The share of the variance of `values` that lies between clusters; None without variance.
 
     Examples
     --------
-    >>> grouped("batch", ["b", "a", None], np.zeros(3))
-    Grouped(codes=array([ 1,  0, -1]), names=['a', 'b'], numbers=None)
+    >>> eta_squared(np.array([1.0, 1.0, 5.0, 5.0]), np.array([0, 0, 1, 1]))
+    1.0
+    """
+    known = np.isfinite(values)
+    values, labels = values[known], labels[known]
+    total = float(np.square(values - values.mean()).sum()) if values.size else 0.0
+    if total <= 0:
+        return None
+    means = np.bincount(labels, values) / np.maximum(np.bincount(labels), 1)
+    return 1.0 - float(np.square(values - means[labels]).sum()) / total
+
+
+def cross(name: Any, values: Any, labels: np.ndarray) -> Crossed:
+    """An annotation as groups (numbers of many values in quarters), against labels 0, 1, ...
+
+    Examples
+    --------
+    >>> found = cross("batch", ["b", "a", None], np.array([0, 0, 1]))
+    >>> found.groups, found.counts.tolist(), found.unknown
+    (['a', 'b'], [[1, 1], [0, 0]], 1)
     """
     values = np.asarray(values, dtype=object)
     if values.shape != labels.shape:
         raise ValueError(
-            f"annotation {name!r} has {values.size} values for {labels.size} rows; give one per "
-            "row."
+            f"annotation {str(name)!r} has {values.size} values for {labels.size} rows; give one "
+            "per row."
         )
-    numbers = _as_numbers(values)
-    if numbers is None:
-        return Grouped(*_named(values), None)
-    return Grouped(*_quarters(numbers), numbers)
+    known = np.array([not _unknown(v) for v in values], dtype=bool)
+    numbers = _as_numbers(values, known)
+    if numbers is not None:
+        known = np.isfinite(numbers)
+        edges = np.unique(np.quantile(numbers[known], [0.0, 0.25, 0.5, 0.75, 1.0]))
+        inside = np.searchsorted(edges, numbers, side="right") - 1
+        codes = np.clip(inside, 0, len(edges) - 2)
+        groups = [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)]
+    else:
+        texts = np.array([_text(v) for v in values])
+        names, counts = np.unique(texts[known], return_counts=True)
+        kept = np.arange(len(names))
+        if len(names) > MOST_GROUPS:  # the rarest together
+            kept = np.sort(np.argsort(-counts, kind="stable")[: MOST_GROUPS - 1])
+        groups = [str(name) for name in names[kept]]
+        place = {name: i for i, name in enumerate(groups)}
+        codes = np.array([place.get(str(text), len(kept)) for text in texts], dtype=int)
+        if len(kept) < len(names):
+            groups.append(f"{len(names) - len(kept)} others")
+    codes = np.where(known, codes, -1)
+    table = np.zeros((int(labels.max(initial=0)) + 1, len(groups)), int)
+    np.add.at(table, (labels[known], codes[known]), 1)
+    return Crossed(str(name), codes, groups, numbers, table)
 
 
 def _unknown(value: Any) -> bool:
     return value is None or value == "" or (isinstance(value, float) and np.isnan(value))
 
 
-def _as_numbers(values: np.ndarray) -> np.ndarray | None:
+def _as_numbers(values: np.ndarray, known: np.ndarray) -> np.ndarray | None:
     """Floats with NaN where unknown, if all are numbers and of many values."""
     try:
-        numbers = np.array([np.nan if _unknown(v) else float(v) for v in values])
+        numbers = np.array([float(v) if k else np.nan for v, k in zip(values, known, strict=True)])
     except (TypeError, ValueError):
         return None
-    finite = numbers[np.isfinite(numbers)]
-    if len(np.unique(finite)) <= FEW_VALUES:
-        return None
-    return np.where(np.isfinite(numbers), numbers, np.nan)
-
-
-def _named(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Codes (-1 unknown) and names, the rarest beyond so many groups together."""
-    texts = np.array(["" if _unknown(v) else _text(v) for v in values], dtype=object)
-    names, counts = np.unique(texts[texts != ""].astype(str), return_counts=True)
-    if len(names) > MOST_GROUPS:
-        most = np.sort(np.argsort(-counts, kind="stable")[: MOST_GROUPS - 1])
-        place = {str(name): i for i, name in enumerate(names[most])}
-        groups, rest = [*map(str, names[most]), f"{len(names) - len(most)} others"], len(most)
-    else:
-        place, groups, rest = {str(n): i for i, n in enumerate(names)}, list(map(str, names)), -1
-    codes = np.array([-1 if t == "" else place.get(str(t), rest) for t in texts], dtype=int)
-    return codes, groups
+    numbers[~np.isfinite(numbers)] = np.nan
+    return numbers if len(np.unique(numbers[np.isfinite(numbers)])) > FEW_VALUES else None
 
 
 def _text(value: Any) -> str:
     """A group as it is called; a number that is not whole with four digits."""
-    return f"{value:.4g}" if isinstance(value, float) and value != round(value) else str(value)
-
-
-def _quarters(numbers: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    known = np.isfinite(numbers)
-    edges = np.unique(np.quantile(numbers[known], [0.0, 0.25, 0.5, 0.75, 1.0]))
-    codes = np.full(len(numbers), -1)
-    inside = np.searchsorted(edges, numbers[known], side="right") - 1
-    codes[known] = np.clip(inside, 0, len(edges) - 2)
-    return codes, [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)]
+    return f"{value:.4g}" if isinstance(value, float) and value % 1 else str(value)

@@ -15,8 +15,7 @@ that the expected share of gaps is the one wanted.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,8 +24,6 @@ from scipy.special import expit, ndtr
 from sklearn.utils import check_array
 
 from .._observed import without_mask
-
-Probability = Callable[[np.ndarray, float], np.ndarray]
 
 
 def ampute(
@@ -87,35 +84,37 @@ def ampute(
     values = check_array(
         without_mask(X), dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
     )
-    mechanism = WORDS.get(mechanism, mechanism)
-    draw = _with_softness(mechanism, softness)
+    mechanism = _check_mechanism(mechanism, softness)
+    if (strength is None) == (fraction is None):
+        raise ValueError(
+            "Give either strength= or fraction=, "
+            f"found strength={strength!r} and fraction={fraction!r}."
+        )
     distance = _distance_from(reference, values)
     if mechanism == "mar":
         distance = _driver(distance)
-    strength = _strength_for(mechanism, draw, distance, strength, fraction, np.isnan(values))
-    probability = np.nan_to_num(draw(distance, strength), nan=1.0)
-    lost = np.random.default_rng(rng).random(values.shape) < probability
+    missing = np.isnan(values)
+
+    def probability(a: float) -> np.ndarray:
+        return np.where(missing, 1.0, CURVES[mechanism](distance, a, softness))
+
+    a: Any = strength
+    if fraction is not None:
+        a = _solve_strength(mechanism, probability, distance, missing.mean(), fraction)
+    top = 1.0 if mechanism in SHARES else np.inf
+    if not (np.isfinite(a) and 0 <= a <= top):
+        wanted = "between 0 and 1" if top == 1.0 else "a finite number >= 0"
+        raise ValueError(f"strength of {mechanism!r} must be {wanted}, found {a!r}.")
+    lost = np.random.default_rng(rng).random(values.shape) < probability(a)
     if hasattr(X, "iloc"):
-        return X.astype(float).mask(lost | np.isnan(values))
+        return X.astype(float).mask(lost | missing)
     return np.where(lost, values.dtype.type(np.nan), values)
 
 
-# --- the mechanisms: distance from the reference (NaN where missing) and strength -> probability
+# --- the mechanisms: distance from the reference (NaN where missing), strength -> probability -----
 
 
-def _mcar(x: np.ndarray, a: float) -> np.ndarray:
-    return np.full(x.shape, a)
-
-
-def _mnar0(x: np.ndarray, a: float) -> np.ndarray:
-    return np.exp(-a * x**2)
-
-
-def _mnar1(x: np.ndarray, a: float) -> np.ndarray:
-    return expit(-a * x**2)
-
-
-def _mnar2(x: np.ndarray, a: float) -> np.ndarray:
+def _mnar2(x: np.ndarray, a: float, _: float) -> np.ndarray:
     size = np.abs(x)
     some = ~np.isnan(size).all(axis=0)
     cut = np.zeros(size.shape[1])
@@ -123,7 +122,7 @@ def _mnar2(x: np.ndarray, a: float) -> np.ndarray:
     return (size < cut).astype(float)
 
 
-def _limit(x: np.ndarray, a: float, softness: float = 0.0) -> np.ndarray:
+def _limit(x: np.ndarray, a: float, softness: float) -> np.ndarray:
     out = np.zeros(x.shape)
     for j, column in enumerate(x.T):
         seen = column[~np.isnan(column)]
@@ -141,43 +140,33 @@ def _limit(x: np.ndarray, a: float, softness: float = 0.0) -> np.ndarray:
     return out
 
 
-class Way(NamedTuple):
-    """Of losing values."""
-
-    probability: Probability
-    by_share: bool = False  # its strength is a share
-
-
-WAYS = {
-    "mcar": Way(_mcar, by_share=True),
-    "mar": Way(_mnar0),  # the same curve, read on the driver's distance
-    "mnar0": Way(_mnar0),
-    "mnar1": Way(_mnar1),
-    "mnar2": Way(_mnar2, by_share=True),
-    "limit": Way(_limit, by_share=True),
+CURVES: dict[str, Callable[[np.ndarray, float, float], np.ndarray]] = {
+    "mcar": lambda x, a, _: np.full(x.shape, a),
+    "mar": lambda x, a, _: np.exp(-a * x**2),  # x: the driver's distance
+    "mnar0": lambda x, a, _: np.exp(-a * x**2),
+    "mnar1": lambda x, a, _: expit(-a * x**2),
+    "mnar2": _mnar2,
+    "limit": _limit,
 }
+SHARES = ("mcar", "mnar2", "limit")  # whose strength is a share
 WORDS = {"decay": "mnar0", "threshold": "mnar2"}
 
 
-def _probability(name: str) -> Probability:
+def _check_mechanism(name: str, softness: Any) -> str:
+    name = WORDS.get(name, name)
     if name == "class":
         raise ValueError(
             'mechanism="class" needs the classes, which X does not have: lose values class by '
             'class, ampute(X[y == c], "mcar", strength=rate_of_c).'
         )
-    if name not in WAYS:
-        known = ", ".join(map(repr, [*WAYS, *WORDS]))
+    if name not in CURVES:
+        known = ", ".join(map(repr, [*CURVES, *WORDS]))
         raise ValueError(f"mechanism must be one of {known}; found {name!r}.")
-    return WAYS[name].probability
-
-
-def _with_softness(mechanism: str, softness: Any) -> Probability:
-    draw = _probability(mechanism)
-    if mechanism == "limit":
-        return partial(_limit, softness=_check_softness(softness))
-    if softness != 0:
-        raise ValueError(f"softness belongs to mechanism='limit'; got it with {mechanism!r}.")
-    return draw
+    if name != "limit" and softness != 0:
+        raise ValueError(f"softness belongs to mechanism='limit'; got it with {name!r}.")
+    if not (np.isfinite(softness) and softness >= 0):
+        raise ValueError(f"softness must be a finite number >= 0, found {softness!r}.")
+    return name
 
 
 def _distance_from(reference: Any, values: np.ndarray) -> np.ndarray:
@@ -205,85 +194,38 @@ def _driver(distance: np.ndarray) -> np.ndarray:
     return driven
 
 
-def _check_softness(softness: Any) -> float:
-    if not (np.isfinite(softness) and softness >= 0):
-        raise ValueError(f"softness must be a finite number >= 0, found {softness!r}.")
-    return float(softness)
-
-
-def _check_strength(mechanism: str, strength: Any) -> float:
-    bounded = WAYS[mechanism].by_share
-    top = 1.0 if bounded else np.inf
-    if not (np.isfinite(strength) and 0 <= strength <= top):
-        wanted = "between 0 and 1" if bounded else "a finite number >= 0"
-        raise ValueError(f"strength of {mechanism!r} must be {wanted}, found {strength!r}.")
-    return float(strength)
-
-
-def _strength_for(
-    mechanism: str,
-    draw: Probability,
-    distance: np.ndarray,
-    strength: Any,
-    fraction: Any,
-    missing: np.ndarray,
-) -> float:
-    """The strength given, or the one that loses the fraction wanted."""
-    if (strength is None) == (fraction is None):
-        raise ValueError(
-            "Give either strength= or fraction=, "
-            f"found strength={strength!r} and fraction={fraction!r}."
-        )
-    if strength is None:
-        strength = _solve_strength(mechanism, draw, distance, missing, fraction)
-    return _check_strength(mechanism, strength)
-
-
 def _solve_strength(
-    mechanism: str, draw: Probability, distance: np.ndarray, missing: np.ndarray, fraction: float
+    mechanism: str,
+    probability: Callable[[float], np.ndarray],
+    distance: np.ndarray,
+    already: float,
+    fraction: float,
 ) -> float:
     """The strength at which the expected share of missing entries is `fraction`."""
-    already = missing.mean()
     if not 0 <= fraction <= 1:
         raise ValueError(f"fraction must lie between 0 and 1, found {fraction!r}.")
     if fraction < already:
         raise ValueError(
             f"fraction={fraction} was asked for, but {already:.3f} of X is missing already."
         )
+    strength: Callable[[float], float] = float  # of what is solved for
+    low, high = 0.0, 1.0
+    if mechanism not in SHARES:
+        squares = distance[np.isfinite(distance)] ** 2
+        scale = np.median(squares[squares > 0]) if (squares > 0).any() else 1.0
+        strength, low, high = np.exp, np.log(1e-12 / scale), np.log(1e12 / scale)
 
-    def excess(strength: float) -> float:
-        probability = np.where(missing, 1.0, draw(distance, strength))
-        return float(probability.mean()) - fraction
+    def excess(at: float) -> float:
+        return float(probability(strength(at)).mean()) - fraction
 
-    if WAYS[mechanism].by_share:
-        return _root(excess, 0.0, 1.0, mechanism, fraction)
-    squares = distance[np.isfinite(distance)] ** 2
-    scale = np.median(squares[squares > 0]) if (squares > 0).any() else 1.0
-    reach = 1e12
-    return float(
-        np.exp(
-            _root(
-                lambda log_a: excess(np.exp(log_a)),
-                np.log(1 / (reach * scale)),
-                np.log(reach / scale),
-                mechanism,
-                fraction,
-            )
-        )
-    )
-
-
-def _root(
-    excess: Callable[[float], float], low: float, high: float, mechanism: str, fraction: float
-) -> float:
-    at_low, at_high = excess(low), excess(high)
-    for end, value in ((low, at_low), (high, at_high)):
+    ends = excess(low), excess(high)
+    for end, value in zip((low, high), ends, strict=True):
         if abs(value) < 1e-9:
-            return end
-    if at_low * at_high > 0:
-        least, most = sorted((at_low + fraction, at_high + fraction))
+            return strength(end)
+    if ends[0] * ends[1] > 0:
+        least, most = sorted(value + fraction for value in ends)
         raise ValueError(
             f"{mechanism!r} cannot make {fraction} of this table missing: "
             f"it reaches from {least:.3f} to {most:.3f}."
         )
-    return float(brentq(excess, low, high, xtol=1e-12))
+    return strength(brentq(excess, low, high, xtol=1e-12))

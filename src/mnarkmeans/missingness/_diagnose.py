@@ -1,8 +1,9 @@
 """Look at the gaps of a table before clustering it: how many, where, and near which values.
 
-A missing value is not seen, so its size is read off its surroundings: rows are clustered as
-``MNARKMeans(lam="auto")`` does, and a gap is set beside the mean of its cluster in its feature.
-What comes out describes the table; it tests nothing.
+A missing value is not seen, so its size is read off its surroundings: the observed mean of its
+feature, and that of its cluster in the feature, with clusters as ``MNARKMeans(lam="auto")`` finds
+them. Below a detection limit the missing share falls with the mean, around a reference it has its
+peak there, by chance it is flat. What comes out describes the table; it tests nothing.
 """
 
 from __future__ import annotations
@@ -10,28 +11,160 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
 from .._io import require
 from .._kmeans import MNARKMeans
 from .._missingness import Mechanism, Missingness
-from .._observed import Observed, without_mask
-from .._validation import MissingDataWarning, check_count, observe
-from ._cells import CellCounts, RateCurve, missing_against_mean
+from .._observed import with_nan, without_mask
+from .._validation import MissingDataWarning, check_count, check_missing_values
 
+BINS = 10
 MANY_ZEROS = 0.05  # share of exact zeros from which they may stand for gaps
 CLEAR_DIFFERENCE = 0.05  # of missing shares, from which a rise or fall is called one
-IN_SHORT = {
-    "mcar": "by chance",
-    "decay": "near the reference, fading with the distance",
-    "limit": "below a soft detection limit",
-}
 KINDS = {"mcar": "flat", "decay": "decaying", "limit": "one-sided"}
+
+
+# --- missing shares against means: what text, tables and pictures are made of ---------------------
+
+
+class Cells(NamedTuple):
+    """Of every cluster (k) and feature (p): entries, those observed, and the mean of these."""
+
+    sizes: np.ndarray  # (k,)
+    observed: np.ndarray  # (k, p)
+    mean: np.ndarray  # (k, p), NaN where nothing is observed
+
+    @property
+    def missing_share(self) -> np.ndarray:
+        """(k, p); an empty cluster has no share and gives NaN."""
+        return 1.0 - self.observed / np.where(self.sizes > 0, self.sizes, np.nan)[:, None]
+
+    def pooled(self) -> Cells:
+        """The features over all clusters."""
+        sizes, observed = self.sizes.sum(keepdims=True), self.observed.sum(axis=0, keepdims=True)
+        sums = np.nansum(self.observed * self.mean, axis=0, keepdims=True)
+        return Cells(sizes, observed, sums / np.where(observed > 0, observed, np.nan))
+
+
+class Curve(NamedTuple):
+    """Missing share against the mean, in bins of equally many entries."""
+
+    mean: np.ndarray
+    missing_share: np.ndarray
+    entries: np.ndarray
+
+
+def cells_of(X: Any, labels: ArrayLike | None = None, k: int = 1) -> Cells:
+    """Count and average what every cluster observes of every feature; without labels, all rows.
+
+    Examples
+    --------
+    >>> found = cells_of(np.array([[1.0, np.nan], [2.0, 3.0]]))
+    >>> found.missing_share, found.mean
+    (array([[0. , 0.5]]), array([[1.5, 3. ]]))
+    """
+    n = X.shape[0]
+    at = np.zeros(n, dtype=int) if labels is None else np.asarray(labels)
+    member = sp.csr_array((np.ones(n), (at, np.arange(n))), shape=(k, n))
+    if sp.issparse(X):
+        values = sp.csr_array(X, dtype=np.float64)
+        seen = values.copy()
+        seen.data = (~np.isnan(values.data)).astype(np.float64)
+        values.data = np.nan_to_num(values.data)
+        observed, sums = (member @ seen).toarray(), (member @ values).toarray()
+    else:
+        seen = ~np.isnan(X)
+        observed, sums = member @ seen.astype(float), member @ np.where(seen, X, 0.0)
+    mean = sums / np.where(observed > 0, observed, np.nan)
+    return Cells(np.bincount(at, minlength=k), observed, mean)
+
+
+def observed_by_row(X: Any) -> np.ndarray:
+    """(n,) observed entries of every row."""
+    if sp.issparse(X):
+        X = X.tocsr()
+        stored = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        return np.bincount(stored, ~np.isnan(X.data), minlength=X.shape[0])
+    return (~np.isnan(X)).sum(axis=1).astype(float)
+
+
+def missing_against_mean(cells: Cells, n_bins: int = BINS) -> Curve:
+    """Pool cells by their mean; those without one have no part.
+
+    Examples
+    --------
+    >>> cells = Cells(np.array([10]), np.array([[2, 9]]), np.array([[0.1, 4.0]]))
+    >>> missing_against_mean(cells, n_bins=2).missing_share.round(1)
+    array([0.8, 0.1])
+    """
+    mean = cells.mean.ravel()
+    entries = np.repeat(cells.sizes.astype(float), cells.mean.shape[1])
+    order = np.argsort(mean, kind="stable")[: np.isfinite(mean).sum()]
+    mean, entries = mean[order], entries[order]
+    missing = entries - cells.observed.ravel()[order]
+    position = np.cumsum(entries) - entries / 2
+    place = np.minimum((position / max(entries.sum(), 1.0) * n_bins).astype(int), n_bins - 1)
+    total, lost, sums = (
+        np.bincount(place, weights) for weights in (entries, missing, entries * mean)
+    )
+    some = total > 0
+    return Curve(sums[some] / total[some], lost[some] / total[some], total[some])
+
+
+def _high_minus_low(cells: Cells) -> float:
+    """Missing share of the third of the entries with the highest means, minus that of the lowest.
+
+    0 where the difference is within three standard errors of chance.
+    """
+    third = missing_against_mean(cells, 3)
+    if len(third.mean) < 2:
+        return 0.0
+    low, high = third.missing_share[[0, -1]]
+    error = math.sqrt(low * (1 - low) / third.entries[0] + high * (1 - high) / third.entries[-1])
+    return float(high - low) if abs(high - low) > 3 * error else 0.0
+
+
+def why_no_penalty(found: Missingness, cells: Cells) -> str:
+    """Why lam=0 suits gaps that are anything but random; empty where that is not the case.
+
+    Which values are missing may depend on the feature, the cluster, or both. The variance of the
+    missing shares between the clusters of a feature is corrected for that of chance.
+    """
+    features = cells.pooled()
+    if found.lam != 0.0 or found.decided_by != "score" or len(found.candidates["lam"]) < 2:
+        return ""
+    if found.mechanism == "mcar" and _high_minus_low(features) > -CLEAR_DIFFERENCE:
+        return ""
+    share, n = cells.missing_share, cells.sizes.sum()
+    of_feature = features.missing_share
+    weight = cells.sizes[:, None] / n
+    squares = weight * np.square(np.nan_to_num(share - of_feature))
+    chance = (np.sum(cells.sizes > 0) - 1) / n * of_feature * (1 - of_feature)
+    by_cluster = math.sqrt(max(float((squares.sum(axis=0) - chance).mean()), 0.0))
+    by_feature = float(of_feature.std())
+    text = "The gaps are not random, but a penalty does not help: "
+    if by_cluster < by_feature / 2:
+        return text + (
+            "they depend on the feature (standard deviation of the missing shares "
+            f"{by_feature:.0%}) much more than on the cluster ({by_cluster:.0%} within a feature), "
+            "and only the latter tells clusters apart."
+        )
+    return text + (
+        "clusters of the observed values predict features left out as well as clusters that also "
+        "use the gaps."
+    )
+
+
+# --- the diagnosis --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -45,11 +178,16 @@ class Diagnosis:
         Of all entries.
     row_share, feature_share : arrays
         Missing share of every row and of every feature.
+    feature_names, feature_mean, feature_least, feature_most : arrays
+        Of every feature; mean, least and greatest observed value.
+    feature_curve, curve : (mean, missing_share, entries)
+        Missing share against the mean of the feature, and against the mean of cluster and feature,
+        in bins of equally many entries.
     magnitude, magnitude_share : arrays
-        Missing share against the mean of cluster and feature, in bins.
+        The means and missing shares of ``curve``.
     trend : float
-        Missing share of the third of the entries with the highest means minus that of the third
-        with the lowest; 0 where the difference is within chance.
+        Missing share of the third of the entries with the highest means (of cluster and feature)
+        minus that of the third with the lowest; 0 where the difference is within chance.
     mechanisms : list of (mechanism, strength, log_likelihood, lam)
         Every mechanism at its likeliest strength, as in ``missingness``.
     missingness : Missingness
@@ -76,11 +214,8 @@ class Diagnosis:
 
     n_rows: int
     n_features: int
-    missing_share: float
     row_share: np.ndarray
-    feature_share: np.ndarray
     feature_names: np.ndarray
-    feature_mean: np.ndarray
     feature_least: np.ndarray
     feature_most: np.ndarray
     reference: np.ndarray
@@ -89,19 +224,45 @@ class Diagnosis:
     missingness: Missingness
     kind: str
     trend: float
-    suggested_lam: float
     suggested_reference: Any
     advice: list[str]
-    _curve: RateCurve = field(repr=False)
-    _cells: tuple[np.ndarray, np.ndarray] = field(repr=False)
+    _cells: Cells = field(repr=False)
+
+    @cached_property
+    def _features(self) -> Cells:
+        return self._cells.pooled()
+
+    @property
+    def missing_share(self) -> float:
+        return float(self.row_share.mean())
+
+    @property
+    def feature_share(self) -> np.ndarray:
+        return self._features.missing_share[0]
+
+    @property
+    def feature_mean(self) -> np.ndarray:
+        return self._features.mean[0]
+
+    @property
+    def feature_curve(self) -> Curve:
+        return missing_against_mean(self._features)
+
+    @property
+    def curve(self) -> Curve:
+        return missing_against_mean(self._cells)
 
     @property
     def magnitude(self) -> np.ndarray:
-        return self._curve.magnitude
+        return self.curve.mean
 
     @property
     def magnitude_share(self) -> np.ndarray:
-        return self._curve.missing_share
+        return self.curve.missing_share
+
+    @property
+    def suggested_lam(self) -> float:
+        return self.missingness.lam
 
     @property
     def mechanisms(self) -> list[Mechanism]:
@@ -113,23 +274,18 @@ class Diagnosis:
             "  missing per row:     " + _spread_of(self.row_share),
             "  missing per feature: " + _spread_of(self.feature_share),
         ]
-        if len(self.magnitude):
+        if self.kind != "complete":
+            lines.append("missing share against the mean of the feature:")
+            lines += _bars(self.feature_curve)
             lines.append("missing share against the mean of cluster and feature:")
-            for size, share in zip(self.magnitude, self.magnitude_share, strict=True):
-                lines.append(f"  {size:>10.4g}  {share:6.1%}  {'#' * round(40 * share)}")
+            lines += _bars(self.curve)
             lines.append(f"  highest third minus lowest: {self.trend:+.1%}")
-        if self.mechanisms:
             lines.append("mechanisms at their likeliest strength (log-likelihood against mcar):")
-            base = self.mechanisms[0].log_likelihood
-            for fit in self.mechanisms:
-                gain = fit.log_likelihood - base
-                taken = "  <- likeliest" if fit.mechanism == self.missingness.mechanism else ""
-                lines.append(
-                    f"  {fit.mechanism:<6} strength {fit.strength:<10.4g} {gain:+.1f}{taken}"
-                )
-        lines.append("")
-        lines += [f"- {sentence}" for sentence in self.advice]
-        return "\n".join(lines)
+        for fit in self.mechanisms:
+            gain = fit.log_likelihood - self.mechanisms[0].log_likelihood
+            taken = "  <- likeliest" if fit.mechanism == self.missingness.mechanism else ""
+            lines.append(f"  {fit.mechanism:<6} strength {fit.strength:<10.4g} {gain:+.1f}{taken}")
+        return "\n".join([*lines, "", *(f"- {sentence}" for sentence in self.advice)])
 
     def __repr__(self) -> str:
         return str(self)
@@ -143,7 +299,9 @@ class Diagnosis:
         Parameters
         ----------
         table : {"features", "rows", "magnitude", "mechanisms", "candidates"}, default="features"
+            "magnitude": the curves of features, and of clusters and features.
         """
+        curves = {"feature": self.feature_curve, "cluster and feature": self.curve}
         tables: dict[str, dict[str, Any]] = {
             "features": {
                 "feature": self.feature_names,
@@ -154,7 +312,13 @@ class Diagnosis:
                 "observed_max": self.feature_most,
             },
             "rows": {"row": np.arange(self.n_rows), "missing_share": self.row_share},
-            "magnitude": {"mean": self.magnitude, "missing_share": self.magnitude_share},
+            "magnitude": {
+                "mean_of": np.repeat(list(curves), [len(c.mean) for c in curves.values()]),
+                **{
+                    name: np.concatenate([getattr(c, name) for c in curves.values()])
+                    for name in Curve._fields
+                },
+            },
             "mechanisms": {
                 name: np.array([getattr(fit, name) for fit in self.mechanisms])
                 for name in Mechanism._fields
@@ -167,7 +331,7 @@ class Diagnosis:
         return require("pandas", "cli").DataFrame(tables[table])
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Any:
-        """Draw the missing share against the mean of cluster and feature.
+        """Draw the missing share against the mean of the feature, and of cluster and feature.
 
         Returns
         -------
@@ -176,13 +340,7 @@ class Diagnosis:
         # On use: drawing lies above this module, and is only needed when asked for.
         from ..displays import MissingnessDisplay
 
-        display = MissingnessDisplay(
-            magnitude=self.magnitude,
-            missing_share=self.magnitude_share,
-            cell_magnitude=self._cells[0],
-            cell_missing_share=self._cells[1],
-        )
-        return display.plot(ax=ax, **kwargs)
+        return MissingnessDisplay._from_cells(self._cells).plot(ax=ax, **kwargs)
 
 
 def diagnose(
@@ -231,9 +389,10 @@ def diagnose(
         dtype=[np.float64, np.float32],
         ensure_all_finite=False,
     )
-    wanted = "auto" if reference is None else reference
-    observed = observe(table, missing_values=missing_values, reference=wanted)
-    k = max(1, min(n_clusters, observed.n_usable // 4))
+    values = with_nan(table, check_missing_values(missing_values))
+    n, p = values.shape
+    by_row = observed_by_row(values)
+    k = max(1, min(n_clusters, int((by_row > 0).sum()) // 4))
     model = MNARKMeans(
         k, reference=reference, missing_values=missing_values, random_state=random_state
     )
@@ -241,69 +400,54 @@ def diagnose(
         warnings.simplefilter("ignore", MissingDataWarning)  # what is missing is said below
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(table)
-    found, missing = model.missingness_, float(1.0 - _observed_counts(observed)[0].mean())
-    counts, means = _cells_of(observed, model.labels_, k)
-    trend = _high_minus_low(means, counts)
-    kind = "complete" if not observed.has_gaps.any() else KINDS[found.mechanism]
+    found, cells = model.missingness_, cells_of(values, model.labels_, k)
+    trend = _high_minus_low(cells)
+    kind = "complete" if by_row.sum() == n * p else KINDS[found.mechanism]
     if kind == "flat" and trend >= CLEAR_DIFFERENCE:
         kind = "rising"
+    stored = values.data if sp.issparse(values) else values
+    zeros = float(np.count_nonzero(stored == 0)) / (n * p)
+    note = _zeros_note(zeros) if kind == "complete" else ""
+    chosen = reference is None or (isinstance(reference, str) and reference == "auto")
+    taken: Any = "min" if found.reference == "min" else 0.0
+    least, most = _extent(values)
     return Diagnosis(
-        **_shares(observed, names),
+        n_rows=n,
+        n_features=p,
+        row_share=1.0 - by_row / p,
+        feature_names=np.arange(p) if names is None else np.asarray(list(names)),
+        feature_least=least,
+        feature_most=most,
         reference=model.reference_,
+        zero_share=zeros,
+        zeros_note=note,
         missingness=found,
         kind=kind,
         trend=trend,
-        suggested_lam=float(np.max(model.lam_)),
-        suggested_reference=_suggested(reference, found),
-        advice=_advice(kind, trend, found, _zeros_note(observed, missing)),
-        _curve=missing_against_mean(means, counts) if kind != "complete" else RateCurve.empty(),
-        _cells=(means.ravel(), counts.missing_share.ravel()),
+        suggested_reference=taken if chosen else reference,
+        advice=_advice(kind, found, cells, note),
+        _cells=cells,
     )
 
 
-# --- numbers ------------------------------------------------------------------------------------
+def _extent(values: Any) -> list[np.ndarray]:
+    """Least and greatest observed value of every feature; NaN where there is none."""
+    ends = []
+    for reduce, nothing in ((np.fmin, np.inf), (np.fmax, -np.inf)):
+        if sp.issparse(values):
+            end = np.full(values.shape[1], nothing)
+            reduce.at(end, values.indices, values.data)
+        else:
+            end = reduce.reduce(values, axis=0, initial=nothing)
+        ends.append(np.where(np.isfinite(end), end, np.nan).astype(float))
+    return ends
 
 
-def _observed_counts(observed: Observed) -> tuple[np.ndarray, np.ndarray]:
-    """Share of every row and of every feature that is observed."""
-    n, p = observed.source.shape
-    if observed.is_sparse:
-        source = observed.source
-        return np.diff(source.indptr) / p, np.bincount(source.indices, minlength=p) / n
-    seen = observed.seen()
-    return seen.mean(axis=1), seen.mean(axis=0)
+# --- words ----------------------------------------------------------------------------------------
 
 
-def _shares(observed: Observed, names: Any) -> dict[str, Any]:
-    n, p = observed.source.shape
-    rows, features = (1.0 - share for share in _observed_counts(observed))
-    assert observed.extent is not None  # of a whole table
-    least, most = (np.where(np.isfinite(end), end, np.nan) for end in observed.extent)
-    missing = float(rows.mean())
-    return dict(
-        n_rows=n,
-        n_features=p,
-        missing_share=missing,
-        row_share=rows,
-        feature_share=features,
-        feature_names=np.arange(p) if names is None else np.asarray(list(names)),
-        feature_mean=np.where(np.isfinite(least), observed.means, np.nan),
-        feature_least=least,
-        feature_most=most,
-        zero_share=_zero_share(observed),
-        zeros_note=_zeros_note(observed, missing),
-    )
-
-
-def _zero_share(observed: Observed) -> float:
-    """Share of the entries of a table that are exactly 0 (of a sparse one: stored zeros)."""
-    values = observed.source.data if observed.is_sparse else observed.source
-    return float(np.count_nonzero(values == 0)) / math.prod(observed.source.shape)
-
-
-def _zeros_note(observed: Observed, missing: float) -> str:
-    share = _zero_share(observed)
-    if missing > 0 or share < MANY_ZEROS:
+def _zeros_note(share: float) -> str:
+    if share < MANY_ZEROS:
         return ""
     return (
         f"{share:.0%} of the values are exactly 0: if those stand for values that were not "
@@ -311,61 +455,26 @@ def _zeros_note(observed: Observed, missing: float) -> str:
     )
 
 
-def _cells_of(observed: Observed, labels: np.ndarray, k: int) -> tuple[CellCounts, np.ndarray]:
-    """Of every cluster and feature: how many values are observed, and their mean (k, p)."""
-    values, seen = observed.zero_filled()
-    member = np.eye(k)[labels].T
-    counts, sums = (np.asarray(member @ part) for part in (seen, values))
-    means = sums / np.where(counts > 0, counts, np.nan) + observed.reference
-    return CellCounts(member.sum(axis=1), counts), means
-
-
-def _high_minus_low(means: np.ndarray, counts: CellCounts) -> float:
-    """Missing share of the third of the entries with the highest means, minus that of the lowest.
-
-    0 where the difference is within three standard errors of chance.
-    """
-    weight = np.broadcast_to(counts.sizes[:, None], means.shape).ravel().astype(float)
-    keep = np.isfinite(means.ravel()) & (weight > 0)
-    order = np.argsort(means.ravel()[keep], kind="stable")
-    share, weight = counts.missing_share.ravel()[keep][order], weight[keep][order]
-    reached = (np.cumsum(weight) - weight / 2) / weight.sum()
-    near, far = reached < 1 / 3, reached > 2 / 3
-    if not near.any() or not far.any():
-        return 0.0
-    low, high = (np.average(share[part], weights=weight[part]) for part in (near, far))
-    error = math.sqrt(low * (1 - low) / weight[near].sum() + high * (1 - high) / weight[far].sum())
-    return float(high - low) if abs(high - low) > 3 * error else 0.0
-
-
-# --- words --------------------------------------------------------------------------------------
-
-
-def _suggested(given: Any, found: Missingness) -> Any:
-    if given is not None and not (isinstance(given, str) and given == "auto"):
-        return given
-    return "min" if found.reference == "min" else 0.0
-
-
-def _advice(kind: str, trend: float, found: Missingness, zeros: str) -> list[str]:
+def _advice(kind: str, found: Missingness, cells: Cells, zeros: str) -> list[str]:
     if kind == "complete":
         also = f" But {zeros}" if zeros else ""
         return [f"Nothing is missing: every lam gives ordinary k-means.{also}"]
-    lines = [found.sentence]
+    why = why_no_penalty(found, cells)
     if kind == "rising":
-        lines.append(
+        why = (
             "High values are missing more often: not what the method assumes, which is that values "
             "near the reference get lost. If high values do get lost, give the greatest value of "
             "each feature as reference; otherwise leave lam=0, which lets gaps have no say."
         )
-    elif found.lam == 0.0 and (found.mechanism != "mcar" or trend < 0.0):
-        lines.append(
-            "The gaps are not random, and lam=0 is right all the same: clusters of the observed "
-            "values predict features left out as well as clusters that use the gaps, so the gaps "
-            "say nothing about the clusters that the values do not."
-        )
-    lines.append("This describes the table; it cannot prove how the gaps arose.")
-    return lines
+    last = "This describes the table; it cannot prove how the gaps arose."
+    return [line for line in (found.sentence, why, last) if line]
+
+
+def _bars(curve: Curve) -> list[str]:
+    return [
+        f"  {mean:>10.4g}  {share:6.1%}  {'#' * round(40 * share)}"
+        for mean, share in zip(curve.mean, curve.missing_share, strict=True)
+    ]
 
 
 def _spread_of(share: np.ndarray) -> str:

@@ -1,0 +1,341 @@
+"""The rows in the plane, missing shares, and the course of a fit and of a search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from .._embedding import Embedding, embed
+from .._io import require
+from .._observed import values_with_nan
+from ..metrics import confidence
+from ..missingness._diagnose import Cells, cells_of, missing_against_mean
+from ._chart import axes, draw, instability, loss_path, missing_curve, write_title
+from ._look import INK, color, marker
+
+
+def _array(values: ArrayLike | None) -> Any:
+    return None if values is None else np.asarray(values, dtype=float)
+
+
+class ClustersDisplay:
+    """A two-dimensional picture of the rows: the main directions of a table with gaps, or UMAP.
+
+    The labels only give the colours: where a row lies follows from its values and gaps (the loss of
+    the model with a plane instead of centres), so clusters that are not there do not show. A row
+    with few values lies near the middle. Rows that the model is not sure of are faint.
+
+    Parameters
+    ----------
+    points : array (n, 2)
+    labels : array (n,)
+    axis_names : pair of str
+    explained : pair of float, optional
+        Share of the variance along each axis.
+    confidence : array (n,), optional
+        How sure the cluster of each row is, from 0 to 1 (`mnarkmeans.metrics.confidence`).
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure, after `plot`
+    points_ : one collection per cluster
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0, 0.1], [0.2, np.nan], [5.0, 5.1], [5.2, 4.9], [np.nan, 5.0]])
+    >>> display = ClustersDisplay.from_predictions(X, np.array([0, 0, 1, 1, 1]))
+    >>> len(display.points_)
+    2
+    """
+
+    def __init__(
+        self,
+        *,
+        points: ArrayLike,
+        labels: ArrayLike,
+        axis_names: tuple[str, str] = ("first axis", "second axis"),
+        explained: tuple[float, float] | None = None,
+        confidence: ArrayLike | None = None,
+    ) -> None:
+        self.points, self.labels = _array(points), np.asarray(labels)
+        self.axis_names, self.explained = axis_names, explained
+        self.confidence = _array(confidence)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, method: str = "pca", ax: Any = None, **kwargs: Any
+    ) -> ClustersDisplay:
+        """Draw the rows X under a fitted estimator; `method` is "pca" or "umap"."""
+        check_is_fitted(estimator, "cluster_centers_")
+        values = values_with_nan(X, getattr(estimator, "missing_values", np.nan))
+        lam, reference = (getattr(estimator, name, 0.0) for name in ("lam_", "reference_"))
+        sure = confidence(X, estimator) if hasattr(estimator, "lam_") else None
+        placed = embed(values, lam, reference, method)
+        return cls._embedded(placed, estimator.predict(X), sure).plot(ax, **kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls, X: Any, labels: ArrayLike, *, method: str = "pca", ax: Any = None, **kwargs: Any
+    ) -> ClustersDisplay:
+        """Draw rows X (NaN missing) with given labels; the observed entries place them."""
+        placed = embed(values_with_nan(X), method=method)
+        return cls._embedded(placed, labels, None).plot(ax, **kwargs)
+
+    @classmethod
+    def _embedded(cls, placed: Embedding, labels: Any, sure: Any) -> ClustersDisplay:
+        return cls(
+            points=placed.points, labels=labels, axis_names=placed.axis_names,
+            explained=placed.explained, confidence=sure,
+        )  # fmt: skip
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> ClustersDisplay:
+        """Draw; keywords go to the scatter."""
+        self.figure_, self.ax_ = axes(ax, size=(6.0, 4.8))
+        to_rgba = require("matplotlib.colors", "plot").to_rgba
+        size = float(np.clip(3000 / max(len(self.points), 1), 4, 30))
+        self.points_ = []
+        for cluster in np.unique(self.labels):
+            own = self.labels == cluster
+            shades = np.tile(to_rgba(color(int(cluster)), 0.75), (int(own.sum()), 1))
+            if self.confidence is not None:  # where nothing can be said of a row it is not faint
+                shades[:, 3] = 0.1 + 0.65 * np.nan_to_num(self.confidence[own], nan=1.0) ** 2
+            look = {"s": size, "linewidths": 0, "color": shades} | kwargs
+            shape, label = marker(int(cluster)), f"{cluster} ({own.sum():,})"
+            drawn = self.ax_.scatter(*self.points[own].T, marker=shape, label=label, **look)
+            self.points_.append(drawn)
+        shares = self.explained or (None, None)
+        for axis, name, share in zip("xy", self.axis_names, shares, strict=True):
+            text = name if share is None else f"{name} ({share:.0%})"
+            self.ax_.set(**{f"{axis}label": text})
+            getattr(self.ax_, f"{axis}axis").label.set_color(INK)
+        legend = self.ax_.legend(
+            title="cluster (rows)", frameon=False, fontsize=9, title_fontsize=9, loc="upper left",
+            bbox_to_anchor=(1.0, 1.0), markerscale=(30 / size) ** 0.5,
+        )  # fmt: skip
+        for handle in legend.legend_handles:
+            handle.set_alpha(0.75)
+        judged = self.confidence is not None and not np.isnan(self.confidence).all()
+        faint = "; faint: rows that are not sure" if judged else ""
+        write_title(self.ax_, "The rows by cluster", f"placed without the labels{faint}")
+        return self
+
+
+class MissingnessDisplay:
+    """Missing share against the mean: of the feature, and of cluster and feature.
+
+    A falling curve is what values lost below a detection limit look like; values lost around a
+    reference make a peak there, and gaps at random a flat line. The picture describes; it is no
+    test.
+
+    Parameters
+    ----------
+    magnitude, missing_share : arrays
+        The curve by mean of cluster and feature, pooled in bins.
+    feature_magnitude, feature_missing_share : arrays
+        The curve by mean of the feature, pooled in bins.
+    feature_mean, feature_share : arrays, optional
+        One point per feature.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure, after `plot`
+    feature_line_, line_ : the two curves
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.1, 5.0], [np.nan, 5.2], [np.nan, 4.9]])
+    >>> MissingnessDisplay.from_predictions(X, np.array([0, 0, 0])).missing_share.round(2)
+    array([0.67, 0.  ])
+    """
+
+    def __init__(
+        self,
+        *,
+        magnitude: ArrayLike,
+        missing_share: ArrayLike,
+        feature_magnitude: ArrayLike = (),
+        feature_missing_share: ArrayLike = (),
+        feature_mean: ArrayLike | None = None,
+        feature_share: ArrayLike | None = None,
+    ) -> None:
+        self.magnitude, self.missing_share = _array(magnitude), _array(missing_share)
+        self.feature_magnitude = _array(feature_magnitude)
+        self.feature_missing_share = _array(feature_missing_share)
+        self.feature_mean, self.feature_share = _array(feature_mean), _array(feature_share)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, ax: Any = None, **kwargs: Any
+    ) -> MissingnessDisplay:
+        """Draw for the rows X under a fitted estimator."""
+        check_is_fitted(estimator, "cluster_centers_")
+        values = values_with_nan(X, getattr(estimator, "missing_values", np.nan))
+        cells = cells_of(values, estimator.predict(X), len(estimator.cluster_centers_))
+        return cls._from_cells(cells).plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls, X: Any, labels: ArrayLike, *, ax: Any = None, **kwargs: Any
+    ) -> MissingnessDisplay:
+        """Draw for rows X (NaN missing) with given labels."""
+        cells = cells_of(values_with_nan(X), labels, int(np.max(labels)) + 1)
+        return cls._from_cells(cells).plot(ax=ax, **kwargs)
+
+    @classmethod
+    def _from_cells(cls, cells: Cells) -> MissingnessDisplay:
+        features = cells.pooled()
+        curve, of_features = missing_against_mean(cells), missing_against_mean(features)
+        return cls(
+            magnitude=curve.mean, missing_share=curve.missing_share,
+            feature_magnitude=of_features.mean, feature_missing_share=of_features.missing_share,
+            feature_mean=features.mean[0], feature_share=features.missing_share[0],
+        )  # fmt: skip
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> MissingnessDisplay:
+        """Draw; keywords go to the curves."""
+        dots = None
+        if self.feature_mean is not None:
+            dots = {"feature": range(len(self.feature_mean)), "mean": self.feature_mean,
+                    "missing_share": self.feature_share}  # fmt: skip
+        chart = missing_curve(
+            {"mean": self.feature_magnitude, "missing_share": self.feature_missing_share},
+            {"mean": self.magnitude, "missing_share": self.missing_share},
+            dots,
+        )
+        self.figure_, self.ax_, (self.feature_line_, self.line_) = draw(chart, ax, **kwargs)
+        return self
+
+
+class InstabilityDisplay:
+    """Instability against lam, one line per number of clusters, the chosen pair marked.
+
+    Parameters
+    ----------
+    lam, n_clusters, mean_instability : arrays, one entry per candidate
+    std_instability : array, optional
+    best_index : int, optional
+        The candidate chosen.
+    label : str
+        What the vertical axis shows.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure, after `plot`
+    lines_ : one line per number of clusters, or one against them where all have the same lam
+
+    Examples
+    --------
+    >>> display = InstabilityDisplay.from_predictions([0.1, 1.0], [0.2, 0.05], best_index=1)
+    >>> len(display.plot().lines_)
+    1
+    """
+
+    def __init__(
+        self,
+        *,
+        lam: ArrayLike,
+        mean_instability: ArrayLike,
+        std_instability: ArrayLike | None = None,
+        n_clusters: ArrayLike | None = None,
+        best_index: int | None = None,
+        label: str = "instability (lower is better)",
+    ) -> None:
+        self.lam, self.mean_instability = _array(lam), _array(mean_instability)
+        self.std_instability = _array(std_instability)
+        self.n_clusters = np.zeros(self.lam.shape) if n_clusters is None else _array(n_clusters)
+        self.best_index, self.label = best_index, label
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> InstabilityDisplay:
+        """Draw `cv_results_` of a fitted MNARKMeansCV."""
+        check_is_fitted(estimator, "cv_results_")
+        results = estimator.cv_results_
+        return cls.from_predictions(
+            results["param_lam"], results["mean_instability"],
+            std_instability=results.get("std_instability"), n_clusters=results["param_n_clusters"],
+            best_index=estimator.best_index_, ax=ax, **kwargs,
+        )  # fmt: skip
+
+    @classmethod
+    def from_predictions(
+        cls,
+        lam: ArrayLike,
+        mean_instability: ArrayLike,
+        *,
+        std_instability: ArrayLike | None = None,
+        n_clusters: ArrayLike | None = None,
+        best_index: int | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> InstabilityDisplay:
+        """Draw given numbers; keywords go to the lines."""
+        display = cls(
+            lam=lam, mean_instability=mean_instability, std_instability=std_instability,
+            n_clusters=n_clusters, best_index=best_index,
+        )  # fmt: skip
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> InstabilityDisplay:
+        """Draw; keywords go to the lines."""
+        chart = instability(
+            self.lam, self.n_clusters, self.mean_instability, self.std_instability,
+            self.best_index, self.label,
+        )  # fmt: skip
+        self.figure_, self.ax_, self.lines_ = draw(chart, ax, **kwargs)
+        return self
+
+
+class LossPathDisplay:
+    """Loss against iteration, with the final losses of all starts at the side.
+
+    Parameters
+    ----------
+    loss_path : array
+        Loss after every iteration of the best start.
+    start_losses : array, optional
+        Final loss of every start.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure, after `plot`
+    line_ : the path
+
+    Examples
+    --------
+    >>> display = LossPathDisplay.from_predictions([9.0, 5.0, 4.0], start_losses=[4.0, 6.0])
+    >>> display.plot().ax_.get_xlabel()
+    'iteration'
+    """
+
+    def __init__(self, *, loss_path: ArrayLike, start_losses: ArrayLike | None = None) -> None:
+        self.loss_path, self.start_losses = _array(loss_path), _array(start_losses)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> LossPathDisplay:
+        """Draw the path of a fitted estimator."""
+        check_is_fitted(estimator, "loss_path_")
+        starts = getattr(estimator, "start_losses_", None)
+        return cls.from_predictions(estimator.loss_path_, start_losses=starts, ax=ax, **kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        loss_path: ArrayLike,
+        *,
+        start_losses: ArrayLike | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> LossPathDisplay:
+        """Draw given losses; keywords go to the line."""
+        return cls(loss_path=loss_path, start_losses=start_losses).plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> LossPathDisplay:
+        """Draw; keywords go to the line."""
+        chart = loss_path(self.loss_path.tolist(), self.start_losses)
+        self.figure_, self.ax_, (self.line_,) = draw(chart, ax, **kwargs)
+        return self

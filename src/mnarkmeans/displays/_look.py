@@ -1,0 +1,162 @@
+"""Numbers as people read them; colours that stay apart; long names cut short.
+
+The first six colours are Okabe and Ito's, the next six from Tol's muted scheme, the rest the points
+of OKLab furthest from all before them, neither pale nor dark. After 36 clusters the colours repeat
+and the shape of the marker tells them apart. ``DARK``: the same for dark ground, those that would
+sink into it mixed with white up to a contrast of 2.5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+CLUSTERS = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9",
+    "#882255", "#999933", "#332288", "#44AA99", "#AA4499", "#117733",
+    "#00DD00", "#6600FF", "#FF00FF", "#DDAAFF", "#8877FF", "#66DDBB",
+    "#885522", "#FF0066", "#225566", "#7700AA", "#BB00EE", "#FF9999",
+    "#0022DD", "#CC0022", "#BBCC00", "#2266FF", "#DD77FF", "#8877AA",
+    "#00BB44", "#4444AA", "#7755CC", "#775577", "#DD33BB", "#997755",
+)  # fmt: skip
+DARK = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9",
+    "#9d4a74", "#999933", "#685ba7", "#44AA99", "#AA4499", "#117733",
+    "#00DD00", "#7e29ff", "#FF00FF", "#DDAAFF", "#8877FF", "#66DDBB",
+    "#8d5c2b", "#FF0066", "#416d7b", "#963bbe", "#BB00EE", "#FF9999",
+    "#3d57e5", "#cd0324", "#BBCC00", "#2266FF", "#DD77FF", "#8877AA",
+    "#00BB44", "#5c5cb5", "#7755CC", "#7c5c7c", "#DD33BB", "#997755",
+)  # fmt: skip
+MARKERS = ("o", "s", "^", "D", "v", "P")
+INK, MUTED, ACCENT, WARM = "#1d2733", "#6b7785", "#0072B2", "#D55E00"
+DIVERGING = ("#2166ac", "#92c5de", "#f7f7f7", "#f4a582", "#b2182b")
+GAP = "#d7dbe0"
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+def color(cluster: int) -> str:
+    """The colour of a cluster."""
+    return CLUSTERS[cluster % len(CLUSTERS)]
+
+
+def marker(cluster: int) -> str:
+    """The marker of a cluster, a new shape each time the colours begin again."""
+    return MARKERS[(cluster // len(CLUSTERS)) % len(MARKERS)]
+
+
+def brief(name: str, most: int) -> str:
+    """A long name cut in the middle: beginnings repeat (LFQ intensity ...), ends tell apart.
+
+    Examples
+    --------
+    >>> brief("LFQ intensity patient 17", 16)
+    'LFQ int…tient 17'
+    """
+    if len(name) <= most:
+        return name
+    end = most // 2
+    return name[: most - end - 1] + "…" + name[-end:]
+
+
+def number(value: float | None) -> str:
+    """A number for people: four significant digits, thousands apart.
+
+    Examples
+    --------
+    >>> number(1234567), number(1234567.8), number(0.12345), number(3.2e20), number(None)
+    ('1,234,567', '1,234,568', '0.1235', '3.2 × 10²⁰', '–')
+    """
+    if value is None:
+        return "\u2013"
+    size = abs(value)
+    if size >= 1e9 or 0 < size < 1e-4:
+        front, _, exponent = f"{value:.2e}".partition("e")
+        return f"{float(front):g} × 10{str(int(exponent)).translate(_RAISED)}"
+    if value == int(value):
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if size >= 1e5 else f"{value:,.1f}" if size >= 1000 else f"{value:.4g}"
+
+
+def short(value: float) -> str:
+    """A number where room is scarce: axes and tiles.
+
+    Examples
+    --------
+    >>> short(1234567.0), short(25000), short(3.2e11), short(3.2e20), short(512)
+    ('1.235M', '25k', '320G', '3.2 × 10²⁰', '512')
+    """
+    size = abs(value)
+    for unit, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if size < 1e15 and (size >= 10 * unit or (unit > 1e3 and size >= unit)):
+            return f"{value / unit:.4g}{letter}"
+    return number(value)
+
+
+def percent(share: float | None) -> str:
+    """A share in percent, with a digit more where it is small; only what is all is 100 %.
+
+    Examples
+    --------
+    >>> percent(0.123), percent(0.0123), percent(0.99999), percent(1.0)
+    ('12%', '1.2%', '>99.9%', '100%')
+    """
+    if share is None:
+        return "\u2013"
+    if 0.9995 <= share < 1:
+        return ">99.9%"
+    return f"{share:.1%}" if 0 < share < 0.1 or 0.9 < share < 1 else f"{share:.0%}"
+
+
+def ticks(low: float, high: float, name: str, count: int = 4) -> tuple[list[Any], str]:
+    """Round numbers between low and high with their texts, and the name of the axis, which takes
+    the power of very large or very small numbers.
+
+    Examples
+    --------
+    >>> ticks(0.0, 10.0, "rows", 5)[0]
+    [(0.0, '0'), (2.0, '2'), (4.0, '4'), (6.0, '6'), (8.0, '8'), (10.0, '10')]
+    >>> ticks(0.0, 3e20, "loss", 3)
+    ([(0.0, '0'), (1e+20, '1'), (2e+20, '2'), (3e+20, '3')], 'loss (× 10²⁰)')
+    """
+    if not high > low:
+        return [(low, short(low))], name
+    raw = (high - low) / count
+    base = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * base for m in (1, 2, 2.5, 5, 10) if m * base >= raw * 0.999)
+    steps = range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+    places = [float(f"{i * step:.12g}") for i in steps]
+    largest = max(abs(low), abs(high))
+    if 1e-3 <= largest < 1e6:
+        return [(v, short(v)) for v in places], name
+    exponent = math.floor(math.log10(largest))
+    texts = [(v, f"{v / 10.0**exponent:.5g}") for v in places]
+    return texts, f"{name} (× 10{str(exponent).translate(_RAISED)})"
+
+
+def lam_ticks(lams: Sequence[float]) -> list[float]:
+    """Even steps on a logarithmic scale, and 0 where it is a candidate.
+
+    Examples
+    --------
+    >>> lam_ticks([0.0, 0.06, 0.39, 0.4, 1.0, 16.0]), lam_ticks([0.5, 1.0, 3.0])
+    ([0.0, 0.1, 1.0, 10.0], [0.5, 1.0, 2.0])
+    """
+    positive = [lam for lam in lams if lam > 0]
+    zero = [0.0] if 0.0 in lams else []
+    if not positive:
+        return zero
+    low, high = min(positive), max(positive)
+    base = 2.0 if high / low <= 40 else 10.0
+    first = math.ceil(math.log(low, base) - 1e-9)
+    last = math.floor(math.log(high, base) + 1e-9)
+    steps = [float(f"{base**i:.6g}") for i in range(first, last + 1)]
+    return zero + (steps[:: math.ceil(len(steps) / 8)] or [low])
+
+
+def rounded(values: Any, digits: int = 4) -> list[float | None]:
+    """Floats with so many significant digits: a page of 50,000 rows should stay small."""
+    array = np.asarray(values, dtype=float)
+    return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in array.ravel()]
