@@ -317,11 +317,9 @@ def _known(value: float) -> float | None:
 
 
 def _missing(cells: Cells, names: list[str]) -> dict[str, Any]:
-    """Missing share against the mean: of features, of clusters and features, and single features,
-    at most MAX_DOTS of them spread over the table."""
+    """Missing share against the mean: of features, of clusters and features, and of single ones."""
     features = cells.pooled()
-    seen = np.flatnonzero(np.isfinite(features.mean[0]))
-    some = seen[np.unique(np.linspace(0, len(seen) - 1, min(len(seen), MAX_DOTS)).astype(int))]
+    some = features.some_features(MAX_DOTS)
     curves = {"of_features": features, "of_cells": cells}
     curve = missing_against_mean(features)
     text = "Nothing is missing."

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..missingness._diagnose import cells_of
 from ..tables import Preparation, ReadOptions, TableError, advise, read_table
 
 ROWS_SHOWN, COLUMNS_SHOWN = 8, 7
@@ -172,7 +173,7 @@ def _table(table: Any, used: Any, values: Any) -> dict[str, Any]:
         features=list(used.features[:NAMES_SHOWN]),
         cells=[[None if np.isnan(v) else f"{v:.4g}" for v in row] for row in shown],
         left_out=[[str(name), str(why)] for name, why in table.left_out[:NAMES_SHOWN]],
-        notes=list(dict.fromkeys([*table.notes, *used.notes])), missing=_missing(used, values),
+        notes=list(dict.fromkeys([*table.notes, *used.notes])), missing=_missing(values),
     )  # fmt: skip
 
 
@@ -182,20 +183,11 @@ def _range(values: Any) -> list[str]:
     return [f"from {finite.min():.4g} to {finite.max():.4g}"] if finite.size else []
 
 
-def _missing(used: Any, values: Any) -> dict[str, list[float]]:
-    """Average and missing share of features, at most DOTS_SHOWN of them spread over the table."""
-    p = values.shape[1]
-    some = np.unique(np.linspace(0, p - 1, min(p, DOTS_SHOWN)).astype(int))
-    part = values[:, some]
-    if hasattr(part, "toarray"):
-        counts = np.maximum(
-            part.getnnz(axis=0) if hasattr(part, "getnnz") else (part != 0).sum(0), 1
-        )
-        means = np.asarray(part.sum(axis=0)).ravel() / np.asarray(counts).ravel()
-    else:
-        seen = ~np.isnan(part)
-        means = np.where(seen, part, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-    return dict(means=means.tolist(), shares=used.missing_by_feature()[some].tolist())
+def _missing(values: Any) -> dict[str, list[float]]:
+    """Mean and missing share of features, as in the report."""
+    cells = cells_of(values)
+    some = cells.some_features(DOTS_SHOWN)
+    return dict(means=cells.mean[0][some].tolist(), shares=cells.missing_share[0][some].tolist())
 
 
 def _sentence(error: object) -> str:

@@ -48,6 +48,11 @@ class Cells(NamedTuple):
         """(k, p); an empty cluster has no share and gives NaN."""
         return 1.0 - self.observed / np.where(self.sizes > 0, self.sizes, np.nan)[:, None]
 
+    def some_features(self, most: int) -> np.ndarray:
+        """Features with a mean, at most so many, spread over the table."""
+        seen = np.flatnonzero(self.observed.sum(axis=0) > 0)
+        return seen[np.unique(np.linspace(0, len(seen) - 1, min(len(seen), most)).astype(int))]
+
     def pooled(self) -> Cells:
         """The features over all clusters."""
         sizes, observed = self.sizes.sum(keepdims=True), self.observed.sum(axis=0, keepdims=True)
