@@ -23,7 +23,7 @@ from ._solver import (
     seeded,
     starts_progress,
     with_callbacks,
-    with_component_starts,
+    with_component_start,
 )
 from ._validation import (
     WarnFor,
@@ -227,7 +227,7 @@ default="k-means++"
 
     def _solve(self, observed: Observed, starts: np.ndarray, lam: Any) -> Solution:
         if isinstance(self.init, str) and self.init == "k-means++":
-            starts = with_component_starts(observed, starts, lam, self._threads())
+            starts = with_component_start(observed, starts, lam, self._threads())
         with starts_progress(self, len(starts)) as progress:
             results = run_starts(
                 observed,

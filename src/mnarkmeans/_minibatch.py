@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from . import _core as core
 from ._base import N_INIT, CentersModel, Init
 from ._observed import Observed
-from ._solver import STARTS, finish, penalties, report, run_starts, with_component_starts
+from ._solver import STARTS, finish, penalties, report, run_starts, with_component_start
 from ._validation import (
     WarnFor,
     check_choice,
@@ -250,7 +250,7 @@ feature_names_in_
         sample, self.lam_ = self._choose(sample, **TRIAL, extent=_extent(whole, self._threads()))
         check_loss(sample, self.lam_, starts)
         if isinstance(self.init, str) and self.init == "k-means++":
-            starts = with_component_starts(sample, starts, self.lam_, self._threads())
+            starts = with_component_start(sample, starts, self.lam_, self._threads())
         chosen = self.missingness_.reference if is_auto(self._reference()) else self.reference
         self._follows_least = isinstance(chosen, str) and chosen == "min"
         results = run_starts(sample, starts, self.lam_, threads=self._threads(), **TRIAL)

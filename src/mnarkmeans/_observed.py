@@ -192,6 +192,17 @@ class Observed:
             for entries in (values, np.ones(len(values)))
         )
 
+    def gaps_filled_with_zero(self, point: np.ndarray) -> Any:
+        """Values less a point (p,) with 0 in the gaps, float32: dense, or CSR."""
+        source = self.source
+        with np.errstate(invalid="ignore", over="ignore"):  # R's NA is a NaN that complains
+            if isinstance(source, np.ndarray):
+                values = (source - point).astype(np.float32)
+                np.copyto(values, 0.0, where=~self.seen())
+                return values
+            values = (source.data - point[source.indices]).astype(np.float32)
+            return sparse.csr_array((values, source.indices, source.indptr), source.shape)
+
 
 # --- imputation -----------------------------------------------------------------------------------
 

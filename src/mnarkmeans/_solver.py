@@ -12,14 +12,12 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import joblib
 import numpy as np
-from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from . import _core as core
@@ -244,9 +242,7 @@ class StartResults(NamedTuple):
     centers: np.ndarray  # (R, k, p)
     losses: np.ndarray  # (R,) final loss of each start
     n_iter: np.ndarray  # (R,)
-    paths: np.ndarray  # (R, max_iter) the loss after every iteration, of which n_iter are meant
-    converged: np.ndarray  # (R,) stopped before max_iter
-    empty: np.ndarray  # (R,) number of clusters that could not be filled
+    paths: np.ndarray  # (R, max_iter) the loss after every iteration; the first n_iter are used
     warm: WarmStart | None = None  # if there was one start only, on a large table
 
     @classmethod
@@ -262,34 +258,20 @@ class StartResults(NamedTuple):
                 later, starts.paths[twins, :last], starts.paths[ready, :last]
             )
             starts.n_iter[ready] = starts.n_iter[twins]
-            starts.mu[ready], starts.settled[ready] = starts.mu[twins], starts.settled[twins]
-            starts.stats.sizes[ready] = starts.stats.sizes[twins]
+            starts.mu[ready] = starts.mu[twins]
             left[ready] = False
-        return cls(
-            starts.mu,
-            starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1],
-            starts.n_iter,
-            starts.paths,
-            starts.settled,
-            np.count_nonzero(starts.stats.sizes <= 0.0, axis=1),
-        )
-
-    def path(self, r: int) -> np.ndarray:
-        """The loss of start r after every iteration."""
-        return self.paths[r, : self.n_iter[r]].copy()
+        losses = starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1]
+        return cls(starts.mu, losses, starts.n_iter, starts.paths)
 
     @classmethod
     def joined(cls, pieces: list[StartResults]) -> StartResults:
         if len(pieces) == 1:
             return pieces[0]
-        return cls(
-            np.concatenate([piece.centers for piece in pieces]),
-            np.concatenate([piece.losses for piece in pieces]),
-            np.concatenate([piece.n_iter for piece in pieces]),
-            np.concatenate([piece.paths for piece in pieces]),
-            np.concatenate([piece.converged for piece in pieces]),
-            np.concatenate([piece.empty for piece in pieces]),
-        )
+        return cls(*(np.concatenate(parts) for parts in zip(*(p[:4] for p in pieces), strict=True)))
+
+    def path(self, r: int) -> np.ndarray:
+        """The loss of start r after every iteration."""
+        return self.paths[r, : self.n_iter[r]].copy()
 
     @property
     def best(self) -> int:
@@ -312,8 +294,6 @@ class Solution(NamedTuple):
     n_iter: int
     path: np.ndarray
     start_losses: np.ndarray
-    converged: bool
-    empty: int
 
 
 # --- progress -------------------------------------------------------------------------------------
@@ -380,9 +360,6 @@ def starts_progress(estimator: Any, n_starts: int) -> Iterator[StartsProgress]:
     yield StartsProgress(estimator, context, n_starts)
     if context is not None:
         context.call_on_fit_task_end(estimator=estimator)
-
-
-__all__ = ["StartsProgress", "starts_progress", "with_callbacks"]
 
 
 # --- solve ----------------------------------------------------------------------------------------
@@ -519,17 +496,8 @@ def best_of(observed: Observed, results: StartResults, lam, threads: int = 1) ->
     labels, loss, members = finish(observed, centers, own, threads, results.warm)
     # The path is added up from sums and moves; no loss on it can be below the last one.
     path = np.maximum(results.path(best), loss)
-    return Solution(
-        centers,
-        labels,
-        loss,
-        members,
-        int(results.n_iter[best]),
-        path,
-        results.losses,
-        bool(results.converged[best]),
-        int(results.empty[best]),
-    )
+    n_iter = int(results.n_iter[best])
+    return Solution(centers, labels, loss, members, n_iter, path, results.losses)
 
 
 def finish(
@@ -546,85 +514,7 @@ def finish(
     return core.last_look(observed.table, model, threads, warm.labels, known)
 
 
-# --- a start from principal components ------------------------------------------------------------
-
-STARTS_IN_COMPONENTS = 100  # they cost little: a row has few scores
-COMPONENTS_PER_CLUSTER = 4
-ENTRIES = 1 << 24  # of the sample of rows that is looked at
-ROWS_PER_CLUSTER = 100  # at least so many rows
-
-
-def with_component_starts(
-    observed: Observed, centers: np.ndarray, lam: float | np.ndarray, threads: int
-) -> np.ndarray:
-    """The starts (R, k, p), the last ones replaced by k-means on the leading principal components
-    of the table, if most of the features are noise to these: filled with the means, and, where
-    missing values count, with the reference.
-
-    k-means++ takes single rows as centres. With many features the noise of a row outweighs what
-    separates the groups; components leave most of it out.
-    """
-    n_starts, k, p = centers.shape
-    d = COMPONENTS_PER_CLUSTER * k
-    if k == 1 or STARTS_IN_COMPONENTS * d > n_starts * p:  # more work than the starts themselves
-        return centers
-    part = observed.take(observed.sample(max(ENTRIES // p, ROWS_PER_CLUSTER * k)))
-    fills = [part.means]
-    if observed.has_gaps.any() and np.any(np.asarray(lam) > 0):
-        fills.append(part.reference)
-    if n_starts <= len(fills):
-        return centers
-    found = [_component_start(replace(part, reference=fill), k, d, lam, threads) for fill in fills]
-    own = [one.astype(centers.dtype) for one in found if one is not None]
-    return np.stack([*centers[: n_starts - len(own)], *own])
-
-
-def _component_start(
-    part: Observed, k: int, d: int, lam: float | np.ndarray, threads: int
-) -> np.ndarray | None:
-    """Centres (k, p) from k-means on d components; missing values are filled with the reference."""
-    values, seen = part.zero_filled()
-    scores = _principal_scores(values, part.weights, d)
-    if scores is None:
-        return None
-    plane = observe(
-        scores, missing_values=math.nan, reference=0.0, sample_weight=part.weights, threads=threads
-    )
-    rng = np.random.RandomState(0)
-    begun = k_means_plus_plus(plane, STARTS_IN_COMPONENTS, k, rng, threads)
-    found = run_starts(plane, begun, 0.0, max_iter=100, tol=1e-4, threads=threads)
-    labels = finish(plane, found.centers[found.best], 0.0, threads)[0]
-    members = sparse.csr_array((part.weights, (labels, np.arange(len(labels)))), (k, len(labels)))
-    sums, counts = (_dense(members @ table) for table in (values, seen))
-    weight = counts + lam * (members.sum(axis=1)[:, None] - counts)
-    return part.reference + np.divide(sums, weight, out=np.zeros_like(sums), where=weight > 0.0)
-
-
-def _dense(table: Any) -> np.ndarray:
-    return table.toarray() if sparse.issparse(table) else table
-
-
-def _principal_scores(values: Any, weights: np.ndarray, d: int) -> np.ndarray | None:
-    """(n, d) scores of the rows on the leading components, by subspace iteration.
-
-    None if there are none: rows that are all the same, or numbers beyond what can be squared.
-    """
-    scale = np.max(np.abs(values.data if sparse.issparse(values) else values), initial=0.0)
-    if scale == 0.0:
-        return None
-    values = values / scale
-    weights = weights / weights.sum()
-    mean = weights @ values
-    extra = min(10, values.shape[1] - d)
-    axes = np.random.RandomState(0).standard_normal((values.shape[1], d + extra))
-    with threadpool_limits(1, user_api="blas"):  # the same bits for any number of threads
-        for _ in range(3):
-            scores = values @ axes - mean @ axes
-            axes = np.linalg.qr(values.T @ (weights[:, None] * scores))[0]
-        scores = values @ axes - mean @ axes
-        spread, turn = np.linalg.eigh(scores.T @ (weights[:, None] * scores))
-        scores = scores @ turn[:, : -d - 1 : -1]
-    return scores if np.isfinite(scores).all() and spread[-1] > 0.0 else None
+# --- what fitted centres say of rows --------------------------------------------------------------
 
 
 def assign_rows(observed: Observed, centers: np.ndarray, lam, threads: int = 1) -> np.ndarray:
@@ -638,3 +528,67 @@ def row_distances(
     """Loss (n, k) of every row at every centre (k, p), or its square root."""
     model = model_centers(observed, centers[None], lam)
     return core.distances(observed.table, model, observed.dtype, threads, roots=roots)
+
+
+# --- a start from principal components ------------------------------------------------------------
+
+WIDE = 40  # features per cluster from which on the noise of a row hides the group it belongs to
+SAMPLE_ENTRIES, SAMPLE_ROWS = 1 << 22, 100  # size of the sample, at least so many rows per cluster
+STARTS_IN_COMPONENTS, POWER_ITERATIONS, OVERSAMPLING = 20, 8, 10
+
+
+def with_component_start(
+    observed: Observed, centers: np.ndarray, lam: float | np.ndarray, threads: int
+) -> np.ndarray:
+    """The starts (R, k, p); in wide tables the last one is k-means on leading principal components.
+
+    k-means++ takes single rows as centres. With many features the noise of a row outweighs what
+    separates the groups; components average most of it away.
+    """
+    n_starts, k, p = centers.shape
+    if k == 1 or n_starts == 1 or p < WIDE * k:
+        return centers
+    part = observed.take(observed.sample(max(SAMPLE_ENTRIES // p, SAMPLE_ROWS * k)))
+    scores = _principal_scores(part, penalties(lam, 1, p)[0], 2 * k)
+    if scores is None:
+        return centers
+    plane = observe(scores, sample_weight=part.weights, threads=threads)
+    rng = np.random.RandomState(0)
+    begun = k_means_plus_plus(plane, STARTS_IN_COMPONENTS, k, rng, threads)
+    found = run_starts(plane, begun, 0.0, max_iter=100, tol=1e-4, threads=threads)
+    labels = finish(plane, found.centers[found.best], 0.0, threads)[0]
+    start, only = _starts_of(part, centers[-1:], penalties(lam, 1, p), 1, 0.0), np.zeros(1, int)
+    core.add_rows(part.table, start.centers(only), labels, start.stats, threads)
+    core.update(start, only)
+    return np.concatenate([centers[:-1], start.mu])
+
+
+def _principal_scores(part: Observed, lam: np.ndarray, d: int) -> np.ndarray | None:
+    """(n, d) scores of the rows on the leading components of sqrt(W) (x - m), by power iteration.
+
+    W is 1 where observed and lam in gaps, m the centre of all rows: in the gaps of feature j this
+    is one number, so that they may be filled with m + sqrt(lam) (c - m). None if there are no
+    components: rows that are all the same, or numbers beyond what float32 can square.
+    """
+    observed_weight = part.observed_weight
+    weight = observed_weight + lam * (part.weights.sum() - observed_weight)
+    away = np.divide(observed_weight * (part.means - part.reference), weight,
+                     out=np.zeros_like(weight), where=weight > 0)  # fmt: skip
+    values = part.gaps_filled_with_zero(part.reference + away * (1.0 - np.sqrt(lam)))
+    scale = np.max(np.abs(values.data if part.is_sparse else values), initial=0.0)
+    if not 0.0 < scale < np.inf:
+        return None
+    values /= scale
+    shares = (part.weights / part.weights.sum()).astype(np.float32)
+    mean = shares @ values
+    size = values.shape[1], min(d + OVERSAMPLING, *values.shape)
+    axes = np.random.RandomState(0).standard_normal(size).astype(np.float32)
+    with threadpool_limits(1, user_api="blas"):  # the same bits for any number of threads
+        for _ in range(POWER_ITERATIONS):
+            scores = values @ axes - mean @ axes
+            axes = np.linalg.qr(values.T @ (shares[:, None] * scores))[0]
+        scores = values @ axes - mean @ axes
+        _, turn = np.linalg.eigh(scores.T @ (shares[:, None] * scores))
+        scores = scores @ turn[:, : -d - 1 : -1]
+    usable = np.isfinite(scores).all() and scores.any()
+    return scores.astype(np.float64) if usable else None
