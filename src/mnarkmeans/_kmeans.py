@@ -71,7 +71,7 @@ class MNARKMeans(CentersModel):
     init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, \
 default="k-means++"
         Starting centres: k-means++ on mean-filled data (in tables with many features, the last
-        starts are k-means on leading principal components), random rows (gaps filled with means),
+        start is k-means on leading principal components), random rows (gaps filled with means),
         given ones (then there is one start), or a function ``init(X, n_clusters, random_state)``.
     n_init : int or "auto", default=10
         Number of starts ("auto" is 10); the one with the smallest loss wins.

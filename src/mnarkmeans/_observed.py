@@ -74,6 +74,7 @@ def values_with_nan(X: Any, missing_values: Any = np.nan) -> Any:
 
 # --- the table ------------------------------------------------------------------------------------
 
+CACHED_ENTRIES = 1 << 15  # of a block of rows that stays in the cache
 LARGEST_WHOLE = 2.0**53  # sums of whole numbers up to this are exact
 
 
@@ -192,16 +193,29 @@ class Observed:
             for entries in (values, np.ones(len(values)))
         )
 
-    def gaps_filled_with_zero(self, point: np.ndarray) -> Any:
-        """Values less a point (p,) with 0 in the gaps, float32: dense, or CSR."""
+    def filled_with(self, point: np.ndarray) -> Any:
+        """The values less a point (p,), 0 in the gaps, divided by the largest of them; float32.
+
+        Dense, or CSR. None if all are 0, or some have no square.
+        """
+        assert self.extent is not None  # only samples of rows on a cluster have none
+        lowest, highest = self.extent
+        scale = np.max(np.maximum(point - lowest, highest - point), initial=0.0)
+        if not 0.0 < scale < math.inf:
+            return None
         source = self.source
-        with np.errstate(invalid="ignore", over="ignore"):  # R's NA is a NaN that complains
-            if isinstance(source, np.ndarray):
-                values = (source - point).astype(np.float32)
-                np.copyto(values, 0.0, where=~self.seen())
-                return values
-            values = (source.data - point[source.indices]).astype(np.float32)
+        if not isinstance(source, np.ndarray):
+            values = ((source.data - point[source.indices]) / scale).astype(np.float32)
             return sparse.csr_array((values, source.indices, source.indptr), source.shape)
+        filled = np.empty(source.shape, np.float32)
+        step = max(1, CACHED_ENTRIES // self.n_features)
+        with np.errstate(invalid="ignore"):  # R's NA is a NaN that complains
+            for start in range(0, self.n_rows, step):
+                rows = slice(start, start + step)
+                values = (source[rows] - point) / scale
+                np.copyto(values, 0.0, where=~self.seen(rows))
+                filled[rows] = values
+        return filled
 
 
 # --- imputation -----------------------------------------------------------------------------------

@@ -267,7 +267,9 @@ class StartResults(NamedTuple):
     def joined(cls, pieces: list[StartResults]) -> StartResults:
         if len(pieces) == 1:
             return pieces[0]
-        return cls(*(np.concatenate(parts) for parts in zip(*(p[:4] for p in pieces), strict=True)))
+        arrays = zip(*(piece[:4] for piece in pieces), strict=True)
+        centers, losses, n_iter, paths = map(np.concatenate, arrays)
+        return cls(centers, losses, n_iter, paths)
 
     def path(self, r: int) -> np.ndarray:
         """The loss of start r after every iteration."""
@@ -534,7 +536,7 @@ def row_distances(
 
 WIDE = 40  # features per cluster from which on the noise of a row hides the group it belongs to
 SAMPLE_ENTRIES, SAMPLE_ROWS = 1 << 22, 100  # size of the sample, at least so many rows per cluster
-STARTS_IN_COMPONENTS, POWER_ITERATIONS, OVERSAMPLING = 20, 8, 10
+STARTS_IN_COMPONENTS, KRYLOV_STEPS = 20, 5
 
 
 def with_component_start(
@@ -564,29 +566,28 @@ def with_component_start(
 
 
 def _principal_scores(part: Observed, lam: np.ndarray, d: int) -> np.ndarray | None:
-    """(n, d) scores of the rows on the leading components of sqrt(W) (x - m), by power iteration.
+    """(n, d) scores of the rows on the leading components of sqrt(W) (x - m): block Krylov method.
 
     W is 1 where observed and lam in gaps, m the centre of all rows: in the gaps of feature j this
     is one number, so that they may be filled with m + sqrt(lam) (c - m). None if there are no
-    components: rows that are all the same, or numbers beyond what float32 can square.
+    components: rows that are all the same, or numbers that float32 does not have.
     """
-    observed_weight = part.observed_weight
-    weight = observed_weight + lam * (part.weights.sum() - observed_weight)
-    away = np.divide(observed_weight * (part.means - part.reference), weight,
-                     out=np.zeros_like(weight), where=weight > 0)  # fmt: skip
-    values = part.gaps_filled_with_zero(part.reference + away * (1.0 - np.sqrt(lam)))
-    scale = np.max(np.abs(values.data if part.is_sparse else values), initial=0.0)
-    if not 0.0 < scale < np.inf:
-        return None
-    values /= scale
+    seen = part.observed_weight
+    weight = seen + lam * (part.weights.sum() - seen)
+    away = seen * (part.means - part.reference) / np.where(weight > 0, weight, 1.0)
+    values = part.filled_with(part.reference + away * (1.0 - np.sqrt(lam)))
     shares = (part.weights / part.weights.sum()).astype(np.float32)
+    if values is None:
+        return None
     mean = shares @ values
-    size = values.shape[1], min(d + OVERSAMPLING, *values.shape)
-    axes = np.random.RandomState(0).standard_normal(size).astype(np.float32)
+    axes = np.random.RandomState(0).standard_normal((values.shape[1], d)).astype(np.float32)
+    blocks = []
     with threadpool_limits(1, user_api="blas"):  # the same bits for any number of threads
-        for _ in range(POWER_ITERATIONS):
+        for _ in range(KRYLOV_STEPS):
             scores = values @ axes - mean @ axes
             axes = np.linalg.qr(values.T @ (shares[:, None] * scores))[0]
+            blocks.append(axes)
+        axes = np.linalg.qr(np.hstack(blocks))[0]
         scores = values @ axes - mean @ axes
         _, turn = np.linalg.eigh(scores.T @ (shares[:, None] * scores))
         scores = scores @ turn[:, : -d - 1 : -1]
