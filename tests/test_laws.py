@@ -348,7 +348,7 @@ def test_empty_clusters_are_filled_as_the_oracle_fills_them(place, seed):
     np.testing.assert_allclose(model.cluster_centers_, centers, rtol=1e-9, atol=1e-9)
 
 
-@in_memory
+@everywhere
 @pytest.mark.parametrize("huge", [1e9, 1e15, 1e17])
 @pytest.mark.parametrize("copies", [1, 2])
 def test_a_huge_row_that_left_leaves_no_trace(place, huge, copies):

@@ -287,10 +287,8 @@ def _core_mixture(parameters: Parameters, missing: Missing) -> Mixture:
 
 def posteriors(observed: Observed, parameters: Parameters, threads: int) -> Any:
     """Posteriors (n, k), log-likelihoods without the mechanism's part, and labels of rows."""
-    mixture = _core_mixture(parameters, missing_of(parameters, observed.reference))
-    arrays = [
-        np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array for array in mixture
-    ]
+    mixture: Any = _core_mixture(parameters, missing_of(parameters, observed.reference))
+    arrays: Any = (np.ascontiguousarray(one) if np.ndim(one) else one for one in mixture)
     return soft_rows(observed.table, Mixture(*arrays), threads)
 
 

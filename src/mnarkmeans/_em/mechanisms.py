@@ -611,7 +611,7 @@ class BelowLimit(Mechanism):
     def _with_softness(self, values: Values, clusters: Clusters) -> Self:
         """A step in log zeta, by the parabola through three points."""
 
-        def softer(step: float) -> Self:
+        def softer(step: float) -> Any:
             bounds = SOFTNESS[0] * values.bins.scale, SOFTEST * values.bins.scale
             return replace(self, zeta=np.clip(self.zeta * math.exp(step), *bounds))
 

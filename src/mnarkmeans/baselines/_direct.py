@@ -85,7 +85,7 @@ def fwpd_kmeans(X: np.ndarray, settings: Settings, rng: Any) -> Found:
     """
     table = FWPD.of(X)
     starts = (_fwpd_start(table, settings, rng) for _ in range(settings.n_init))
-    return min(starts, key=lambda found: found.inertia)
+    return min(starts, key=lambda found: found.inertia or 0.0)
 
 
 def _fwpd_start(table: FWPD, settings: Settings, rng: Any) -> Found:

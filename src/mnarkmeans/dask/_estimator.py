@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -14,10 +15,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from .. import _kmeans
 from .._base import CentersModel
 from .._core import Starts
 from .._io import require
-from .._solver import StartResults, report
+from .._solver import StartResults, penalties, report, row_distances
 from .._validation import (
     WarnFor,
     check_choice,
@@ -31,25 +33,30 @@ from .._validation import (
     check_scale,
     check_summary,
     is_auto,
+    like_input,
     read_table,
     warn_about,
+    warn_odd_values,
 )
-from . import _predict as lazy
 from ._lloyd import Callback, Checkpoint, Fitted, Iteration, assess, merge_assessed, run
 from ._pieces import (
+    Blocks,
     ClusterLostError,
-    LazyTable,
     Pieces,
+    blocks_of,
     compute,
-    count_rows,
+    cut_into_blocks,
     gather_pieces,
-    held_table,
     is_frame,
     is_lazy,
-    lazy_table,
-    lazy_weights,
+    named,
+    read_rows,
+    read_weights,
+    weights_of,
 )
-from ._starts import STARTS, Problem
+from ._starts import STARTS
+
+ROWS_TO_JUDGE = 1000  # the first ones, whether codes or counts are among the values
 
 
 class MNARKMeans(CentersModel):
@@ -180,18 +187,20 @@ feature_names_in_
         """
         require("dask", "dask")
         self._check_parameters()
-        table = self._open(X)
-        pieces = self._gather(table, sample_weight)
+        blocks = self._open(X)
+        pieces = self._gather(blocks, sample_weight)
         try:
-            problem, lam = self._judge(pieces)
-            starts = self._begin(problem, lam)
-            results = run(
-                pieces, starts, checkpoint=self._checkpoint(problem), callback=self._report
-            )
-            self._keep(pieces, results, starts.lam)
+            pieces, lam = self._choose_from(self._judged(pieces))
+            starts = self._begin(pieces, lam)
+            results = run(pieces, starts, self._checkpoint(pieces), self._report)
+            self._keep(pieces, results, lam)
         finally:
             pieces.release()
-        self.labels_ = self._labels(X, table, np.diff(pieces.firsts).tolist())
+        if is_lazy(X):
+            blocks = replace(blocks, lengths=np.diff(pieces.firsts).tolist())
+            self.labels_ = _lazy_rows(blocks, _labels, self, (), np.int32)
+        else:
+            self.labels_ = super().predict(X)
         self._warn_if_few(self.cluster_sizes_, stacklevel=2)
         return self
 
@@ -204,7 +213,7 @@ feature_names_in_
         """
         if not is_lazy(X):
             return super().predict(X)
-        return lazy.lazy_rows(self._checked(X), lazy.labels_of, lazy.Model.of(self), None, np.int32)
+        return _lazy_rows(self._checked(X), _labels, self, (), np.int32)
 
     def transform(self, X: Any) -> Any:
         """Square root of the penalised distance of each row to every centre; lazy as ``predict``.
@@ -215,8 +224,8 @@ feature_names_in_
         """
         if not is_lazy(X):
             return super().transform(X)
-        k = len(self.cluster_centers_)
-        return lazy.lazy_rows(self._checked(X), lazy.distances_of, lazy.Model.of(self), k)
+        blocks = self._checked(X)
+        return _lazy_rows(blocks, _distances, self, (len(self.cluster_centers_),), blocks.dtype)
 
     def impute(self, X: Any, *, out: Any = None) -> Any:
         """Fill the gaps of each row from its centre; lazy as ``predict``.
@@ -229,21 +238,34 @@ feature_names_in_
             return super().impute(X, out=out)
         if out is not None:
             raise TypeError("out is for tables in memory; what is filled here is lazy, as X is.")
-        self._checked(X)
-        return lazy.lazy_filled(X, lazy.Model.of(self))
+        blocks = self._checked(X)
+        if not is_frame(X):
+            return _lazy_rows(blocks, _filled, self, (blocks.n_features,), blocks.dtype)
+        meta = like_input(np.empty((0, blocks.n_features), blocks.dtype), X._meta)
+        return X.map_partitions(_filled_frame, self.in_memory(), blocks.dtype, meta=meta)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the penalised loss of X at the fitted centres, computed now."""
         if not is_lazy(X):
             return super().score(X, y, sample_weight)
-        delayed, table = require("dask", "dask").delayed, self._checked(X)
-        weights = lazy_weights(sample_weight, table, lambda: count_rows(table))
-        model = delayed(lazy.Model.of(self), traverse=False)
+        delayed, blocks = require("dask", "dask").delayed, self._checked(X)
+        model = delayed(self.in_memory(), traverse=False)
+        weights = weights_of(sample_weight, blocks)
         parts = [
-            delayed(lazy.loss_of)(block, weight, model)
-            for block, weight in zip(table.blocks, weights, strict=True)
+            delayed(_score)(block, weight, model)
+            for block, weight in zip(blocks.delayed, weights, strict=True)
         ]
-        return -math.fsum(compute(*parts))
+        return math.fsum(compute(*parts))
+
+    def in_memory(self) -> Any:
+        """The same centres as an estimator for arrays and sparse matrices in memory."""
+        check_is_fitted(self)
+        model = _kmeans.MNARKMeans(
+            len(self.cluster_centers_), missing_values=self.missing_values, n_jobs=1
+        )
+        for name in ("cluster_centers_", "lam_", "reference_", "n_features_in_"):
+            setattr(model, name, getattr(self, name))
+        return model
 
     # ------------------------------------------------------------------------------------------
 
@@ -264,71 +286,83 @@ feature_names_in_
         if self.resume and self.checkpoint is None:
             raise ValueError("resume=True needs checkpoint=PATH, the file to go on from.")
 
-    def _open(self, X: Any) -> LazyTable:
+    def _open(self, X: Any) -> Blocks:
         """The blocks of X; names and number of its features are remembered."""
         if not is_lazy(X):
-            return held_table(read_table(self, X, reset=True))
-        table = lazy_table(X)
+            return blocks_of(cut_into_blocks(read_table(self, X, reset=True)))
+        blocks = blocks_of(X)
         _check_feature_names(self, X._meta if is_frame(X) else None, reset=True)
-        self.n_features_in_ = table.n_features
-        return table
+        self.n_features_in_ = blocks.n_features
+        return blocks
 
-    def _gather(self, table: LazyTable, sample_weight: Any) -> Pieces:
+    def _gather(self, blocks: Blocks, sample_weight: Any) -> Pieces:
         try:
-            return gather_pieces(table, sample_weight, self.missing_values, self.persist)
+            return gather_pieces(blocks, sample_weight, self.missing_values, self.persist)
         except ClusterLostError as error:
             raise ClusterLostError(
                 f"While the blocks were read {error}. Connect to a running cluster and fit again."
             ) from error
 
-    def _judge(self, pieces: Pieces) -> tuple[Problem, Any]:
-        """What all blocks together tell is judged as the first pass over a table in memory is."""
+    def _judged(self, pieces: Pieces) -> Pieces:
+        """With the reference; what was found in all blocks is judged as a table in memory is."""
         check_summary(found := pieces.found)
         check_enough_rows(found.n_usable, found.n_rows, self.n_clusters)
-        asked = self._reference()
-        reference = check_reference(asked, len(found.least), found.least)
+        names, asked = self._names(), self._reference()
+        reference = check_reference(asked, self.n_features_in_, found.least, names)
         check_scale(found.extent, found.weight, 1.0, reference, vanishing=True)
-        fit = WarnFor(getattr(self, "feature_names_in_", None), self.lam)
+        fit = WarnFor(names, self.lam)
         warn_about(found, fit, None if isinstance(asked, str) else reference, stacklevel=4)
-        return self._chosen(Problem(pieces, reference))
+        rows, _ = pieces.take(np.arange(min(ROWS_TO_JUDGE, found.n_rows)))
+        warn_odd_values(rows, found, fit, stacklevel=4)
+        return replace(pieces, reference=reference)
 
-    def _chosen(self, problem: Problem) -> tuple[Problem, Any]:
+    def _choose_from(self, pieces: Pieces) -> tuple[Pieces, Any]:
         """With its reference, and lam; those that are not given are chosen from a sample.
 
         The sample is the same whatever the seed: a resumed run has to choose the same.
         """
-        found = problem.pieces.found
-        lam = check_lam(self.lam, self.n_features_in_)
+        lam = check_lam(self.lam, self.n_features_in_, self._names())
         if isinstance(lam, str) or is_auto(self._reference()):
-            sample = problem.sample(np.random.RandomState(0))
-            extent = found.least, found.highest
+            extent = pieces.found.least, pieces.found.highest
+            sample = pieces.sample(np.random.RandomState(0))
             sample, lam = self._choose(sample, **self._until(), extent=extent)
-            problem = Problem(problem.pieces, sample.reference)
-        self.reference_ = problem.reference
-        return problem, lam
+            pieces = replace(pieces, reference=sample.reference)
+        self.reference_, self.lam_ = pieces.reference, lam
+        return pieces, lam
 
-    def _begin(self, problem: Problem, lam: Any) -> Starts:
+    def _names(self) -> Any:
+        return getattr(self, "feature_names_in_", None)
+
+    def _begin(self, pieces: Pieces, lam: Any) -> Starts:
         k, p = self.n_clusters, self.n_features_in_
         rng = check_random_state(self.random_state)
-        if self.resume and os.path.exists(self.checkpoint):  # how they began is past
+        if self.resume and os.path.exists(self.checkpoint):  # it has the centres
             centers = np.zeros((self._n_starts(), k, p))
         else:
             if isinstance(self.init, str):
-                centers = STARTS[self.init](problem, self.n_init, k, rng)
+                centers = STARTS[self.init](pieces, self.n_init, k, rng)
             else:
                 centers = check_init_centers(self.init, k, p)[None]
-            found = problem.pieces.found
+            found = pieces.found
             check_scale(found.extent, found.weight, lam, self.reference_, centers)
-        return problem.starts(centers, lam, **self._until())
+        return Starts(
+            centers, penalties(lam, len(centers), p), pieces.reference, pieces.means, n_rows=0,
+            weights=pieces.found.total_weight, **self._until(),
+        )  # fmt: skip
 
     def _n_starts(self) -> int:
         return self.n_init if isinstance(self.init, str) else 1
 
-    def _checkpoint(self, problem: Problem) -> Checkpoint:
-        about = problem.about | dict(n_clusters=self.n_clusters, n_starts=self._n_starts())
+    def _checkpoint(self, pieces: Pieces) -> Checkpoint:
+        found = pieces.found
+        problem = dict(
+            n_rows=found.n_rows, n_features=self.n_features_in_, reference=pieces.reference,
+            observed=found.counts, sums=found.sums, n_clusters=self.n_clusters,
+            n_starts=self._n_starts(),
+        )  # fmt: skip
         if not isinstance(self.lam, str):
-            about["lam"] = check_lam(self.lam, self.n_features_in_)
-        return Checkpoint(self.checkpoint, self.checkpoint_every, self.resume, about)
+            problem["lam"] = self.lam_
+        return Checkpoint(self.checkpoint, self.checkpoint_every, self.resume, problem)
 
     def _report(self, done: Iteration) -> None:
         report(
@@ -339,34 +373,97 @@ feature_names_in_
         if self.callback is not None:
             self.callback(done)
 
-    def _keep(self, pieces: Pieces, results: StartResults, lams: np.ndarray) -> None:
+    def _keep(self, pieces: Pieces, results: StartResults, lam: Any) -> None:
         best = results.best
-        lam = lams[best]
-        per_feature = np.ndim(self.lam) == 1 or np.ptp(lam) > 0
         self.cluster_centers_ = results.centers[best].astype(pieces.dtype)
-        self.lam_ = lam.copy() if per_feature else float(lam[0])
         self.n_iter_ = int(results.n_iter[best])
         self.loss_path_ = results.path(best)
         self.start_losses_ = results.losses
-        fitted = Fitted(self.cluster_centers_.astype(np.float64), lam[None], self.reference_)
+        centers, lams = (
+            self.cluster_centers_.astype(np.float64),
+            penalties(lam, 1, self.n_features_in_),
+        )
+        fitted = Fitted(centers, lams, pieces.reference)
         self.inertia_, self.cluster_sizes_ = pieces.reduce(assess, merge_assessed, fitted)
         entries = pieces.n_rows * self.n_features_in_
         self.missing_share_ = 1.0 - pieces.found.n_entries / entries
 
-    def _labels(self, X: Any, table: LazyTable, lengths: list[int]) -> Any:
-        if not is_lazy(X):
-            return super().predict(X)
-        table = replace(table, lengths=lengths)
-        return lazy.lazy_rows(table, lazy.labels_of, lazy.Model.of(self), None, np.int32)
-
-    def _checked(self, X: Any) -> LazyTable:
+    def _checked(self, X: Any) -> Blocks:
         """The blocks of a Dask collection that has the features of the fit."""
         check_is_fitted(self)
         _check_feature_names(self, X._meta if is_frame(X) else None, reset=False)
-        table = lazy_table(X)
-        if table.n_features != self.n_features_in_:
+        blocks = blocks_of(X)
+        if blocks.n_features != self.n_features_in_:
             raise ValueError(
-                f"X has {table.n_features} features, but MNARKMeans is expecting "
+                f"X has {blocks.n_features} features, but MNARKMeans is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        return table
+        return blocks
+
+
+# --- fitted centres on the rows of a block --------------------------------------------------------
+
+
+def _labels(rows: Any, model: Any) -> np.ndarray:
+    return model.predict(rows)
+
+
+def _distances(rows: Any, model: Any) -> np.ndarray:
+    observed = model._observe(rows)
+    return row_distances(observed, model.cluster_centers_, model.lam_, roots=True)
+
+
+def labels_and_distances(raw: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Labels, and distances to the own centre."""
+    rows = read_rows(raw, model.n_features_in_)
+    if not rows.shape[0]:
+        return np.empty(0, np.int32), np.empty(0)
+    labels = model.predict(rows)
+    return labels, _distances(rows, model)[np.arange(len(labels)), labels]
+
+
+def _filled(rows: Any, model: Any) -> np.ndarray:
+    return model.impute(rows)
+
+
+def _filled_frame(frame: Any, model: Any, dtype: Any) -> Any:
+    rows = read_rows(frame, model.n_features_in_)
+    filled = model.impute(rows) if len(rows) else rows
+    return like_input(filled.astype(dtype, copy=False), frame)
+
+
+def _score(raw: Any, weights: Any, model: Any) -> float:
+    rows = read_rows(raw, model.n_features_in_)
+    weights = read_weights(weights, rows.shape[0])
+    return model.score(rows, sample_weight=weights) if weights.any() else 0.0
+
+
+def _of_block(
+    raw: Any, work: Callable[..., np.ndarray], model: Any, tail: tuple[int, ...], dtype: Any,
+    number: int, n_blocks: int,
+) -> np.ndarray:  # fmt: skip
+    try:
+        rows = read_rows(raw, model.n_features_in_)
+        if not rows.shape[0]:
+            return np.empty((0, *tail), dtype)
+        return work(rows, model).astype(dtype, copy=False)
+    except (TypeError, ValueError) as error:
+        raise named(error, number, n_blocks) from error
+
+
+def _lazy_rows(
+    blocks: Blocks, work: Callable[..., np.ndarray], model: Any, tail: tuple[int, ...], dtype: Any
+) -> Any:
+    """``work`` on every block, as a Dask array (n, *tail)."""
+    da, delayed = require("dask.array", "dask"), require("dask", "dask").delayed
+    n_blocks = len(blocks.delayed)
+    lengths: list[Any] = blocks.lengths or [math.nan] * n_blocks
+    shared, run_block = delayed(model.in_memory(), traverse=False), delayed(_of_block, pure=False)
+    arrays = [
+        da.from_delayed(
+            run_block(block, work, shared, tail, dtype, number, n_blocks), (length, *tail),
+            meta=np.empty((0,) * (1 + len(tail)), dtype),
+        )
+        for number, (block, length) in enumerate(zip(blocks.delayed, lengths, strict=True))
+    ]  # fmt: skip
+    return da.concatenate(arrays, allow_unknown_chunksizes=True)

@@ -2,8 +2,8 @@
 
     .npy            rows are mapped from the file
     .parquet        one file or a folder of files; blocks are row groups, numeric columns only
-    .h5ad           X or a layer of a backed AnnData, dense or CSR
-    .zarr           a two-dimensional Zarr array, in its own chunks of rows
+    .h5ad           X or a layer, dense or CSR, read by AnnData
+    .zarr           a two-dimensional Zarr array, in its own chunks of rows, read by Dask
 
 Nothing is read before it is needed. Every block opens the file itself, so the arrays work on
 threads, processes and clusters whose workers see the same path. At the end: what the command line
@@ -12,10 +12,13 @@ needs for tables larger than memory.
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +28,7 @@ from scipy import sparse
 from .._io import machine_memory, require
 from .._solver import slices
 from .._validation import unnamed
-from ._predict import Model, labels_and_distances
-
-BYTES_READ_AT_ONCE = 1 << 26  # of a file: fewer and larger pieces than of a table in memory
+from ._estimator import labels_and_distances
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def open_table(
     *,
     layer: str | None = None,
     id_column: str | None = None,
-    block_bytes: int = BYTES_READ_AT_ONCE,
+    block_bytes: int = 1 << 26,
 ) -> TableFile:
     """Open a table on disk without reading it.
 
@@ -100,21 +101,21 @@ def open_table(
     require("dask.array", "dask")
     path = Path(path)
     kind = kind_of(path)
-    if kind is None:
-        raise ValueError(
-            f"{path} is no .npy, .parquet, .h5ad or .zarr, and no folder of .parquet files."
-        )
     if layer is not None and kind != "h5ad":
         raise ValueError(f"layer is for .h5ad files, not {path.name}.")
     if id_column is not None and kind != "parquet":
         raise ValueError(f"id_column is for Parquet tables, not {path.name}.")
     if kind == "npy":
-        return _from_npy(path, block_bytes)
+        return _open_npy(path, block_bytes)
     if kind == "parquet":
-        return _from_parquet(path, id_column)
+        return _open_parquet(path, id_column)
     if kind == "h5ad":
-        return _from_h5ad(path, layer, block_bytes)
-    return _from_zarr(path)
+        return _open_h5ad(path, layer, block_bytes)
+    if kind == "zarr":
+        return _open_zarr(path)
+    raise ValueError(
+        f"{path} is no .npy, .parquet, .h5ad or .zarr, and no folder of .parquet files."
+    )
 
 
 def kind_of(path: Path) -> str | None:
@@ -126,54 +127,34 @@ def kind_of(path: Path) -> str | None:
             ".zarr": "zarr"}.get(path.suffix.lower())  # fmt: skip
 
 
-def _array_of(blocks: list[Any], lengths: list[int], p: int, meta: Any) -> Any:
+def _array_of(blocks: list[Any], lengths: list[int], p: int, dtype: Any) -> Any:
     da = require("dask.array", "dask")
-    rows = [
-        da.from_delayed(block, (length, p), meta=meta)
-        for block, length in zip(blocks, lengths, strict=True)
-    ]
-    return da.concatenate(rows)
+    rows = zip(blocks, lengths, strict=True)
+    return da.concatenate([da.from_delayed(one, (n, p), dtype) for one, n in rows])
 
 
-def _lazy_blocks(
-    read: Callable[..., Any], n: int, rows: int, *args: Any
-) -> tuple[list[Any], list[int]]:
-    delayed = require("dask", "dask").delayed
-    cuts = slices(n, max(1, rows))
-    return (
-        [delayed(read, pure=True)(*args, start, stop) for start, stop in cuts],
-        [stop - start for start, stop in cuts],
-    )
+# --- .npy -----------------------------------------------------------------------------------------
 
 
-# --- .npy -------------------------------------------------------------------------------------
-
-
-def _from_npy(path: Path, block_bytes: int) -> TableFile:
-    shape, by_columns, dtype, offset = _npy_header(path)
+def _open_npy(path: Path, block_bytes: int) -> TableFile:
+    with open(path, "rb") as file:  # the header alone: nothing is mapped yet
+        version = np.lib.format.read_magic(file)
+        by_version = {(1, 0): np.lib.format.read_array_header_1_0}
+        read_header = by_version.get(version, np.lib.format.read_array_header_2_0)
+        (shape, by_columns, dtype), offset = read_header(file), file.tell()
     if len(shape) != 2 or dtype.kind not in "fiu":
         raise ValueError(
             f"{path} holds a {len(shape)}-dimensional array of {dtype}; a table needs two "
             "dimensions and numbers."
         )
-    (n, p), width = shape, dtype.itemsize
-    blocks, lengths = _lazy_blocks(
-        _npy_rows, n, block_bytes // max(1, p * width), str(path), dtype.str, p,
-        -1 if by_columns else offset,
-    )  # fmt: skip
-    X = _array_of(blocks, lengths, p, np.empty((0, 0), dtype))
-    return TableFile(X, unnamed(p), n * p * width)
-
-
-def _npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, whether stored by columns, type, and where the numbers begin; nothing is mapped."""
-    with open(path, "rb") as file:
-        version = np.lib.format.read_magic(file)
-        if version == (1, 0):
-            header = np.lib.format.read_array_header_1_0(file)
-        else:
-            header = np.lib.format.read_array_header_2_0(file)
-        return *header, file.tell()
+    n, p = shape
+    row_bytes = max(1, p * dtype.itemsize)
+    cuts = slices(n, max(1, block_bytes // row_bytes))
+    read = partial(_npy_rows, str(path), dtype.str, p, -1 if by_columns else offset)
+    delayed = require("dask", "dask").delayed
+    blocks = [delayed(read, pure=True)(start, stop) for start, stop in cuts]
+    X = _array_of(blocks, [stop - start for start, stop in cuts], p, dtype)
+    return TableFile(X, unnamed(p), n * row_bytes)
 
 
 def _npy_rows(path: str, dtype: str, p: int, offset: int, start: int, stop: int) -> np.ndarray:
@@ -181,11 +162,10 @@ def _npy_rows(path: str, dtype: str, p: int, offset: int, start: int, stop: int)
     if offset < 0:  # stored by columns
         return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[start:stop])
     kind = np.dtype(dtype)
-    begin = offset + start * p * kind.itemsize
-    return np.memmap(path, kind, "r", begin, (stop - start, p))
+    return np.memmap(path, kind, "r", offset + start * p * kind.itemsize, (stop - start, p))
 
 
-# --- Parquet ----------------------------------------------------------------------------------
+# --- Parquet --------------------------------------------------------------------------------------
 
 
 def _parquet_files(path: Path) -> list[Path]:
@@ -194,84 +174,64 @@ def _parquet_files(path: Path) -> list[Path]:
     return sorted(file for file in path.rglob("*.parquet") if not file.name.startswith(("_", ".")))
 
 
-def _from_parquet(path: Path, id_column: str | None) -> TableFile:
-    parquet = require("pyarrow.parquet", "cli")
-    delayed = require("dask", "dask").delayed
-    files = _parquet_files(path)
-    schema = parquet.read_schema(files[0])
-    if id_column is not None and id_column not in schema.names:
-        raise ValueError(f"{path} has no column {id_column!r}; it has {', '.join(schema.names)}.")
-    features, left_out = _numeric_columns(schema, id_column)
+def _open_parquet(path: Path, id_column: str | None) -> TableFile:
+    datasets, delayed = require("pyarrow.dataset", "cli"), require("dask", "dask").delayed
+    types = require("pyarrow.types", "cli")
+    table = datasets.dataset([str(file) for file in _parquet_files(path)], format="parquet")
+    if id_column is not None and id_column not in table.schema.names:
+        names = ", ".join(table.schema.names)
+        raise ValueError(f"{path} has no column {id_column!r}; it has {names}.")
+    columns = [
+        column for column in table.schema
+        if column.name != id_column and not column.name.startswith("__index_level_")
+    ]  # fmt: skip
+    numeric = [c for c in columns if types.is_floating(c.type) or types.is_integer(c.type)]
+    features = [column.name for column in numeric]
     if not features:
         raise ValueError(f"{path} has no numeric column.")
-    blocks, lengths, places = [], [], []
-    for file in files:
-        with parquet.ParquetFile(file) as opened:
-            absent = [name for name in features if name not in opened.schema_arrow.names]
-            if absent:
-                raise ValueError(f"{file} has no column {absent[0]!r}, which {files[0]} has.")
-            for group in range(opened.num_row_groups):
-                rows = opened.metadata.row_group(group).num_rows
-                blocks.append(delayed(_parquet_rows)(str(file), group, features))
-                lengths.append(rows)
-                places.append((str(file), group))
-    single = all(str(schema.field(name).type) == "float" for name in features)
-    kind = np.float32 if single else np.float64
-    X = _array_of(blocks, lengths, len(features), np.empty((0, 0), kind))
-    read_ids = None if id_column is None else _ParquetIds(places, lengths, id_column)
-    n_bytes = sum(lengths) * len(features) * np.dtype(kind).itemsize
-    return TableFile(X, features, n_bytes, left_out, read_ids)
+    groups = []
+    for file in table.get_fragments():
+        absent = [name for name in features if name not in file.physical_schema.names]
+        if absent:
+            raise ValueError(f"{file.path} has no column {absent[0]!r}, which other files have.")
+        groups += file.split_by_row_group()
+    lengths = [sum(one.num_rows for one in group.row_groups) for group in groups]
+    dtype = np.dtype(np.float32 if all(str(c.type) == "float" for c in numeric) else np.float64)
+    blocks = [delayed(_parquet_rows)(group, features, dtype) for group in groups]
+    return TableFile(
+        _array_of(blocks, lengths, len(features), dtype),
+        features,
+        sum(lengths) * len(features) * dtype.itemsize,
+        [(c.name, f"{c.type}, not a number") for c in columns if c not in numeric],
+        None if id_column is None else partial(_parquet_ids, groups, lengths, id_column),
+    )
 
 
-def _numeric_columns(schema: Any, id_column: str | None) -> tuple[list[str], list[tuple[str, str]]]:
-    types = require("pyarrow.types", "cli")
-    features, left_out = [], []
-    for column in schema:
-        if column.name == id_column or column.name.startswith("__index_level_"):
-            continue
-        if types.is_floating(column.type) or types.is_integer(column.type):
-            features.append(column.name)
-        else:
-            left_out.append((column.name, f"{column.type}, not a number"))
-    return features, left_out
-
-
-def _parquet_rows(file: str, group: int, features: list[str]) -> np.ndarray:
-    parquet = require("pyarrow.parquet", "cli")
-    with parquet.ParquetFile(file) as opened:
-        columns = opened.read_row_group(group, columns=features, use_threads=False)
-    kind = np.float32 if all(str(c.type) == "float" for c in columns.itercolumns()) else np.float64
-    out = np.empty((columns.num_rows, len(features)), kind)
+def _parquet_rows(group: Any, features: list[str], dtype: Any) -> np.ndarray:
+    columns = group.to_table(columns=features, use_threads=False)
+    out = np.empty((columns.num_rows, len(features)), dtype)
     for j, name in enumerate(features):  # missing (null) becomes NaN on the way
         out[:, j] = columns.column(name).to_numpy()
     return out
 
 
-@dataclass(frozen=True)
-class _ParquetIds:
-    places: list[tuple[str, int]]
-    lengths: list[int]
-    column: str
-
-    def __call__(self, start: int, stop: int) -> list[str]:
-        parquet = require("pyarrow.parquet", "cli")
-        found: list[str] = []
-        first = 0
-        for (file, group), length in zip(self.places, self.lengths, strict=True):
-            low, high = max(start, first), min(stop, first + length)
-            if low < high:
-                with parquet.ParquetFile(file) as opened:
-                    names = opened.read_row_group(group, columns=[self.column]).column(0)
-                found += [str(name) for name in names[low - first : high - first].to_pylist()]
-            first += length
-        return found
+def _parquet_ids(
+    groups: list[Any], lengths: list[int], column: str, start: int, stop: int
+) -> list[str]:
+    found: list[str] = []
+    for group, (first, last) in zip(groups, pairwise(np.cumsum([0, *lengths])), strict=True):
+        low, high = max(start, first), min(stop, last)
+        if low < high:
+            names = group.to_table(columns=[column]).column(0)[low - first : high - first]
+            found += [str(name) for name in names.to_pylist()]
+    return found
 
 
-# --- AnnData ----------------------------------------------------------------------------------
+# --- AnnData --------------------------------------------------------------------------------------
 
 
-def _from_h5ad(path: Path, layer: str | None, block_bytes: int) -> TableFile:
-    h5py = require("h5py", "anndata")
+def _open_h5ad(path: Path, layer: str | None, block_bytes: int) -> TableFile:
+    h5py, lazily = require("h5py", "anndata"), require("anndata.experimental", "anndata")
     where = "X" if layer is None else f"layers/{layer}"
     with h5py.File(path, "r") as file:
         if where not in file:
@@ -283,73 +243,41 @@ def _from_h5ad(path: Path, layer: str | None, block_bytes: int) -> TableFile:
                 f"{where} of {path} is stored by columns (CSC); store it by rows (CSR) to read it "
                 "in blocks."
             )
-        is_csr = kind == "csr_matrix"
-        n, p = (int(size) for size in (stored.attrs["shape"] if is_csr else stored.shape))
-        if is_csr:
-            entries = stored["data"].shape[0]
-            width = stored["data"].dtype.itemsize + stored["indices"].dtype.itemsize
-            n_bytes = entries * width
-            dtype = stored["data"].dtype
+        if kind == "csr_matrix":
+            n, p = (int(size) for size in stored.attrs["shape"])
+            n_bytes = stored["data"].nbytes + stored["indices"].nbytes
         else:
-            n_bytes, dtype = n * p * stored.dtype.itemsize, stored.dtype
-        features = _index_of(file, "var", 0, p)
-    rows = max(1, int(block_bytes * n // max(n_bytes, 1)))
-    blocks, lengths = _lazy_blocks(_h5ad_rows, n, rows, str(path), where)
-    meta = sparse.csr_array((0, 0), dtype=dtype) if is_csr else np.empty((0, 0), dtype)
-    X = _array_of(blocks, lengths, p, meta)
-
-    def read_ids(start: int, stop: int) -> list[str]:
-        with h5py.File(path, "r") as file:
-            return _index_of(file, "obs", start, stop)
-
-    return TableFile(X, features, n_bytes, [], read_ids)
+            (n, p), n_bytes = stored.shape, stored.nbytes
+        rows = max(1, int(block_bytes * n // max(n_bytes, 1)))
+        read = getattr(lazily, "read_elem_lazy", None) or lazily.read_elem_as_dask
+        X = read(stored, chunks=(min(rows, n), p))
+        features = _h5ad_names(path, "var", 0, p)
+    return TableFile(X, features, n_bytes, [], partial(_h5ad_names, path, "obs"))
 
 
-def _h5ad_rows(path: str, where: str, start: int, stop: int) -> Any:
-    h5py = require("h5py", "anndata")
-    with h5py.File(path, "r") as file:
-        stored = file[where]
-        if stored.attrs.get("encoding-type") != "csr_matrix":
-            return stored[start:stop]
-        indptr = stored["indptr"][start : stop + 1].astype(np.int64)
-        entries = slice(int(indptr[0]), int(indptr[-1]))
-        shape = (stop - start, int(stored.attrs["shape"][1]))
-        return sparse.csr_array(
-            (stored["data"][entries], stored["indices"][entries], indptr - indptr[0]), shape=shape
-        )
+def _h5ad_names(path: Path, table: str, start: int, stop: int) -> list[str]:
+    with require("h5py", "anndata").File(path, "r") as file:
+        names = file[table][file[table].attrs.get("_index", "_index")]
+        if names.attrs.get("encoding-type") == "nullable-string-array":  # text of pandas 3
+            names = names["values"]
+        return [v.decode() if isinstance(v, bytes) else str(v) for v in names[start:stop]]
 
 
-def _index_of(file: Any, table: str, start: int, stop: int) -> list[str]:
-    group = file[table]
-    names = group[group.attrs.get("_index", "_index")]
-    if names.attrs.get("encoding-type") == "nullable-string-array":  # text of pandas 3
-        names = names["values"]
-    return [v.decode() if isinstance(v, bytes) else str(v) for v in names[start:stop]]
+# --- Zarr -----------------------------------------------------------------------------------------
 
 
-# --- Zarr -------------------------------------------------------------------------------------
-
-
-def _from_zarr(path: Path) -> TableFile:
-    da = require("dask.array", "dask")
+def _open_zarr(path: Path) -> TableFile:
     require("zarr", "dask")
-    X = da.from_zarr(str(path))
+    X = require("dask.array", "dask").from_zarr(str(path))
     if X.ndim != 2:
         raise ValueError(f"{path} holds a {X.ndim}-dimensional Zarr array; a table has two.")
     return TableFile(X, unnamed(X.shape[1]), int(X.nbytes))
 
 
-def row_blocks(table: TableFile) -> Iterator[tuple[int, int]]:
-    """(start, stop) of every block."""
-    first = 0
-    for length in table.X.chunks[0]:
-        yield first, first + int(length)
-        first += int(length)
-
+# --- for the command line -------------------------------------------------------------------------
 
 SHARE_OF_MEMORY = 0.4  # a table beyond this share is read in blocks: fitting needs room too
 SMALL_FILE = 0.02  # files below this share of memory are not looked into
-BLOCKS_AT_ONCE = 8
 
 
 def needs_blocks(path: Path, layer: str | None = None) -> bool:
@@ -414,37 +342,39 @@ def _prepare_block(block: Any, missing_code: float | None, log1p: bool, kind: np
     return block
 
 
+def _rows_of_blocks(X: Any) -> list[tuple[Any, int, int]]:
+    """Every block, with its first row and the one after its last."""
+    edges = np.cumsum([0, *X.chunks[0]]).tolist()
+    return [
+        (block, first, last)
+        for block, (first, last) in zip(X.to_delayed().ravel(), pairwise(edges), strict=True)
+    ]
+
+
 def labelled(
     model: Any, X: Any, table: TableFile
 ) -> Iterator[tuple[list[str], np.ndarray, np.ndarray]]:
     """(names, labels, distances to the own centre) of the rows, some blocks at a time."""
-    dask = require("dask", "dask")
-    fitted = dask.delayed(Model.of(model), traverse=False)
-    blocks, edges = list(X.to_delayed().ravel()), list(row_blocks(table))
-    for start, stop in slices(len(blocks), BLOCKS_AT_ONCE):
-        found = dask.compute(
-            *(dask.delayed(labels_and_distances)(block, fitted) for block in blocks[start:stop])
-        )
-        for (first, last), (labels, own) in zip(edges[start:stop], found, strict=True):
-            yield table.ids(first, last), labels, own
+    dask, blocks = require("dask", "dask"), _rows_of_blocks(X)
+    fitted = dask.delayed(model.in_memory(), traverse=False)
+    for start, stop in slices(len(blocks), 8):
+        part = blocks[start:stop]
+        lazy = [dask.delayed(labels_and_distances)(block, fitted) for block, _, _ in part]
+        for (_, first, last), found in zip(part, dask.compute(*lazy), strict=True):
+            yield table.ids(first, last), *found
 
 
 def sample(X: Any, table: TableFile, size: int, seed: int) -> tuple[list[str], Any]:
     """Names and values of at most ``size`` rows drawn at random, in memory."""
-    dask = require("dask", "dask")
-    n = table.shape[0]
+    dask, n = require("dask", "dask"), table.shape[0]
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(n, size, replace=False)) if n > size else np.arange(n)
     names, parts = [], []
-    for (first, last), block in zip(row_blocks(table), X.to_delayed().ravel(), strict=True):
+    for block, first, last in _rows_of_blocks(X):
         own = rows[(rows >= first) & (rows < last)] - first
         if len(own):
-            parts.append(dask.delayed(_take)(block, own))
+            parts.append(dask.delayed(operator.getitem)(block, own))
             ids = table.ids(first, last)
             names += [ids[i] for i in own]
     values = dask.compute(*parts)
     return names, sparse.vstack(values, "csr") if sparse.issparse(values[0]) else np.vstack(values)
-
-
-def _take(block: Any, rows: np.ndarray) -> Any:
-    return block[rows]

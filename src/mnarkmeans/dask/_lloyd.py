@@ -28,9 +28,9 @@ import numpy as np
 from .. import _core as core
 from .._io import replacing
 from .._solver import InMemory, StartResults, lloyd
-from ._pieces import ClusterLostError, Partition, Piece, Pieces
+from ._pieces import ClusterLostError, Piece, Pieces
 
-# --- one iteration of Lloyd's loop ------------------------------------------------------------
+# --- one iteration of Lloyd's loop ----------------------------------------------------------------
 
 
 class Job(NamedTuple):
@@ -43,14 +43,6 @@ class Job(NamedTuple):
     reference: np.ndarray  # (p,)
     shift: np.ndarray  # (p,)
     fresh: bool  # sum up all rows anew
-
-    def starts(self, n_rows: int) -> core.Starts:
-        """Room for all starts, here."""
-        _, k, p = self.mu.shape
-        return core.Starts(
-            np.zeros((self.n_starts, k, p)), np.zeros((self.n_starts, p)), self.reference,
-            self.shift, n_rows=n_rows, max_iter=1, tol=0.0, weights=(False, 0.0),
-        )  # fmt: skip
 
 
 class Part(NamedTuple):
@@ -67,13 +59,19 @@ def step(piece: Piece, first: int, job: Job) -> Part:
     that do: it does what the whole table does in memory.
     """
     known = piece.memo.take_partition()
-    rows, starts = known or Partition(
-        InMemory(piece.table(first), job.mu.shape[1], threads=1), job.starts(piece.n_rows)
-    )
+    if known is not None:
+        rows, starts = known
+    else:
+        _, k, p = job.mu.shape
+        rows = InMemory(piece.table(first), k, threads=1)
+        starts = core.Starts(
+            np.zeros((job.n_starts, k, p)), np.zeros((job.n_starts, p)), job.reference, job.shift,
+            n_rows=piece.n_rows, max_iter=1, tol=0.0, weights=(False, 0.0),
+        )  # fmt: skip
     starts.mu[job.active], starts.lam[job.active] = job.mu, job.lam
     largest = rows.pass_(starts, job.active, job.fresh or known is None)
     part = Part(core.Stats(*(values[job.active] for values in starts.stats)), largest)
-    piece.memo.partition = Partition(rows, starts)
+    piece.memo.partition = rows, starts
     return part
 
 
@@ -88,48 +86,42 @@ def merge_stats(parts: list[core.Stats]) -> core.Stats:
     return total
 
 
-# --- the partition of one start ---------------------------------------------------------------
+# --- the partition of one start -------------------------------------------------------------------
 
 
-class Labels(NamedTuple):
-    """How a start's labels are found again: by the centres of the last pass, but for some rows."""
+class Partition(NamedTuple):
+    """The labels of one start: those its centres give, but for some rows."""
 
-    start: int
     mu: np.ndarray  # (1, k, p)
     lam: np.ndarray  # (1, p)
     reference: np.ndarray  # (p,)
     shift: np.ndarray  # (p,)
-    rows: np.ndarray = np.empty(0, np.int64)  # rising: rows that were moved since
+    rows: np.ndarray = np.empty(0, np.int64)  # rising: rows that were moved
     clusters: np.ndarray = np.empty(0, np.int32)  # and where to
 
     @property
     def centers(self) -> core.Centers:
         return core.Centers(self.mu, self.lam, self.reference, self.shift)
 
-    def of(self, piece: Piece, first: int) -> np.ndarray:
-        """(b,) the labels of a piece, remembered or found anew."""
-        known = piece.memo.partition
-        if known is not None and np.array_equal(known.starts.mu[self.start], self.mu[0]):
-            labels = known.starts.labels[self.start].copy()
-        else:
-            labels = core.assign(piece.table(first), self.centers, threads=1)[0]
+    def labels(self, piece: Piece, first: int) -> np.ndarray:
+        """(b,) of a piece."""
+        labels = core.assign(piece.table(first), self.centers, threads=1)[0]
         begin, end = np.searchsorted(self.rows, [first, first + piece.n_rows])
         labels[self.rows[begin:end] - first] = self.clusters[begin:end]
         return labels
 
 
-def add_up(piece: Piece, first: int, labels: Labels) -> core.Stats:
+def add_up(piece: Piece, first: int, partition: Partition) -> core.Stats:
     """The sums of one start."""
-    _, k, p = labels.mu.shape
-    stats = core.Stats.zeros(1, k, p)
-    core.add_rows(piece.table(first), labels.centers, labels.of(piece, first), stats, threads=1)
+    stats, labels = core.Stats.zeros(*partition.mu.shape), partition.labels(piece, first)
+    core.add_rows(piece.table(first), partition.centers, labels, stats, threads=1)
     return stats
 
 
-def loss_at(piece: Piece, first: int, labels: Labels, mu: np.ndarray) -> float:
+def loss_at(piece: Piece, first: int, partition: Partition, mu: np.ndarray) -> float:
     """The loss of the piece with these labels and the centres mu (1, k, p)."""
-    centers = labels._replace(mu=mu).centers
-    return core.loss_of(piece.table(first), centers, labels.of(piece, first), threads=1)
+    centers, labels = partition._replace(mu=mu).centers, partition.labels(piece, first)
+    return core.loss_of(piece.table(first), centers, labels, threads=1)
 
 
 class Costly(NamedTuple):
@@ -141,31 +133,26 @@ class Costly(NamedTuple):
     labels: np.ndarray
 
 
-def costly(piece: Piece, first: int, labels: Labels, most: int) -> Costly:
+def costly(piece: Piece, first: int, partition: Partition, most: int) -> Costly:
     """Up to ``most`` rows per cluster that count and cost anything."""
-    own, costs = labels.of(piece, first), np.empty(piece.n_rows)
-    core.loss_of(piece.table(first), labels.centers, own, threads=1, each=costs)
+    labels, costs = partition.labels(piece, first), np.empty(piece.n_rows)
+    core.loss_of(piece.table(first), partition.centers, labels, threads=1, each=costs)
     counted = piece.weights > 0.0
-    members = np.bincount(own[counted], minlength=labels.mu.shape[1])
+    members = np.bincount(labels[counted], minlength=partition.mu.shape[1])
     rows = np.flatnonzero(counted & (costs > 0.0))
-    return _costliest(Costly(members, costs[rows], rows + first, own[rows]), most)
-
-
-def _costliest(found: Costly, most: int) -> Costly:
-    order = np.lexsort((found.rows, -found.costs, found.labels))
-    labels = found.labels[order]
-    rank = np.arange(len(order)) - np.searchsorted(labels, labels)
-    kept = np.sort(order[rank < most])
-    return Costly(found.members, found.costs[kept], found.rows[kept], found.labels[kept])
+    return merge_costly([Costly(members, costs[rows], rows + first, labels[rows])], most)
 
 
 def merge_costly(parts: list[Costly], most: int) -> Costly:
-    members = np.sum([part.members for part in parts], axis=0)
+    """The rows stay in the order of their numbers."""
     columns = zip(*(part[1:] for part in parts), strict=True)
-    return _costliest(Costly(members, *(np.concatenate(column) for column in columns)), most)
-
-
-# --- the end ----------------------------------------------------------------------------------
+    costs, rows, labels = (np.concatenate(column) for column in columns)
+    order = np.lexsort((rows, -costs, labels))
+    rank = np.arange(len(order)) - np.searchsorted(labels[order], labels[order])
+    kept = order[rank < most]
+    kept = kept[np.argsort(rows[kept])]
+    members = np.sum([part.members for part in parts], axis=0)
+    return Costly(members, costs[kept], rows[kept], labels[kept])
 
 
 class Fitted(NamedTuple):
@@ -188,8 +175,51 @@ def merge_assessed(parts: list[tuple[float, np.ndarray]]) -> tuple[float, np.nda
     return sum(loss for loss, _ in parts), np.sum([members for _, members in parts], axis=0)
 
 
+# --- the loop -------------------------------------------------------------------------------------
+
+
+class PieceRows:
+    """The rows of all pieces, behind the interface of ``_solver``."""
+
+    def __init__(self, pieces: Pieces):
+        self.pieces = pieces
+        self._partitions: dict[int, Partition] = {}  # of the last pass
+        self._moved = False  # rows, since that pass
+
+    def pass_(self, starts: core.Starts, active: np.ndarray, fresh: bool) -> float:
+        """Pieces remember the labels their centres gave. Where rows were moved since, sums are made
+        afresh: the rows that were moved cost most, and would leave their rounding behind."""
+        reference, shift = starts.reference, starts.shift
+        mu, lam = starts.mu[active], starts.lam[active]
+        job = Job(len(starts.mu), active, mu, lam, reference, shift, fresh or self._moved)
+        stats, largest = self.pieces.reduce(step, merge_steps, job)
+        for kept, new in zip(starts.stats, stats, strict=True):
+            kept[active] = new
+        self._partitions = {
+            int(r): Partition(mu[[a]], lam[[a]], reference, shift) for a, r in enumerate(active)
+        }
+        self._moved = False
+        return largest
+
+    def rescue(self, starts: core.Starts, r: int) -> None:
+        most, partition = int(np.sum(starts.stats.sizes[r] <= 0.0)), self._partitions[r]
+        found = self.pieces.reduce(costly, partial(merge_costly, most=most), partition, most)
+        taken = core.choose_rescued(found.costs, found.labels, found.members)
+        clusters = np.flatnonzero(taken >= 0).astype(np.int32)
+        rows = found.rows[taken[clusters]]
+        by_row = np.argsort(rows)
+        partition = partition._replace(rows=rows[by_row], clusters=clusters[by_row])
+        stats = self.pieces.reduce(add_up, merge_stats, partition)
+        for kept, new in zip(starts.stats, stats, strict=True):
+            kept[r] = new[0]
+        self._partitions[r], self._moved = partition, True
+
+    def loss_of(self, starts: core.Starts, r: int) -> float:
+        return self.pieces.reduce(loss_at, sum, self._partitions[r], starts.mu[[r]])
+
+
 class Iteration(NamedTuple):
-    """What a callback is told after every iteration."""
+    """What a callback gets after every iteration."""
 
     number: int  # the first is 1
     loss: float  # the smallest among the starts
@@ -201,63 +231,19 @@ Callback = Callable[[Iteration], object]
 
 
 class Checkpoint(NamedTuple):
-    path: str | None
+    path: Any  # of the file, or None
     every: int  # iterations
     resume: bool
     problem: dict[str, Any]  # what is fitted: another fit's file is refused
 
 
-class PieceRows:
-    """The rows of all pieces, behind the interface of ``_solver``."""
-
-    def __init__(self, pieces: Pieces):
-        self.pieces = pieces
-        self._labels: dict[int, Labels] = {}  # of the last pass
-
-    def pass_(self, starts: core.Starts, active: np.ndarray, fresh: bool) -> float:
-        reference, shift = starts.reference, starts.shift
-        mu, lam = starts.mu[active], starts.lam[active]
-        job = Job(len(starts.mu), active, mu, lam, reference, shift, fresh)
-        stats, largest = self.pieces.reduce(step, merge_steps, job)
-        for kept, new in zip(starts.stats, stats, strict=True):
-            kept[active] = new
-        self._labels = {
-            int(r): Labels(int(r), mu[[a]], lam[[a]], reference, shift)
-            for a, r in enumerate(active)
-        }
-        return largest
-
-    def rescue(self, starts: core.Starts, r: int) -> None:
-        """Pieces keep the labels their centres gave; those that were changed travel."""
-        most = int(np.sum(starts.stats.sizes[r] <= 0.0))
-        found = self.pieces.reduce(costly, partial(merge_costly, most=most), self._labels[r], most)
-        order = np.argsort(found.rows)  # equals are taken in the order of the rows
-        taken = core.choose_rescued(found.costs[order], found.labels[order], found.members)
-        clusters = np.flatnonzero(taken >= 0).astype(np.int32)
-        rows = found.rows[order][taken[clusters]]
-        by_row = np.argsort(rows)
-        self._labels[r] = self._labels[r]._replace(rows=rows[by_row], clusters=clusters[by_row])
-        stats = self.pieces.reduce(add_up, merge_stats, self._labels[r])
-        for kept, new in zip(starts.stats, stats, strict=True):
-            kept[r] = new[0]
-
-    def loss_of(self, starts: core.Starts, r: int) -> float:
-        return self.pieces.reduce(loss_at, sum, self._labels[r], starts.mu[[r]])
-
-
 def run(
-    pieces: Pieces,
-    starts: core.Starts,
-    *,
-    checkpoint: Checkpoint,
-    callback: Callback | None = None,
+    pieces: Pieces, starts: core.Starts, checkpoint: Checkpoint, callback: Callback
 ) -> StartResults:
     """Run the starts to their ends, from their beginning or from the checkpoint."""
     done, active = 0, None
-    if checkpoint.path is not None and checkpoint.resume:
-        found = load_checkpoint(checkpoint.path, checkpoint.problem)
-        if found is not None:
-            done, active = restore(starts, found)
+    if checkpoint.resume and (found := load_checkpoint(checkpoint)) is not None:
+        done, active = restore(starts, found)
     begun = time.perf_counter()
 
     def after(iteration: int, active: np.ndarray) -> None:
@@ -265,59 +251,42 @@ def run(
         done = iteration
         ended = not len(active) or iteration == starts.max_iter
         if checkpoint.path is not None and (ended or iteration % checkpoint.every == 0):
-            save_checkpoint(checkpoint.path, starts, iteration, active, checkpoint.problem)
-        if callback is not None:
-            loss = float(starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1].min())
-            callback(Iteration(iteration, loss, len(active), time.perf_counter() - begun))
+            save_checkpoint(checkpoint, starts, iteration, active)
+        loss = float(starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1].min())
+        callback(Iteration(iteration, loss, len(active), time.perf_counter() - begun))
         begun = time.perf_counter()
 
     try:
         lloyd(PieceRows(pieces), starts, iteration=done, active=active, after=after)
     except ClusterLostError as error:
-        raise _with_advice(error, done, checkpoint) from error
+        advice = "; with checkpoint=PATH a later fit can go on from where this one stopped"
+        if checkpoint.path is not None:
+            advice = f" with resume=True: the centres are in {checkpoint.path}"
+        raise ClusterLostError(
+            f"In iteration {done + 1} {error}. Connect to a running cluster and fit again{advice}."
+        ) from error
     return StartResults.of(starts)
 
 
-def _with_advice(error: ClusterLostError, done: int, checkpoint: Checkpoint) -> ClusterLostError:
-    where = f"In iteration {done + 1} {error}."
-    if checkpoint.path is None:
-        return ClusterLostError(
-            f"{where} Connect to a running cluster and fit again; with checkpoint=PATH a later fit "
-            "can go on from where this one stopped."
-        )
-    return ClusterLostError(
-        f"{where} Connect to a running cluster and fit again with resume=True: the centres are in "
-        f"{checkpoint.path}."
-    )
-
+# --- checkpoints ----------------------------------------------------------------------------------
 
 KEPT = ("mu", "lam", "n_iter", "twins", "settled", "seen")
-FORMAT = 2  # 1: centres were measured from a shift, and lam was a number
+FORMAT = 2
 
 
 def save_checkpoint(
-    path: str | os.PathLike[str],
-    starts: core.Starts,
-    it: int,
-    active: np.ndarray,
-    problem: dict[str, Any],
+    checkpoint: Checkpoint, starts: core.Starts, it: int, active: np.ndarray
 ) -> None:
-    """Write atomically. ``problem`` (name -> number or array) tells what is being fitted."""
     kept = {name: getattr(starts, name) for name in KEPT}
-    kept["sizes"] = starts.stats.sizes
-    kept["paths"] = starts.paths[:, :it]
-    with replacing(path) as draft, open(draft, "wb") as file:
-        np.savez(
-            file, format=FORMAT, iteration=it, active=active, **kept,
-            **{f"problem_{name}": value for name, value in problem.items()},
-        )  # fmt: skip
+    kept |= {"sizes": starts.stats.sizes, "paths": starts.paths[:, :it]}
+    kept |= {f"problem_{name}": value for name, value in checkpoint.problem.items()}
+    with replacing(checkpoint.path) as draft, open(draft, "wb") as file:
+        np.savez(file, format=FORMAT, iteration=it, active=active, **kept)
 
 
-def load_checkpoint(
-    path: str | os.PathLike[str], problem: dict[str, Any]
-) -> dict[str, np.ndarray] | None:
-    """The checkpoint, or None if there is no file yet; that of another problem is refused."""
-    path = Path(path)
+def load_checkpoint(checkpoint: Checkpoint) -> dict[str, np.ndarray] | None:
+    """What was saved, or None if there is no file yet; that of another problem is refused."""
+    path = Path(os.fspath(checkpoint.path or ""))
     if not path.exists():
         return None
     try:
@@ -330,12 +299,14 @@ def load_checkpoint(
         ) from error
     if version != FORMAT:
         raise ValueError(f"{path} has format {version}; this version reads {FORMAT}.")
-    for name, value in problem.items():
-        kept = found.get(f"problem_{name}")
-        if kept is None or kept.shape != np.shape(value) or not _agree(kept, value):
+    for name, value in checkpoint.problem.items():
+        kept: Any = found.get(f"problem_{name}")
+        # Sums over the rows depend on how they are cut into blocks, in the last digits.
+        if kept is None or kept.shape != np.shape(value) or not np.allclose(kept, value, 1e-9, 0.0):
+            there, here = (str(one) if np.size(one) == 1 else "an array" for one in (kept, value))
             raise ValueError(
-                f"{path} is the checkpoint of another fit: its {name} differs "
-                f"({_short(kept)} there, {_short(value)} here). Use resume=False to start over."
+                f"{path} is the checkpoint of another fit: its {name} differs ({there} there, "
+                f"{here} here). Use resume=False to start over."
             )
     return found
 
@@ -350,15 +321,3 @@ def restore(starts: core.Starts, found: dict[str, np.ndarray]) -> tuple[int, np.
     starts.paths[:, :it] = found["paths"]
     starts.stats.sizes[:] = found["sizes"]
     return it, found["active"]
-
-
-def _agree(kept: np.ndarray, value: Any) -> bool:
-    # Sums over the rows depend on how they are cut into blocks, in the last digits.
-    return bool(np.allclose(kept, value, rtol=1e-9, atol=0.0, equal_nan=True))
-
-
-def _short(value: Any) -> str:
-    if value is None:
-        return "unknown"
-    values = np.asarray(value)
-    return str(values.item()) if values.size == 1 else f"an array of shape {values.shape}"
