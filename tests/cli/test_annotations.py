@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from outputs import FILES, rows
+from commands import FILES, names, rows
+from lab_files import annotated
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans.metrics._annotations import agreement, eta_squared
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tables"))
-from lab_files import annotated
-
 
 def test_fit_compares_annotations_with_the_clusters(server, tmp_path):
     file, _ = annotated(tmp_path)
-    done = server.run("fit", file, "-k", 3, "--annotations", "about.csv", "-o", "out", cwd=tmp_path)
-    assert done.code == 0, done.err
+    done = server.do("fit", file, "-k", 3, "--annotations", "about.csv", "-o", "out", cwd=tmp_path)
     assert "tissue\tadjusted Rand\t1.00" in done.out
-    assert {p.name for p in (tmp_path / "out").iterdir()} == FILES | {"annotations.csv"}
-    told = {
+    assert names(tmp_path / "out") == FILES | {"annotations.csv"}
+    found_by_name = {
         one["column"]: one
         for one in json.loads((tmp_path / "out" / "summary.json").read_text())["annotations"]
     }
-    assert told["tissue"]["agreement"] == 1.0
-    assert told["age"]["measure"] == "eta squared"
-    assert abs(told["batch"]["agreement"]) < 0.2
+    assert found_by_name["tissue"]["agreement"] == 1.0
+    assert found_by_name["age"]["measure"] == "eta squared"
+    assert abs(found_by_name["batch"]["agreement"]) < 0.2
     table = rows(tmp_path / "out" / "annotations.csv")
     assert table[0] == ["annotation", "group", "cluster", "rows"]
     assert sum(int(r[3]) for r in table if r[0] == "tissue") == len(rows(tmp_path / file)) - 1
@@ -52,8 +47,7 @@ def test_a_column_of_known_classes_is_compared_and_takes_no_part(server, tables,
 
 
 def test_diagnose_takes_a_batch_and_puts_it_into_the_command(server, tables):
-    done = server.run("diagnose", tables / "t.csv", "--batch", "kind", "--json")
-    assert done.code == 0, done.err
+    done = server.do("diagnose", tables / "t.csv", "--batch", "kind", "--json")
     assert "--batch kind" in json.loads(done.out)["command"]
 
 
@@ -83,20 +77,16 @@ def test_a_batch_is_removed_and_remembered(server, tmp_path, where):
     known = [] if in_table else ["--annotations", "about.csv"]
     arguments = ["fit", "t.csv", "-k", 2, *known, "--lam", 0, "-o"]
     if known:
-        done = server.run(*arguments, "plain", cwd=tmp_path)
-        assert done.code == 0, done.err
+        done = server.do(*arguments, "plain", cwd=tmp_path)
         assert "The clusters follow 'run'" in done.err
         notes = json.loads((tmp_path / "plain" / "summary.json").read_text())["notes"]
         assert "--batch run" in notes[0]
-    done = server.run(*arguments, "out", "--batch", "run", cwd=tmp_path)
-    assert done.code == 0, done.err
+    server.do(*arguments, "out", "--batch", "run", cwd=tmp_path)
     labels = np.array([int(r[1]) for r in rows(tmp_path / "out" / "labels.csv")[1:]])
     assert adjusted_rand_score(group, labels) > 0.9
-    done = server.run("predict", "out", "t.csv", *known, "-o", "p.csv", cwd=tmp_path)
-    assert done.code == 0, done.err
+    server.do("predict", "out", "t.csv", *known, "-o", "p.csv", cwd=tmp_path)
     assert [int(r[1]) for r in rows(tmp_path / "p.csv")[1:]] == labels.tolist()
-    done = server.run("impute", "out", "t.csv", *known, "-o", "f.csv", cwd=tmp_path)
-    assert done.code == 0, done.err
+    server.do("impute", "out", "t.csv", *known, "-o", "f.csv", cwd=tmp_path)
     filled = pd.read_csv(tmp_path / "f.csv")
     values = filled[[f"f{j}" for j in range(20)]].to_numpy()
     assert np.isfinite(values).all()

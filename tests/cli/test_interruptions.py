@@ -10,8 +10,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from command_server import COMMAND
-from outputs import FILES, rows
+from commands import COMMAND, FILES, names, rows
 
 from mnarkmeans._io import pack, unpack
 from mnarkmeans.cli._app import sigterm_as_exit
@@ -65,34 +64,37 @@ def test_a_fit_killed_while_writing_leaves_no_output_and_can_be_repeated(
         assert list(tmp_path.iterdir()) == []
         return
     assert process.returncode == -signal.SIGKILL
-    done = server.run(*arguments, cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert {p.name for p in (tmp_path / "out").iterdir()} == FILES
-    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+    server.do(*arguments, cwd=tmp_path)
+    assert names(tmp_path / "out") == FILES
+    assert names(tmp_path) == {"out"}
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("after", [0.0, 0.3])
-def test_an_end_while_fitting(tmp_path, large, how, after):
-    process = start("fit", large, "-k", 40, "--starts", 400, "-o", "out", cwd=tmp_path)
+def wait_until_it_fits(process):
     line = ""
     while "fitting" not in line:
         line = process.stderr.readline()
         assert line or process.poll() is None
+
+
+@pytest.mark.parametrize(("how", "after"), [(signal.SIGINT, 0.3), (signal.SIGTERM, 0.0)])
+def test_an_end_while_fitting(tmp_path, large, how, after):
+    process = start("fit", large, "-k", 40, "--starts", 400, "-o", "out", cwd=tmp_path)
+    wait_until_it_fits(process)
     time.sleep(after)
     process.send_signal(how)
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + how
-    assert err == "error: " + ENDS[how] + "; no file was left half-written\n"
+    assert err.endswith(f"error: {ENDS[how]}; no file was left half-written\n")
+    assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("when", [0.05, 0.3, 0.6, "read", "written"])
+@pytest.mark.parametrize("when", [0.3, "read", "written"])
 def test_sigterm_never_shows_a_traceback(tmp_path, tables, when):
     """At any time: while modules are imported, while the fit begins, while the process ends."""
     process = start("fit", tables / "t.csv", "-k", 2, "-o", "out", cwd=tmp_path)
     if when == "read":
-        assert "t.csv: 60 rows" in process.stdout.readline()
+        assert "t.csv: 60 rows" in process.stderr.readline()
     elif when == "written":
         wait_for(process, (tmp_path / "out").exists)
     else:
@@ -133,14 +135,13 @@ def test_select_goes_on_where_it_stopped(tmp_path, tables, server):
     done = server.run(*arguments, cwd=tmp_path)
     assert done.code == 2
     assert not (tmp_path / "out").exists()
-    assert {p.name for p in parts.iterdir()} == {"k2.npz", "k3.npz", "k4.npz"}
+    assert names(parts) == {"k2.npz", "k3.npz", "k4.npz"}
     (parts / "k4.npz").rmdir()
     mark(parts / "k2.npz", "k2/evidence/seconds", np.full(3, 12345.0))
-    done = server.run(*arguments, cwd=tmp_path)
-    assert done.code == 0, done.err
+    server.do(*arguments, cwd=tmp_path)
     text = (tmp_path / "out" / "selection.csv").read_text()
     assert text.count("12345.0") == 3
-    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+    assert names(tmp_path) == {"out"}
 
 
 def test_compare_goes_on_where_it_stopped(tmp_path, tables, server):
@@ -152,11 +153,10 @@ def test_compare_goes_on_where_it_stopped(tmp_path, tables, server):
     labels = unpack((parts / "kpod.npz").read_bytes())["kpod/labels"]
     mark(parts / "kpod.npz", "kpod/labels", np.zeros_like(labels))
     (parts / "zero.npz").write_bytes(b"damaged")
-    done = server.run(*arguments, cwd=tmp_path)
-    assert done.code == 0, done.err
+    server.do(*arguments, cwd=tmp_path)
     found = {r[0]: r for r in rows(tmp_path / "out" / "comparison.csv")}
     assert (found["kpod"][3], found["zero"][3]) == ("1", "2")
-    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+    assert names(tmp_path) == {"out"}
 
 
 def mark(path, name, value):
@@ -166,16 +166,13 @@ def mark(path, name, value):
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_of_two_fits_into_one_folder_the_second_is_told_before_any_work(
+def test_of_two_fits_into_one_folder_the_second_is_refused_before_any_work(
     tmp_path, large, tables, server, there
 ):
     if there:
         (tmp_path / "out").mkdir()
-    first = start("fit", large, "-k", 3, "--starts", 300, "-o", "out", cwd=tmp_path)
-    line = ""
-    while "fitting" not in line:
-        line = first.stderr.readline()
-        assert line or first.poll() is None
+    first = start("fit", large, "-k", 3, "--starts", 100, "-o", "out", cwd=tmp_path)
+    wait_until_it_fits(first)
     first.send_signal(signal.SIGSTOP)
     (tmp_path / "link").symlink_to("out")
     places = ("out", "./link", tmp_path / "link" / ".")
@@ -190,8 +187,8 @@ def test_of_two_fits_into_one_folder_the_second_is_told_before_any_work(
     assert first.communicate(timeout=PATIENCE)[0]
     assert first.returncode == 0
     assert len(rows(tmp_path / "out" / "labels.csv")) == 12_001
-    assert [p.name for p in tmp_path.iterdir()] == ["out"]
-    assert {p.name for p in (tmp_path / "out").iterdir()} == FILES
+    assert names(tmp_path) == {"out"}
+    assert names(tmp_path / "out") == FILES
 
 
 def test_fits_that_start_at_once_do_not_lose_a_result(tmp_path, tables):
@@ -200,4 +197,4 @@ def test_fits_that_start_at_once_do_not_lose_a_result(tmp_path, tables):
     assert sorted(run.returncode for run in runs) == [0, 2], told
     winner = 2 + [run.returncode for run in runs].index(0)
     assert len(rows(tmp_path / "new" / "out" / "centers.csv")) == winner + 1
-    assert [p.name for p in (tmp_path / "new").iterdir()] == ["out"]
+    assert names(tmp_path / "new") == {"out"}

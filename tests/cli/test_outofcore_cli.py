@@ -55,10 +55,10 @@ def test_a_folder_of_parquet_files(X, parts, tmp_path, capsys):
     out = tmp_path / "out"
     options = [*OPTIONS, "--starts", "3", "--id-column", "name"]
     assert run(["fit", str(parts), *options, "-o", str(out)]) == 0
-    told = capsys.readouterr().err
-    assert "in 3 blocks" in told
-    assert "it is not read whole" in told
-    assert "iteration 1, loss" in told
+    printed = capsys.readouterr().err
+    assert "in 3 blocks" in printed
+    assert "it is not read whole" in printed
+    assert "iteration 1, loss" in printed
     labels = assert_results(out, X)
     assert labels["id"].tolist() == [f"row {i}" for i in range(len(X))]
     # The model is one like any other.
@@ -106,6 +106,7 @@ def test_on_a_running_cluster(X, parts, tmp_path, capsys):
     [
         (["--scale", "std"], "--scale needs the whole table in memory"),
         (["--transpose"], "--transpose needs the whole table"),
+        (["--labels", "name"], "--labels needs the whole table"),
         (["--missing-value", "x"], "takes one number as --missing-value"),
         (["--id-column", "who"], "has no column 'who'"),
     ],

@@ -4,8 +4,8 @@ fit, select, predict, impute, diagnose, report, compare, demo, app   the verbs
 _app       runs a verb and turns whatever happens into an exit code
 _options   the options, in groups that several verbs take
 _console   results, notes, progress and errors for people, JSON for programs
-_source    reads and prepares the table of a verb
-_files     outputs appear whole or not at all; finished parts of long work are kept
-_results   the files of a fit
+_outputs   outputs appear whole or not at all; finished parts of long work are kept
+_job       reads, prepares and fits the table of a verb
+_results   the files of a fit, and what is printed about them
 _blocks    fit for a table larger than memory
 """

@@ -22,8 +22,16 @@ from ._options import grouped
 
 VERBS = ("demo", "fit", "select", "predict", "impute", "diagnose", "report", "compare", "app")
 INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 128 + signal.SIGTERM
+EXAMPLES = {
+    "See it work on built-in data": "demo",
+    "Ask what your table needs": "diagnose proteins.csv",
+    "Cluster into 4 groups": "fit proteins.csv -k 4 -o result",
+    "Choose the number of clusters": "select proteins.csv -k 2:8 -o result",
+    "Label new rows": "predict result new.csv -o labels.csv",
+    "Do all of it in the browser": "app",
+}
 
-app = typer.Typer(
+commands = typer.Typer(
     name="mnarkmeans",
     add_completion=False,
     no_args_is_help=True,
@@ -31,19 +39,12 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="k-means clustering for tables with missing values.",
-    epilog="\n\n".join(
-        [
-            "[bold]Examples[/bold]",
-            "See it work on built-in data:  [bold]mnarkmeans demo[/bold]",
-            "Ask what your table needs:  [bold]mnarkmeans diagnose proteins.csv[/bold]",
-            "Cluster into 4 groups:  [bold]mnarkmeans fit proteins.csv -k 4 -o result[/bold]",
-            "Choose the number of clusters:  "
-            "[bold]mnarkmeans select proteins.csv -k 2:8 -o result[/bold]",
-            "Label new rows:  [bold]mnarkmeans predict result new.csv -o labels.csv[/bold]",
-            "Every command explains itself with --help.",
-        ]
-    ),
-)
+    epilog="\n\n".join([
+        "[bold]Examples[/bold]",
+        *(f"{why}:  [bold]mnarkmeans {words}[/bold]" for why, words in EXAMPLES.items()),
+        "Every command explains itself with --help.",
+    ]),
+)  # fmt: skip
 
 
 def verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -51,7 +52,7 @@ def verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         text = f"Example: [bold]mnarkmeans {example}[/bold]"
-        return app.command(function.__name__, epilog=text)(grouped(function))
+        return commands.command(function.__name__, epilog=text)(grouped(function))
 
     return register
 
@@ -88,17 +89,14 @@ def run(arguments: list[str]) -> int:
 
 def _run(arguments: list[str]) -> int:
     named = [word for word in arguments[:1] if word in VERBS]
-    for verb in named or VERBS:  # the others stay unimported
-        import_module(f"{__package__}.{verb}")
-    app.registered_commands.sort(key=lambda command: VERBS.index(command.name or ""))
-    code = typer.main.get_command(app).main(
-        arguments, prog_name="mnarkmeans", standalone_mode=False
-    )
+    for name in named or VERBS:  # the others stay unimported
+        import_module(f"{__package__}.{name}")
+    commands.registered_commands.sort(key=lambda command: VERBS.index(command.name or ""))
+    command = typer.main.get_command(commands)
+    code = command.main(arguments, prog_name="mnarkmeans", standalone_mode=False)
     if code == INTERRUPTED:  # newer versions of typer catch Ctrl-C themselves
         raise KeyboardInterrupt
-    if not arguments:
-        return 2
-    return code if isinstance(code, int) else 0
+    return code if isinstance(code, int) else 0 if arguments else 2
 
 
 def _usage_errors() -> tuple[type[BaseException], ...]:
@@ -111,8 +109,7 @@ def _print_usage_error(error: Any, as_json: bool) -> None:
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message() if context is None else context.get_help())
         return
-    parameter = getattr(error, "param", None)
-    names = getattr(parameter, "opts", None)
+    names = getattr(getattr(error, "param", None), "opts", None)
     text = error.format_message()
     if names and error.message:  # "-k must be a whole number" instead of "Invalid value for '-k'"
         text = error.message.removeprefix("Value error, ")
@@ -160,16 +157,12 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def _top(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=_print_version,
-            is_eager=True,
-            help="Print the version of mnarkmeans and of the packages it uses.",
-        ),
-    ] = False,
-) -> None:
+VERSION = typer.Option(
+    "--version", callback=_print_version, is_eager=True,
+    help="Print the version of mnarkmeans and of the packages it uses.",
+)  # fmt: skip
+
+
+@commands.callback()
+def _top(version: Annotated[bool, VERSION] = False) -> None:
     pass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,14 +12,14 @@ from .._report import FittedTable
 from ..dask import ClusterLostError, MNARKMeans, _files, open_table
 from ..tables import Table
 from ._console import Console, UserError, estimator_errors, in_options
-from ._files import Claim
+from ._job import Job, reference_of
 from ._options import Fitting, Folder, Source, as_number
+from ._outputs import Claim
 from ._results import Results, summary_of, write_results
-from ._source import Prepared, reference_of
 
 ROWS_IN_REPORT = 5_000
 NEEDS_THE_WHOLE_TABLE = (
-    "columns", "drop", "drop_rows", "transpose", "annotations", "scale", "center", "log2",
+    "columns", "drop", "drop_rows", "transpose", "annotations", "labels", "scale", "center", "log2",
     "normalize", "max_missing", "center_rows", "zscore_rows", "batch", "encoding", "delimiter",
     "decimal", "sheet", "header",
 )  # fmt: skip
@@ -39,10 +38,9 @@ def fit_blocks(
     with estimator_errors():
         table = open_table(source.data, layer=source.layer, id_column=source.id_column)
         X = _files.prepare_blocks(table.X, code, source.log1p)
-    preparation = replace(source.preparation, features=tuple(table.features))
-    reference = reference_of(source.reference, preparation)
-    begin = time.perf_counter()
     n, p = table.shape
+    preparation = replace(source.preparation, features=tuple(table.features))
+    reference = reference_of(source, preparation)
     with estimator_errors(), _files.connect(scheduler) as where:
         console.note(
             f"{source.data.name} has {n:,} rows and {p:,} features in {X.numblocks[0]} blocks, "
@@ -50,26 +48,36 @@ def fit_blocks(
         )
         for name, reason in table.left_out[:5]:
             console.note(f"left out {name!r}: {reason}")
-        with console.warnings_as_notes() as notes:
-            model = _fit(console, X, reference, fitting)
+        begin = time.perf_counter()
+        with console.warnings_as_notes() as notes, console.progress("fitting") as step:
+            model = MNARKMeans(
+                reference=reference,
+                callback=lambda done: step(
+                    f"iteration {done.number}, loss {done.loss:.6g}, {done.n_active} "
+                    f"initialisations still running ({done.seconds:.1f} s)"
+                ),
+                **{name: value for name, value in vars(fitting).items() if name != "n_jobs"},
+            )
+            try:
+                model.fit(X)
+            except ClusterLostError as error:
+                raise UserError(in_options(str(error))) from error
         seconds = time.perf_counter() - begin
         names, values = _files.sample(X, table, ROWS_IN_REPORT, seed=0)
         sample = Table(values, np.array(names, dtype=object), list(table.features))
-        job = Prepared(sample, preparation, values, reference)
         notes = [f"the table was read in blocks, fitted by {where}", *notes]
+        job = Job(source, sample, preparation, values, reference, notes, seconds)
         data = {
             "file": source.data.name, "format": "blocks", "sha256": None, "rows": n, "features": p,
             "blocks": len(table.X.chunks[0]), "missing_share": model.missing_share_,
             "missing_codes": source.missing_value or [], "id_column": source.id_column or "id",
-            "left_out": [{"column": c, "reason": r} for c, r in table.left_out],
         }  # fmt: skip
-        summary = summary_of(model, data, job, model.cluster_sizes_, notes, seconds)
-        shown = len(names)
-        facts = {} if shown == n else {
-            "notes": [*notes, f"this page shows {shown:,} of {n:,} rows, drawn at random"]
-        }  # fmt: skip
+        summary = summary_of(job, model, model.cluster_sizes_, data, table.left_out)
         fitted = FittedTable(values, as_kmeans(model), ids=names, features=table.features)
-        results = Results(source, job, fitted, summary, output, facts)
+        results = Results(job, fitted, summary, output)
+        if len(names) < n:
+            shown = f"this page shows {len(names):,} of {n:,} rows, drawn at random"
+            results.facts["notes"] = [*notes, shown]
         labels = (
             [name, int(label), float(distance)]
             for block in _files.labelled(model, X, table)
@@ -94,20 +102,3 @@ def _check(source: Source, output: Folder) -> float | None:
     if len(codes) > 1 or None in codes:
         raise UserError("a table that is read in blocks takes one number as --missing-value")
     return codes[0] if codes else None
-
-
-def _fit(console: Console, X: Any, reference: Any, fitting: Fitting) -> Any:
-    params = {name: value for name, value in fitting.params().items() if name != "n_jobs"}
-    with console.progress("fitting", None) as step:
-        model = MNARKMeans(
-            reference=reference,
-            callback=lambda done: step(
-                f"iteration {done.number}, loss {done.loss:.6g}, {done.n_active} initialisations "
-                f"still running ({done.seconds:.1f} s)"
-            ),
-            **params,
-        )
-        try:
-            return model.fit(X)
-        except ClusterLostError as error:
-            raise UserError(in_options(str(error))) from error

@@ -6,13 +6,12 @@ is one JSON object and nothing else; with --quiet only errors are printed.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,6 +32,7 @@ from rich.table import Table as RichTable
 from ..tables._table import quoted
 
 Step = Callable[[str], None]
+SECONDS_BETWEEN_LINES = 1.0  # of progress in a pipe
 
 
 class UserError(Exception):
@@ -60,7 +60,7 @@ class Console:
 
     def table(self, title: str, columns: list[str], rows: list[list[str]]) -> None:
         """A small table of results: drawn on a terminal, tab-separated in a pipe."""
-        if not self.talks:
+        if not self.talks or not rows:
             return
         if not self._out.is_terminal:
             for row in [columns, *rows]:
@@ -79,47 +79,45 @@ class Console:
             print(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
 
     @contextmanager
-    def progress(self, what: str, total: int | None, *, brief: bool = False) -> Iterator[Step]:
-        """Progress of `total` steps (None: unknown), with the time left.
+    def progress(self, what: str, total: int | None = None) -> Iterator[Step]:
+        """Progress of `total` steps (None: unknown) with the time left: a bar, or lines in a pipe.
 
-        The block receives a function to call with a few words after each step. In a pipe each step
-        is a line, unless `brief`.
+        The block receives a function to call with a few words after each step.
         """
         if not self.talks:
             yield lambda word: None
-        elif self._err.is_terminal:
-            yield from self._bar(what, total)
+        elif not self._err.is_terminal:
+            self._err.print(escape(f"{what} ..."))
+            yield self._lines(what, total)
         else:
-            yield from self._lines(what, total, brief)
+            columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
+            if total is None:
+                columns.append(TimeElapsedColumn())
+            else:
+                columns += [BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+                            TextColumn("left")]  # fmt: skip
+            with Progress(*columns, console=self._err, transient=True) as bar:
+                task = bar.add_task(escape(what), total=total)
+                yield lambda word: bar.update(
+                    task, advance=1, description=escape(f"{what}: {word}")
+                )
 
-    def _bar(self, what: str, total: int | None) -> Iterator[Step]:
-        columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
-        if total is None:
-            columns.append(TimeElapsedColumn())
-        else:
-            columns += [BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-            columns.append(TextColumn("left"))
-        with Progress(*columns, console=self._err, transient=True) as progress:
-            task = progress.add_task(escape(what), total=total)
-
-            def step(word: str) -> None:
-                progress.update(task, advance=1, description=escape(f"{what}: {word}"))
-
-            yield step
-
-    def _lines(self, what: str, total: int | None, brief: bool) -> Iterator[Step]:
+    def _lines(self, what: str, total: int | None) -> Step:
         start, done = time.monotonic(), 0
-        self._err.print(escape(f"{what} ..."))
+        last = start if total else 0.0  # the first step of many says little about the time left
 
         def step(word: str) -> None:
-            nonlocal done
-            done += 1
-            left = (time.monotonic() - start) * ((total or 0) - done) / done
+            nonlocal done, last
+            done, now = done + 1, time.monotonic()
+            if now - last < SECONDS_BETWEEN_LINES:
+                return
+            last = now
             count = f"{done}/{total} " if total else ""
-            ahead = f", about {duration(left)} left" if total and done < total else ""
-            self._err.print(escape(f"{what}: {count}{word}{ahead}"))
+            seconds = (now - start) * ((total or 0) - done) / done
+            left = f", about {duration(seconds)} left" if total and done < total else ""
+            self._err.print(escape(f"{what}: {count}{word}{left}"))
 
-        yield (lambda word: None) if brief else step
+        return step
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[list[str]]:
@@ -129,10 +127,9 @@ class Console:
             warnings.simplefilter("always")
             yield texts
         for warning in caught:
-            if issubclass(warning.category, (DeprecationWarning, PendingDeprecationWarning)):
-                continue
             text = in_options(one_line(warning.message))
-            if text not in texts:
+            deprecated = DeprecationWarning, PendingDeprecationWarning
+            if text not in texts and not issubclass(warning.category, deprecated):
                 texts.append(text)
                 self.note(text)
 
@@ -147,19 +144,15 @@ def print_error(message: object, as_json: bool = False) -> None:
 
 def plain(value: Any) -> Any:
     """Numbers, strings, lists and dicts that JSON can hold; NaN and infinity become null."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):
         return None
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return str(value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
 def one_line(message: object) -> str:
@@ -175,14 +168,6 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{max(seconds, 1.0):.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """Say that `name` is not among `known`, with the nearest one or all of them."""
-    known = list(known)
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-    return UserError(f"there is no {kind} called {name!r}; {hint}")
 
 
 # --- the words of the command line ------------------------------------------------------------
@@ -218,7 +203,7 @@ def estimator_errors() -> Iterator[None]:
     """What an estimator refuses is the user's to correct: one sentence, in options."""
     try:
         yield
-    except (ValueError, TypeError, ConnectionError, OSError) as error:
+    except (ValueError, TypeError, OSError) as error:
         raise UserError(in_options(one_line(error))) from error
 
 

@@ -66,38 +66,23 @@ def grouped(verb: Callable[..., None]) -> Callable[..., None]:
 
 def parse_clusters(text: str) -> int:
     """A number of clusters."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
+    if not text.strip().isdecimal() or int(text) < 1:
         raise typer.BadParameter(f"must be a whole number of at least 1, such as 4, not {text!r}")
-    return value
+    return int(text)
 
 
 def parse_cluster_range(text: str) -> list[int]:
     """'4', '2,3,5' or '2:8' (both ends included)."""
     try:
-        if ":" in text:
-            first, last = (int(part) for part in text.split(":"))
-            numbers = list(range(first, last + 1))
-        else:
-            numbers = sorted({int(part) for part in text.split(",")})
+        first, *last = map(int, text.split(":"))
+        numbers = list(range(first, last[0] + 1)) if len(last) == 1 else [first] * (not last)
     except ValueError:
-        numbers = []
+        numbers = sorted({int(p) if p.strip().isdecimal() else 0 for p in text.split(",")})
     if not numbers or numbers[0] < 1:
         raise typer.BadParameter(
             f"must be a number such as 4, a list such as 2,3,5 or a range such as 2:8, not {text!r}"
         )
     return numbers
-
-
-def parse_lam(text: str) -> float | str:
-    """'auto' or a number of at least 0."""
-    found = parse_lams(text)
-    if not isinstance(found, str) and len(found) > 1:
-        raise typer.BadParameter(f"must be auto or one number of at least 0, not {text!r}")
-    return found if isinstance(found, str) else found[0]
 
 
 def parse_lams(text: str) -> list[float] | str:
@@ -110,8 +95,16 @@ def parse_lams(text: str) -> list[float] | str:
     return [n for n in numbers if n is not None]
 
 
+def parse_lam(text: str) -> float | str:
+    """'auto' or a number of at least 0."""
+    found = parse_lams(text)
+    if not isinstance(found, str) and len(found) > 1:
+        raise typer.BadParameter(f"must be auto or one number of at least 0, not {text!r}")
+    return found if isinstance(found, str) else found[0]
+
+
 def parse_decimal(text: str) -> str:
-    """A point or a comma."""
+    """A point or a comma, also by name: some shells take a bare comma for something else."""
     found = {"point": ".", "comma": ","}.get(text.strip().lower(), text.strip())
     if found not in (".", ","):
         raise typer.BadParameter(f"must be . or , and not {text!r}")
@@ -126,21 +119,16 @@ def as_number(text: str) -> float | None:
         return None
 
 
-# --- the table --------------------------------------------------------------------------------
+# --- the groups -------------------------------------------------------------------------------
+# fmt: off
 
 _reading = partial(option, panel="Reading the table")
 _preparing = partial(option, panel="Preparing the values")
 _model = partial(option, panel="Model")
 _output = partial(option, panel="Output")
-_required = MISSING
-
-
-def _data() -> Any:
-    return argument(
-        "DATA",
-        "The table: CSV or TSV (also .gz), .xlsx, .parquet (or a folder of them), .npy, .npz, "
-        ".h5ad, .zarr.",
-    )
+_data = partial(
+    argument, "DATA", "The table: CSV or TSV (also .gz), .xlsx, .parquet (or a folder of them), "
+    ".npy, .npz, .h5ad, .zarr.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,38 +136,25 @@ class Reading:
     """How the file of a table is read."""
 
     missing_value: list[str] | None = _reading(
-        None,
-        "A further code for missing values, such as 0 or -99; may be repeated. Empty cells, NA, "
-        "n.d., -, <LOD and similar marks are always missing.",
-        metavar="CODE",
-    )
+        None, "A further code for missing values, such as 0 or -99; may be repeated. Empty cells, "
+        "NA, n.d., -, <LOD and similar marks are always missing.", metavar="CODE")
     id_column: str | None = _reading(
-        None, "Column with the names of the rows. Default: detected.", metavar="NAME"
-    )
+        None, "Column with the names of the rows. Default: detected.", metavar="NAME")
     transpose: bool = _reading(False, "Rows are features and columns are samples.", "--transpose")
     decimal: str | None = _reading(
-        None,
-        "Decimal sign of a text file, or of text in a sheet. Default: detected.",
-        metavar=". or ,",
-        parser=parse_decimal,
-    )
+        None, "Decimal sign of a text file, or of text in a sheet. Default: detected.",
+        metavar=". or ,", parser=parse_decimal)
     encoding: str | None = _reading(None, "Encoding of a text file that is not UTF-8.")
     delimiter: str | None = _reading(
-        None, "Separator of the columns of a text file. Default: detected."
-    )
+        None, "Separator of the columns of a text file. Default: detected.")
     header: bool | None = _reading(
-        None, "Whether the first line holds the names. Default: detected.", "--header/--no-header"
-    )
+        None, "Whether the first line holds the names. Default: detected.", "--header/--no-header")
     sheet: str | None = _reading(
-        None, "Sheet of an .xlsx file. Default: the first with a table.", metavar="NAME|NUMBER"
-    )
+        None, "Sheet of an .xlsx file. Default: the first with a table.", metavar="NAME|NUMBER")
     layer: str | None = _reading(None, "Layer of an .h5ad file to use instead of X.")
     annotations: Path | None = _reading(
-        None,
-        "A table of what else is known about the rows (batch, group, time). It takes no part in "
-        "the clustering and is compared with the clusters.",
-        metavar="FILE",
-    )
+        None, "A table of what else is known about the rows (batch, group, time). It takes no "
+        "part in the clustering and is compared with the clusters.", metavar="FILE")
 
     @property
     def options(self) -> ReadOptions:
@@ -193,42 +168,27 @@ class Steps:
     """How the values are prepared."""
 
     max_missing: float | None = _preparing(
-        None,
-        "Leave out features with a larger share of missing values, for example 0.8.",
-        metavar="SHARE",
-        min=0.0,
-        max=1.0,
-    )
+        None, "Leave out features with a larger share of missing values, for example 0.8.",
+        metavar="SHARE", min=0.0, max=1.0)
     normalize: Literal["none", "median", "total"] = _preparing(
-        "none",
-        "Bring every row to the same median or total of its observed values, before the logarithm.",
-    )
+        "none", "Bring every row to the same median or total of its observed values, before the "
+        "logarithm.")
     log2: bool = _preparing(
-        False, "Take log2(x), as for intensities. Zeros become missing values.", "--log2"
-    )
+        False, "Take log2(x), as for intensities. Zeros become missing values.", "--log2")
     log1p: bool = _preparing(False, "Take log(1 + x), as for counts.", "--log1p")
     scale: Literal["none", "std", "maxabs"] = _preparing(
-        "none", "Divide each feature by its standard deviation or its largest magnitude."
-    )
+        "none", "Divide each feature by its standard deviation or its largest magnitude.")
     center: bool = _preparing(
-        False,
-        "Subtract each feature's mean, and make that mean the reference: only if values near the "
-        "mean are the ones that go missing.",
-        "--center",
-    )
+        False, "Subtract each feature's mean, and make that mean the reference: only if values "
+        "near the mean are the ones that go missing.", "--center")
     center_rows: bool = _preparing(
-        False,
-        "Subtract each row's mean: cluster rows, such as proteins, by profile instead of level.",
-        "--center-rows",
-    )
+        False, "Subtract each row's mean: cluster rows, such as proteins, by profile instead of "
+        "level.", "--center-rows")
     zscore_rows: bool = _preparing(
-        False, "Subtract each row's mean and divide by its standard deviation.", "--zscore-rows"
-    )
+        False, "Subtract each row's mean and divide by its standard deviation.", "--zscore-rows")
     batch: str | None = _preparing(
-        None,
-        "Remove differences between batches: a column of the table or of --annotations.",
-        metavar="COLUMN",
-    )
+        None, "Remove differences between batches: a column of the table or of --annotations.",
+        metavar="COLUMN")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,34 +197,23 @@ class Source(Steps, Reading):
 
     data: Path = _data()
     columns: list[str] | None = _reading(
-        None,
-        'Use only matching columns, for example "LFQ intensity *"; may be repeated.',
-        metavar="PATTERN",
-    )
+        None, 'Use only matching columns, for example "LFQ intensity *"; may be repeated.',
+        metavar="PATTERN")
     drop: list[str] | None = _reading(
-        None, "Leave out matching columns; may be repeated.", metavar="PATTERN"
-    )
+        None, "Leave out matching columns; may be repeated.", metavar="PATTERN")
     drop_rows: list[str] | None = _reading(
-        None,
-        'Leave out rows with this value in this column, such as "Reverse=+"; may be repeated.',
-        metavar="COLUMN=VALUE",
-    )
+        None, 'Leave out rows with this value in this column, such as "Reverse=+"; may be '
+        "repeated.", metavar="COLUMN=VALUE")
     labels: list[str] | None = _reading(
-        None,
-        "Column of known classes: kept out of the clustering and compared with the clusters; may "
-        "be repeated.",
-        metavar="COLUMN",
-    )
+        None, "Column of known classes: kept out of the clustering and compared with the "
+        "clusters; may be repeated.", metavar="COLUMN")
     as_is: bool = _reading(
-        False, "Cluster the table as it is, against the advice of diagnose.", "--as-is"
-    )
+        False, "Cluster the table as it is, against the advice of diagnose.", "--as-is")
     reference: str | None = _model(
-        None,
-        "The value near which values go missing: auto (the default: zero or min, whichever "
+        None, "The value near which values go missing: auto (the default: zero or min, whichever "
         "explains the missing values better), min (each feature's smallest value, a detection "
-        "limit), a number in the units of the table, or a CSV file with columns feature and value.",
-        metavar="auto|min|NUMBER|FILE",
-    )
+        "limit), a number in the units of the table, or a CSV file with columns feature and "
+        "value.", metavar="auto|min|NUMBER|FILE")
 
     @property
     def preparation(self) -> Preparation:
@@ -272,84 +221,48 @@ class Source(Steps, Reading):
         return Preparation(**{one.name: getattr(self, one.name) for one in fields(Steps)})
 
     @property
-    def reference_file(self) -> Path | None:
-        """The file with a reference for every feature; None if it is a word or a number."""
-        named = Path(self.reference) if self.reference else None
-        return named if named is not None and named.is_file() else None
-
-    @property
     def inputs(self) -> list[Path]:
-        """The files that are read."""
-        files = self.data, self.reference_file, self.annotations
-        return [path for path in files if path is not None]
+        """The files that are read: the table, a file of references, annotations."""
+        reference = Path(self.reference) if self.reference else None
+        files = self.data, reference if reference and reference.is_file() else None
+        return [path for path in (*files, self.annotations) if path is not None]
 
 
-# --- the model --------------------------------------------------------------------------------
-
-_starts = partial(_model, help="Number of random initialisations; the best result is kept.", min=1)
-_seed = partial(_model, help="Random seed: the same seed gives the same result.", min=0)
-_jobs = partial(_model, help="Number of threads. Default: all cores.", min=1)
+STARTS = "Number of random initialisations; the best result is kept."
+SEED = "Random seed: the same seed gives the same result."
+JOBS = "Number of threads. Default: all cores."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fitting:
-    """One model."""
+    """One model: the parameters of MNARKMeans."""
 
-    clusters: int = _model(
-        _required, "Number of clusters.", "-k", "--clusters", metavar="K", parser=parse_clusters
-    )
+    n_clusters: int = _model(
+        MISSING, "Number of clusters.", "-k", "--clusters", metavar="K", parser=parse_clusters)
     lam: Any = _model(
-        "auto",
-        "Penalty that draws missing values towards the reference; auto chooses it from the data.",
-        metavar="auto|NUMBER",
-        parser=parse_lam,
-    )
-    starts: int = _starts(20)
+        "auto", "Penalty that draws missing values towards the reference; auto chooses it from "
+        "the data.", metavar="auto|NUMBER", parser=parse_lam)
+    n_init: int = _model(20, STARTS, "--starts", min=1)
     max_iter: int = _model(300, "Maximum number of iterations of each initialisation.", min=1)
-    seed: int = _seed(0)
-    jobs: int | None = _jobs(None)
-
-    def params(self) -> dict[str, Any]:
-        """Parameters of MNARKMeans."""
-        return {
-            "n_clusters": self.clusters, "lam": self.lam, "n_init": self.starts,
-            "max_iter": self.max_iter, "random_state": self.seed, "n_jobs": self.jobs,
-        }  # fmt: skip
+    random_state: int = _model(0, SEED, "--seed", min=0)
+    n_jobs: int | None = _model(None, JOBS, "--jobs", min=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Searching:
-    """The choice of a model."""
+    """The choice of a model: the parameters of MNARKMeansCV."""
 
-    clusters: Any = _model(
-        _required,
-        "Numbers of clusters to try: 4, 2,3,5 or 2:8.",
-        "-k",
-        "--clusters",
-        metavar="K",
-        parser=parse_cluster_range,
-    )
+    n_clusters: Any = _model(
+        MISSING, "Numbers of clusters to try: 4, 2,3,5 or 2:8.", "-k", "--clusters", metavar="K",
+        parser=parse_cluster_range)
     lams: Any = _model(
-        "auto", "Penalties to try, such as 0,0.1,1.", metavar="auto|LIST", parser=parse_lams
-    )
+        "auto", "Penalties to try, such as 0,0.1,1.", metavar="auto|LIST", parser=parse_lams)
     criterion: Literal["score", "paper"] = _model(
-        "score", "How the candidates for lam are judged; paper: as its authors did."
-    )
-    splits: int | None = _model(None, "Number of splits of the rows.", min=2)
-    starts: int = _starts(10)
-    seed: int = _seed(0)
-    jobs: int | None = _jobs(None)
-
-    def params(self) -> dict[str, Any]:
-        """Parameters of MNARKMeansCV."""
-        return {
-            "n_clusters": self.clusters, "lams": self.lams, "criterion": self.criterion,
-            "n_splits": self.splits, "n_init": self.starts, "random_state": self.seed,
-            "n_jobs": self.jobs,
-        }  # fmt: skip
-
-
-# --- the output -------------------------------------------------------------------------------
+        "score", "How the candidates for lam are judged; paper: as its authors did.")
+    n_splits: int | None = _model(None, "Number of splits of the rows.", "--splits", min=2)
+    n_init: int = _model(10, STARTS, "--starts", min=1)
+    random_state: int = _model(0, SEED, "--seed", min=0)
+    n_jobs: int | None = _model(None, JOBS, "--jobs", min=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,10 +284,8 @@ class Writing(Talking):
 
     force: bool = _output(False, "Replace existing files.", "--force")
     safe: bool = _output(
-        False,
-        "Put an apostrophe before names that a spreadsheet would take for formulas.",
-        "--spreadsheet-safe",
-    )
+        False, "Put an apostrophe before names that a spreadsheet would take for formulas.",
+        "--spreadsheet-safe")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -388,26 +299,20 @@ class OptionalFolder(Writing):
 class Folder(Writing):
     """The results of a fit: a folder with a report, and perhaps a copy of the input."""
 
-    out: Path = _output(_required, "Folder to write to.", "-o", "--output", metavar="OUT")
+    out: Path = _output(MISSING, "Folder to write to.", "-o", "--output", metavar="OUT")
     write_h5ad: Path | None = _output(
-        None,
-        "Also write a copy of the .h5ad input with labels, confidence and centres in it.",
-        metavar="FILE",
-    )
+        None, "Also write a copy of the .h5ad input with labels, confidence and centres in it.",
+        metavar="FILE")
     embedding: Literal["pca", "umap"] = _output("pca", "Map of the rows in the report.")
     title: str | None = _output(None, "Title of the report.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Use(Reading, Writing):
-    """A model and a new table, read as the model's own was unless told otherwise."""
+    """A model and a new table, read as the model's own was unless options say otherwise."""
 
     model: Path = argument("MODEL", "A folder written by fit or select.")
     data: Path = _data()
     out: Path = _output(
-        _required,
-        "File to write: .csv, .tsv (also .gz), .parquet or .npy.",
-        "-o",
-        "--output",
-        metavar="FILE",
-    )
+        MISSING, "File to write: .csv, .tsv (also .gz), .parquet or .npy.", "-o", "--output",
+        metavar="FILE")

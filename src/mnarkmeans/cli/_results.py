@@ -1,10 +1,11 @@
-"""The files of a fit.
+"""The files of a fit, and what is printed about them.
 
 labels.csv    id, cluster, distance (square root of the penalised distance to the cluster's centre)
               and, where the table was read whole, confidence (`metrics.confidence`)
 centers.csv   one row per cluster, in the units of the table; centers_prepared.csv in those of the
               clustering, where these differ
 markers.csv   the features that distinguish each cluster (`metrics.cluster_markers`)
+annotations.csv   rows of each cluster in each group of an annotation
 summary.json  what was read, what was done, what was found
 model.json, model.npz   the model, with what `predict` needs to read and prepare a new table
 report.json, report.html   the numbers of the report and the page made from them
@@ -25,9 +26,9 @@ from .._report import FittedTable, lam_words, page_of, render
 from ..metrics._markers import ranked
 from ..tables import Preparation, Table
 from ._console import Console, command_line, in_options, plain
-from ._files import digits, file_sum, write_csv, write_json
+from ._job import Job, file_sum
 from ._options import Folder, Source, Writing
-from ._source import Course, Prepared
+from ._outputs import write_csv, write_json
 
 FILES = [
     "labels.csv", "centers.csv", "markers.csv", "summary.json", "model.json", "model.npz",
@@ -35,6 +36,17 @@ FILES = [
 ]  # fmt: skip
 MARKERS = 100  # features of each cluster in markers.csv
 DIGITS, FEW_DIGITS = 8, 4  # significant digits of centres; of effects and shares
+
+
+@dataclass(frozen=True)
+class Results:
+    """What the files are made of."""
+
+    job: Job
+    fitted: FittedTable
+    summary: dict[str, Any]
+    output: Writing
+    facts: dict[str, Any] = field(default_factory=dict)  # further sections of the report
 
 
 def result_files(source: Source, *more: str) -> list[str]:
@@ -49,81 +61,50 @@ def _two_units(preparation: Preparation) -> bool:
     return bool(preparation.units and preparation.own_units)
 
 
-@dataclass(frozen=True)
-class Results:
-    """What the files are made of."""
-
-    source: Source
-    job: Prepared
-    fitted: FittedTable
-    summary: dict[str, Any]
-    output: Writing
-    facts: dict[str, Any] = field(default_factory=dict)  # further sections of the report
-
-    @property
-    def title(self) -> str:
-        return getattr(self.output, "title", None) or self.source.data.name
-
-
-def results_of(
-    console: Console,
-    source: Source,
-    job: Prepared,
-    model: Any,
-    course: Course,
-    output: Writing,
-    facts: dict[str, Any] | None = None,
-    **more: Any,
-) -> Results:
-    """The results of a fit to a table that was read whole."""
-    table = job.table
+def results_of(console: Console, job: Job, model: Any, output: Writing, **more: Any) -> Results:
+    """The results of a fit to a table that was read whole; `more` goes into summary.json."""
+    source, table = job.source, job.table
     fitted = FittedTable(
         job.X, model, ids=table.short_ids, features=table.features, labels=model.labels_,
         annotations=table.annotations, classes=[*(source.labels or ()), source.batch or ""],
     )  # fmt: skip
-    with console.progress("judging the clusters", None, brief=True):
+    with console.progress("judging the clusters"):
         _ = fitted.verdict
     for text in fitted.batch_warnings:
         console.note(text)
-    data = {
-        **table.source,
-        "sha256": file_sum(source.data),
-        "rows": table.shape[0],
-        "features": table.shape[1],
-        "missing_share": table.missing_share(),
-        "id_column": table.id_name,
-        "left_out": [{"column": n, "reason": r} for n, r in table.left_out],
-    }
-    notes = [*fitted.batch_warnings, *table.notes, *course.notes]
-    summary = summary_of(model, data, job, fitted.sizes, notes, course.seconds)
+    job.notes = [*fitted.batch_warnings, *table.notes, *job.notes]
+    data = table.source | {
+        "sha256": file_sum(source.data), "rows": table.shape[0], "features": table.shape[1],
+        "missing_share": table.missing_share(), "id_column": table.id_name,
+    }  # fmt: skip
+    summary = summary_of(job, model, fitted.sizes, data, table.left_out)
     if table.annotations:
         summary["annotations"] = plain(fitted.agreement)
-    return Results(source, job, fitted, summary | plain(more), output, facts or {})
+    return Results(job, fitted, summary | plain(more), output)
 
 
 def summary_of(
-    model: Any, data: dict[str, Any], job: Prepared, sizes: Any, notes: list[str], seconds: float
+    job: Job, model: Any, sizes: Any, data: dict[str, Any], left_out: list[tuple[str, str]]
 ) -> dict[str, Any]:
     """summary.json, however the table was read."""
     missingness = getattr(model, "missingness_", None)
-    return plain(
-        {
-            "mnarkmeans": __version__,
-            "command": command_line(),
-            "data": data,
-            "preparation": job.preparation.describe(),
-            "n_clusters": len(model.cluster_centers_),
-            "lam": model.lam_,
-            "missingness": None if missingness is None else missingness.to_plain(),
-            "inertia": model.inertia_,
-            "n_iter": model.n_iter_,
-            "cluster_sizes": sizes,
-            "loss_path": model.loss_path_,
-            "start_losses": model.start_losses_,
-            "seconds": round(seconds, 3),
-            "notes": notes,
-        }
-    )
+    left_out_columns = [{"column": name, "reason": reason} for name, reason in left_out]
+    return plain({
+        "mnarkmeans": __version__,
+        "command": command_line(),
+        "data": data | {"left_out": left_out_columns},
+        "preparation": job.preparation.describe(),
+        "n_clusters": len(model.cluster_centers_),
+        "lam": model.lam_,
+        "missingness": None if missingness is None else missingness.to_plain(),
+        "inertia": model.inertia_,
+        "n_iter": model.n_iter_,
+        "cluster_sizes": sizes,
+        "loss_path": model.loss_path_,
+        "start_losses": model.start_losses_,
+        "seconds": round(job.seconds, 3),
+        "notes": job.notes,
+    })  # fmt: skip
 
 
 # --- files ------------------------------------------------------------------------------------
@@ -134,11 +115,11 @@ def write_results(folder: Path, results: Results, labels: Iterable[Any] | None =
     not those of the fitted table (a table read in blocks)."""
     job, fitted, safe = results.job, results.fitted, results.output.safe
     model, table, preparation = fitted.model, job.table, job.preparation
-    whole = labels is None
-    header = ["id", "cluster", "distance"]
+    header, noise = ["id", "cluster", "distance"], None
     if labels is None:
         columns = label_columns(table, fitted.labels, fitted.own_distance, fitted.confidence)
         header, labels = list(columns), zip(*columns.values(), strict=True)
+        noise = fitted.noise  # for the confidence of new rows
     write_csv(folder / "labels.csv", header, labels, safe=safe)
     centers = {"centers.csv": preparation.undo(model.cluster_centers_)}
     if _two_units(preparation):
@@ -146,31 +127,31 @@ def write_results(folder: Path, results: Results, labels: Iterable[Any] | None =
     for name, rows in centers.items():
         lines = [[i, *(digits(v, DIGITS) for v in row)] for i, row in enumerate(rows.tolist())]
         write_csv(folder / name, ["cluster", *table.features], lines, safe=safe)
-    markers = marker_columns(results)
+    markers = marker_columns(job, fitted)
     write_csv(folder / "markers.csv", markers, zip(*markers.values(), strict=True), safe=safe)
     if "annotations" in results.summary:
-        header = ["annotation", "group", "cluster", "rows"]
         counts = [
             [one["column"], group, cluster, count]
             for one in results.summary["annotations"]
             for cluster, row in enumerate(one["rows_by_cluster"])
             for group, count in zip(one["groups"], row, strict=True)
         ]
+        header = ["annotation", "group", "cluster", "rows"]
         write_csv(folder / "annotations.csv", header, counts, safe=safe)
     page = report_page(results)
     results.summary["sure"] = page["sure"] | {"stability": page["stability"]}
     write_json(folder / "summary.json", results.summary)
+    write_json(folder / "report.json", page, indent=None)
+    (folder / "report.html").write_text(render(page), encoding="utf-8")
     extra = {
         "preparation": preparation.to_dict(),
         "prepared": preparation.describe(),
         "reading": table.remembered.to_dict(),
         "id_column": table.id_name,
         "command": results.summary["command"],
-        "noise": fitted.noise if whole else None,  # for the confidence of new rows
+        "noise": noise,
     }
     save_model(model, folder, feature_names=table.features, extra=extra)
-    write_json(folder / "report.json", page, indent=None)
-    (folder / "report.html").write_text(render(page), encoding="utf-8")
 
 
 def label_columns(table: Table, labels: Any, distance: Any, confidence: Any) -> dict[str, Any]:
@@ -185,41 +166,55 @@ def label_columns(table: Table, labels: Any, distance: Any, confidence: Any) -> 
     return columns
 
 
-def marker_columns(results: Results) -> dict[str, list[Any]]:
+def marker_columns(job: Job, fitted: FittedTable) -> dict[str, list[Any]]:
     """markers.csv: the features that distinguish each cluster most from the other rows.
 
     Differences are in the units of the clustering (with --log2: log2 fold changes), means in those
     of the table.
     """
-    table, preparation, fitted = results.job.table, results.job.preparation, results.fitted
-    k, found = fitted.n_clusters, fitted.contrasts
-    markers = ranked(found, range(k), np.arange(len(table.features)), MARKERS)
-    at = markers.cluster, markers.feature
+    table, preparation, found = job.table, job.preparation, fitted.contrasts
+    features = np.arange(len(table.features))
+    markers = ranked(found, range(fitted.n_clusters), features, MARKERS)
+    names = [table.features[j] for j in markers.feature]
+    columns = {"cluster": list(markers.cluster), "rank": list(markers.rank), "feature": names}
+    if table.feature_labels:
+        columns["gene"] = [table.feature_labels.get(name, "") for name in names]
+
+    def add(name: str, values: Any, count: int = FEW_DIGITS) -> None:
+        columns[name] = [digits(value, count) for value in values]
+
+    for name in ("effect", "low", "high"):
+        add(name, markers[name])
+    columns["direction"] = list(markers.direction)
     scaled = preparation.scale != "none" or preparation.zscore_rows
     title = "log2_fold_change" if preparation.log2 and not scaled else "difference"
-    numbers = {name: (values, FEW_DIGITS) for name, values in markers.items()}
-    numbers[title] = markers.mean_inside - markers.mean_outside, FEW_DIGITS
+    add(title, markers.mean_inside - markers.mean_outside)
     for name in ("mean_inside", "mean_outside"):
-        numbers[name] = preparation.undo(getattr(found, name))[at], DIGITS
-    names = [table.features[j] for j in markers.feature]
-    genes = [table.feature_labels.get(name, "") for name in names]
-    columns = {"cluster": list(markers.cluster), "rank": list(markers.rank), "feature": names}
-    columns |= {"gene": genes} if table.feature_labels else {}
-    for name in ("effect", "low", "high", "direction", title, "mean_inside", "mean_outside",
-                 "observed_inside", "observed_outside"):  # fmt: skip
-        values, count = numbers[name]
-        texts = name == "direction"
-        columns[name] = [v if texts else digits(v, count) for v in values]
+        own_units = preparation.undo(getattr(found, name))
+        add(name, own_units[markers.cluster, markers.feature], DIGITS)
+    for name in ("observed_inside", "observed_outside"):
+        add(name, markers[name])
     return columns
 
 
-# --- the report -------------------------------------------------------------------------------
+def digits(value: Any, count: int) -> float | None:
+    """A number with so many significant digits; None where there is none.
+
+    Examples
+    --------
+    >>> digits(23.456789, 4), digits(483534312.25, 8), digits(float("nan"), 4)
+    (23.46, 483534310, None)
+    """
+    if not np.isfinite(value):
+        return None
+    rounded = float(f"{value:.{count}g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
 
 
 def report_page(results: Results) -> dict[str, Any]:
     """The numbers of the report."""
     job, model, summary = results.job, results.fitted.model, results.summary
-    data = summary["data"]
+    data, output = summary["data"], results.output
     settings = {
         "Table": data.get("file"),
         "Clusters": summary["n_clusters"],
@@ -233,21 +228,21 @@ def report_page(results: Results) -> dict[str, Any]:
     facts = {
         "command": summary["command"],
         "notes": summary["notes"],
-        "left_out": [[e["column"], e["reason"]] for e in data["left_out"]],
+        "left_out": [[one["column"], one["reason"]] for one in data["left_out"]],
         "preparation": summary["preparation"],
         "settings": {name: str(value) for name, value in settings.items()},
     }
     page = page_of(
         results.fitted,
-        title=results.title,
+        title=getattr(output, "title", None) or job.source.data.name,
         facts=facts | results.facts,
-        embedding=getattr(results.output, "embedding", "pca"),
+        embedding=getattr(output, "embedding", "pca"),
     )
     page["diagnosis"] = [in_options(line) for line in page["diagnosis"]]
     return plain(page)
 
 
-def reference_words(job: Prepared, model: Any) -> str:
+def reference_words(job: Job, model: Any) -> str:
     """The reference, in words or in the units of the table."""
     reference = np.asarray(model.reference_, dtype=float)
     if isinstance(job.reference, str):
@@ -265,8 +260,11 @@ def reference_words(job: Prepared, model: Any) -> str:
 
 
 def print_results(console: Console, results: Results, output: Folder) -> None:
-    """What was found and where it is."""
+    """What was found, the verdict first, and where it is."""
     summary = results.summary
+    console.say(" ".join([summary["sure"]["headline"], *summary["sure"]["reasons"]]))
+    if "selection" in summary:
+        console.say(summary["selection"]["sentence"])
     console.say(
         f"{summary['n_clusters']} clusters, lam = {lam_words(summary['lam'])}, "
         f"loss = {summary['inertia']:.6g}, {summary['seconds']:.1f} s"
@@ -274,7 +272,6 @@ def print_results(console: Console, results: Results, output: Folder) -> None:
     sizes, rows = summary["cluster_sizes"], summary["data"]["rows"]
     lines = [[str(i), f"{size:,}", f"{size / rows:.1%}"] for i, size in enumerate(sizes)]
     console.table("clusters", ["cluster", "rows", "share"], lines)
-    console.say(" ".join([summary["sure"]["headline"], *summary["sure"]["reasons"]]))
     print_agreement(console, summary.get("annotations", []))
     console.say(f"written to {output.out}; open {output.out / 'report.html'}")
     if output.write_h5ad is not None:
@@ -288,6 +285,5 @@ def print_agreement(console: Console, found: list[dict[str, Any]]) -> None:
     for one in found:
         value = "" if one["agreement"] is None else f"{one['agreement']:.2f}"
         lines.append([one["column"], one["measure"], value, f"{one['unknown']:,}"])
-    if lines:
-        header = ["annotation", "measure", "agreement", "rows unknown"]
-        console.table("agreement with the clusters", header, lines)
+    header = ["annotation", "measure", "agreement", "rows unknown"]
+    console.table("agreement with the clusters", header, lines)

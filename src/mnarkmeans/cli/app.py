@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
 
-import typer
-
-from ._app import app as commands
+from ._app import verb
 from ._console import UserError
+from ._options import option
 
 
-@commands.command(name="app", epilog="Example: [bold]mnarkmeans app[/bold]")
-def app(
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")
-    ] = 0,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
-    ] = True,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Where the page is served."""
+
+    port: int = option(0, "Port on 127.0.0.1; 0 takes a free one.", min=0, max=65535)
+    browser: bool = option(True, "Open the page in the browser.", "--browser/--no-browser")
+
+
+@verb("app")
+def app(page: Page) -> None:
     """Open a page in the browser, on this computer only: from a file to a report by clicking."""
     from ..app import serve
 
     try:
-        serve(port, browser=browser, say=lambda address: print(address, flush=True))
+        serve(page.port, browser=page.browser, say=lambda address: print(address, flush=True))
     except ValueError as error:
         raise UserError(str(error)) from error

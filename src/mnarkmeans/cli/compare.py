@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-import sys
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,15 +18,17 @@ from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 from .. import MNARKMeans, MNARMixture
+from .._io import require
 from ..baselines import BASELINES
 from ..metrics import clustering_error_rate
 from ..metrics._annotations import agreement
+from ..tables._table import unknown_name
 from ._app import verb
-from ._console import Console, UserError, duration, in_options, one_line, unknown_name
-from ._files import Parts, maybe_claimed, write_csv
+from ._console import Console, UserError, duration, in_options, one_line
+from ._job import Job, fit_with_progress, job_key, open_job
 from ._options import Fitting, OptionalFolder, Source, option
+from ._outputs import Parts, claimed, write_csv
 from ._results import Results, print_agreement, result_files, results_of, write_results
-from ._source import Course, Prepared, fit_with_progress, open_source, table_key
 
 OURS, MIXTURE = "mnarkmeans", "mixture"
 OTHERS = (MIXTURE, *BASELINES)
@@ -50,7 +51,6 @@ WORDS = {
 }
 FILES = ("comparison.csv", "comparison_labels.csv")
 SMALL = 1_000_000  # entries of a table that one thread clusters fastest
-SECONDS_TO_LEAVE = 2.0  # for a process to clean up
 TRIAL_ROWS = 200  # to estimate how long a method takes
 
 Maker = Callable[[], Any]  # of an estimator; it may travel to another process
@@ -82,20 +82,22 @@ class Comparing:
 @verb("compare cells.csv -k 4 --labels celltype")
 def compare(comparing: Comparing, fitting: Fitting, output: OptionalFolder, source: Source) -> None:
     """Run other clustering methods on the same table; with -o, an interrupted run continues."""
-    console, names = output.console, comparing.names()
+    console, names, out = output.console, comparing.names(), output.out
     files = result_files(source, *FILES)
-    with maybe_claimed(output.out, files, force=output.force, inputs=source.inputs) as claim:
-        job = open_source(console, source, clusters=fitting.clusters)
+    with (
+        nullcontext() if out is None
+        else claimed(out, files, force=output.force, inputs=source.inputs)
+    ) as claim:  # fmt: skip
+        job = open_job(console, source, fitting.n_clusters)
         truth = _true_labels(job, source.labels)
-        key = {"clusters": fitting.clusters, "seed": fitting.seed}
-        parts = Parts(claim, table_key(source) | key)
-        model = MNARKMeans(reference=job.reference, **fitting.params())
-        found, course = run_all(console, job, model, names, parts, truth, comparing.time_limit)
+        parts = Parts(
+            claim, job_key(source, clusters=fitting.n_clusters, seed=fitting.random_state)
+        )
+        model = MNARKMeans(reference=job.reference, **vars(fitting))
+        found = run_all(console, job, model, names, parts, truth, comparing.time_limit)
         if claim is not None:
-            facts = {"comparison": comparison_page(found, truth)}
-            results = results_of(
-                console, source, job, model, course, output, facts, comparison=without_labels(found)
-            )
+            results = results_of(console, job, model, output, comparison=without_labels(found))
+            results.facts["comparison"] = comparison_page(found, truth)
             with claim.writing() as folder:
                 write_results(folder, results)
                 write_comparison(folder, results, found, truth)
@@ -105,21 +107,21 @@ def compare(comparing: Comparing, fitting: Fitting, output: OptionalFolder, sour
     for text in _notes(found):
         console.note(text)
     print_agreement(console, agreement(job.table.annotations, model.labels_))
-    if output.out is not None:
-        console.say(f"written to {output.out}; open {output.out / 'report.html'}")
-    console.result({"methods": without_labels(found), "output": output.out and str(output.out)})
+    if out is not None:
+        console.say(f"written to {out}; open {out / 'report.html'}")
+    console.result({"methods": without_labels(found), "output": out and str(out)})
 
 
-def _true_labels(job: Prepared, columns: list[str] | None) -> np.ndarray | None:
+def _true_labels(job: Job, columns: list[str] | None) -> np.ndarray | None:
     """The known classes as numbers, -1 where unknown."""
     if not columns:
         return None
-    import pandas as pd
-
-    column = columns[0]
-    codes, names = pd.factorize(pd.Series(job.table.labels[column]), use_na_sentinel=True)
+    pandas = require("pandas", "cli")
+    codes, names = pandas.factorize(pandas.Series(job.table.labels[columns[0]]))
     if len(names) < 2:
-        raise UserError(f"column {column!r} has {len(names)} class; a comparison needs two")
+        raise UserError(
+            f"column {columns[0]!r} has {len(names) or 'no'} class; a comparison needs two"
+        )
     return np.asarray(codes)
 
 
@@ -128,25 +130,25 @@ def _true_labels(job: Prepared, columns: list[str] | None) -> np.ndarray | None:
 
 def run_all(
     console: Console,
-    job: Prepared,
+    job: Job,
     model: MNARKMeans,
     names: list[str],
     parts: Parts,
     truth: np.ndarray | None,
     limit: float | None = None,
-) -> tuple[list[Result], Course]:
+) -> list[Result]:
     """Our k-means, then the other methods; those finished by an earlier run are not run again."""
-    course = fit_with_progress(console, model, job.X)
-    ours: Result = {"method": OURS, "labels": model.labels_, "seconds": course.seconds, "note": ""}
+    fit_with_progress(console, job, model)
+    ours: Result = {"method": OURS, "labels": model.labels_, "seconds": job.seconds, "note": ""}
     makers = makers_of(model, job.reference)
     done = {name: parts.load(name) for name in names}
     ahead = [name for name in names if done[name] is None]
-    with console.progress("comparing", None) as step:
-        expected = _expected_seconds(ahead, makers, job.X)
+    with console.progress("comparing") as step:
+        expected = {name: _expected_seconds(makers[name], job.X) for name in ahead}
         for number, name in enumerate(names, start=1):
             if done[name] is not None:
                 continue
-            seconds = sum(min(expected.get(n, np.inf), limit or np.inf) for n in ahead)
+            seconds = sum(min(expected[n], limit or np.inf) for n in ahead)
             left = f", about {duration(seconds)} left" if np.isfinite(seconds) else ""
             step(f"{number} of {len(names)}, {WORDS[name]}{left}")
             done[name] = run_one(name, makers[name], job.X, limit)
@@ -155,7 +157,7 @@ def run_all(
     found = [ours, *done.values()]
     for result in found:
         score(result, truth, ours["labels"])
-    return found, course
+    return found
 
 
 def makers_of(model: MNARKMeans, reference: Any) -> dict[str, Maker]:
@@ -169,41 +171,35 @@ def makers_of(model: MNARKMeans, reference: Any) -> dict[str, Maker]:
     return {MIXTURE: mixture, **others}
 
 
-def _expected_seconds(names: list[str], makers: dict[str, Maker], X: Any) -> dict[str, float]:
-    """Seconds each method may take, from a trial on a few rows; nothing for small tables."""
-    n, seconds = X.shape[0], {}
-    if n >= 10 * TRIAL_ROWS:
-        few = X[np.linspace(0, n - 1, TRIAL_ROWS).astype(np.intp)]
-        for name in names:
-            begin = time.perf_counter()
-            _labels(makers[name], few)
-            seconds[name] = (time.perf_counter() - begin) * n / TRIAL_ROWS
-    return seconds
+def _expected_seconds(make: Maker, X: Any) -> float:
+    """Seconds a method may take, from a trial on a few rows of a large table."""
+    n = X.shape[0]
+    if n < 10 * TRIAL_ROWS:
+        return np.inf
+    return _attempt(make, X[np.linspace(0, n - 1, TRIAL_ROWS).astype(int)])[2] * n / TRIAL_ROWS
 
 
 def run_one(name: str, make: Maker, X: Any, limit: float | None = None) -> Result:
     """One method; one that cannot handle the table is a result, not an error."""
-    begin = time.perf_counter()
-    if limit is None:
-        labels, note = _labels(make, X)
-        seconds = time.perf_counter() - begin
-    else:
-        try:
-            (labels, note), seconds = within(limit, _labels, make, X)
-        except (TimeoutError, ChildProcessError) as error:
-            labels, note, seconds = None, f"stopped: {error}", limit
-    return {"method": name, "labels": labels, "seconds": seconds, "note": note}
+    try:
+        found = _attempt(make, X) if limit is None else within(limit, _attempt, make, X)
+    except multiprocessing.TimeoutError:
+        found = None, f"stopped: no result after {limit:g} s", limit
+    return {"method": name, **dict(zip(("labels", "note", "seconds"), found, strict=True))}
 
 
-def _labels(make: Maker, X: Any) -> tuple[np.ndarray | None, str]:
+def _attempt(make: Maker, X: Any) -> tuple[np.ndarray | None, str, float]:
+    """Labels or None, why there are none, and seconds."""
+    begin, labels, note = time.perf_counter(), None, ""
     try:
         with warnings.catch_warnings(), few_threads(X):
             warnings.simplefilter("ignore")
-            return np.asarray(make().fit_predict(X)), ""
+            labels = np.asarray(make().fit_predict(X))
     except ImportError as error:
-        return None, f"not installed: run {one_line(error).rpartition(': ')[2]}"
+        note = f"not installed: run {one_line(error).rpartition(': ')[2]}"
     except (ValueError, ArithmeticError, np.linalg.LinAlgError, MemoryError) as error:
-        return None, f"failed: {in_options(one_line(error))}"
+        note = f"failed: {in_options(one_line(error))}"
+    return labels, note, time.perf_counter() - begin
 
 
 def few_threads(X: Any) -> AbstractContextManager[Any]:
@@ -211,42 +207,16 @@ def few_threads(X: Any) -> AbstractContextManager[Any]:
     return threadpool_limits(1 if np.prod(X.shape) < SMALL else None, "openmp")
 
 
-def within(limit: float, work: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
-    """What `work` returns and its seconds, in a process of its own that is stopped at the limit.
-
-    The clock starts when the process is ready. TimeoutError or ChildProcessError if it fails.
-    """
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_answer, args=(theirs,), daemon=True)
+def within(limit: float, work: Callable[..., Any], *arguments: Any) -> Any:
+    """What `work` returns, in a process of its own that is stopped at the limit."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for us, not for the process
     try:
-        process.start()
+        pool = multiprocessing.get_context("spawn").Pool(1)
     finally:
         signal.signal(signal.SIGINT, before)
-    theirs.close()
-    try:
-        ours.recv()  # it is ready
-        ours.send((work, arguments))
-        if not ours.poll(limit):
-            raise TimeoutError(f"no result after {limit:g} s")
-        return ours.recv()
-    except EOFError:
-        raise ChildProcessError("its process ended without a result") from None
-    finally:
-        process.terminate()
-        process.join(SECONDS_TO_LEAVE)
-        process.kill()
-        process.join()
-
-
-def _answer(pipe: Any) -> None:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # libraries release their semaphores
-    pipe.send(None)
-    work, arguments = pipe.recv()
-    begin = time.perf_counter()
-    answer = work(*arguments)
-    pipe.send((answer, time.perf_counter() - begin))
+    with pool:  # ends the process, whatever it does
+        pool.apply(without_labels, ([],))  # the clock starts when this module is imported there
+        return pool.apply_async(work, arguments).get(limit)
 
 
 # --- what is shown ----------------------------------------------------------------------------
@@ -316,10 +286,7 @@ def write_comparison(
     lines = ([round(r[n], 4) if isinstance(r[n], float) else r[n] for n in columns] for r in found)
     write_csv(folder / "comparison.csv", columns, lines)
     done = [r for r in found if r["labels"] is not None]
-    classes = [] if truth is None else [truth.tolist()]
-    write_csv(
-        folder / "comparison_labels.csv",
-        ["id", *(["class"] if classes else []), *(r["method"] for r in done)],
-        zip(results.job.table.ids, *classes, *(r["labels"].tolist() for r in done), strict=True),
-        safe=results.output.safe,
-    )
+    labels = {} if truth is None else {"class": truth}
+    labels |= {r["method"]: r["labels"] for r in done}
+    rows = zip(results.job.table.ids, *(v.tolist() for v in labels.values()), strict=True)
+    write_csv(folder / FILES[1], ["id", *labels], rows, safe=results.output.safe)

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
 
 from .. import MNARKMeans
 from ._app import verb
-from ._files import Parts, claimed, write_csv
+from ._job import describe, prepared, read
 from ._options import Folder, Source, Talking, option
+from ._outputs import Parts, claimed, write_csv
 from ._results import FILES, results_of, write_results
-from ._source import describe, prepare, read
 from .compare import FILES as COMPARISON
 from .compare import (
     OURS,
@@ -75,50 +74,35 @@ def demo(shown: Shown) -> None:
     X, complete, types = simulate()
     files = [*FILES, *COMPARISON, "annotations.csv", TABLE]
     with claimed(out, files, force=shown.force) as claim, claim.writing() as folder:
-        _write_table(folder / TABLE, X, types)
+        header = ["cell", *(f"gene{j + 1:02d}" for j in range(GENES)), "type"]
+        rows = (
+            [f"cell{i + 1:03d}", *("" if np.isnan(v) else v for v in row), f"type {'ABCD'[kind]}"]
+            for i, (row, kind) in enumerate(zip(X, types, strict=True))
+        )
+        write_csv(folder / TABLE, header, rows)
         source = Source(data=folder / TABLE, labels=["type"])
-        job = prepare(read(source), source, TYPES)
+        job = prepared(source, read(source), TYPES)
         describe(console, job.table)
         model = MNARKMeans(TYPES, n_init=20, random_state=0)
-        others = ["zero", "mean", "kpod"]
-        found, course = run_all(console, job, model, others, Parts(None, {}), types)
-        found.append(_complete(complete, types))
-        page = comparison_page(found, types)
+        found = run_all(console, job, model, ["zero", "mean", "kpod"], Parts(None, {}), types)
+        with few_threads(complete):
+            labels = KMeans(TYPES, n_init=20, random_state=0).fit_predict(complete)
+        found.append({"method": COMPLETE, "labels": labels, "seconds": 0.0, "note": ""})
+        score(found[-1], types, labels)
+        output = Folder(out=out, title="mnarkmeans demo: 600 simulated cells")
+        results = results_of(console, job, model, output, comparison=without_labels(found))
+        page = results.facts["comparison"] = comparison_page(found, types)
         page["text"] = (
             "600 simulated cells of four types. Small values are the most likely to be missing, "
             f"and each cell has its own sequencing depth. {page['text']}"
         )
-        output = Folder(out=out, title="mnarkmeans demo: 600 simulated cells")
-        results = results_of(
-            console, source, job, model, course, output, {"comparison": page},
-            comparison=without_labels(found),
-        )  # fmt: skip
         write_results(folder, results)
         write_comparison(folder, results, found, types)
     order = sorted(found, key=lambda r: (r["method"] == COMPLETE, -r["cer"]))
     names = WORDS | {OURS: "mnarkmeans <- this package", COMPLETE: COMPLETE}
     bar = 24 / (max(r["cer"] for r in found) or 1.0)
-    rows = [[names[r["method"]], f"{r['cer']:.1%}", "#" * round(bar * r["cer"])] for r in order]
-    console.table("pairs of cells grouped wrongly", ["method", "error", ""], rows)
+    lines = [[names[r["method"]], f"{r['cer']:.1%}", "#" * round(bar * r["cer"])] for r in order]
+    console.table("pairs of cells grouped wrongly", ["method", "error", ""], lines)
     console.say(f"open {out / 'report.html'} in a browser")
     console.say(f"the same for a table of yours: mnarkmeans fit {out / TABLE} -k 4 -o my-result")
     console.result({"methods": without_labels(found), "lam": model.lam_, "output": str(out)})
-
-
-def _complete(complete: np.ndarray, types: np.ndarray) -> dict[str, Any]:
-    """What k-means finds on the table without missing values."""
-    with few_threads(complete):
-        labels = KMeans(TYPES, n_init=20, random_state=0).fit_predict(complete)
-    result = {"method": COMPLETE, "labels": labels, "seconds": 0.0, "note": ""}
-    score(result, types, labels)
-    return result
-
-
-def _write_table(path: Path, X: np.ndarray, types: np.ndarray) -> None:
-    """The simulated table as a file: ids, numbers, missing values, a column of classes."""
-    rows = (
-        [f"cell{i + 1:03d}", *("" if np.isnan(v) else f"{v:g}" for v in row),
-         f"type {'ABCD'[types[i]]}"]
-        for i, row in enumerate(X)
-    )  # fmt: skip
-    write_csv(path, ["cell", *(f"gene{j + 1:02d}" for j in range(GENES)), "type"], rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ from ..missingness import diagnose as describe_missingness
 from ..tables import Advice, Table, advise, read_annotations
 from ._app import verb
 from ._console import estimator_errors, in_options
-from ._files import maybe_claimed, without_formulas, write_json
+from ._job import describe, reference_of
 from ._options import OptionalFolder, Source, option
-from ._source import describe, reference_of
+from ._outputs import claimed, no_formula, write_json
 
 TABLES = ("features", "rows", "magnitude", "mechanisms")
 FILES = ["diagnosis.txt", "diagnosis.json", "diagnosis.png", *(f"{name}.csv" for name in TABLES)]
+FEW = 0.2  # a share of the rows that is worth a warning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,29 +34,31 @@ class Seed:
 @verb("diagnose proteins.csv")
 def diagnose(output: OptionalFolder, source: Source, seed: Seed) -> None:
     """Describe what is missing and how it depends on the values; print the command to run."""
-    console = output.console
-    if output.out is not None:
+    console, out = output.console, output.out
+    if out is not None:
         require("matplotlib", "plot")
-    inputs = source.inputs
-    with maybe_claimed(output.out, FILES, force=output.force, inputs=inputs) as claim:
+    with (
+        nullcontext() if out is None
+        else claimed(out, FILES, force=output.force, inputs=source.inputs)
+    ) as claim:  # fmt: skip
         advice = advise(source.data, source.options, source.preparation)
         if source.annotations is not None:
             _, notes = read_annotations(source.annotations, advice.table.ids)
             advice.table.notes.extend(notes)
         steps = replace(advice.preparation, batch=None)  # what is missing is the same without it
         preparation, table, X = steps.fit_apply(advice.table)
+        reference = reference_of(source, preparation, table)
         describe(console, table)
-        reference = 0.0 if source.center else reference_of(source.reference, preparation, table)
-        named = X if sp.issparse(X) else _frame(X, table.features)
+        if not sp.issparse(X):
+            X = require("pandas", "cli").DataFrame(X, columns=table.features)
         with estimator_errors(), console.warnings_as_notes():
-            found = describe_missingness(named, reference, random_state=seed.seed)
-        named_files = {"--reference": source.reference, "--annotations": source.annotations}
-        more = [str(word) for pair in named_files.items() if pair[1] for word in pair]
+            found = describe_missingness(X, reference, random_state=seed.seed)
+        files = {"--reference": source.reference, "--annotations": source.annotations}
+        more = [str(word) for name, value in files.items() if value for word in (name, value)]
         command = advice.command(source.data, more=tuple(more))
         warning = _few_values(table)
-        text = "\n\n".join(
-            part for part in (in_options(str(found)), warning, _next_step(command, advice)) if part
-        )
+        parts = [in_options(str(found)), warning, _next_step(command, advice)]
+        text = "\n\n".join(part for part in parts if part)
         document = {
             "rows": found.n_rows, "features": found.n_features,
             "missing_share": found.missing_share, "kind": found.kind, "trend": found.trend,
@@ -76,18 +80,17 @@ def diagnose(output: OptionalFolder, source: Source, seed: Seed) -> None:
                 write_json(folder / "diagnosis.json", document)
                 _write_tables(folder, table, found, output.safe)
     console.say(text)
-    if output.out is not None:
-        console.say(f"written to {output.out}")
-    console.result(document | {"output": output.out and str(output.out)})
+    if out is not None:
+        console.say(f"written to {out}")
+    console.result(document | {"output": out and str(out)})
 
 
 def _few_values(table: Table) -> str:
     """A warning where many rows have too few values to be told apart."""
-    n, p = table.shape
-    values = table.values
+    (n, p), values = table.shape, table.values
     seen = values.getnnz(axis=1) if sp.issparse(values) else (~np.isnan(values)).sum(axis=1)
     bare = int((seen < min(2, p)).sum())
-    if bare < 0.2 * n:
+    if bare < FEW * n:
         return ""
     return (
         f"Little is left to cluster: {bare:,} of {n:,} rows have fewer than two values in the "
@@ -112,18 +115,11 @@ def _next_step(command: str, advice: Advice) -> str:
     return "\n".join(lines)
 
 
-def _frame(X: Any, features: list[str]) -> Any:
-    return require("pandas", "cli").DataFrame(X, columns=features)
-
-
 def _write_tables(folder: Path, table: Table, found: Any, safe: bool) -> None:
+    names: dict[str, Any] = {"rows": {"row": table.ids}, "features": {"feature": table.features}}
     for name in TABLES:
-        frame = found.to_frame(name)
-        if name == "rows":
-            frame = frame.assign(row=table.ids)
-        elif name == "features":
-            frame = frame.assign(feature=table.features)
-        frame = without_formulas(frame) if safe else frame
+        frame = found.to_frame(name).assign(**names.get(name, {}))
+        frame = frame.map(no_formula) if safe else frame
         frame.to_csv(folder / f"{name}.csv", index=False)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -13,10 +13,10 @@ from .._io import require
 from ..dask._files import needs_blocks
 from ._app import verb
 from ._console import UserError
-from ._files import Claim, claimed
+from ._job import fit_with_progress, open_job
 from ._options import Fitting, Folder, Source, option
+from ._outputs import Claim, claimed
 from ._results import Results, print_results, result_files, results_of, write_results
-from ._source import fit_with_progress, open_source
 
 H5AD_KEY = "mnar_kmeans"
 
@@ -38,49 +38,45 @@ class Cluster:
 def fit(fitting: Fitting, output: Folder, source: Source, cluster: Cluster) -> None:
     """Cluster a table; write labels, centres, markers, model and report."""
     console = output.console
-    check_output(source, output)
-    files = result_files(source)
-    with (
-        claimed(output.out, files, force=output.force, inputs=source.inputs) as claim,
-        h5ad_copy(source, output) as copy,
-    ):
+    with claimed_folder(source, output) as (claim, copy):
         if cluster.scheduler is not None or needs_blocks(source.data, source.layer):
             from ._blocks import fit_blocks
 
             results = fit_blocks(console, source, fitting, output, claim, cluster.scheduler)
         else:
-            job = open_source(console, source, clusters=fitting.clusters)
-            model = MNARKMeans(reference=job.reference, **fitting.params())
-            course = fit_with_progress(console, model, job.X)
-            results = results_of(console, source, job, model, course, output)
+            job = open_job(console, source, fitting.n_clusters)
+            model = MNARKMeans(reference=job.reference, **vars(fitting))
+            fit_with_progress(console, job, model)
+            results = results_of(console, job, model, output)
             with claim.writing() as folder:
                 write_results(folder, results)
                 write_h5ad(copy, results)
     print_results(console, results, output)
 
 
-def check_output(source: Source, output: Folder) -> None:
-    """What writing needs is asked for before the work begins rather than after it."""
+@contextmanager
+def claimed_folder(
+    source: Source, output: Folder, *more: str
+) -> Iterator[tuple[Claim, Claim | None]]:
+    """Claim the folder and the copy of the input, if one was asked for; what writing needs is
+    asked for before the work begins rather than after it."""
     require("jinja2", "cli")
     if output.embedding == "umap":
         require("umap", "umap")
-    if output.write_h5ad is None:
-        return
-    require("anndata", "anndata")
-    if source.data.suffix.lower() != ".h5ad" or output.write_h5ad.suffix.lower() != ".h5ad":
-        raise UserError("--write-h5ad writes a copy of an .h5ad file; both names must end in .h5ad")
-    if source.transpose:
-        raise UserError("--write-h5ad labels the rows of the file; leave --transpose out")
-
-
-@contextmanager
-def h5ad_copy(source: Source, output: Folder) -> Iterator[Claim | None]:
-    """Claim the copy of the input, if one was asked for."""
-    if output.write_h5ad is None:
-        yield None
-        return
-    with claimed(output.write_h5ad, force=output.force, inputs=source.inputs) as claim:
-        yield claim
+    files, copy = result_files(source, *more), output.write_h5ad
+    with claimed(output.out, files, force=output.force, inputs=source.inputs) as claim:
+        if copy is None:
+            yield claim, None
+            return
+        require("anndata", "anndata")
+        if {source.data.suffix.lower(), copy.suffix.lower()} != {".h5ad"}:
+            raise UserError(
+                "--write-h5ad writes a copy of an .h5ad file; both names must end in .h5ad"
+            )
+        if source.transpose:
+            raise UserError("--write-h5ad labels the rows of the file; leave --transpose out")
+        with claimed(copy, force=output.force, inputs=source.inputs) as second:
+            yield claim, second
 
 
 def write_h5ad(claim: Claim | None, results: Results) -> None:
@@ -90,8 +86,8 @@ def write_h5ad(claim: Claim | None, results: Results) -> None:
         return
     from ..tl import _file_results
 
-    adata = require("anndata", "anndata").read_h5ad(results.source.data)
-    job, model = results.job, results.fitted.model
+    job = results.job
+    adata = require("anndata", "anndata").read_h5ad(job.source.data)
     features = [str(name) for name in job.table.features]
     used = np.isin(adata.var_names.to_numpy(dtype=str), features)
     if adata.var_names[used].tolist() != features:
@@ -104,7 +100,7 @@ def write_h5ad(claim: Claim | None, results: Results) -> None:
         "command": results.summary["command"],
         "preparation": "; ".join(job.preparation.describe()),
     }
-    _file_results(part, H5AD_KEY, model, job.X, used, params, in_genes=True)
+    _file_results(part, H5AD_KEY, results.fitted.model, job.X, used, params, in_genes=True)
     if part is not adata:
         for name in (H5AD_KEY, f"{H5AD_KEY}_distance", f"{H5AD_KEY}_confidence"):
             adata.obs[name] = part.obs[name].reindex(adata.obs_names)

@@ -18,7 +18,7 @@ from ..tables._table import Origin
 from ._app import verb
 from ._console import UserError
 from ._options import Use
-from .predict import NewTable, claimed_output, open_table, write_frame
+from .predict import claimed_output, open_table, write_frame
 
 
 @verb("impute result new.csv -o filled.csv")
@@ -26,25 +26,19 @@ def impute(use: Use) -> None:
     """Fill the missing values of a table, in its own units, order and layout."""
     console = use.console
     with claimed_output(use) as claim:
-        new = open_table(console, use)
-        frame, filled, notes = fill(new.table, _expected(new))
-        write_frame(claim, frame, use, layout=new.table.source)
-    rows, entries = new.table.shape[0], new.table.shape[0] * new.table.shape[1]
-    console.say(f"{filled:,} of {entries:,} values filled in; written to {use.out}")
+        saved, table, preparation = open_table(console, use)
+        model, X = saved.estimator, preparation.apply(table)
+        if isinstance(model, MNARMixture):
+            expected = np.asarray(model.impute(X), dtype=float)
+        else:
+            expected = np.asarray(model.cluster_centers_, dtype=float)[model.predict(X)]
+        frame, filled, notes = fill(table, preparation.undo(expected, table))
+        write_frame(claim, frame, use, layout=table.source)
+    rows, columns = table.shape
+    console.say(f"{filled:,} of {rows * columns:,} values filled in; written to {use.out}")
     for text in notes:
         console.note(text)
     console.result({"rows": rows, "filled": filled, "output": str(use.out)})
-
-
-def _expected(new: NewTable) -> np.ndarray:
-    """(n, p) what the model expects of each entry, in the units of the table."""
-    model = new.saved.estimator
-    if isinstance(model, MNARMixture):
-        expected = np.asarray(model.impute(new.X), dtype=float)
-    else:
-        centers = np.asarray(model.cluster_centers_, dtype=float)
-        expected = centers[np.asarray(model.predict(new.X))]
-    return new.preparation.undo(expected, new.table)
 
 
 def fill(table: Table, expected: np.ndarray) -> tuple[Any, int, list[str]]:
@@ -100,13 +94,16 @@ def _places(table: Table, origin: Origin) -> tuple[list[int | None], list[int | 
 
 
 def _notes(table: Table, origin: Origin, rows: int) -> list[str]:
-    left_out = len(origin.frame) - len(origin.rows)
+    """What stays as it was, where there is any."""
     names = {str(i) for i in table.ids} if origin.transposed else {*table.features}
-    others = sum(name not in names | {origin.id_column} for name in origin.frame.columns)
-    unknown = len(origin.rows) - rows if origin.transposed else 0
-    found = {
-        f"{left_out:,} rows left out by --drop-rows are unchanged": left_out,
-        f"{others:,} columns that the model does not use are unchanged": others,
-        f"{unknown:,} rows of the file are not features of the model and are unchanged": unknown,
+    others = [name not in names | {origin.id_column} for name in origin.frame.columns]
+    counts = {
+        "row{} left out by --drop-rows": len(origin.frame) - len(origin.rows),
+        "column{} that the model does not use": sum(others),
+        "row{} that the model does not use": len(origin.rows) - rows if origin.transposed else 0,
     }
-    return [text for text, count in found.items() if count > 0]
+    return [
+        f"{count:,} {what.format('s' * (count > 1))} {'are' if count > 1 else 'is'} unchanged"
+        for what, count in counts.items()
+        if count > 0
+    ]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from .._report import PAGE_VERSION, render
 from ._app import verb
 from ._console import UserError
-from ._files import claimed
 from ._options import Talking, argument, option
+from ._outputs import claimed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,35 +24,22 @@ class Page(Talking):
 @verb('report result --title "Plasma proteome"')
 def report(page: Page) -> None:
     """Make report.html again from the numbers stored beside it."""
-    found = _read(page.folder)
-    if page.title is not None:
-        found["title"] = page.title
-    try:
-        html = render(found)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(
-            f"{page.folder / 'report.json'} lacks a part of the report ({error}); run fit again"
-        ) from error
-    target = page.folder / "report.html"
-    with claimed(target, force=True) as claim, claim.writing() as path:
-        path.write_text(html, encoding="utf-8")
-    page.console.say(f"written to {target}")
-    page.console.result({"output": str(target), "bytes": len(html.encode())})
-
-
-def _read(folder: Path) -> dict[str, Any]:
-    path = folder / "report.json"
+    folder, path = page.folder, page.folder / "report.json"
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; name one written by fit or select")
     if not path.is_file():
         raise UserError(f"{folder} holds no report.json; name a folder written by fit or select")
     try:
-        page = json.loads(path.read_text(encoding="utf-8"))
-        version = int(page["page_version"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(f"{path} is damaged; run fit again") from error
+        found = json.loads(path.read_text(encoding="utf-8"))
+        version = int(found["page_version"])
+        if version <= PAGE_VERSION:
+            html = render(found | ({} if page.title is None else {"title": page.title}))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UserError(f"{path} is damaged ({error}); run fit again") from error
     if version > PAGE_VERSION:
-        raise UserError(
-            f"{path} was written by a newer version; run pip install --upgrade mnarkmeans"
-        )
-    return page
+        raise UserError(f"{path} was written by a newer version of mnarkmeans; install that one")
+    target = folder / "report.html"
+    with claimed(target, force=True) as claim, claim.writing() as hidden:
+        hidden.write_text(html, encoding="utf-8")
+    page.console.say(f"written to {target}")
+    page.console.result({"output": str(target), "bytes": len(html.encode())})

@@ -16,47 +16,44 @@ from .._model_files import as_kmeans
 from .._report import search_facts
 from ._app import verb
 from ._console import Console, Step, estimator_errors, plain
-from ._files import Parts, claimed, write_csv
+from ._job import Job, job_key, open_job
 from ._options import Folder, Searching, Source
-from ._results import print_results, result_files, results_of, write_results
-from ._source import Course, Prepared, open_source, table_key
-from .fit import check_output, h5ad_copy, write_h5ad
+from ._outputs import Parts, write_csv
+from ._results import print_results, results_of, write_results
+from .fit import claimed_folder, write_h5ad
 
 
 @verb("select cells.csv -k 2:8 -o result")
 def select(searching: Searching, output: Folder, source: Source) -> None:
     """Choose the number of clusters and lam; an interrupted run continues where it stopped."""
     console = output.console
-    check_output(source, output)
-    files = result_files(source, "selection.csv")
-    with (
-        claimed(output.out, files, force=output.force, inputs=source.inputs) as claim,
-        h5ad_copy(source, output) as copy,
-    ):
-        job = open_source(console, source, clusters=searching.clusters[-1])
-        params = {n: v for n, v in searching.params().items() if n not in ("n_clusters", "n_jobs")}
-        parts = Parts(claim, table_key(source) | {"params": params})
-        search, course = _search(console, job, searching, parts)
-        model = as_kmeans(search)
+    with claimed_folder(source, output, "selection.csv") as (claim, copy):
+        job = open_job(console, source, searching.n_clusters[-1])
+        params = {n: v for n, v in vars(searching).items() if n not in ("n_clusters", "n_jobs")}
+        parts = Parts(claim, job_key(source, params=params))
+        search = _search(console, job, searching, parts)
         found = search.cv_results_
         selection = {
             "criterion": searching.criterion, "candidates": found,
             "best_index": search.best_index_, "cluster_stability": search.stability_,
         }  # fmt: skip
         results = results_of(
-            console, source, job, model, course, output, seed=searching.seed, selection=selection
-        )  # fmt: skip
+            console,
+            job,
+            as_kmeans(search),
+            output,
+            seed=searching.random_state,
+            selection=selection,
+        )
         results.facts.update(search_facts(search, job.X, results.fitted.verdict))
-        text = results.summary["selection"]["sentence"] = results.facts["lam_text"]
+        results.summary["selection"]["sentence"] = results.facts["lam_text"]
         with claim.writing() as folder:
             write_results(folder, results)
-            chosen = np.arange(len(found["param_lam"])) == search.best_index_
-            columns = found | {"chosen": chosen}
+            columns = found | {"chosen": np.arange(len(found["param_lam"])) == search.best_index_}
             rows = zip(*map(plain, columns.values()), strict=True)
             write_csv(folder / "selection.csv", columns, rows)
             write_h5ad(copy, results)
         parts.clear()
-    console.say(text)
     print_results(console, results, output)
 
 
@@ -78,16 +75,15 @@ class KeptTrials(Trials):
         self._step(f"k = {k}: lam = {trial.lam:.4g}")
 
 
-def _search(
-    console: Console, job: Prepared, searching: Searching, parts: Parts
-) -> tuple[MNARKMeansCV, Course]:
-    search = MNARKMeansCV(reference=job.reference, **searching.params())
+def _search(console: Console, job: Job, searching: Searching, parts: Parts) -> MNARKMeansCV:
+    search = MNARKMeansCV(reference=job.reference, **vars(searching))
     begin = time.perf_counter()
     with (
         estimator_errors(),
-        console.warnings_as_notes() as notes,
-        console.progress("choosing", len(searching.clusters)) as step,
+        console.warnings_as_notes() as job.notes,
+        console.progress("choosing", len(searching.n_clusters)) as step,
     ):
         search._known = KeptTrials(parts, step)
         search.fit(job.X)
-    return search, Course(notes, time.perf_counter() - begin)
+    job.seconds = time.perf_counter() - begin
+    return search

@@ -33,16 +33,11 @@ from ._console import UserError, plain
 LONGEST_NAME = 200  # bytes of a name that may be part of a hidden one
 PATIENCE = 0.2  # seconds to wait for a lock whose owner is just leaving
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the start of a formula
-
+FULL, FORBIDDEN = "there is no space left on the disk", "you may not write to its folder"
 REASONS = {
-    errno.ENOSPC: "there is no space left on the disk",
-    errno.EDQUOT: "there is no space left on the disk",
-    errno.EFBIG: "there is no space left on the disk",
-    errno.EACCES: "you may not write to its folder",
-    errno.EPERM: "you may not write to its folder",
-    errno.EROFS: "you may not write to its folder",
-    errno.ENAMETOOLONG: "its name is too long",
-}
+    errno.ENOSPC: FULL, errno.EDQUOT: FULL, errno.EFBIG: FULL, errno.EACCES: FORBIDDEN,
+    errno.EPERM: FORBIDDEN, errno.EROFS: FORBIDDEN, errno.ENAMETOOLONG: "its name is too long",
+}  # fmt: skip
 
 
 @contextmanager
@@ -103,16 +98,13 @@ class Claim:
 
     def take(self) -> None:
         """Create the folders above, test that the place can be written to, lock it."""
-        parent = self.place.parent
-        missing = []
-        while not parent.exists():
-            missing.append(parent)
-            parent = parent.parent
-        if not parent.is_dir():
-            raise UserError(f"{self.target} could not be written: {parent} is a file, not a folder")
-        for folder in reversed(missing):
+        above = [self.place.parent, *self.place.parent.parents]
+        self._made = [folder for folder in above if not folder.exists()]
+        first = above[len(self._made)]
+        if not first.is_dir():
+            raise UserError(f"{self.target} could not be written: {first} is a file, not a folder")
+        for folder in reversed(self._made):
             folder.mkdir()
-            self._made.insert(0, folder)
         if self.place.is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         with suppress(FileNotFoundError):
@@ -153,9 +145,8 @@ class Claim:
             try:
                 staging.mkdir()
                 yield staging
-                for path in sorted(staging.rglob("*")):
-                    if path.is_file():
-                        flush(path)
+                for path in sorted(staging.iterdir()):
+                    flush(path)
                 flush_folder(staging)
                 with _signals_held():
                     self._put_in_place(staging)
@@ -177,11 +168,7 @@ class Claim:
 
 @contextmanager
 def claimed(
-    target: Path,
-    names: Iterable[str] | None = None,
-    *,
-    force: bool,
-    inputs: Iterable[Path] = (),
+    target: Path, names: Iterable[str] | None = None, *, force: bool, inputs: Iterable[Path] = ()
 ) -> Iterator[Claim]:
     """Claim a file, or a folder for the files `names`."""
     claim = Claim(target, names, force)
@@ -197,18 +184,6 @@ def claimed(
 
 
 @contextmanager
-def maybe_claimed(
-    target: Path | None, names: Iterable[str], *, force: bool, inputs: Iterable[Path] = ()
-) -> Iterator[Claim | None]:
-    """Claim a folder, if anything is to be written."""
-    if target is None:
-        yield None
-        return
-    with claimed(target, names, force=force, inputs=inputs) as claim:
-        yield claim
-
-
-@contextmanager
 def _signals_held() -> Iterator[None]:
     """Hold Ctrl-C and SIGTERM back, so that old and new files do not mix."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
@@ -219,9 +194,6 @@ def _signals_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
-
-
-# --- finished parts of long work --------------------------------------------------------------
 
 
 class Parts:
@@ -240,7 +212,7 @@ class Parts:
         if self._claim is None:
             return None
         try:
-            arrays = unpack(self._path(name).read_bytes())
+            arrays = unpack(self._path(self._claim, name).read_bytes())
             stored = json.loads(arrays.pop("json").tobytes())
             return join(stored["part"], name, arrays) if stored["key"] == self._key else None
         except (OSError, ValueError, KeyError, TypeError):
@@ -252,26 +224,19 @@ class Parts:
             return
         arrays: dict[str, np.ndarray] = {}
         text = json.dumps({"key": self._key, "part": split(part, name, arrays)})
-        packed = pack(arrays | {"json": np.frombuffer(text.encode(), np.uint8)})
         with writing_errors(self._claim.target):
-            path = self._path(name)
+            path = self._path(self._claim, name)
             path.parent.mkdir(exist_ok=True)
-            write_bytes(path, packed)
+            write_bytes(path, pack(arrays | {"json": np.frombuffer(text.encode(), np.uint8)}))
 
     def clear(self) -> None:
         """The work is done: its parts are no longer needed."""
         if self._claim is not None:
             shutil.rmtree(self._claim.hidden("parts"), ignore_errors=True)
 
-    def _path(self, name: str) -> Path:
-        assert self._claim is not None
-        return self._claim.hidden("parts") / (re.sub(r"[^A-Za-z0-9._-]", "_", name) + ".npz")
-
-
-def file_sum(path: Path) -> str:
-    """SHA-256 of a file."""
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    @staticmethod
+    def _path(claim: Claim, name: str) -> Path:
+        return claim.hidden("parts") / (re.sub(r"[^A-Za-z0-9._-]", "_", name) + ".npz")
 
 
 # --- text tables ------------------------------------------------------------------------------
@@ -306,26 +271,3 @@ def no_formula(value: Any) -> Any:
     ("'=1+1", 'gene', -1.5)
     """
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
-
-
-def without_formulas(frame: Any) -> Any:
-    """The pandas frame with `no_formula` in its names and its columns of text."""
-    out = frame.rename(columns=no_formula)
-    for name, kind in out.dtypes.items():
-        if str(kind) in ("object", "string", "str", "category"):
-            out[name] = [no_formula(value) for value in out[name]]
-    return out
-
-
-def digits(value: Any, count: int) -> float | None:
-    """A number with so many significant digits; None where there is none.
-
-    Examples
-    --------
-    >>> digits(23.456789, 4), digits(483534312.25, 8), digits(float("nan"), 4)
-    (23.46, 483534310, None)
-    """
-    if not np.isfinite(value):
-        return None
-    rounded = float(f"{value:.{count}g}")
-    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded

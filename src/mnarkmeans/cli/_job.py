@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +13,23 @@ import numpy as np
 
 from ..tables import Preparation, Table, read_table
 from ._console import Console, UserError, command_line, estimator_errors
-from ._files import file_sum
 from ._options import Source, as_number
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A table ready to be clustered: with the features used, in its own units, and as X."""
+@dataclass
+class Job:
+    """A table ready to be clustered, and how its fit went."""
 
-    table: Table
+    source: Source
+    table: Table  # the features that are used, in their own units
     preparation: Preparation
-    X: Any
+    X: Any  # the values as they are clustered
     reference: Any
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Course:
-    """How a fit went."""
-
-    notes: list[str]
-    seconds: float
-
-
-def open_source(console: Console, source: Source, *, clusters: int = 1) -> Prepared:
+def open_job(console: Console, source: Source, clusters: int) -> Job:
     """Read and prepare a table with rows for so many clusters; say what was used and left out.
 
     A table that certainly must be read in another way is refused, with the command to run.
@@ -42,49 +37,41 @@ def open_source(console: Console, source: Source, *, clusters: int = 1) -> Prepa
     table = read(source)
     if not source.as_is:
         _check_advice(source, table)
-    prepared = prepare(table, source, clusters)
-    rows = table.shape[0]
-    if clusters > rows:
-        raise UserError(f"-k is {clusters}, but the table has only {rows} rows")
-    describe(console, prepared.table)
-    return prepared
+    job = prepared(source, table, clusters)
+    if clusters > table.shape[0]:
+        raise UserError(f"-k is {clusters}, but the table has only {table.shape[0]} rows")
+    describe(console, job.table)
+    return job
 
 
 def read(source: Source) -> Table:
     """The table with its annotations; known classes and the batch are kept out of the features."""
-    kept_aside = tuple(source.labels or ())
-    while True:
-        table = read_table(
-            source.data,
-            labels=kept_aside,
-            annotations=source.annotations,
-            **source.options.to_dict(),
-        )
-        table.annotations |= {name: list(values) for name, values in table.labels.items()}
-        if source.batch is None or source.batch in table.annotations:
-            return table
-        kept_aside += (source.batch,)  # a column of the table itself
+    options = source.options.to_dict() | {"annotations": source.annotations}
+    classes = tuple(source.labels or ())
+    table = read_table(source.data, labels=classes, **options)
+    batch = source.batch
+    if batch is not None and batch not in (*classes, *table.annotations):  # a column of the table
+        table = read_table(source.data, labels=(*classes, batch), **options)
+    table.annotations |= {name: list(values) for name, values in table.labels.items()}
+    return table
 
 
 def describe(console: Console, table: Table) -> None:
     """Print what was read and what was left out."""
-    first, *others = table.summary()
-    console.say(first)
-    for text in others:
+    for text in table.summary():
         console.note(text)
 
 
 def _check_advice(source: Source, table: Table) -> None:
     """Refuse where the advice is certain; otherwise it becomes notes of the table."""
-    advice = table.advise(source.preparation)
     kept_aside = {*(source.labels or ()), source.batch}
     suggestions = [
-        one for one in advice.suggestions
+        one for one in table.advise(source.preparation).suggestions
         if not one.options.get("drop") or {*one.options["drop"]} - kept_aside
     ]  # fmt: skip
-    options = [one.typed() for one in suggestions if one.typed()]
     certain = [one.reason for one in suggestions if one.certain]
     if certain:
+        options = [one.typed() for one in suggestions if one.typed()]
         raise UserError(
             f"{source.data.name} should not be clustered as it is: {'; '.join(certain)}. Run: "
             f"{' '.join([command_line(), *options])} (or add --as-is to cluster it nevertheless)"
@@ -94,7 +81,7 @@ def _check_advice(source: Source, table: Table) -> None:
         table.notes.append(f"consider {typed}: {one.reason}" if typed else one.reason)
 
 
-def prepare(table: Table, source: Source, clusters: int) -> Prepared:
+def prepared(source: Source, table: Table, clusters: int) -> Job:
     """Learn and apply the preparation; the reference goes with it."""
     if source.center and source.reference is not None:
         raise UserError(
@@ -102,59 +89,64 @@ def prepare(table: Table, source: Source, clusters: int) -> Prepared:
             "--reference; choose one of them"
         )
     preparation, table, X = source.preparation.fit_apply(table, clusters)
-    reference = 0.0 if source.center else reference_of(source.reference, preparation, table)
-    return Prepared(table, preparation, X, reference)
+    return Job(source, table, preparation, X, reference_of(source, preparation, table))
 
 
-def reference_of(text: str | None, preparation: Preparation, table: Table | None = None) -> Any:
+def reference_of(source: Source, preparation: Preparation, table: Table | None = None) -> Any:
     """The reference asked for, after preparation; a name that is no feature becomes a note."""
-    word = (text or "auto").strip().lower()
-    if word in ("auto", "min"):
-        return word
+    if source.center:
+        return 0.0
+    word = (source.reference or "auto").strip()
+    if word.lower() in ("auto", "min"):
+        return word.lower()
     value = as_number(word)
-    if value is None:
-        return preparation.reference(_reference_file(Path(text or ""), preparation, table))
-    return preparation.reference(value)
+    return preparation.reference(_by_feature(word, preparation, table) if value is None else value)
 
 
-def _reference_file(path: Path, preparation: Preparation, table: Table | None) -> np.ndarray:
+def _by_feature(name: str, preparation: Preparation, table: Table | None) -> np.ndarray:
+    """The references in a CSV file, in the order of the features."""
+    path = Path(name)
     if not path.is_file():
-        raise UserError(
-            f"--reference must be auto, min, a number, or a CSV file, not {str(path)!r}"
-        )
+        raise UserError(f"--reference must be auto, min, a number, or a CSV file, not {name!r}")
     try:
         with open(path, newline="", encoding="utf-8-sig") as stream:
             given = {row[0]: row[1] for row in list(csv.reader(stream))[1:] if row}
     except (ValueError, IndexError, OSError, csv.Error) as error:
         raise UserError(f"{path} must have a header and two columns, feature,value") from error
-    numbers = {name: as_number(text) for name, text in given.items()}
-    wrong = next((name for name, number in numbers.items() if number is None), None)
-    if wrong is not None:
-        raise UserError(
-            f"{path} has {given[wrong]!r} as the reference of {wrong!r}, which is not a number"
-        )
-    features = preparation.features
-    absent = next((name for name in features if name not in numbers), None)
+    features, numbers = preparation.features, {}
+    for feature, text in given.items():
+        number = as_number(text)
+        if number is None:
+            raise UserError(
+                f"{path} has {text!r} as the reference of {feature!r}, which is not a number"
+            )
+        numbers[feature] = number
+    absent = next((feature for feature in features if feature not in numbers), None)
     if absent is not None:
         raise UserError(f"{path} has no reference for the feature {absent!r}")
     if table is not None:
-        known = {*features, *(name for name, _ in table.left_out)}
-        unknown = [name for name in numbers if name not in known]
+        known = {*features, *(column for column, _ in table.left_out)}
+        unknown = [feature for feature in numbers if feature not in known]
         if unknown:
             some = ", ".join(map(repr, unknown[:3])) + (" ..." if unknown[3:] else "")
             table.notes.append(f"{path.name} names features that the table does not have: {some}")
-    return np.array([numbers[name] for name in features], dtype=float)
+    return np.array([numbers[feature] for feature in features], dtype=float)
 
 
-def table_key(source: Source) -> dict[str, Any]:
-    """What a prepared table depends on, so that finished work is used for the same job only."""
-    files = [path for path in (source.data, source.reference_file) if path is not None]
-    return {
-        "data": [file_sum(path) for path in files],
+def job_key(source: Source, **more: Any) -> dict[str, Any]:
+    """What a result depends on, so that finished work is used for the same job only."""
+    return more | {
+        "files": [file_sum(path) for path in source.inputs],
         "reading": source.options.to_dict(),
         "preparation": source.preparation.typed(),
         "reference": source.reference,
     }
+
+
+def file_sum(path: Path) -> str:
+    """SHA-256 of a file."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class _Callback:
@@ -172,20 +164,20 @@ class _Callback:
             self.step("initialisations")
 
 
-def fit_with_progress(console: Console, estimator: Any, X: Any) -> Course:
+def fit_with_progress(console: Console, job: Job, estimator: Any) -> None:
     """Fit; warnings become notes."""
     counted = hasattr(estimator, "set_callbacks") and console.talks
     begin = time.perf_counter()
     try:
         with (
             estimator_errors(),
-            console.warnings_as_notes() as notes,
-            console.progress("fitting", estimator.n_init if counted else None, brief=True) as step,
+            console.warnings_as_notes() as job.notes,
+            console.progress("fitting", estimator.n_init if counted else None) as step,
         ):
             if counted:
                 estimator.set_callbacks(_Callback(step))
-            estimator.fit(X)
+            estimator.fit(job.X)
     finally:
         if counted:
             estimator.set_callbacks()
-    return Course(notes, time.perf_counter() - begin)
+    job.seconds = time.perf_counter() - begin

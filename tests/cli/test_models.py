@@ -1,0 +1,239 @@
+"""Models: remembered reading and preparation, predict and impute, Python and AnnData."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import rows
+
+import mnarkmeans
+
+SAMPLES, PROTEINS = 24, 30
+FEATURES = list("abcde")
+
+
+@pytest.fixture(scope="module")
+def proteins(tmp_path_factory, server):
+    """A proteinGroups.txt, and a model of its samples."""
+    folder = tmp_path_factory.mktemp("proteins")
+    rng = np.random.default_rng(1)
+    kind = np.arange(SAMPLES) % 3
+    profile = 22 + rng.normal(0, 3, (3, PROTEINS))
+    log2 = profile[kind] + rng.normal(0, 0.4, (SAMPLES, PROTEINS))
+    seen = rng.random(log2.shape) < 1 / (1 + np.exp(-2 * (log2 - 19)))
+    frame = pd.DataFrame(np.where(seen, (2**log2).round(), 0).T.astype(np.int64))
+    frame.columns = [f"LFQ intensity S{i:02d}" for i in range(SAMPLES)]
+    frame.insert(0, "Protein IDs", [f"P{j}" for j in range(PROTEINS)])
+    frame["Peptides"] = rng.integers(2, 40, PROTEINS)
+    frame["Mol. weight [kDa]"] = rng.uniform(10, 90, PROTEINS).round(1)
+    for i in range(SAMPLES):
+        frame[f"Intensity S{i:02d}"] = rng.integers(1, 10**9, PROTEINS)
+    frame["Reverse"] = ["+" if j in (3, 7) else "" for j in range(PROTEINS)]
+    frame.to_csv(folder / "proteinGroups.txt", sep="\t", index=False)
+    server.do(
+        "fit", "proteinGroups.txt", "-k", 3, "--transpose", "--columns", "LFQ intensity *",
+        "--missing-value", 0, "--log2", "--drop-rows", "Reverse=+", "--normalize", "median",
+        "--max-missing", 0.9, "-o", "plasma", cwd=folder,
+    )  # fmt: skip
+    return folder, frame
+
+
+def test_predict_labels_the_samples_of_the_model_and_nothing_else(server, proteins, tmp_path):
+    folder, _ = proteins
+    server.do("predict", "plasma", "proteinGroups.txt", "-o", tmp_path / "l.csv", cwd=folder)
+    assert len(rows(tmp_path / "l.csv")) == SAMPLES + 1
+    assert rows(tmp_path / "l.csv") == rows(folder / "plasma" / "labels.csv")
+
+
+@pytest.mark.parametrize("name", ["filled.txt", "filled.parquet"])
+def test_impute_gives_back_the_file_with_its_gaps_filled(server, proteins, tmp_path, name):
+    folder, frame = proteins
+    done = server.do("impute", "plasma", "proteinGroups.txt", "-o", tmp_path / name, cwd=folder)
+    path = tmp_path / name
+    filled = pd.read_csv(path, sep="\t") if name.endswith("txt") else pd.read_parquet(path)
+    assert list(filled.columns) == list(frame.columns)
+    assert list(filled["Protein IDs"]) == list(frame["Protein IDs"])
+    others = [c for c in frame if not c.startswith("LFQ") and c != "Reverse"]
+    pd.testing.assert_frame_equal(filled[others], frame[others], check_dtype=False)
+    lfq = [c for c in frame if c.startswith("LFQ")]
+    before, after = frame[lfq].to_numpy(float), filled[lfq].to_numpy(float)
+    used = np.array([c in rows(folder / "plasma" / "centers.csv")[0] for c in frame["Protein IDs"]])
+    np.testing.assert_array_equal(after[before != 0], before[before != 0])
+    assert (after[used] > 0).all()
+    assert (after[~used] == before[~used]).all()
+    assert f"{int((before[used] == 0).sum())} of" in done.out
+    assert "note: 2 rows left out by --drop-rows are unchanged" in done.err
+
+
+def test_a_table_without_the_samples_of_the_model_is_refused(server, proteins, tmp_path):
+    folder, frame = proteins
+    other = frame.rename(columns=lambda c: c.replace("LFQ intensity", "iBAQ"))
+    other.to_csv(tmp_path / "t.txt", sep="\t", index=False)
+    done = server.run("predict", folder / "plasma", "t.txt", "-o", "l.csv", cwd=tmp_path)
+    assert done.code == 2
+    assert "reads columns like 'LFQ intensity *'" in done.err
+
+
+def test_a_run_that_found_fewer_proteins_is_labelled_with_a_note(server, proteins, tmp_path):
+    folder, frame = proteins
+    frame[5:].to_csv(tmp_path / "t.txt", sep="\t", index=False)
+    done = server.do("predict", folder / "plasma", "t.txt", "-o", "l.csv", cwd=tmp_path)
+    assert "features are not in the table ('P0', 'P1', 'P2' ...) and count as missing" in done.err
+    labels = [row[1] for row in rows(tmp_path / "l.csv")]
+    assert labels == [row[1] for row in rows(folder / "plasma" / "labels.csv")]
+    server.do("impute", folder / "plasma", "t.txt", "-o", "f.txt", cwd=tmp_path)
+    assert len(pd.read_csv(tmp_path / "f.txt", sep="\t")) == PROTEINS - 5
+    frame[20:].to_csv(tmp_path / "t.txt", sep="\t", index=False)
+    done = server.run("predict", folder / "plasma", "t.txt", "-o", "l2.csv", cwd=tmp_path)
+    assert done.code == 2
+    assert "but the table lacks 'P0' and" in done.err
+
+
+def test_a_european_file_comes_back_as_it_was(server, tmp_path):
+    lines = ["Probe;a;b;Ort;leer"]
+    lines += [
+        f"P{i};{i % 2 * 5},{i};{'n.d.' if i % 3 == 0 else f'{i % 2 * 7},25'};K;"
+        for i in range(1, 10)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    server.do("fit", "t.csv", "-k", 2, "-o", "out", cwd=tmp_path)
+    server.do("impute", "out", "t.csv", "-o", "f.csv", cwd=tmp_path)
+    after = (tmp_path / "f.csv").read_text().splitlines()
+    for old, new in zip(lines, after, strict=True):
+        if "n.d." not in old:
+            assert new == old
+        else:
+            assert new.split(";")[0] == old.split(";")[0]
+            assert float(new.split(";")[2].replace(",", ".")) >= 0
+    # One row is too little to see that 5,125 is no thousand: the model knows.
+    (tmp_path / "one.tsv").write_text("Probe\ta\tb\nX\t5,125\t7,250\n")
+    server.do("predict", "out", "one.tsv", "-o", "l.csv", cwd=tmp_path)
+    label = {r[0]: r[1] for r in rows(tmp_path / "out" / "labels.csv")}
+    assert rows(tmp_path / "l.csv")[1][1] == label["P1"]
+
+
+def test_rows_that_are_dropped_are_dropped_again(server, tmp_path):
+    lines = ["id,a,b,qc"] + [f"r{i},{i % 2 * 5 + i / 50},{i % 2 * 4},{i % 5}" for i in range(20)]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    done = server.do("fit", "t.csv", "-k", 2, "--drop-rows", "qc=0", "-o", "out", cwd=tmp_path)
+    assert "4 rows dropped because qc is '0'" in done.err
+    assert len(rows(tmp_path / "out" / "labels.csv")) == 17
+    server.do("predict", "out", "t.csv", "-o", "l.csv", cwd=tmp_path)
+    assert rows(tmp_path / "l.csv") == rows(tmp_path / "out" / "labels.csv")
+    (tmp_path / "new.csv").write_text("id,a,b\nx,1,2\n")
+    done = server.run("predict", "out", "new.csv", "-o", "n.csv", cwd=tmp_path)
+    assert done.code == 2
+    assert "no column called 'qc'" in done.err
+
+
+def test_an_encoding_is_remembered_and_found_anew(server, tmp_path):
+    text = "Proben-Nr.;Größe;Höhe\n" + "".join(
+        f"P{i};{i % 2 * 5},{i};{i % 2},5\n" for i in range(1, 20)
+    )
+    (tmp_path / "t.csv").write_bytes(text.encode("cp1252"))
+    server.do("fit", "t.csv", "-k", 2, "--encoding", "cp1252", "-o", "out", cwd=tmp_path)
+    (tmp_path / "u.csv").write_bytes(text.encode())
+    for file in ("t.csv", "u.csv"):
+        server.do("predict", "out", file, "-o", f"{file}.csv", cwd=tmp_path)
+        assert rows(tmp_path / f"{file}.csv") == rows(tmp_path / "out" / "labels.csv")
+
+
+def test_preparation_is_repeated_on_new_tables(server, tables, tmp_path, frame):
+    out = tmp_path / "out"
+    server.do(
+        "fit", tables / "t.csv", "-k", 2, "--lam", 0.5, "--log1p", "--scale", "std",
+        "--max-missing", 0.9, "--seed", 4, "--starts", 3, "-o", out,
+    )  # fmt: skip
+    # Other order, one column more: found by name, prepared the same way.
+    shuffled = frame[["e", "d", "kind", "c", "b", "a", "sample"]].assign(extra=1.0)
+    shuffled.to_csv(tmp_path / "new.csv", index=False)
+    server.do("predict", out, tmp_path / "new.csv", "-o", tmp_path / "p.csv")
+    assert rows(tmp_path / "p.csv") == rows(out / "labels.csv")
+    server.do("impute", out, tmp_path / "new.csv", "-o", tmp_path / "f.csv")
+    filled = pd.read_csv(tmp_path / "f.csv")
+    assert list(filled.columns) == list(shuffled.columns)
+    assert (filled["extra"] == 1).all()
+    assert (filled[FEATURES] > -1).all(axis=None)
+    centers = pd.read_csv(out / "centers.csv")
+    gap = frame["a"].isna().to_numpy()
+    label = pd.read_csv(out / "labels.csv")["cluster"].to_numpy()
+    np.testing.assert_allclose(filled["a"][gap], centers["a"].to_numpy()[label[gap]])
+    with pytest.warns(UserWarning, match=r"fitted on prepared values \(log\(1 \+ x\)"):
+        mnarkmeans.load(out)
+
+
+def test_predict_gives_a_row_its_label_whatever_stands_beside_it(server, fitted, tables, tmp_path):
+    lines = (tables / "t.csv").read_text().splitlines()
+    far = [f"far{i},{','.join([value] * 5)},odd" for i, value in enumerate(["1e9", "1e100"])]
+    (tmp_path / "far.csv").write_text("\n".join([*lines, *far]) + "\n")
+    server.do("predict", fitted, tmp_path / "far.csv", "-o", tmp_path / "labels.csv")
+    assert rows(tmp_path / "labels.csv")[:-2] == rows(fitted / "labels.csv")
+
+
+# --- Python -----------------------------------------------------------------------------------
+
+
+def test_a_model_of_the_command_line_is_loaded(fitted, frame):
+    labels = [int(r[1]) for r in rows(fitted / "labels.csv")[1:]]
+    np.testing.assert_array_equal(mnarkmeans.load(fitted).predict(frame[FEATURES]), labels)
+
+
+@pytest.mark.parametrize("kind", [mnarkmeans.MNARKMeans, mnarkmeans.MNARMixture])
+def test_the_command_line_uses_a_model_of_python(server, tables, frame, tmp_path, kind):
+    model = kind(2, random_state=0).fit(frame[FEATURES])
+    model.save(tmp_path / "model")
+    server.do("predict", "model", tables / "t.csv", "-o", "l.csv", cwd=tmp_path)
+    labels = rows(tmp_path / "l.csv")
+    mixture = kind is mnarkmeans.MNARMixture
+    assert labels[0] == ["id", "cluster", "confidence" if mixture else "distance"]
+    assert [int(r[1]) for r in labels[1:]] == model.predict(frame[FEATURES]).tolist()
+    server.do("impute", "model", tables / "t.csv", "-o", "f.csv", cwd=tmp_path)
+    filled = [[float(v) for v in r[1:6]] for r in rows(tmp_path / "f.csv")[1:]]
+    np.testing.assert_allclose(filled, model.impute(frame[FEATURES]), rtol=1e-12)
+
+
+# --- AnnData ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", ["fit", "select"])
+def test_labels_go_back_into_a_copy_of_the_h5ad(server, tables, tmp_path, verb):
+    anndata = pytest.importorskip("anndata")
+    before = (tables / "t.h5ad").read_bytes()
+    k = [2] if verb == "fit" else [2, "--lams", "0.1,1", "--splits", 3]
+    done = server.do(
+        verb, tables / "t.h5ad", "-k", *k, "--write-h5ad", "new/copy.h5ad", "-o", "out",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert "new/copy.h5ad" in done.out
+    assert (tables / "t.h5ad").read_bytes() == before
+    adata = anndata.read_h5ad(tmp_path / "new" / "copy.h5ad")
+    labels = rows(tmp_path / "out" / "labels.csv")
+    assert list(adata.obs["mnar_kmeans"]) == [r[1] for r in labels[1:]]
+    confidence = [float(r[3]) for r in labels[1:]]
+    np.testing.assert_allclose(adata.obs["mnar_kmeans_confidence"], confidence, atol=1e-6)
+    assert max(len(r[3]) for r in labels) <= len("confidence")  # six digits tell enough
+    assert list(adata.obs["kind"].cat.categories) == ["even", "odd"]
+    assert adata.varm["mnar_kmeans"].shape == (5, 2)
+
+
+def test_rows_that_were_dropped_have_no_label_in_the_copy(server, tables, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    server.do(
+        "fit", tables / "t.h5ad", "-k", 2, "--drop-rows", "kind=odd", "--write-h5ad", "c.h5ad",
+        "-o", "out", cwd=tmp_path,
+    )  # fmt: skip
+    adata = anndata.read_h5ad(tmp_path / "c.h5ad")
+    assert (adata.obs["mnar_kmeans"].isna() == (adata.obs["kind"] == "odd")).all()
+
+
+def test_a_copy_that_cannot_be_made_is_refused_before_the_work(server, tables, tmp_path):
+    pytest.importorskip("anndata")
+    for table, copy, message in (
+        (tables / "t.csv", "c.h5ad", "both names must end in .h5ad"),
+        (tables / "t.h5ad", tables / "t.h5ad", "the same file as the input"),
+    ):
+        done = server.run("fit", table, "-k", 2, "--write-h5ad", copy, "-o", "out", cwd=tmp_path)
+        assert done.code == 2
+        assert message in done.err
+        assert not (tmp_path / "out").exists()
