@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import numpy as np
 import pandas as pd
@@ -21,11 +24,21 @@ from sklearn.metrics import adjusted_rand_score
 pytest.importorskip("uvicorn")
 pytest.importorskip("typer")
 sys.path.insert(0, str(Path(__file__).parent / "tables"))
-from lab_files import european, hopeless, maxquant, samples
+sys.path.insert(0, str(Path(__file__).parent / "cli"))
+from commands import CommandServer
+from lab_exports import EXPORTS
+from lab_files import FILES, european, hopeless, maxquant, samples
+from lab_reports import REPORTS
+from lab_variants import VARIANTS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 SECONDS = 120_000  # milliseconds to wait on a busy machine
+LAB_FILES = {name: make for name, make in (FILES | VARIANTS | EXPORTS | REPORTS).items()
+             if name != "hopeless"}  # fmt: skip
+SOME = ("diann", "two_headers", "below_limit", "spectronaut", "german")
+EVERY = "MNARKMEANS_SLOW" in os.environ  # also what takes minutes
+slow = pytest.mark.skipif(not EVERY, reason="takes minutes: set MNARKMEANS_SLOW=1")
 
 
 def start_app(folder):
@@ -92,7 +105,7 @@ def cluster(page, k):
 
 def downloaded(page, name):
     with page.expect_download() as waiting:
-        page.click(f"#downloads a:has-text('{name}')")
+        page.click(f"#downloads a[download='{name}']")
     return Path(waiting.value.path())
 
 
@@ -127,6 +140,55 @@ def test_a_file_reaches_its_groups_with_one_number_typed_and_one_click(page, tmp
     frame = page.frame_locator("#report")
     frame.locator("h1").wait_for(timeout=SECONDS)
     assert frame.locator("h1").inner_text()
+    assert page.locator("#verdict").inner_text().endswith(".")
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = CommandServer()
+    yield server
+    server.close()
+
+
+@pytest.mark.parametrize("name", LAB_FILES if EVERY else SOME)
+def test_every_lab_file_reaches_its_groups_as_suggested(address, server, tmp_path, name):
+    """By the requests of the page: drop, look, and the command it would run with k typed in."""
+    file, group, *_ = LAB_FILES[name](tmp_path)
+    taken = post(address, f"files?name={quote(file)}", (tmp_path / file).read_bytes())
+    found = post(address, "look", {"file": taken["file"]})
+    assert "error" not in found
+    chosen = {name: found[name] for name in ("options", "preparation")}
+    chosen |= {"file": taken["file"], "clusters": str(len(set(group)))}
+    command = post(address, "command", chosen)["command"]
+    verb, *words = shlex.split(command.removeprefix("mnarkmeans "))
+    os.rename(tmp_path / file, tmp_path / taken["name"])
+    server.do(verb, *words[:-1], "out", cwd=tmp_path)
+    labels = pd.read_csv(tmp_path / "out" / "labels.csv")
+    assert adjusted_rand_score(group, labels["cluster"]) > 0.9
+
+
+def test_rows_that_change_cluster_along_the_fits(page, tmp_path):
+    """Two groups that each fall into two: k from 2 to 4, and another run with k = 2."""
+    rng = np.random.default_rng(0)
+    group = np.arange(32) % 4
+    X = rng.normal(0, 0.3, (32, 12)) + 4.0 * (group // 2)[:, None]
+    X[:, :6] += 2.5 * (group % 2)[:, None]
+    pd.DataFrame(X, [f"s{i}" for i in range(32)]).to_csv(tmp_path / "t.csv", index_label="id")
+    drop(page, tmp_path / "t.csv")
+    cluster(page, "2:4")
+    page.locator("#others summary").click()
+    changed = page.locator("#changed")
+    changed.filter(has_text="k = 4: 0 of 32 rows").wait_for(timeout=SECONDS)
+    page.get_by_label("k = 4").press("ArrowLeft")
+    changed.filter(has_text="k = 3: 8 of 32 rows").wait_for(timeout=SECONDS)
+    page.get_by_label("k = 2").check()
+    changed.filter(has_text="k = 2: 16 of 32 rows").wait_for(timeout=SECONDS)
+    assert page.locator("#map circle").count() == 32
+    assert page.locator("#map circle.moved").count() == 16
+    page.fill("#clusters", "2")
+    page.click("#run")
+    page.get_by_label("2 to 4 clusters of t.csv").check(timeout=SECONDS)
+    changed.filter(has_text="16 of 32 rows").wait_for(timeout=SECONDS)
 
 
 @pytest.mark.parametrize("clusters", ["3", "2:4"])
@@ -170,6 +232,60 @@ def test_a_file_that_is_no_table_gets_a_sentence(page, tmp_path, name, content):
     assert page.is_hidden("#choose")
 
 
+def test_a_hopeless_table_is_refused_and_a_change_can_mend_it(page, tmp_path):
+    name, _ = hopeless(tmp_path)
+    page.set_input_files("#file", str(tmp_path / name))
+    sentence = page.locator("#look-error:not([hidden])")
+    sentence.wait_for(timeout=SECONDS)
+    assert "remove units and percent signs" in sentence.inner_text()
+    assert "\u201cUse only these columns\u201d" in sentence.inner_text()
+    assert page.is_hidden("#choose")
+    (tmp_path / "words.csv").write_text("id,a,b\nr,1,2\ns,bad,4\nt,5,7\nu,6,8\nv,2,3\n")
+    page.set_input_files("#file", str(tmp_path / "words.csv"))
+    sentence.filter(has_text="bad").wait_for(timeout=SECONDS)
+    page.locator("#change summary").click()
+    page.get_by_label("Codes for missing values").fill("bad")
+    page.get_by_label("Codes for missing values").press("Enter")
+    page.wait_for_selector("#choose:not([hidden])", timeout=SECONDS)
+    assert page.locator("#preview .missing").count() == 1
+
+
+def test_20_000_columns(page, tmp_path):
+    rng = np.random.default_rng(0)
+    group = np.arange(24) % 2
+    X = rng.normal(20, 1, (24, 20_000)) + group[:, None]
+    X[rng.random(X.shape) < 0.2] = np.nan
+    frame = pd.DataFrame(X.round(2), [f"s{i}" for i in range(24)])
+    frame.to_csv(tmp_path / "wide.csv", index_label="id")
+    drop(page, tmp_path / "wide.csv")
+    page.locator("#facts", has_text="20,000 features of each").wait_for(timeout=SECONDS)
+    assert page.locator("#missing circle").count() <= 400
+    cluster(page, 2)
+    labels = pd.read_csv(downloaded(page, "labels.csv"))
+    assert adjusted_rand_score(group, labels["cluster"]) == 1.0
+
+
+@slow
+def test_200_megabytes(page, tmp_path):
+    rng = np.random.default_rng(0)
+    group = np.arange(280_000) % 3
+    X = (rng.normal(size=(280_000, 100)) + 3 * group[:, None]).round(4).astype(str)
+    X[rng.random(X.shape) < 0.1] = ""
+    with open(tmp_path / "large.csv", "w") as file:
+        file.write(",".join(f"f{j}" for j in range(100)) + "\n")
+        file.writelines(",".join(row) + "\n" for row in X)
+    assert (tmp_path / "large.csv").stat().st_size > 190e6
+    page.set_default_timeout(600_000)
+    page.set_input_files("#file", str(tmp_path / "large.csv"))
+    page.wait_for_selector("#choose:not([hidden])")
+    assert "280,000 rows to cluster" in page.locator("#facts").inner_text()
+    page.fill("#clusters", "3")
+    page.click("#run")
+    page.wait_for_selector("#result:not([hidden])")
+    labels = pd.read_csv(downloaded(page, "labels.csv"))
+    assert adjusted_rand_score(group, labels["cluster"]) > 0.99
+
+
 def test_a_run_is_stopped_within_a_second_and_a_second_window_sees_it(page, tmp_path):
     rng = np.random.default_rng(0)
     pd.DataFrame(rng.normal(size=(6000, 40))).to_csv(tmp_path / "large.csv", index=False)
@@ -192,7 +308,7 @@ def test_the_model_labels_a_second_file_and_fills_the_first(page, tmp_path):
     drop(page, tmp_path / name)
     cluster(page, len(set(group)))
     page.set_input_files("#second", str(tmp_path / name))
-    page.locator("#runs li").last.get_by_text("predict").wait_for(timeout=SECONDS)
+    page.locator("#runs li").last.get_by_text("labels for").wait_for(timeout=SECONDS)
     page.locator("#downloads a", has_text="labels.csv").wait_for(timeout=SECONDS)
     page.go_back()
     page.wait_for_selector("#actions:not([hidden])", timeout=SECONDS)
@@ -201,9 +317,18 @@ def test_the_model_labels_a_second_file_and_fills_the_first(page, tmp_path):
 
 
 def test_keyboard_alone(page, tmp_path):
+    """Tab from the file to the number, Enter; every stop on the way can be seen."""
     name, group = european(tmp_path)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "file"
+    assert page.evaluate("getComputedStyle(document.getElementById('zone')).borderColor") != (
+        page.evaluate("getComputedStyle(document.querySelector('section')).borderColor")
+    )
     drop(page, tmp_path / name)
-    page.focus("#clusters")
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "clusters":
+            break
     page.keyboard.type(str(len(set(group))))
     page.keyboard.press("Enter")
     page.wait_for_selector("#result:not([hidden])", timeout=SECONDS)
@@ -217,16 +342,9 @@ def test_it_fits_a_phone(browser, address, tmp_path, scheme):
     name, _ = maxquant(tmp_path)
     drop(page, tmp_path / name)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", ground))) < 200) == (scheme == "dark")
     context.close()
-
-
-def test_a_hopeless_table_is_refused_with_a_sentence(page, tmp_path):
-    name, _ = hopeless(tmp_path)
-    page.set_input_files("#file", str(tmp_path / name))
-    sentence = page.locator("#look-error:not([hidden])")
-    sentence.wait_for(timeout=SECONDS)
-    assert sentence.inner_text()
-    assert page.is_hidden("#choose")
 
 
 # --- strangers --------------------------------------------------------------------------------
@@ -248,6 +366,14 @@ def _answer(connection, path, method, body, headers):
     connection.endheaders(body)
     found = connection.getresponse()
     return found.status, dict(found.getheaders()), found.read()
+
+
+def post(address, path, body):
+    """What the page gets for a request, as it sends it."""
+    body = body if isinstance(body, bytes) else json.dumps(body).encode()
+    status, _, found = answer(address, urlsplit(address).path + path, method="POST", body=body)
+    assert status in (200, 201), found
+    return json.loads(found)
 
 
 def test_without_the_token_or_from_elsewhere_nothing_is_answered(address):

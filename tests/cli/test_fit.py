@@ -260,7 +260,7 @@ def test_diagnose_prints_and_writes(server, tables, tmp_path):
 
 
 def test_the_command_as_installed(tmp_path, tables):
-    """Without the fork server: a fresh interpreter, a pipe, plain lines; the verdict comes first."""
+    """Without the fork server: a fresh interpreter, a pipe, plain lines; the verdict first."""
     done = subprocess.run(
         [*COMMAND, "fit", str(tables / "t.csv"), "-k", "2", "-o", "out"],
         capture_output=True, text=True, cwd=tmp_path, check=False,

@@ -182,6 +182,7 @@ def flow_of(path: Path) -> dict[str, Any]:
         "axis_name": path.axis_name,
         "names": path.names,
         "chosen": path.chosen,
+        "labels": [labels.tolist() for labels in path.partitions],  # for the app
         "moved": rounded(layout.moved, 3),
         "boxes": [box._asdict() for box in layout.boxes],
         "ribbons": [ribbon._asdict() for ribbon in layout.ribbons],

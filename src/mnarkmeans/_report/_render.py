@@ -81,9 +81,10 @@ def _palettes() -> str:
 def _for_script(page: dict[str, Any]) -> dict[str, Any]:
     """What the script draws or offers for download."""
     names = ("embedding", "rows_by_cluster", "centers", "missing", "clusters", "far", "choice",
-             "comparison", "title", "between", "markers", "annotations", "flow", "fit")  # fmt: skip
-    histograms = {name: page["data"][name] for name in ("by_feature", "by_row")}
-    return {name: page.get(name) for name in names} | histograms | {"colors": len(CLUSTERS)}
+             "comparison", "title", "between", "markers", "annotations", "fit")  # fmt: skip
+    more = {name: page["data"][name] for name in ("by_feature", "by_row")}
+    more["flow"] = [{n: v for n, v in f.items() if n != "labels"} for f in page.get("flow") or []]
+    return {name: page.get(name) for name in names} | more | {"colors": len(CLUSTERS)}
 
 
 def _safe_json(value: Any) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..missingness._diagnose import cells_of
 from ..tables import Preparation, ReadOptions, TableError, advise, read_table
@@ -29,6 +30,10 @@ READING: list[dict[str, Any]] = [
          help="How numbers are written in the file."),
     dict(name="missing_value", several=True, label="Codes for missing values",
          help="For example 0 or -999; several with commas. Empty cells are always missing."),
+    dict(name="columns", several=True, label="Use only these columns",
+         help="Names or patterns such as LFQ intensity *, several with commas."),
+    dict(name="drop", several=True, label="Leave out these columns",
+         help="Names or patterns, several with commas."),
     dict(name="id_column", label="Column of row names", help="As found if empty."),
     dict(name="drop_rows", several=True, label="Leave out rows",
          help="Column=value, for example Reverse=+."),
@@ -72,24 +77,27 @@ class LookError(ValueError):
 
 
 def look(path: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """Read a file as the page asks, or as it is advised when it is new."""
+    """Read a file as the page asks, or as it is advised when it is new.
+
+    A file that cannot be read so comes back with the reason and with what can be changed.
+    """
     suggestions: list[dict[str, Any]] | None = None
+    options, steps = _options(given)
+    shown: dict[str, Any] = {"controls": READING, "advanced": ADVANCED}
     try:
         if given.get("options") is None:
             advice = advise(path)
             table, options, steps = advice.table, advice.options, advice.preparation
             suggestions = [_suggestion(one) for one in advice.suggestions]
         else:
-            options, steps = _options(given)
             table = read_table(path, **options.to_dict())
         _, used, values = replace(steps).fit_apply(table)
+        shown |= {"table": _table(table, used, values), "annotations": _annotations(table)}
     except (TableError, OSError) as error:
-        raise LookError(_sentence(error)) from error
-    return dict(
-        options=options.to_dict(), preparation=_plain(steps), suggestions=suggestions,
-        table=_table(table, used, values), controls=READING, advanced=ADVANCED,
-        annotations=_annotations(table),
-    )  # fmt: skip
+        shown["error"] = _sentence(error)
+    return shown | {
+        "options": options.to_dict(), "preparation": _plain(steps), "suggestions": suggestions
+    }  # fmt: skip
 
 
 def command_for(name: str, given: dict[str, Any], out: str) -> list[str]:
@@ -99,7 +107,7 @@ def command_for(name: str, given: dict[str, Any], out: str) -> list[str]:
     if not re.fullmatch(r"\d+(:\d+)?|K", clusters):
         raise LookError("Give the number of clusters, such as 3, or a range, such as 2:8.")
     words = ["select" if ":" in clusters else "fit", name, "-k", clusters]
-    words += options.typed() + steps.typed()
+    words += [*options.typed(), *steps.typed(), *(["--as-is"] if given.get("as_is") else [])]
     for option in ("batch", "group"):
         if given.get(option):
             words += ["--batch" if option == "batch" else "--labels", str(given[option])]
@@ -158,29 +166,31 @@ def _in_words(name: str, value: Any) -> str:
 
 
 def _table(table: Any, used: Any, values: Any) -> dict[str, Any]:
-    n, p = used.shape
-    shown = values[:ROWS_SHOWN, :COLUMNS_SHOWN]
-    shown = np.asarray(shown.toarray() if hasattr(shown, "toarray") else shown, dtype=float)
-    if hasattr(values, "toarray"):  # not stored is missing
-        shown = np.where(shown == 0, np.nan, shown)
-    share = used.missing_share()
-    facts = [f"{n:,} rows", f"{p:,} features", f"{share:.1%} missing", *_range(values)]
-    facts += [f"{key}: {value}" for key, value in table.source.items()
-              if key in ("format", "decimal", "sheet", "layer") and value]  # fmt: skip
+    (n, p), turned = used.shape, table.options.transpose
+    shown = _dense(values[:ROWS_SHOWN, :COLUMNS_SHOWN])
+    stored = values.data if sp.issparse(values) else values[~np.isnan(values)]
+    facts = [f"{n:,} {'columns' if turned else 'rows'} to cluster", f"{p:,} features of each",
+             f"{used.missing_share():.1%} missing"]  # fmt: skip
+    facts += [f"values from {stored.min():.4g} to {stored.max():.4g}"] if stored.size else []
+    facts += ["decimal commas"] if table.source.get("decimal") == "," else []
+    facts += [f"{key} {table.source[key]}" for key in ("sheet", "layer") if table.source.get(key)]
     return dict(
         facts=facts, id_name=table.id_name or "", ids=list(used.short_ids[:ROWS_SHOWN]),
-        columns=list(used.short_features[:COLUMNS_SHOWN]), n_features=p,
-        features=list(used.features[:NAMES_SHOWN]),
+        columns=list(used.short_features[:COLUMNS_SHOWN]), n_features=p, transposed=turned,
+        features=list(used.features[:NAMES_SHOWN]), missing=_missing(values),
         cells=[[None if np.isnan(v) else f"{v:.4g}" for v in row] for row in shown],
         left_out=[[str(name), str(why)] for name, why in table.left_out[:NAMES_SHOWN]],
-        notes=list(dict.fromkeys([*table.notes, *used.notes])), missing=_missing(values),
+        n_left_out=len(table.left_out), notes=list(dict.fromkeys([*table.notes, *used.notes])),
     )  # fmt: skip
 
 
-def _range(values: Any) -> list[str]:
-    stored = values.data if hasattr(values, "toarray") else np.asarray(values)
-    finite = stored[np.isfinite(stored)]
-    return [f"from {finite.min():.4g} to {finite.max():.4g}"] if finite.size else []
+def _dense(part: Any) -> np.ndarray:
+    """A part of the values with NaN where nothing was observed."""
+    if not sp.issparse(part):
+        return np.asarray(part, dtype=float)
+    entries, out = part.tocoo(), np.full(part.shape, np.nan)
+    out[entries.row, entries.col] = entries.data
+    return out
 
 
 def _missing(values: Any) -> dict[str, list[float]]:
@@ -191,5 +201,8 @@ def _missing(values: Any) -> dict[str, list[float]]:
 
 
 def _sentence(error: object) -> str:
-    text = " ".join(str(error).split())
+    """One sentence that names what the page has, not parameters or options."""
+    text = " ".join(str(getattr(error, "command_line", error)).split())
+    for one in sorted(READING, key=lambda one: -len(one["name"])):
+        text = text.replace(f"--{one['name'].replace('_', '-')}", f"\u201c{one['label']}\u201d")
     return text[:1].upper() + text[1:]

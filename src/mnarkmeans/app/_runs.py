@@ -8,6 +8,7 @@ line leaves no half-written files, and ``select`` continues where it stopped.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -31,7 +32,8 @@ class Run:
     """One command: ``arguments`` of mnarkmeans, in a folder, with results in ``out``."""
 
     number: int
-    title: str
+    title: str  # what is done to which file
+    file: str
     arguments: list[str]
     folder: Path
     out: Path
@@ -72,11 +74,18 @@ class Run:
         """For the page."""
         seconds = None if self.began is None else (self.ended or time.monotonic()) - self.began
         return dict(
-            number=self.number, title=self.title, verb=self.arguments[0], command=self.command,
+            number=self.number, title=self.title, table=self.folder.name, command=self.command,
             state=self.state, done=self.done, total=self.total, left=self.left, seconds=seconds,
-            error=self.error, lines=list(self.lines)[-12:],
+            error=self.error, line=self.lines[-1] if self.lines else "", verdict=self.verdict(),
             files=self.files() if self.state == "done" else [],
         )  # fmt: skip
+
+    def verdict(self) -> list[str] | None:
+        """Of a fit that is done: the headline, and its reasons."""
+        if self.state != "done" or not (self.out / "summary.json").is_file():
+            return None
+        sure = json.loads((self.out / "summary.json").read_text(encoding="utf-8"))["sure"]
+        return [sure["headline"], *sure["reasons"]]
 
 
 class Runs:
@@ -89,9 +98,10 @@ class Runs:
         self._worker = threading.Thread(target=self._work, name="runs", daemon=True)
         self._worker.start()
 
-    def add(self, title: str, arguments: list[str], folder: Path, out: Path) -> Run:
+    def add(self, title: str, file: Path, arguments: list[str], out: Path) -> Run:
+        """Queue a command for a file; it runs in the folder of the file."""
         with self._changed:
-            run = Run(len(self.all) + 1, title, arguments, folder, out)
+            run = Run(len(self.all) + 1, title, file.name, arguments, file.parent, out)
             self.all.append(run)
             self._changed.notify()
         return run

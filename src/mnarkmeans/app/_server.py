@@ -144,7 +144,11 @@ class App:
         path = self._file(given)
         number = len(self.runs.all) + 1
         arguments = command_for(path.name, given, out=f"result{number}")
-        run = self.runs.add(path.name, arguments, path.parent, path.parent / f"result{number}")
+        k = str(given["clusters"])
+        many = f"{k.replace(':', ' to ')} cluster{'s' * (k != '1')}"
+        run = self.runs.add(
+            f"{many} of {path.name}", path, arguments, path.parent / f"result{number}"
+        )
         return JSONResponse(run.describe(), status_code=201)
 
     async def stop(self, request: Request) -> Response:
@@ -163,16 +167,16 @@ class App:
         verb = given.get("verb")
         if verb not in ("predict", "impute") or run.state != "done" or not run.out.is_dir():
             raise Refused("There is no model to apply.")
-        path = self._file(given) if given.get("file") else run.folder / run.title
+        path = self._file(given) if given.get("file") else run.folder / run.file
         suffix = path.suffix if verb == "impute" and path.suffix != ".gz" else ".csv"
         ending = "labels.csv" if verb == "predict" else f"filled{suffix}"
         number = len(self.runs.all) + 1
         out = path.parent / f"{path.stem}-{number}-{ending}"
         model = os.path.relpath(run.out, path.parent)
+        what = "labels for" if verb == "predict" else "missing values filled in"
         arguments = [verb, model, path.name, "-o", out.name]
-        return JSONResponse(
-            self.runs.add(path.name, arguments, path.parent, out).describe(), status_code=201
-        )
+        made = self.runs.add(f"{what} {path.name}, with run {run.number}", path, arguments, out)
+        return JSONResponse(made.describe(), status_code=201)
 
     async def result(self, request: Request) -> Response:
         run, name = self._run(request), request.path_params["name"]
@@ -187,7 +191,7 @@ class App:
         run = self._run(request)
         path = run.out.with_name(f"{run.out.name}.zip")
         await run_in_threadpool(write_archive, run, path)
-        return FileResponse(path, filename=f"{Path(run.title).stem}-{run.out.name}.zip")
+        return FileResponse(path, filename=f"{Path(run.file).stem}-{run.out.name}.zip")
 
     async def _json(self, request: Request) -> dict[str, Any]:
         try:

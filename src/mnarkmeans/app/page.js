@@ -2,7 +2,7 @@
 // One page, one state. The server keeps files and runs; the page asks for them again when it is opened.
 
 const $ = (id) => document.getElementById(id);
-const state = { file: null, name: "", options: null, preparation: null, suggestions: [], shown: null, looking: 0 };
+const state = { file: null, options: null, preparation: null, suggestions: [], advised: "", shown: null, looking: 0 };
 
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -48,7 +48,7 @@ async function drop(file) {
   const status = (text) => { $("drop-status").textContent = text; };
   try {
     const taken = await upload(file, status);
-    Object.assign(state, { file: taken.file, name: taken.name, options: null, preparation: null });
+    Object.assign(state, { file: taken.file, options: null, preparation: null });
     status(`${taken.name}, ${readable(taken.size)}`);
     await look();
     location.hash = "understood";
@@ -65,29 +65,27 @@ async function look() {
   const turn = ++state.looking;
   $("understood").hidden = false;
   $("look-status").textContent = "Reading ...";
-  $("look-error").hidden = true;
   let found;
   try {
     found = await ask("look", { file: state.file, options: state.options, preparation: state.preparation });
-  } catch (error) {
-    if (turn !== state.looking) return;
-    $("look-status").textContent = "";
-    $("look-error").textContent = error.message;
-    $("look-error").hidden = false;
-    $("choose").hidden = true;
-    return;
-  }
+  } catch (error) { found = { error: error.message }; }
   if (turn !== state.looking) return;
   $("look-status").textContent = "";
-  if (found.suggestions) state.suggestions = found.suggestions;
+  $("look-error").textContent = found.error || "";
+  for (const id of ["table", "choose"]) $(id).hidden = Boolean(found.error);
+  $("look-error").hidden = !found.error;
+  if (!found.controls) return;
   Object.assign(state, { options: found.options, preparation: found.preparation });
+  if (found.suggestions || found.error) Object.assign(state, { suggestions: found.suggestions || [], advised: settings() });
+  showReading(found);
+  if (found.error) return;
   showTable(found.table);
   showSuggestions();
-  showReading(found);
   showChoices(found);
-  $("choose").hidden = false;
   showCommand();
 }
+
+const settings = () => JSON.stringify([state.options, state.preparation]);
 
 function showTable(table) {
   $("facts").replaceChildren(...table.facts.map((fact) => element("span", {}, fact)));
@@ -96,14 +94,13 @@ function showTable(table) {
     ...row.map((cell) => element("td", cell === null ? { class: "missing" } : {}, cell === null ? "missing" : cell))));
   $("preview").replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
   showMissing(table.missing);
-  list($("left-out"), `${table.left_out.length} column(s) left out, and why`,
+  list($("left-out"), `${table.n_left_out} column${table.n_left_out === 1 ? "" : "s"} left out, and why`,
     table.left_out.map(([name, reason]) => `${name}: ${reason}`));
-  $("used").hidden = table.features.length === 0;
-  $("used").querySelector("summary").textContent = `${table.n_features} ${state.options.transpose ? "rows" : "columns"} used`;
+  $("used").hidden = table.transposed || table.features.length === 0;
+  $("used").querySelector("summary").textContent = `${table.n_features} columns used`;
   $("used").querySelector(".names").replaceChildren(...table.features.map((name) => element("button", {
-    type: "button", disabled: Boolean(state.options.transpose), onclick: () => change({ drop: [...state.options.drop, name] }),
-  }, name)));
-  $("notes").replaceChildren(...table.notes.map((note) => element("p", { class: "soft" }, note)));
+    type: "button", onclick: () => change({ drop: [...state.options.drop, name] }) }, name)));
+  $("notes").replaceChildren(...table.notes.map((note) => element("li", {}, note)));
 }
 
 function list(details, title, lines) {
@@ -112,23 +109,25 @@ function list(details, title, lines) {
   details.querySelector("ul").replaceChildren(...lines.map((line) => element("li", {}, line)));
 }
 
+function draw(tag, attributes, text = "") {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.textContent = text;
+  return made;
+}
+
 function showMissing({ means, shares }) {
   $("missing-figure").hidden = means.length === 0;
   if (!means.length) return;
   const [least, most] = [Math.min(...means), Math.max(...means)];
   const x = (value) => 45 + 365 * (most > least ? (value - least) / (most - least) : 0.5);
   const y = (share) => 195 - 180 * share;
-  const draw = (tag, attributes, text = "") => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    made.textContent = text;
-    return made;
-  };
   const parts = [0, 0.5, 1].flatMap((share) => [
     draw("line", { class: "axis", x1: 45, x2: 410, y1: y(share), y2: y(share) }),
     draw("text", { x: 38, y: y(share) + 4, "text-anchor": "end" }, `${100 * share} %`)]);
   means.forEach((mean, i) => parts.push(draw("circle", { cx: x(mean), cy: y(shares[i]), r: 3 })));
   parts.push(draw("text", { x: 45, y: 215 }, least.toPrecision(3)),
+    draw("text", { x: 228, y: 215, "text-anchor": "middle" }, "average of the feature"),
     draw("text", { x: 410, y: 215, "text-anchor": "end" }, most.toPrecision(3)));
   $("missing").replaceChildren(...parts);
 }
@@ -198,7 +197,7 @@ function choices() {
   for (const input of $("advanced").querySelectorAll("[data-name]")) advanced[input.dataset.name] = input.value.trim();
   const clusters = $("clusters").value.replace(/\s+/g, "").replace(/-|–|to/, ":");
   return { file: state.file, options: state.options, preparation: state.preparation, clusters,
-    batch: $("batch").value, group: $("group").value, advanced };
+    batch: $("batch").value, group: $("group").value, advanced, as_is: settings() !== state.advised };
 }
 
 async function showCommand() {
@@ -218,7 +217,7 @@ async function start(event) {
     state.shown = run.number;
     location.hash = `run-${run.number}`;
     await follow();
-    $("results").scrollIntoView({ behavior: "smooth" });
+    $("results").scrollIntoView();
   } catch (error) {
     $("form-error").textContent = error.message;
     $("form-error").hidden = false;
@@ -235,7 +234,7 @@ async function follow() {
   $("results").hidden = runs.length === 0;
   runs.forEach(line);
   const number = Number(location.hash.match(/^#run-(\d+)$/)?.[1] || state.shown);
-  showResult(runs.find((run) => run.number === number));
+  showResult(runs.find((run) => run.number === number), runs);
   const busy = runs.some((run) => run.state === "running" || run.state === "waiting");
   timer = setTimeout(follow, busy ? 500 : 3000);
 }
@@ -245,7 +244,7 @@ function line(run) {
   let kept = lines.get(run.number);
   if (!kept || kept.state !== run.state) {
     const words = element("span"), detail = element("div", { class: "soft" }), bar = element("progress");
-    const made = element("li", {}, element("a", { href: `#run-${run.number}` }, `${run.verb} ${run.title}`), " ", words, " ");
+    const made = element("li", {}, element("a", { href: `#run-${run.number}` }, run.title), ", ", words, " ");
     const act = (word, path) => element("button", { type: "button", onclick: async () => { await ask(path, {}); follow(); } }, word);
     if (run.state === "running" || run.state === "waiting") made.append(act("Stop", `runs/${run.number}/stop`));
     if (run.state === "stopped") made.append(act("Continue", `runs/${run.number}/continue`));
@@ -257,32 +256,96 @@ function line(run) {
     lines.set(run.number, kept);
   }
   kept.words.textContent = words(run);
-  kept.detail.textContent = run.lines.at(-1) || "";
+  kept.detail.textContent = run.line;
   if (run.total) Object.assign(kept.bar, { max: run.total, value: run.done });
 }
 
 function words(run) {
   if (run.state === "running") return run.left === null ? `running, ${Math.round(run.seconds)} s` : `running, about ${run.left} s left`;
-  if (run.state === "done") return `done in ${run.seconds.toFixed(1)} s`;
+  if (run.state === "done") return run.verdict ? `done: ${run.verdict[0].toLowerCase()}` : "done.";
   return run.state;
 }
 
+const MAIN = { "report.html": "report", "labels.csv": "cluster of each row", "markers.csv": "features that differ", "centers.csv": "centres" };
+
 let open = null;
-function showResult(run) {
+function showResult(run, runs) {
   const ready = run && run.state === "done";
   $("result").hidden = !ready;
   if (!ready) { open = null; return; }
   if (open === run.number) return;
   open = run.number;
-  const base = `runs/${run.number}`;
-  $("result-title").textContent = run.title;
-  const links = run.files.map((name) => element("a", { href: `${base}/files/${name}?download`, download: name.split("/").pop() }, name));
-  const all = element("a", { href: `${base}/all.zip`, download: true }, "everything (.zip)");
-  $("downloads").replaceChildren("Download:", ...links, ...(links.length > 1 ? [all] : []));
-  const report = run.files.includes("report.html");
-  $("actions").hidden = !run.files.includes("model.json");
-  $("report").hidden = !report;
-  if (report) $("report").src = `${base}/files/report.html`;
+  const base = `runs/${run.number}`, report = run.files.includes("report.html");
+  $("verdict").textContent = run.verdict ? run.verdict[0] : run.title;
+  $("reasons").textContent = run.verdict ? run.verdict.slice(1).join(" ") : "";
+  const link = (name, text, path) => element("a", { href: path, download: name }, text);
+  const files = run.files.filter((name) => !report || name in MAIN);
+  $("downloads").replaceChildren("Download: ", ...files.map((name) => link(name, MAIN[name] || name, `${base}/files/${name}?download`)),
+    ...(report ? [link(true, "everything (.zip)", `${base}/all.zip`)] : []));
+  for (const id of ["actions", "report"]) $(id).hidden = !report;
+  $("others").hidden = true;
+  if (!report) return;
+  $("report").src = `${base}/files/report.html`;
+  showOthers(run, runs).catch(() => { $("others").hidden = true; });
+  $("result").scrollIntoView();
+}
+
+/** The fits of this search and the other runs of the same table: which rows change sides? */
+async function showOthers(run, runs) {
+  const pageOf = (number) => ask(`runs/${number}/files/report.json`);
+  const page = await pageOf(run.number), { ids, cluster } = page.embedding, fits = [];
+  for (const flow of page.flow || []) {
+    const what = flow.axis_name === "number of clusters" ? "k" : "lam";
+    const every = flow.labels?.[0].length === ids.length ? flow.labels : []; // of a large table only a sample was fitted
+    every.forEach((labels, i) => fits.push({ name: `${what} = ${flow.names[i]}`, labels, chosen: i === flow.chosen }));
+  }
+  for (const other of runs.filter((one) => one.table === run.table && one.number !== run.number && one.files.includes("report.json"))) {
+    const { embedding } = await pageOf(other.number);
+    if (String(embedding.ids) === String(ids)) fits.push({ name: `run ${other.number}: ${other.title}`, labels: embedding.cluster });
+  }
+  if (open !== run.number) return;
+  const show = (fit) => showFit(page.embedding, cluster, fit);
+  $("others").hidden = fits.length === 0;
+  $("fits").replaceChildren(element("legend", {}, "Move along the fits"), ...fits.map((fit) => element("label", {},
+    element("input", { type: "radio", name: "fit", checked: Boolean(fit.chosen), onchange: () => show(fit) }), ` ${fit.name}`)));
+  show(fits.find((fit) => fit.chosen) || { name: "this fit", labels: cluster });
+}
+
+const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#888888"];
+
+function showFit({ ids, x, y }, own, { name, labels }) {
+  const named = matched(own, labels), moved = labels.map((label, i) => named.get(label) !== own[i]);
+  const changed = ids.filter((_, i) => moved[i]);
+  $("changed").textContent = `${name}: ${changed.length} of ${ids.length} rows are in another cluster than in this result` +
+    (changed.length ? ` (ringed): ${changed.slice(0, 12).join(", ")}${changed.length > 12 ? " ..." : ""}` : "") + ".";
+  const scale = (values, from, to) => {
+    const least = Math.min(...values), span = Math.max(...values) - least || 1;
+    return (value) => from + (to - from) * (value - least) / span;
+  };
+  const across = scale(x, 14, 626), up = scale(y, 386, 14);
+  const every = Math.ceil(ids.length / 5000); // of many rows, some are drawn
+  $("map").replaceChildren(...ids.map((id, i) => {
+    if (i % every) return "";
+    const cluster = named.get(labels[i]);
+    const dot = draw("circle", { cx: across(x[i]), cy: up(y[i]), r: moved[i] ? 7 : 4, fill: COLORS[cluster % COLORS.length],
+      class: moved[i] ? "moved" : "" });
+    dot.append(draw("title", {}, moved[i] ? `${id}: cluster ${own[i]}, here ${cluster}` : `${id}: cluster ${cluster}`));
+    return dot;
+  }));
+}
+
+/** The other fit's clusters by the name of the own cluster they share most rows with; those left over get new numbers. */
+function matched(own, labels) {
+  const shared = new Map();
+  labels.forEach((label, i) => { const key = `${label} ${own[i]}`; shared.set(key, (shared.get(key) || 0) + 1); });
+  const named = new Map(), taken = new Set();
+  for (const [key] of [...shared].sort((a, b) => b[1] - a[1])) {
+    const [label, cluster] = key.split(" ").map(Number);
+    if (!named.has(label) && !taken.has(cluster)) { named.set(label, cluster); taken.add(cluster); }
+  }
+  let next = Math.max(...own) + 1;
+  for (const label of new Set(labels)) if (!named.has(label)) named.set(label, next++);
+  return named;
 }
 
 async function apply(verb, file) {
