@@ -12,6 +12,7 @@ import pkgutil
 import re
 import shlex
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,7 @@ def test_doctests_of(name, tmp_path, monkeypatch):
     except ImportError as error:
         pytest.skip(str(error))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # examples leave their files there
     things = {f"{name} itself": module.__doc__}
     things |= {n: t.__doc__ for n, t in OBJECTS.items() if n.rpartition(".")[0] == name}
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
