@@ -71,6 +71,20 @@ def test_rows_without_weight_are_not_there():
     same_choice(auto(np.vstack([X, noise]), sample_weight=weights), auto(X))
 
 
+def test_rows_of_next_to_no_weight_say_nothing():
+    """Half of the rows lost values around zero, the others by chance."""
+    parts = [lost("mnar0", n=150)[0], lost("mcar", n=150, seed=10)[0]]
+    X, which = np.vstack(parts), np.repeat([0, 1], [len(part) for part in parts])
+    for number, part in enumerate(parts):
+        weighted = auto(X, sample_weight=np.where(which == number, 1.0, 1e-6))
+        alone = auto(part)
+        assert (weighted.lam_ > 0.0) == (alone.lam_ > 0.0) == (number == 0)
+        # Without a penalty, before others: the folds are not the same, the rows that count are.
+        for name, tolerance in (("score", 0.3), ("behind", 1.0)):
+            found = (one.missingness_.candidates[name][0] for one in (weighted, alone))
+            assert next(found) == pytest.approx(next(found), abs=tolerance)
+
+
 def test_every_number_of_threads_chooses_the_same():
     X = lost(n=500, p=20)[0]
     one, two = auto(X, n_jobs=1), auto(X, n_jobs=2)
@@ -194,6 +208,17 @@ def test_wide_tables_are_judged_by_some_of_their_features():
 def test_gaps_by_chance_take_no_penalty(noise):
     lams = [auto(lost("mcar", noise=noise, p=8, seed=seed)[0]).lam_ for seed in range(3)]
     assert np.median(lams) == 0.0
+
+
+def test_a_penalty_is_taken_only_if_it_is_better_by_a_standard_error():
+    close = []
+    for seed in range(4):
+        found = auto(lost("mnar0", fraction=0.1, n=60, p=8, seed=seed)[0]).missingness_
+        no_penalty = found.candidates["behind"][found.candidates["lam"] == 0.0].max()
+        if -1.0 <= no_penalty < 0.0:
+            close.append(found.lam)
+    assert close
+    assert max(close) == 0.0
 
 
 def test_of_two_features_the_mechanism_decides_where_the_score_cannot():

@@ -144,11 +144,11 @@ def test_a_starved_centre_moves_to_where_rows_are():
     assert fed.inertia_ < 0.5 * left.inertia_
 
 
-def test_a_starved_centre_never_moves_to_a_row_without_weight():
+def test_a_starved_centre_never_moves_to_a_row_of_no_weight_or_next_to_none():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(220, 2)) + 8.0 * rng.integers(0, 2, size=(220, 1))
     weights = np.ones(220)
-    X[200:], weights[200:] = 1e4, 0.0
+    X[200:], weights[200:210], weights[210:] = 1e4, 0.0, 1e-14
     start = np.array([[0.0, 0.0], [8.0, 8.0], [-1e6, -1e6]])
     model = MiniBatchMNARKMeans(3, lam=0.5, init=start, random_state=0)
     for _ in range(15):
