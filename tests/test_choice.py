@@ -26,7 +26,7 @@ def lost(mechanism="mnar0", fraction=0.3, **options):
 
 
 def same_choice(one, two):
-    assert one.lam_ == two.lam_
+    np.testing.assert_array_equal(one.lam_, two.lam_)
     np.testing.assert_allclose(one.missingness_.candidates["score"],
                                two.missingness_.candidates["score"], atol=1e-6)  # fmt: skip
 
@@ -88,7 +88,7 @@ def test_rows_of_next_to_no_weight_say_nothing():
 def test_every_number_of_threads_chooses_the_same():
     X = lost(n=500, p=20)[0]
     one, two = auto(X, n_jobs=1), auto(X, n_jobs=2)
-    assert one.lam_ == two.lam_
+    np.testing.assert_array_equal(one.lam_, two.lam_)
     for name in ("score", "behind"):
         np.testing.assert_array_equal(
             one.missingness_.candidates[name], two.missingness_.candidates[name]
@@ -260,6 +260,7 @@ def test_the_theorem_is_reached_where_it_holds():
 def test_a_penalty_at_the_edge_of_the_candidates_is_said_to_be():
     candidates = {
         "lam": np.array([0.0, 1.0, 4.0]), "reference": np.array(["zero"] * 3),
+        "features": np.array([0, 8, 8]),
         "score": np.array([-3.0, -2.0, -1.0]), "behind": np.array([-9.0, -5.0, 0.0]),
     }  # fmt: skip
     chance = [Mechanism("mcar", 0.2, -1.0, 0.0)]

@@ -131,7 +131,7 @@ def test_refit_is_the_plain_estimator_with_the_choice():
 
 
 def test_k_is_chosen():
-    bunch = gaussian(n=200, k=4, separation=7.0, seed=1)
+    bunch = gaussian(n=200, k=4, separation=7.0, seed=2)
     model = quick([2, 3, 4, 5, 6], n_init=5).fit(bunch.data)
     assert model.n_clusters_ == 4
     assert set(model.cv_results_["param_n_clusters"]) == {2, 3, 4, 5, 6}

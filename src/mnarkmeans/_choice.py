@@ -9,7 +9,7 @@ left out is predicted from the other blocks of that row, values and gaps,
     w   weight of cluster l given the other blocks: its size times exp(-penalised cost / (2 noise))
     f   normal or Laplace, whichever predicts better, around the mean of the cell (cluster, feature)
         in the training rows, shrunk to the feature's mean by PRIOR rows, moved by the row's own
-        level of values; one scale for each feature
+        level of values as far as the feature follows it; one scale for each feature
     P   log odds = those of the feature + slope * (distance of the cell's mean from the reference,
         in spreads of the feature, less its average) + the row's own level of observation; one
         slope >= 0 for all features, 0 without a penalty
@@ -19,14 +19,11 @@ say nothing; and they count only as far as they follow the magnitude of what was
 a plate. A row that lost every value is not in the table: a block that holds all that a row has is
 conditioned on something being observed. Scores are compared in standard errors over rows and
 blocks; no penalty is taken unless the best candidate is more than one better (`Judge.best`).
-With few features one block hardly predicts another. Between candidates within two standard errors
-mixtures then decide by BIC: values lost around one of the references, or by chance (`likeliest`).
 
-Where several lam lead to clusters that the score cannot tell apart, the one is taken that recovers
-the centres (`fit_mechanisms`): what a gap of cluster l and feature j hides is E[x | missing] under
-the likeliest mechanism, and the centre is right where the penalty makes up for it,
-
-    lam = sum gaps (mu - c)(mu - E[x | missing]) / sum gaps (mu - c)^2
+Features that lose values by chance, beside others that do not, get no penalty (`followers`), if
+that scores better. With few features one block hardly predicts another: between candidates within
+two standard errors mixtures then decide by BIC (`likeliest`). Where several lam lead to clusters
+that the score cannot tell apart, the one is taken that recovers the centres (`_missingness`).
 """
 
 from __future__ import annotations
@@ -39,23 +36,21 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr
 from threadpoolctl import ThreadpoolController
 
 from ._core import first_pass
-from ._em.fit import likeliest_mechanism
-from ._missingness import MARGIN, Mechanism, Missingness
+from ._em.fit import likeliest_reference
+from ._missingness import MARGIN, PRIOR, CellSums, Mechanism, Missingness, fit_mechanisms, sigmoid
 from ._observed import Observed
-from ._solver import assign_rows, run_starts_of_each, starts_of_each
+from ._solver import assign_rows, run_starts_of_each, starts_of_each, with_component_start
 from ._validation import far_from
 
 LAMS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
-PRIOR = 2.0  # rows that pull the mean of a cell to that of its feature
 BLOCKS = 8
 FOLDS = 4
 FEW_ROWS, MOST_FOLDS = 60, 10  # folds of tables with fewer rows than that
 SAME_CLUSTERS = 0.99  # of the rows
-N_STARTS = 4  # tried with three of the lams; what they find is shared by all candidates
+N_STARTS = 4
 ENTRIES_OF_SAMPLE = 1 << 17  # of wide tables; of long ones FEWEST_ROWS are enough
 FEWEST_ROWS, FEWEST_COLUMNS = 650, 200
 NOISES = ("normal", "laplace")
@@ -71,32 +66,29 @@ class Table:
     """
 
     def __init__(self, sample: Observed, folds: list[np.ndarray]):
-        p = sample.n_features
         rows = np.concatenate(folds)
         ends = np.cumsum([len(fold) for fold in folds])
         self.folds = [slice(end - len(fold), end) for end, fold in zip(ends, folds, strict=True)]
         self.rows = rows
         values, gaps = sample.filled_and_gaps()
-        seen, values = ~gaps[rows], values[rows].astype(np.float64)
-        weights = sample.weights[rows]
-        counts = weights @ seen
-        values = np.where(seen, values, 0.0)
-        self.shift = weights @ values / np.maximum(counts, 1e-300)
+        seen, weights = ~gaps[rows], sample.weights[rows]
+        values = np.where(seen, values[rows].astype(np.float64), 0.0)
+        counts = np.maximum(weights @ seen, 1e-9)
+        self.shift = weights @ values / counts
         values = np.where(seen, values - self.shift, 0.0)
-        self.unit = math.sqrt(weights @ (values**2).sum(axis=1) / max(counts.sum(), 1e-300)) or 1.0
+        self.unit = math.sqrt(weights @ (values**2).sum(axis=1) / counts.sum()) or 1.0
         self.values = (values / self.unit).astype(np.float32)
         self.seen = seen.astype(np.float32)
         self.weights = weights.astype(np.float32)
         self.counts, self.total = counts.astype(np.float32), float(weights.sum())
-        blocks = min(BLOCKS, p)
-        place = np.random.default_rng(0).permutation(p) % blocks
+        blocks = min(BLOCKS, sample.n_features)
+        place = np.random.default_rng(0).permutation(sample.n_features) % blocks
         self.cut = np.eye(blocks, dtype=np.float32)[place]  # (p, G)
         self.of_block = self.seen @ self.cut  # (n, G) observed values of each block
-        self.of_row = self.of_block.sum(axis=1, keepdims=True)
-        outside = self.of_row - self.of_block if blocks > 1 else self.of_block
-        self.outside = outside
-        self.holds_all = self.of_row == self.of_block
-        self.training = [Rows.but(self, fold) for fold in self.folds]
+        self.outside = self.without(self.of_block)
+        self.holds_all = self.of_block == self.of_block.sum(axis=1, keepdims=True)
+        every = np.arange(len(rows))
+        self.training = [np.r_[every[: fold.start], every[fold.stop :]] for fold in self.folds]
 
     def moved(self, points: Any) -> np.ndarray:
         """Points (..., p) in the units of this table."""
@@ -104,32 +96,11 @@ class Table:
 
     def without(self, own: np.ndarray) -> np.ndarray:
         """(..., G) sums over the features outside each block, of those over each block."""
-        return own.sum(axis=-1, keepdims=True) - own if self.cut.shape[1] > 1 else own
+        return own.sum(axis=-1, keepdims=True) - own if own.shape[-1] > 1 else own
 
     def products(self, rows: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """(k, n, G) sums over each block, of rows (n, p) times cells (k, p)."""
         return rows @ (cells[:, :, None] * self.cut)
-
-
-class Rows(NamedTuple):
-    """The rows of a table that a fit was made of."""
-
-    position: np.ndarray
-    seen: np.ndarray
-    values: np.ndarray
-    weights: np.ndarray
-    per_row: np.ndarray  # observed values of each row
-    has_gaps: np.ndarray  # (p,)
-
-    @classmethod
-    def but(cls, table: Table, fold: slice) -> Rows:
-        """All but a fold."""
-        index = np.r_[0 : fold.start, fold.stop : len(table.seen)]
-        seen = table.seen[index]
-        return cls(
-            index, seen, table.values[index], table.weights[index],
-            np.maximum(seen.sum(axis=1), 1.0), seen.min(axis=0) < 1.0,
-        )  # fmt: skip
 
 
 class Cells(NamedTuple):
@@ -143,12 +114,12 @@ class Cells(NamedTuple):
     shrinkage: float  # observations that pull the level of a row to 0
 
     @classmethod
-    def of(cls, rows: Rows, labels: np.ndarray, k: int, point: Any) -> Cells:
-        seen, values, weights = rows.seen, rows.values, rows.weights
-        member = np.zeros((k, len(labels)), np.float32)
-        member[labels, np.arange(len(labels))] = weights
+    def of(cls, table: Table, rows: np.ndarray, labels: np.ndarray, k: int, point: Any) -> Cells:
+        seen, values, weights = table.seen[rows], table.values[rows], table.weights[rows]
+        member = np.zeros((k, len(rows)), np.float32)
+        member[labels, np.arange(len(rows))] = weights
         size, count, sums, observed = member.sum(1), member @ seen, member @ values, weights @ seen
-        total = float(weights.sum())
+        total, per_row = float(weights.sum()), np.maximum(table.of_block[rows].sum(axis=1), 1.0)
         average = sums.sum(axis=0) / np.maximum(observed, 1e-9)
         mean = (sums + PRIOR * average) / (count + PRIOR)
         rest = seen * (values - mean[labels])
@@ -158,9 +129,8 @@ class Cells(NamedTuple):
         share = (observed + 0.5) / (total + 1.0)
         away = np.abs(mean - point) / spread
         away = np.clip(away - size @ away / total, -6.0, 6.0)
-        away = np.where(rows.has_gaps, away, 0.0).astype(np.float32)
-        level = rest.sum(axis=1) / rows.per_row
-        differ = float(weights @ (level**2 - noise / rows.per_row)) / total
+        away = np.where(seen.min(axis=0) < 1.0, away, 0.0).astype(np.float32)
+        differ = float(weights @ ((rest.sum(axis=1) / per_row) ** 2 - noise / per_row)) / total
         return cls(
             np.log((size + 1.0) / (total + k)), mean.astype(np.float32), away,
             np.log(share / (1.0 - share)).astype(np.float32), noise,
@@ -169,42 +139,43 @@ class Cells(NamedTuple):
 
 
 def block_scores(
-    table: Table, labels: np.ndarray, centers: np.ndarray, lam: Any, reference: Any, noise: str,
-    *, with_slope: bool = True,
+    table: Table, labels: np.ndarray, centers: np.ndarray, penalty: np.ndarray, reference: Any,
+    noise: str,
 ) -> np.ndarray:  # fmt: skip
     """(n, G) scores of a candidate from its fits without each fold: labels (F, n), centres
-    (F, k, p). ``with_slope=False``: as if gaps said nothing."""
+    (F, k, p)."""
     (n, p), k, blocks = table.values.shape, centers.shape[1], table.cut.shape[1]
-    point, lam = table.moved(reference), np.float32(lam)
+    point, penalty = table.moved(reference), penalty.astype(np.float32)
     weight = np.empty((k, n, blocks), np.float32)
-    error = np.empty((k, n, p), np.float32)
+    error, level = np.empty((k, n, p), np.float32), np.empty((n, p), np.float32)
     own = np.empty(n, np.intp)
     fitted = []
-    for f, fold in enumerate(table.folds):
-        rows = table.training[f]
-        cells = Cells.of(rows, labels[f][rows.position], k, point)
-        seen, values = table.seen[fold], table.values[fold]
-        mu = table.moved(centers[f])
-        pull = lam * (mu - point) ** 2
+    for fold, rows, found, mu in zip(table.folds, table.training, labels, centers, strict=True):
+        cells = Cells.of(table, rows, found[rows], k, point)
+        seen, values, own[fold] = table.seen[fold], table.values[fold], found[fold]
+        mu = table.moved(mu)
+        pull = penalty * (mu - point) ** 2
         costs = table.products(seen, mu**2 - pull) - 2.0 * table.products(values, mu)
         costs += (pull @ table.cut)[:, None]
         log_weight = cells.log_size[:, None, None] - table.without(costs) / (2.0 * cells.noise)
         weight[:, fold] = log_weight - _log_sum(log_weight)
-        own[fold] = labels[f][fold]
+        np.subtract(values, cells.mean[:, None], out=error[:, fold])
         rest = seen * (values - cells.mean[own[fold]])
-        level = table.without(rest @ table.cut) / (table.outside[fold] + cells.shrinkage)
-        np.subtract(values - level @ table.cut.T, cells.mean[:, None], out=error[:, fold])
+        by_block = table.without(rest @ table.cut) / (table.outside[fold] + cells.shrinkage)
+        level[fold] = by_block @ table.cut.T
         fitted.append(cells)
     error *= table.seen
-    slope = _slope(table, fitted, weight) if with_slope and np.max(lam) > 0.0 else 0.0
+    level *= table.seen
+    square = table.weights @ level**2
+    pull = PRIOR * square / table.counts
+    follows = table.weights @ (level * error[own, np.arange(n)])
+    error -= level * ((follows + pull) / (square + pull + 1e-12))
+    slope = _slope(table, fitted, weight, penalty > 0.0)
     gaps = np.empty((k, n, blocks), np.float32)
     for fold, cells in zip(table.folds, fitted, strict=True):
-        odds = np.clip(cells.feature_odds + np.float32(slope) * cells.away, -9.0, 9.0)
-        if slope == 0.0:
-            odds = odds[:1]
-        level = _observation_levels(table, fold, odds[own[fold] if slope > 0.0 else [0]])
-        gaps[:, fold] = _log_pattern(table, fold, odds, level)
-    return _log_sum(weight + gaps + _log_densities(table, noise, error, own, weight + gaps))
+        odds = np.clip(cells.feature_odds + slope * cells.away, -9.0, 9.0)
+        gaps[:, fold] = _log_pattern(table, fold, odds, _levels(table, fold, odds[own[fold]]))
+    return _log_sum(weight + gaps + _log_densities(table, noise, error, own))
 
 
 def _log_sum(parts: np.ndarray) -> np.ndarray:
@@ -218,61 +189,43 @@ def _exp(parts: np.ndarray) -> np.ndarray:
     return np.exp(np.maximum(parts, -60.0))
 
 
-def _log_densities(
-    table: Table, noise: str, error: np.ndarray, own: np.ndarray, prior: np.ndarray
-) -> np.ndarray:
-    """(k, n, G) of the observed values of every block, with the scale of each feature (p,) that
-    predicts best after one step of EM from that of the nearest cluster."""
+def _log_densities(table: Table, noise: str, error: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """(k, n, G) of the observed values of every block; the scale of a feature is that of the errors
+    (k, n, p) in the nearest clusters (n,)."""
     power = 0.5 if noise == "normal" else 1.0
     size = (np.square if noise == "normal" else np.abs)(error, out=error)
     constant = 2.0 * math.pi if noise == "normal" else 2.0
-    counts = np.maximum(table.counts, 1e-9)
-    scale = table.weights @ size[own, np.arange(len(own))] / counts
-    for step in range(2):
-        scale = np.maximum(scale, 1e-12).astype(np.float32)
-        found = size @ (table.cut * (-power / scale)[:, None])
-        found -= table.seen @ (table.cut * (power * np.log(constant * scale))[:, None])
-        if step == 0:
-            joint = prior + found
-            share = _exp(joint - _log_sum(joint)) * table.weights[:, None]
-            sums = share.reshape(-1, share.shape[2]).T @ size.reshape(-1, size.shape[2])
-            scale = (sums * table.cut.T).sum(axis=0) / counts
+    scale = table.weights @ size[own, np.arange(len(own))] / table.counts
+    scale = np.maximum(scale, 1e-12).astype(np.float32)
+    found = size @ (table.cut * (-power / scale)[:, None])
+    found -= table.seen @ (table.cut * (power * np.log(constant * scale))[:, None])
     return found
 
 
-def _slope(table: Table, fitted: list[Cells], weight: np.ndarray) -> float:
-    """One slope for all entries of rows left out, by Newton's method."""
-    away, odds = np.empty_like(table.values), np.empty_like(table.values)
-    for fold, cells in zip(table.folds, fitted, strict=True):
-        share = _exp(weight[:, fold]).transpose(1, 0, 2)
-        by_block = cells.away[:, None] * table.cut.T  # (k, G, p)
-        away[fold] = share.reshape(len(share), -1) @ by_block.reshape(-1, away.shape[1])
-        odds[fold] = cells.feature_odds
-    weighted, slope = away * table.weights[:, None], 0.0
-    for _ in range(3):
-        q = _sigmoid(odds + np.float32(slope) * away)
-        gradient = np.vdot(weighted, table.seen - q)
-        information = np.vdot(weighted, away * (q * (1.0 - q)))
-        slope += float(gradient) / (float(information) + 1e-9)
-    return max(slope, 0.0)
+def _slope(table: Table, fitted: list[Cells], weight: np.ndarray, some: np.ndarray) -> np.ndarray:
+    """(p,) one slope for rows left out, by Newton's method; 0 in features that have none."""
+    if not some.any():
+        return some.astype(np.float32)
+    away = np.stack([cells.away for cells in fitted]) * some
+    odds, slope = np.stack([cells.feature_odds for cells in fitted])[:, None], 0.0
+    counts, sizes = np.empty_like(away), np.empty_like(away)  # (F, k, p) of cells
+    for f, fold in enumerate(table.folds):
+        share = (_exp(weight[:, fold]) * table.weights[fold, None]).transpose(0, 2, 1)
+        counts[f] = ((share @ table.seen[fold]) * table.cut.T).sum(axis=1)
+        sizes[f] = share.sum(axis=2) @ table.cut.T
+    for _ in range(4):
+        q = sigmoid(odds + slope * away)
+        gradient, information = away * (counts - sizes * q), away**2 * sizes * q * (1.0 - q)
+        slope += float(gradient.sum()) / (float(information.sum()) + 1e-9)
+    return (some * max(slope, 0.0)).astype(np.float32)
 
 
-def _sigmoid(odds: np.ndarray) -> np.ndarray:
-    return 1.0 / (1.0 + np.exp(-odds))
-
-
-def _observation_levels(table: Table, fold: slice, odds: np.ndarray) -> np.ndarray:
-    """(n, G) what to add to a row's log odds, from outside the block; standard normal before."""
-    seen, level = table.seen[fold], np.zeros((len(table.seen[fold]), 1), np.float32)
-    for _ in range(3):
-        q = _sigmoid(odds + level)
-        left, information = seen - q, q * (1.0 - q)
-        step = left.sum(axis=1, keepdims=True) - level
-        level = level + step / (information.sum(axis=1, keepdims=True) + 1.0)
-    if table.cut.shape[1] == 1:
-        return level
-    outside = table.without(information @ table.cut)
-    return level - (left @ table.cut) / (outside + 1.0)  # the block taken out
+def _levels(table: Table, fold: slice, odds: np.ndarray) -> np.ndarray:
+    """(n, G) what to add to the log odds (n, p) of a row: one step of Newton's method from 0, with
+    the features outside the block; standard normal before."""
+    q = sigmoid(odds)
+    left, information = table.seen[fold] - q, q * (1.0 - q)
+    return table.without(left @ table.cut) / (table.without(information @ table.cut) + 1.0)
 
 
 def _log_pattern(table: Table, fold: slice, odds: np.ndarray, level: np.ndarray) -> np.ndarray:
@@ -286,192 +239,17 @@ def _log_pattern(table: Table, fold: slice, odds: np.ndarray, level: np.ndarray)
     return pattern - np.where(table.holds_all[fold], condition, 0.0)
 
 
-def standard_errors(scores: np.ndarray, weights: np.ndarray, blocks: bool = True) -> np.ndarray:
-    """(C,) how far candidates (C, n, G) are behind the best, in standard errors over rows and, if
-    asked for, blocks."""
+def standard_errors(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(C,) how far candidates (C, n, G) are behind the best, in standard errors over rows and
+    blocks."""
     best = int((scores.sum(axis=2) @ weights).argmax())
     behind = scores.astype(np.float64) - scores[best]
     rows = behind.sum(axis=2)
     total = rows @ weights
+    by_block = np.tensordot(behind, weights, axes=(1, 0))
     variance = ((rows - total[:, None] / weights.sum()) ** 2) @ weights
-    if blocks:
-        by_block = np.tensordot(behind, weights, axes=(1, 0))
-        variance = variance + by_block.var(axis=1) * by_block.shape[1]
+    variance += by_block.var(axis=1) * by_block.shape[1]
     return total / (np.sqrt(variance) + 1e-9)
-
-
-# --- the penalty that recovers centres ----------------------------------------------------------
-
-
-class Moments:
-    """Sums over clusters of the features with gaps, measured from the reference in spreads of the
-    feature within clusters. E[x | missing] is `lost` below, Var[x | missing] `lost_variance`."""
-
-    def __init__(self, sample: Observed, labels: np.ndarray, k: int):
-        member = np.zeros((k, sample.n_rows))
-        member[labels, np.arange(len(labels))] = sample.weights
-        values, seen = sample.zero_filled()
-        if sample.is_sparse:
-            values, seen = values.toarray(), seen.toarray()
-        counts, sums, squares = (member @ part for part in (seen, values, values**2))
-        within = (squares - sums**2 / np.maximum(counts, 1e-300)).sum(axis=0)
-        variance = within / np.maximum(counts.sum(axis=0), 1e-300)
-        spread_out = squares.sum(axis=0) / np.maximum(counts.sum(axis=0), 1e-300)
-        some = (seen.min(axis=0) < 1.0) & (variance > 1e-9 * spread_out)
-        unit = np.sqrt(variance[some])
-        self.counts, self.sums = counts[:, some], sums[:, some] / unit
-        self.squares = squares[:, some] / unit**2
-        self.gaps = np.maximum(member.sum(axis=1)[:, None] - self.counts, 0.0)
-        self.sizes = self.counts + self.gaps
-        self.price = 0.5 * math.log(max(sample.weights.sum(), 2.0))
-        entries, weights = values[:, some] / unit, sample.weights[:, None] * seen[:, some]
-        self.bins, self.bin_weights = _binned(entries[weights > 0], weights[weights > 0])
-
-    def explained(self) -> float:
-        """Share of the variation of the gaps, within features, that follows the distance of the
-        clusters from the reference: one slope for all features, by Newton's method."""
-        share = (self.counts.sum(axis=0) + 0.5) / (self.sizes.sum(axis=0) + 1.0)
-        odds, slope = np.log(share / (1.0 - share)), 0.0
-        away = np.abs(self.sums) / (self.counts + PRIOR)
-        away -= (self.sizes * away).sum(axis=0) / self.sizes.sum(axis=0)
-        for _ in range(6):
-            q = _sigmoid(odds + slope * away)
-            information = (self.sizes * away**2 * q * (1.0 - q)).sum()
-            slope += (away * (self.counts - self.sizes * q)).sum() / (information + 1e-9)
-
-        def variation(q: np.ndarray) -> float:
-            return float((self.counts * (1.0 - q) ** 2 + self.gaps * q**2).sum())
-
-        left = variation(_sigmoid(odds + max(slope, 0.0) * away))
-        return max(1.0 - left / max(variation(np.broadcast_to(share, away.shape)), 1e-300), 0.0)
-
-    def log_density(self, mu: np.ndarray, variance: np.ndarray) -> float:
-        """Of the observed values."""
-        square = self.squares - 2.0 * mu * self.sums + mu**2 * self.counts
-        log_variance = self.counts * np.log(2.0 * np.pi * variance)
-        return -0.5 * float((log_variance + square / variance).sum())
-
-    def refitted(
-        self, mu: np.ndarray, lost: np.ndarray, lost_variance: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The M-step: means (k, p) and variances (p,) with the gaps as they are expected."""
-        mu = (self.sums + self.gaps * lost) / np.maximum(self.sizes, 1e-300)
-        square = self.squares - 2.0 * mu * self.sums + mu**2 * self.counts
-        square += self.gaps * (lost_variance + (lost - mu) ** 2)
-        return mu, np.maximum(square.sum(axis=0) / self.sizes.sum(axis=0), 1e-12)
-
-    def penalty(self, mu: np.ndarray, lost: np.ndarray) -> float:
-        """lam = 1 - (E[x | missing] - c) / (mu - c), averaged as the loss weighs it."""
-        weight = float((self.gaps * mu**2).sum())
-        return max(float((self.gaps * mu * (mu - lost)).sum()) / weight, 0.0) if weight else 0.0
-
-
-def _binned(values: np.ndarray, weights: np.ndarray, bins: int = 256) -> tuple[Any, Any]:
-    """Mean and weight of so many bins of sorted values, about equally heavy."""
-    if not values.size:
-        return values, weights
-    order = np.argsort(values, kind="stable")
-    values, weights = values[order], weights[order]
-    reached = np.cumsum(weights)
-    place = np.minimum((bins * (reached - weights / 2) / reached[-1]).astype(int), bins - 1)
-    total = np.bincount(place, weights, bins)
-    used = total > 0
-    return (np.bincount(place, weights * values, bins) / np.maximum(total, 1e-300))[used], total[
-        used
-    ]
-
-
-def fit_mechanisms(moments: Moments) -> list[Mechanism]:
-    """Chance, loss around the reference, and loss below a limit, given a partition."""
-    if not moments.bins.size:
-        return [Mechanism("mcar", 1.0, 0.0, 0.0)]
-    return [fit(moments) for fit in (_chance, _decay, _limit)]
-
-
-def _chance(moments: Moments) -> Mechanism:
-    counts, gaps = float(moments.counts.sum()), float(moments.gaps.sum())
-    share = gaps / (counts + gaps)
-    mu = moments.sums / np.maximum(moments.counts, 1e-300)
-    mu, variance = moments.refitted(mu, mu, np.ones(mu.shape[1]))
-    value = moments.log_density(mu, variance) + gaps * math.log(share) + counts * math.log1p(-share)
-    return Mechanism("mcar", share, value - moments.price, 0.0)
-
-
-def _decay(moments: Moments) -> Mechanism:
-    """P(missing | x) = c exp(-t x^2); with D = 2 s t + 1, E[x | missing] = mu / D and
-    Var[x | missing] = s / D, so that the penalty is 1 - 1 / D (Theorem 3.2)."""
-    squares, weights, gaps = moments.bins**2, moments.bin_weights, moments.gaps
-
-    def clusters(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        variance = np.ones(gaps.shape[1])
-        for _ in range(4):
-            kept = 1.0 / (2.0 * variance * t + 1.0)
-            mu = moments.sums / np.maximum(moments.sizes - gaps * kept, 1e-300)
-            mu, variance = moments.refitted(mu, mu * kept, variance * kept)
-        return mu, variance, 1.0 / (2.0 * variance * t + 1.0)
-
-    def value(log_t: float, c: np.ndarray) -> np.ndarray:
-        t = math.exp(log_t)
-        mu, variance, kept = clusters(t)
-        cells = moments.log_density(mu, variance)
-        cells += float((gaps * (0.5 * np.log(kept) - t * kept * mu**2)).sum())
-        observed = np.log1p(-c[:, None] * np.exp(-t * squares)) @ weights
-        return cells + float(gaps.sum()) * np.log(c) + observed
-
-    best = _search(value, np.linspace(-6.0, 6.0, 17), np.linspace(0.05, 0.999, 16))
-    t = math.exp(best.first)
-    mu, _, kept = clusters(t)
-    value_here = best.value - 2.0 * moments.price
-    return Mechanism("decay", t, value_here, moments.penalty(mu, mu * kept))
-
-
-def _limit(moments: Moments) -> Mechanism:
-    """P(missing | x) = Phi((b - x) / zeta); with d = sqrt(s + zeta^2), a = (b - mu) / d and
-    h = phi(a) / Phi(a), E[x | missing] = mu - (s / d) h, Var = s - (s / d)^2 h (a + h)."""
-    x, gaps = moments.bins, moments.gaps
-    mu = moments.sums / np.maximum(moments.counts, 1e-300)
-    variance = np.ones(gaps.shape[1])
-
-    def value(log_zeta: float, b: np.ndarray) -> np.ndarray:
-        zeta = math.exp(log_zeta)
-        a = (b[:, None, None] - mu) / np.sqrt(variance + zeta**2)
-        lost = (gaps * log_ndtr(a)).sum(axis=(1, 2))
-        return lost + log_ndtr((x - b[:, None]) / zeta) @ moments.bin_weights
-
-    first, second = np.linspace(-4.0, 1.0, 9), np.linspace(x[0], x[-1], 17)
-    for _ in range(4):
-        best = _search(value, first, second)
-        zeta, b = math.exp(best.first), best.second
-        first, second = best.first + np.linspace(-0.6, 0.6, 3), b + np.linspace(-0.5, 0.5, 5)
-        for _ in range(10):
-            d = np.sqrt(variance + zeta**2)
-            a, ratio = (b - mu) / d, variance / d
-            h = np.exp(-0.5 * a * a - 0.5 * math.log(2.0 * math.pi) - log_ndtr(a))
-            lost, spread = mu - ratio * h, np.maximum(variance - ratio**2 * h * (a + h), 0.0)
-            mu, variance = moments.refitted(mu, lost, spread)
-    total = best.value + moments.log_density(mu, variance) - 2.0 * moments.price
-    return Mechanism(
-        "limit", float(gaps.sum() / moments.sizes.sum()), total, moments.penalty(mu, lost)
-    )
-
-
-class Found(NamedTuple):
-    """The best point of a grid."""
-
-    value: float
-    first: float
-    second: float
-
-
-def _search(value: Any, first: np.ndarray, second: np.ndarray) -> Found:
-    """Maximise value(first, second array) on a grid, then on finer ones around its best point."""
-    for _ in range(3):
-        values = np.array([value(one, second) for one in first])
-        i, j = np.unravel_index(np.nan_to_num(values, nan=-np.inf).argmax(), values.shape)
-        found = Found(float(values[i, j]), float(first[i]), float(second[j]))
-        first = np.linspace(first[max(i - 1, 0)], first[min(i + 1, len(first) - 1)], 5)
-        second = np.linspace(second[max(j - 1, 0)], second[min(j + 1, len(second) - 1)], 5)
-    return found
 
 
 # --- the choice ---------------------------------------------------------------------------------
@@ -480,9 +258,15 @@ def _search(value: Any, first: np.ndarray, second: np.ndarray) -> Found:
 class Choice(NamedTuple):
     """The penalty, the reference (p,), and why."""
 
-    lam: Any
+    lam: Any  # a number, or one per feature
     reference: np.ndarray
     missingness: Missingness
+
+    @property
+    def features(self) -> np.ndarray:
+        """(p,) 1, or 0 for features that have no penalty where others have one."""
+        spared = (np.ndim(self.lam) > 0) & (np.asarray(self.lam) == 0.0)
+        return np.where(spared, 0.0, np.ones(len(self.reference)))
 
 
 def choose(
@@ -498,61 +282,96 @@ def choose(
     """lam and reference for k clusters of a table: the same whatever the seed of the fit.
 
     ``lams``: candidates, rising, each a number or one per feature; of one candidate only the
-    reference is chosen. Between those of this module, lam may lie anywhere.
+    reference is chosen. Those of this module are searched: lam may lie between them, and single
+    features may have no penalty.
     ``references``: (p,) each, by name; that of ``observed`` if there is no choice.
     """
     references = references or {"given": observed.reference}
+    search = lams is LAMS
     sample, columns = sample_table(observed, k)
     if not observed.has_gaps.any() or sample.n_rows < k + 2:
         name, reference = next(iter(references.items()))
         return Choice(lams[0], reference, _no_choice(name, lams[0], bool(observed.has_gaps.any())))
-    lams_here = [lam if np.ndim(lam) == 0 else np.asarray(lam)[columns] for lam in lams]
+    p = observed.n_features
+    penalties = np.array([np.broadcast_to(lam, p)[columns] for lam in lams], np.float64)
     points = {name: reference[columns] for name, reference in references.items()}
     with _one_blas_thread():
         judge = Judge(sample, k, dict(max_iter=max_iter, tol=tol, threads=threads))
-        candidates = judge.judged(lams_here, points)
-        behind = judge.behind(candidates)
-        best = judge.best(candidates, behind)
-        by_score, best = best, judge.likeliest(candidates, behind, best)
-        chosen = candidates[best]
+        candidates = judge.candidates(penalties, points, search)
+        by_score = judge.best(candidates)
+        chosen = judge.likeliest(candidates, by_score) if search else by_score
         mechanisms, explained = judge.mechanisms(chosen)
-        low, high = _range(candidates, behind, best)
-        lam = max(mechanisms, key=lambda one: one.log_likelihood).lam
-        if lams is LAMS and chosen.largest > 0.0 and lam > 0.0:
-            tried = judge.beside(chosen, float(f"{lam:.3g}"))
-            at = low + sum(one.largest < tried.largest for one in candidates[low : high + 1])
-            with_it = [*candidates[:at], tried, *candidates[at:]]
-            new_behind = judge.behind(with_it)
-            if _is_as_good(tried, new_behind[at], chosen, behind[best]):
-                candidates, behind, low, high = with_it, new_behind, low, high + 1
-        own = np.array([one.largest for one in candidates[low : high + 1]])
-        lam = float(own[np.abs(own - lam).argmin()])
+        theory = max(mechanisms, key=lambda one: one.log_likelihood).lam
+        if search and chosen.lam > 0.0 and theory > 0.0:
+            candidates.append(judge.beside(chosen, float(f"{theory:.3g}")))
+            candidates.sort(key=lambda one: (one.ladder, one.lam))
+        behind = judge.behind(candidates)
+    as_good = _as_good(candidates, behind, chosen)
+    lam = min(as_good, key=lambda lam: abs(lam - theory))
     table = {
-        "lam": np.array([one.largest for one in candidates]),
+        "lam": np.array([one.lam for one in candidates]),
         "reference": np.array([one.name for one in candidates]),
-        "score": judge.mean_scores(candidates),
+        "features": np.array([p - one.n_spared if one.lam > 0.0 else 0 for one in candidates]),
+        "score": np.array([one.total / judge.table.total for one in candidates]),
         "behind": behind,
     }
-    span = float(table["lam"][low]), float(table["lam"][high])
-    decided_by = "score" if best == by_score else "mechanism"
-    found = Missingness(lam, chosen.name, table, span, mechanisms, explained, decided_by)
-    given = next((one for one in lams if np.max(one) == lam), lam)
-    return Choice(given, references[chosen.name], found)
+    found = Missingness(
+        lam, chosen.name, table, (as_good[0], as_good[-1]), mechanisms, explained,
+        chosen.n_spared if search else 0, "score" if chosen is by_score else "mechanism",
+    )  # fmt: skip
+    taken = next((one for one in lams if np.max(one) == lam), lam)
+    if search and chosen.n_spared:
+        taken = np.full(p, lam)
+        taken[columns[chosen.penalty == 0.0]] = 0.0
+    return Choice(taken, references[chosen.name], found)
+
+
+def _as_good(candidates: list[Candidate], behind: np.ndarray, chosen: Candidate) -> list[float]:
+    """The lams around the chosen one, with its reference and in its features, that predict as well
+    or find the same clusters."""
+    at = next(i for i, one in enumerate(candidates) if one is chosen)
+    good = [
+        one.ladder == chosen.ladder
+        and (own >= behind[at] - MARGIN or _agreement(one, chosen) >= SAME_CLUSTERS)
+        for one, own in zip(candidates, behind, strict=True)
+    ]
+    low = high = at
+    while low > 0 and good[low - 1]:
+        low -= 1
+    while high + 1 < len(good) and good[high + 1]:
+        high += 1
+    return [one.lam for one in candidates[low : high + 1]]
+
+
+def _agreement(one: Candidate, two: Candidate) -> float:
+    """Share of the rows in clusters that correspond to each other, over the folds."""
+    k = one.centers.shape[1]
+    pairs = [
+        np.bincount(a * k + b, minlength=k * k) for a, b in zip(one.labels, two.labels, strict=True)
+    ]
+    return float(np.reshape(pairs, (-1, k, k)).max(axis=2).sum() / one.labels.size)
 
 
 class Candidate(NamedTuple):
     """lam and reference, what they came to in every fold, and the scores."""
 
-    lam: Any  # a number, or one per feature
+    ladder: int  # candidates of one ladder differ in lam only; -1 without a penalty
     name: str  # of the reference
     reference: np.ndarray  # (p,)
+    penalty: np.ndarray  # (p,) lam, or 0 in features that have none
     centers: np.ndarray  # (F, k, p) of the fits without each fold
     labels: np.ndarray  # (F, n) by those fits
     scores: np.ndarray  # (n, G)
+    total: float  # of the scores
 
     @property
-    def largest(self) -> float:
-        return float(np.max(self.lam))
+    def lam(self) -> float:
+        return float(self.penalty.max())
+
+    @property
+    def n_spared(self) -> int:
+        """Features without a penalty, where others have one."""
+        return np.count_nonzero(self.penalty == 0.0) if self.lam > 0.0 else 0
 
 
 class Judge:
@@ -560,7 +379,7 @@ class Judge:
 
     def __init__(self, sample: Observed, k: int, settings: dict[str, Any]):
         self.sample, self.k, self.settings = sample, k, settings
-        n = sample.n_rows
+        n, self.threads = sample.n_rows, settings["threads"]
         count = FOLDS if n >= FEW_ROWS else min(n, MOST_FOLDS)
         while n - -(-n // count) < k:  # the rows left must be enough for k clusters
             count += 1
@@ -569,55 +388,40 @@ class Judge:
         self.table = Table(sample, folds)
         every = np.arange(n)
         self.parts = [sample.take(np.setdiff1d(every, fold)) for fold in folds]
-        seeds = list(range(len(folds)))
-        self.starts = starts_of_each(
-            "k-means++", self.parts, N_STARTS, k, seeds, settings["threads"]
-        )
-        self.noise = NOISES[0]
+        self.noise = ""
 
-    def judged(self, lams: Sequence[Any], references: dict[str, np.ndarray]) -> list[Candidate]:
-        """The candidates with their scores: what a few starts find at three of the lams is where
-        all go on from. Of many lams, every second one at first, then those beside the best."""
-        penalties = np.array([np.full(self.sample.n_features, lam) for lam in lams])
-        anchors = sorted({0, len(lams) // 2, max(len(lams) - 2, 0)})
-        found: list[list[Candidate]] = []
+    def candidates(
+        self, penalties: np.ndarray, references: dict[str, np.ndarray], search: bool
+    ) -> list[Candidate]:
+        """The candidates with their scores: penalties (L, p) at each reference, and if ``search``,
+        without those features that lose values by chance."""
+        anchors = sorted({0, len(penalties) // 2, max(len(penalties) - 2, 0)})
+        seeds = list(range(len(self.parts)))
+        drawn = starts_of_each("k-means++", self.parts, N_STARTS, self.k, seeds, self.threads)
+        pools, ladders = {}, []
         for name, reference in references.items():
-            pools = self._fitted(reference, self.starts, penalties[anchors])
-            centers = np.stack(self._fitted(reference, pools, penalties), axis=1)
-            found.append([
-                self._labelled(lam, name, reference, own)
-                for lam, own in zip(lams, centers, strict=True)
-                if np.max(lam) > 0.0 or not found  # without a penalty there is no reference
-            ])  # fmt: skip
-        every = [one for part in found for one in part]
-        scored = {i: self._scored(every[i]) for i in (0, anchors[len(anchors) // 2])}
-        best = max(scored, key=lambda i: self._total(scored[i].scores))
-        other = self._scores(every[best], NOISES[1])
-        if self._total(other) > self._total(scored[best].scores):
-            self.noise, scored = NOISES[1], {best: every[best]._replace(scores=other)}
-        step = 2 if len(lams) > 5 else 1
-        ends = np.cumsum([len(part) for part in found])
-        first = {end - 1 - step * i for end, part in zip(ends, found, strict=True)
-                 for i in range(-(-len(part) // step))} | {0}  # fmt: skip
-        scored = {i: scored.get(i) or self._scored(every[i]) for i in first}
-        best = max(scored, key=lambda i: self._total(scored[i].scores))
-        for i in (best - 1, best + 1):
-            if 0 <= i < len(every) and i not in scored and every[i].name == every[best].name:
-                scored[i] = self._scored(every[i])
-        return [scored[i] for i in sorted(scored)]
-
-    def _scored(self, one: Candidate) -> Candidate:
-        return one._replace(scores=self._scores(one, self.noise))
-
-    def beside(self, near: Candidate, lam: float) -> Candidate:
-        """The candidate with another lam, fitted from where this one is."""
-        penalty = np.full((1, self.sample.n_features), lam)
-        starts = [own[None] for own in near.centers]
-        centers = np.concatenate(self._fitted(near.reference, starts, penalty))
-        return self._scored(self._labelled(lam, near.name, near.reference, centers))
+            parts = [replace(part, reference=reference) for part in self.parts]
+            starts = [
+                with_component_start(part, own, 1.0, self.threads)
+                for part, own in zip(parts, drawn, strict=True)
+            ]
+            pools[name] = self._fitted(reference, penalties[anchors], starts)
+            some = penalties[1:] if ladders and not penalties[0].any() else penalties
+            ladders.append(self._ladder(len(ladders), name, reference, some, pools[name]))
+        found = self._climb(ladders, search)
+        if not search or self.sample.n_features < BLOCKS:
+            return found
+        labels, ladders = self._labels_of_all(found[0]), []
+        for number, (name, reference) in enumerate(references.items()):
+            sample = replace(self.sample, reference=reference)
+            followers = CellSums(sample, labels, self.k).followers()
+            if 0 < np.count_nonzero(followers) < len(followers):
+                some = penalties[1:] * followers
+                ladders.append(self._ladder(2 + number, name, reference, some, pools[name]))
+        return found + (self._climb(ladders, search) if ladders else [])
 
     def _fitted(
-        self, reference: np.ndarray, starts: Sequence[np.ndarray], penalties: np.ndarray
+        self, reference: np.ndarray, penalties: np.ndarray, starts: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
         """Centres (L, k, p) without each fold: for each of the penalties (L, p), the best of where
         the starts (R, k, p) of the fold lead."""
@@ -634,110 +438,95 @@ class Judge:
             for own, first in zip(found, best, strict=True)
         ]
 
-    def _labelled(self, lam: Any, name: str, reference: Any, centers: np.ndarray) -> Candidate:
-        sample = replace(self.sample, reference=reference)
-        penalty = np.full((len(centers), self.sample.n_features), lam)
-        labels = assign_rows(sample, centers, penalty, self.settings["threads"]).T
-        return Candidate(lam, name, reference, centers, labels[:, self.table.rows], np.empty(0))
+    def _ladder(
+        self, number: int, name: str, reference: np.ndarray, penalties: np.ndarray, starts: Any
+    ) -> list[Candidate]:
+        """One candidate for each of the penalties (L, p), without scores."""
+        centers = np.stack(self._fitted(reference, penalties, starts), axis=1)
+        count, folds, k, p = centers.shape
+        sample, every = replace(self.sample, reference=reference), np.repeat(penalties, folds, 0)
+        labels = assign_rows(sample, centers.reshape(-1, k, p), every, self.threads)
+        labels = labels.T.reshape(count, folds, -1)[:, :, self.table.rows]
+        return [
+            Candidate(number if own.any() else -1, name, reference, own, *found, np.empty(0), 0.0)
+            for own, *found in zip(penalties, centers, labels, strict=True)
+        ]
 
-    def _scores(self, one: Candidate, noise: str, **how: Any) -> np.ndarray:
-        return block_scores(
-            self.table, one.labels, one.centers, one.lam, one.reference, noise, **how
-        )
+    def _climb(self, ladders: list[list[Candidate]], search: bool) -> list[Candidate]:
+        """With scores: of a ladder every second candidate at first, then those beside the best."""
+        if not self.noise:
+            first = [self._scored(ladders[0][0], noise).total for noise in NOISES]
+            self.noise = NOISES[int(np.argmax(first))]
+        scored = {}
+        for number, ladder in enumerate(ladders):
+            rungs = set(range(len(ladder) - 1, -1, -2 if search else -1))
+            rungs |= {0} if ladder[0].lam == 0.0 else set()
+            scored |= {(number, i): self._scored(ladder[i], self.noise) for i in rungs}
+        number, i = max(scored, key=lambda at: scored[at].total)
+        for at in (i - 1, i + 1):
+            if 0 <= at < len(ladders[number]) and (number, at) not in scored:
+                scored[number, at] = self._scored(ladders[number][at], self.noise)
+        return [scored[at] for at in sorted(scored)]
 
-    def _total(self, scores: np.ndarray) -> float:
-        return float(self.table.weights.astype(np.float64) @ scores.sum(axis=1))
+    def _scored(self, one: Candidate, noise: str) -> Candidate:
+        how = one.labels, one.centers, one.penalty, one.reference
+        scores = block_scores(self.table, *how, noise)
+        total = float(self.table.weights.astype(np.float64) @ scores.sum(axis=1))
+        return one._replace(scores=scores, total=total)
 
-    def mean_scores(self, candidates: Sequence[Candidate]) -> np.ndarray:
-        return np.array([self._total(one.scores) for one in candidates]) / self.table.total
+    def beside(self, near: Candidate, lam: float) -> Candidate:
+        """The candidate with another lam, fitted from where this one is."""
+        penalty = np.where(near.penalty > 0.0, lam, 0.0)[None]
+        starts = [own[None] for own in near.centers]
+        ladder = self._ladder(near.ladder, near.name, near.reference, penalty, starts)
+        return self._scored(ladder[0], self.noise)
 
     def behind(self, candidates: Sequence[Candidate]) -> np.ndarray:
         """(C,) in standard errors."""
         return standard_errors(np.array([one.scores for one in candidates]), self.table.weights)
 
-    def best(self, candidates: Sequence[Candidate], behind: np.ndarray) -> int:
-        """The best candidate, unless no penalty is at most one standard error worse.
+    def best(self, candidates: Sequence[Candidate]) -> Candidate:
+        """The best candidate, unless no penalty is at most one standard error worse."""
+        behind = self.behind(candidates)
+        is_close = candidates[0].lam == 0.0 and behind[0] >= -MARGIN
+        return candidates[0 if is_close else int(behind.argmax())]
 
-        Where the gaps themselves show nothing (they are not better predicted with the slope, and
-        chance is the likeliest mechanism for clusters without a penalty), no penalty by two.
-        """
-        best = int(behind.argmax())
-        if behind[0] >= -MARGIN or candidates[best].largest == 0.0:
-            return 0
-        if candidates[0].largest == 0.0 and behind[0] >= -2.0 * MARGIN:
-            without = self._scores(candidates[best], self.noise, with_slope=False)
-            both = np.array([candidates[best].scores, without])
-            pays = standard_errors(both, self.table.weights, blocks=False)[1] < -MARGIN
-            moved = candidates[0]._replace(reference=candidates[best].reference)
-            likeliest = max(self.mechanisms(moved)[0], key=lambda one: one.log_likelihood)
-            if not pays and likeliest.mechanism == "mcar":
-                return 0
-        return best
+    def likeliest(self, candidates: Sequence[Candidate], best: Candidate) -> Candidate:
+        """Of few features, which of the candidates within two standard errors: the best one with a
+        penalty at the reference around which values are lost, or that without one if chance is
+        likelier."""
+        if self.sample.n_features >= BLOCKS:
+            return best
+        order = np.argsort(behind := self.behind(candidates), kind="stable")
+        close = {
+            candidates[i].name: candidates[i]
+            for i in order if behind[i] >= -2.0 * MARGIN and candidates[i].lam > 0.0
+        }  # fmt: skip
+        chance_is_possible = behind[0] >= -2.0 * MARGIN
+        if len(close) + chance_is_possible < 2:
+            return best
+        labels = [self._labels_of_all(one) for one in (candidates[0], *close.values())]
+        references = {name: one.reference for name, one in close.items()}
+        where = likeliest_reference(self.sample, references, labels, self.k)
+        if where:
+            return close[where]
+        return candidates[0] if chance_is_possible else best
 
     def mechanisms(self, candidate: Candidate) -> tuple[list[Mechanism], float]:
         """How values get lost in the clusters of a candidate, fitted to all rows of the sample, and
         the share of the gaps that follows the clusters' distance from the reference."""
         sample = replace(self.sample, reference=candidate.reference)
-        moments = Moments(sample, self._labels_of_all(candidate), self.k)
-        return fit_mechanisms(moments), moments.explained()
-
-    def likeliest(self, candidates: Sequence[Candidate], behind: np.ndarray, best: int) -> int:
-        """Of few features, which of the candidates within two standard errors: the best one with a
-        penalty at the reference around which values are lost, or that without one if chance is
-        likelier."""
-        if self.sample.n_features >= BLOCKS or candidates[0].largest > 0.0:
-            return best
-        as_good = {}
-        for i in sorted(range(1, len(candidates)), key=lambda i: behind[i]):
-            if behind[i] >= -2.0 * MARGIN:
-                as_good[candidates[i].name] = i
-        chance_is_possible = behind[0] >= -2.0 * MARGIN
-        if len(as_good) + chance_is_possible < 2:
-            return best
-        labels = [self._labels_of_all(candidates[i]) for i in (0, *as_good.values())]
-        references = [candidates[i].reference for i in as_good.values()]
-        place = likeliest_mechanism(self.sample, references, labels, self.k)
-        if place is None:
-            return 0 if chance_is_possible else best
-        return list(as_good.values())[place]
+        some = (candidate.penalty > 0.0) | (candidate.lam == 0.0)
+        sums = CellSums(sample, self._labels_of_all(candidate), self.k, some)
+        return fit_mechanisms(sums), sums.explained()
 
     def _labels_of_all(self, candidate: Candidate) -> np.ndarray:
         """(n,) of the rows of the sample, from a fit to all of them."""
         sample = replace(self.sample, reference=candidate.reference)
-        penalty = np.full((len(candidate.centers), self.sample.n_features), candidate.lam)
+        penalty = np.tile(candidate.penalty, (len(candidate.centers), 1))
         found = run_starts_of_each([sample], [candidate.centers], [penalty], **self.settings)[0]
         best = found.centers[[found.best]]
-        return assign_rows(sample, best, penalty[:1], self.settings["threads"])[:, 0]
-
-
-def _range(candidates: Sequence[Candidate], behind: np.ndarray, best: int) -> tuple[int, int]:
-    """The first and last of the candidates around the best, with its reference and a penalty as it
-    has, that are as good."""
-    chosen, low, high = candidates[best], best, best
-    good = [
-        one.name == chosen.name and (one.largest > 0) == (chosen.largest > 0)
-        and _is_as_good(one, own, chosen, behind[best])
-        for one, own in zip(candidates, behind, strict=True)
-    ]  # fmt: skip
-    while low > 0 and good[low - 1]:
-        low -= 1
-    while high + 1 < len(candidates) and good[high + 1]:
-        high += 1
-    return low, high
-
-
-def _is_as_good(one: Candidate, behind: float, chosen: Candidate, its_behind: float) -> bool:
-    """Whether a candidate predicts as well as the one chosen, or finds the same clusters."""
-    predicts = behind >= min(its_behind, 0.0) - MARGIN
-    return bool(predicts or _agreement(one.labels, chosen.labels) >= SAME_CLUSTERS)
-
-
-def _agreement(one: np.ndarray, two: np.ndarray) -> float:
-    """Share of the rows in clusters (F, n) that correspond to each other."""
-    k = max(one.max(), two.max()) + 1
-    pairs = [np.bincount(a * k + b, minlength=k * k).reshape(k, k)
-             for a, b in zip(one, two, strict=True)]  # fmt: skip
-    return sum(table.max(axis=1).sum() for table in pairs) / one.size
+        return assign_rows(sample, best, penalty[:1], self.threads)[:, 0]
 
 
 def references_for(observed: Observed, extent: Any = None) -> dict[str, np.ndarray]:
@@ -779,8 +568,9 @@ def sample_table(observed: Observed, k: int) -> tuple[Observed, np.ndarray]:
 def _no_choice(name: str, lam: Any, has_gaps: bool) -> Missingness:
     lam, likely = float(np.max(lam)), 1.0 if has_gaps else 0.0
     table = dict(
-        lam=np.array([lam]), reference=np.array([name]), score=np.zeros(1), behind=np.zeros(1)
-    )
+        lam=np.array([lam]), reference=np.array([name]), features=np.zeros(1, int),
+        score=np.zeros(1), behind=np.zeros(1),
+    )  # fmt: skip
     return Missingness(lam, name, table, (lam, lam), [Mechanism("mcar", likely, 0.0, 0.0)], 0.0)
 
 

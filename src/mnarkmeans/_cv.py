@@ -273,14 +273,15 @@ n_features_in_, feature_names_in_
     ) -> Trial:
         """lam and reference for one k, and how stable its clusters are."""
         missingness: Missingness | None = None
-        reference, lam = observed.reference, math.nan
+        reference, lam, features = observed.reference, math.nan, np.ones(observed.n_features)
         if self.criterion == "score" or is_auto(self._reference()):
             choice = choose(
                 observed, k, lams=LAMS if lams is None else lams,
                 references=references_for(observed) if is_auto(self._reference()) else None,
                 **self._until(), threads=self._threads(),
             )  # fmt: skip
-            missingness, reference, lam = choice.missingness, choice.reference, choice.lam
+            missingness, reference = choice.missingness, choice.reference
+            lam, features = missingness.lam, choice.features
         lams = np.array(LAMS) if lams is None else lams
         if self.criterion == "score":
             lams = np.unique(np.append(lams if judged.has_gaps.any() else [], lam))
@@ -292,7 +293,7 @@ n_features_in_, feature_names_in_
             parts = subsamples(n, n_parts, SHARE_OF_ROWS, rng)
         check_part(int(parts.sum(axis=1).min()), k, n)
         settings = Settings(
-            self.init, self.n_init, self.max_iter, float(self.tol), self._threads(),
+            self.init, self.n_init, self.max_iter, float(self.tol), self._threads(), features,
             thorough=self.criterion == "paper", several=np.size(self.n_clusters) > 1,
         )  # fmt: skip
         seeds = rng.randint(np.iinfo(np.int32).max, size=n_parts)
@@ -300,12 +301,14 @@ n_features_in_, feature_names_in_
         evidence = gather(judged, k, lams, parts, seeds, settings, progress.step)
         if self.criterion == "paper":
             instability = evidence.instability_of_thirds()
-            return Trial(evidence, instability, least_unstable(instability), reference, None)
+            best = least_unstable(instability)
+            return Trial(evidence, instability, best, reference, features, None)
         assert missingness is not None  # chosen by the score above
         instability = evidence.instability_of_subsamples()
         trial = Trial(
-            evidence, instability, int(np.flatnonzero(lams == lam)[0]), reference, missingness
-        )
+            evidence, instability, int(np.flatnonzero(lams == lam)[0]), reference, features,
+            missingness,
+        )  # fmt: skip
         index = trial.most_stable_of_equals()
         if lams[index] != lam:
             missingness = replace(missingness, lam=float(lams[index]), decided_by="stability")
@@ -353,11 +356,13 @@ class Trial:
     instability: np.ndarray  # (splits or pairs, G)
     choice: int
     reference: np.ndarray  # (p,)
+    features: np.ndarray  # (p,) 1, or 0 for those without a penalty
     missingness: Missingness | None
 
     @property
-    def lam(self) -> float:
-        return float(self.evidence.lams[self.choice])
+    def lam(self) -> Any:
+        lam = float(self.evidence.lams[self.choice])
+        return lam if self.features.all() else lam * self.features
 
     @property
     def stability(self) -> float:
@@ -376,7 +381,8 @@ class Trial:
         score, behind = np.full((2, len(self.evidence.lams)), np.nan)
         if self.missingness is not None:
             table = self.missingness.candidates
-            own = (table["reference"] == self.missingness.reference) | (table["lam"] == 0.0)
+            same = table["features"] == int(self.features.sum())
+            own = (table["reference"] == self.missingness.reference) & same | (table["lam"] == 0.0)
             at = np.searchsorted(self.evidence.lams, table["lam"][own])
             score[at], behind[at] = table["score"][own], -table["behind"][own]
         return score, behind

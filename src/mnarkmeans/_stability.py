@@ -26,10 +26,8 @@ import numpy as np
 
 from ._observed import Observed
 from ._solver import (
-    STARTS,
     StartResults,
     assign_rows,
-    run_starts,
     run_starts_of_each,
     starts_of_each,
 )
@@ -172,8 +170,13 @@ class Settings:
     max_iter: int
     tol: float
     threads: int
+    features: Any = 1.0  # 1 or 0 for each: those that lose values by chance have no penalty
     thorough: bool = False  # every candidate from n_init starts of its own, in every part
     several: bool = False  # numbers of clusters are compared, not only candidates for lam
+
+    def penalties(self, lams: np.ndarray, table: Observed) -> np.ndarray:
+        """(R, p) of R starts."""
+        return lams[:, None] * np.broadcast_to(self.features, table.n_features)
 
 
 @dataclass(frozen=True)
@@ -275,7 +278,7 @@ class PartFits:
         how = self.settings
         return run_starts_of_each(
             [job.part for job in jobs], [job.starts for job in jobs],
-            [job.lams[job.lam_index][:, None] for job in jobs],
+            [how.penalties(job.lams[job.lam_index], job.part) for job in jobs],
             max_iter=max_iter or how.max_iter, tol=how.tol, threads=how.threads,
         )  # fmt: skip
 
@@ -293,12 +296,12 @@ def _every_start(tables: Sequence[Observed], starts: Sequence[Any], lams: np.nda
 class Pool:
     """What the parts of a group found at the anchors: different partitions of the rows."""
 
-    def __init__(self, observed: Observed, found: np.ndarray, lams: np.ndarray, threads: int):
+    def __init__(self, observed: Observed, found: np.ndarray, lams: np.ndarray, how: Settings):
         """``found`` (B, A, k, p), at the anchors of the candidates ``lams``."""
         self.at = anchors(len(lams))
         n_parts, n_anchors, k, p = found.shape
-        penalties = np.tile(lams[self.at], n_parts)[:, None]
-        every = assign_rows(observed, found.reshape(-1, k, p), penalties, threads).T
+        penalties = how.penalties(np.tile(lams[self.at], n_parts), observed)
+        every = assign_rows(observed, found.reshape(-1, k, p), penalties, how.threads).T
         labels = every.reshape(n_parts, n_anchors, -1).transpose(1, 0, 2)
         kept = [different(own, k) for own in labels]
         self.centers = [found[own, a] for a, own in enumerate(kept)]
@@ -348,7 +351,8 @@ def gather(
             centers = fits.best(_every_start(tables, starts, lams))
         else:
             centers = _from_pools(fits, tables, [pools[groups[b]] for b in lot], lams)
-        every, penalties = np.concatenate(centers), np.tile(lams, len(lot))[:, None]
+        every = np.concatenate(centers)
+        penalties = settings.penalties(np.tile(lams, len(lot)), observed)
         own = assign_rows(observed, every, penalties, settings.threads)
         labels[lot] = own.T.reshape(len(lot), len(lams), n).transpose(0, 2, 1)
         for _ in lot:
@@ -384,8 +388,7 @@ def _pools(fits: PartFits, lams: np.ndarray, groups: np.ndarray, seeds: np.ndarr
 
     found = np.stack(fits.at_each(how.n_init * len(at), begin))
     return [
-        Pool(fits.observed, found[groups == group], lams, how.threads)
-        for group in range(groups.max() + 1)
+        Pool(fits.observed, found[groups == group], lams, how) for group in range(groups.max() + 1)
     ]
 
 
@@ -409,56 +412,3 @@ def _from_pools(
         candidate, source = pool.sources(len(lams))
         jobs.append(Job(part, np.stack(centers)[source], candidate, lams))
     return fits.best(jobs)
-
-
-# --- the clusters of a fitted model -------------------------------------------------------------
-
-N_PARTS, N_INIT = 6, 3
-ROWS_PER_CLUSTER = 5  # fewer on average say nothing about what comes back
-MOST_ROWS = 5_000
-MOST_ENTRIES = 4_000_000
-
-
-def stability_of(X: Any, model: Any, seed: int = 0) -> np.ndarray | None:
-    """Stability (k,) of the clusters of a fitted MNARKMeans on rows X; None where it says nothing.
-
-    A few parts of four fifths of the rows are fitted anew with the model's lam, k and reference; a
-    cluster's stability is the mean Jaccard similarity with the cluster most like it in each part.
-    It says nothing of one cluster, or where there are too few rows to leave any out.
-
-    Examples
-    --------
-    >>> from mnarkmeans import MNARKMeans
-    >>> X = np.r_[np.zeros((20, 2)), np.ones((20, 2)) * 9] + np.arange(40)[:, None] % 5 / 10
-    >>> stability_of(X, MNARKMeans(2, lam=0.0, random_state=0).fit(X))
-    array([1., 1.])
-    """
-    k = len(model.cluster_centers_)
-    if k < 2:
-        return None
-    observed = model._observe(X)
-    counting = np.flatnonzero(observed.weights > 0)
-    most = max(min(MOST_ROWS, MOST_ENTRIES // observed.n_features), 50 * k)
-    rng = np.random.RandomState(seed)
-    if len(counting) > most:
-        counting = np.sort(rng.choice(counting, most, replace=False))
-    if len(counting) < ROWS_PER_CLUSTER * k:
-        return None
-    judged = observed.take(counting)
-    threads, lam = model._threads(), model.lam_
-    parts = subsamples(judged.n_rows, N_PARTS, SHARE_OF_ROWS, rng)
-    labels = [_labels_by(part, judged, k, lam, rng, threads) for part in parts]
-    centers = model.cluster_centers_.astype(np.float64)[None]
-    own = assign_rows(judged, centers, lam, threads)[:, 0]
-    return cluster_stability(own, np.array(labels), parts, k)
-
-
-def _labels_by(
-    part: np.ndarray, judged: Observed, k: int, lam: Any, rng: Any, threads: int
-) -> np.ndarray:
-    """Labels of all rows by a fit to a part of them; lam may be a number for each feature."""
-    rows = judged.take(np.flatnonzero(part))
-    starts = STARTS["k-means++"](rows, N_INIT, k, rng, threads)
-    found = run_starts(rows, starts, lam, max_iter=100, tol=1e-4, threads=threads)
-    best = found.centers[found.losses.argmin()][None]
-    return assign_rows(judged, best, lam, threads)[:, 0]

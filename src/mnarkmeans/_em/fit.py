@@ -124,24 +124,27 @@ def go_on(model: Any, observed: Observed, last: Parameters, threads: int) -> Fit
     return _finished(runs, model)
 
 
-def likeliest_mechanism(
-    observed: Observed, references: list[np.ndarray], partitions: list[np.ndarray], k: int
-) -> int | None:
-    """Around which of the references values get lost, by BIC of normal mixtures that begin with
-    partitions (n,); None if they are likelier lost by chance, or at a rate of each cluster."""
+def likeliest_reference(
+    observed: Observed, references: dict[str, np.ndarray], partitions: list[np.ndarray], k: int
+) -> str:
+    """Around which of the references values get lost, or below "min", by BIC of normal mixtures
+    that begin with partitions (n,); "" if likelier by chance, or at a rate of each cluster."""
     starts = [np.eye(k)[labels] for labels in partitions]
     em = EM(observed)
     prior = prior_weight(em, starts[0], 0.0)
-    ems = [em, em, *(EM(replace(observed, reference=point)) for point in references)]
-    names = ["mcar", "class", *("decay" for _ in references)]
+    kinds = [(em, "mcar", ""), (em, "class", "")]
+    for where, point in references.items():
+        around = EM(replace(observed, reference=point))
+        names = ["decay", "threshold", *(["limit"] if where == "min" else [])]
+        possible = [name for name in names if MECHANISMS[name].is_possible(around.values)]
+        kinds += [(around, name, where) for name in possible]
     scores = []
-    for own, name in zip(ems, names, strict=True):
+    for own, name, _ in kinds:
         own = own.with_prior(prior)
         begun = [State(own.start(start, name)) for start in starts]
         runs = [own.run(state, max_iter=CHOICE_ITER, tol=1e-3) for state in begun]
         scores.append(max(Candidate(own, name, 0.0, states=tuple(run)).score for run in runs))
-    best = int(np.argmax(scores))
-    return best - 2 if best >= 2 else None
+    return kinds[int(np.argmax(scores))][2]
 
 
 def _em(model: Any, observed: Observed, threads: int) -> EM:
