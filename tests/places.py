@@ -15,8 +15,7 @@ from unittest import mock
 import numpy as np
 from scipy import sparse
 
-from mnarkmeans import MNARKMeans
-from mnarkmeans._core import arrays
+from mnarkmeans import MNARKMeans, _core
 
 FORMS = ["dense", "csr"]
 CUT = {"ENTRIES_OF_ONE_SLAB": 24, "ENTRIES_PER_SLAB": 60}  # small tables are cut as large ones are
@@ -57,7 +56,7 @@ def slabs(entries: int = CUT["ENTRIES_PER_SLAB"]):
     """``entries`` of each slab, about."""
     with contextlib.ExitStack() as stack:
         for name, value in (CUT | {"ENTRIES_PER_SLAB": entries}).items():
-            stack.enter_context(mock.patch.object(arrays, name, value))
+            stack.enter_context(mock.patch.object(_core, name, value))
         yield
 
 

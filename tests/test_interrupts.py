@@ -12,8 +12,7 @@ import pytest
 from places import to_csr
 
 from mnarkmeans import MNARKMeans, _core
-from mnarkmeans._core import arrays, waiting
-from mnarkmeans._core.likelihood import EStep
+from mnarkmeans._core import EStep, library
 from mnarkmeans._solver import run_starts
 from mnarkmeans._validation import observe
 
@@ -120,8 +119,8 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
         weights=(True, float(len(X))),
     )  # fmt: skip
     labels, one = np.zeros(len(X), np.int32), np.array([0])
-    control = waiting.structs.Control
-    monkeypatch.setattr(waiting.structs, "Control", lambda threads: control(1, threads, 0))
+    control = library.structs.Control
+    monkeypatch.setattr(library.structs, "Control", lambda threads: control(1, threads, 0))
     seeding = _core.Seeding(table, means, np.random.default_rng(0).random((1, 8, 3)))
     for call in (
         lambda: _core.first_pass(table, 2),
@@ -145,7 +144,7 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
 
 def test_progress_counts_up_to_all_starts(monkeypatch):
     X, told = small(), []
-    monkeypatch.setattr(waiting, "SHORT", 0)
+    monkeypatch.setattr(library, "SHORT", 0)
     starts = _core.Starts(
         np.nan_to_num(X[:160]).reshape(20, 8, 20), np.full((20, 20), 0.5), np.zeros(20),
         np.zeros(20), n_rows=len(X), max_iter=40, tol=0.0, weights=(True, float(len(X))),
@@ -173,8 +172,8 @@ class Heard:
 @pytest.mark.parametrize(("size", "n_hartigan"), [(None, 0), (24, 0), (None, 20)])
 def test_starts_are_told_as_they_end_not_all_at_once(monkeypatch, size, n_hartigan):
     if size is not None:  # a table in slabs, driven pass by pass
-        monkeypatch.setattr(arrays, "ENTRIES_OF_ONE_SLAB", size)
-    monkeypatch.setattr(waiting, "SHORT", 0)
+        monkeypatch.setattr(_core, "ENTRIES_OF_ONE_SLAB", size)
+    monkeypatch.setattr(library, "SHORT", 0)
     done = (
         threading.Event
     )  # the core is asked how far it is every time, not every tenth of a second

@@ -5,8 +5,7 @@ import pytest
 from places import to_csr
 from sklearn.metrics import adjusted_rand_score
 
-from mnarkmeans import MNARKMeans
-from mnarkmeans._core import arrays
+from mnarkmeans import MNARKMeans, _core
 from mnarkmeans._solver import (
     STARTS,
     run_starts,
@@ -106,8 +105,8 @@ def test_starts_that_part_some_of_the_rows_alike_end_as_each_would_alone(
     form, one_slab, each_level, monkeypatch
 ):
     """Their sums are shared only while no row has told them apart."""
-    monkeypatch.setattr(arrays, "ENTRIES_OF_ONE_SLAB", one_slab)
-    monkeypatch.setattr(arrays, "ENTRIES_PER_SLAB", 400 * 9)
+    monkeypatch.setattr(_core, "ENTRIES_OF_ONE_SLAB", one_slab)
+    monkeypatch.setattr(_core, "ENTRIES_PER_SLAB", 400 * 9)
     X = np.where(np.isnan(table(800, 9)), 100.0, table(800, 9)) - 97.0
     X[260:500, ::2] = np.nan  # rows in the middle; without gaps lam makes no difference
     observed = observe(form(X))
@@ -126,7 +125,7 @@ def test_starts_that_part_some_of_the_rows_alike_end_as_each_would_alone(
 def test_tables_that_are_solved_together_end_as_each_would_alone(large, each_level, monkeypatch):
     """Small ones in one call of the core, others one after the other."""
     if large:
-        monkeypatch.setattr(arrays, "ENTRIES_OF_ONE_SLAB", 200)
+        monkeypatch.setattr(_core, "ENTRIES_OF_ONE_SLAB", 200)
     tables = [observe(form(table(n, 9) - 3.0)) for n in (40, 130) for form in (np.asarray, to_csr)]
     centers = [STARTS["k-means++"](own, 9, 3, np.random.RandomState(0), 1) for own in tables]
     lams = [np.linspace(0.0, own.n_rows / 50, 9) for own in tables]

@@ -52,28 +52,20 @@ def like_input(values: np.ndarray, like):
     Columns that held whole numbers become floats: what fills a gap is a mean. A table that is no
     frame gets the array back.
     """
-    pandas = sys.modules.get("pandas")
+    pandas, narwhals = sys.modules.get("pandas"), _narwhals()
     if pandas is not None and isinstance(like, pandas.DataFrame):
-        return _like_pandas(values, like, pandas)
-    narwhals = _narwhals()
+        filled = pandas.DataFrame(values, index=like.index, columns=like.columns)
+        if not like.columns.is_unique:
+            return filled
+        is_float = pandas.api.types.is_float_dtype
+        return filled.astype({name: kind for name, kind in like.dtypes.items() if is_float(kind)})
     if narwhals is None:
         return values
     if isinstance(like, narwhals.DataFrame):
         return narwhals.from_native(like_input(values, like.to_native()))
-    if narwhals.dependencies.is_into_dataframe(like):
-        return _like_narwhals(values, narwhals.from_native(like), narwhals)
-    return values
-
-
-def _like_pandas(values, like, pandas):
-    filled = pandas.DataFrame(values, index=like.index, columns=like.columns)
-    if like.columns.is_unique:
-        is_float = pandas.api.types.is_float_dtype
-        filled = filled.astype({name: kind for name, kind in like.dtypes.items() if is_float(kind)})
-    return filled
-
-
-def _like_narwhals(values, like, narwhals):
+    if not narwhals.dependencies.is_into_dataframe(like):
+        return values
+    like = narwhals.from_native(like)
     filled = narwhals.from_numpy(values, like.columns, backend=like.implementation)
     kept = [narwhals.col(name).cast(kind) for name, kind in like.schema.items() if kind.is_float()]
     return (filled.with_columns(*kept) if kept else filled).to_native()
@@ -128,12 +120,6 @@ def _check_range(X) -> None:
         )
 
 
-def stores_gaps(X, missing: float, sums: np.ndarray) -> bool:
-    """Whether entries are stored that mark gaps. ``sums`` (p,): of each feature; NaN if one is."""
-    coded = not math.isnan(missing) and bool((X.data == missing).any())
-    return coded or bool(np.isnan(sums).any())
-
-
 def without_gaps(X, missing: float):
     """Without the stored entries that are NaN or ``missing``."""
     keep = seen_in(X.data, missing)
@@ -146,33 +132,7 @@ def without_gaps(X, missing: float):
 LARGEST_LOSS = 1e300
 LARGEST_LAM = 1e100
 LARGEST_WEIGHT = 1e50
-MODEST = 1e50  # weight, penalty and the square of a reach: far below LARGEST_LOSS when multiplied
 SMALLEST_SQUARE = 1e-280
-CLEARLY_APART = 1e-130  # its square is far above the smallest
-
-
-def _reach(extent: tuple[np.ndarray, np.ndarray], points: tuple[np.ndarray, ...]) -> np.ndarray:
-    lowest, highest = extent
-    for point in points:
-        rows = np.reshape(point, (-1, len(lowest)))
-        lowest = np.minimum(lowest, rows.min(axis=0))
-        highest = np.maximum(highest, rows.max(axis=0))
-    with np.errstate(over="ignore"):
-        return highest - lowest
-
-
-def _far_below(
-    extent: tuple[np.ndarray, np.ndarray], weight: float, lam: Any, points: tuple[np.ndarray, ...]
-) -> bool:
-    """Whether the largest number of all settles it: for few rows, the rest takes longer."""
-    largest = max(max(-values.min(), values.max()) for values in (*extent, *points))
-    penalty = max(float(np.max(lam)), 1.0)
-    return largest < MODEST and penalty < MODEST and weight < MODEST
-
-
-def _may_vanish(extent: tuple[np.ndarray, np.ndarray]) -> bool:
-    """Whether the values alone do not show that squares are above nothing."""
-    return not (extent[1] - extent[0]).max() > CLEARLY_APART
 
 
 def check_scale(
@@ -184,17 +144,20 @@ def check_scale(
     ``extent``: least and largest value (p,) of each feature; ``lam``: a number or (p,); ``points``:
     the reference (p,), centres (..., p).
     """
-    if _far_below(extent, weight, lam, points) and not (vanishing and _may_vanish(extent)):
-        return
-    reach = _reach(extent, points)
+    lowest, highest = extent
+    for point in points:
+        rows = np.reshape(point, (-1, len(lowest)))
+        lowest = np.minimum(lowest, rows.min(axis=0))
+        highest = np.maximum(highest, rows.max(axis=0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        reach = highest - lowest
+        squares = reach**2
+        penalised = np.maximum(lam, 1.0) * squares
     if weight > LARGEST_WEIGHT:
         raise ValueError(
             f"sample_weight adds up to {weight:g}, and may to {LARGEST_WEIGHT:g} at most. Only the "
             "ratios of weights matter: divide them by a constant."
         )
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = reach**2
-        penalised = np.maximum(lam, 1.0) * squares
     j, weight = int(np.argmax(np.where(np.isnan(penalised), np.inf, penalised))), max(weight, 1.0)
     if not squares.sum() <= LARGEST_LOSS / weight:
         raise ValueError(
@@ -254,16 +217,11 @@ class TableSummary(NamedTuple):
         return np.where(seen, self.sums / np.where(seen, self.counts, 1.0), reference)
 
 
-class CheckedTable(NamedTuple):
-    """A table that the solvers can rely on."""
-
-    source: np.ndarray | sparse.csr_array  # as it came, or a CSR matrix mended
-    weights: np.ndarray  # (n,) 0 for rows without an observed value
-    found: TableSummary
-
-
-def summarise(X, missing: float, weights: np.ndarray, threads: int) -> CheckedTable:
-    """The first pass; a CSR matrix that is not in canonical form is mended."""
+def summarise(
+    X: Any, missing: float, weights: np.ndarray, threads: int
+) -> tuple[Any, np.ndarray, TableSummary]:
+    """The table (a CSR matrix in canonical form, without stored gaps), its weights (0 for rows
+    without an observed value), and what the first pass over it found."""
     X = narrowed(X) if sparse.issparse(X) else X
     first = core.first_pass(core.Table(X, missing, weights), threads)
     if first.malformed >= 0:
@@ -271,15 +229,15 @@ def summarise(X, missing: float, weights: np.ndarray, threads: int) -> CheckedTa
         first = core.first_pass(core.Table(X, missing, weights), threads)
     if first.infinite >= 0:
         _refuse_infinite(X, first.infinite)
-    if sparse.issparse(X) and stores_gaps(X, missing, first.sums):
+    coded = not math.isnan(missing)
+    if sparse.issparse(X) and (np.isnan(first.sums).any() or (coded and missing in X.data)):
         X = without_gaps(X, missing)
         first = core.first_pass(core.Table(X, missing, weights), threads)
     everywhere = first
     if not weights.all():  # rows without a weight are left out of `least`, but get labels too
         everywhere = core.first_pass(core.Table(X, missing, np.ones(len(weights))), threads)
     unseen = first.seen == 0
-    if unseen.any():
-        weights = np.where(unseen, 0.0, weights)
+    weights = np.where(unseen, 0.0, weights) if unseen.any() else weights
     found = TableSummary(
         n_rows=len(unseen),
         n_usable=int(np.count_nonzero(weights)),
@@ -294,26 +252,22 @@ def summarise(X, missing: float, weights: np.ndarray, threads: int) -> CheckedTa
         lowest=everywhere.least,
         highest=everywhere.most,
     )
-    return CheckedTable(X, weights, found)
+    return X, weights, found
 
 
 def merge_summaries(parts: list[TableSummary]) -> TableSummary:
     """What was found in all blocks together."""
-    columns: Any = TableSummary._make(zip(*parts, strict=True))
-    return TableSummary(
-        n_rows=sum(columns.n_rows),
-        n_usable=sum(columns.n_usable),
-        n_unseen=sum(columns.n_unseen),
-        n_entries=sum(columns.n_entries),
-        weight=sum(columns.weight),
-        whole_weights=all(columns.whole_weights),
-        counts=np.sum(columns.counts, axis=0),
-        sums=np.sum(columns.sums, axis=0),
-        least=np.min(columns.least, axis=0),
-        observed=np.sum(columns.observed, axis=0),
-        lowest=np.min(columns.lowest, axis=0),
-        highest=np.max(columns.highest, axis=0),
-    )
+    how = {"whole_weights": all, "least": _least, "lowest": _least, "highest": _most}
+    columns = zip(TableSummary._fields, zip(*parts, strict=True), strict=True)
+    return TableSummary(**{name: how.get(name, sum)(values) for name, values in columns})
+
+
+def _least(arrays: Any) -> np.ndarray:
+    return np.min(arrays, axis=0)
+
+
+def _most(arrays: Any) -> np.ndarray:
+    return np.max(arrays, axis=0)
 
 
 def check_summary(found: TableSummary, *, allow_all_missing: bool = False) -> None:
@@ -386,43 +340,38 @@ class WarnFor(NamedTuple):
 def warn_about(
     found: TableSummary, fit: WarnFor, given: np.ndarray | None, stacklevel: int = 5
 ) -> None:
-    """Warn the caller of ``fit``; given: the reference, if in numbers."""
-    warn_unseen(found, fit, stacklevel + 1)
-    if given is not None:
-        warn_far(found, given, fit, stacklevel + 1)
-
-
-def warn_unseen(found: TableSummary, fit: WarnFor, stacklevel: int) -> None:
-    """Rows and features without a single observed value are reported to the caller of ``fit``."""
+    """Warn the caller of ``fit`` about rows and features without a value, and about a reference
+    (``given``, if in numbers) far from the values."""
     if found.n_unseen:
         label = "the centre nearest to the reference"
         if fit.mechanism is not None:
             label = "the cluster likeliest to lose everything"
-        warnings.warn(
+        _warn(
             f"{found.n_unseen} row(s) have no observed value. They take no part in the centres; "
             f"their label is that of {label}.",
-            MissingDataWarning,
-            stacklevel=stacklevel,
+            stacklevel,
         )
     features = np.flatnonzero(found.counts == 0)
     if len(features):
-        warnings.warn(
+        _warn(
             f"{len(features)} feature(s) have no observed value ({_some(features, fit.names)}). "
             "Their centres are the reference.",
-            MissingDataWarning,
-            stacklevel=stacklevel,
+            stacklevel,
         )
+    if given is not None and fit.uses_reference:
+        _warn_far(found, given, fit, stacklevel + 1)
 
 
-def warn_far(found: TableSummary, reference: np.ndarray, fit: WarnFor, stacklevel: int) -> None:
+def _warn(message: str, stacklevel: int) -> None:
+    """``stacklevel``: as if the caller warned."""
+    warnings.warn(message, MissingDataWarning, stacklevel=stacklevel + 1)
+
+
+def _warn_far(found: TableSummary, reference: np.ndarray, fit: WarnFor, stacklevel: int) -> None:
     """A reference far outside the values of features with gaps is hardly where they get lost.
 
     Far: further away than the values are from each other.
     """
-    if not fit.uses_reference:
-        return
-    if ((found.lowest <= reference) & (reference <= found.highest)).all():
-        return  # as most are: nothing lies outside
     judged = found.has_gaps & (found.observed >= FEWEST_VALUES) & (found.highest > found.lowest)
     low, high = np.where(judged, found.lowest, 0.0), np.where(judged, found.highest, 0.0)
     far = far_from(reference, low, high)
@@ -432,13 +381,12 @@ def warn_far(found: TableSummary, reference: np.ndarray, fit: WarnFor, stackleve
     if fit.mechanism is not None:
         why = "'decay' and 'threshold' lose values around it, where no value is"
         instead = "another mechanism"
-    warnings.warn(
+    _warn(
         f"The reference lies far outside the observed values of {far.sum()} of {judged.sum()} "
         f"feature(s) with gaps ({_some(np.flatnonzero(far), fit.names)}): {why}. "
         "Use reference='min' for values lost below a detection limit, reference='auto' to let the "
         f"gaps say where they lie, or {instead}.",
-        MissingDataWarning,
-        stacklevel=stacklevel,
+        stacklevel,
     )
 
 
@@ -449,22 +397,20 @@ def warn_odd_values(X: Any, found: TableSummary, fit: WarnFor, stacklevel: int =
         features = np.flatnonzero((found.lowest == code) | (found.highest == code))
         features = np.array([j for j in features[:MOST_CODED] if _is_code(X, j, code)], np.intp)
         if len(features):
-            warnings.warn(
+            _warn(
                 f"{code} is far from all other values of {_some(features, fit.names)}: it looks "
                 f"like a code for missing values. Pass missing_values={code}, or mark them as NaN.",
-                MissingDataWarning,
-                stacklevel=stacklevel,
+                stacklevel,
             )
     mean, largest = found.sums.sum() / max(found.counts.sum(), 1.0), found.highest.max()
     if largest < max(SMALL_COUNT, VERY_SKEWED * mean) or found.lowest.min() < 0:
         return
     if np.all(found.sums == np.floor(found.sums)) and _is_whole(X):
-        warnings.warn(
+        _warn(
             f"All values are whole numbers up to {largest:g}, {largest / mean:.0f} times their "
             "mean, as raw counts are: the largest will decide about the clusters. Take logarithms "
             "first (np.log1p), after scaling rows to equal totals where those mean nothing.",
-            MissingDataWarning,
-            stacklevel=stacklevel,
+            stacklevel,
         )
 
 
@@ -492,8 +438,6 @@ def far_from(point, least: np.ndarray, most: np.ndarray) -> np.ndarray:
     span = most - least
     return (span > 0) & (np.maximum(least - point, point - most) > span)
 
-
-# --- validation -----------------------------------------------------------------------------------
 
 ADVICE_ON_TEXT = (
     "Encode text columns as numbers or leave them out; write gaps as NaN (or None), "
@@ -563,30 +507,26 @@ def check_lam(
     if isinstance(lam, str):
         return check_choice("lam", lam, ("auto",), ", a number >= 0 or an array of them")
     if np.ndim(lam) == 0:
-        numbers = np.asarray(check_number("lam", lam))
-        _check_largest_lam(numbers)
-        return float(numbers)
+        check_number("lam", lam)
     try:
         numbers = np.array(lam, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"lam must be a number >= 0 or one per feature; got {lam!r}.") from None
     if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
         raise ValueError(f"lam must be finite and >= 0 for every feature; got {lam!r}.")
-    _check_largest_lam(numbers)
+    if numbers.max(initial=0.0) > LARGEST_LAM:
+        raise ValueError(
+            f"lam may be {LARGEST_LAM:g} at most; got {numbers.max():g}. Far smaller ones already "
+            "put centres at the reference wherever their cluster has a gap."
+        )
+    if numbers.ndim == 0:
+        return float(numbers)
     if numbers.ndim != 1 or (n_features is not None and len(numbers) != n_features):
         wanted = "" if n_features is None else f" (n_features={n_features})"
         raise ValueError(
             f"lam must be one number or one per feature{wanted}; got shape {numbers.shape}."
         )
     return numbers
-
-
-def _check_largest_lam(lam: np.ndarray) -> None:
-    if lam.max(initial=0.0) > LARGEST_LAM:
-        raise ValueError(
-            f"lam may be {LARGEST_LAM:g} at most; got {lam.max():g}. Far smaller ones already put "
-            "centres at the reference wherever their cluster has a gap."
-        )
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...], otherwise: str = "") -> str:
@@ -611,11 +551,6 @@ def check_missing_values(missing_values: Any) -> float:
 
 def read_table(estimator, X, *, reset: bool):
     """A 2-d float array (not copied if it was one) or a CSR matrix, names and width checked."""
-    if _is_plain(X):
-        if reset:
-            _set_unnamed(estimator, X.shape[1])
-        if _is_unnamed(estimator, X.shape[1]):
-            return X
     X = without_mask(native(X))
     _refuse_dates(X)
     try:
@@ -660,31 +595,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_plain(X: Any) -> bool:
-    """An array of floats in two dimensions with something in it.
-
-    There is nothing to check about it, and for a few rows checking takes longer than the work.
-    """
-    return (
-        type(X) is np.ndarray
-        and X.dtype in (np.float64, np.float32)
-        and X.ndim == 2
-        and X.size > 0
-    )  # fmt: skip
-
-
-def _set_unnamed(estimator: Any, n_features: int) -> None:
-    if hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
-    estimator.n_features_in_ = n_features
-
-
-def _is_unnamed(estimator: Any, n_features: int) -> bool:
-    """Whether it was fitted with so many features, and they had no names."""
-    fitted = getattr(estimator, "n_features_in_", -1)
-    return n_features == fitted and not hasattr(estimator, "feature_names_in_")
 
 
 def check_weights(sample_weight, X) -> np.ndarray:

@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 from scipy.stats import t as student_t
 
 from mnarkmeans import _core
-from mnarkmeans._core.likelihood import EStep, Mixture, soft_rows
+from mnarkmeans._core import EStep, Mixture, soft_rows
 
 
 def problem(n, p, k, seed=0, dtype=np.float64, freedom=0.0):

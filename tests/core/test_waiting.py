@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mnarkmeans._core import waiting
-from mnarkmeans._core.waiting import wait_for
+from mnarkmeans._core import library
+from mnarkmeans._core.library import wait_for
 
 
 @pytest.mark.parametrize("times", [1, 3])
@@ -47,14 +47,14 @@ def test_progress_is_told_while_a_call_runs():
 
 def test_a_thread_that_never_begins_does_not_keep_anyone_waiting(monkeypatch):
     """Little memory: threads are made, and die before their first line."""
-    monkeypatch.setattr(waiting, "PATIENCE", 2)
-    monkeypatch.setattr(waiting._thread, "start_new_thread", lambda *_: 1)
-    assert waiting.wait_for(lambda: 7, (), SimpleNamespace(cancel=0, done=0), None) == 7
+    monkeypatch.setattr(library, "PATIENCE", 2)
+    monkeypatch.setattr(library._thread, "start_new_thread", lambda *_: 1)
+    assert library.wait_for(lambda: 7, (), SimpleNamespace(cancel=0, done=0), None) == 7
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent in another way")
 def test_a_signal_while_the_thread_is_started_waits_for_the_call(monkeypatch):
-    control, ended, start = waiting.structs.Control(threads=1), [], _thread.start_new_thread
+    control, ended, start = library.structs.Control(threads=1), [], _thread.start_new_thread
     running = threading.Event()
 
     def function():
@@ -63,14 +63,14 @@ def test_a_signal_while_the_thread_is_started_waits_for_the_call(monkeypatch):
             time.sleep(0.001)
         time.sleep(0.05)
         ended.append(True)
-        return waiting.CANCELLED
+        return library.CANCELLED
 
     def starting(work, arguments):
         start(work, arguments)
         running.wait()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(waiting._thread, "start_new_thread", starting)
+    monkeypatch.setattr(library._thread, "start_new_thread", starting)
     with pytest.raises(KeyboardInterrupt):
-        waiting.wait_for(function, (), control, None)
+        library.wait_for(function, (), control, None)
     assert ended

@@ -1,38 +1,569 @@
-"""The only door to the compiled core (``src/core``).
+"""The compiled core (``src/core``): what goes in (tables, centres, sums, starts) and its functions.
 
-library     find and load it, check that it fits, choose the instruction set
-arrays      what goes in: tables, centres, sums, starts
-waiting     calls that may take long, and how they are interrupted
-calls       its functions, one by one
-likelihood  the E-step of mixtures with gaps
+``src/core/core.h`` documents the structs and functions; ``library`` loads them and checks the type
+of every array. Shapes are checked here.
 """
 
-from .arrays import Centers, Known, Starts, Stats, Table
-from .calls import (
-    FirstPass,
-    Seeding,
-    add_rows,
-    assign,
-    choose_rescued,
-    decide,
-    distances,
-    fill_rows,
-    first_pass,
-    hartigan,
-    impute,
-    last_look,
-    lloyd,
-    loss_of,
-    pass_,
-    rescue,
-    seed,
-    update,
-)
-from .library import available_levels, level, set_level
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .library import DONE, available_levels, call, invoke, level, set_level, structs
 
 __all__ = [
-    "Centers", "FirstPass", "Known", "Seeding", "Starts", "Stats", "Table", "add_rows", "assign",
-    "available_levels", "choose_rescued", "decide",
-    "distances", "fill_rows", "first_pass", "hartigan", "impute", "last_look", "level", "lloyd",
-    "loss_of", "pass_", "rescue", "seed", "set_level", "update",
+    "Centers", "EStep", "FirstPass", "Known", "Mixture", "Seeding", "SoftRows", "SoftSums",
+    "Starts", "Stats", "Table", "add_rows", "assign", "available_levels", "choose_rescued",
+    "decide", "distances", "fill_rows", "first_pass", "hartigan", "impute", "last_look", "level",
+    "lloyd", "loss_of", "pass_", "rescue", "seed", "set_level", "soft_rows", "update",
 ]  # fmt: skip
+
+# --- what goes in ---------------------------------------------------------------------------------
+
+# The cut into slabs depends on the shape of a problem only, so that threads change nothing.
+ENTRIES_OF_ONE_SLAB = 1 << 19
+ENTRIES_PER_SLAB = 1 << 18
+FEW_ROWS = 256  # of a wide table, cut into slabs, hardly fill the lanes of a panel
+
+# glibc hands memory back to the system when more of it lies free than twice the largest block it
+# has seen freed, up to 32 MB: in a process that had no large array yet, every step of a search
+# among wide tables would ask for the same pages anew. Nobody touches this block; it is freed at
+# once.
+np.empty(31 << 20, np.uint8)
+
+
+def shaped(array: np.ndarray | None, *shape: int) -> np.ndarray | None:
+    """An array of the shape that the core takes it for; its type is checked where it goes in."""
+    if array is not None and array.shape != shape:
+        raise TypeError(f"the core takes an array of shape {shape} here; got {array.shape}")
+    return array
+
+
+def check_numbers(numbers, limit: int) -> np.ndarray:
+    """Row or start numbers as the core reads them: contiguous int64 within 0 .. limit - 1.
+
+    NumPy's own integers are int32 on some systems (Windows with NumPy 1).
+    """
+    numbers = np.ascontiguousarray(numbers)
+    if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
+        raise TypeError(
+            f"the core takes a list of whole numbers; got {numbers.dtype} of shape {numbers.shape}"
+        )
+    numbers = numbers.astype(np.int64, copy=False)
+    if len(numbers) and not (numbers.min() >= 0 and numbers.max() < limit):
+        raise IndexError(f"numbers must be from 0 to {limit - 1}")
+    return numbers
+
+
+def check_labels(labels: np.ndarray, n: int, k: int) -> np.ndarray:
+    """Labels (n,) from 0 to k - 1."""
+    shaped(labels, n)
+    if n and not (labels.min() >= 0 and labels.max() < k):
+        raise ValueError(f"labels must be from 0 to {k - 1}")
+    return labels
+
+
+class Table:
+    """Rows with gaps and their weights, as the core reads them. Values are not copied."""
+
+    def __init__(self, source: Any, missing: float, weights: np.ndarray, *, has_gaps=None, first=0):
+        n, p = source.shape
+        self.source, self.weights, self.has_gaps = source, weights, has_gaps
+        self.n, self.p = n, p
+        self.is_sparse = not isinstance(source, np.ndarray)
+        values = source.data if self.is_sparse else source
+        if values.dtype not in (np.float32, np.float64):
+            raise TypeError(f"the core takes float32 and float64; got {values.dtype}")
+        own = structs.Table(
+            is_sparse=self.is_sparse, is_double=values.dtype == np.float64, n=n, p=p,
+            missing=missing, weights=shaped(weights, n),
+            has_gaps=shaped(has_gaps, p), first=first,
+            one_slab=ENTRIES_OF_ONE_SLAB, per_slab=ENTRIES_PER_SLAB,
+        )  # fmt: skip
+        if self.is_sparse:
+            self._take_sparse(own, source)
+        else:
+            self._take_dense(own, source)
+        self.struct = own
+
+    def _take_sparse(self, own, source) -> None:
+        stored = len(source.data)
+        starts = self._starts = source.indptr.astype(np.int64)
+        indices = self._indices = source.indices.astype(np.int32, copy=False)
+        if starts[0] < 0 or starts[-1] > stored or len(indices) != stored:
+            raise ValueError("a CSR matrix points beyond its stored entries")
+        own.starts = shaped(starts, self.n + 1)
+        own.values = shaped(source.data, stored)
+        own.indices = shaped(indices, stored)
+        self.entries = int(starts[-1] - starts[0])
+
+    def _take_dense(self, own, source) -> None:
+        size = source.itemsize
+        if any(stride % size for stride in source.strides) or not source.flags.aligned:
+            source = self.source = np.ascontiguousarray(source)
+        own.values = source
+        own.row_stride, own.column_stride = (stride // size for stride in source.strides)
+        if self.p == 1:  # the stride of a single column says nothing
+            own.column_stride = 1
+        self.entries = self.n * self.p
+
+    @property
+    def is_small(self) -> bool:
+        """Whether its starts are run in one call, side by side (``lloyd.h``), not slab by slab."""
+        most = self.struct.one_slab
+        return self.entries <= (4 * most if self.n <= FEW_ROWS else most)
+
+
+class Centers:
+    """Centres (G, k, p) of G starts with their penalties (G, p), in the units of the data."""
+
+    def __init__(self, mu, lam, reference, shift):
+        groups, k, p = mu.shape
+        self.arrays = mu, lam, reference, shift
+        self.groups, self.k, self.p = mu.shape
+        self.struct = structs.Centers(
+            groups, k, mu, shaped(lam, groups, p),
+            shaped(reference, p), shaped(shift, p),
+        )  # fmt: skip
+
+
+class Stats(NamedTuple):
+    """Sums over rows, for R starts of k clusters each. They add up over any split of the rows."""
+
+    sums: np.ndarray  # (R, k, p) of the observed values, less the shift
+    counts: np.ndarray  # (R, k, p) weight of the rows that observe the feature
+    sizes: np.ndarray  # (R, k) weight of the rows
+    keys: np.ndarray  # (R, k) uint64, sum of the rows' keys: tells partitions apart
+    squares: np.ndarray  # (R,) of all observed values, less the shift, squared
+
+    @classmethod
+    def zeros(cls, n_starts: int, k: int, p: int) -> Stats:
+        shape = n_starts, k
+        return cls(
+            np.zeros((*shape, p)), np.zeros((*shape, p)), np.zeros(shape),
+            np.zeros(shape, np.uint64), np.zeros(n_starts),
+        )  # fmt: skip
+
+    def add(self, part: Stats) -> None:
+        for total, piece in zip(self, part, strict=True):
+            total += piece
+
+
+def stats_struct(stats: Stats):
+    shape = stats.sums.shape
+    return structs.Stats(
+        stats.sums, shaped(stats.counts, *shape), shaped(stats.sizes, *shape[:2]),
+        shaped(stats.keys, *shape[:2]), shaped(stats.squares, *shape[:1]),
+    )  # fmt: skip
+
+
+class Known(NamedTuple):
+    """The bounds of the rows of one start (``pass.h``)."""
+
+    expiry: np.ndarray  # (n,) float32
+    drop: np.ndarray  # (k,)
+
+
+def bounds_struct(known: Known | None, n: int, k: int):
+    if known is None:
+        return structs.Bounds()
+    return structs.Bounds(shaped(known.expiry, n), shaped(known.drop, k))
+
+
+class Starts:
+    """R starts of Lloyd's loop that run side by side, wherever the rows are."""
+
+    def __init__(self, mu, lam, reference, shift, *, n_rows, max_iter, tol, weights):
+        """``n_rows``: rows whose labels are kept here; 0 if they are elsewhere."""
+        count, k, p = mu.shape
+        self.mu = np.array(mu, dtype=np.float64, order="C")
+        self.lam = np.ascontiguousarray(lam, dtype=np.float64)
+        self.reference, self.shift = reference, shift
+        self.stats = Stats.zeros(count, k, p)
+        self.labels = np.full((count, n_rows), -1, np.int32)
+        self.paths = np.zeros((count, max_iter))
+        self.n_iter = np.zeros(count, np.int64)
+        self.twins = np.full(count, -1, np.int64)
+        self.settled = np.zeros(count, np.bool_)
+        self.seen = np.zeros(count, np.uint64)
+        self.max_iter, self.tol = max_iter, tol
+        self.whole_weights, self.total_weight = weights
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.mu.shape
+
+    def centers(self, which: np.ndarray) -> Centers:
+        """The centres of some of the starts as they are now."""
+        return Centers(self.mu[which], self.lam[which], self.reference, self.shift)
+
+    @property
+    def struct(self):
+        count, k, p = self.mu.shape
+        return structs.Starts(
+            count, k, self.mu, shaped(self.lam, count, p), shaped(self.reference, p),
+            shaped(self.shift, p), stats_struct(self.stats), self.labels, self.paths, self.n_iter,
+            self.twins, self.settled, self.seen, self.max_iter, self.tol, self.whole_weights,
+            self.total_weight,
+        )  # fmt: skip
+
+
+# --- one pass over a table ------------------------------------------------------------------------
+
+
+class FirstPass(NamedTuple):
+    """Counts, sums and extremes of a table."""
+
+    counts: np.ndarray  # (p,) weight of the rows that observe the feature
+    sums: np.ndarray  # (p,) weighted sum of its values
+    least: np.ndarray  # (p,) of the rows with a weight; +inf where none observes it
+    most: np.ndarray  # (p,) likewise, -inf
+    observed: np.ndarray  # (p,) number of rows that observe the feature
+    seen: np.ndarray  # (n,) observed entries of each row
+    infinite: int  # the first row with an infinite value, or -1
+    malformed: int  # CSR: the first row whose features do not rise within 0 .. p - 1, or -1
+
+
+def first_pass(table: Table, threads: int) -> FirstPass:
+    p = table.p
+    counts, sums, least, most = np.empty((4, p))
+    observed, seen = np.empty(p, np.int64), np.empty(table.n, np.int32)
+    arrays = counts, sums, least, most, observed, seen
+    out = structs.FirstPass(*(array for array in arrays), -1, -1)
+    call("first_pass", table.struct, out, threads=threads, work=table.entries)
+    return FirstPass(*arrays, out.infinite, out.malformed)
+
+
+def fill_rows(table: Table, rows: np.ndarray, fill: np.ndarray) -> np.ndarray:
+    """(m, p) float64: some rows, their gaps filled from ``fill`` (p,)."""
+    rows = check_numbers(rows, table.n)
+    out = np.empty((len(rows), table.p))
+    status = invoke(
+        "fill_rows", table.struct, rows, len(rows), shaped(fill, table.p),
+        out,
+    )  # fmt: skip
+    if status != DONE:
+        raise MemoryError
+    return out
+
+
+def impute(table: Table, mu: np.ndarray, labels: np.ndarray, out: np.ndarray, threads: int) -> None:
+    """OUT out (n, p), of the table's type: its rows, gaps filled from the centre of the label."""
+    if out.shape != (table.n, table.p) or out.dtype != table.source.dtype:
+        raise TypeError(f"out must be {table.source.dtype} of shape {(table.n, table.p)}")
+    if (out.strides[1] != out.itemsize and table.p > 1) or out.strides[0] % out.itemsize:
+        raise TypeError("the rows of out must lie in one piece each")
+    check_labels(labels, table.n, len(mu))
+    call(
+        "impute", table.struct, shaped(mu, len(mu), table.p),
+        labels, out, out.strides[0] // out.itemsize,
+        threads=threads, work=table.entries,
+    )  # fmt: skip
+
+
+def pass_(
+    table: Table,
+    starts: Starts,
+    active: np.ndarray,
+    *,
+    fresh: bool,
+    known: Known | None,
+    threads: int,
+) -> tuple[int, float]:
+    """One assignment pass for the active starts; INOUT starts.labels and starts.stats.
+
+    ``fresh``: sum up all rows, not only those that change. Returns how many labels changed, and the
+    largest squared size of a row that did.
+    """
+    active = check_numbers(active, len(starts.mu))
+    centers = starts.centers(active)
+    own = structs.Pass(
+        active=active, fresh=fresh,
+        labels=shaped(starts.labels, len(starts.mu), table.n),
+        label_stride=table.n, bounds=bounds_struct(known, table.n, centers.k),
+    )  # fmt: skip
+    if fresh:
+        for values in starts.stats:
+            values[active] = 0
+    stats = stats_struct(starts.stats)
+    call(
+        "pass", table.struct, centers.struct, own, stats,
+        threads=threads, work=table.entries * centers.groups * centers.k,
+    )  # fmt: skip
+    return own.changed, own.largest_move
+
+
+def assign(table: Table, centers: Centers, threads: int, *, plain: bool = False) -> np.ndarray:
+    """Labels (G, n); ``plain``: by the loop of direct differences alone."""
+    labels = np.empty((centers.groups, table.n), np.int32)
+    call(
+        "assign_plain" if plain else "assign", table.struct, centers.struct, labels,
+        threads=threads, work=table.entries * centers.groups * centers.k,
+    )  # fmt: skip
+    return labels
+
+
+def add_rows(
+    table: Table, centers: Centers, labels: np.ndarray, stats: Stats, threads: int
+) -> None:
+    """OUT stats (of one start) from the labels its rows have."""
+    check_labels(labels, table.n, centers.k)
+    own = stats_struct(stats)
+    call(
+        "add_rows", table.struct, centers.struct, labels,
+        own, threads=threads, work=table.entries,
+    )  # fmt: skip
+
+
+def loss_of(
+    table: Table, centers: Centers, labels: np.ndarray, threads: int, each: np.ndarray | None = None
+) -> float:
+    """The loss of a partition by direct differences; OUT each (n,): of every row, if given."""
+    check_labels(labels, table.n, centers.k)
+    loss = np.empty(1)
+    call(
+        "loss_of", table.struct, centers.struct, labels,
+        shaped(each, table.n), loss, threads=threads, work=table.entries,
+    )  # fmt: skip
+    return float(loss[0])
+
+
+def last_look(
+    table: Table, centers: Centers, threads: int, labels: np.ndarray | None = None,
+    known: Known | None = None,
+) -> tuple[np.ndarray, float, np.ndarray]:  # fmt: skip
+    """Labels (n,) that the centres give, the loss by direct differences, rows of each label.
+
+    With ``known``, INOUT labels: only rows that may have changed are looked at again.
+    """
+    if labels is None or known is None:
+        labels, known = np.empty(table.n, np.int32), None
+    else:
+        check_labels(labels, table.n, centers.k)
+    members, loss = np.zeros(centers.k, np.int64), np.empty(1)
+    bounds = bounds_struct(known, table.n, centers.k)
+    call(
+        "last_look", table.struct, centers.struct, bounds,
+        labels, members, loss,
+        threads=threads, work=table.entries * centers.k,
+    )  # fmt: skip
+    return labels, float(loss[0]), members
+
+
+def distances(table: Table, centers: Centers, dtype, threads: int, *, roots: bool) -> np.ndarray:
+    """Loss (n, k) of every row at every centre, or its square root."""
+    out = np.empty((table.n, centers.k), dtype)
+    call(
+        "distances", table.struct, centers.struct, roots,
+        out.dtype == np.float64, out, threads=threads, work=table.entries * centers.k,
+    )  # fmt: skip
+    return out
+
+
+def rescue(table: Table, starts: Starts, r: int, known: Known | None, threads: int) -> None:
+    """Move the costliest rows of start r into its empty clusters. INOUT labels, stats."""
+    centers = starts.centers(np.array([r]))
+    stats = stats_struct(Stats(*(values[r : r + 1] for values in starts.stats)))
+    bounds = bounds_struct(known, table.n, centers.k)
+    call(
+        "rescue", table.struct, centers.struct,
+        check_labels(starts.labels[r], table.n, centers.k), stats, bounds,
+        threads=threads, work=table.entries,
+    )  # fmt: skip
+
+
+def choose_rescued(costs: np.ndarray, labels: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Which of some rows fill the empty clusters: their places (k,), or -1.
+
+    ``members`` (k,): rows of each cluster in all. Earlier rows win over later ones of equal cost.
+    """
+    n, k = len(costs), len(members)
+    check_labels(labels, n, k)
+    costs, members = np.array(costs, np.float64), np.array(members, np.int64)
+    taken, weights = np.empty(k, np.int64), np.ones(n)
+    invoke(
+        "choose_rescued", costs, weights, labels, n, k, members,
+        taken,
+    )  # fmt: skip
+    return taken
+
+
+def update(starts: Starts, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """New centres of the active starts; their losses, and which of these lost too many digits."""
+    active = check_numbers(active, len(starts.mu))
+    losses, doubtful = np.empty(len(active)), np.empty(len(active), np.bool_)
+    own = starts.struct
+    those = structs.Active(len(active), active, losses, doubtful, 0)
+    invoke("update", own, starts.mu.shape[2], those)
+    return losses, doubtful
+
+
+class Decision(NamedTuple):
+    active: np.ndarray  # the starts that go on
+    afresh: bool  # the next pass has to sum up all rows again
+
+
+def decide(
+    starts: Starts, iteration: int, losses, doubtful, largest_move: float, active: np.ndarray
+) -> Decision:
+    """Record the losses of an iteration (0, 1, ...), and see who goes on."""
+    active = check_numbers(active, len(starts.mu))
+    room, own, one = np.concatenate([active, active]), starts.struct, active.shape
+    those = structs.Active(len(active), room, shaped(losses, *one), shaped(doubtful, *one), 0)
+    invoke("decide", own, starts.mu.shape[2], iteration, largest_move, those)
+    return Decision(room[: those.count].copy(), bool(those.afresh))
+
+
+def lloyd(tables: Sequence[Table], starts: Sequence[Starts], threads: int, watch=None) -> None:
+    """Lloyd's loop to its end, on small tables with their starts. INOUT starts."""
+    work = sum(
+        10.0 * table.entries * own.shape[0] * own.shape[1]
+        for table, own in zip(tables, starts, strict=True)
+    )
+    those = _array(structs.Table, tables), _array(structs.Starts, starts)
+    call(
+        "lloyd", *those, len(tables), threads=threads, watch=watch, work=work
+    )  # fmt: skip
+
+
+def _array(kind: Any, holders: Sequence[Any]) -> Any:
+    """Their structs one after the other."""
+    return (kind * len(holders))(*(holder.struct for holder in holders))
+
+
+def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int, watch=None) -> None:
+    """Hartigan's moves from where Lloyd's loop ended, in the chosen starts. INOUT starts."""
+    own = starts.struct
+    chosen = check_numbers(chosen, len(starts.mu))
+    call(
+        "hartigan", table.struct, own, chosen, len(chosen),
+        threads=threads, watch=watch, work=10.0 * table.entries * len(chosen) * starts.shape[1],
+    )  # fmt: skip
+
+
+class Seeding:
+    """What starts of a table are drawn from: draws (R, k, trials) in [0, 1)."""
+
+    def __init__(self, table: Table, means, draws: np.ndarray):
+        count, k, trials = draws.shape
+        self.table, self.arrays = table, (means, draws)
+        self.centers = np.empty((count, k, table.p))
+        self.struct = structs.Seeds(
+            count, k, trials, shaped(means, table.p), draws, self.centers,
+        )  # fmt: skip
+
+
+def seed(seedings: Sequence[Seeding], threads: int) -> list[np.ndarray]:
+    """Greedy k-means++ on mean-filled rows: centres (R, k, p) for each table."""
+    work = sum(float(own.table.entries) * own.arrays[1].size for own in seedings)
+    tables = _array(structs.Table, [own.table for own in seedings])
+    those = _array(structs.Seeds, seedings)
+    call("seed", tables, those, len(seedings), threads=threads, work=work)
+    return [own.centers for own in seedings]
+
+
+# --- mixtures -------------------------------------------------------------------------------------
+
+
+class Mixture(NamedTuple):
+    """Clusters with gaps, normal or Student's t. Arrays are (k, p) float64 but for the first."""
+
+    log_weight: np.ndarray  # (k,)
+    mean: np.ndarray
+    variance: np.ndarray
+    log_missing: np.ndarray  # log P(missing | cluster, feature), finite
+    log_observed: np.ndarray | None = None  # added for an observed entry beside its density
+    freedom: float = 0.0  # degrees of freedom; 0: normal
+
+
+class SoftSums(NamedTuple):
+    """Sums over rows, weighted by their memberships. They add up over any split of the rows.
+
+    With heavy tails a value far out counts for less in ``sums``, ``squares`` and ``pulls``.
+    """
+
+    sizes: np.ndarray  # (k,)
+    sums: np.ndarray  # (k, p) of the observed values, less the shift
+    counts: np.ndarray  # (k, p) weight of the observed entries
+    squares: np.ndarray  # (k, p) of the observed values, less the shift, squared
+    log_likelihood: float
+    pulls: np.ndarray | None = None  # (k, p) what counts became; None: the same
+    tail: float = 0.0  # sum of log(1 + (x - mu)^2 / (freedom v))
+
+
+class SoftRows(NamedTuple):
+    """Memberships, likelihoods and labels of rows."""
+
+    memberships: np.ndarray  # (n, k)
+    log_likelihoods: np.ndarray  # (n,)
+    labels: np.ndarray  # (n,) int32
+
+
+def _struct(mixture: Mixture, shift: np.ndarray, p: int):
+    k = len(mixture.log_weight)
+    return structs.Mixture(
+        k, shaped(mixture.log_weight, k),
+        *(shaped(values, k, p) for values in mixture[1:5]), shaped(shift, p),
+        mixture.freedom, log_peak(mixture.freedom),
+    )  # fmt: skip
+
+
+def log_peak(freedom: float) -> float:
+    """Log density of Student's t at its centre, for scale 1."""
+    if freedom <= 0:
+        return 0.0
+    half = 0.5 * freedom
+    return math.lgamma(half + 0.5) - math.lgamma(half) - 0.5 * math.log(freedom * math.pi)
+
+
+class EStep:
+    """E-steps of k clusters on one table, with the sums that M-steps need; its room is made once.
+
+    Fill ``mixture`` in place, then call.
+    """
+
+    def __init__(self, table: Table, k: int, shift: np.ndarray, threads: int, log_observed=False):
+        p = table.p
+        mean, variance, log_missing, log_seen = (np.zeros((k, p)) for _ in range(4))
+        self.mixture = Mixture(
+            np.zeros(k), mean, variance, log_missing, log_seen if log_observed else None
+        )
+        self._table, self._shift, self._threads = table, shift, threads
+        self._own = _struct(self.mixture, shift, p)
+
+    def fill(self, mixture: Mixture) -> None:
+        """Take over what a mixture says, in arrays that may be broadcast."""
+        for own, new in zip(self.mixture[:5], mixture[:5], strict=True):
+            if own is not None:
+                np.copyto(own, 0.0 if new is None else new)
+        self._own.freedom, self._own.log_peak = mixture.freedom, log_peak(mixture.freedom)
+
+    def __call__(self) -> SoftSums:
+        k, p = self.mixture.mean.shape
+        heavy = self._own.freedom > 0
+        parts = 4 if heavy else 3
+        room = np.zeros(k + parts * k * p)
+        sizes, sums = room[:k], room[k:].reshape(parts, k, p)
+        out = structs.Softened(sizes, *sums)
+        call(
+            "soften", self._table.struct, self._own, out,
+            threads=self._threads, work=(20.0 if heavy else 3.0) * self._table.entries * k,
+        )  # fmt: skip
+        pulls = sums[3] if heavy else None
+        return SoftSums(sizes, sums[0], sums[1], sums[2], out.log_likelihood, pulls, out.tail)
+
+
+def soft_rows(table: Table, mixture: Mixture, threads: int) -> SoftRows:
+    """Memberships, log-likelihood and likeliest cluster of every row, whatever its weight."""
+    n, k = table.n, len(mixture.log_weight)
+    own = _struct(mixture, np.zeros(table.p), table.p)
+    rows = SoftRows(np.empty((n, k)), np.empty(n), np.empty(n, np.int32))
+    out = structs.Softened(*[None] * 5, *(part for part in rows))
+    call(
+        "soften", table.struct, own, out, threads=threads,
+        work=2.0 * table.entries * k,
+    )  # fmt: skip
+    return rows

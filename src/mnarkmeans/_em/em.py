@@ -39,7 +39,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import digamma, gammainccinv, gammaincinv, polygamma
 
-from .._core.likelihood import EStep, Mixture, SoftSums, soft_rows
+from .._core import EStep, Mixture, SoftSums, soft_rows
 from .._observed import Observed
 from .mechanisms import MECHANISMS, ROWS_AT_ONCE, TINY, Clusters, Missing, Values
 
