@@ -257,7 +257,8 @@ def summarise(
 
 def merge_summaries(parts: list[TableSummary]) -> TableSummary:
     """What was found in all blocks together."""
-    how: dict[str, Any] = {"whole_weights": all, "least": _least, "lowest": _least, "highest": _most}
+    how: dict[str, Any] = {"whole_weights": all, "least": _least, "lowest": _least}
+    how |= {"highest": _most}
     columns = zip(TableSummary._fields, zip(*parts, strict=True), strict=True)
     return TableSummary(**{name: how.get(name, sum)(values) for name, values in columns})
 

@@ -50,6 +50,22 @@ def check_labels(X, mu, lam, reference, shift=None, forms=None):
         np.testing.assert_array_equal(core.assign(table, centers, 1, plain=True), fast)
 
 
+def test_rows_whose_scores_lose_digits_with_every_addition(each_level):
+    """Of x . (m_1 - m_0) float32 keeps the 1 and loses 62 products just below half of its last
+    digit: the error is near the largest that rounding can make, so a smaller bound would show."""
+    p, unit = 64, 2.0**-24
+    for share in (0.5, 0.9, 0.99, -0.4, -0.49):
+        small = np.sqrt(abs(share) * unit)
+        center = np.full(p, small)
+        center[[0, -1]] = 1.0
+        X = np.full((200, p), np.sign(share) * small)
+        X[:, 0] = 1.0
+        X[:, -1] = -1.0 - unit * np.arange(-100, 100)
+        mu = np.stack([-center, center])[None]
+        check_labels(X, mu, np.ones((1, p)), np.zeros(p))
+        check_labels(-X, mu, np.zeros((1, p)), np.zeros(p))
+
+
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
 def test_labels_are_those_of_direct_differences_for_every_shape(share, each_level):
     rng = np.random.default_rng(1)
