@@ -130,7 +130,7 @@ def test_full_silhouette_on_gaps(case, lam):
 def test_full_silhouette_does_not_depend_on_the_block_size(case, monkeypatch):
     X, model = case
     whole = silhouette_score(X, model, method="full")
-    monkeypatch.setattr("mnarkmeans.metrics._geometry._BLOCK_ENTRIES", 200)
+    monkeypatch.setattr("mnarkmeans.metrics._quality._BLOCK_ENTRIES", 200)
     assert silhouette_score(X, model, method="full") == pytest.approx(whole)
 
 

@@ -254,6 +254,8 @@ def test_the_page_of_a_search_shows_its_choice_and_how_it_was_made():
     page = report(search, X).page
     assert page["choice"]["mean"][page["choice"]["best_index"]] is not None
     assert [flow["axis_name"] for flow in page["flow"]] == ["penalty lam", "number of clusters"]
+    for flow in page["flow"]:  # what the app moves along
+        assert flow["labels"][flow["chosen"]] == search.predict(X).tolist()
     assert page["lam_text"].startswith(f"k = {search.n_clusters_} and lam")
     assert "from 2 to 3" in page["methods"]
     html = render(json.loads(json.dumps(page, allow_nan=False)))

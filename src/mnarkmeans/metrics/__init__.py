@@ -1,8 +1,6 @@
 """Scores: against the truth, or by themselves for data with gaps.
 
-_truth        errors of labels and centres when the truth is known
-_quality      silhouettes and the indices of Calinski-Harabasz and Davies-Bouldin
-_geometry     distances between rows with gaps, for these
+_quality      errors when the truth is known; silhouettes and other indices
 _verdict      separate groups or slices of one continuum, and how sure each row is
 _markers      which features make a cluster
 _annotations  which annotation of the rows agrees with the clusters
@@ -10,8 +8,13 @@ _annotations  which annotation of the rows agrees with the clusters
 
 from ._annotations import Agreement, annotation_agreement
 from ._markers import Markers, cluster_markers
-from ._quality import calinski_harabasz_score, davies_bouldin_score, silhouette_score
-from ._truth import center_mse, clustering_error_rate
+from ._quality import (
+    calinski_harabasz_score,
+    center_mse,
+    clustering_error_rate,
+    davies_bouldin_score,
+    silhouette_score,
+)
 from ._verdict import Verdict, confidence, describe_choice, verdict
 
 __all__ = [

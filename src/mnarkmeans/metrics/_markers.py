@@ -12,33 +12,33 @@ s0^2 and f0 are the prior of the variances over all features (empirical Bayes: S
 two values that happen to agree do not make a marker. d and h are Cohen's effect sizes on one scale
 (0.2 small, 0.5 medium, 0.8 large); the one further from 0 in its standard errors is the effect.
 
-A feature is listed where permuted labels would hardly list it: of those as far from 0 or further,
-at most 5 % are expected from permutations (false discovery rate). Listed ones are ordered by the
-limit of the interval nearer to 0: few values, a wide interval, a low rank. The clusters were made
-from these very numbers, so there is no p-value to be had.
+A feature is listed where permuted labels would hardly list it: each of up to 99 permutations has at
+most 5 % as many features that far from 0. (Of correlated features a permutation may list all or
+none, so that a mean over permutations would not do.) Listed ones are ordered by the limit of the
+interval nearer to 0: few values, a wide interval, a low rank. The clusters were made from these
+very numbers, so there is no p-value to be had.
 """
 
 from __future__ import annotations
 
 import html
-import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.special import digamma, polygamma, stdtrit
-from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import Bunch, check_array, check_consistent_length
 
 from .._io import require
 from .._observed import with_nan
 from .._validation import native
+from ..missingness._diagnose import cells_of
 
 DIRECTIONS = ("higher", "lower", "seen more often", "seen less often")
 FALSE_SHARE = 0.05
-PERMUTATIONS, FEWEST = 20, 5
-MOST_WORK = 100_000_000  # entries and cells passed over by permutations
+PERMUTATIONS, FEWEST = 99, 5
+MOST_WORK = 50_000_000  # entries and cells passed over by permutations
 LARGEST = 1e3  # of |d| and of the score, where the values do not vary at all
 SHOWN = 10  # lines of the text
 _BLOCK_ENTRIES = 4_000_000
@@ -54,14 +54,12 @@ class Markers(Bunch):
         """The table as a pandas DataFrame."""
         return require("pandas", "cli").DataFrame(dict(self))
 
-    def _lines(self) -> list[list[str]]:
-        columns = (
-            self.cluster, self.feature, self.effect, self.low, self.high, self.direction
-        )  # fmt: skip
+    def _lines(self) -> list[tuple[str, ...]]:
+        columns = self.cluster, self.feature, self.effect, self.low, self.high, self.direction
         return [
-            [str(cluster), str(feature), f"{effect:.2f}", f"{low:.2f} to {high:.2f}", direction]
-            for cluster, feature, effect, low, high, direction in itertools.islice(
-                zip(*columns, strict=True), SHOWN
+            (str(cluster), str(feature), f"{effect:.2f}", f"{low:.2f} to {high:.2f}", direction)
+            for cluster, feature, effect, low, high, direction in zip(
+                *(column[:SHOWN] for column in columns), strict=True
             )
         ]
 
@@ -73,10 +71,8 @@ class Markers(Bunch):
         return f"{count:,} markers of {len(np.unique(self.cluster))} clusters{more}"
 
     def __repr__(self) -> str:
-        lines = [list(_HEAD), *self._lines()]
-        if len(lines) == 1:
-            return self._heading()
-        width = [max(len(line[c]) for line in lines) for c in range(len(_HEAD))]
+        lines = [_HEAD, *self._lines()] if len(self.feature) else []
+        width = [max(map(len, column)) for column in zip(*lines, strict=True)]
         rows = (
             "  ".join(cell.ljust(w) for cell, w in zip(line, width, strict=True)).rstrip()
             for line in lines
@@ -89,10 +85,7 @@ class Markers(Bunch):
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>"
             for line in self._lines()
         )
-        return (
-            f"<p>{self._heading()}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-            "</table>"
-        )
+        return f"<p>{self._heading()}</p><table><tr>{head}</tr>{body}</table>"
 
 
 _HEAD = ("cluster", "feature", "effect", "95 % interval", "in the cluster")
@@ -176,7 +169,10 @@ def cluster_markers(
         raise ValueError(f"top must be at least 1, or None for all features; found {top!r}.")
     X = native(X)
     names = getattr(X, "columns", None) if feature_names is None else feature_names
-    values = _table(X, missing_values)
+    values = check_array(
+        X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
+    )
+    values = with_nan(values, missing_values)
     labels = np.asarray(labels)
     if labels.ndim != 1:
         raise ValueError(f"labels must have one entry per row; found an array {labels.shape}.")
@@ -192,7 +188,7 @@ def cluster_markers(
 def contrasts(X: Any, labels: np.ndarray, k: int) -> Contrasts:
     """Every cluster 0..k-1 against the rest; a cluster without rows, or the only one, has none."""
     entries = X.nnz if sp.issparse(X) else X.size
-    draws = int(np.clip(MOST_WORK // max(entries, 10 * k * X.shape[1], 1), FEWEST, PERMUTATIONS))
+    draws = int(np.clip(MOST_WORK // max(entries, 40 * k * X.shape[1], 1), FEWEST, PERMUTATIONS))
     permuted = _permutations(labels, draws)
     stacked = np.concatenate([[labels], permuted + k * np.arange(1, len(permuted) + 1)[:, None]])
     shift, *moments = _moments(X, stacked, k * len(stacked))
@@ -211,24 +207,27 @@ def _permutations(labels: np.ndarray, draws: int) -> np.ndarray:
     """Labels in other orders, none of which is the same partition."""
     rng = np.random.default_rng(0)
     drawn = (rng.permutation(labels) for _ in range(draws))
-    others = [own for own in drawn if adjusted_rand_score(labels, own) < 1.0]
+    k = labels.max(initial=0) + 1
+    same = len(np.unique(labels))  # pairs of labels, where the partition is the same
+    others = [own for own in drawn if len(np.unique(k * labels + own)) > same]
     return np.array(others, dtype=labels.dtype).reshape(-1, len(labels))
 
 
 def _beyond_chance(score: np.ndarray, chance: np.ndarray) -> np.ndarray:
-    """Of each cluster, the highest scores with a false discovery rate of at most 5 %."""
+    """Of each cluster, as many of the highest scores (k, p) as the permutations (b, k, p) allow."""
     listed = np.zeros(score.shape, bool)
     if not len(chance):
         return listed
     for l, own in enumerate(score):
         order = np.argsort(-own, kind="stable")
-        null = np.sort(chance[:, l].ravel())
-        higher = len(null) - np.searchsorted(null, own[order], side="left")
-        false = (higher + 1.0) / (len(chance) + 1.0)
-        good = (false <= FALSE_SHARE * np.arange(1, len(own) + 1)) & (own[order] > 0.0)
-        count = np.flatnonzero(good)[-1] + 1 if good.any() else 0
-        listed[l, order[:count]] = True
-    return listed & (score > 0.0)
+        as_far = [
+            len(null) - np.searchsorted(null, own[order], side="left")
+            for null in np.sort(chance[:, l])
+        ]
+        good = np.max(as_far, axis=0) <= FALSE_SHARE * np.arange(1, len(own) + 1)
+        good &= own[order] > 0.0
+        listed[l, order[: np.flatnonzero(good)[-1] + 1 if good.any() else 0]] = True
+    return listed
 
 
 def _compare(
@@ -246,6 +245,7 @@ def _compare(
     m0, s0 = _mean_and_squares(c0, total.sum(axis=0) - total, square.sum(axis=0) - square)
     with np.errstate(divide="ignore", invalid="ignore"):
         squares, freedom = s1 + s0, c1 + c0 - 2.0
+        permuted = priors is not None
         if priors is None:
             priors = [_prior(*own) for own in zip(squares, freedom, strict=True)]
         drawn = [_moderated(*own) for own in zip(squares, freedom, priors, strict=True)]
@@ -263,9 +263,9 @@ def _compare(
         by_gaps = z_h > z_d
         effect = np.where(by_gaps, np.abs(h), np.abs(d))
         score = np.where(by_gaps, z_h, z_d)
-        width = np.where(
-            by_gaps, 1.96 * error_h, stdtrit(np.maximum(freedom, 1.0), 0.975) * error_d
-        )
+        # The quantile takes most of the time, and of permutations only the score is used.
+        quantile = 1.96 if permuted else stdtrit(np.maximum(freedom, 1.0), 0.975)
+        width = np.where(by_gaps, 1.96 * error_h, quantile * error_d)
     apart = (n1 > 0) & (n0 > 0) & np.isfinite(effect)
     effect, width = np.where(apart, effect, 0.0), np.where(apart & (effect > 0), width, 0.0)
     nothing = np.nan
@@ -332,19 +332,13 @@ def _as_normal(t: np.ndarray, freedom: np.ndarray) -> np.ndarray:
 
 def ranked(found: Contrasts, clusters: Any, names: Any, top: int | None) -> Markers:
     """The listed features of each cluster, as columns, those with the largest lower limit first."""
-    at_cluster: list[int] = []
-    at_feature: list[int] = []
-    ranks: list[int] = []
-    for l in range(len(clusters)):
-        listed = np.flatnonzero(found.listed[l])
-        order = listed[np.argsort(-found.low[l][listed], kind="stable")][:top]
-        at_cluster += [l] * len(order)
-        at_feature += order.tolist()
-        ranks += range(1, len(order) + 1)
-    at = np.array(at_cluster, int), np.array(at_feature, int)
+    orders = []
+    for low, listed in zip(found.low, map(np.flatnonzero, found.listed), strict=True):
+        orders.append(listed[np.argsort(-low[listed], kind="stable")][:top])
+    at = np.repeat(np.arange(len(orders)), list(map(len, orders))), np.concatenate(orders)
     return Markers(
         cluster=np.asarray(clusters)[at[0]],
-        rank=np.array(ranks, dtype=int),
+        rank=np.concatenate([np.arange(1, len(order) + 1) for order in orders]),
         feature=np.asarray(names)[at[1]],
         effect=found.effect[at],
         low=found.low[at],
@@ -357,21 +351,15 @@ def ranked(found: Contrasts, clusters: Any, names: Any, top: int | None) -> Mark
     )
 
 
-def _table(X: Any, missing_values: float) -> Any:
-    """Numbers with NaN for gaps; the unstored entries of a sparse matrix are gaps too."""
-    values = check_array(
-        X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
-    )
-    return with_nan(values, missing_values)
-
-
 def _moments(X: Any, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
     """Shift (p,); counts, sums and squares (k, p) of the observed values minus the shift.
 
     labels (partitions, n): several partitions whose clusters are numbered apart.
     """
     n, p = X.shape
-    shift = _first_means(X)  # values far from 0 would lose their digits in the squares
+    # Values far from 0 would lose their digits in the squares: any value nearby is taken from them.
+    some = X if sp.issparse(X) else X[: max(1, _BLOCK_ENTRIES // max(p, 1))]
+    shift = np.nan_to_num(cells_of(some).mean[0])
     count, total, square = (np.zeros((k, p)) for _ in range(3))
     step = n if sp.issparse(X) else max(1, _BLOCK_ENTRIES // max(p, 1))
     for begin in range(0, n, step):
@@ -385,21 +373,6 @@ def _moments(X: Any, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
             product = member @ part
             into += product.toarray() if sp.issparse(product) else product
     return shift, count, total, square
-
-
-def _first_means(X: Any) -> np.ndarray:
-    """Observed mean of each feature; 0 where it has none."""
-    if sp.issparse(X):
-        seen = ~np.isnan(X.data)
-        count = np.bincount(X.indices[seen], minlength=X.shape[1])
-        total = np.bincount(
-            X.indices[seen], weights=X.data[seen].astype(float), minlength=X.shape[1]
-        )
-    else:
-        part = X[: max(1, _BLOCK_ENTRIES // max(X.shape[1], 1))]  # any value nearby will do
-        count = (~np.isnan(part)).sum(axis=0)
-        total = np.nansum(part, axis=0, dtype=np.float64)
-    return total / np.maximum(count, 1)
 
 
 def _parts(rows: Any, shift: np.ndarray) -> tuple[Any, Any, Any]:

@@ -7,8 +7,8 @@ them is read in the measure of the model, a gap being a value at the reference c
     t_i = (d_ia - d_ib) / D_i,  d_il = sum_j w_ij (x_ij - mu_lj)^2,
                                 D_i  = sum_j w_ij (mu_aj - mu_bj)^2,
 
--1 at a and 1 at b, the centres coming from a fit to other rows (ten folds; the best of fresh starts
-and the model's own centres): on its own rows even noise looks split. Three windows of equal width h
+-1 at a and 1 at b, the centres coming from a fit to other rows (ten folds, started from the model's
+centres): on its own rows even noise looks split. Three windows of equal width h
 lie side by side, the outer ones around the medians of the two halves of t, 2 h apart. If the
 density is unimodal, the middle one holds at least as much as one of the others, so with counts n_a,
 n_m, n_b
@@ -42,13 +42,12 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import beta, binom
 
-from ._geometry import Rows, usable_rows
+from .._kmeans import MNARKMeans
+from ._quality import usable_rows
 
 FOLDS, N_INIT = 10, 5
 LEVEL = 0.01  # of the test between two clusters; there may be a dozen pairs
-CONTINUOUS = (
-    0.5  # two equal normal groups that are told apart with 97 % of the rows right dip to it
-)
+CONTINUOUS = 0.5  # two equal normal groups, 97 % of whose rows are told apart, dip to it
 AXIS_SEEN = 0.5  # of the median row: with less of the axis observed a row says little of its place
 BETWEEN = 0.6  # rows of less confidence are listed as lying between clusters
 FOUND_AGAIN = 0.75  # mean Jaccard similarity of reproducible clusters (Hennig 2007)
@@ -139,7 +138,7 @@ class _HeldOut(NamedTuple):
     """Rows as centres fitted to other rows see them."""
 
     labels: np.ndarray  # (n,) by the model
-    nearest: np.ndarray  # (n,) by the other rows, from fresh starts
+    nearest: np.ndarray  # (n,) by a fit of fresh starts
     distance: np.ndarray  # (n, k) d_il
     between: np.ndarray  # (n, k, k) D_i of each pair of centres
 
@@ -195,17 +194,20 @@ def verdict(
     if k == 1:
         sentence = "There is one cluster: nothing to be told apart."
         return Verdict("one cluster", sentence, [[0]], [], np.ones(1), *nothing)
-    rows, usable = usable_rows(X, model)
-    used = usable
-    rng = np.random.default_rng(random_state)
-    most = max(min(MOST_ROWS, MOST_ENTRIES // rows.values.shape[1], MOST_ENTRIES // k**2), 50 * k)
-    if len(used) > most:
-        part = np.sort(rng.choice(len(used), most, replace=False))
-        rows, used = Rows(*(own[part] for own in rows)), used[part]
-    if len(used) < 2 * k:
-        sentence = f"There are {len(used):,} rows for {k} clusters: too few to tell."
+    rows = usable_rows(X, model)
+    usable, p = rows.used, rows.values.shape[1]
+    if len(usable) < 2 * k:
+        sentence = f"There are {len(usable):,} rows for {k} clusters: too few to tell."
         return Verdict("too few", sentence, [], [], np.full(k, np.nan), *nothing)
-    held_out = _held_out(rows, model, rng, progress)
+    rng = np.random.default_rng(random_state)
+    most = max(min(MOST_ROWS, MOST_ENTRIES // p, MOST_ENTRIES // k**2), 50 * k)
+    part = np.arange(len(usable))
+    if len(usable) > most:
+        part = np.sort(rng.choice(part, most, replace=False))
+    used = usable[part]
+    held_out = _held_out(
+        rows.values[part], rows.observed[part], rows.clusters[part], model, rng, progress
+    )
     sizes = np.bincount(held_out.labels, minlength=k)
     pairs = _judge_all(held_out, _neighbours(model), k)
     agreement = _agreement(held_out, k)
@@ -230,65 +232,41 @@ def verdict(
     return Verdict(kind, sentence, groups, pairs, agreement, confidence, noise)
 
 
-def _held_out(rows: Rows, model: Any, rng: np.random.Generator, progress: Any) -> _HeldOut:
+def _held_out(
+    values: Any, observed: Any, labels: np.ndarray, model: Any, rng: Any, progress: Any
+) -> _HeldOut:
     """Every row measured by centres that other rows have made, numbered as the model's."""
-    from .._kmeans import MNARKMeans
-
-    n, k = len(rows.labels), len(model.cluster_centers_)
-    lam = np.broadcast_to(model.lam_, rows.values.shape[1])
+    n, k = len(labels), len(model.cluster_centers_)
+    lam = np.broadcast_to(model.lam_, values.shape[1])
     start = np.asarray(model.cluster_centers_, dtype=np.float64) - model.reference_
     folds = min(FOLDS, n)
     fold = rng.permutation(n) % folds
     nearest = np.empty(n, dtype=int)
     distance, between = np.empty((n, k)), np.empty((n, k, k))
-    table = rows.values
-    if not sp.issparse(table):
-        table = np.where(rows.observed > 0, table, np.nan)
+    table = values if sp.issparse(values) else np.where(observed > 0, values, np.nan)
     for number in range(folds):
-        others, own = fold != number, fold == number
+        own, others = fold == number, fold != number
+        fits = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about few rows, or gaps: said of the whole table
-            fitted = [
-                MNARKMeans(
+            for init in ("k-means++", start):
+                one = MNARKMeans(
                     k, lam=model.lam_, init=init, n_init=N_INIT, n_jobs=1,
                     random_state=int(rng.integers(2**31)),
-                ).fit(table[others])
-                for init in ("k-means++", start)
-            ]  # fmt: skip
-        fresh, best = fitted[0], min(fitted, key=lambda one: one.inertia_)
-        part = Rows(*(each[own] for each in rows))
-        labels = rows.labels[others]
-        nearest[own] = _squares(part, _as_numbered(fresh, labels), lam).argmin(axis=1)
-        centers = _as_numbered(best, labels)
-        distance[own] = _squares(part, centers, lam)
-        between[own] = _between(part, centers, lam)
+                ).fit(table[others])  # fmt: skip
+                counts = np.zeros((k, k))
+                np.add.at(counts, (labels[others], one.labels_), 1.0)
+                order = linear_sum_assignment(-counts)[1]  # clusters that share most rows
+                fits.append((np.square(one.transform(table[own]))[:, order], one, order))
+        nearest[own] = fits[0][0].argmin(axis=1)
+        distance[own], one, order = fits[1]
+        apart = np.square(one.cluster_centers_[order][:, None] - one.cluster_centers_[order])
+        apart = apart.reshape(k * k, -1)
+        seen = np.asarray(observed[own] @ (apart * (1.0 - lam)).T)  # by the gaps of each row
+        between[own] = (seen + apart @ lam).reshape(-1, k, k)
         if progress is not None:
             progress(number + 1, folds)
-    return _HeldOut(rows.labels, nearest, distance, between)
-
-
-def _as_numbered(fitted: Any, labels: np.ndarray) -> np.ndarray:
-    """Centres in the order of the clusters that share most rows with theirs."""
-    counts = np.zeros((len(fitted.cluster_centers_),) * 2)
-    np.add.at(counts, (labels, fitted.labels_), 1.0)
-    order = linear_sum_assignment(-counts)[1]
-    return np.asarray(fitted.cluster_centers_, dtype=np.float64)[order]
-
-
-def _squares(rows: Rows, centers: np.ndarray, lam: np.ndarray) -> np.ndarray:
-    """(n, k) penalised squared distances."""
-    values, seen = rows.values, rows.observed
-    own = values.multiply(values) if sp.issparse(values) else values**2
-    squares = np.asarray(own.sum(axis=1)).reshape(-1, 1) - 2 * (values @ centers.T)
-    weight = np.square(centers) * (1.0 - lam)
-    return np.maximum(squares + seen @ weight.T + np.square(centers) @ lam, 0.0)
-
-
-def _between(rows: Rows, centers: np.ndarray, lam: np.ndarray) -> np.ndarray:
-    """(n, k, k) squared distances of the centres, as the gaps of each row let it see them."""
-    k = len(centers)
-    apart = np.square(centers[:, None] - centers[None]).reshape(k * k, -1)
-    return np.asarray(rows.observed @ (apart * (1.0 - lam)).T + apart @ lam).reshape(-1, k, k)
+    return _HeldOut(labels, nearest, distance, between)
 
 
 def _neighbours(model: Any) -> list[tuple[int, int]]:
@@ -465,7 +443,10 @@ def _sentence(
 ) -> str:
     k = len(sizes)
     small = k - sum(map(len, groups))
-    few = f" {small} of the clusters have too few rows to be judged." if small else ""
+    few = ""
+    if small:
+        has = "has" if small == 1 else "have"
+        few = f" {small} of the clusters {has} too few rows to be judged."
     if not pairs:
         apart = int(sizes.sum() - sizes.max())
         if not apart:
@@ -476,9 +457,11 @@ def _sentence(
     if kind == "separate":
         clear = [pair for pair in pairs if pair.p < LEVEL]
         least = max(pair.ratio for pair in clear)
-        between = (
-            f"between them the rows lie at most {_percent(least)} as densely as at their centres"
-        )
+        between = "no rows lie between them"
+        if least > 0:
+            between = (
+                f"between them rows lie at most {_percent(least)} as densely as at the centres"
+            )
         if len(groups) == k:
             return f"The {k} clusters are separate groups: {between}."
         together = [_names(group) for group in groups if len(group) > 1]
