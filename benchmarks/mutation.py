@@ -22,6 +22,7 @@ import os
 import queue
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -257,9 +258,12 @@ def build(copy: Path) -> bool:
     return all(not subprocess.run(s, cwd=copy, capture_output=True).returncode for s in steps)
 
 
-def run_pytest(copy: Path, arguments: list[str], plugin: object, recorded: Path | None) -> None:
-    """In a process of its own."""
+def run_pytest(
+    copy: Path, limit: float, arguments: list[str], plugin: object, recorded: Path | None
+) -> None:
+    """In a process of its own, for so many seconds of the processor."""
     os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (int(limit),) * 2)
     os.chdir(copy)
     sys.path.insert(0, str(copy / "src"))
     os.environ["PYTHONPATH"] = str(copy / "src")
@@ -275,12 +279,12 @@ def run_pytest(copy: Path, arguments: list[str], plugin: object, recorded: Path 
     os._exit(code)
 
 
-def in_process(copy: Path, seconds: float, *arguments) -> int | None:
-    """The exit code of `run_pytest`; None if it took longer."""
+def in_process(copy: Path, limit: float, *arguments) -> int | None:
+    """The exit code of `run_pytest`; None if it waited for something for ever."""
     context = multiprocessing.get_context("forkserver")
-    process = context.Process(target=run_pytest, args=(copy, *arguments))
+    process = context.Process(target=run_pytest, args=(copy, limit, *arguments))
     process.start()
-    process.join(seconds)
+    process.join(900 + limit)
     code = process.exitcode
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)  # and what the tests left running
@@ -325,11 +329,11 @@ def judge(mutant: Mutant, copy: Path, recorded: dict, budget: float) -> str:
         if not files:
             return "survived: no test meets it"
         for some in filter(None, (files[:2], files[2:])):  # importing many files takes a while
-            code = in_process(copy, 30 + 6 * seconds, ["-x", *some], Chosen(tests, killer), None)
+            code = in_process(copy, 30 + 4 * seconds, ["-x", *some], Chosen(tests, killer), None)
             if killer.exists():
                 return f"killed by {killer.read_text()}"
             if code not in (0, 5):
-                return f"killed: the tests did not {'end' if code is None else 'run'}"
+                return f"killed: the tests ended with {code}"
         return f"survived {len(tests)} tests"
     finally:
         write(original)

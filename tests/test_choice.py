@@ -210,6 +210,20 @@ def test_gaps_by_chance_take_no_penalty(noise):
     assert np.median(lams) == 0.0
 
 
+def test_features_that_lose_values_by_chance_get_no_penalty():
+    penalised = []
+    for seed in (2, 3):
+        X = mixture(n=400, p=16, seed=seed)[0]
+        around_zero = ampute(X, "mnar0", fraction=0.3, rng=0)
+        by_chance = ampute(X, "mcar", fraction=0.3, rng=1)
+        both = auto(np.where(np.arange(16) < 8, around_zero, by_chance)).lam_ > 0.0
+        penalised.append([both[:8].mean(), both[8:].mean(), np.mean(auto(around_zero).lam_ > 0.0)])
+    follows, chance, every = np.mean(penalised, axis=0)
+    assert follows > 0.8
+    assert chance < 0.2
+    assert every > 0.8
+
+
 def test_a_penalty_is_taken_only_if_it_is_better_by_a_standard_error():
     close = []
     for seed in range(4):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -138,10 +139,17 @@ def test_select_goes_on_where_it_stopped(tmp_path, tables, server):
     assert names(parts) == {"k2.npz", "k3.npz", "k4.npz"}
     (parts / "k4.npz").rmdir()
     mark(parts / "k2.npz", "k2/evidence/seconds", np.full(3, 12345.0))
-    server.do(*arguments, cwd=tmp_path)
-    text = (tmp_path / "out" / "selection.csv").read_text()
-    assert text.count("12345.0") == 3
-    assert names(tmp_path) == {"out"}
+    finished = shutil.copytree(parts, tmp_path / "finished")
+    for prepared, times in (
+        (["--scale", "std"], 0),
+        ([], 3),
+    ):  # another job starts from the beginning
+        server.do(*arguments, *prepared, cwd=tmp_path)
+        text = (tmp_path / "out" / "selection.csv").read_text()
+        assert text.count("12345.0") == times
+        assert names(tmp_path) == {"out", "finished"}
+        shutil.rmtree(tmp_path / "out")
+        shutil.copytree(finished, parts)
 
 
 def test_compare_goes_on_where_it_stopped(tmp_path, tables, server):
