@@ -111,7 +111,8 @@ def test_the_seed_has_two_names_and_one_meaning(expression):
 
 def test_one_line_tells_the_result(expression, capsys):
     run(make(expression))
-    assert capsys.readouterr().out == "mnar_kmeans: 3 clusters of 20, 20 and 20 cells, lam 0.3\n"
+    told = capsys.readouterr().out
+    assert told == "mnar_kmeans: 3 clusters of 20, 20 and 20 cells, lam 0.3. Separate groups.\n"
     run(make(expression), verbose=False)
     assert capsys.readouterr().out == ""
 
@@ -255,7 +256,9 @@ def test_dask_matrix_equals_memory(expression, kind):
     da = pytest.importorskip("dask.array")
     start = expression[[0, 20, 40], :7]
     blocks = da.from_array(expression, chunks=(25, 8)).map_blocks(kind)
-    lazy, memory = (run(make(X), init=start, n_init=1) for X in (blocks, kind(expression)))
+    settings = dict(init=start, n_init=1, impute_layer="filled")
+    lazy, memory = (run(make(X), **settings) for X in (blocks, kind(expression)))
+    np.testing.assert_allclose(np.asarray(lazy.layers["filled"]), memory.layers["filled"])
     assert (lazy.obs[KEY] == memory.obs[KEY]).all()
     np.testing.assert_allclose(lazy.varm[KEY], memory.varm[KEY])
     np.testing.assert_allclose(lazy.obs[f"{KEY}_distance"], memory.obs[f"{KEY}_distance"])

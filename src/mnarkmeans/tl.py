@@ -6,7 +6,7 @@ What is written, with ``key_added="mnar_kmeans"``:
     obs["mnar_kmeans_distance"]   square root of its penalised distance to its centre
     obs["mnar_kmeans_confidence"] how sure its cluster is (`mnarkmeans.metrics.confidence`)
     varm["mnar_kmeans"]           centres (n_vars, k), NaN for genes that took no part
-    uns["mnar_kmeans"]            params, lam, reference, inertia, n_iter, loss_path, ...
+    uns["mnar_kmeans"]            params, lam, reference, inertia, n_iter, verdict, ...
     uns["mnar_kmeans_markers"]    genes that make each cluster, as rank_genes_groups has them
     layers[impute_layer]          the filled matrix, only if asked for
 """
@@ -26,16 +26,14 @@ from ._kmeans import MNARKMeans
 from ._observed import with_nan
 from ._solver import report
 from ._validation import MissingDataWarning
-from .metrics import confidence
-from .metrics._markers import Contrasts, contrasts
+from .metrics import verdict
+from .metrics._markers import contrasts
 
 __all__ = ["mnar_kmeans"]
 
-RECORDED = ("n_init", "max_iter", "tol")  # of the fit, in uns
-ALLOWED = (*RECORDED, "algorithm", "init", "n_jobs")
+FITTING = ("n_init", "max_iter", "tol", "algorithm", "init", "n_jobs")  # passed to the fit
 BACKED_ROWS = 4096  # read from a file at a time
 LARGEST_DENSE = 1 << 28  # entries: 2 GB of numbers
-FEWEST_CELLS = 3  # scanpy's tests of markers stop at clusters of one cell
 
 
 def mnar_kmeans(
@@ -121,53 +119,60 @@ def mnar_kmeans(
     ``sc.pl.rank_genes_groups(adata, key="mnar_kmeans_markers")``,
     ``sc.get.rank_genes_groups_df(adata, "0", key="mnar_kmeans_markers")``. Their scores are the
     effect sizes of `mnarkmeans.metrics.cluster_markers`, which take missing values into account;
-    p-values are NaN. For Dask arrays there are no markers and no confidence.
+    p-values are NaN. ``uns["mnar_kmeans"]["verdict"]`` says whether clusters are separate groups
+    (`mnarkmeans.metrics.verdict`). For Dask arrays there are no markers, verdict and confidence.
 
     Examples
     --------
     >>> import numpy as np
     >>> from anndata import AnnData
     >>> from mnarkmeans import tl
-    >>> counts = np.random.default_rng(0).poisson([4, 4, 0.3], size=(40, 3)).astype(float)
-    >>> counts[20:] = counts[20:, ::-1]
+    >>> counts = np.random.default_rng(0).poisson([9, 9, 1, 1], size=(200, 4)).astype(float)
+    >>> counts[100:] = counts[100:, ::-1]
     >>> adata = AnnData(np.log1p(counts))
     >>> tl.mnar_kmeans(adata, 2, lam=0.5, random_state=0)
-    mnar_kmeans: 2 clusters of 20 and 20 cells, lam 0.5
+    mnar_kmeans: 2 clusters of 100 and 100 cells, lam 0.5. Separate groups.
     >>> adata.obs["mnar_kmeans"].cat.categories.tolist()
     ['0', '1']
     >>> adata.varm["mnar_kmeans"].shape
-    (3, 2)
+    (4, 2)
     """
     require("anndata", "anndata")
     if rng is not None and random_state is not None:
         raise ValueError("random_state and rng are two names of the seed; give one of them.")
     for name in fitting:
-        if name not in ALLOWED:
+        if name not in FITTING:
             raise TypeError(
                 f"mnar_kmeans() got an unexpected keyword argument {name!r}; to the fit it passes "
-                f"{', '.join(ALLOWED)}."
+                f"{', '.join(FITTING)}."
             )
     if impute_layer is not None and use_rep is not None:
         raise ValueError(
             f"impute_layer={impute_layer!r} fills genes, but use_rep={use_rep!r} clusters on "
             "something else. Leave one of them out."
         )
-    if copy:
-        adata = _copied(adata)
+    if copy and adata.isbacked:
+        raise ValueError(
+            "copy=True cannot copy an AnnData that is backed by a file. "
+            "Call adata.to_memory() first, or leave copy=False."
+        )
+    adata = adata.copy() if copy else adata
     matrix, columns = _matrix_of(adata, layer, use_rep, use_highly_variable)
     X, used = _usable(matrix, columns, zero_is_missing)
     _check_expression(X, zero_is_missing, is_expression=use_rep is None)
-    missing = 0.0 if zero_is_missing else np.nan
+    if isinstance(rng, np.random.Generator):  # estimators take an integer or a RandomState
+        rng = int(rng.integers(2**31 - 1))
     settings = dict(
-        reference=_reference_of(reference, used, matrix.shape[1]),
-        random_state=_seed_of(rng) if random_state is None else random_state,
+        reference=_reference_of(reference, used),
+        random_state=rng if random_state is None else random_state,
+        missing_values=0.0 if zero_is_missing else np.nan,
         **fitting,
     )
     batches = None
     if batch_key is not None:
-        batches = _Batches(adata, batch_key, X, missing)
-        X, missing = batches.corrected(np.max(n_clusters), lam, settings), np.nan
-    settings["missing_values"] = missing
+        names = _entry(adata.obs, batch_key, "obs").to_numpy()
+        batches = _Batches(X, names, int(np.max(n_clusters)), lam, settings)
+        X, settings["missing_values"] = batches.corrected, np.nan
     with warnings.catch_warnings():
         if zero_is_missing:  # then zero is where values get lost, however far a gene is from it
             warnings.filterwarnings("ignore", "The reference lies far outside")
@@ -176,36 +181,33 @@ def mnar_kmeans(
         n_clusters=n_clusters, lam=lam, reference=reference, layer=layer, use_rep=use_rep,
         use_highly_variable=use_highly_variable, zero_is_missing=zero_is_missing,
         batch_key=batch_key, random_state=random_state, rng=rng, impute_layer=impute_layer,
-        **{name: getattr(model, name) for name in RECORDED},
+        n_init=model.n_init, max_iter=model.max_iter, tol=model.tol,
     )  # fmt: skip
     _file_results(adata, key_added, model, X, used, params, in_genes=use_rep is None)
     if batches is not None:
         adata.uns[key_added]["batches"] = batches.center.batches_.astype(str)
-        shifts = np.full((len(batches.center.batches_), len(used)), np.nan)
-        shifts[:, used] = batches.center.shifts_
-        adata.uns[key_added]["batch_shifts"] = shifts
+        shifts = [_of_all_genes(one, used) for one in batches.center.shifts_]
+        adata.uns[key_added]["batch_shifts"] = np.array(shifts)
     if impute_layer is not None:
         filled = model.impute(X)
         if batches is not None:
             filled = batches.as_measured(filled)
-        adata.layers[impute_layer] = _imputed(filled, matrix, used)
+        adata.layers[impute_layer] = _with_other_genes(filled, matrix, used)
     sizes = adata.obs[key_added].value_counts(sort=False).to_numpy()
-    if sizes.min() < FEWEST_CELLS:
+    if sizes.min() < 3:
         warnings.warn(
             f"The smallest cluster has {sizes.min()} cell(s): tests of markers such as "
             "sc.tl.rank_genes_groups need more. Ask for fewer clusters, or remove outlying cells.",
             MissingDataWarning,
             stacklevel=2,
         )
-    report(f"{key_added}: {_summary(sizes, model)}", verbose)
+    report(f"{key_added}: {_summary(sizes, adata.uns[key_added])}", verbose)
     return adata if copy else None
 
 
 def _estimator(X: Any, n_clusters: Any, lam: Any, settings: dict[str, Any]) -> Any:
     """The estimator for this matrix: in memory or on Dask, with k given or to be chosen."""
     several = np.ndim(n_clusters) == 1
-    if not _is_dask(X) and not several:
-        return MNARKMeans(n_clusters, lam=lam, **settings)
     if _is_dask(X):
         from .dask import MNARKMeans as DaskMNARKMeans
 
@@ -214,31 +216,25 @@ def _estimator(X: Any, n_clusters: Any, lam: Any, settings: dict[str, Any]) -> A
             what = "several numbers of clusters" if several else refused[0]
             raise ValueError(f"The matrix is a Dask array, which does not work with {what}.")
         return DaskMNARKMeans(n_clusters, lam=lam, **settings)
-    lams: Any = lam if isinstance(lam, str) else [lam]
-    return MNARKMeansCV(list(n_clusters), lams=lams, **settings)
+    if several:
+        lams: Any = lam if isinstance(lam, str) else [lam]
+        return MNARKMeansCV(list(n_clusters), lams=lams, **settings)
+    return MNARKMeans(n_clusters, lam=lam, **settings)
 
 
-def _summary(sizes: np.ndarray, model: Any) -> str:
-    lam = np.unique(np.round(model.lam_, 4))
+def _summary(sizes: np.ndarray, results: dict[str, Any]) -> str:
+    lam = np.unique(np.round(results["lam"], 4))
+    lam = lam[~np.isnan(lam)]
     shown = f"{lam[0]:g}" if len(lam) == 1 else f"{lam[0]:g} to {lam[-1]:g}"
-    if len(sizes) == 1:
-        return f"1 cluster of {sizes[0]} cells, lam {shown}"
-    cells = f"{', '.join(map(str, sizes[:-1]))} and {sizes[-1]}"
-    if len(sizes) > 12:
-        cells = f"{sizes.min()} to {sizes.max()}"
-    return f"{len(sizes)} clusters of {cells} cells, lam {shown}"
+    cells = f"{sizes.min()} to {sizes.max()}"
+    if len(sizes) <= 12:
+        cells = " and ".join([*filter(None, [", ".join(map(str, sizes[:-1]))]), str(sizes[-1])])
+    clusters = "1 cluster" if len(sizes) == 1 else f"{len(sizes)} clusters"
+    headline = results.get("verdict", {}).get("headline", "")
+    return f"{clusters} of {cells} cells, lam {shown}. {headline}".rstrip()
 
 
 # --- the matrix
-
-
-def _copied(adata: Any) -> Any:
-    if adata.isbacked:
-        raise ValueError(
-            "copy=True cannot copy an AnnData that is backed by a file. "
-            "Call adata.to_memory() first, or leave copy=False."
-        )
-    return adata.copy()
 
 
 def _matrix_of(
@@ -286,8 +282,8 @@ def _marked_genes(adata: Any, use_highly_variable: bool | None) -> np.ndarray:
 def _usable(matrix: Any, columns: np.ndarray, zero_is_missing: bool) -> tuple[Any, np.ndarray]:
     """The columns used, in memory, and their mask: asked for, and observed at least once."""
     X = _in_memory(matrix, columns)
-    if sparse.issparse(X) and not zero_is_missing:
-        X = X.toarray()
+    if not zero_is_missing:
+        X = _dense(X)
     if not np.issubdtype(X.dtype, np.floating):
         X = X.astype(np.float64)
     observed = _observed_columns(X, zero_is_missing)
@@ -362,31 +358,22 @@ def _check_expression(X: Any, zero_is_missing: bool, *, is_expression: bool) -> 
         )
 
 
-def _reference_of(reference: Any, used: np.ndarray, n_columns: int) -> Any:
+def _reference_of(reference: Any, used: np.ndarray) -> Any:
     """One number per column used, from one per column of the matrix."""
     if isinstance(reference, str) or np.ndim(reference) == 0:
         return reference
-    if np.shape(reference) != (n_columns,):
+    if np.shape(reference) != used.shape:
         raise ValueError(
-            f"reference must be one number or one per column ({n_columns}); "
+            f"reference must be one number or one per column ({len(used)}); "
             f"got an array of shape {np.shape(reference)}."
         )
     return np.asarray(reference)[used]
 
 
-def _seed_of(rng: Any) -> Any:
-    """MNARKMeans takes an integer or a RandomState; a Generator gives one integer."""
-    return int(rng.integers(2**31 - 1)) if isinstance(rng, np.random.Generator) else rng
-
-
-# --- batches
-
-
 class _Batches:
-    """The matrix with NaN where values are missing, and its correction for batches."""
+    """The matrix corrected for batches."""
 
-    def __init__(self, adata: Any, batch_key: str, X: Any, missing: float):
-        self.names = _entry(adata.obs, batch_key, "obs").to_numpy()
+    def __init__(self, X: Any, names: Any, n_clusters: int, lam: Any, settings: dict[str, Any]):
         if _is_dask(X):
             raise ValueError(
                 "batch_key= does not work with Dask arrays: the shifts are estimated in memory. "
@@ -397,17 +384,14 @@ class _Batches:
                 f"batch_key= makes the matrix dense, and {X.shape[0]} x {X.shape[1]} is too large. "
                 "Mark the genes to use with scanpy.pp.highly_variable_genes."
             )
-        self.measured = with_nan(X.toarray() if sparse.issparse(X) else X, missing)
-        self.center: Any = None
-
-    def corrected(self, n_clusters: Any, lam: Any, settings: dict[str, Any]) -> np.ndarray:
         from .tables import BatchCenter
 
+        self.names, self.measured = names, with_nan(_dense(X), settings["missing_values"])
         self.center = BatchCenter(
-            int(n_clusters), lam=lam, reference=settings["reference"],
+            n_clusters, lam=lam, reference=settings["reference"],
             random_state=settings["random_state"], n_jobs=settings.get("n_jobs"),
         )  # fmt: skip
-        return self.center.fit_transform(self.measured, batch=self.names)
+        self.corrected = self.center.fit_transform(self.measured, batch=names)
 
     def as_measured(self, filled: np.ndarray) -> np.ndarray:
         """Filled values with the shift of their batch; observed values as they were."""
@@ -455,11 +439,15 @@ def _file_results(
         adata.varm[key] = centers
     else:
         results["centers"] = centers
-    adata.uns[key] = results
     if not _is_dask(X):
-        adata.obs[f"{key}_confidence"] = confidence(X, model)
+        found = verdict(X, model)
+        results["verdict"] = {
+            "kind": found.kind, "headline": found.headline, "sentence": found.sentence
+        }  # fmt: skip
+        adata.obs[f"{key}_confidence"] = found.confidence
         if in_genes and k > 1:
             adata.uns[f"{key}_markers"] = _markers(adata, key, X, used, model)
+    adata.uns[key] = results
 
 
 def _writable(params: dict[str, Any]) -> dict[str, Any]:
@@ -473,14 +461,18 @@ def _writable(params: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _imputed(filled: np.ndarray, matrix: Any, used: np.ndarray) -> np.ndarray:
+def _with_other_genes(filled: np.ndarray, matrix: Any, used: np.ndarray) -> np.ndarray:
     if used.all():
         return filled
-    everything = _in_memory(matrix, np.ones(len(used), bool))
-    whole = everything.toarray() if sparse.issparse(everything) else everything.copy()
-    whole = whole.astype(np.result_type(whole.dtype, filled.dtype), copy=False)
-    whole[:, used] = filled
-    return whole
+    others = _in_memory(matrix, ~used)
+    if _is_dask(others):
+        others = others.map_blocks(_dense, dtype=others.dtype, meta=np.empty((0, 0), others.dtype))
+    order = np.argsort(np.concatenate([np.flatnonzero(used), np.flatnonzero(~used)]))
+    return np.concatenate([filled, _dense(others)], axis=1)[:, order]
+
+
+def _dense(matrix: Any) -> Any:
+    return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
 def _of_all_genes(found: Any, used: np.ndarray) -> float | np.ndarray:
@@ -506,7 +498,8 @@ def _markers(adata: Any, key: str, X: Any, used: np.ndarray, model: Any) -> dict
     missing = np.full(found.effect.shape, np.nan)
     columns = {
         "scores": found.signed,
-        "logfoldchanges": _log_fold_changes(found),
+        # The values are natural logarithms, and these are in powers of 2.
+        "logfoldchanges": np.nan_to_num(found.mean_inside - found.mean_outside) / np.log(2.0),
         "pvals": missing,
         "pvals_adj": missing,
     }
@@ -527,8 +520,3 @@ def _markers(adata: Any, key: str, X: Any, used: np.ndarray, model: Any) -> dict
         "pts": pandas.DataFrame(found.observed_inside.T, index=genes, columns=clusters),
         "pts_rest": pandas.DataFrame(found.observed_outside.T, index=genes, columns=clusters),
     }  # fmt: skip
-
-
-def _log_fold_changes(found: Contrasts) -> np.ndarray:
-    """Difference of the observed means, in powers of 2; the values are natural logarithms."""
-    return np.nan_to_num(found.mean_inside - found.mean_outside) / np.log(2.0)

@@ -106,6 +106,11 @@ class EM:
         return np.maximum(np.maximum(spread, rounding), max(self.reg_covar, 1e-100))
 
     @cached_property
+    def least_variance(self) -> np.ndarray:
+        spread = self.spread.mean() if self.spherical else self.spread
+        return np.maximum(LEAST_VARIANCE * spread, self.reg_covar)
+
+    @cached_property
     def _e_steps(self) -> dict[int, EStep]:
         return {}
 
@@ -214,16 +219,17 @@ class EM:
         return now._replace(weights=weights, means=means, variances=variances), clusters
 
     def _variances(self, residuals: np.ndarray, values: np.ndarray, now: np.ndarray) -> np.ndarray:
-        shape, prior, floor = residuals.shape, self.prior, self.spread
+        shape, prior = residuals.shape, self.prior
         if self.spherical:
             residuals, values = (one.sum(axis=1, keepdims=True) for one in (residuals, values))
-            prior, now, floor = prior * shape[1], now[:, :1], floor.mean()
-        common = 1.0 / (1.0 / now).mean(axis=0)
-        new = (residuals + prior * common) / np.maximum(values + prior, TINY)
+            prior, now = prior * shape[1], now[:, :1]
+        if prior > 0:
+            residuals = residuals + prior / (1.0 / now).mean(axis=0)
+        new = residuals / np.maximum(values + prior, TINY)
         new = np.where(values > LEAST_VALUES, new, now)
         if not self.observed.has_gaps.any():
             new = new + self.reg_covar
-        new = np.maximum(new, np.maximum(LEAST_VARIANCE * floor, self.reg_covar))
+        new = np.maximum(new, self.least_variance)
         return np.broadcast_to(new, shape).copy() if self.spherical else new
 
     # --- iterations -----------------------------------------------------------------------------

@@ -411,7 +411,7 @@ class Decaying(Mechanism):
 
 
 class _DecayLikelihood:
-    """The log-likelihood of theta = (log t, logit c), clusters given, and its gradient.
+    """The log-likelihood of theta = (log t, logit c), clusters given, its gradient and Hessian.
 
     Squares and variances in units of the mean square.
     """
@@ -424,45 +424,51 @@ class _DecayLikelihood:
         self.squares = values.histogram.squares / values.scale
         self.weights = values.histogram.weights
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         t, c, not_c = math.exp(theta[0]), float(expit(theta[1])), float(expit(-theta[1]))
-        d = 2.0 * self.variances * t + 1.0
+        # Missing values: log(c rate), rate = q + ANYWHERE.
+        vt = self.variances * t
+        d = 2.0 * vt + 1.0
         pull = t * self.mean_squares / d
         q = (1.0 - ANYWHERE) * np.exp(-pull) / np.sqrt(d)
         rate = q + ANYWHERE
+        share, slope = q / rate, -(vt + pull) / d  # of q in rate; of log q
+        bend = -(vt + pull / d) / d - 2.0 * vt * slope / d
+        total = self.gaps.sum()
+        # Observed values: log(seen), seen = 1 - c (ANYWHERE + (1 - ANYWHERE) exp(-u)).
         u = t * self.squares
         far = -np.expm1(-u)
-        near = 1.0 - far
+        curve = (1.0 - ANYWHERE) * u * (1.0 - far)
         seen = np.maximum(not_c + c * (1.0 - ANYWHERE) * far, TINY)
-        value = self.gaps @ np.log(c * rate) + self.weights @ np.log(seen)
-        by_t = -self.gaps @ (q / rate * (self.variances * t + pull) / d)
-        by_t += self.weights @ (c * (1.0 - ANYWHERE) * u * near / seen)
-        by_c = not_c * self.gaps.sum()
-        lost = ANYWHERE + (1.0 - ANYWHERE) * near
-        by_c -= c * not_c * (self.weights @ (lost / seen))
-        return float(value), np.array([by_t, by_c])
+        lost = 1.0 - (1.0 - ANYWHERE) * far
+        by_t, by_c, w = c * curve / seen, -c * not_c * lost / seen, self.weights
+        value = self.gaps @ np.log(c * rate) + w @ np.log(seen)
+        gradient = np.array([self.gaps @ (share * slope) + w @ by_t, not_c * total + w @ by_c])
+        tt = self.gaps @ (share * ((1.0 - share) * slope**2 + bend)) + w @ (by_t * (1.0 - u - by_t))
+        cc = w @ (by_c * (not_c - c - by_c)) - c * not_c * total
+        tc = w @ (by_t * (not_c - by_c))
+        return float(value), gradient, np.array([[tt, tc], [tc, cc]])
 
 
 def _climb(likelihood: _DecayLikelihood, theta: np.ndarray, steps: int) -> np.ndarray:
     """Damped Newton steps inside the bounds, each accepted only if it does not lower the value."""
     damping = 1e-3
-    value, gradient = likelihood(theta)
+    value, gradient, hessian = likelihood(theta)
     for _ in range(steps):
-        columns = [(likelihood(theta + step)[1] - gradient) / 1e-5 for step in np.eye(2) * 1e-5]
-        curvature, vectors = np.linalg.eigh(-0.5 * (np.array(columns) + np.array(columns).T))
-        size = max(np.abs(columns).max(), 1e-12)
+        curvature, vectors = np.linalg.eigh(-hessian)
+        size = max(np.abs(hessian).max(), 1e-12)
         for _ in range(12):
             along = (vectors.T @ gradient) / (np.maximum(curvature, 0.0) + damping * size)
             step = vectors @ along
             step *= min(1.0, 2.0 / max(np.abs(step).max(), TINY))
-            trial = np.clip(theta + step, -BOUND, BOUND)
-            there, slope = likelihood(trial)
-            if there >= value:
+            trial = np.minimum(np.maximum(theta + step, -BOUND), BOUND)
+            there = likelihood(trial)
+            if there[0] >= value:
                 break
             damping *= 10.0
         else:
             return theta
-        gain, theta, value, gradient = there - value, trial, there, slope
+        gain, theta, (value, gradient, hessian) = there[0] - value, trial, there
         damping = max(0.1 * damping, 1e-9)
         if gain <= 1e-12 * (1.0 + abs(value)):
             break
