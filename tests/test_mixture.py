@@ -193,8 +193,7 @@ def test_criteria_are_those_of_the_definition(name):
 # --- laws -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
-@pytest.mark.parametrize("tails", ["auto", "t"])
+@pytest.mark.parametrize(("tails", "covariance_type"), [("auto", "diag"), ("t", "spherical")])
 @pytest.mark.parametrize("name", NAMES)
 def test_no_iteration_lowers_what_is_maximised(name, tails, covariance_type):
     X, _ = make("decay", n=50)
@@ -215,7 +214,7 @@ def test_without_priors_the_lower_bound_is_the_mean_log_likelihood():
     assert model.set_params(max_iter=500).fit(X).lower_bound_ == pytest.approx(model.score(X))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_tiny_tables_are_fitted(seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(4, 40))
@@ -324,15 +323,20 @@ def test_a_row_of_gaps_alone_changes_nothing():
     assert not np.isnan(model.impute(more)).any()
 
 
-def test_a_gap_where_training_had_none_says_nothing():
+def test_a_missing_value_where_training_had_none_says_nothing():
     X, _ = make("class", n=300)
     X[:, 0] = np.nan_to_num(X[:, 0])
-    model = MNARMixture(2, mechanism="class", random_state=0).fit(X)
+    model = MNARMixture(2, mechanism="class", tails="normal", temper=1.0, random_state=0).fit(X)
     row = X[:1].copy()
     row[0, 0] = np.nan
-    without = MNARMixture(2, mechanism="class", random_state=0).fit(X).predict_proba(row)
-    assert np.isfinite(without).all()
-    assert model.score_samples(row).shape == (1,)
+    log_f = np.log(model.weights_)
+    for j in (1, 2):
+        lost, x = model.missingness_.parameters["rates"][:, j], row[0, j]
+        seen = np.log1p(-lost) + np.array([log_density(model, row[0, j : j + 1], l, j)[0][0]
+                                           for l in range(2)])  # fmt: skip
+        log_f = log_f + (np.log(lost) if np.isnan(x) else seen)
+    expected = np.exp(log_f - np.logaddexp(*log_f))
+    np.testing.assert_allclose(model.predict_proba(row)[0], expected, atol=1e-9)
 
 
 # --- what it finds --------------------------------------------------------------------------------
@@ -344,8 +348,8 @@ def test_auto_finds_the_mechanism_and_the_clusters(name):
     model = MNARMixture(2, random_state=0).fit(X)
     assert model.mechanism_ == name
     assert set(model.missingness_.scores) == set(NAMES)
-    told = MNARMixture(2, mechanism=name, random_state=0).fit(X)
-    np.testing.assert_array_equal(model.predict(X), told.predict(X))
+    given = MNARMixture(2, mechanism=name, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), given.predict(X))
     assert adjusted_rand_score(labels, model.predict(X)) > 0.75
     np.testing.assert_allclose(np.sort(model.means_.mean(axis=1)), [-0.5, 2.0], atol=0.2)
 
@@ -412,29 +416,25 @@ def test_warm_start_takes_every_mechanism_to_other_rows(mechanism):
     assert np.isfinite(model.fit(X[:-5]).lower_bound_)
 
 
-def test_warm_start_goes_on():
-    X, _ = make("decay", n=300)
+def test_warm_start_goes_on_with_the_tails_and_components_asked_for():
+    X, _ = make("decay", n=150)
     model = MNARMixture(2, mechanism="decay", random_state=0, warm_start=True, max_iter=3, tol=0)
     with pytest.warns(ConvergenceWarning):
         first = model.fit(X).lower_bound_
     with pytest.warns(ConvergenceWarning):
         assert model.fit(X).lower_bound_ > first
-
-
-def test_warm_start_takes_the_tails_asked_for_and_as_many_components():
-    X, _ = make("mcar")
-    model = MNARMixture(2, tails="normal", random_state=0, warm_start=True).fit(X)
-    assert model.set_params(tails="t").fit(X).tails_ == "t"
-    assert model.set_params(tails="normal").fit(X).tails_ == "normal"
+    model.set_params(mechanism="mcar", max_iter=100, tol=1e-3)
+    for tails in ("t", "normal"):
+        assert model.set_params(tails=tails).fit(X).tails_ == tails
     with pytest.raises(ValueError, match=r"warm_start continues .* n_components=2; got 3"):
         model.set_params(n_components=3).fit(X)
 
 
-def test_verbose_names_what_every_round_is_of(capsys):
+def test_verbose_names_what_every_iteration_is_of(capsys):
     MNARMixture(2, mechanism="limit", verbose=2, random_state=0).fit(make("limit")[0])
-    told = capsys.readouterr().out.splitlines()
-    assert told[0].startswith("  limit, normal, iteration 1: ")
-    assert any(line.startswith("start 1, limit, Student t: ") for line in told)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("  limit, normal, iteration 1: ")
+    assert any(line.startswith("start 1, limit, Student t: ") for line in lines)
 
 
 @pytest.mark.parametrize("init_params", ["kmeans", "k-means++", "random", "random_from_data"])
@@ -464,25 +464,17 @@ def test_model_files_and_pickles_give_the_same_model_back(name, tmp_path):
         assert (other.n_iter_, other.lower_bound_) == (model.n_iter_, model.lower_bound_)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("covariances_", -np.ones((2, 3)), "covariances_ must be positive"),
-        ("degrees_of_freedom_", 0.01, "freedom must be 0 or 1.5 to 80"),
-        ("temper_", -1.0, "temper_ must not be negative"),
-    ],
-)
-def test_model_file_with_a_wrong_number_is_refused(name, value, message, tmp_path):
-    model = MNARMixture(2, mechanism="decay", random_state=0).fit(make("decay")[0])
-    setattr(model, name, value)
-    save_model(model, tmp_path)
-    with pytest.raises(ModelFileError, match=message):
-        load_model(tmp_path)
+@pytest.fixture(scope="module")
+def decay_model():
+    return MNARMixture(2, mechanism="decay", random_state=0).fit(make("decay")[0])
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
+        ({"covariances_": -np.ones((2, 3))}, "covariances_ must be positive"),
+        ({"degrees_of_freedom_": 0.01}, "freedom must be 0 or 1.5 to 80"),
+        ({"temper_": -1.0}, "temper_ must not be negative"),
         ({"reference": np.zeros(2)}, "params/reference has 2 numbers for 3 columns"),
         ({"reference": np.inf}, "params/reference must be a finite number"),
         ({"missing_values": "n.d."}, "params: missing_values must be"),
@@ -492,9 +484,11 @@ def test_model_file_with_a_wrong_number_is_refused(name, value, message, tmp_pat
         ({"weights_init": np.ones(2)}, "params: weights_init must sum to 1"),
     ],
 )
-def test_model_file_with_a_wrong_parameter_names_it(changed, message, tmp_path):
-    model = MNARMixture(2, mechanism="decay", random_state=0).fit(make("decay")[0])
-    save_model(model.set_params(**changed), tmp_path)
+def test_a_model_file_with_a_wrong_number_is_refused(changed, message, decay_model, tmp_path):
+    model = copy.deepcopy(decay_model)
+    for name, value in changed.items():
+        setattr(model, name, value)
+    save_model(model, tmp_path)
     with pytest.raises(ModelFileError, match=message):
         load_model(tmp_path)
 
@@ -529,7 +523,7 @@ def test_mistakes_are_named(settings, message):
         MNARMixture(**{"n_components": 2, **settings}).fit(make("mcar")[0])
 
 
-def test_a_reference_far_away_is_told_where_it_matters():
+def test_a_reference_far_away_is_warned_about_where_it_matters():
     X = make("mcar")[0] + 100.0
     with pytest.warns(MissingDataWarning, match=r"'decay' and 'threshold' .* or another mechanism"):
         MNARMixture(2, mechanism="decay", random_state=0).fit(X)

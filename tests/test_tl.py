@@ -60,12 +60,8 @@ def test_what_is_written_is_what_the_estimator_finds(expression):
     assert results["n_iter"] == model.n_iter_
     assert results["n_features"] == 7
     assert results["params"]["n_clusters"] == 3
-
-
-def test_a_gene_never_seen_is_left_out_and_its_centre_is_nan(expression):
-    adata = run(make(expression))
-    assert np.isnan(adata.varm[KEY][7]).all()
-    assert np.isfinite(adata.varm[KEY][:7]).all()
+    assert results["verdict"]["kind"] == "separate"
+    assert np.isnan(adata.varm[KEY][7]).all()  # a gene never seen is left out
 
 
 def stored_zeros(X):
@@ -77,13 +73,16 @@ def stored_zeros(X):
 
 @pytest.mark.parametrize(
     "kind",
-    [sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.csc_array, stored_zeros],
+    [sparse.csr_matrix, sparse.csc_array, stored_zeros],
 )
 def test_sparse_equals_dense_also_with_stored_zeros(expression, kind):
     dense, thin = run(make(expression)), run(make(kind(expression)))
     assert (dense.obs[KEY] == thin.obs[KEY]).all()
     np.testing.assert_allclose(thin.varm[KEY], dense.varm[KEY], rtol=1e-12)
     assert thin.uns[KEY]["inertia"] == pytest.approx(dense.uns[KEY]["inertia"])
+    a, b = (adata.uns[f"{KEY}_markers"] for adata in (dense, thin))
+    assert a["names"].tolist() == b["names"].tolist()
+    np.testing.assert_allclose(a["scores"].tolist(), b["scores"].tolist(), rtol=1e-9)
 
 
 def test_float32_is_read_and_raw_counts_are_refused(expression):
@@ -109,10 +108,10 @@ def test_the_seed_has_two_names_and_one_meaning(expression):
         run(make(expression), rng=1, random_state=1)
 
 
-def test_one_line_tells_the_result(expression, capsys):
+def test_one_line_about_the_result(expression, capsys):
     run(make(expression))
-    told = capsys.readouterr().out
-    assert told == "mnar_kmeans: 3 clusters of 20, 20 and 20 cells, lam 0.3. Separate groups.\n"
+    line = capsys.readouterr().out
+    assert line == "mnar_kmeans: 3 clusters of 20, 20 and 20 cells, lam 0.3. Separate groups.\n"
     run(make(expression), verbose=False)
     assert capsys.readouterr().out == ""
 
@@ -124,9 +123,8 @@ def test_a_cluster_of_one_cell_is_warned_about(expression):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
-@pytest.mark.parametrize("chunk", [7, 4096])
-def test_backed_equals_memory(expression, kind, chunk, tmp_path, monkeypatch):
-    monkeypatch.setattr("mnarkmeans.tl.BACKED_ROWS", chunk)
+def test_backed_equals_memory(expression, kind, tmp_path, monkeypatch):
+    monkeypatch.setattr("mnarkmeans.tl.BACKED_ROWS", 7)
     make(kind(expression)).write_h5ad(tmp_path / "data.h5ad")
     backed = anndata.read_h5ad(tmp_path / "data.h5ad", backed="r")
     run(backed, impute_layer="filled")
@@ -142,8 +140,8 @@ def test_backed_equals_memory(expression, kind, chunk, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"rng": np.random.default_rng(0)}, {"rng": None}, {"reference": np.full(8, 0.1)},
-     {"use_rep": "pca"}, {"layer": "log"}, {"reference": "min"}],
+    [{"rng": np.random.default_rng(0)}, {"rng": None, "reference": np.full(8, 0.1)},
+     {"use_rep": "pca"}, {"layer": "log"}],
 )  # fmt: skip
 def test_h5ad_round_trip(expression, tmp_path, settings):
     adata = make(expression, layers={"log": expression}, obsm={"pca": expression[:, :3] - 0.5})
@@ -237,9 +235,11 @@ def test_scaled_data_are_warned_about(expression):
         ({"use_rep": "rep", "impute_layer": "x"}, ValueError, "Leave one"),
         ({"reference": np.zeros(3)}, ValueError, "one per column"),
         ({"lam": -1.0}, ValueError, "lam must be"),
+        ({"n_inits": 3}, TypeError, "n_inits"),
+        ({"batch_key": "run"}, KeyError, "'run' is not in"),
     ],
 )
-def test_mistakes_are_told(expression, settings, error, words):
+def test_mistakes_are_named(expression, settings, error, words):
     adata = make(expression, obsm={"rep": expression})
     with pytest.raises(error, match=words):
         run(adata, **settings)
@@ -274,10 +274,8 @@ def test_scanpy_pbmc_clusters_and_plots(tmp_path):
     matplotlib.use("Agg")
     small = sc.datasets.pbmc68k_reduced()
     adata = small.raw.to_adata()  # log-normalised, sparse; small.X is scaled
-    mnar_kmeans(adata, 7, lam=0.3, rng=0)
+    mnar_kmeans(adata, 7, lam=0.3, rng=0, n_init=3)
     # Far closer to the published cell types than chance (kinds are unequal and 10, clusters 7).
-    from sklearn.metrics import adjusted_rand_score
-
     assert adjusted_rand_score(adata.obs["bulk_labels"], adata.obs[KEY]) > 0.35
     sc.pl.umap(adata, color=[KEY, f"{KEY}_distance"], show=False)
     sc.pl.violin(adata, f"{KEY}_distance", groupby=KEY, show=False)
@@ -296,9 +294,8 @@ def usoskin(**kwargs):
     return load_usoskin(folder, preparation="counts", **kwargs)
 
 
-@pytest.mark.parametrize("max_missing", [600, None])
-def test_usoskin_with_default_settings(max_missing):
-    counts = usoskin(max_missing=max_missing)
+def test_usoskin_with_default_settings():
+    counts = usoskin(max_missing=None)
     adata = make(sparse.csr_matrix(np.log1p(counts.data)))
     mnar_kmeans(adata, 4, rng=0)
     assert clustering_error_rate(counts.target, adata.obs[KEY].astype(int)) <= 0.012
@@ -326,25 +323,12 @@ def test_markers_are_where_scanpy_looks_for_them(expression, tmp_path):
     assert frame["names"].tolist() == markers["names"]["0"].tolist()
 
 
-def test_dense_zeros_and_sparse_tell_the_same_markers(expression):
-    dense, thin = (run(make(kind(expression))) for kind in (np.asarray, stored_zeros))
-    a, b = (adata.uns[f"{KEY}_markers"] for adata in (dense, thin))
-    assert a["names"].tolist() == b["names"].tolist()
-    np.testing.assert_allclose(a["scores"].tolist(), b["scores"].tolist(), rtol=1e-9)
-
-
-def test_what_the_fit_does_not_know_is_refused(expression):
-    with pytest.raises(TypeError, match="n_inits"):
-        mnar_kmeans(make(expression), 3, n_inits=3)
-
-
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
-def test_batch_key_removes_what_differs_between_batches(kind):
+def test_batch_key_removes_what_differs_between_batches():
     rng = np.random.default_rng(0)
     types, run = rng.integers(0, 3, 240), np.arange(240) % 2
     rates = np.exp(rng.normal(0.5, 1.2, (3, 60))[types] + 1.5 * rng.normal(size=(2, 60))[run])
     X = np.log1p(rng.poisson(rates)).astype(float)
-    adata = make(kind(X))
+    adata = make(sparse.csr_matrix(X))
     adata.obs["run"] = np.array(["a", "b"])[run]
     mnar_kmeans(adata, 3, random_state=0, key_added="plain", verbose=False)
     mnar_kmeans(adata, 3, random_state=0, batch_key="run", impute_layer="filled", verbose=False)
@@ -360,8 +344,6 @@ def test_batch_key_removes_what_differs_between_batches(kind):
 
 def test_batches_that_cannot_be_used_are_refused(expression, monkeypatch):
     adata = make(expression)
-    with pytest.raises(KeyError, match="'run' is not in"):
-        run(adata, batch_key="run")
     adata.obs["run"] = np.arange(60) % 2
     monkeypatch.setattr("mnarkmeans.tl.LARGEST_DENSE", 100)
     with pytest.raises(ValueError, match="60 x 7 is too large"):
