@@ -55,12 +55,12 @@ def test_rows_whose_scores_lose_digits_with_every_addition(each_level):
     digit: the error is near the largest that rounding can make, so a smaller bound would show."""
     p, unit = 64, 2.0**-24
     for share in (0.5, 0.9, 0.99, -0.4, -0.49):
-        small = np.sqrt(abs(share) * unit)
+        small = float(np.float32(np.sqrt(abs(share) * unit)))
         center = np.full(p, small)
         center[[0, -1]] = 1.0
         X = np.full((200, p), np.sign(share) * small)
         X[:, 0] = 1.0
-        X[:, -1] = -1.0 - unit * np.arange(-100, 100)
+        X[:, -1] = np.float32(-1.0 - unit * np.arange(-100, 100))
         mu = np.stack([-center, center])[None]
         check_labels(X, mu, np.ones((1, p)), np.zeros(p))
         check_labels(-X, mu, np.zeros((1, p)), np.zeros(p))
