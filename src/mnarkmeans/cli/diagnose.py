@@ -41,7 +41,8 @@ def diagnose(output: OptionalFolder, source: Source, seed: Seed) -> None:
         nullcontext() if out is None
         else claimed(out, FILES, force=output.force, inputs=source.inputs)
     ) as claim:  # fmt: skip
-        advice = advise(source.data, source.options, source.preparation)
+        labels = tuple(source.labels or ())
+        advice = advise(source.data, source.options, source.preparation, labels)
         if source.annotations is not None:
             _, notes = read_annotations(source.annotations, advice.table.ids)
             advice.table.notes.extend(notes)

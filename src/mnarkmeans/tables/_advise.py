@@ -16,13 +16,11 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ._cells import (
     DECOYS,
@@ -115,9 +113,14 @@ class Advice:
 
 
 def advise(
-    source: Any, options: ReadOptions | None = None, preparation: Preparation | None = None
+    source: Any,
+    options: ReadOptions | None = None,
+    preparation: Preparation | None = None,
+    labels: Sequence[str] = (),
 ) -> Advice:
     """Read a file (or take a table) and find the options it needs, with a reason for each.
+
+    labels : columns with known classes, which are kept aside
 
     Examples
     --------
@@ -133,7 +136,6 @@ def advise(
             return Advice(source, options, preparation, [])
         content, labels = source.origin.content, tuple(source.labels)
     else:
-        labels = ()
         options = options or ReadOptions()
         content = read_content(source, options)
     suggestions: list[Suggestion] = []
@@ -157,14 +159,13 @@ def advise(
         reason = f"the samples are the columns {family!r}"
         add([Suggestion(reason, {"columns": (family,)}, certain=True)])
         table = tidy(content, options, labels)
-    first = options
+    given = options
     for look in (_structure, _samples):  # samples are recognised once the columns are known
-        if add(look(table, options, first)):
+        if add(look(table, options, given)):
             table = tidy(content, options, labels)
     for _ in range(MOST_CODES):
         more = _numbers(table, options, preparation)
-        codes = [one for one in more if one.options]
-        if not add(codes):
+        if not add([one for one in more if one.options]):
             break
         table = tidy(content, options, labels)  # the rest is seen without the missing values
     add([one for one in more if not one.options])
@@ -189,31 +190,31 @@ def _structure(table: Table, options: ReadOptions, given: ReadOptions) -> list[S
     out: list[Suggestion] = []
     family = sample_family(names)
     others = [name for name in names if family and not matches(name, (family,))]
-    by_program = bool(family) and not options.columns
-    if by_program and others:
+    if others and not options.columns:
         reason = f"the samples are the columns {family!r}, not {others[0]!r} and the like"
         out.append(Suggestion(reason, {"columns": (family,)}, certain=True))
     why = "rows are features, columns are samples" if family else _rows_are_features(table)
+    turned = bool(why) or options.transpose
     if why and not options.transpose and given.columns:
         out.append(Suggestion(f"{why}: they are clustered by their profile over the samples",
                               steps={"center_rows": True}))  # fmt: skip
     elif why and not options.transpose:
-        out.append(Suggestion(why, {"transpose": True}, certain=by_program or bool(family)))
-    if (why or options.transpose) and not (family or options.columns or options.drop):
-        about = [n for n in names if describes_features(n)]
-        about += [] if options.transpose else [n for n in _counters(table) if n not in about]
-        if about and 2 * len(about) < len(names):
-            reason = f"{about[0]!r} describes features and is no sample"
-            certain = _summary_among(table, about, names, options.transpose)
-            out.append(Suggestion(reason, {"drop": tuple(about)}, certain=certain))
-    elif not (why or options.transpose or options.columns or options.drop):
+        out.append(Suggestion(why, {"transpose": True}, certain=bool(family)))
+    if not (options.columns or options.drop or (turned and family)):
+        counters = [] if options.transpose else _counters(table)
+        about = [n for n in names if describes_features(n)] if turned else []
         for reason, found in (
-            ("looks like a known class, not a measurement", _classes(table)),
-            ("describes how the survey was taken and is no answer", _survey_facts(table)),
-            ("looks like a running number, not a measurement", _counters(table)),
-        ):
-            if found:
-                out.append(Suggestion(f"{found[0]!r} {reason}", {"drop": tuple(found)}))
+            ("describes features and is no sample", about),
+            ("looks like a known class, not a measurement", [] if turned else _classes(table)),
+            ("describes how the survey was taken and is no answer",
+             [n for n in names if n in SURVEY_FACTS and not turned]),
+            ("looks like a running number, not a measurement",
+             [n for n in counters if n not in about]),
+        ):  # fmt: skip
+            if found and 2 * len(found) < len(names) + 2 * (not turned):
+                certain = turned and _sums_up_others(table, found, names, options.transpose)
+                reason = f"{found[0]!r} {reason}"
+                out.append(Suggestion(reason, {"drop": tuple(found)}, certain=certain))
     rules = [] if options.drop_rows else _decoys(table, options.transpose)
     if rules:
         reason = "decoys and contaminants are no measurements"
@@ -243,29 +244,18 @@ def _classes(table: Table) -> list[str]:
     return found
 
 
-def _survey_facts(table: Table) -> list[str]:
-    found = [name for name in table.features if name in SURVEY_FACTS]
-    return found if len(found) >= 3 else []
-
-
 def _counters(table: Table) -> list[str]:
     """Columns that count the rows in their order, beside others that do not."""
     start = Table(table.values[:5], table.ids[:5], table.features).dense()
     maybe = np.array(running_numbers(start), dtype=int)
-    if not maybe.size:
-        return []
-    found = running_numbers(table.with_features(maybe).dense())
+    found = running_numbers(table.with_features(maybe).dense()) if maybe.size else []
     return [table.features[maybe[i]] for i in found] if len(found) < table.shape[1] else []
 
 
 def _decoys(table: Table, transposed: bool) -> list[str]:
     """Rules for rows that a program marked as decoys or contaminants, by a flag or a name."""
-    rules = []
-    for name in FLAGS:
-        words = table.categories.get(name, ())
-        mark = next((w for w in words if w.strip().lower() in FLAGGED), None)
-        if mark is not None:
-            rules.append(f"{name}={mark}")
+    marked = ((name, word) for name in FLAGS for word in table.categories.get(name, ()))
+    rules = [f"{name}={word}" for name, word in marked if word.strip().lower() in FLAGGED]
     named_by = table.source.get("id_column")
     if rules or not named_by:
         return rules
@@ -278,18 +268,16 @@ def _samples(table: Table, options: ReadOptions, given: ReadOptions) -> list[Sug
     out = []
     reason = "pools and blanks are no samples"
     named_by = table.source.get("id_column")
-    if options.transpose:
-        patterns = [] if given.drop else control_patterns([str(name) for name in table.ids])
-        if patterns:
-            out.append(Suggestion(reason, {"drop": tuple(patterns)}))
-    elif not given.drop_rows:
-        rules: list[str] = []
+    patterns = control_patterns([str(name) for name in table.ids])
+    if options.transpose and patterns and not given.drop:
+        out.append(Suggestion(reason, {"drop": tuple(patterns)}))
+    elif not options.transpose and not given.drop_rows:
+        rules = [f"{named_by}={p}" for p in patterns] if named_by else []
         for column, values in table.categories.items():
             marked = [value for value in values if has_role(value, "control")]
-            if marked and len(marked) < len(values):
-                rules = rules or [f"{column}={value}" for value in marked]
-        if not rules and named_by:
-            rules = [f"{named_by}={p}" for p in control_patterns([str(i) for i in table.ids])]
+            if 0 < len(marked) < len(values):
+                rules = [f"{column}={value}" for value in marked]
+                break
         if rules:
             out.append(Suggestion(reason, {"drop_rows": tuple(rules)}))
     if not named_by:
@@ -298,16 +286,15 @@ def _samples(table: Table, options: ReadOptions, given: ReadOptions) -> list[Sug
     rules = [f"{named_by}={name}" for name in summaries]
     rules += [f"{named_by}="] if table.source.get("unnamed_rows") else []
     if rules := [rule for rule in rules if rule not in options.drop_rows]:
-        why = f"{summaries[0]!r} sums up other rows" if summaries else "rows without a name"
-        out.append(Suggestion(why if summaries else f"{why} are no samples",
-                              {"drop_rows": tuple(rules)}))  # fmt: skip
+        why = f"{summaries[0]!r} sums up other rows" if summaries else "rows have no name"
+        out.append(Suggestion(why, {"drop_rows": tuple(rules)}))
     return out
 
 
 def _summary_rows(table: Table, transposed: bool) -> list[str]:
     """Names of the last rows of the file, from the first that is the sum or the mean of all above.
 
-    Told from the numbers: it works in every language.
+    The numbers decide: it works in every language.
     """
     names = [str(name) for name in (table.features if transposed else table.ids)]
     if len(names) <= 2 * SUMMARY_ROWS or math.prod(table.shape) > MOST_ENTRIES:
@@ -319,7 +306,7 @@ def _summary_rows(table: Table, transposed: bool) -> list[str]:
     return []
 
 
-def _summary_among(table: Table, about: list[str], names: list[str], transposed: bool) -> bool:
+def _sums_up_others(table: Table, about: list[str], names: list[str], transposed: bool) -> bool:
     """Whether one of these columns of the file is the sum or the mean of the others."""
     if math.prod(table.shape) > MOST_ENTRIES:
         return False
@@ -344,241 +331,128 @@ def _sums_up(row: np.ndarray, others: np.ndarray) -> bool:
 
 def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> list[Suggestion]:
     """Codes and zeros that mean missing, logarithm, normalisation, rare features, scale."""
-    profile = Profile.of(table)
-    if profile is None:
+    n, p = table.shape
+    rows = np.arange(n)
+    if n * p > MOST_ENTRIES:
+        rows = np.sort(np.random.default_rng(0).permutation(n)[: max(10, MOST_ENTRIES // p)])
+    values = Table(table.values[rows], table.ids[rows], table.features).dense()
+    seen = values[~np.isnan(values)]
+    if not seen.size:
         return []
-    code = profile.code()
-    if code is not None and _text(code) not in options.missing_value:
+    code = _missing_code(values)
+    if code is not None and code not in options.missing_value:
         reason = (
-            f"{_text(code)} makes up {np.mean(profile.values == code):.1%} of the entries and lies "
-            "far from the other values, as a code for missing does"
+            f"{code} makes up {np.mean(values == float(code)):.1%} of the entries and lies far "
+            "from the other values, as a code for missing does"
         )
-        return [Suggestion(reason, {"missing_value": (_text(code),)})]
+        return [Suggestion(reason, {"missing_value": (code,)})]
     if steps.log1p or steps.log2:
         return []
     out = []
-    cells = table.source.get("format") in ("h5ad", "anndata")  # zeros were read as missing
-    coded = cells or "0" in options.missing_value
-    zeros = profile.zeros_are_missing and not coded
-    lost = zeros or coded or sp.issparse(table.values) or profile.missing_share >= 0.5
-    log = profile.logarithm() if profile.least >= 0 and (lost or not profile.answers) else None
+    positive, zero_share = seen[seen > 0], float(np.mean(values == 0))
+    whole = bool((seen == np.round(seen)).all())
+    zeros = zero_share >= 0.1 and len(seen) > 0.99 * values.size
+    if zeros and whole:  # 0 may be an answer, a difference or yes and no
+        kinds = len(np.unique(positive))
+        zeros = seen.min() >= 0 and kinds >= (2 if zero_share >= 0.5 else FEW_WORDS)
     if zeros:
         reason = (
-            f"{profile.zero_share:.0%} of the entries are exactly 0 and nothing else is marked as "
-            "missing, as where 0 means not measured"
+            f"{zero_share:.0%} of the entries are exactly 0 and nothing else is marked as missing, "
+            "as where 0 means not measured"
         )
         out.append(Suggestion(reason, {"missing_value": ("0",)}))
+    counts = bool(positive.size and whole and np.median(positive) < INTENSITY)
+    cells = table.origin is not None and table.origin.content.rows is not None  # AnnData
+    lost = zeros or cells or "0" in options.missing_value or len(seen) < 0.5 * values.size
+    answers = whole and np.median([len(np.unique(x)) for x in values.T]) < FEW_WORDS
+    log = None
+    if positive.size and seen.min() >= 0 and (lost or not answers):
+        log = _logarithm(values, positive, counts)
     if log is not None:
-        reason = f"values range from {profile.low:.2g} to {profile.high:.2g}"
+        reason = f"values range from {positive.min():.2g} to {positive.max():.2g}"
         out.append(Suggestion(reason, steps={log: True}))
-        uneven = profile.uneven_rows
+        uneven = _unevenness(values, counts)
         if steps.normalize == "none" and uneven > 2:
-            kind = "total" if profile.counts else "median"
+            kind = "total" if counts else "median"
             reason = f"rows differ {uneven:.1f}-fold in size"
             out.append(Suggestion(reason, steps={"normalize": kind}))
-    n = table.shape[0]
-    few = profile.observed_by_feature(zeros) * n / len(profile.values) < FEWEST_VALUES
-    if few.any() and not few.all() and table.shape[1] >= PANEL and steps.max_missing is None:
+    observed = ~np.isnan(values) & ~(zeros & (values == 0))
+    few = observed.sum(axis=0) * n / len(values) < FEWEST_VALUES
+    if few.any() and not few.all() and p >= PANEL and steps.max_missing is None:
         digits = 10 ** len(str(n))
         share = max(math.ceil((1 - FEWEST_VALUES / n) * digits) / digits, 0.5)
-        reason = f"{few.sum():,} of {len(few):,} features have fewer than {FEWEST_VALUES} values"
+        reason = f"{few.sum():,} of {p:,} features have fewer than {FEWEST_VALUES} values"
         out.append(Suggestion(reason, steps={"max_missing": share}))
-    if log is None and steps.scale == "none" and not (steps.center_rows or steps.zscore_rows):
-        widest, times = profile.widest
-        if times > 6:
-            reason = f"{widest!r} spreads {times:.0f} times as far as the median feature"
-            out.append(Suggestion(reason, steps={"scale": "std"}))
-        elif profile.units_differ and not profile.answers:
-            reason = "features spread in proportion to their means, as with units of their own"
+    unscaled = steps.scale == "none" and not (steps.center_rows or steps.zscore_rows)
+    if log is None and unscaled and p < 500:  # of more features one decides nothing alone
+        spreads = _by_feature(values, np.std)
+        times = spreads / np.median(spreads[spreads > 0]) if spreads.any() else spreads
+        if times.max() > 6:
+            widest = table.features[int(np.argmax(times))]
+            reason = f"{widest!r} spreads {times.max():.0f} times as far as the median feature"
             out.append(Suggestion(reason, steps={"scale": "std"}))
     return out
 
 
-@dataclass(frozen=True)
-class Profile:
-    """Some rows of a table, and what their numbers are like."""
-
-    values: np.ndarray  # (n, p), NaN for missing
-    features: list[str]
-
-    @classmethod
-    def of(cls, table: Table) -> Profile | None:
-        """The profile of a table; None where there is nothing to see."""
-        n, p = table.shape
-        rows = np.arange(n)
-        if n * p > MOST_ENTRIES:
-            rows = np.sort(np.random.default_rng(0).permutation(n)[: max(10, MOST_ENTRIES // p)])
-        part = Table(table.values[rows], table.ids[rows], table.features).dense()
-        return cls(part, table.features) if np.isfinite(part).any() else None
-
-    @cached_property
-    def positive(self) -> np.ndarray:
-        return self.values[self.values > 0]
-
-    @property
-    def least(self) -> float:
-        return float(np.nanmin(self.values))
-
-    @property
-    def low(self) -> float:
-        return float(self.positive.min()) if self.positive.size else 0.0
-
-    @property
-    def high(self) -> float:
-        return float(self.positive.max()) if self.positive.size else 0.0
-
-    @property
-    def zero_share(self) -> float:
-        return float(np.mean(self.values == 0))
-
-    @property
-    def missing_share(self) -> float:
-        return float(np.mean(np.isnan(self.values)))
-
-    @cached_property
-    def whole(self) -> bool:
-        seen = self.values[~np.isnan(self.values)]
-        return bool((seen == np.round(seen)).all())
-
-    @property
-    def counts(self) -> bool:
-        """Whole numbers, most of them small."""
-        return bool(self.positive.size and self.whole and np.median(self.positive) < INTENSITY)
-
-    @property
-    def zeros_are_missing(self) -> bool:
-        """One zero in ten and no other missing values, where 0 is no answer and no difference."""
-        if self.zero_share < 0.1 or self.missing_share >= 0.01:
-            return False
-        if not self.whole:
-            return True
-        others = np.unique(self.positive)
-        few = len(others) < FEW_WORDS and self.zero_share < 0.5
-        return self.least >= 0 and len(others) >= 2 and not few
-
-    @cached_property
-    def _distinct(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The distinct values of every feature, and how often they occur."""
-        return [np.unique(x[~np.isnan(x)], return_counts=True) for x in self.values.T]
-
-    @cached_property
-    def scales(self) -> list[np.ndarray]:
-        """The distinct values of every feature with few, all of them whole."""
-        few = (x for x, _ in self._distinct if 0 < len(x) < FEW_WORDS)
-        return [x for x in few if (x == np.round(x)).all()]
-
-    @property
-    def answers(self) -> bool:
-        """Few whole numbers in most features: a survey."""
-        return len(self.scales) > 0.5 * len(self.features)
-
-    def code(self) -> float | None:
-        """A value that is frequent and far from all others (-99) in the table or in several
-        features, or that lies beyond a hole in the scale of most answers (1 to 5, then 9)."""
-        varied = np.array([len(x) > 1 for x, _ in self._distinct])
-        part = self.values[:, varied]
-        found = _far_end(*np.unique(part[~np.isnan(part)], return_counts=True), fewest=5)
-        if found is not None:
-            return found
-        far = Counter(_far_end(x, times) for x, times in self._distinct)
-        scales = [x for x in self.scales if len(x) > 3]
-        beyond = Counter(
-            float(x[-1])
-            for x in scales
-            if (np.diff(x) > 1).sum() == 1 and np.diff(x)[:2].max() == 1
-        )
-        del far[None]
-        for ends, fewest in ((far, 0.1 * len(self.features)), (beyond, 2 / 3 * len(scales))):
-            value, times = ends.most_common(1)[0] if ends else (None, 0)
-            if value is not None and times >= max(2, fewest):
-                return value
-        return None
-
-    def logarithm(self) -> str | None:
-        """The logarithm that suits the numbers, if any: log1p for counts, log2 for intensities."""
-        if not self.positive.size:
-            return None
-        middle = float(np.median(self.positive))
-        if self.counts:
-            return "log1p" if self.high > 20 * middle else None
-        if middle >= INTENSITY and self.high > 30 * self.low:
-            return "log2"
-        skew = self._by_feature(lambda x: np.quantile(x, 0.95) / np.median(x))
-        return "log2" if np.median(skew) > 4 or self.noise_grows else None
-
-    @property
-    def noise_grows(self) -> bool:
-        """Whether b > 1/2 over the upper half of a panel; near zero all noise looks small."""
-        means, spreads = self._moments
-        if len(means) < PANEL:
-            return False
-        upper = means >= np.median(means)
-        low, high = np.quantile(means[upper], [0.0, 0.95])
-        slope = np.polyfit(np.log(means[upper]), np.log(spreads[upper]), 1)[0]
-        return bool(high >= 4 * low and slope > 0.5)
-
-    @property
-    def units_differ(self) -> bool:
-        """Whether a few features spread in proportion to their means, whichever is left out."""
-        means, spreads = self._moments
-        if self.least < 0 or not 6 <= len(means) < PANEL or np.ptp(np.log(spreads)) < np.log(4):
-            return False
-        x, y = np.log(means), np.log(spreads)
-        rest = (np.delete(np.arange(len(x)), j) for j in range(len(x)))
-        return min(float(np.corrcoef(x[r], y[r])[0, 1]) for r in rest) > 0.85
-
-    @property
-    def uneven_rows(self) -> float:
-        """90th over 10th percentile of the sizes of rows: totals, or medians of their ratios."""
-        with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # rows and features without a value
-            if self.counts:
-                sizes = np.nansum(self.values, axis=1)
-            else:
-                seen = np.where(self.values > 0, self.values, np.nan)
-                sizes = np.nanmedian(seen / np.nanmedian(seen, axis=0), axis=1)
-        sizes = sizes[sizes > 0]
-        low, high = np.quantile(sizes, [0.1, 0.9]) if sizes.size > 3 else (1.0, 1.0)
-        return float(high / low)
-
-    def observed_by_feature(self, zeros: bool) -> np.ndarray:
-        """(p,) how many values each feature has; zeros count as missing if they are."""
-        missing = np.isnan(self.values)
-        return (~(missing | (self.values == 0) if zeros else missing)).sum(axis=0)
-
-    @property
-    def widest(self) -> tuple[str, float]:
-        """The feature with the largest spread, and how many times the median one; of many features
-        one decides nothing alone."""
-        spreads = self._by_feature(np.std, positive=False)
-        middle = float(np.median(spreads[spreads > 0])) if (spreads > 0).any() else 0.0
-        at = int(np.argmax(spreads))
-        times = spreads[at] / middle if middle > 0 and len(spreads) < 500 else 1.0
-        return self.features[at], float(times)
-
-    @cached_property
-    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Means and standard deviations of the positive values of features that have both."""
-        means, spreads = self._by_feature(np.mean), self._by_feature(np.std)
-        usable = (means > 0) & (spreads > 0)
-        return means[usable], spreads[usable]
-
-    def _by_feature(self, measure: Callable[[Any], Any], positive: bool = True) -> np.ndarray:
-        parts = (c[c > 0] if positive else c[~np.isnan(c)] for c in self.values.T)
-        return np.array([measure(part) if part.size >= 2 else 0.0 for part in parts])
-
-
-def _text(number: float) -> str:
-    return repr(float(number)).removesuffix(".0")
-
-
-def _far_end(values: np.ndarray, times: np.ndarray, fewest: int = 3) -> float | None:
-    """The first or last of sorted values if it is frequent and far: beyond the span of the rest."""
-    if len(values) < fewest:
-        return None
-    for end, nearest, rest in ((0, 1, values[1:]), (-1, -2, values[:-1])):
-        far = abs(values[end] - values[nearest]) > rest[-1] - rest[0]
-        is_code = values[end] != 0 and float(values[end]).is_integer()
-        if far and is_code and times[end] >= 0.01 * times.sum():
-            return float(values[end])
+def _missing_code(values: np.ndarray) -> str | None:
+    """A value that is frequent and far from all others (-99) in several features, or that lies
+    beyond a hole in the scale of most answers (1 to 5, then 9)."""
+    distinct = [np.unique(x[~np.isnan(x)], return_counts=True) for x in values.T]
+    far = Counter(end for x, times in distinct for end in _far_ends(x, times))
+    scales = [x for x, _ in distinct if 3 < len(x) < FEW_WORDS and (x == np.round(x)).all()]
+    beyond = Counter(
+        float(x[-1]) for x in scales if (np.diff(x) > 1).sum() == 1 and np.diff(x)[:2].max() == 1
+    )
+    for ends, fewest in ((far, 0.1 * len(distinct)), (beyond, 2 / 3 * len(scales))):
+        value, times = ends.most_common(1)[0] if ends else (0.0, 0)
+        if times >= max(2, fewest):
+            return repr(value).removesuffix(".0")
     return None
+
+
+def _far_ends(values: np.ndarray, times: np.ndarray) -> list[float]:
+    """The first or last of sorted values if it is frequent and far: beyond the span of the rest."""
+    found = []
+    for end, nearest, rest in ((0, 1, values[1:]), (-1, -2, values[:-1])):
+        if len(rest) > 1 and values[end] != 0 and float(values[end]).is_integer():
+            far = abs(values[end] - values[nearest]) > rest[-1] - rest[0]
+            found += [float(values[end])] if far and times[end] >= 0.01 * times.sum() else []
+    return found
+
+
+def _logarithm(values: np.ndarray, positive: np.ndarray, counts: bool) -> str | None:
+    """The logarithm that suits the numbers, if any: log1p for counts, log2 for intensities."""
+    middle = float(np.median(positive))
+    if counts:
+        return "log1p" if positive.max() > 20 * middle else None
+    if middle >= INTENSITY and positive.max() > 30 * positive.min():
+        return "log2"
+    above = np.where(values > 0, values, np.nan)
+    skew = _by_feature(above, lambda x: np.quantile(x, 0.95) / np.median(x))
+    means, spreads = _by_feature(above, np.mean), _by_feature(above, np.std)
+    means, spreads = means[spreads > 0], spreads[spreads > 0]
+    if len(means) >= PANEL:  # b over the upper half of the means; near zero all noise looks small
+        upper = means >= np.median(means)
+        slope = np.polyfit(np.log(means[upper]), np.log(spreads[upper]), 1)[0]
+        wide = np.quantile(means[upper], 0.95) >= 4 * means[upper].min()
+        if wide and slope > 0.5:
+            return "log2"
+    return "log2" if np.median(skew) > 4 else None
+
+
+def _unevenness(values: np.ndarray, counts: bool) -> float:
+    """90th over 10th percentile of the sizes of rows: totals, or medians of their ratios."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # rows and features without a value
+        above = np.where(values > 0, values, np.nan)
+        ratios = above / np.nanmedian(above, axis=0)
+        sizes = np.nansum(above, axis=1) if counts else np.nanmedian(ratios, axis=1)
+    sizes = sizes[sizes > 0]
+    low, high = np.quantile(sizes, [0.1, 0.9]) if sizes.size > 3 else (1.0, 1.0)
+    return float(high / low)
+
+
+def _by_feature(values: np.ndarray, measure: Callable[[Any], Any]) -> np.ndarray:
+    """(p,) of the observed values of each feature; 0 where it has fewer than two."""
+    parts = (column[~np.isnan(column)] for column in values.T)
+    return np.array([measure(part) if part.size >= 2 else 0.0 for part in parts])

@@ -104,26 +104,27 @@ class Preparation:
         n_clusters : the number of clusters beside which shifts of batches are estimated
         """
         table = self._drop_features(self._zeros_missing(table))
-        fitted = Preparation(**{f.name: getattr(self, f.name) for f in fields(self)
-                                if not f.metadata})  # fmt: skip
-        fitted = replace(fitted, features=tuple(table.features))
+        given = {f.name: getattr(self, f.name) for f in fields(self) if not f.metadata}
+        fitted = Preparation(**given, features=tuple(table.features))
         if self.normalize != "none":
-            levels = _row_levels(table, self.normalize)
-            fitted = replace(fitted, level=float(np.median(levels)))
+            fitted = replace(fitted, level=float(np.median(_row_levels(table, self.normalize))))
         values = fitted.apply(table)
         if self.batch is not None:
             fitted = fitted._with_batches(table, values, n_clusters)
             values = fitted.apply(table)
         if self.scale == "none" and not self.center:
             return fitted, table, values
-        mean, std, largest = _feature_moments(values)
-        spread = {"none": None, "std": std, "maxabs": largest}[self.scale]
-        if spread is not None:
+        columns = _observed(values.T.tocsr() if sp.issparse(values) else values.T)
+        spread = None
+        if self.scale != "none":
+            measure = np.std if self.scale == "std" else lambda column: np.abs(column).max()
+            spread = np.array([measure(column) for column in columns])
             flat = ~(spread > 0)
             if flat.any():
                 table.notes.append(f"{flat.sum()} features do not vary and were not scaled")
             spread = np.where(flat, 1.0, spread)
-        fitted = replace(fitted, shift=mean if self.center else None, spread=spread)
+        shift = np.array([column.mean() for column in columns]) if self.center else None
+        fitted = replace(fitted, shift=shift, spread=spread)
         return fitted, table, fitted.apply(table)
 
     def select(self, table: Table) -> Table:
@@ -136,21 +137,16 @@ class Preparation:
 
     def apply(self, table: Table) -> Any:
         """The prepared values of a table that has exactly these features (see `select`)."""
-        values = _rowwise(table.values, 0.0, self._row_factors(table))
-        values = self._logarithm(values)
-        if self.center_rows or self.zscore_rows:
-            values = _rowwise(values, *self._row_moments(values))
+        values = self._before_rows(table)
+        if not self.own_units:
+            mean, std = self._row_moments(values)
+            values = _changed(values, mean[:, None], std[:, None])
         if self.batch_shifts is not None:
             values = (values - self.batch_shifts[self._batch_codes(table)]).astype(values.dtype)
         if self.shift is None and self.spread is None:
             return values
-        shift = np.zeros(values.shape[1]) if self.shift is None else self.shift
-        spread = np.ones(values.shape[1]) if self.spread is None else self.spread
-        if not sp.issparse(values):
-            return ((values - shift) / spread).astype(values.dtype, copy=False)
-        out = values.copy()
-        out.data = ((out.data - shift[out.indices]) / spread[out.indices]).astype(values.dtype)
-        return out
+        return _changed(values, 0.0 if self.shift is None else self.shift,
+                        1.0 if self.spread is None else self.spread)  # fmt: skip
 
     def undo(self, values: np.ndarray, table: Table | None = None) -> np.ndarray:
         """Prepared values in the units of the table.
@@ -165,18 +161,17 @@ class Preparation:
             values = values + self.shift
         if self.batch_shifts is not None and table is not None:
             values = values + self.batch_shifts[self._batch_codes(table)]
-        if self.center_rows or self.zscore_rows:
+        if not self.own_units:
             if table is None:
                 return values
-            before = self._logarithm(_rowwise(table.values, 0.0, self._row_factors(table)))
-            mean, std = self._row_moments(before)
+            mean, std = self._row_moments(self._before_rows(table))
             values = values * std[:, None] + mean[:, None]
         values = np.exp2(values) if self.log2 else np.expm1(values) if self.log1p else values
         return values if table is None else values * self._row_factors(table)[:, None]
 
     @property
     def own_units(self) -> bool:
-        """Whether centres can be given in the units of the table."""
+        """Whether centres can be given in the units of the table: rows are not centred."""
         return not (self.center_rows or self.zscore_rows)
 
     def reference(self, given: Any) -> Any:
@@ -198,11 +193,15 @@ class Preparation:
     @property
     def units(self) -> str:
         """The units of the clustering in a word or two; empty if they are those of the table."""
-        parts = ["log2"] if self.log2 else ["log(1 + x)"] if self.log1p else []
-        parts += ["centred by row"] if self.center_rows else []
-        parts += ["z-score by row"] if self.zscore_rows else []
-        scales = {"std": "in standard deviations", "maxabs": "relative to the largest value"}
-        return ", ".join(parts + ([scales[self.scale]] if self.scale != "none" else []))
+        parts = {
+            "log2": self.log2,
+            "log(1 + x)": self.log1p,
+            "centred by row": self.center_rows,
+            "z-score by row": self.zscore_rows,
+            "in standard deviations": self.scale == "std",
+            "relative to the largest value": self.scale == "maxabs",
+        }
+        return ", ".join(words for words, done in parts.items() if done)
 
     def describe(self) -> list[str]:
         """The steps in words."""
@@ -233,29 +232,35 @@ class Preparation:
     @classmethod
     def from_dict(cls, stored: Any, features: list[str]) -> Preparation:
         """From a model file, whose content is not trusted."""
+        p = len(features)
         if not isinstance(stored, dict):
             raise TableError("the preparation of the model is damaged; fit the model again")
-        known = {f.name for f in fields(cls)} - {"features"}
-        given = {name: value for name, value in stored.items() if name in known}
-        given.setdefault("center", given.get("shift") is not None)
-        if given.get("spread") is not None:
-            given.setdefault("scale", "std")
+        given = {f.name: stored.get(f.name, f.default) for f in fields(cls)}
+        given |= {"features": tuple(features), "batches": stored.get("batches", [])}
+        count = len(given["batches"]) if isinstance(given["batches"], list) else 0
+        usable = {
+            "max_missing": lambda v: v is None or (type(v) in (int, float) and 0 <= v <= 1),
+            "normalize": lambda v: isinstance(v, str) and v in CHOICES["normalize"],
+            "scale": lambda v: isinstance(v, str) and v in CHOICES["scale"],
+            "batch": lambda v: v is None or isinstance(v, str),
+            "level": lambda v: type(v) is float and 0 < v < np.inf,
+            "shift": lambda v: v is None or _is_array(v, (p,)),
+            "spread": lambda v: v is None or (_is_array(v, (p,)) and (v > 0).all()),
+            "batches": lambda v: isinstance(v, list) and all(isinstance(b, str) for b in v),
+            "features": lambda v: True,
+            "batch_shifts": lambda v: _is_array(v, (count, p)) if count else v is None,
+        }
         for name, value in given.items():
-            if not _is_usable(name, value, len(features)):
+            if not usable.get(name, lambda v: isinstance(v, bool))(value):
                 raise TableError(f"preparation/{name} of the model is damaged; fit it again")
-        given["batches"] = tuple(given.get("batches") or ())
-        shifts = given.get("batch_shifts")
-        if len(given["batches"]) != (0 if shifts is None else len(shifts)):
-            raise TableError("preparation/batches of the model is damaged; fit it again")
-        return cls(**given, features=tuple(features))
+        return cls(**given | {"batches": tuple(given["batches"])})
 
     # --- parts ----------------------------------------------------------------------------------
 
     def _zeros_missing(self, table: Table) -> Table:
-        if not self.log2:
-            return table
         values = table.values
-        zeros = int(((values.data if sp.issparse(values) else values) == 0).sum())
+        stored = values.data if sp.issparse(values) else values
+        zeros = int((stored == 0).sum()) if self.log2 else 0
         if zeros:
             note = f"{zeros:,} zeros have no logarithm and became missing"
             table = replace(table, values=without_codes(values, ["0"]), notes=[*table.notes, note])
@@ -283,9 +288,9 @@ class Preparation:
 
         if sp.issparse(values):
             raise TableError("--batch is for dense tables; this one is sparse")
-        names = self._batch_names(table)
         try:
-            center = BatchCenter(n_clusters, random_state=0).fit(values, batch=names)
+            center = BatchCenter(n_clusters, random_state=0)
+            center.fit(values, batch=self._batch_names(table))
         except ValueError as error:
             raise TableError(str(error)) from error
         return replace(self, batches=tuple(center.batches_.tolist()), batch_shifts=center.shifts_)
@@ -303,15 +308,14 @@ class Preparation:
         return np.array([str(b).removesuffix(".0") for b in names])
 
     def _batch_codes(self, table: Table) -> np.ndarray:
-        place = {batch: b for b, batch in enumerate(self.batches)}
         names = self._batch_names(table).tolist()
-        strange = next((name for name in names if name not in place), None)
+        strange = next((name for name in names if name not in self.batches), None)
         if strange is not None:
             raise TableError(
                 f"batch {strange!r} was not in the fitted table ({', '.join(self.batches[:5])}), "
                 "so its shift is not known; fit again with its rows"
             )
-        return np.array([place[name] for name in names], dtype=np.intp)
+        return np.array([self.batches.index(name) for name in names], dtype=np.intp)
 
     def _row_factors(self, table: Table) -> np.ndarray:
         """(n,) what every row is divided by: t_i / T, or 1."""
@@ -319,56 +323,42 @@ class Preparation:
             return np.ones(table.shape[0])
         return _row_levels(table, self.normalize) / self.level
 
-    def _row_moments(self, values: Any) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) mean and (for z-scores) standard deviation of each row; 0 and 1 if it has none."""
-        rows = _observed_rows(values)
-        mean = np.array([row.mean() if row.size else 0.0 for row in rows])
-        std = np.array([row.std() if self.zscore_rows and row.size else 1.0 for row in rows])
-        return mean, np.where(std > 0, std, 1.0)
-
-    def _logarithm(self, values: Any) -> Any:
+    def _before_rows(self, table: Table) -> Any:
+        """The values normalised and with their logarithm taken."""
+        values = table.values
+        if self.normalize != "none":
+            values = _changed(values, 0.0, self._row_factors(table)[:, None])
         if not (self.log1p or self.log2):
             return values
-        lowest, name = (-1.0, "log1p") if self.log1p else (0.0, "log2")
+        log, lowest = (np.log1p, -1.0) if self.log1p else (np.log2, 0.0)
         stored = values.data if sp.issparse(values) else values
-        with np.errstate(invalid="ignore"):
-            bad = stored <= lowest
-        if bad.any():
+        bad = stored[stored <= lowest]
+        if bad.size:
             raise TableError(
-                f"--{name} needs values above {lowest:g}, but the table holds "
-                f"{float(stored[bad].min()):g}"
+                f"--{log.__name__} needs values above {lowest:g}, but the table holds "
+                f"{float(bad.min()):g}"
             )
-        log = np.log1p if self.log1p else np.log2
         if not sp.issparse(values):
             return log(values)
         out = values.copy()
         out.data = log(out.data)
         return out
 
-
-def _is_usable(name: str, value: Any, p: int) -> bool:
-    """Whether a value from a model file is what this field may be."""
-    if name in ("shift", "spread"):
-        if value is None:
-            return True
-        if not isinstance(value, np.ndarray) or value.shape != (p,) or value.dtype.kind != "f":
-            return False
-        return bool(np.isfinite(value).all() and (name == "shift" or (value > 0).all()))
-    if name == "batch_shifts":
-        right = isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f"
-        return value is None or (right and value.shape[1] == p and bool(np.isfinite(value).all()))
-    if name == "batches":
-        return isinstance(value, list) and all(isinstance(batch, str) for batch in value)
-    if name == "level":
-        return isinstance(value, float) and 0 < value < np.inf
-    if name == "max_missing":
-        return value is None or (isinstance(value, (int, float)) and 0 <= value <= 1)
-    if name in CHOICES:
-        return value in CHOICES[name]
-    return value is None or isinstance(value, str if name == "batch" else bool)
+    def _row_moments(self, values: Any) -> tuple[np.ndarray, np.ndarray]:
+        """(n,) mean and (for z-scores) standard deviation of each row; 0 and 1 if it has none."""
+        rows = _observed(values)
+        mean = np.array([row.mean() if row.size else 0.0 for row in rows])
+        std = np.array([row.std() if self.zscore_rows and row.size else 1.0 for row in rows])
+        return mean, np.where(std > 0, std, 1.0)
 
 
-def _observed_rows(values: Any) -> list[np.ndarray]:
+def _is_array(value: Any, shape: tuple[int, ...]) -> bool:
+    """Whether a value from a model file is a finite array of floats of this shape."""
+    right = isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind == "f"
+    return right and bool(np.isfinite(value).all())
+
+
+def _observed(values: Any) -> list[np.ndarray]:
     """The observed entries of every row, as floats."""
     if sp.issparse(values):
         ends = zip(values.indptr[:-1], values.indptr[1:], strict=True)
@@ -376,11 +366,20 @@ def _observed_rows(values: Any) -> list[np.ndarray]:
     return [row[~np.isnan(row)].astype(float) for row in values]
 
 
+def _changed(values: Any, minus: Any, by: Any) -> Any:
+    """(x_ij - minus) / by of observed entries; a number for each row (n, 1) or feature (p,)."""
+    if not sp.issparse(values):
+        return ((values - minus) / by).astype(values.dtype, copy=False)
+    out = values.tocoo()
+    minus, by = (np.broadcast_to(x, values.shape)[out.row, out.col] for x in (minus, by))
+    data = ((out.data - minus) / by).astype(values.dtype)
+    return sp.csr_matrix((data, values.indices, values.indptr), shape=values.shape)
+
+
 def _row_levels(table: Table, kind: str) -> np.ndarray:
     """(n,) median or sum of the observed entries of every row; 1 where there are none."""
     measure = np.median if kind == "median" else np.sum
-    rows = _observed_rows(table.values)
-    levels = np.array([measure(row) if row.size else 1.0 for row in rows])
+    levels = np.array([measure(row) if row.size else 1.0 for row in _observed(table.values)])
     if not (levels > 0).all():
         worst = int(np.argmin(levels))
         raise TableError(
@@ -389,26 +388,6 @@ def _row_levels(table: Table, kind: str) -> np.ndarray:
             "logarithms"
         )
     return levels
-
-
-def _rowwise(values: Any, minus: Any, by: np.ndarray) -> Any:
-    """(x_ij - minus_i) / by_i."""
-    minus = np.broadcast_to(minus, by.shape)
-    if not minus.any() and (by == 1.0).all():
-        return values
-    if not sp.issparse(values):
-        return ((values - minus[:, None]) / by[:, None]).astype(values.dtype, copy=False)
-    out, times = values.copy(), np.diff(values.indptr)
-    out.data = ((out.data - np.repeat(minus, times)) / np.repeat(by, times)).astype(values.dtype)
-    return out
-
-
-def _feature_moments(values: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, standard deviation and largest absolute value of the observed entries of features."""
-    columns = _observed_rows(values.T.tocsr() if sp.issparse(values) else values.T)
-    moments = [(c.mean(), c.std(), np.abs(c).max()) for c in columns]
-    mean, std, largest = np.array(moments).T
-    return mean, std, largest
 
 
 def _matched(table: Table, features: tuple[str, ...]) -> Table:
