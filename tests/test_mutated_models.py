@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mutations import assert_one_sentence, mutations
 
 from mnarkmeans import MNARKMeans
 from mnarkmeans._model_files import (
@@ -25,58 +26,6 @@ from mnarkmeans._model_files import (
 )
 
 VALUES = np.array([[1.5, np.nan, 3.0], [4.0, 5.0, np.nan], [7.0, 8.0, 9.0], [-1.0, 0.0, 2.5]])
-PIECES = st.one_of(
-    st.binary(max_size=6),
-    st.sampled_from(
-        [
-            b"\n",
-            b"\r",
-            b",",
-            b'"',
-            b"\0",
-            b"NA",
-            b"nan",
-            b"inf",
-            b"-1e999",
-            b"=1+1",
-            b"\xff\xfe",
-            b"\t\t",
-        ]
-    ),
-)
-
-
-@st.composite
-def mutations(draw, content: bytes) -> bytes:
-    """Bytes changed, put in, taken out, repeated; the file cut short or longer."""
-    for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.integers(0, max(0, len(content) - 1)))
-        until = at + draw(st.integers(0, 12))
-        kind = draw(st.sampled_from(["change", "insert", "remove", "cut", "again", "bit"]))
-        if kind == "change":
-            piece = draw(PIECES)
-            content = content[:at] + piece + content[at + len(piece) :]
-        elif kind == "insert":
-            content = content[:at] + draw(PIECES) + content[at:]
-        elif kind == "remove":
-            content = content[:at] + content[until:]
-        elif kind == "cut":
-            content = content[:at]
-        elif kind == "again":
-            content = content[:until] + content[at:]
-        elif content:
-            flipped = content[at] ^ (1 << draw(st.integers(0, 7)))
-            content = content[:at] + bytes([flipped]) + content[at + 1 :]
-    return content
-
-
-def is_a_sentence(error):
-    told = str(error)
-    assert len(told.strip()) > 10
-    assert "\n" not in told
-    assert "Traceback" not in told
-
-
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats() | st.text(max_size=4)
     | st.sampled_from(
@@ -100,7 +49,7 @@ def loads_the_same_or_is_refused(folder, fitted, changed=()):
     try:
         saved = load_model(folder)
     except ModelFileError as error:
-        return is_a_sentence(error)
+        return assert_one_sentence(str(error))
     if not changed:
         assert np.array_equal(saved.estimator.predict(VALUES), fitted.predict(VALUES))
         assert np.array_equal(saved.estimator.transform(VALUES), fitted.transform(VALUES))

@@ -112,7 +112,7 @@ def known_above_the_names(folder):
         ]
         lines.append([j + 1, f"metabolite {j}", f"HMDB{j:05d}", *values])
     pd.DataFrame(lines).to_excel(folder / "known.xlsx", index=False, header=False)
-    return "known.xlsx", group, "--transpose --drop PATHWAY_SORTORDER --log2"
+    return "known.xlsx", group, "--transpose --log2"
 
 
 def blanks_in_names(folder):

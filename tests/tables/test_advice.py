@@ -82,11 +82,12 @@ def test_names_suggest_which_columns_are_samples():
     assert suggested(compounds) == {"transpose": True, "drop": ("m/z",)}
 
 
-def test_a_running_number_is_dropped():
-    values = np.column_stack([np.arange(9) + 1, RNG.normal(size=(9, 2)), np.arange(9) % 3])
-    frame = frame_of(values, ["vial", "a", "b", "group"])
-    assert suggested(frame, scale="std") == {"drop": ("group", "vial")}
-    assert suggested(frame, drop="group", scale="std") == {}
+def test_known_classes_are_kept_aside_where_they_are_named():
+    frame = frame_of(np.column_stack([RNG.normal(size=(9, 2)), np.arange(9) % 3]), ["a", "b", "k"])
+    assert advise(frame).table.features == ["a", "b", "k"]
+    advice = advise(frame, labels=("k",))
+    assert advice.table.features == ["a", "b"]
+    assert list(advice.table.labels["k"]) == list(np.arange(9) % 3)
 
 
 @pytest.mark.parametrize("form", ["ENSMUSG{:011d}", "P{:05d}", "P{:05d};Q12345", "sp|Q{:05d}|X_H"])

@@ -39,7 +39,7 @@ from ._cells import (
 from ._prepare import Preparation
 from ._read import read_content
 from ._table import ReadOptions, Table, quoted
-from ._tidy import FEW_WORDS, UnreadColumns, running_numbers, tidy
+from ._tidy import FEW_WORDS, UnreadColumns, tidy
 
 MOST_ENTRIES = 2_000_000  # looked at; of larger tables a sample of the rows
 MOST_CODES = 3  # for missing, in one table
@@ -201,15 +201,12 @@ def _structure(table: Table, options: ReadOptions, given: ReadOptions) -> list[S
     elif why and not options.transpose:
         out.append(Suggestion(why, {"transpose": True}, certain=bool(family)))
     if not (options.columns or options.drop or (turned and family)):
-        counters = [] if options.transpose else _counters(table)
         about = [n for n in names if describes_features(n)] if turned else []
         for reason, found in (
             ("describes features and is no sample", about),
             ("looks like a known class, not a measurement", [] if turned else _classes(table)),
             ("describes how the survey was taken and is no answer",
              [n for n in names if n in SURVEY_FACTS and not turned]),
-            ("looks like a running number, not a measurement",
-             [n for n in counters if n not in about]),
         ):  # fmt: skip
             if found and 2 * len(found) < len(names) + 2 * (not turned):
                 certain = turned and _sums_up_others(table, found, names, options.transpose)
@@ -242,14 +239,6 @@ def _classes(table: Table) -> list[str]:
             if len(values) <= FEW_WORDS and (values == np.round(values)).all():
                 found.append(name)
     return found
-
-
-def _counters(table: Table) -> list[str]:
-    """Columns that count the rows in their order, beside others that do not."""
-    start = Table(table.values[:5], table.ids[:5], table.features).dense()
-    maybe = np.array(running_numbers(start), dtype=int)
-    found = running_numbers(table.with_features(maybe).dense()) if maybe.size else []
-    return [table.features[maybe[i]] for i in found] if len(found) < table.shape[1] else []
 
 
 def _decoys(table: Table, transposed: bool) -> list[str]:

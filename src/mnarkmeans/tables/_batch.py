@@ -101,7 +101,7 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self : BatchCenter
         """
         X = self._read(X, reset=True)
-        self.batches_, codes = np.unique(self._names(batch, len(X)), return_inverse=True)
+        self.batches_, codes = np.unique(batch_names(batch, len(X)), return_inverse=True)
         if groups is not None:
             _check_design(codes, groups)
         self.shifts_, self.labels_ = self._estimate(X, codes)
@@ -118,45 +118,18 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = self._read(X, reset=False)
-        return X - self.shifts_[self._codes(batch, len(X))]
+        return X - self.shifts_[batch_codes(batch_names(batch, len(X)), self.batches_)]
 
     def inverse_transform(self, X: Any, *, batch: Any = None) -> Any:
         """Add the shifts again."""
         check_is_fitted(self)
         X = self._read(X, reset=False)
-        return X + self.shifts_[self._codes(batch, len(X))]
+        return X + self.shifts_[batch_codes(batch_names(batch, len(X)), self.batches_)]
 
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
         return validate_data(
             self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
         )
-
-    def _names(self, batch: Any, n_rows: int) -> np.ndarray:
-        if batch is None:
-            raise TypeError("batch= is needed: the batch (run, plate, plex) of each row.")
-        names = np.asarray(batch)
-        if names.shape != (n_rows,):
-            raise ValueError(f"batch must name each of the {n_rows} rows; it has {names.shape}.")
-        unknown = np.array([name is None or name != name for name in names.tolist()])
-        if unknown.any():
-            raise ValueError(
-                f"{unknown.sum()} row(s) have no batch, the first is row {unknown.argmax()}. "
-                "Give every row a batch, or leave these rows out."
-            )
-        return names.astype(str) if names.dtype == object else names
-
-    def _codes(self, batch: Any, n_rows: int) -> np.ndarray:
-        names = self._names(batch, n_rows)
-        codes = np.searchsorted(self.batches_, names).clip(max=len(self.batches_) - 1)
-        unknown = self.batches_[codes] != names
-        if unknown.any():
-            known = ", ".join(map(str, self.batches_[:5]))
-            more = ", ..." if len(self.batches_) > 5 else ""
-            raise ValueError(
-                f"Batch {names[unknown][0]!s} was not among those of the fit ({known}{more}), so "
-                "its shift is not known. Fit again with its rows."
-            )
-        return codes
 
     def _estimate(self, X: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         observed = ~np.isnan(X)
@@ -188,6 +161,35 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 break
         assert labels is not None
         return shifts, labels
+
+
+def batch_names(batch: Any, n_rows: int) -> np.ndarray:
+    """The batch of each row, none of them unknown."""
+    if batch is None:
+        raise TypeError("batch= is needed: the batch (run, plate, plex) of each row.")
+    names = np.asarray(batch)
+    if names.shape != (n_rows,):
+        raise ValueError(f"batch must name each of the {n_rows} rows; it has {names.shape}.")
+    unknown = np.array([name is None or name != name for name in names.tolist()])
+    if unknown.any():
+        raise ValueError(
+            f"{unknown.sum()} row(s) have no batch, the first is row {unknown.argmax()}. "
+            "Give every row a batch, or leave these rows out."
+        )
+    return names.astype(str) if names.dtype == object else names
+
+
+def batch_codes(names: np.ndarray, batches: np.ndarray) -> np.ndarray:
+    """Positions of these names among the sorted batches of the fit."""
+    codes = np.searchsorted(batches, names).clip(max=len(batches) - 1)
+    unknown = batches[codes] != names
+    if unknown.any():
+        known = ", ".join(map(str, batches[:5])) + ", ..." * (len(batches) > 5)
+        raise ValueError(
+            f"Batch {names[unknown][0]!s} was not among those of the fit ({known}), so its shift "
+            "is not known. Fit again with its rows."
+        )
+    return codes
 
 
 def _least_squares(

@@ -61,13 +61,7 @@ def is_sure_mark(text: str) -> bool:
 
 
 def is_mark(text: str) -> bool:
-    """Whether a text means missing where a number is expected.
-
-    Examples
-    --------
-    >>> [is_mark(text) for text in ("N.D.", "< LOD", "<0,5", "-", "", "x", "-5")]
-    [True, True, True, True, True, False, False]
-    """
+    """Whether a text means missing where a number is expected."""
     joined = "".join(text.lower().split())
     return joined in SURE_MARKS or joined in LAB_MARKS or _BELOW.match(text.strip()) is not None
 
@@ -90,13 +84,7 @@ def _decimal_sign(text: str, *, thousands: bool = True) -> str | None:
 
 
 def as_float(text: str, decimal: str = ".") -> float | None:
-    """The number a text is, with this decimal sign, or None.
-
-    Examples
-    --------
-    >>> as_float("1,5", ","), as_float("1.5"), as_float("1,5"), as_float("1.5", ",")
-    (1.5, 1.5, None, None)
-    """
+    """The number a text is, with this decimal sign, or None."""
     if "_" in text or (decimal == "," and "." in text and "," not in text):
         return None
     try:
@@ -267,7 +255,6 @@ _ROLES = {
     "statistic": "mean average median sd std stdev sem cv rsd pvalue padj qvalue fdr fc logfc "
     "foldchange",
     "description": "length mass mz rt charge score weight coverage peptides",
-    "order": "injection index order position row",
 }
 ROLES = {role: frozenset(words.split()) for role, words in _ROLES.items()}
 STATISTICS = ({"p", "value"}, {"q", "value"}, {"p", "val"}, {"fold", "change"})  # in two words
@@ -293,13 +280,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def words_of(name: str) -> list[str]:
-    """The words of a name in lower case, by capitals and punctuation.
-
-    Examples
-    --------
-    >>> words_of("PG.ProteinGroups"), words_of("QC_pool3")
-    (['pg', 'protein', 'groups'], ['qc', 'pool', '3'])
-    """
+    """The words of a name in lower case, by capitals and punctuation."""
     return [word.lower() for word in _WORD.findall(name)]
 
 
@@ -323,13 +304,7 @@ def describes_features(name: str) -> bool:
 
 @lru_cache(maxsize=1 << 18)  # asked a few times about each of up to 100,000 columns
 def is_identifier(name: str) -> bool:
-    """Whether a name has the word id, or a number of somebody; ID_1, ID_2 are samples.
-
-    Examples
-    --------
-    >>> [is_identifier(n) for n in ("patientID", "Case No", "ID_1", "lipid", "cell number")]
-    [True, True, False, False, False]
-    """
+    """Whether a name has the word id, or a number of somebody; ID_1, ID_2 are samples."""
     words = words_of(name)
     if any(word.isdigit() for word in words):
         return False
@@ -362,13 +337,7 @@ def sample_family(names: Sequence[str]) -> str | None:
 
 
 def control_patterns(names: Sequence[str]) -> list[str]:
-    """Patterns that match the controls among samples and nothing else; none if most are controls.
-
-    Examples
-    --------
-    >>> control_patterns(["S1", "S2", "S3", "S4", "QC_1", "QC_2"])
-    ['*QC*']
-    """
+    """Patterns for the controls among samples and nothing else; none if most are controls."""
     controls = [name for name in names if has_role(name, "control")]
     if not controls or 2 * len(controls) >= len(names):
         return []

@@ -120,14 +120,7 @@ def _skipped(count: int, where: str) -> str:
 
 
 def join_headers(lines: list[list[str]], spans: Spans) -> tuple[list[str], list[str]]:
-    """One name for each column from several lines of names, and notes on what was done.
-
-    Examples
-    --------
-    >>> lines = [["", "sugars", "", "acids"], ["id", "a", "b", "c"], ["", "mM", "mM", "g"]]
-    >>> join_headers(lines, {})[0]
-    ['id', 'sugars a mM', 'sugars b mM', 'acids c g']
-    """
+    """One name for each column from several lines of names, and notes on what was done."""
     names, *others = lines
     notes = []
     if all(names) and len(set(names)) == len(names):

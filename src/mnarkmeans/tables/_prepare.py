@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ._batch import BatchCenter, batch_codes, batch_names
 from ._table import Table, TableError, typed_options, unknown_name
 from ._tidy import NEVER_OBSERVED, without_codes
 
@@ -284,15 +285,10 @@ class Preparation:
         return kept
 
     def _with_batches(self, table: Table, values: Any, n_clusters: int) -> Preparation:
-        from ._batch import BatchCenter  # it clusters, which reading does not need
-
         if sp.issparse(values):
             raise TableError("--batch is for dense tables; this one is sparse")
-        try:
-            center = BatchCenter(n_clusters, random_state=0)
-            center.fit(values, batch=self._batch_names(table))
-        except ValueError as error:
-            raise TableError(str(error)) from error
+        center = BatchCenter(n_clusters, random_state=0)
+        center.fit(values, batch=self._batch_names(table))
         return replace(self, batches=tuple(center.batches_.tolist()), batch_shifts=center.shifts_)
 
     def _batch_names(self, table: Table) -> np.ndarray:
@@ -300,22 +296,18 @@ class Preparation:
         known: dict[str, Any] = {**table.labels, **table.annotations}
         if self.batch not in known:
             raise unknown_name("column for --batch", str(self.batch), known)
-        names = list(known[self.batch])
-        unknown = [str(i) for i, b in zip(table.ids, names, strict=True) if b is None or b != b]
-        if unknown:
-            raise TableError(f"{len(unknown)} rows have no batch in {self.batch!r}, such as "
-                             f"{unknown[0]!r}; name it, or leave them out")  # fmt: skip
-        return np.array([str(b).removesuffix(".0") for b in names])
+        given = [None if b != b or b is None else str(b).removesuffix(".0")
+                 for b in known[self.batch]]  # fmt: skip
+        try:
+            return batch_names(given, len(table.ids))
+        except ValueError as error:
+            raise TableError(f"{self.batch!r}: {error}") from error
 
     def _batch_codes(self, table: Table) -> np.ndarray:
-        names = self._batch_names(table).tolist()
-        strange = next((name for name in names if name not in self.batches), None)
-        if strange is not None:
-            raise TableError(
-                f"batch {strange!r} was not in the fitted table ({', '.join(self.batches[:5])}), "
-                "so its shift is not known; fit again with its rows"
-            )
-        return np.array([self.batches.index(name) for name in names], dtype=np.intp)
+        try:
+            return batch_codes(self._batch_names(table), np.array(self.batches))
+        except ValueError as error:
+            raise TableError(str(error)) from error
 
     def _row_factors(self, table: Table) -> np.ndarray:
         """(n,) what every row is divided by: t_i / T, or 1."""
@@ -406,18 +398,15 @@ def _matched(table: Table, features: tuple[str, ...]) -> Table:
             f"the model was fitted on {len(features):,} features, but the table lacks "
             f"{first!r}{why}{more}; give a table with the same names"
         )
-    known = [name for name in features if name in position]
-    out = table.with_features(np.array([position[name] for name in known], dtype=np.intp))
-    if absent:
-        where = np.array([j for j, name in enumerate(features) if name in position], dtype=np.intp)
-        shape = (table.shape[0], len(features))
-        if sp.issparse(out.values):
-            coo = out.values.tocoo()
-            values: Any = sp.csr_matrix((coo.data, (coo.row, where[coo.col])), shape=shape)
+    at = np.array([position.get(name, len(position)) for name in features], dtype=np.intp)
+    if absent:  # they are taken from a column without values
+        empty: Any = np.full((table.shape[0], 1), np.nan)
+        if sp.issparse(table.values):
+            values = sp.hstack([table.values, sp.csr_matrix(empty.shape)], format="csr")
         else:
-            values = np.full(shape, np.nan, dtype=out.values.dtype)
-            values[:, where] = out.values
-        out = replace(out, values=values, features=list(features))
+            values = np.hstack([table.values, empty.astype(table.values.dtype)])
+        table = replace(table, values=values, features=[*table.features, ""])
+    out = replace(table.with_features(at), features=list(features))
     if lacking:
         some = ", ".join(map(repr, lacking[:3])) + (" ..." if lacking[3:] else "")
         out.notes.append(

@@ -98,7 +98,7 @@ class ReadOptions:
         """From a model file, whose content is not trusted."""
         if not isinstance(stored, dict):
             raise TableError("the model's record of how to read tables is damaged; fit it again")
-        stored = {"missing_value": stored.get("missing_codes")} | stored
+        stored = {"missing_value": stored.get("missing_codes")} | stored  # as it was called
         given: dict[str, Any] = {}
         for f in fields(cls):
             value = stored.get(f.name)
@@ -357,13 +357,7 @@ class Table:
 
 
 def left_out_lines(left_out: Sequence[tuple[str, str]]) -> list[str]:
-    """One line for each reason, naming a few columns; columns nobody asked for are counted.
-
-    Examples
-    --------
-    >>> left_out_lines([("note", "text, such as 'x'"), ("a", "dropped as requested")])
-    ["left out 'note': text, such as 'x'", 'left out 1 column: dropped as requested']
-    """
+    """One line for each reason, naming a few columns; columns nobody asked for are counted."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for name, reason in left_out:
         general = "too many missing values" if reason.endswith("% missing") else reason
@@ -380,13 +374,7 @@ def left_out_lines(left_out: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def numbered(names: list[str]) -> list[str]:
-    """Repeated names with a number.
-
-    Examples
-    --------
-    >>> numbered(["a", "b", "a"])
-    ['a', 'b', 'a (2)']
-    """
+    """Repeated names with a number."""
     used, seen, out = set(names), Counter[str](), []
     for name in names:
         seen[name] += 1
@@ -399,13 +387,7 @@ def numbered(names: list[str]) -> list[str]:
 
 
 def short_names(names: list[str]) -> list[str]:
-    """Names without shared first and last words, or raw files without folders; unique as before.
-
-    Examples
-    --------
-    >>> short_names(["LFQ intensity A1", "LFQ intensity A2"])
-    ['A1', 'A2']
-    """
+    """Names without shared first and last words, or raw files without folders; unique as before."""
     in_folders = all("\\" in name or "/" in name for name in names)
     for way in ([file_stems] if in_folders else []) + [without_shared_words]:
         short = way(names)

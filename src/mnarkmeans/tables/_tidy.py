@@ -9,7 +9,7 @@ model names are taken as they are.
     an identifier           respondent_id, where it holds whole numbers or words
     text                    words, lists of numbers, truth values
     dates                   20240131
-    running number          1, 2, 3, ... in a column called injection, order or the like
+    running number          1, 2, 3, ... beside other columns
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from ._cells import (
     MAY_BE_THOUSANDS,
     are_padded,
     as_float,
-    has_role,
     is_identifier,
     listed,
     marks_note,
@@ -408,7 +407,7 @@ class _Columns:
     def _without_counters(self, values: np.ndarray) -> np.ndarray:
         """The values without numbers that measure nothing: identifiers, dates, running numbers."""
         kept = [j for j, reason in enumerate(self.reasons) if reason is None]
-        counters = set(running_numbers(values))
+        counters = _running_numbers(values)
         first = values[0] if len(values) else np.zeros(len(kept))
         dates = set(np.flatnonzero((first >= 19000101) & (first <= 21001231)).tolist())
         gone = []
@@ -416,7 +415,7 @@ class _Columns:
             name = self.frame.columns[j]
             if is_identifier(name) and _all_whole(values[:, i]):
                 self.reasons[j] = IDENTIFIER
-            elif i in counters and has_role(name, "order"):
+            elif i in counters:
                 self.reasons[j] = "counts the rows in their order"
             elif i in dates and _are_dates(values[:, i]):
                 self.reasons[j] = f"dates, such as {first[i]:.0f}"
@@ -507,13 +506,14 @@ def _mostly_numbers(column: Any, decimal: str, options: ReadOptions) -> bool:
     return cells.count > cells.words.total()
 
 
-def running_numbers(values: np.ndarray) -> list[int]:
-    """Columns (by position) that count the rows in their order, from 0 or 1."""
+def _running_numbers(values: np.ndarray) -> set[int]:
+    """Columns (by position) that count the rows in their order, from 0 or 1; none if all do."""
     if len(values) < FEWEST_ROWS:
-        return []
+        return set()
     first = np.flatnonzero((values[0] == 0) | (values[0] == 1))
     count = np.arange(len(values))
-    return [j for j in first.tolist() if np.array_equal(values[:, j], values[0, j] + count)]
+    found = {j for j in first.tolist() if np.array_equal(values[:, j], values[0, j] + count)}
+    return found if len(found) < values.shape[1] else set()
 
 
 def _all_whole(column: np.ndarray) -> bool:

@@ -1,0 +1,348 @@
+"""Text files and arrays: every way of writing a table gives the same table, or a sentence."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from mnarkmeans import MNARKMeans, tl
+from mnarkmeans.tables import TableError, read_table
+
+NAN = np.nan
+VALUES = np.array([[1.5, NAN, 3.0], [4.0, 5.0, NAN], [7.0, 8.0, 9.0]])
+TEXT = "sample,a,b,c,kind\nr1,1.5,NA,3,x\nr2,4,5,,x\nr3,7,8,9,y\n"
+
+
+def write(folder, content, name="t.csv"):
+    path = folder / name
+    content = content.encode() if isinstance(content, str) else content
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return path
+
+
+SAME = {
+    "t.csv": TEXT, "t.csv.gz": TEXT, "tabs.tsv": TEXT.replace(",", "\t"),
+    "tabs.txt.gz": TEXT.replace(",", "\t"), "semicolons.csv": TEXT.replace(",", ";"),
+    "commas.csv": TEXT.replace(",", ";").replace(".", ","),
+    "bars.csv": TEXT.replace(",", "|").replace("\n", "\r\n"), "mac.csv": TEXT.replace("\n", "\r"),
+    "bom.csv": "\ufeff" + TEXT, "utf16.csv": TEXT.encode("utf-16"),
+    "filtered.csv": TEXT.replace("NA", "Filtered"), "nan.csv": TEXT.replace("NA", " nan "),
+    "quotes.csv": TEXT.replace("r1", '"r,1"').replace("kind", '"ki""nd"'),
+    "blank_lines.csv": "\n" + TEXT.replace("r2", "\nr2") + "\n\n",
+    "title.csv": "My experiment\n\n" + TEXT,
+    "r.txt": "a b c\nr1 1.5 NA 3\nr2 4 5 NA\nr3 7 8 9\n",
+    "blanks.txt": '  "a"  "b" c\n"r1"   1.5 NA 3 \nr2 4   5 NA\nr3 7 8    9\n',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_text_tables_give_the_same_numbers(tmp_path, name):
+    table = read_table(write(tmp_path, SAME[name], name))
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert table.features == ["a", "b", "c"]
+    assert [str(i).replace(",", "") for i in table.ids] == ["r1", "r2", "r3"]
+
+
+NUMBERS = {
+    "0,125 leaves no doubt": ("id\ta\tb\nr\t0,125\t2,250\ns\t1,500\t3,5\n",
+                              [[0.125, 2.25], [1.5, 3.5]]),
+    "minus of print": ("id;a;b\nr;−0.13;–1,5\ns;0.64;–2,5\nt;−1e−3;–\n",
+                       [[-0.13, -1.5], [0.64, -2.5], [-1e-3, NAN]]),
+    "points group": ("id;a;b\nr;1.234,5;2000\ns;0,25;12,5\nt;1.000.000,5;2,5\n",
+                     [[1234.5, 2000], [0.25, 12.5], [1000000.5, 2.5]]),
+    "commas group": ('id,a,b\nr,"1,234.5",2000\ns,0.25,12.5\nt,"1,000,000.5",2.5\n',
+                     [[1234.5, 2000], [0.25, 12.5], [1000000.5, 2.5]]),
+    "blanks group": ("id;a;b\nr;1 234,5;1'000\ns;0,25;12,5\n", [[1234.5, 1000], [0.25, 12.5]]),
+    "one column of commas": ("id;a;c\nr;1.5;3,25\ns;2.5;<0,5\nt;2.5;11,5\n",
+                             [[1.5, 3.25], [2.5, NAN], [2.5, 11.5]]),
+    "marks": ("id;a;b\nr;1;n.d.\ns;< loq;2\nt;BDL;-\nu;#N/A;?\nv;3;4\n",
+              [[1, NAN], [NAN, 2], [NAN, NAN], [NAN, NAN], [3, 4]]),
+    "one column": ("a\n1\n\n3\n  \nNA\n6\n\n\n", [[1], [NAN], [3], [NAN], [NAN], [6]]),
+    "no header": ("1,2\n3,4\n", [[1, 2], [3, 4]]),
+    "quoted line ends": ('id,"a\n(units)",note\n"r,1",1,"two\nlines"\n"r ""2""",3,""\n',
+                         [[1], [3]]),
+    "groups and units": (";sugars;;acids\nSample Name;glucose;fructose;citrate\n;mM;mM;g/l\n"
+                         "p1;90;140;1.5\np2;100;n.d.;2.5\n", [[90, 140, 1.5], [100, NAN, 2.5]]),
+    "known above the names": ("study,,x,1,1\nbox,,,1,2\nid,gene,name,s1,s2\n"
+                              "a,g,n,1.5,2\nb,h,o,3.5,4\nc,i,p,5,6\n",
+                              [[1.5, 2], [3.5, 4], [5, 6]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", NUMBERS)
+def test_numbers_as_people_write_them(tmp_path, what):
+    text, expected = NUMBERS[what]
+    np.testing.assert_array_equal(read_table(write(tmp_path, text)).values, expected)
+
+
+def test_what_was_decided_is_noted(tmp_path):
+    table = read_table(write(tmp_path, NUMBERS["groups and units"][0]))
+    assert table.features == ["sugars glucose mM", "sugars fructose mM", "acids citrate g/l"]
+    assert "three lines of names were joined, such as 'sugars glucose mM'" in table.notes
+    table = read_table(write(tmp_path, NUMBERS["one column of commas"][0]))
+    assert "the comma was read as decimal sign in one column: 'c'" in table.notes
+    text = "id;a;b\nr;<0.25;2.5\ns;2.5;<1.5\nt;1.5;<1.5\nu;3.5;n.d.\nv;3.5;<LOD\n"
+    (note,) = read_table(write(tmp_path, text)).notes
+    assert note.startswith(
+        "read as missing: '<number' (3 times), 'n.d.' (once), '<LOD' (once); values below"
+    )
+    table = read_table(write(tmp_path, "1,2\n3,4\n"))
+    assert table.features == ["V1", "V2"]
+    assert "V1, V2" in table.notes[0]
+    assert read_table(tmp_path / "t.csv", header=True).features == ["1", "2"]
+    table = read_table(write(tmp_path, "Größe;a\nmüde;1,5\nwach;2,5\n".encode("cp1252")))
+    assert (table.id_name, list(table.ids)) == ("Größe", ["müde", "wach"])
+    assert any("not UTF-8 and was read as Windows-1252" in note for note in table.notes)
+
+
+LINES = "\n".join(f"r{i},{i / 8 if i % 4 == 0 else 'weg'},{i + 0.5}" for i in range(40))
+UNITS = "\n".join(f"r{i},{i}.5 mg,{i} %,{i}.1 mg,{i}.5" for i in range(20))
+REFUSED = [
+    ("t.csv", "", "is empty"),
+    ("t.csv", "\n \n", "is empty"),
+    ("t.csv", "a,b\n", "header line but no rows"),
+    ("t.csv", "a,b\n1,2\n3\n", "row 2 .*'3', has 1 fields where 2 were expected"),
+    ("t.csv", "title\n\nid,a,b\r\nr,1,2\r\n\r\ns,3,4,5\r\n", "row 2 .*'s,3,4,5', has 4 fields"),
+    ("t.csv", 'a,b\n1,2\n3,"4\n5,6\n7,8\n', "a quote is opened and never closed"),
+    ("t.csv", "a,a\n1,2\n", "more than one column called 'a'"),
+    ("t.csv", "a,b\nx,y\nz,u\n", "no numeric column"),
+    ("t.csv", "a,b\nNA,\n,NaN\n", "no numeric column"),
+    ("t.csv", b"a,b\n1,\x00\n", "not a text file"),
+    ("t.csv", b"PK\x03\x04rest", "Excel workbook"),
+    ("t.csv", "a,b\n1,2\n3,inf\n", "infinite value in row '2'"),
+    ("t.csv", "a,b\n1,2\n3,x\n5,4\n", "1 of the entries are words: 'x'.*drop=.?b"),
+    ("t.csv", f"id,a,b\n{LINES}\n", "column 'a' .* 30 of the entries are words: 'weg'"),
+    ("t.csv", f"id,a,b,c,n\n{UNITS}\n", "3 columns look like measurements.*'0.5 mg'.*'a'"),
+    ("t.tsv", "id\ta\tc\nr\t1.5\t3,250\ns\t2.5\t950\nt\t2.5\t11,500\n",
+     'one column looks .*3,250. in column .c.*decimal=","'),
+    ("cut.csv.gz", gzip.compress(TEXT.encode())[:-12], "damaged gzip"),
+    ("t.xlsx", "x", "not a readable xlsx"),
+    ("t.xls", "x", "another kind of spreadsheet"),
+    ("t.dat", "x", "does not end in a known format"),
+    ("t.parquet", "x", "not a readable parquet"),
+    ("t.npy", "x", "not a readable NumPy"),
+    ("t.npz", "x", "not a readable npz"),
+    ("t.h5ad", "x", "not a readable h5ad"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "message"), REFUSED)
+def test_bad_files_are_refused_in_a_sentence(tmp_path, name, content, message):
+    for ending, package in {".h5ad": "anndata", ".xlsx": "openpyxl"}.items():
+        if name.endswith(ending):
+            pytest.importorskip(package)
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(TableError, match=message) as caught:
+        read_table(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_commands_in_messages_are_quoted_for_every_shell(tmp_path):
+    path = write(tmp_path, "id\ta\nr\t3,250\ns\t11,500\n", "t.tsv")
+    with pytest.raises(TableError) as caught:
+        read_table(path)
+    assert '--decimal ","' in caught.value.command_line
+    assert read_table(path, decimal=",").values[0, 0] == 3.25
+    write(tmp_path, "id,a\nr,1.5\ns,n f\nt,2\n")
+    with pytest.raises(TableError) as caught:
+        read_table(tmp_path / "t.csv")
+    assert '--missing-value "n f"' in caught.value.command_line
+    assert read_table(tmp_path / "t.csv", missing_value="n f").missing_share() == 1 / 3
+
+
+def test_wrong_options_for_a_file_are_refused(tmp_path):
+    path = write(tmp_path, TEXT)
+    np.save(tmp_path / "t.npy", VALUES)
+    for file, options, message in (
+        (path, {"delimiter": ";"}, "looks comma-separated"),
+        (path, {"encoding": "klingon"}, "'klingon' is no encoding"),
+        (path, {"layer": "x"}, "layer= is for"),
+        (path, {"sheet": "1"}, "sheet= is for xlsx files"),
+        (path, {"labels": "knd"}, "no column called 'knd'; did you mean 'kind'"),
+        (tmp_path / "t.npy", {"delimiter": ","}, "delimiter= is for text"),
+        (write(tmp_path, "Größe\n1\n2\n".encode("cp1252"), "c.csv"), {"encoding": "utf-8"},
+         "not UTF-8 text"),
+        (tmp_path / "none.csv", {}, "no file"),
+        (tmp_path, {}, "is a folder"),
+    ):  # fmt: skip
+        with pytest.raises(TableError, match=message):
+            read_table(file, **options)
+
+
+def test_columns_drop_labels_codes_and_ids_can_be_chosen(tmp_path):
+    path = write(tmp_path, "p,LFQ a,LFQ b,count,kind\nx,1,2,3,0\ny,4,0,6,1\nz,4,n.f.,6,k\n")
+    table = read_table(path, columns=["LFQ *"], missing_value=["0", "n.f."])
+    np.testing.assert_array_equal(table.values, [[1, 2], [4, NAN], [4, NAN]])
+    table = read_table(path, drop="LFQ *", id_column="p", labels="kind", missing_value=0)
+    assert table.features == ["count"]
+    assert [x for x in table.labels["kind"] if isinstance(x, str)] == ["1", "k"]  # 0 is missing
+    text = "Protein IDs,s1,s2\nP1,1,2\nP1,,4\nP3,5,6\n"
+    table = read_table(write(tmp_path, text), transpose=True)
+    assert (table.features, list(table.ids)) == (["P1", "P1 (2)", "P3"], ["s1", "s2"])
+    np.testing.assert_array_equal(table.values, [[1, NAN, 5], [2, 4, 6]])
+    assert "were numbered, such as 'P1 (2)'" in table.notes[-1]
+
+
+def test_numbers_are_read_to_the_last_bit_also_as_text(tmp_path):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(200, 2)) * 10.0 ** rng.integers(-200, 200, size=(200, 2))
+    lines = [f"{a!r},{b!r}" for a, b in values.tolist()]
+    for names in ("a,b", "name,b"):  # which names no rows: it repeats
+        text = "\n".join([names, *lines, lines[0]]) + "\n"
+        np.testing.assert_array_equal(read_table(write(tmp_path, text)).values[:-1], values)
+
+
+def test_words_below_the_first_lines_are_seen(tmp_path):
+    rows = [f"{i / 4},{i / 8}" for i in range(100)]
+    late = "a,b\n" + "\n".join([*rows, "100,n.f.", "101,12.5"]) + "\n"
+    expected = [[i / 4, i / 8] for i in range(100)] + [[100, NAN], [101, 12.5]]
+    for text, word in ((late, "n.f."), (late.replace(",", ";").replace(".", ","), "n,f,")):
+        path = write(tmp_path, text)
+        with pytest.raises(TableError, match=f"1 of the entries are words: '{word}'"):
+            read_table(path)
+        np.testing.assert_array_equal(read_table(path, missing_value=word).values, expected)
+
+
+# --- size -------------------------------------------------------------------------------------
+
+MEASURE = """
+import resource, sys
+from mnarkmeans.tables import read_table
+import pandas, pyarrow.csv
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    print(read_table(sys.argv[1]).shape)
+except Exception as error:
+    print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def measured(path):
+    """What was printed, and the most megabytes that reading took."""
+    pytest.importorskip("resource")
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True
+    )
+    said, kilobytes = done.stdout.splitlines()
+    return said, int(kilobytes) / 1000
+
+
+def test_a_table_takes_a_few_times_its_memory(tmp_path):
+    row = ",".join(["1.25"] * 3_000)
+    header = ",".join(f"gene{j}" for j in range(3_000))
+    (tmp_path / "t.csv").write_text(header + "\n" + f"{row}\n" * 1000)
+    said, megabytes = measured(tmp_path / "t.csv")
+    assert said == "(1000, 3000)"
+    assert megabytes < 3 * 24 + 120  # the table has 24, libraries and blocks the rest
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path):
+    """Less than a megabyte that unpacks to 200."""
+    with gzip.open(tmp_path / "bomb.csv.gz", "wb", compresslevel=9) as stream:
+        for _ in range(200):
+            stream.write(b"1," * 500_000)
+    said, megabytes = measured(tmp_path / "bomb.csv.gz")
+    assert "has a line of more than 32 MB" in said
+    assert megabytes < 200
+
+
+def test_a_table_that_cannot_fit_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("mnarkmeans.tables._text.machine_memory", lambda: 1e3)
+    with pytest.raises(TableError, match=r"of memory to be read.*Parquet"):
+        read_table(write(tmp_path, "a,b\n" + "1,2\n" * 100))
+
+
+def test_a_table_with_very_many_columns(tmp_path):
+    """The header alone has more than 131,072 characters, the limit of Python's csv module."""
+    values = np.random.default_rng(0).integers(0, 1000, size=(12, 10_000)) / 8.0
+    values[0] = NAN
+    frame = pd.DataFrame(values, columns=[f"ENSG{j:011d}" for j in range(10_000)])
+    frame.insert(0, "cell", [f'c"{i}' for i in range(12)])
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    table = read_table(tmp_path / "wide.csv")
+    np.testing.assert_array_equal(table.values, values)
+    assert list(table.ids) == list(frame["cell"])
+
+
+# --- arrays -----------------------------------------------------------------------------------
+
+
+def test_binary_formats_give_the_same_numbers(tmp_path):
+    np.save(tmp_path / "t.npy", VALUES)
+    np.savez(tmp_path / "d.npz", VALUES)
+    sp.save_npz(tmp_path / "t.npz", sp.csr_matrix(np.nan_to_num(VALUES)))
+    frame = pd.DataFrame(VALUES, columns=["a", "b", "c"]).astype({"b": "Float64"})
+    frame.assign(name=["r1", "r2", "r3"]).to_parquet(tmp_path / "t.parquet")
+    frame.set_index(pd.Index(["r1", "r2", "r3"])).to_parquet(tmp_path / "i.parquet")
+    for name in ("t.npy", "d.npz", "t.parquet", "i.parquet"):
+        np.testing.assert_array_equal(read_table(tmp_path / name).values, VALUES)
+    assert list(read_table(tmp_path / "i.parquet").ids) == ["r1", "r2", "r3"]
+    table = read_table(tmp_path / "t.npz")
+    assert sp.issparse(table.values)
+    np.testing.assert_array_equal(table.dense(), VALUES)
+    assert table.missing_share() == pytest.approx(2 / 9)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_a_code_is_found_in_the_precision_of_the_table(tmp_path, form):
+    values = np.array([[0.1, 2.0], [3.0, 0.1]], dtype=np.float32)
+    save = np.savez if form is np.asarray else sp.save_npz
+    save(tmp_path / "t.npz", form(values))
+    assert read_table(tmp_path / "t.npz", missing_value=["0.1"]).missing_share() == 0.5
+
+
+def test_bad_arrays_are_refused(tmp_path):
+    np.save(tmp_path / "one.npy", np.arange(3.0))
+    np.save(tmp_path / "text.npy", np.array([["a", "b"]]))
+    np.save(tmp_path / "objects.npy", np.array([[{}]], dtype=object), allow_pickle=True)
+    np.savez(tmp_path / "two.npz", a=VALUES, b=VALUES)
+    sp.save_npz(tmp_path / "coo.npz", sp.coo_matrix(np.eye(3)))
+    for name, message in {
+        "one.npy": "1-dimensional", "text.npy": "needs numbers", "objects.npy": "Python objects",
+        "two.npz": "holds 2 arrays", "coo.npz": "format 'coo'; save it as CSR",
+    }.items():  # fmt: skip
+        with pytest.raises(TableError, match=message):
+            read_table(tmp_path / name)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_anndata_layers_labels_and_zeros_as_in_tl(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    rng = np.random.default_rng(0)
+    X = np.log1p(rng.poisson(rng.gamma(0.4, 2.0, (3, 60))[np.arange(90) % 3]).astype(np.float32))
+    obs = pd.DataFrame({"kind": np.array(["x", "y", "z"])[np.arange(90) % 3]})
+    obs.index = [f"c{i}" for i in range(90)]
+    for form in (sp.csr_matrix, np.asarray):
+        adata = anndata.AnnData(form(X), obs, layers={"raw": X + 1})
+        adata.write_h5ad(tmp_path / "t.h5ad")
+        table = read_table(tmp_path / "t.h5ad", labels="kind")
+        np.testing.assert_array_equal(np.isnan(table.dense()), X == 0)
+        assert list(table.labels["kind"]) == list(obs["kind"])
+        assert "--missing-value" not in table.advise().command()  # log(2) is no code
+        tl.mnar_kmeans(adata, 3, random_state=0, verbose=False)
+        model = MNARKMeans(3, random_state=0).fit(table.values)
+        np.testing.assert_array_equal(adata.obs["mnar_kmeans"].astype(int), model.labels_)
+    raw = read_table(tmp_path / "t.h5ad", layer="raw")
+    np.testing.assert_array_equal(raw.values, X + 1)
+    with pytest.raises(TableError, match="no layer called 'rw'; did you mean 'raw'"):
+        read_table(tmp_path / "t.h5ad", layer="rw")
+
+
+def test_parquet_with_levels_of_row_names_or_nested_columns(tmp_path):
+    frame = pd.DataFrame(np.ones((4, 2)), columns=list("ab"))
+    levels = pd.MultiIndex.from_product([["x", "y"], [1, 2]])
+    frame.set_index(levels).to_parquet(tmp_path / "levels.parquet")
+    with pytest.raises(TableError, match=r"row names in 2 levels; .*reset_index"):
+        read_table(tmp_path / "levels.parquet")
+    frame.assign(many=[[1.0], [2.0], [], [3.0]]).to_parquet(tmp_path / "nested.parquet")
+    table = read_table(tmp_path / "nested.parquet")
+    assert table.features == ["a", "b"]
+    assert "nested values" in dict(table.left_out)["many"]
