@@ -57,6 +57,7 @@ class TextLayout:
     lines_above: int  # the rows
     text_columns: set[int]  # by the first lines, or because their name says so (007 is a name)
     notes: list[str]
+    remarks: bool  # whether lines that begin with REMARK are no rows
 
 
 def read_text(path: Path, options: ReadOptions) -> tuple[Any, dict[int, list[str]], TextLayout]:
@@ -161,7 +162,7 @@ def _find_layout(path: Path, encoding: str, options: ReadOptions) -> TextLayout:
         if not all(is_number_or_missing(field, decimal) for field in fields) or are_padded(fields):
             text.add(j)
     return TextLayout(encoding, delimiter, decimal, names, header.names is not None,
-                      lines[header.first_row][1], text, header.notes)  # fmt: skip
+                      lines[header.first_row][1], text, header.notes, remarks > 0)  # fmt: skip
 
 
 def _first_lines(path: Path, encoding: str) -> tuple[list[tuple[str, int]], int]:
@@ -259,7 +260,7 @@ def _parse(
     wrong: list[Any] = []
 
     def handle(row: Any) -> str:
-        if row.text.startswith(REMARK):
+        if layout.remarks and row.text.startswith(REMARK):
             return "skip"
         wrong.append(row)
         return "error"
