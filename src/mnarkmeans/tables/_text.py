@@ -19,7 +19,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +41,7 @@ NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "s
 LONGEST_LINE = 1 << 25  # bytes: 100,000 columns of 300 characters each
 SAMPLE_LINES, SAMPLE_SIZE, FEWEST_LINES = 64, 1 << 20, 8  # the first lines, fewer if they are long
 LONGEST_COPY = 1 << 30
+MOST_INSERTED = 50  # columns of text that are added to a frame one by one
 REMARK = "!"  # begins the lines around the tables of GEO
 
 
@@ -58,6 +58,7 @@ class TextLayout:
     text_columns: set[int]  # by the first lines, or because their name says so (007 is a name)
     notes: list[str]
     remarks: bool  # whether lines that begin with REMARK are no rows
+    block_size: int  # bytes that pyarrow parses at once: more than one line has
 
 
 def read_text(path: Path, options: ReadOptions) -> tuple[Any, dict[int, list[str]], TextLayout]:
@@ -91,22 +92,20 @@ def _read(
     path: Path, options: ReadOptions, encoding: str
 ) -> tuple[Any, dict[int, list[str]], TextLayout]:
     layout = _find_layout(path, encoding, options)
+    names = layout.names
     try:
-        numbers, texts = _parse(path, layout, layout.text_columns)
+        numbers, strings = _parse(path, layout, layout.text_columns)
     except _WordAmongNumbers:
-        numbers, texts = _parse(path, layout, set(range(len(layout.names))))
+        numbers, strings = _parse(path, layout, set(range(len(names))))
+    numbers, texts = _converted(path, numbers, strings, layout)
     pandas = require("pandas", "cli")
-    pieces, done = [], 0
-    for is_text, group in groupby(range(len(layout.names)), key=texts.__contains__):
-        at = list(group)
-        if is_text:
-            cells = {j: [None if is_sure_mark(t) else t for t in texts[j]] for j in at}
-            pieces.append(pandas.DataFrame(cells, dtype=object))
-        else:  # neighbouring columns of numbers stay one block of memory
-            pieces.append(pandas.DataFrame(numbers[:, done : done + len(at)], copy=False))
-            done += len(at)
-    frame = pandas.concat(pieces, axis=1) if len(pieces) > 1 else pieces[0]
-    frame.columns = layout.names
+    cells = {names[j]: [None if is_sure_mark(t) else t for t in texts[j]] for j in sorted(texts)}
+    frame = pandas.DataFrame(numbers, columns=[n for n in names if n not in cells], copy=False)
+    if len(cells) > MOST_INSERTED:
+        frame = pandas.concat([frame, pandas.DataFrame(cells, dtype=object)], axis=1)[names]
+    else:  # the numbers, most of the memory, are not copied
+        for name, column in cells.items():
+            frame.insert(names.index(name), name, pandas.Series(column, dtype=object))
     return frame, texts, layout
 
 
@@ -161,8 +160,11 @@ def _find_layout(path: Path, encoding: str, options: ReadOptions) -> TextLayout:
     for j, fields in enumerate(zip(*whole, strict=True)):
         if not all(is_number_or_missing(field, decimal) for field in fields) or are_padded(fields):
             text.add(j)
+    longest = max(len(line) for line, _ in lines)
+    block_size = min(max(16 * longest, 1 << 22), LONGEST_LINE)
     return TextLayout(encoding, delimiter, decimal, names, header.names is not None,
-                      lines[header.first_row][1], text, header.notes, remarks > 0)  # fmt: skip
+                      lines[header.first_row][1], text, header.notes, remarks > 0,
+                      block_size)  # fmt: skip
 
 
 def _first_lines(path: Path, encoding: str) -> tuple[list[tuple[str, int]], int]:
@@ -191,9 +193,9 @@ def _first_lines(path: Path, encoding: str) -> tuple[list[tuple[str, int]], int]
     return lines, remarks
 
 
-def _endless(path: Path) -> TableError:
+def _endless(path: Path, size: int = LONGEST_LINE) -> TableError:
     return TableError(
-        f"{path} has a line of more than {LONGEST_LINE >> 20} MB; a table has one row on each line"
+        f"{path} has a line of more than {size >> 20} MB; a table has one row on each line"
     )
 
 
@@ -250,13 +252,12 @@ class _WordAmongNumbers(Exception):
     """A column of numbers holds something else below the first lines."""
 
 
-def _parse(
-    path: Path, layout: TextLayout, text: set[int]
-) -> tuple[np.ndarray, dict[int, list[str]]]:
-    """Numbers (n, p) of the columns that hold nothing else, and the others as they are written."""
+def _parse(path: Path, layout: TextLayout, text: set[int]) -> tuple[np.ndarray, dict[int, Any]]:
+    """Numbers (n, p) of the columns that are not `text`, and those as Arrow strings."""
     csv, arrow = require("pyarrow.csv", "cli"), require("pyarrow", "cli")
     types = [arrow.string() if j in text else arrow.float64() for j in range(len(layout.names))]
     columns = [str(j) for j in range(len(types))]
+    numeric = [j for j in range(len(types)) if j not in text]
     wrong: list[Any] = []
 
     def handle(row: Any) -> str:
@@ -267,7 +268,7 @@ def _parse(
 
     how = (
         csv.ReadOptions(
-            column_names=columns, use_threads=False, block_size=LONGEST_LINE,
+            column_names=columns, use_threads=False, block_size=layout.block_size,
             skip_rows=layout.lines_above, encoding=layout.encoding.replace("utf-8-sig", "utf8"),
         ),
         csv.ParseOptions(
@@ -279,12 +280,19 @@ def _parse(
             decimal_point=layout.decimal,
         ),
     )  # fmt: skip
-    batches, size = [], 0
+    blocks = [np.empty((0, len(numeric)))]
+    strings: dict[int, list[Any]] = {j: [] for j in sorted(text)}
+    size = 0
     try:
         with _opened(path) as stream, csv.open_csv(_single_blanks(stream, layout), *how) as reader:
             for batch in reader:
-                batches.append(batch)
-                size += batch.nbytes
+                block = np.empty((batch.num_rows, len(numeric)))
+                for k, j in enumerate(numeric):
+                    block[:, k] = batch.column(j).to_numpy(zero_copy_only=False)
+                blocks.append(block)
+                for j, chunks in strings.items():
+                    chunks.append(batch.column(j))
+                size += max(block.nbytes, batch.nbytes)
                 if 2 * size > machine_memory():
                     raise TableError(
                         f"{path} needs more than {2 * size / 1e9:.0f} GB of memory to be read; "
@@ -292,8 +300,8 @@ def _parse(
                     )
     except arrow.ArrowInvalid as error:
         _explain(path, layout, error, wrong)
-    rows = arrow.Table.from_batches(batches, arrow.schema(list(zip(columns, types, strict=True))))
-    return _converted(path, rows, layout)
+    chunked = {j: arrow.chunked_array(chunks, arrow.string()) for j, chunks in strings.items()}
+    return np.concatenate(blocks), chunked
 
 
 def _explain(path: Path, layout: TextLayout, error: Exception, wrong: list[Any]) -> None:
@@ -310,30 +318,25 @@ def _explain(path: Path, layout: TextLayout, error: Exception, wrong: list[Any])
     if "conversion error" in str(error):
         raise _WordAmongNumbers from error
     if "straddling" in str(error):
-        raise _endless(path) from error
+        raise _endless(path, layout.block_size) from error
     if "Empty CSV" not in str(error) and "Could not skip" not in str(error):
         raise TableError(f"{path} cannot be read as a table: {error}") from error
 
 
 def _converted(
-    path: Path, rows: Any, layout: TextLayout
+    path: Path, numbers: np.ndarray, strings: dict[int, Any], layout: TextLayout
 ) -> tuple[np.ndarray, dict[int, list[str]]]:
-    n = len(rows)
-    found: dict[int, Any] = {}
+    """Numbers of the columns that hold nothing else, and the others as they are written."""
+    found: list[np.ndarray] = []
     texts: dict[int, list[str]] = {}
-    for j, column in enumerate(rows.columns):
-        as_text = str(column.type) == "string"
-        numbers = _as_numbers(column, layout.decimal) if as_text else column
-        if numbers is None or j in layout.text_columns:
+    for j, column in strings.items():
+        values = None if j in layout.text_columns else _as_numbers(column, layout.decimal)
+        if values is None:
             texts[j] = column.to_pylist()
         else:
-            found[j] = numbers
-    if len(rows.columns) == 1:  # blank lines at the end of a single column are no rows
-        while n and (not texts[0][n - 1] if texts else not found[0][n - 1].is_valid):
-            n -= 1
-    values = np.empty((n, len(found)))
-    for k, numbers in enumerate(found.values()):
-        values[:, k] = numbers.to_numpy()[:n]
+            found.append(values.to_numpy())
+    if found:  # the file was read as text
+        numbers = np.column_stack(found)
     last = "".join(column[-1] for column in texts.values() if column)
     if "\n" in last:
         with _opened(path) as stream:
@@ -342,7 +345,11 @@ def _converted(
             raise TableError(
                 f"{path} cannot be read as a table: a quote is opened and never closed"
             )
-    return values, {j: column[:n] for j, column in texts.items()}
+    n = len(numbers)
+    if len(layout.names) == 1:  # blank lines at the end of a single column are no rows
+        while n and (not texts[0][n - 1] if texts else np.isnan(numbers[n - 1, 0])):
+            n -= 1
+    return numbers[:n], {j: column[:n] for j, column in texts.items()}
 
 
 def _as_numbers(column: Any, decimal: str) -> Any:

@@ -614,6 +614,8 @@ def without_codes(values: Any, codes: Sequence[str]) -> Any:
     """The values with codes for missing as NaN (not stored, if sparse)."""
     stored = values.data if sp.issparse(values) else values
     numbers = [number for number in map(as_float, codes) if number is not None]
+    if not numbers and not sp.issparse(values):
+        return values
     hit = np.isin(stored, np.array(numbers, dtype=stored.dtype))
     if sp.issparse(values):
         hit |= np.isnan(stored)
