@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 
-from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans
+from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV
 from mnarkmeans._missingness import Mechanism
 from mnarkmeans.metrics import center_mse
 from mnarkmeans.missingness import Missingness, ampute
@@ -202,6 +202,23 @@ def test_wide_tables_are_judged_by_some_of_their_features():
     X, classes = lost("limit", n=60, p=3000)
     model = auto(X + 20.0)
     assert adjusted_rand_score(classes, model.labels_) > 0.95
+
+
+def test_features_that_lose_values_by_chance_beside_a_limit_have_no_penalty():
+    X, classes = mixture(p=12, seed=1)
+    X[:, 6:] = ampute(X[:, 6:], "limit", fraction=0.3, rng=1)
+    X[:, :3] = ampute(X[:, :3], "mcar", fraction=0.3, rng=2)
+    model = auto(X)
+    assert model.missingness_.reference == "min"
+    np.testing.assert_array_equal(model.lam_[:3], 0.0)
+    assert (model.lam_[6:] == model.missingness_.lam).all()
+    assert model.missingness_.n_by_chance == 3
+    assert "3 features" in model.missingness_.sentence
+    search = MNARKMeansCV(3, n_splits=3, n_init=2, random_state=0).fit(X)
+    np.testing.assert_array_equal(search.lam_ > 0, model.lam_ > 0)
+    everywhere = auto(X, lam=model.missingness_.lam, reference="min")
+    assert (adjusted_rand_score(classes, model.labels_)
+            >= adjusted_rand_score(classes, everywhere.labels_))  # fmt: skip
 
 
 @pytest.mark.parametrize("noise", sorted(NOISE))

@@ -42,7 +42,7 @@ def test_agreement_from_the_table_equals_counting_pairs():
     assert _stability.disagreements(both, kept, [(0, 1)], 3)[0, 0] == pytest.approx(
         differ / ((m - 1) * (m - 2) / 2)
     )
-    found = _stability.pairwise_adjusted_rand(both, kept, np.arange(2), 3)[0, 0]
+    found = _stability.pairwise_adjusted_rand(both, kept, 3)[0, 0]
     assert found == pytest.approx(adjusted_rand_score(u, v))
 
 
@@ -50,7 +50,7 @@ def test_pairwise_agreement_looks_at_shared_rows_only():
     rng = np.random.default_rng(1)
     labels = rng.integers(3, size=(3, 25, 2)).astype(np.int32)
     inside = rng.random((3, 25)) < 0.8
-    found = _stability.pairwise_adjusted_rand(labels, inside, np.arange(3), 3)
+    found = _stability.pairwise_adjusted_rand(labels, inside, 3)
     shared = inside[1] & inside[0]
     assert found[0, 1] == pytest.approx(
         adjusted_rand_score(labels[1, shared, 1], labels[0, shared, 1])

@@ -371,7 +371,7 @@ class Candidate(NamedTuple):
     @property
     def n_spared(self) -> int:
         """Features without a penalty, where others have one."""
-        return np.count_nonzero(self.penalty == 0.0) if self.lam > 0.0 else 0
+        return int(np.count_nonzero(self.penalty == 0.0)) if self.lam > 0.0 else 0
 
 
 class Judge:
@@ -398,7 +398,8 @@ class Judge:
         anchors = sorted({0, len(penalties) // 2, max(len(penalties) - 2, 0)})
         seeds = list(range(len(self.parts)))
         drawn = starts_of_each("k-means++", self.parts, N_STARTS, self.k, seeds, self.threads)
-        pools, ladders = {}, []
+        pools: dict[str, list[np.ndarray]] = {}
+        ladders: list[list[Candidate]] = []
         for name, reference in references.items():
             parts = [replace(part, reference=reference) for part in self.parts]
             starts = [
@@ -448,8 +449,10 @@ class Judge:
         labels = assign_rows(sample, centers.reshape(-1, k, p), every, self.threads)
         labels = labels.T.reshape(count, folds, -1)[:, :, self.table.rows]
         return [
-            Candidate(number if own.any() else -1, name, reference, own, *found, np.empty(0), 0.0)
-            for own, *found in zip(penalties, centers, labels, strict=True)
+            Candidate(
+                number if own.any() else -1, name, reference, own, mu, found, np.empty(0), 0.0
+            )
+            for own, mu, found in zip(penalties, centers, labels, strict=True)
         ]
 
     def _climb(self, ladders: list[list[Candidate]], search: bool) -> list[Candidate]:
@@ -457,7 +460,7 @@ class Judge:
         if not self.noise:
             first = [self._scored(ladders[0][0], noise).total for noise in NOISES]
             self.noise = NOISES[int(np.argmax(first))]
-        scored = {}
+        scored: dict[tuple[int, int], Candidate] = {}
         for number, ladder in enumerate(ladders):
             rungs = set(range(len(ladder) - 1, -1, -2 if search else -1))
             rungs |= {0} if ladder[0].lam == 0.0 else set()

@@ -25,11 +25,10 @@ from ._choice import LAMS, choose, references_for
 from ._kmeans import MNARKMeans
 from ._missingness import MARGIN, Missingness
 from ._observed import Observed
-from ._solver import ALGORITHMS, STARTS, assign_rows, report
+from ._solver import ALGORITHMS, STARTS, assign_rows, report, starts_of_each
 from ._stability import (
     SHARE_OF_ROWS,
     Evidence,
-    Settings,
     check_part,
     cluster_stability,
     gather,
@@ -74,9 +73,9 @@ class MNARKMeansCV(CentersModel):
     n_splits : int, default=None
         Number of splits; None: 10 for "paper", otherwise 12.
     n_init : int, default=10
-        Starts of every fit. With "score", two parts of the rows have half of them each and share
-        the best, and candidates go on from their neighbours; with "paper", every candidate is
-        fitted from all of them in every part.
+        Starts of every fit. With "score", each part of the rows has half of them, which are tried
+        at three of the candidates, and all candidates go on from there; with "paper", every
+        candidate is fitted from all of them in every part.
     reference : float, array of shape (n_features,), "min", "auto" or None, default=None
         As for MNARKMeans; None is "auto" where ``lams`` is "auto", and zero where candidates are
         given.
@@ -94,7 +93,7 @@ class MNARKMeansCV(CentersModel):
 
     Attributes
     ----------
-    lam_, n_clusters_ : float, int
+    lam_, n_clusters_ : float or array of shape (n_features,), int
         The choice.
     best_index_ : int
         Its row in ``cv_results_``.
@@ -132,7 +131,7 @@ n_features_in_, feature_names_in_
     """
 
     loss_path_: np.ndarray
-    lam_: float
+    lam_: float | np.ndarray
     n_clusters_: int
     best_index_: int
     cv_results_: dict[str, np.ndarray]
@@ -283,23 +282,27 @@ n_features_in_, feature_names_in_
             missingness, reference = choice.missingness, choice.reference
             lam, features = missingness.lam, choice.features
         lams = np.array(LAMS) if lams is None else lams
-        if self.criterion == "score":
-            lams = np.unique(np.append(lams if judged.has_gaps.any() else [], lam))
         rng = np.random.RandomState(seed)
         n, n_parts = judged.n_rows, self._n_parts()
-        if self.criterion == "paper":
-            parts = thirds(n, n_parts // 2, rng)
+        to_the_letter = self.criterion == "paper"
+        if to_the_letter:
+            parts, features = thirds(n, n_parts // 2, rng), np.ones(observed.n_features)
         else:
             parts = subsamples(n, n_parts, SHARE_OF_ROWS, rng)
+            lams = np.unique(np.append(lams if judged.has_gaps.any() else [], lam))
         check_part(int(parts.sum(axis=1).min()), k, n)
-        settings = Settings(
-            self.init, self.n_init, self.max_iter, float(self.tol), self._threads(), features,
-            thorough=self.criterion == "paper", several=np.size(self.n_clusters) > 1,
-        )  # fmt: skip
+        n_starts = self.n_init if to_the_letter else -(-self.n_init // 2)
         seeds = rng.randint(np.iinfo(np.int32).max, size=n_parts)
-        judged = replace(judged, reference=reference)
-        evidence = gather(judged, k, lams, parts, seeds, settings, progress.step)
-        if self.criterion == "paper":
+
+        def starts(tables: list[Observed], lot: np.ndarray) -> list[np.ndarray]:
+            own = seeds[lot].tolist()
+            return starts_of_each(self.init, tables, n_starts, k, own, self._threads())
+
+        evidence = gather(
+            replace(judged, reference=reference), k, lams, features, parts, starts,
+            thorough=to_the_letter, **self._until(), threads=self._threads(), report=progress.step,
+        )  # fmt: skip
+        if to_the_letter:
             instability = evidence.instability_of_thirds()
             best = least_unstable(instability)
             return Trial(evidence, instability, best, reference, features, None)

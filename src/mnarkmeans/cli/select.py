@@ -72,7 +72,7 @@ class KeptTrials(Trials):
 
     def done(self, k: int, trial: Trial) -> None:
         self._parts.save(f"k{k}", trial.to_plain())
-        self._step(f"k = {k}: lam = {trial.lam:.4g}")
+        self._step(f"k = {k}: lam = {np.max(trial.lam):.4g}")
 
 
 def _search(console: Console, job: Job, searching: Searching, parts: Parts) -> MNARKMeansCV:
