@@ -143,6 +143,12 @@ def test_the_reference_alone_is_chosen_where_lam_is_given(lam):
     assert model.missingness_.reference == "min"
 
 
+def test_without_a_penalty_there_is_no_reference_to_choose():
+    X = lost(p=9)[0]
+    chosen = auto(X, lam=0.0, reference="auto")
+    np.testing.assert_array_equal(chosen.labels_, auto(X, lam=0.0).labels_)
+
+
 def test_complete_data_need_no_penalty():
     X = mixture()[0]
     model = auto(X)

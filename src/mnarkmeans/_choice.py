@@ -408,7 +408,8 @@ class Judge:
             ]
             pools[name] = self._fitted(reference, penalties[anchors], starts)
             some = penalties[1:] if ladders and not penalties[0].any() else penalties
-            ladders.append(self._ladder(len(ladders), name, reference, some, pools[name]))
+            if len(some):
+                ladders.append(self._ladder(len(ladders), name, reference, some, pools[name]))
         found = self._climb(ladders, search)
         if not search or self.sample.n_features < BLOCKS:
             return found
