@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 import time
 import warnings
 from collections.abc import Callable
@@ -53,19 +51,16 @@ FILES = ("comparison.csv", "comparison_labels.csv")
 SMALL = 1_000_000  # entries of a table that one thread clusters fastest
 TRIAL_ROWS = 200  # to estimate how long a method takes
 
-Maker = Callable[[], Any]  # of an estimator; it may travel to another process
+Maker = Callable[[], Any]  # of an estimator
 Result = dict[str, Any]  # method, labels (None: no result), seconds, note, cer, ari, clusters
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparing:
-    """What is compared, and for how long."""
+    """What is compared."""
 
     methods: list[str] | None = option(None, "Methods to run, such as mixture,kpod. Default: all.")
     without: list[str] | None = option(None, "Methods to leave out, such as mice,fwpd.")
-    time_limit: float | None = option(
-        None, "Stop each method after so many seconds.", metavar="SECONDS", min=0.0
-    )
 
     def names(self) -> list[str]:
         """The methods to run beside ours."""
@@ -94,7 +89,7 @@ def compare(comparing: Comparing, fitting: Fitting, output: OptionalFolder, sour
             claim, job_key(source, clusters=fitting.n_clusters, seed=fitting.random_state)
         )
         model = MNARKMeans(reference=job.reference, **vars(fitting))
-        found = run_all(console, job, model, names, parts, truth, comparing.time_limit)
+        found = run_all(console, job, model, names, parts, truth)
         if claim is not None:
             results = results_of(console, job, model, output, comparison=without_labels(found))
             results.facts["comparison"] = comparison_page(found, truth)
@@ -135,7 +130,6 @@ def run_all(
     names: list[str],
     parts: Parts,
     truth: np.ndarray | None,
-    limit: float | None = None,
 ) -> list[Result]:
     """Our k-means, then the other methods; those finished by an earlier run are not run again."""
     fit_with_progress(console, job, model)
@@ -148,10 +142,10 @@ def run_all(
         for number, name in enumerate(names, start=1):
             if done[name] is not None:
                 continue
-            seconds = sum(min(expected[n], limit or np.inf) for n in ahead)
+            seconds = sum(expected[n] for n in ahead)
             left = f", about {duration(seconds)} left" if np.isfinite(seconds) else ""
             step(f"{number} of {len(names)}, {WORDS[name]}{left}")
-            done[name] = run_one(name, makers[name], job.X, limit)
+            done[name] = run_one(name, makers[name], job.X)
             ahead.remove(name)
             parts.save(name, done[name])
     found = [ours, *done.values()]
@@ -176,20 +170,12 @@ def _expected_seconds(make: Maker, X: Any) -> float:
     n = X.shape[0]
     if n < 10 * TRIAL_ROWS:
         return np.inf
-    return _attempt(make, X[np.linspace(0, n - 1, TRIAL_ROWS).astype(int)])[2] * n / TRIAL_ROWS
+    few = X[np.linspace(0, n - 1, TRIAL_ROWS).astype(int)]
+    return run_one("", make, few)["seconds"] * n / TRIAL_ROWS
 
 
-def run_one(name: str, make: Maker, X: Any, limit: float | None = None) -> Result:
+def run_one(name: str, make: Maker, X: Any) -> Result:
     """One method; one that cannot handle the table is a result, not an error."""
-    try:
-        found = _attempt(make, X) if limit is None else within(limit, _attempt, make, X)
-    except multiprocessing.TimeoutError:
-        found = None, f"stopped: no result after {limit:g} s", limit
-    return {"method": name, **dict(zip(("labels", "note", "seconds"), found, strict=True))}
-
-
-def _attempt(make: Maker, X: Any) -> tuple[np.ndarray | None, str, float]:
-    """Labels or None, why there are none, and seconds."""
     begin, labels, note = time.perf_counter(), None, ""
     try:
         with warnings.catch_warnings(), few_threads(X):
@@ -199,24 +185,13 @@ def _attempt(make: Maker, X: Any) -> tuple[np.ndarray | None, str, float]:
         note = f"not installed: run {one_line(error).rpartition(': ')[2]}"
     except (ValueError, ArithmeticError, np.linalg.LinAlgError, MemoryError) as error:
         note = f"failed: {in_options(one_line(error))}"
-    return labels, note, time.perf_counter() - begin
+    seconds = time.perf_counter() - begin
+    return {"method": name, "labels": labels, "note": note, "seconds": seconds}
 
 
 def few_threads(X: Any) -> AbstractContextManager[Any]:
     """One thread for a small table: on a busy machine threads wait longer than they work."""
     return threadpool_limits(1 if np.prod(X.shape) < SMALL else None, "openmp")
-
-
-def within(limit: float, work: Callable[..., Any], *arguments: Any) -> Any:
-    """What `work` returns, in a process of its own that is stopped at the limit."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for us, not for the process
-    try:
-        pool = multiprocessing.get_context("spawn").Pool(1)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    with pool:  # ends the process, whatever it does
-        pool.apply(without_labels, ([],))  # the clock starts when this module is imported there
-        return pool.apply_async(work, arguments).get(limit)
 
 
 # --- what is shown ----------------------------------------------------------------------------
@@ -254,7 +229,7 @@ def comparison_table(found: list[Result], truth: np.ndarray | None) -> tuple[lis
         numbers = (r["ari"],) if truth is None else (r["cer"], r["ari"])
         cells = ["" if v is None else f"{v:.3f}" for v in numbers]
         if r["labels"] is None:
-            cells[0] = r["note"].partition(":")[0]  # failed, stopped, not installed
+            cells[0] = r["note"].partition(":")[0]  # failed, not installed
         rows.append([WORDS.get(r["method"], r["method"]), *cells, f"{r['seconds']:.2f}"])
     return [*header, "seconds"], rows
 
