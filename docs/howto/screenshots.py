@@ -1,8 +1,9 @@
 """Make the pictures of the command-line pages and of the app: run them, take screenshots.
 
-    python docs/howto/screenshots.py
+    python docs/howto/screenshots.py [FOLDER]
 
-needs playwright and chromium; the pictures are stored beside the pages.
+needs playwright and chromium; the pictures are stored beside the pages, every step of the app in
+FOLDER.
 """
 
 from __future__ import annotations
@@ -45,23 +46,60 @@ def run_page(page: Path, folder: Path) -> None:
 
 
 def shoot_app(browser, folder: Path) -> None:
-    """The app with a table of MaxQuant, before and after."""
-    sys.path.insert(0, str(HERE.parents[1] / "tests" / "tables"))
-    from lab_files import maxquant
+    """The app with a table of MaxQuant: understood, the result, rows that change cluster.
 
-    name, _ = maxquant(folder)
+    With a folder as argument of the script, every step goes there as well, also dark and narrow.
+    """
+    sys.path.insert(0, str(HERE.parents[1] / "tests" / "tables"))
+    from lab_files import hopeless, maxquant
+
+    steps = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else None
+
+    def shoot(page, name: str, part: str = "") -> None:
+        page.wait_for_timeout(500)
+        if part:
+            page.locator(part).screenshot(path=str(HERE.parent / f"app_{name}.png"))
+        if steps is not None:
+            page.screenshot(path=str(steps / f"{name}.png"), full_page="full" in name)
+
+    def drop(page, name: str, found: str = "#choose:not([hidden])") -> None:
+        page.set_input_files("#file", str(folder / name))
+        page.wait_for_selector(found)
+
+    table, broken = maxquant(folder)[0], hopeless(folder)[0]
     command = [sys.executable, "-m", "mnarkmeans", "app", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as app:
+        address = app.stdout.readline().strip()
+        browser.set_default_timeout(300_000)
         page = browser.new_page()
-        page.goto(app.stdout.readline().strip())
-        page.set_input_files("#file", str(folder / name))
-        page.wait_for_selector("#choose:not([hidden])", timeout=120_000)
-        page.locator("#understood").screenshot(path=str(HERE.parent / "app_understood.png"))
-        page.fill("#clusters", "3")
+        page.goto(address)
+        shoot(page, "drop")
+        drop(page, table)
+        shoot(page, "understood", "#understood")
+        page.fill("#clusters", "2:5")
+        page.locator("#choose").scroll_into_view_if_needed()
+        shoot(page, "choose")
         page.click("#run")
-        page.wait_for_selector("#result:not([hidden])", timeout=120_000)
-        page.wait_for_timeout(2000)
-        page.locator("#results").screenshot(path=str(HERE.parent / "app_result.png"))
+        page.locator("#runs li").get_by_text("running").wait_for()
+        shoot(page, "running")
+        page.frame_locator("#report").locator("h1").wait_for()
+        shoot(page, "result", "#result")
+        page.locator("#others summary").click()
+        page.get_by_label("k = 2").check()
+        shoot(page, "others", "#others")
+        if steps is not None:
+            page.fill("#clusters", "4")
+            page.click("#run")
+            page.locator("#runs li").nth(1).get_by_text("done").wait_for()
+            shoot(page, "history")
+            drop(page, broken, "#look-error:not([hidden])")
+            shoot(page, "refused")
+            for scheme, width in (("dark", 1040), ("light", 390), ("dark", 390)):
+                page.emulate_media(color_scheme=scheme)
+                page.set_viewport_size({"width": width, "height": 850})
+                page.goto(f"{address}#run-1")
+                drop(page, table)
+                shoot(page, f"full-{scheme}-{width}")
         app.send_signal(signal.SIGINT)
 
 

@@ -80,12 +80,12 @@ class Run:
             files=self.files() if self.state == "done" else [],
         )  # fmt: skip
 
-    def verdict(self) -> list[str] | None:
-        """Of a fit that is done: the headline, and its reasons."""
+    def verdict(self) -> str | None:
+        """The headline of a fit that is done."""
         if self.state != "done" or not (self.out / "summary.json").is_file():
             return None
-        sure = json.loads((self.out / "summary.json").read_text(encoding="utf-8"))["sure"]
-        return [sure["headline"], *sure["reasons"]]
+        summary = json.loads((self.out / "summary.json").read_text(encoding="utf-8"))
+        return summary["sure"]["headline"]
 
 
 class Runs:

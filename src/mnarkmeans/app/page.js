@@ -262,7 +262,7 @@ function line(run) {
 
 function words(run) {
   if (run.state === "running") return run.left === null ? `running, ${Math.round(run.seconds)} s` : `running, about ${run.left} s left`;
-  if (run.state === "done") return run.verdict ? `done: ${run.verdict[0].toLowerCase()}` : "done.";
+  if (run.state === "done") return run.verdict ? `done: ${run.verdict.toLowerCase()}` : "done.";
   return run.state;
 }
 
@@ -276,10 +276,9 @@ function showResult(run, runs) {
   if (open === run.number) return;
   open = run.number;
   const base = `runs/${run.number}`, report = run.files.includes("report.html");
-  $("verdict").textContent = run.verdict ? run.verdict[0] : run.title;
-  $("reasons").textContent = run.verdict ? run.verdict.slice(1).join(" ") : "";
+  $("verdict").textContent = run.verdict || run.title;
   const link = (name, text, path) => element("a", { href: path, download: name }, text);
-  const files = run.files.filter((name) => !report || name in MAIN);
+  const files = report ? Object.keys(MAIN) : run.files;
   $("downloads").replaceChildren("Download: ", ...files.map((name) => link(name, MAIN[name] || name, `${base}/files/${name}?download`)),
     ...(report ? [link(true, "everything (.zip)", `${base}/all.zip`)] : []));
   for (const id of ["actions", "report"]) $(id).hidden = !report;
@@ -294,7 +293,7 @@ function showResult(run, runs) {
 async function showOthers(run, runs) {
   const pageOf = (number) => ask(`runs/${number}/files/report.json`);
   const page = await pageOf(run.number), { ids, cluster } = page.embedding, fits = [];
-  for (const flow of page.flow || []) {
+  for (const flow of (page.flow || []).reverse()) { // k, then lam
     const what = flow.axis_name === "number of clusters" ? "k" : "lam";
     const every = flow.labels?.[0].length === ids.length ? flow.labels : []; // of a large table only a sample was fitted
     every.forEach((labels, i) => fits.push({ name: `${what} = ${flow.names[i]}`, labels, chosen: i === flow.chosen }));
@@ -304,11 +303,12 @@ async function showOthers(run, runs) {
     if (String(embedding.ids) === String(ids)) fits.push({ name: `run ${other.number}: ${other.title}`, labels: embedding.cluster });
   }
   if (open !== run.number) return;
+  if (fits.length && !fits.some((fit) => fit.chosen)) fits.unshift({ name: "this result", labels: cluster, chosen: true });
   const show = (fit) => showFit(page.embedding, cluster, fit);
   $("others").hidden = fits.length === 0;
   $("fits").replaceChildren(element("legend", {}, "Move along the fits"), ...fits.map((fit) => element("label", {},
     element("input", { type: "radio", name: "fit", checked: Boolean(fit.chosen), onchange: () => show(fit) }), ` ${fit.name}`)));
-  show(fits.find((fit) => fit.chosen) || { name: "this fit", labels: cluster });
+  if (fits.length) show(fits.find((fit) => fit.chosen));
 }
 
 const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#888888"];
