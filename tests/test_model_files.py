@@ -100,7 +100,7 @@ def test_damage_is_told_in_a_sentence(folder, damage, message):
     [
         ({"arrays": None}, "arrays must name a checksum, found None"),
         ({"arrays": {"sha256": 3}}, "arrays must name"),
-        ({"estimator": "Robot"}, "estimator must be 'MNARKMeans', found 'Robot'"),
+        ({"estimator": "Robot"}, "estimator must be 'MNARKMeans' or 'MNARMixture', found 'Robot'"),
         ({"feature_names": ["a"]}, "has 3 numbers for 1 columns"),
         ({"feature_names": ["a", "b", "b"]}, "feature_names has 'b' more than once"),
         ({"feature_names": ["a", "b", "\ud800"]}, "feature_names/2 holds half a character"),

@@ -53,13 +53,8 @@ def checked_names(names: Any) -> list[str]:
     return names
 
 
-def checked_model(kind: Any, params: Any, fitted: Any, p: int) -> MNARKMeans:
+def checked_model(params: dict[str, Any], fitted: dict[str, Any], p: int) -> MNARKMeans:
     """A fitted estimator from its parameters and results, for p features."""
-    if kind != "MNARKMeans":
-        raise ValueError(f"estimator must be 'MNARKMeans', found {kind!r:.40}")
-    for name, found in (("params", params), ("fitted", fitted)):
-        if not isinstance(found, dict):
-            raise ValueError(f"{name} must be an object, found {found!r:.40}")
     estimator: MNARKMeans = with_parameters(MNARKMeans, params, p)
     if not isinstance(estimator.init, str):
         _centers("params/init", estimator.init, p)
@@ -108,51 +103,15 @@ def _check_whole(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a whole number that is not huge, found {value!r:.40}")
 
 
-def _centers(name: str, value: Any, p: int) -> np.ndarray:
-    value = _numbers(name, value, 2)
-    if value.shape[0] < 1 or value.shape[1] != p:
-        raise ValueError(f"{name} has the shape {value.shape} for {p} columns")
-    return value
-
-
-def _per_feature(name: str, value: Any, p: int) -> Any:
-    """A number, or one for each feature."""
-    if not isinstance(value, np.ndarray):
-        return _number(name, value)
-    if value.ndim == 0:
-        return _number(name, value.item())
-    value = _numbers(name, value, 1)
-    if len(value) != p:
-        raise ValueError(f"{name} has {len(value)} numbers for {p} columns")
-    return value
-
-
-def _penalty(name: str, value: Any, p: int) -> Any:
-    value = _per_feature(name, value, p)
-    if np.min(value) < 0:
-        raise ValueError(f"{name} must not be negative, found {np.min(value):g}")
-    return value
-
-
-def _reference(name: str, value: Any, p: int) -> Any:
-    value = _per_feature(name, value, p)
-    return np.asarray(value) if np.ndim(value) else np.full(p, value)
-
-
-def _losses(name: str, value: Any, p: int) -> np.ndarray:
-    return _numbers(name, value, 1)
-
-
-def _loss(name: str, value: Any, p: int) -> float:
-    number = _number(name, value)
-    if number < 0:
-        raise ValueError(f"{name} must not be negative, found {number:g}")
-    return number
-
-
-def _count(name: str, value: Any, p: int) -> int:
-    if type(value) is not int or not 0 <= value <= MOST:
-        raise ValueError(f"{name} must be a whole number from 0 to {MOST}, found {value!r:.40}")
+def _array(name: str, value: Any, *shape: int | None) -> np.ndarray:
+    """Finite numbers of a shape, of which None is any length."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.ndim != len(shape):
+        raise ValueError(f"{name} must be a {len(shape)}-dimensional array of numbers")
+    if not np.isfinite(value).all():
+        raise ValueError(f"{name} has entries that are not finite numbers")
+    if any(wanted not in (None, size) for wanted, size in zip(shape, value.shape, strict=True)):
+        wanted = " x ".join("any" if size is None else str(size) for size in shape)
+        raise ValueError(f"{name} has the shape {value.shape} instead of {wanted}")
     return value
 
 
@@ -162,21 +121,51 @@ def _number(name: str, value: Any) -> float:
     return float(value)
 
 
-def _numbers(name: str, value: Any, dimensions: int) -> np.ndarray:
-    if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.ndim != dimensions:
-        raise ValueError(f"{name} must be a {dimensions}-dimensional array of numbers")
-    if not np.isfinite(value).all():
-        raise ValueError(f"{name} has entries that are not finite numbers")
+def _at_least(name: str, value: Any, least: float = 0.0) -> Any:
+    if np.min(value) < least:
+        kind = "must be positive" if least > 0 else "must not be negative"
+        raise ValueError(f"{name} {kind}, found {np.min(value):g}")
+    return value
+
+
+def _centers(name: str, value: Any, p: int) -> np.ndarray:
+    value = _array(name, value, None, p)
+    if len(value) < 1:
+        raise ValueError(f"{name} has the shape {value.shape} for {p} columns")
+    return value
+
+
+def _per_feature(name: str, value: Any, p: int) -> Any:
+    """A number, or one for each feature."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        value = _array(name, value, None)
+        if len(value) != p:
+            raise ValueError(f"{name} has {len(value)} numbers for {p} columns")
+        return value
+    return _number(name, value.item() if isinstance(value, np.ndarray) else value)
+
+
+def _reference(name: str, value: Any, p: int) -> np.ndarray:
+    return np.full(p, _per_feature(name, value, p))
+
+
+def _losses(name: str, value: Any, p: int) -> np.ndarray:
+    return _array(name, value, None)
+
+
+def _count(name: str, value: Any, p: int) -> int:
+    if type(value) is not int or not 0 <= value <= MOST:
+        raise ValueError(f"{name} must be a whole number from 0 to {MOST}, found {value!r:.40}")
     return value
 
 
 FITTED: dict[str, Callable[[str, Any, int], Any]] = {
     "cluster_centers_": _centers,
     "reference_": _reference,
-    "lam_": _penalty,
+    "lam_": lambda name, value, p: _at_least(name, _per_feature(name, value, p)),
     "loss_path_": _losses,
     "start_losses_": _losses,
-    "inertia_": _loss,
+    "inertia_": lambda name, value, p: _at_least(name, _number(name, value)),
     "n_iter_": _count,
 }
 
@@ -197,24 +186,23 @@ FITTED_MIXTURE: dict[str, Callable[[MNARMixture], Any]] = {
 }
 
 
-def fitted_mixture(estimator: MNARMixture) -> dict[str, Any]:
-    """All that a fitted mixture needs to go on."""
-    return {name: read(estimator) for name, read in FITTED_MIXTURE.items()}
-
-
 def checked_mixture(params: dict[str, Any], fitted: dict[str, Any], p: int) -> MNARMixture:
     """A fitted mixture from its parameters and results, for p features."""
-    estimator = _with_parameters(params, p)
+    for name in ("weights_init", "means_init"):
+        if not isinstance(params.get(name), (type(None), np.ndarray)):
+            raise ValueError(f"params/{name} must be an array")
+    estimator: MNARMixture = with_parameters(MNARMixture, params, p)
+    if estimator.means_init is not None:
+        _array("params/means_init", estimator.means_init, estimator.n_components, p)
     lacking = [name for name in FITTED_MIXTURE if name not in fitted]
     if lacking:
         raise ValueError(f"fitted lacks {lacking[0]}")
     k = estimator.n_components
-    estimator.weights_ = _positive("weights_", _shaped("weights_", fitted["weights_"], (k,)), 0.0)
-    estimator.means_ = _shaped("means_", fitted["means_"], (k, p))
+    estimator.weights_ = _at_least("weights_", _array("weights_", fitted["weights_"], k))
+    estimator.means_ = _array("means_", fitted["means_"], k, p)
     shape = (k,) if estimator.covariance_type == "spherical" else (k, p)
-    estimator.covariances_ = _positive(
-        "covariances_", _shaped("covariances_", fitted["covariances_"], shape)
-    )
+    covariances = _array("covariances_", fitted["covariances_"], *shape)
+    estimator.covariances_ = _at_least("covariances_", covariances, 1e-300)
     estimator.reference_ = _reference("reference_", fitted["reference_"], p)
     freedom = _number("freedom", fitted["freedom"])
     if freedom != 0 and not LEAST_FREEDOM <= freedom <= MOST_FREEDOM:
@@ -222,10 +210,8 @@ def checked_mixture(params: dict[str, Any], fitted: dict[str, Any], p: int) -> M
         raise ValueError(f"freedom must be 0 or {bounds}, found {freedom:g}")
     estimator.degrees_of_freedom_ = freedom if freedom > 0 else math.inf
     estimator.tails_ = "t" if freedom > 0 else "normal"
-    estimator.temper_ = _number("temper_", fitted["temper_"])
-    if estimator.temper_ < 0:
-        raise ValueError(f"temper_ must not be negative, found {estimator.temper_:g}")
-    bounds = _numbers("lower_bounds_", fitted["lower_bounds_"], 1).tolist()
+    estimator.temper_ = _at_least("temper_", _number("temper_", fitted["temper_"]))
+    bounds = _array("lower_bounds_", fitted["lower_bounds_"], None).tolist()
     if not bounds:
         raise ValueError("lower_bounds_ must have a number for each round")
     estimator.lower_bounds_, estimator.lower_bound_ = bounds, bounds[-1]
@@ -243,33 +229,10 @@ def checked_mixture(params: dict[str, Any], fitted: dict[str, Any], p: int) -> M
     return estimator
 
 
-def _with_parameters(params: dict[str, Any], p: int) -> MNARMixture:
-    for name in ("weights_init", "means_init"):
-        if not isinstance(params.get(name), (type(None), np.ndarray)):
-            raise ValueError(f"params/{name} must be an array")
-    estimator: MNARMixture = with_parameters(MNARMixture, params, p)
-    if estimator.means_init is not None:
-        _shaped("params/means_init", estimator.means_init, (estimator.n_components, p))
-    return estimator
-
-
-def _shaped(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    value = _numbers(name, value, len(shape))
-    if value.shape != shape:
-        raise ValueError(f"{name} has the shape {value.shape} instead of {shape}")
-    return value
-
-
-def _positive(name: str, value: np.ndarray, least: float = 1e-300) -> np.ndarray:
-    if np.min(value) < least:
-        raise ValueError(f"{name} must be positive, found {np.min(value):g}")
-    return value
-
-
 def _parameter(name: str, value: Any, rule: Parameter, k: int, p: int) -> Any:
     sizes = {"k": k, "p": p, "1": 1}
     shape = tuple(sizes[letter] for letter in rule.shape)
-    value = _shaped(name, value, shape) if shape else _number(name, value)
+    value = _array(name, value, *shape) if shape else _number(name, value)
     if not rule.least <= np.min(value) <= np.max(value) <= rule.most:
         kind = "a probability" if rule.most == 1.0 else "positive"
         raise ValueError(f"missingness_/{name} must be {kind}")
@@ -369,11 +332,10 @@ def save_model(
             params[name] = np.asarray(getattr(estimator, f"{name}_"), dtype=float)
         elif isinstance(value, (list, tuple, np.ndarray)):
             params[name] = np.asarray(value, dtype=float)
-    fitted = (
-        fitted_mixture(estimator)
-        if is_mixture
-        else {name: getattr(estimator, name) for name in FITTED}
-    )
+    if is_mixture:
+        fitted = {name: read(estimator) for name, read in FITTED_MIXTURE.items()}
+    else:
+        fitted = {name: getattr(estimator, name) for name in FITTED}
     try:
         document: dict[str, Any] = {
             "format": FORMAT,
@@ -512,11 +474,13 @@ def load_model(path: str | Path) -> SavedModel:
 
 
 def _checked(kind: Any, params: Any, fitted: Any, p: int) -> Any:
-    if kind != "MNARMixture":
-        return checked_model(kind, params, fitted, p)
-    if not isinstance(params, dict) or not isinstance(fitted, dict):
-        raise ValueError("params and fitted must be objects")
-    return checked_mixture(params, fitted, p)
+    checks: dict[Any, Any] = {"MNARKMeans": checked_model, "MNARMixture": checked_mixture}
+    if not isinstance(kind, str) or kind not in checks:
+        raise ValueError(f"estimator must be 'MNARKMeans' or 'MNARMixture', found {kind!r:.40}")
+    for name, found in (("params", params), ("fitted", fitted)):
+        if not isinstance(found, dict):
+            raise ValueError(f"{name} must be an object, found {found!r:.40}")
+    return checks[kind](params, fitted, p)
 
 
 def _read_document(file: Path) -> dict[str, Any]:
