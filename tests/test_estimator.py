@@ -1,19 +1,21 @@
-"""MNARKMeans as a scikit-learn estimator: its checks, and what KMeans itself is tested for."""
+"""MNARKMeans as a scikit-learn estimator: its checks, the tests of KMeans, corners, impute."""
 
 import logging
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
 import pytest
-from places import DRAWN_BY_POSITION, to_csr
+from places import DRAWN_BY_POSITION, grouped_rows, to_csr
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from mnarkmeans import MNARKMeans
+from mnarkmeans import MissingDataWarning, MNARKMeans
 
 
 @pytest.fixture
@@ -68,14 +70,6 @@ def test_weighted_score_is_weighted_loss(X):
     assert -model.score(X, sample_weight=weights) == pytest.approx(model.inertia_, rel=1e-13)
 
 
-@pytest.mark.parametrize("scale", [1.0, 7.5])
-def test_scaled_weights_leave_the_clusters_alone(X, scale):
-    ones = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
-    scaled = MNARKMeans(3, lam=0.5, random_state=0).fit(X, sample_weight=np.full(len(X), scale))
-    np.testing.assert_array_equal(ones.labels_, scaled.labels_)
-    assert scaled.inertia_ == pytest.approx(scale * ones.inertia_)
-
-
 def test_more_starts_are_never_worse(X):
     losses = [MNARKMeans(5, lam=0.5, n_init=n, random_state=0).fit(X).inertia_ for n in (1, 5, 20)]
     assert losses[0] >= losses[1] >= losses[2]
@@ -117,21 +111,6 @@ def test_clone_pickle_and_parameters_survive(X):
     assert "MNARKMeans" in model._repr_html_()
 
 
-def test_names_and_set_output(X):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=list("abcd"), index=[f"r{i}" for i in range(len(X))])
-    model = MNARKMeans(3, lam=0.5, random_state=0).set_output(transform="pandas").fit(frame)
-    assert list(model.feature_names_in_) == list("abcd")
-    out = model.transform(frame)
-    assert list(out.columns) == ["mnarkmeans0", "mnarkmeans1", "mnarkmeans2"]
-    assert list(out.index) == list(frame.index)
-    filled = model.impute(frame)
-    assert list(filled.columns) == list("abcd")
-    assert list(filled.index) == list(frame.index)
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame[list("dcba")])
-
-
 @pytest.mark.parametrize(
     "convert",
     [
@@ -152,16 +131,6 @@ def test_every_container_gives_the_same_result(X, convert):
         table = convert(np.nan_to_num(X))
     other = MNARKMeans(3, lam=0.5, random_state=0).fit(table)
     assert other.inertia_ == pytest.approx(base.inertia_, rel=1e-10)
-
-
-def test_nullable_pandas_and_polars(X):
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    base = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
-    frame = pandas.DataFrame(X, columns=list("abcd"))
-    for table in (frame.convert_dtypes(), polars.from_pandas(frame)):
-        model = MNARKMeans(3, lam=0.5, random_state=0).fit(table)
-        assert model.inertia_ == pytest.approx(base.inertia_, rel=1e-12)
-        assert list(model.feature_names_in_) == list("abcd")
 
 
 def test_a_number_may_mark_the_gaps(X):
@@ -207,16 +176,6 @@ def test_reference_min_is_the_least_observed_value(X):
     np.testing.assert_allclose(model.reference_, np.nanmin(X + 20, axis=0))
     fixed = MNARKMeans(3, lam=0.5, reference=model.reference_, random_state=0).fit(X + 20)
     assert fixed.inertia_ == pytest.approx(model.inertia_)
-
-
-def test_far_from_the_origin_nothing_changes(X):
-    near = MNARKMeans(3, lam=0.5, random_state=0, init=np.nan_to_num(X[:3])).fit(X)
-    far = MNARKMeans(
-        3, lam=0.5, reference=1e6, random_state=0, init=np.nan_to_num(X[:3]) + 1e6
-    ).fit(X + 1e6)
-    np.testing.assert_array_equal(near.labels_, far.labels_)
-    np.testing.assert_allclose(far.cluster_centers_ - 1e6, near.cluster_centers_, atol=1e-8)
-    assert far.inertia_ == pytest.approx(near.inertia_, rel=1e-6)
 
 
 def test_float32_is_kept_and_its_loss_is_exact(X):
@@ -274,20 +233,6 @@ def test_unfitted_models_say_so(X):
         MNARKMeans(3).predict(X)
 
 
-def test_the_logger_hears_of_every_start_without_verbose(X, capsys, caplog):
-    assert logging.getLogger("mnarkmeans").handlers == []
-    with caplog.at_level("INFO", logger="mnarkmeans"):
-        MNARKMeans(3, lam=0.5, n_init=6, random_state=0).fit(X)
-    assert sum(r.getMessage().startswith("start ") for r in caplog.records) == 6
-    assert capsys.readouterr().out == ""
-
-
-def test_verbose_tells_of_every_start(X, capsys):
-    MNARKMeans(3, lam=0.5, n_init=6, random_state=0, verbose=1).fit(X)
-    lines = capsys.readouterr().out.splitlines()
-    assert sum(line.startswith("start ") for line in lines) == 6
-
-
 def test_scikit_learn_callbacks_count_the_starts(X):
     callback = pytest.importorskip("sklearn.callback", reason="scikit-learn < 1.9")
 
@@ -334,3 +279,175 @@ def test_float_precision(algorithm, form):
         np.testing.assert_allclose(
             single.cluster_centers_, double.cluster_centers_, rtol=1e-4, atol=1e-5
         )
+
+
+def test_the_logger_hears_of_every_start_and_verbose_prints_them(X, capsys, caplog):
+    assert logging.getLogger("mnarkmeans").handlers == []
+    for verbose, printed in ((0, 0), (1, 6)):
+        caplog.clear()
+        with caplog.at_level("INFO", logger="mnarkmeans"):
+            MNARKMeans(3, lam=0.5, n_init=6, random_state=0, verbose=verbose).fit(X)
+        assert sum(r.getMessage().startswith("start ") for r in caplog.records) == 6
+        lines = capsys.readouterr().out.splitlines()
+        assert sum(line.startswith("start ") for line in lines) == printed
+
+
+# --- corners --------------------------------------------------------------------------------------
+
+
+def test_an_empty_cluster_takes_the_costliest_row():
+    X = np.array([[0.0], [0.1], [0.2], [9.0]])
+    model = MNARKMeans(2, lam=1.0, init=[[0.1], [100.0]]).fit(X)
+    np.testing.assert_array_equal(model.labels_, [0, 0, 0, 1])
+    np.testing.assert_allclose(model.cluster_centers_, [[0.1], [9.0]])
+
+
+def test_many_empty_clusters_never_give_nan():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[np.isnan(X).all(axis=1)] = 0.0
+    init = np.full((6, 3), 1e3)
+    for lam in (0.0, 0.5):
+        model = MNARKMeans(6, lam=lam, init=init).fit(X)
+        assert np.isfinite(model.cluster_centers_).all()
+        assert len(np.unique(model.labels_)) == 6
+
+
+def test_lam_zero_keeps_a_coordinate_that_nobody_observes():
+    nan = np.nan
+    X = np.array([[0.0, nan], [0.2, nan], [5.0, 1.0], [5.2, 3.0]])
+    model = MNARKMeans(2, lam=0.0, init=[[0.0, 7.0], [5.0, 0.0]]).fit(X)
+    np.testing.assert_allclose(model.cluster_centers_, [[0.1, 7.0], [5.1, 2.0]])
+
+
+def test_a_feature_never_observed_has_the_reference_as_centre(X):
+    X = np.column_stack([X, np.full(len(X), np.nan)])
+    with pytest.warns(MissingDataWarning, match=r"1 feature\(s\) have no observed value \(4\)"):
+        model = MNARKMeans(3, lam=0.5, reference=2.5, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.cluster_centers_[:, 4], 2.5)
+
+
+def test_a_row_never_observed_is_left_out(X):
+    more = np.vstack([X, np.full((2, 4), np.nan)])
+    with pytest.warns(MissingDataWarning, match=r"2 row\(s\) have no observed value"):
+        with_rows = MNARKMeans(3, lam=0.5, random_state=0).fit(more)
+    without = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    np.testing.assert_allclose(with_rows.cluster_centers_, without.cluster_centers_)
+    assert with_rows.inertia_ == pytest.approx(without.inertia_)
+    nearest = np.argmin(np.sum(without.cluster_centers_**2, axis=1))
+    np.testing.assert_array_equal(with_rows.labels_[-2:], nearest)
+    np.testing.assert_array_equal(without.predict(np.full((1, 4), np.nan)), [nearest])
+    assert not np.isnan(without.impute(np.full((1, 4), np.nan))).any()
+
+
+def test_fewer_distinct_rows_than_clusters_warns():
+    X = np.ones((10, 2))
+    with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(1\)"):
+        model = MNARKMeans(3, lam=1.0, random_state=0).fit(X)
+    assert np.isfinite(model.cluster_centers_).all()
+
+
+def test_one_cluster_and_one_row():
+    with pytest.warns(MissingDataWarning, match="feature"):
+        model = MNARKMeans(1, lam=0.5).fit([[1.0, np.nan]])
+    np.testing.assert_allclose(model.cluster_centers_, [[1.0, 0.0]])
+    assert model.inertia_ == 0.0
+
+
+def test_ties_go_to_the_first_centre():
+    model = MNARKMeans(2, lam=1.0, init=[[-1.0], [1.0]], max_iter=1).fit([[-1.0], [0.0], [1.0]])
+    assert model.predict([[model.cluster_centers_.mean()]])[0] == 0
+
+
+# --- impute ---------------------------------------------------------------------------------------
+
+nan = np.nan
+
+
+def impute_table():
+    return grouped_rows(200, 6, apart=4.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("into", ["C", "F", "rows apart", "backwards"])
+def test_impute_writes_to_what_it_is_given(dtype, order, into):
+    X = np.array(grouped_rows(5000, 6, apart=4.0), dtype=dtype, order=order)  # several blocks
+    model = MNARKMeans(3, lam=0.5, n_init=1, random_state=0).fit(X)
+    expected = np.where(np.isnan(X), model.cluster_centers_[model.predict(X)], X)
+    room = {
+        "C": np.empty_like(X, order="C"), "F": np.empty_like(X, order="F"),
+        "rows apart": np.empty((2 * len(X), 9), dtype)[::2, 1:7],
+        "backwards": np.empty_like(X, order="C")[::-1],
+    }[into]  # fmt: skip
+    filled = model.impute(X, out=room)
+    assert filled is room
+    assert np.array_equal(filled, expected)
+    assert filled.dtype == dtype
+    assert np.array_equal(model.impute(to_csr(X), out=room), expected)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("missing", [nan, -1.0])
+def test_impute_works_in_place(order, missing):
+    X = np.array(np.where(np.isnan(impute_table()), missing, impute_table()), order=order)
+    model = MNARKMeans(3, lam=0.5, random_state=0, missing_values=missing).fit(X)
+    expected = model.impute(X)
+    assert model.impute(X, out=X) is X
+    assert np.array_equal(X, expected)
+
+
+def test_impute_refuses_what_it_cannot_write_to():
+    X = impute_table()
+    model = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    closed = X.copy()
+    closed.flags.writeable = False
+    for out, message in [
+        (X.tolist(), "got list"), (X.astype(np.float32), "float64 array"), (X[:5].copy(), "shape"),
+        (closed, "read-only"), (X[::-1], "share no memory"),
+    ]:  # fmt: skip
+        with pytest.raises((TypeError, ValueError), match=message):
+            model.impute(X, out=out)
+
+
+PEAK = """
+import sys
+import numpy as np
+from scipy import sparse
+from mnarkmeans import MNARKMeans
+
+def memory(name):
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300_000, 50))
+X[rng.random(X.shape) < 0.3] = np.nan
+model = MNARKMeans(4, lam=0.5, random_state=0, n_jobs=2, max_iter=3, n_init=1).fit(X[:20_000])
+size = X.nbytes
+if sys.argv[1] == "csr":
+    seen = ~np.isnan(X)
+    starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
+    X = sparse.csr_array((X[seen], np.nonzero(seen)[1].astype(np.int32), starts.astype(np.int32)),
+                         shape=X.shape)
+    size = X.data.nbytes + X.indices.nbytes
+    del seen, starts
+out = None if sys.argv[1] == "new" else np.ones(X.shape)
+model.impute(X[:1000])
+open("/proc/self/clear_refs", "w").write("5")
+before = memory("VmRSS")
+filled = model.impute(X) if out is None else model.impute(X, out=out)
+beyond = memory("VmHWM") - before - (filled.nbytes if out is None else 0)
+print(beyond / size)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("kind", ["new", "given", "csr"])
+def test_impute_needs_little_beyond_its_result(kind):
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, kind], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 0.15

@@ -1,10 +1,13 @@
 """Every accepted form of a table gives the result of the plain array, others a clear error."""
 
+import sys
 import warnings
 
+import narwhals
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow
 import pytest
 import scipy.sparse as sp
 from places import grouped_rows, to_csr
@@ -215,8 +218,6 @@ def _share_by_cluster(X, labels):
 
 # --- what people type first ----------------------------------------------------------------------
 
-nan = np.nan
-
 
 @pytest.fixture
 def X():
@@ -345,3 +346,126 @@ def test_clusters_of_one_row_are_noticed(X):
     X[0] = 500.0
     with pytest.warns(UserWarning, match="1 of 3 clusters have a single row"):
         fit(X)
+
+
+# --- frames ---------------------------------------------------------------------------------------
+
+NAMES = ["a", "b", "c"]
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(30, 3)).round(2)
+    values[15:] += 5.0
+    values[5, 1] = values[7, 0] = values[20, 2] = np.nan
+    return values
+
+
+def columns(table):
+    """Gaps as None, the way each library reads a null."""
+    return {
+        name: [None if np.isnan(v) else float(v) for v in table[:, j]]
+        for j, name in enumerate(NAMES)
+    }
+
+
+KINDS = {
+    "pandas": lambda t: pd.DataFrame(t, columns=NAMES, index=[f"r{i}" for i in range(len(t))]),
+    "pandas nullable": lambda t: pd.DataFrame(t, columns=NAMES).astype("Float64"),
+    "pandas arrow": lambda t: pd.DataFrame(t, columns=NAMES).astype("double[pyarrow]"),
+    "polars": lambda t: pl.DataFrame(columns(t)),
+    "pyarrow": lambda t: pyarrow.table(columns(t)),
+    "narwhals": lambda t: narwhals.from_native(pl.DataFrame(columns(t))),
+}
+
+
+def two_clusters(**kwargs):
+    return MNARKMeans(2, lam=0.5, random_state=0, **kwargs)
+
+
+def to_numpy(frame):
+    if isinstance(frame, pyarrow.Table):
+        return frame.to_pandas().to_numpy()
+    return np.asarray(frame.to_numpy(), dtype=float)
+
+
+@pytest.fixture(params=KINDS)
+def frame(request, table):
+    return KINDS[request.param](table)
+
+
+def test_a_frame_gives_the_result_of_the_array(frame, table):
+    by_frame, by_array = two_clusters().fit(frame), two_clusters().fit(table)
+    assert by_frame.inertia_ == by_array.inertia_
+    np.testing.assert_array_equal(by_frame.predict(frame), by_array.predict(table))
+    assert by_frame.feature_names_in_.tolist() == NAMES
+
+
+def test_impute_returns_the_kind_it_was_given(frame, table):
+    fitted = two_clusters().fit(frame)
+    filled = fitted.impute(frame)
+    assert type(filled) is type(frame)
+    np.testing.assert_array_equal(to_numpy(filled), two_clusters().fit(table).impute(table))
+    names = filled.column_names if isinstance(filled, pyarrow.Table) else list(filled.columns)
+    assert names == NAMES
+    if isinstance(frame, pd.DataFrame):
+        assert filled.index.equals(frame.index)
+
+
+@pytest.mark.parametrize("kind", ["float32", "Float32", "Float64", "float[pyarrow]"])
+def test_impute_keeps_the_float_type_of_pandas_columns(table, kind):
+    frame = pd.DataFrame(table, columns=NAMES).astype(kind)
+    filled = two_clusters().fit(frame).impute(frame)
+    assert (filled.dtypes == frame.dtypes).all()
+    assert not filled.isna().any().any()
+
+
+@pytest.mark.parametrize("kind", ["Int64", "int64[pyarrow]"])
+def test_whole_numbers_with_gaps_become_floats(table, kind):
+    frame = (pd.DataFrame(table, columns=NAMES) * 100).round().astype("Int64").astype(kind)
+    fitted = two_clusters().fit(frame)
+    expected = two_clusters().fit(np.round(table * 100))
+    assert fitted.inertia_ == expected.inertia_
+    assert fitted.impute(frame).dtypes.tolist() == [np.dtype(float)] * 3
+
+
+def test_the_order_of_columns_is_checked_at_predict(frame):
+    fitted = two_clusters().fit(frame)
+    turned = frame.select(["c", "a", "b"]) if hasattr(frame, "select") else frame[["c", "a", "b"]]
+    for method in (fitted.predict, fitted.transform, fitted.impute, fitted.score):
+        with pytest.raises(ValueError, match="same order"):
+            method(turned)
+
+
+def test_a_frame_of_one_kind_predicts_rows_of_another(table):
+    fitted = two_clusters().fit(KINDS["pandas"](table))
+    for make in KINDS.values():
+        np.testing.assert_array_equal(fitted.predict(make(table)), fitted.labels_)
+
+
+@pytest.mark.parametrize(
+    ("output", "kind"), [("pandas", "DataFrame"), ("polars", "DataFrame"), ("default", "ndarray")]
+)
+def test_set_output_names_the_distances(frame, output, kind):
+    out = two_clusters().set_output(transform=output).fit_transform(frame)
+    assert type(out).__name__ == kind
+    if output != "default":
+        assert type(out).__module__.startswith(output)
+        assert list(out.columns) == ["mnarkmeans0", "mnarkmeans1"]
+
+
+def test_a_lazy_frame_says_to_collect_it(table):
+    lazy = pl.DataFrame(columns(table)).lazy()
+    for given in (lazy, narwhals.from_native(lazy)):
+        with pytest.raises(TypeError, match="collect"):
+            two_clusters().fit(given)
+
+
+def test_without_narwhals_other_frames_are_still_read(table, monkeypatch):
+    monkeypatch.setitem(sys.modules, "narwhals", None)  # import narwhals now fails
+    from mnarkmeans._validation import like_input, native
+
+    frame = KINDS["polars"](table)
+    assert native(frame) is frame
+    assert isinstance(like_input(table, frame), np.ndarray)
