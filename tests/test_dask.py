@@ -210,14 +210,14 @@ def test_scalable_start_does_not_depend_on_the_blocks(X):
 
 
 def test_scalable_start_weighs_candidates_by_the_rows_that_follow_them():
-    """Nine of ten rows lie in one broad group: it gets most of the centres."""
+    """Most rows are in two groups; most candidates are the few rows far from them."""
     rng = np.random.default_rng(0)
-    X = np.vstack([rng.normal(0, 10, (900, 2)), rng.normal(200, 0.1, (100, 2))])
-    pieces = _pieces.gather_pieces(_pieces.blocks_of(on_dask(X)), None, nan, True)
-    from mnarkmeans.dask._starts import k_means_parallel
-
-    centers = k_means_parallel(pieces, 20, 5, np.random.RandomState(0))
-    assert (centers[:, :, 0] > 100).sum(axis=1).max() <= 2
+    sizes = ((0, 1, 2000), (12, 1, 2000), (0, 60, 60))
+    X = np.vstack([rng.normal(mean, sd, (n, 2)) for mean, sd, n in sizes])
+    options = dict(lam=0.0, n_init=20, max_iter=1, random_state=0)
+    found = MNARKMeans(5, **options).fit(on_dask(X)).start_losses_
+    memory = mnarkmeans.MNARKMeans(5, algorithm="lloyd", **options).fit(X).start_losses_
+    assert np.mean(found) < 2.0 * np.mean(memory)
 
 
 def test_few_distinct_rows():

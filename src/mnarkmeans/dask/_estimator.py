@@ -242,14 +242,14 @@ feature_names_in_
         if not is_frame(X):
             return _lazy_rows(blocks, _filled, self, (blocks.n_features,), blocks.dtype)
         meta = like_input(np.empty((0, blocks.n_features), blocks.dtype), X._meta)
-        return X.map_partitions(_filled_frame, self.in_memory(), blocks.dtype, meta=meta)
+        return X.map_partitions(_filled_frame, self._in_memory(), blocks.dtype, meta=meta)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the penalised loss of X at the fitted centres, computed now."""
         if not is_lazy(X):
             return super().score(X, y, sample_weight)
         delayed, blocks = require("dask", "dask").delayed, self._checked(X)
-        model = delayed(self.in_memory(), traverse=False)
+        model = delayed(self._in_memory(), traverse=False)
         weights = weights_of(sample_weight, blocks)
         parts = [
             delayed(_score)(block, weight, model)
@@ -257,7 +257,7 @@ feature_names_in_
         ]
         return math.fsum(compute(*parts))
 
-    def in_memory(self) -> Any:
+    def _in_memory(self) -> Any:
         """The same centres as an estimator for arrays and sparse matrices in memory."""
         check_is_fitted(self)
         model = _kmeans.MNARKMeans(
@@ -458,7 +458,7 @@ def _lazy_rows(
     da, delayed = require("dask.array", "dask"), require("dask", "dask").delayed
     n_blocks = len(blocks.delayed)
     lengths: list[Any] = blocks.lengths or [math.nan] * n_blocks
-    shared, run_block = delayed(model.in_memory(), traverse=False), delayed(_of_block, pure=False)
+    shared, run_block = delayed(model._in_memory(), traverse=False), delayed(_of_block, pure=False)
     arrays = [
         da.from_delayed(
             run_block(block, work, shared, tail, dtype, number, n_blocks), (length, *tail),

@@ -356,7 +356,7 @@ def labelled(
 ) -> Iterator[tuple[list[str], np.ndarray, np.ndarray]]:
     """(names, labels, distances to the own centre) of the rows, some blocks at a time."""
     dask, blocks = require("dask", "dask"), _rows_of_blocks(X)
-    fitted = dask.delayed(model.in_memory(), traverse=False)
+    fitted = dask.delayed(model._in_memory(), traverse=False)
     for start, stop in slices(len(blocks), 8):
         part = blocks[start:stop]
         lazy = [dask.delayed(labels_and_distances)(block, fitted) for block, _, _ in part]
