@@ -406,7 +406,7 @@ def test_weights_that_do_not_fit(X):
         (lambda X: np.vstack([X, np.full((3, P), nan)]), "3 row"),
         (lambda X: X + 1000.0, r"far outside the observed values of 9 of 9 feature"),
         (lambda X: np.where(np.arange(P) == 2, np.nan_to_num(X, nan=-999), X), "-999 is far from"),
-        (lambda X: np.random.default_rng(0).lognormal(3, 1, X.shape).round(), "as raw counts are"),
+        (lambda X: np.random.default_rng(0).lognormal(3, 1, X.shape).round(), "like raw counts"),
     ],
 )
 def test_what_memory_warns_about_is_warned_about(X, change, message):

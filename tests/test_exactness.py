@@ -272,7 +272,7 @@ def test_blocks_are_judged_as_one_table():
 
 def test_the_value_is_named():
     X = np.array([[1.0, 2.0], [0.0, 1e160], [3.0, nan]])
-    with pytest.raises(ValueError, match="reach over 1e\\+160"):
+    with pytest.raises(ValueError, match="span 1e\\+160"):
         MNARKMeans(2, lam=0.5).fit(X)
 
 
@@ -309,7 +309,7 @@ def test_starting_centres_and_references_count_too():
 
 
 def test_weights_beyond_all_measure_are_refused():
-    with pytest.raises(ValueError, match="adds up to 2e\\+62"):
+    with pytest.raises(ValueError, match="sums to 2e\\+62"):
         MNARKMeans(2, lam=0.5).fit(grouped_table(), sample_weight=np.full(200, 1e60))
 
 

@@ -116,7 +116,7 @@ def test_a_matrix_that_points_outside_is_refused():
             MNARKMeans(2, lam=0.5).fit(wrong)
     wrong = X.copy()
     wrong.indptr[7], wrong.indptr[8] = wrong.indptr[8] + 5, wrong.indptr[7]
-    with pytest.raises(ValueError, match="do not rise"):
+    with pytest.raises(ValueError, match="indptr decreases"):
         MNARKMeans(2, lam=0.5).fit(wrong)
 
 
@@ -263,7 +263,7 @@ def test_numbers_by_name_are_aligned_with_the_columns(X, kind, estimator, tmp_pa
     np.testing.assert_array_equal(load(tmp_path).predict(frame), expected.labels_)
     for wrong, message in [
         ({"a": 1, "b": 1, "c": 1, "e": 1}, "'e' is not a column of X"),
-        ({"a": 1, "b": 1, "c": 1}, "'d' is not in it"),
+        ({"a": 1, "b": 1, "c": 1}, "'d' has none"),
     ]:
         with pytest.raises(ValueError, match=f"lam must have one number .* {message}"):
             run(kind(wrong), 0.0)
@@ -277,7 +277,7 @@ def test_columns_without_names_are_called_by_number(X):
     with pytest.raises(ValueError, match="'a' is not a column of X"):
         fit(X, reference={"a": 1.0})
     doubled = pd.Series([1.0, 2.0, 3.0, 4.0, 5.0], index=[0, 1, 2, 3, 3])
-    with pytest.raises(ValueError, match="3 is in it twice"):
+    with pytest.raises(ValueError, match="3 appears twice"):
         fit(X, reference=doubled)
 
 

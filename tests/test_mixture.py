@@ -313,7 +313,7 @@ def test_a_row_of_gaps_alone_changes_nothing():
     X, _ = make("limit")
     more = np.vstack([X, np.full((3, X.shape[1]), np.nan)])
     model = MNARMixture(2, random_state=0).fit(X)
-    with pytest.warns(MissingDataWarning, match="likeliest to lose everything"):
+    with pytest.warns(MissingDataWarning, match="most likely to have all values missing"):
         other = MNARMixture(2, random_state=0).fit(more)
     np.testing.assert_allclose(other.means_, model.means_, rtol=1e-6)
     assert (model.score_samples(more)[-3:] == 0).all()

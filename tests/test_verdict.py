@@ -62,7 +62,7 @@ def test_a_group_cut_in_two_is_one_group():
     assert found.kind == "separate"
     assert len(found.groups) == 2
     halves = next(group for group in found.groups if len(group) == 2)
-    assert "Not told apart" in found.sentence
+    assert "Clusters that form one group" in found.sentence
     labels = fit(X, 3).labels_
     assert np.isnan(found.confidence[np.isin(labels, halves)]).all()
     assert np.isfinite(found.confidence[~np.isin(labels, halves)]).all()
@@ -171,5 +171,5 @@ def test_equally_stable_numbers_of_clusters_are_named():
     gradient = one_factor()[:, :8] - 25.0
     search = MNARKMeansCV([2, 3], lams=[0.0], n_splits=4, n_init=2, random_state=0).fit(gradient)
     judged = verdict(gradient, search)
-    assert "Nothing beats one group" in describe_choice(search, judged)
+    assert "None is better than one group" in describe_choice(search, judged)
     assert describe_choice(MNARKMeansCV(2, lams=[0.0], random_state=0).fit(X)) == ""

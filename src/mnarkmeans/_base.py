@@ -181,7 +181,7 @@ class CentersModel(
         if self._n_starts() not in (1, N_INIT):
             warnings.warn(
                 f"Explicit initial centre positions were passed: there is one start, and "
-                f"n_init={self.n_init} is not used. Leave n_init out, or say n_init=1.",
+                f"n_init={self.n_init} is not used. Leave n_init out, or set n_init=1.",
                 RuntimeWarning,
                 stacklevel=4,
             )
@@ -228,18 +228,18 @@ class CentersModel(
         if alone and rows >= ROWS_PER_CLUSTER * self.n_clusters:
             warnings.warn(
                 f"{alone} of {self.n_clusters} clusters have a single row (of {rows}), which is "
-                "far from all others. Look at these rows: leave out what is an error, or ask for "
-                "fewer clusters.",
+                "far from all others. Check these rows: leave them out if they are errors, or ask "
+                "for fewer clusters.",
                 UserWarning,
                 stacklevel=stacklevel + 1,
             )
         if found < self.n_clusters:
             lam = np.max(self.lam_)
-            pull = f", or lam={lam:g} is so large that centres fall together at the reference"
+            pull = f", or lam={lam:g} is so large that centres collapse onto the reference"
             pulled = pull if lam > 0 else ""
             warnings.warn(
                 f"Number of distinct clusters ({found}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly there are duplicate rows{pulled}.",
+                f"({self.n_clusters}). There may be duplicate rows{pulled}.",
                 ConvergenceWarning,
                 stacklevel=stacklevel + 1,
             )

@@ -24,13 +24,15 @@ PRIOR = 2.0  # rows that pull the mean of a cell (cluster, feature) to that of i
 MARGIN = 1.0  # standard errors from which candidates are told apart
 REFERENCE_WORDS = {
     "zero": "reference zero",
-    "min": "the least observed value of each feature as reference",
+    "min": "the smallest observed value of each feature as reference",
     "given": "the reference given",
 }
 MECHANISM_WORDS = {
-    "mcar": "Within these clusters the gaps look like chance.",
-    "decay": "Within these clusters values close to the reference are missing more often.",
-    "limit": "Within these clusters low values are missing more often, as below a detection limit.",
+    "mcar": "Within these clusters, values seem to be missing by chance.",
+    "decay": "Within these clusters, values close to the reference are missing more often.",
+    "limit": (
+        "Within these clusters, low values are missing more often, as below a detection limit."
+    ),
 }
 
 
@@ -313,32 +315,33 @@ class Missingness:
             count = f"{self.n_by_chance} feature{'s' if self.n_by_chance > 1 else ''}"
             where += f", but 0 in {count} with missing values by chance,"
         if len(behind) < 2 and self.mechanisms[0].strength == 0.0:
-            return "Nothing is missing, so that every lam gives the same clusters."
+            return "Nothing is missing, so every lam gives the same clusters."
         if len(behind) < 2:
-            return f"There are too few rows to choose by: lam={self.lam:g}."
+            return f"There are too few rows to choose lam from the data: lam={self.lam:g}."
         if self.lam == 0.0 and self.decided_by == "mechanism":
             return (
                 "lam=0: with so few features the score cannot tell whether a penalty helps, and "
-                f"chance is likelier than values lost around the reference. {how}"
+                "values are more likely missing by chance than because they are near the "
+                f"reference. {how}"
             )
         if self.lam == 0.0:
             others = behind[self.candidates["lam"] > 0]
             lead = "score less" if others.max() < 0.0 else "are not clearly better"
             return (
-                "lam=0: missing values are ignored. Clusters that use them predict features left "
-                f"out no better (candidates with a penalty {lead}). {how}"
+                "lam=0: missing values are ignored. Clusters that use them predict held-out "
+                f"features no better (candidates with a penalty {lead}). {how}"
             )
         no_penalty = behind[self.candidates["lam"] == 0.0]
         if self.decided_by == "mechanism":
             return (
                 f"lam={self.lam:g} with {where}: with so few features the score cannot tell "
-                "candidates apart, and values lost around this reference are likelier than by "
-                f"chance. {how}"
+                "candidates apart, and values are more likely missing because they are near this "
+                f"reference than by chance. {how}"
             )
         if len(no_penalty) and no_penalty[0] >= -MARGIN:
             return (
-                f"lam={self.lam:g} with {where} predicts features left out about as well as no "
-                f"penalty does, and its clusters are the more stable ones. {how}"
+                f"lam={self.lam:g} with {where} predicts held-out features about as well as no "
+                f"penalty does, and its clusters are more stable. {how}"
             )
         lead = ""
         if len(no_penalty):
@@ -347,7 +350,7 @@ class Missingness:
         span = f" (lam from {low:g} to {high:g} does as well)" if high > low else ""
         edge = self.lam >= self.candidates["lam"].max()
         more = " It is the largest candidate; a larger lam may do better." if edge else ""
-        what = f"lam={self.lam:g} with {where} predicts features left out best"
+        what = f"lam={self.lam:g} with {where} predicts held-out features best"
         return f"{what}{lead}{span}.{more} {how}"
 
     def to_frame(self) -> Any:

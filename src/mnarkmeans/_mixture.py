@@ -59,7 +59,7 @@ class MixtureMissingness(NamedTuple):
     scores: dict[str, float]
 
     def __repr__(self) -> str:
-        head = f"{self.mechanism}; scores (log-likelihood less log(n) / 2 for each parameter):"
+        head = f"{self.mechanism}; scores (log-likelihood minus log(n) / 2 per parameter):"
         ranked = sorted(self.scores.items(), key=lambda item: -item[1])
         return "\n".join([head, *(f"{name:>12}  {score:.2f}" for name, score in ranked)])
 

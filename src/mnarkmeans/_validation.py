@@ -103,7 +103,7 @@ def mended(X):
     """A copy in canonical form."""
     starts = X.indptr
     if starts[0] < 0 or starts[-1] > len(X.indices) or (np.diff(starts) < 0).any():
-        raise ValueError("X is no CSR matrix: the beginnings of its rows (indptr) do not rise.")
+        raise ValueError("X is not a valid CSR matrix: its indptr decreases or is out of range.")
     _check_range(X)
     # Made from its parts, since a matrix remembers whether it is sorted even if that has changed.
     X = sparse.csr_array((X.data.copy(), X.indices.copy(), starts.copy()), shape=X.shape)
@@ -116,7 +116,8 @@ def _check_range(X) -> None:
     if len(used) and not (used.min() >= 0 and used.max() < X.shape[1]):
         wrong = used[(used < 0) | (used >= X.shape[1])][0]
         raise ValueError(
-            f"X is no CSR matrix of {X.shape[1]} features: it has an entry in feature {wrong}."
+            f"X is not a valid CSR matrix: it has {X.shape[1]} features, but an entry in feature "
+            f"{wrong}."
         )
 
 
@@ -155,26 +156,26 @@ def check_scale(
         penalised = np.maximum(lam, 1.0) * squares
     if weight > LARGEST_WEIGHT:
         raise ValueError(
-            f"sample_weight adds up to {weight:g}, and may to {LARGEST_WEIGHT:g} at most. Only the "
-            "ratios of weights matter: divide them by a constant."
+            f"sample_weight sums to {weight:g}, more than the largest sum allowed, "
+            f"{LARGEST_WEIGHT:g}. Divide the weights by a constant."
         )
     j, weight = int(np.argmax(np.where(np.isnan(penalised), np.inf, penalised))), max(weight, 1.0)
     if not squares.sum() <= LARGEST_LOSS / weight:
         raise ValueError(
-            f"The values of column {j} are too large: they reach over {reach[j]:g} (with the "
-            "reference and the centres), and the sum of such squares overflows. Rescale the data."
+            f"The values of column {j} are too large: they span {reach[j]:g} (with the "
+            "reference and the centres), and the sum of squares overflows. Rescale the data."
         )
     if not penalised.sum() <= LARGEST_LOSS / weight:
         penalty = np.broadcast_to(lam, reach.shape)[j]
         raise ValueError(
-            f"lam={penalty:g} is too large for the values of column {j}, which reach over "
-            f"{reach[j]:g} (with the reference and the centres): the loss overflows. Take a "
+            f"lam={penalty:g} is too large for the values of column {j}, which span "
+            f"{reach[j]:g} (with the reference and the centres): the loss overflows. Use a "
             "smaller lam or rescale the data."
         )
     if vanishing and reach.max() > 0.0 and squares.max() < SMALLEST_SQUARE:
         raise ValueError(
-            f"The values are too small: they reach over {reach.max():g} at most (with the "
-            "reference and the centres), and the squares of that vanish. Rescale the data."
+            f"The values are too small: they span at most {reach.max():g} (with the "
+            "reference and the centres), and squares of that underflow. Rescale the data."
         )
 
 
@@ -346,9 +347,9 @@ def warn_about(
     if found.n_unseen:
         label = "the centre nearest to the reference"
         if fit.mechanism is not None:
-            label = "the cluster likeliest to lose everything"
+            label = "the cluster most likely to have all values missing"
         _warn(
-            f"{found.n_unseen} row(s) have no observed value. They take no part in the centres; "
+            f"{found.n_unseen} row(s) have no observed value. They do not affect the centres; "
             f"their label is that of {label}.",
             stacklevel,
         )
@@ -378,15 +379,15 @@ def _warn_far(found: TableSummary, reference: np.ndarray, fit: WarnFor, stacklev
     far = far_from(reference, low, high)
     if not far.any():
         return
-    why, instead = "a penalty would pull their centres to where no value is", "lam=0"
+    why, instead = "a penalty would pull their centres to where there are no values", "lam=0"
     if fit.mechanism is not None:
-        why = "'decay' and 'threshold' lose values around it, where no value is"
+        why = "'decay' and 'threshold' describe values missing near it, where there are none"
         instead = "another mechanism"
     _warn(
         f"The reference lies far outside the observed values of {far.sum()} of {judged.sum()} "
-        f"feature(s) with gaps ({_some(np.flatnonzero(far), fit.names)}): {why}. "
-        "Use reference='min' for values lost below a detection limit, reference='auto' to let the "
-        f"gaps say where they lie, or {instead}.",
+        f"feature(s) with missing values ({_some(np.flatnonzero(far), fit.names)}): {why}. "
+        "Use reference='min' if values are missing below a detection limit, reference='auto' to "
+        f"choose it from the data, or {instead}.",
         stacklevel,
     )
 
@@ -409,8 +410,8 @@ def warn_odd_values(X: Any, found: TableSummary, fit: WarnFor, stacklevel: int =
     if np.all(found.sums == np.floor(found.sums)) and _is_whole(X):
         _warn(
             f"All values are whole numbers up to {largest:g}, {largest / mean:.0f} times their "
-            "mean, as raw counts are: the largest will decide about the clusters. Take logarithms "
-            "first (np.log1p), after scaling rows to equal totals where those mean nothing.",
+            "mean, like raw counts: the largest would dominate the clusters. Take logarithms first "
+            "(np.log1p), and before that scale rows to equal totals if the totals mean nothing.",
             stacklevel,
         )
 
@@ -441,8 +442,8 @@ def far_from(point, least: np.ndarray, most: np.ndarray) -> np.ndarray:
 
 
 ADVICE_ON_TEXT = (
-    "Encode text columns as numbers or leave them out; write gaps as NaN (or None), "
-    "or name their code with missing_values."
+    "Encode text columns as numbers or leave them out; mark missing values as NaN (or None), "
+    "or pass their code as missing_values."
 )
 
 
@@ -488,7 +489,7 @@ def by_name(name: str, value: Any, n_features: int, features: Any = None) -> Any
     unknown, absent = [key for key in keys if key not in names], [j for j in names if j not in keys]
     repeated = [key for key in names if keys.count(key) > 1]
     for wrong, problem in (
-        (unknown, "is not a column of X"), (absent, "is not in it"), (repeated, "is in it twice")
+        (unknown, "is not a column of X"), (absent, "has none"), (repeated, "appears twice")
     ):  # fmt: skip
         if wrong:
             raise ValueError(
@@ -517,8 +518,8 @@ def check_lam(
         raise ValueError(f"lam must be finite and >= 0 for every feature; got {lam!r}.")
     if numbers.max(initial=0.0) > LARGEST_LAM:
         raise ValueError(
-            f"lam may be {LARGEST_LAM:g} at most; got {numbers.max():g}. Far smaller ones already "
-            "put centres at the reference wherever their cluster has a gap."
+            f"lam may be {LARGEST_LAM:g} at most; got {numbers.max():g}. Much smaller values "
+            "already put a centre at the reference wherever its cluster has a missing value."
         )
     if numbers.ndim == 0:
         return float(numbers)
@@ -697,5 +698,5 @@ def check_init_centers(
             f"got {centers.shape}."
         )
     if not np.isfinite(centers).all():
-        raise ValueError(f"{name} must be finite: fill the gaps of the starting centres first.")
+        raise ValueError(f"{name} must be finite: starting centres may not have missing values.")
     return centers

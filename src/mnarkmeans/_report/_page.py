@@ -33,8 +33,8 @@ LITTLE, MUCH = 0.05, 0.2  # of the rows that move between neighbouring candidate
 KIND = (
     "Confidence is the probability that a row belongs to its cluster: of rows with confidence 0.8, "
     "about 80 % are in their true group. It comes from fits to other rows, and is given for "
-    "separate groups only: where clusters are slices of one continuum there is nothing a row could "
-    "belong to."
+    "separate groups only: where clusters are slices of one continuum, there are no groups that a "
+    "row could belong to."
 )
 
 
@@ -147,15 +147,15 @@ def _sureness(fitted: FittedTable) -> dict[str, Any]:
     reasons = [*fitted.batch_warnings, found.sentence]
     if known.size:
         reasons.append(
-            f"{percent(float((known >= SURE).mean()))} of the rows are sure of their cluster "
-            f"(confidence at least {SURE}); {between:,} of {known.size:,} lie between two "
+            f"{percent(float((known >= SURE).mean()))} of the rows clearly belong to their cluster "
+            f"(confidence at least {SURE}); {between:,} of {known.size:,} lie between clusters "
             f"(below {BETWEEN})."
         )
     steps = []
     if k > 1 and len(found.groups) != k:
         steps.append(
             f"Try other numbers of clusters: \u201cselect\u201d with -k 2:{k + 2} compares them, "
-            "and shows which clusters stay."
+            "and shows which clusters persist."
         )
     if found.kind == "continuum":
         steps.append("Describe the rows by where they lie along the continuum, not by cluster.")
@@ -197,22 +197,22 @@ def _flow_words(path: Path, moved: list[float]) -> str:
     here = path.names[path.chosen]
     if path.axis_name == "number of clusters":
         return (
-            f"Next to k = {here}, up to {near} of the rows have to change cluster. A new cluster "
-            "that takes its rows from one box is a split; one that takes from many shuffles what "
-            "was there."
+            f"Between k = {here} and its neighbours, up to {near} of the rows change cluster. A "
+            "new cluster whose rows all come from one box splits that cluster; one whose rows "
+            "come from many boxes rearranges them."
         )
     if max(moved) <= LITTLE:
-        return f"From one lam to the next at most {most} of the rows move: lam hardly matters."
+        return f"From one lam to the next, at most {most} of the rows move: lam hardly matters."
     if max(beside) <= LITTLE:
         return (
-            f"Around lam = {here} at most {near} of the rows move, further away up to {most}: the "
-            "choice matters, but not to the digit."
+            f"Around lam = {here}, at most {near} of the rows change cluster; further away, up to "
+            f"{most}: lam matters, but its exact value does not."
         )
     if max(beside) < MUCH:
-        return f"Next to lam = {here}, {near} of the rows move: lam matters."
+        return f"Between lam = {here} and its neighbours, {near} of the rows move: lam matters."
     return (
-        f"Next to lam = {here}, {near} of the rows move: the clusters depend strongly on lam. Rely "
-        "on those that stay."
+        f"Between lam = {here} and its neighbours, {near} of the rows change cluster: the clusters "
+        "depend strongly on lam. Rely only on those that persist."
     )
 
 

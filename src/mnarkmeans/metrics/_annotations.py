@@ -75,8 +75,8 @@ def annotation_agreement(annotations: Mapping[str, Sequence[Any]], labels: Any) 
     >>> from mnarkmeans.metrics import annotation_agreement
     >>> found = annotation_agreement({"run": ["a"] * 8 + ["b"] * 8}, [0] * 8 + [1] * 8)
     >>> print(found[0].sentence)
-    The clusters follow 'run' (adjusted Rand index 1.00, chance 0.00). If it is a batch, cluster \
-again with --batch run; if it is what you look for, it is found.
+    The clusters follow 'run' (adjusted Rand index 1.00; 0 would be chance). If it is a batch, \
+cluster again with --batch run; if it is the grouping you want, it has been found.
     """
     labels = np.unique(np.asarray(labels), return_inverse=True)[1]
     found = [
@@ -102,11 +102,11 @@ def _agreement(found: Crossed, labels: np.ndarray) -> Agreement | None:
     if warns:
         how = (
             f"adjusted Rand index {ari:.2f}" if ari >= WARNS
-            else f"one refines the other to {100 * nested:.0f} %"
+            else f"one subdivides the other; adjusted mutual information {nested:.2f}"
         )  # fmt: skip
         sentence = (
-            f"The clusters follow {name!r} ({how}, chance 0.00). If it is a batch, cluster again "
-            f"with --batch {name}; if it is what you look for, it is found."
+            f"The clusters follow {name!r} ({how}; 0 would be chance). If it is a batch, cluster "
+            f"again with --batch {name}; if it is the grouping you want, it has been found."
         )
     return Agreement(name, ari, nested, p, warns, sentence)
 

@@ -131,7 +131,7 @@ HEADLINES = {
     "too few": "Too few rows to tell.",
     "one cluster": "One cluster.",
 }
-NOT_FOUND_AGAIN = "One continuum, and other rows would be cut elsewhere."
+NOT_FOUND_AGAIN = "Slices of one continuum that other rows would not reproduce."
 
 
 class _HeldOut(NamedTuple):
@@ -192,7 +192,7 @@ def verdict(
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     nothing = np.full(n, np.nan), np.full(k, np.nan)
     if k == 1:
-        sentence = "There is one cluster: nothing to be told apart."
+        sentence = "There is one cluster, so there is nothing to tell apart."
         return Verdict("one cluster", sentence, [[0]], [], np.ones(1), *nothing)
     rows = usable_rows(X, model)
     usable, p = rows.used, rows.values.shape[1]
@@ -459,18 +459,16 @@ def _sentence(
         least = max(pair.ratio for pair in clear)
         between = "no rows lie between them"
         if least > 0:
-            between = (
-                f"between them rows lie at most {_percent(least)} as densely as at the centres"
-            )
+            between = f"rows between them are at most {_percent(least)} as dense as at the centres"
         if len(groups) == k:
             return f"The {k} clusters are separate groups: {between}."
         together = [_names(group) for group in groups if len(group) > 1]
-        joined = f" Not told apart: {'; '.join(together)}." if together else ""
+        joined = f" Clusters that form one group: {'; '.join(together)}." if together else ""
         return f"There are {len(groups)} separate groups: {between}.{joined}{few}"
     densest = min(pairs, key=lambda pair: pair.ratio)
     figure = (
-        f"between clusters {_names(densest.clusters)}, the clearest pair, rows lie "
-        f"{_percent(densest.ratio)} as densely as at the centres "
+        f"between clusters {_names(densest.clusters)}, the clearest pair, rows are "
+        f"{_percent(densest.ratio)} as dense as at the centres "
         f"(95 % interval {_percent(densest.low)} to {_percent(densest.high)})"
     )
     if kind == "continuum":
@@ -479,8 +477,8 @@ def _sentence(
                 f"The clusters are reproducible slices of one continuum, not groups: {figure}.{few}"
             )
         return (
-            f"The clusters are slices of one continuum, and other rows would be cut elsewhere "
-            f"({_percent(again)} of a cluster is found again): {figure}.{few}"
+            f"The clusters are slices of one continuum, and other rows would be cut differently "
+            f"(clusters are found again to {_percent(again)}): {figure}.{few}"
         )
     return f"There are too few rows to tell groups from slices of one continuum: {figure}.{few}"
 
@@ -510,7 +508,7 @@ def describe_choice(search: Any, found: Verdict | None = None) -> str:
     >>> centers = np.array([[0.0, 0.0], [0.0, 9.0], [30.0, 0.0], [30.0, 9.0]])
     >>> X = np.repeat(centers, 30, axis=0) + np.random.default_rng(0).normal(size=(120, 2))
     >>> print(describe_choice(MNARKMeansCV([2, 3, 4], lams=[0.0], random_state=0).fit(X)))
-    k = 2 and 4 are equally stable (instability 0.000); k = 4 was taken.
+    k = 2 and 4 are equally stable (instability 0.000); k = 4 was chosen.
     """
     results = search.cv_results_
     chosen = np.asarray(results["chosen_for_k"], bool)
@@ -525,15 +523,17 @@ def describe_choice(search: Any, found: Verdict | None = None) -> str:
     close = several & (np.abs(mean - mean[best]) <= np.maximum(error, error[best]))
     one_group = ""
     if found is not None and found.kind == "continuum":
-        one_group = " Nothing beats one group: however stable, they are slices of one continuum."
+        one_group = (
+            " None is better than one group: however stable, they are slices of one continuum."
+        )
     if close.sum() < 2:
         alone = f"no other is as stable (instability {mean[best]:.3f})"
-        return f"k = {ks[best]} was taken; {alone}.{one_group}"
+        return f"k = {ks[best]} was chosen; {alone}.{one_group}"
     span = f"{mean[close].min():.3f}"
     if mean[close].max() - mean[close].min() >= 5e-4:
         span += f" to {mean[close].max():.3f}"
     stable = f"k = {_names(ks[close])} are equally stable (instability {span})"
-    return f"{stable}; k = {ks[best]} was taken.{one_group}"
+    return f"{stable}; k = {ks[best]} was chosen.{one_group}"
 
 
 def _percent(share: float) -> str:

@@ -156,16 +156,16 @@ def why_no_penalty(found: Missingness, cells: Cells) -> str:
     chance = (np.sum(cells.sizes > 0) - 1) / n * of_feature * (1 - of_feature)
     by_cluster = math.sqrt(max(float((squares.sum(axis=0) - chance).mean()), 0.0))
     by_feature = float(of_feature.std())
-    text = "The gaps are not random, but a penalty does not help: "
+    text = "Values are not missing at random, but a penalty does not help: "
     if by_cluster < by_feature / 2:
         return text + (
-            "they depend on the feature (standard deviation of the missing shares "
+            "missingness depends on the feature (standard deviation of the missing shares "
             f"{by_feature:.0%}) much more than on the cluster ({by_cluster:.0%} within a feature), "
-            "and only the latter tells clusters apart."
+            "and only the latter helps to tell clusters apart."
         )
     return text + (
-        "clusters of the observed values predict features left out as well as clusters that also "
-        "use the gaps."
+        "clusters of the observed values predict held-out features as well as clusters that also "
+        "use which values are missing."
     )
 
 
@@ -280,15 +280,15 @@ class Diagnosis:
             "  missing per feature: " + _spread_of(self.feature_share),
         ]
         if self.kind != "complete":
-            lines.append("missing share against the mean of the feature:")
+            lines.append("share of missing values by the mean of the feature:")
             lines += _bars(self.feature_curve)
-            lines.append("missing share against the mean of cluster and feature:")
+            lines.append("share of missing values by the mean of cluster and feature:")
             lines += _bars(self.curve)
             lines.append(f"  highest third minus lowest: {self.trend:+.1%}")
-            lines.append("mechanisms at their likeliest strength (log-likelihood against mcar):")
+            lines.append("mechanisms, each at its best strength (log-likelihood relative to mcar):")
         for fit in self.mechanisms:
             gain = fit.log_likelihood - self.mechanisms[0].log_likelihood
-            taken = "  <- likeliest" if fit.mechanism == self.missingness.mechanism else ""
+            taken = "  <- most likely" if fit.mechanism == self.missingness.mechanism else ""
             lines.append(f"  {fit.mechanism:<6} strength {fit.strength:<10.4g} {gain:+.1f}{taken}")
         return "\n".join([*lines, "", *(f"- {sentence}" for sentence in self.advice)])
 
@@ -455,8 +455,8 @@ def _zeros_note(share: float) -> str:
     if share < MANY_ZEROS:
         return ""
     return (
-        f"{share:.0%} of the values are exactly 0: if those stand for values that were not "
-        "measured, say so with missing_values=0 (--missing-value 0 on the command line)."
+        f"{share:.0%} of the values are exactly 0: if they stand for values that were not "
+        "measured, set missing_values=0 (--missing-value 0 on the command line)."
     )
 
 
@@ -467,11 +467,11 @@ def _advice(kind: str, found: Missingness, cells: Cells, zeros: str) -> list[str
     why = why_no_penalty(found, cells)
     if kind == "rising":
         why = (
-            "High values are missing more often: not what the method assumes, which is that values "
-            "near the reference get lost. If high values do get lost, give the greatest value of "
-            "each feature as reference; otherwise leave lam=0, which lets gaps have no say."
+            "High values are missing more often, whereas the method assumes that values near the "
+            "reference are. If high values really go missing, pass the largest value of each "
+            "feature as reference; otherwise use lam=0, which ignores missing values."
         )
-    last = "This describes the table; it cannot prove how the gaps arose."
+    last = "This describes the table; it cannot prove why values are missing."
     return [line for line in (found.sentence, why, last) if line]
 
 

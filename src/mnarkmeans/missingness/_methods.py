@@ -13,7 +13,7 @@ METHOD = (
     "lam times the squared distance of the cluster's centre from a reference."
 )
 CHOICE = (
-    "lam and the reference were chosen from the data by predicting what clusters had not seen: "
+    "lam and the reference were chosen from the data by predicting held-out data: "
     "each candidate was fitted to all but one fold of the rows, and blocks of features of the rows "
     "left out, their values and which of them are missing, were predicted from the other features "
     "of those rows (bi-cross-validation; Owen and Perry 2009, Fu and Perry 2020). No penalty is "
@@ -23,16 +23,16 @@ CHOICE = (
 )
 FEW_FEATURES = (
     "With so few features several candidates lie within two standard errors; between them the BIC "
-    "of normal mixtures decided whether values get lost by chance or around a reference."
+    "of normal mixtures decided whether values are missing by chance or near a reference."
 )
 PAPER = (
     "lam was chosen by the instability of the clusters over splits of the rows (Wang 2010, as in "
     "Guan 2026)."
 )
 STABILITY = (
-    "The number of clusters ({tried}) was chosen by how far fits to parts of the rows agree (Wang "
-    "2010): the largest number whose clusters come back about as often as those of the most stable "
-    "one."
+    "The number of clusters ({tried}) was chosen by how well fits to parts of the rows agree (Wang "
+    "2010): the largest number whose clusters are about as reproducible as those of the most "
+    "stable one."
 )
 MIXTURE = (
     "Rows were clustered by a mixture of {tails} distributions fitted together with the "
@@ -40,12 +40,12 @@ MIXTURE = (
     "and Rubin; see Marbac and Sportisse and co-authors on mixtures for values missing not at "
     "random){how}."
 )
-REFERENCES = {"zero": "zero", "min": "the least observed value of each feature"}
+REFERENCES = {"zero": "zero", "min": "the smallest observed value of each feature"}
 MECHANISMS = {
-    "mcar": "by chance, at a rate of the feature",
-    "class": "by chance, at a rate of the cluster",
+    "mcar": "by chance, at a rate for each feature",
+    "class": "by chance, at a rate for each cluster",
     "decay": "with a probability that decays with the distance from the reference",
-    "threshold": "within a distance of the reference",
+    "threshold": "within a certain distance of the reference",
     "limit": "below a soft detection limit",
 }
 
