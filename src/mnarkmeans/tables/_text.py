@@ -280,19 +280,20 @@ def _parse(path: Path, layout: TextLayout, text: set[int]) -> tuple[np.ndarray, 
             decimal_point=layout.decimal,
         ),
     )  # fmt: skip
-    blocks = [np.empty((0, len(numeric)))]
+    values, n = np.empty((0, len(numeric))), 0
     strings: dict[int, list[Any]] = {j: [] for j in sorted(text)}
     size = 0
     try:
         with _opened(path) as stream, csv.open_csv(_single_blanks(stream, layout), *how) as reader:
             for batch in reader:
-                block = np.empty((batch.num_rows, len(numeric)))
+                begin, n = n, n + batch.num_rows
+                if n > len(values):  # grows in place, where the system can
+                    values.resize((int(1.25 * n), len(numeric)), refcheck=False)
                 for k, j in enumerate(numeric):
-                    block[:, k] = batch.column(j).to_numpy(zero_copy_only=False)
-                blocks.append(block)
+                    values[begin:n, k] = batch.column(j).to_numpy(zero_copy_only=False)
                 for j, chunks in strings.items():
                     chunks.append(batch.column(j))
-                size += max(block.nbytes, batch.nbytes)
+                size += batch.nbytes
                 if 2 * size > machine_memory():
                     raise TableError(
                         f"{path} needs more than {2 * size / 1e9:.0f} GB of memory to be read; "
@@ -301,7 +302,8 @@ def _parse(path: Path, layout: TextLayout, text: set[int]) -> tuple[np.ndarray, 
     except arrow.ArrowInvalid as error:
         _explain(path, layout, error, wrong)
     chunked = {j: arrow.chunked_array(chunks, arrow.string()) for j, chunks in strings.items()}
-    return np.concatenate(blocks), chunked
+    values.resize((n, len(numeric)), refcheck=False)
+    return values, chunked
 
 
 def _explain(path: Path, layout: TextLayout, error: Exception, wrong: list[Any]) -> None:
