@@ -244,6 +244,18 @@ def test_threads_weights_and_storage_change_nothing(name):
     np.testing.assert_allclose(as_sparse.score_samples(stored), model.score_samples(X), atol=1e-6)
 
 
+def test_samples_have_the_tails_of_the_mixture():
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, (600, 3)) + 6.0 * rng.integers(2, size=(600, 1))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    model = MNARMixture(2, mechanism="mcar", tails="t", random_state=0).fit(X)
+    drawn, labels = model.sample(20_000)
+    away = np.abs(drawn - model.means_[labels])[labels == 0]
+    far, middle = np.quantile(away, [0.99, 0.5], axis=0)
+    theirs = student_t(model.degrees_of_freedom_).ppf([0.995, 0.75])
+    np.testing.assert_allclose(far / middle, theirs[0] / theirs[1], rtol=0.2)
+
+
 @pytest.mark.parametrize("name", ["decay", "limit", "class"])
 def test_sample_loses_values_around_the_reference(name):
     """A mixture fitted to a sample of a mixture is the same mixture."""
