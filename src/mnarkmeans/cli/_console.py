@@ -160,6 +160,14 @@ def one_line(message: object) -> str:
     return " ".join(str(message).split())
 
 
+def counted(number: int, what: str) -> str:
+    """
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def duration(seconds: float) -> str:
     """
     >>> duration(0.4), duration(42.1), duration(400), duration(9000)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..tables import Preparation, Table, read_table
-from ._console import Console, UserError, command_line, estimator_errors
+from ._console import Console, UserError, command_line, counted, estimator_errors
 from ._options import Source, as_number
 
 
@@ -38,8 +38,9 @@ def open_job(console: Console, source: Source, clusters: int) -> Job:
     if not source.as_is:
         _check_advice(source, table)
     job = prepared(source, table, clusters)
-    if clusters > table.shape[0]:
-        raise UserError(f"-k is {clusters}, but the table has only {table.shape[0]} rows")
+    rows = table.shape[0]
+    if clusters > rows:
+        raise UserError(f"-k is {clusters}, but the table has only {counted(rows, 'row')}")
     describe(console, job.table)
     return job
 

@@ -25,7 +25,7 @@ from .._model_files import save_model
 from .._report import FittedTable, lam_words, page_of, render
 from ..metrics._markers import ranked
 from ..tables import Preparation, Table
-from ._console import Console, command_line, in_options, plain
+from ._console import Console, command_line, counted, in_options, plain
 from ._job import Job, file_sum
 from ._options import Folder, Source, Writing
 from ._outputs import write_csv, write_json
@@ -266,7 +266,7 @@ def print_results(console: Console, results: Results, output: Folder) -> None:
     if "selection" in summary:
         console.say(summary["selection"]["sentence"])
     console.say(
-        f"{summary['n_clusters']} clusters, lam = {lam_words(summary['lam'])}, "
+        f"{counted(summary['n_clusters'], 'cluster')}, lam = {lam_words(summary['lam'])}, "
         f"loss = {summary['inertia']:.6g}, {summary['seconds']:.1f} s"
     )
     sizes, rows = summary["cluster_sizes"], summary["data"]["rows"]

@@ -14,7 +14,7 @@ from .._model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, l
 from ..metrics import confidence
 from ..tables import Preparation, ReadOptions, Table, TableError, read_table
 from ._app import verb
-from ._console import Console, UserError
+from ._console import Console, UserError, counted
 from ._job import describe
 from ._options import Use
 from ._outputs import Claim, claimed, no_formula
@@ -42,7 +42,7 @@ def predict(use: Use) -> None:
         write_frame(claim, require("pandas", "cli").DataFrame(columns), use)
     params = model.get_params(deep=False)
     sizes = np.bincount(labels, minlength=params.get("n_clusters") or params["n_components"])
-    console.say(f"{len(labels):,} rows labelled; written to {use.out}")
+    console.say(f"{counted(len(labels), 'row')} labelled; written to {use.out}")
     console.result({"rows": len(labels), "cluster_sizes": sizes, "output": str(use.out)})
 
 
