@@ -188,9 +188,8 @@ default="k-means++"
         self : MNARKMeans
         """
         self._check_parameters()
-        table = read_table(self, X, reset=True)
         observed = observe(
-            table,
+            read_table(self, X, reset=True),
             missing_values=self.missing_values,
             reference=self._reference(),
             sample_weight=sample_weight,
@@ -230,15 +229,9 @@ default="k-means++"
             starts = with_component_start(observed, starts, lam, self._threads())
         with starts_progress(self, len(starts)) as progress:
             results = run_starts(
-                observed,
-                starts,
-                lam,
-                n_hartigan=self._n_hartigan(observed, len(starts)),
-                max_iter=self.max_iter,
-                tol=float(self.tol),
-                threads=self._threads(),
-                progress=progress,
-            )
+                observed, starts, lam, threads=self._threads(), progress=progress,
+                n_hartigan=self._n_hartigan(observed, len(starts)), **self._until(),
+            )  # fmt: skip
         return best_of(observed, results, lam, self._threads())
 
     def _keep(self, observed: Observed, solution: Solution, lam: Any) -> None:

@@ -108,12 +108,11 @@ def make_gaussian_clusters(
 def _with_gaps(
     complete: np.ndarray, mechanism: str | None, loss: dict[str, Any], rng: np.random.Generator
 ) -> np.ndarray:
-    for name in loss:
-        if name not in LOSS:
-            raise TypeError(
-                f"make_gaussian_clusters() got an unexpected keyword argument {name!r}; how values "
-                f"are lost is told by {', '.join(LOSS)}."
-            )
+    if unknown := [name for name in loss if name not in LOSS]:
+        raise TypeError(
+            f"make_gaussian_clusters() got an unexpected keyword argument {unknown[0]!r}; what "
+            f"describes the loss of values is {', '.join(LOSS)}."
+        )
     if mechanism is None:
         if loss:
             raise ValueError(

@@ -124,10 +124,8 @@ class Centers:
         groups, k, p = mu.shape
         self.arrays = mu, lam, reference, shift
         self.groups, self.k, self.p = mu.shape
-        self.struct = structs.Centers(
-            groups, k, mu, shaped(lam, groups, p),
-            shaped(reference, p), shaped(shift, p),
-        )  # fmt: skip
+        lam, reference, shift = shaped(lam, groups, p), shaped(reference, p), shaped(shift, p)
+        self.struct = structs.Centers(groups, k, mu, lam, reference, shift)
 
 
 class Stats(NamedTuple):
@@ -232,7 +230,7 @@ def first_pass(table: Table, threads: int) -> FirstPass:
     counts, sums, least, most = np.empty((4, p))
     observed, seen = np.empty(p, np.int64), np.empty(table.n, np.int32)
     arrays = counts, sums, least, most, observed, seen
-    out = structs.FirstPass(*(array for array in arrays), -1, -1)
+    out = structs.FirstPass(*arrays, -1, -1)
     call("first_pass", table.struct, out, threads=threads, work=table.entries)
     return FirstPass(*arrays, out.infinite, out.malformed)
 
@@ -241,10 +239,7 @@ def fill_rows(table: Table, rows: np.ndarray, fill: np.ndarray) -> np.ndarray:
     """(m, p) float64: some rows, their gaps filled from ``fill`` (p,)."""
     rows = check_numbers(rows, table.n)
     out = np.empty((len(rows), table.p))
-    status = invoke(
-        "fill_rows", table.struct, rows, len(rows), shaped(fill, table.p),
-        out,
-    )  # fmt: skip
+    status = invoke("fill_rows", table.struct, rows, len(rows), shaped(fill, table.p), out)
     if status != DONE:
         raise MemoryError
     return out
@@ -311,11 +306,8 @@ def add_rows(
 ) -> None:
     """OUT stats (of one start) from the labels its rows have."""
     check_labels(labels, table.n, centers.k)
-    own = stats_struct(stats)
-    call(
-        "add_rows", table.struct, centers.struct, labels,
-        own, threads=threads, work=table.entries,
-    )  # fmt: skip
+    arguments = table.struct, centers.struct, labels, stats_struct(stats)
+    call("add_rows", *arguments, threads=threads, work=table.entries)
 
 
 def loss_of(
@@ -384,10 +376,7 @@ def choose_rescued(costs: np.ndarray, labels: np.ndarray, members: np.ndarray) -
     check_labels(labels, n, k)
     costs, members = np.array(costs, np.float64), np.array(members, np.int64)
     taken, weights = np.empty(k, np.int64), np.ones(n)
-    invoke(
-        "choose_rescued", costs, weights, labels, n, k, members,
-        taken,
-    )  # fmt: skip
+    invoke("choose_rescued", costs, weights, labels, n, k, members, taken)
     return taken
 
 
@@ -401,20 +390,16 @@ def update(starts: Starts, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return losses, doubtful
 
 
-class Decision(NamedTuple):
-    active: np.ndarray  # the starts that go on
-    afresh: bool  # the next pass has to sum up all rows again
-
-
 def decide(
     starts: Starts, iteration: int, losses, doubtful, largest_move: float, active: np.ndarray
-) -> Decision:
-    """Record the losses of an iteration (0, 1, ...), and see who goes on."""
+) -> tuple[np.ndarray, bool]:
+    """Record the losses of an iteration (0, 1, ...). Returns the starts that go on, and whether
+    the next pass has to sum up all rows again."""
     active = check_numbers(active, len(starts.mu))
     room, own, one = np.concatenate([active, active]), starts.struct, active.shape
     those = structs.Active(len(active), room, shaped(losses, *one), shaped(doubtful, *one), 0)
     invoke("decide", own, starts.mu.shape[2], iteration, largest_move, those)
-    return Decision(room[: those.count].copy(), bool(those.afresh))
+    return room[: those.count].copy(), bool(those.afresh)
 
 
 def lloyd(tables: Sequence[Table], starts: Sequence[Starts], threads: int, watch=None) -> None:
@@ -424,9 +409,7 @@ def lloyd(tables: Sequence[Table], starts: Sequence[Starts], threads: int, watch
         for table, own in zip(tables, starts, strict=True)
     )
     those = _array(structs.Table, tables), _array(structs.Starts, starts)
-    call(
-        "lloyd", *those, len(tables), threads=threads, watch=watch, work=work
-    )  # fmt: skip
+    call("lloyd", *those, len(tables), threads=threads, watch=watch, work=work)
 
 
 def _array(kind: Any, holders: Sequence[Any]) -> Any:
@@ -451,9 +434,8 @@ class Seeding:
         count, k, trials = draws.shape
         self.table, self.arrays = table, (means, draws)
         self.centers = np.empty((count, k, table.p))
-        self.struct = structs.Seeds(
-            count, k, trials, shaped(means, table.p), draws, self.centers,
-        )  # fmt: skip
+        means = shaped(means, table.p)
+        self.struct = structs.Seeds(count, k, trials, means, draws, self.centers)
 
 
 def seed(seedings: Sequence[Seeding], threads: int) -> list[np.ndarray]:
@@ -561,9 +543,6 @@ def soft_rows(table: Table, mixture: Mixture, threads: int) -> SoftRows:
     n, k = table.n, len(mixture.log_weight)
     own = _struct(mixture, np.zeros(table.p), table.p)
     rows = SoftRows(np.empty((n, k)), np.empty(n), np.empty(n, np.int32))
-    out = structs.Softened(*[None] * 5, *(part for part in rows))
-    call(
-        "soften", table.struct, own, out, threads=threads,
-        work=2.0 * table.entries * k,
-    )  # fmt: skip
+    out = structs.Softened(*[None] * 5, *rows)
+    call("soften", table.struct, own, out, threads=threads, work=2.0 * table.entries * k)
     return rows
