@@ -1,5 +1,8 @@
 """diagnose: it finds the mechanism that made the gaps, and says when the method does not fit."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -196,3 +199,22 @@ def test_printed_results_are_short_whatever_the_number_of_features():
     found = diagnose(X, n_clusters=2)
     assert len(repr(found)) < 4000
     assert len(found._repr_html_()) < 5000
+
+
+def test_the_figures_of_the_guide_are_what_its_code_prints(capsys):
+    guide = Path(__file__).parents[1] / "docs" / "guide" / "detection-limits.md"
+    if not guide.exists():
+        pytest.skip("the documentation is not here")
+    text = guide.read_text("utf8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    names: dict = {}
+    for block in blocks[:2]:
+        exec(block, names)
+    printed = re.findall(r"^0(\.\d\d)  ", capsys.readouterr().out, flags=re.MULTILINE)
+    stated = re.search(r"adjusted Rand index of ([^\n]*)", text)[1]
+    assert re.findall(r"\.\d\d", stated) == printed
+    found = names["model"].missingness_
+    assert set(found.candidates["reference"]) == {"min"}  # zero is far from all features
+    assert {0.0, 4.0} <= set(found.candidates["lam"])
+    assert found.candidates["lam"].max() == 4.0
+    assert [one.mechanism for one in found.mechanisms] == ["mcar", "decay", "limit"]
