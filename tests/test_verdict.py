@@ -173,3 +173,25 @@ def test_equally_stable_numbers_of_clusters_are_named():
     judged = verdict(gradient, search)
     assert "None is better than one group" in describe_choice(search, judged)
     assert describe_choice(MNARKMeansCV(2, lams=[0.0], random_state=0).fit(X)) == ""
+
+
+def test_one_cluster_of_outliers_is_spoken_of_in_the_singular():
+    X, _ = groups(k=2)
+    X[0] = 500.0
+    with pytest.warns(UserWarning, match="single row"):
+        model = fit(X, 3)
+    found = verdict(X, model)
+    assert found.kind == "separate"
+    assert "1 of the clusters has too few rows" in found.sentence
+
+
+@pytest.mark.parametrize("shape", [(100, 200), (300, 20)])
+def test_groups_with_heavy_tails_are_separate(shape):
+    """Student's t with 3 degrees of freedom; an outlier that captures a start hides no group."""
+    rng = np.random.default_rng(1)
+    n, p = shape
+    truth = np.arange(n) % 2
+    tails = np.sqrt(rng.chisquare(3, (n, 1)) / 3)
+    X = 12.0 * np.outer(truth, np.ones(p)) / np.sqrt(p) + rng.normal(size=(n, p)) / tails
+    model = fit(X, 2, init=np.array([X[truth == g].mean(axis=0) for g in (0, 1)]))
+    assert verdict(X, model).kind == "separate"
