@@ -36,11 +36,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 from threadpoolctl import ThreadpoolController
 
 from ._core import first_pass
 from ._em.fit import likeliest_reference
-from ._missingness import MARGIN, PRIOR, CellSums, Mechanism, Missingness, fit_mechanisms, sigmoid
+from ._missingness import MARGIN, PRIOR, CellSums, Mechanism, Missingness, fit_mechanisms
 from ._observed import Observed
 from ._solver import assign_rows, run_starts_of_each, starts_of_each, with_component_start
 from ._validation import far_from
@@ -214,7 +215,7 @@ def _slope(table: Table, fitted: list[Cells], weight: np.ndarray, some: np.ndarr
         counts[f] = ((share @ table.seen[fold]) * table.cut.T).sum(axis=1)
         sizes[f] = share.sum(axis=2) @ table.cut.T
     for _ in range(4):
-        q = sigmoid(odds + slope * away)
+        q = expit(odds + slope * away)
         gradient, information = away * (counts - sizes * q), away**2 * sizes * q * (1.0 - q)
         slope += float(gradient.sum()) / (float(information.sum()) + 1e-9)
     return (some * max(slope, 0.0)).astype(np.float32)
@@ -223,7 +224,7 @@ def _slope(table: Table, fitted: list[Cells], weight: np.ndarray, some: np.ndarr
 def _levels(table: Table, fold: slice, odds: np.ndarray) -> np.ndarray:
     """(n, G) what to add to the log odds (n, p) of a row: one step of Newton's method from 0, with
     the features outside the block; standard normal before."""
-    q = sigmoid(odds)
+    q = expit(odds)
     left, information = table.seen[fold] - q, q * (1.0 - q)
     return table.without(left @ table.cut) / (table.without(information @ table.cut) + 1.0)
 

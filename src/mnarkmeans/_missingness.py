@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import expit, log_ndtr
 
 from ._io import require
 from ._observed import Observed
@@ -43,10 +43,6 @@ class Mechanism(NamedTuple):
     strength: float  # share lost (mcar, limit), or t in units of the variance within clusters
     log_likelihood: float  # of observed values and gaps, less log(n) / 2 for each parameter
     lam: float  # the penalty that makes up for it
-
-
-def sigmoid(odds: np.ndarray) -> np.ndarray:
-    return 1.0 / (1.0 + np.exp(-odds))
 
 
 class CellSums:
@@ -84,14 +80,14 @@ class CellSums:
         share = (self.counts.sum(axis=0) + 0.5) / (total + 1.0)
         odds, slope = np.log(share / (1.0 - share)), 0.0
         for _ in range(6):  # Newton's steps, for the slope and the features in turn
-            q = sigmoid(odds + slope * away)
+            q = expit(odds + slope * away)
             left, information = away * (self.counts - sizes * q), away**2 * sizes * q * (1.0 - q)
             step = left[:, kept].sum() / (information[:, kept].sum() + 1e-9)
             slope = max(slope + float(step), 0.0)
-            q = sigmoid(odds + slope * away)
+            q = expit(odds + slope * away)
             information = (sizes * q * (1.0 - q)).sum(axis=0)
             odds = odds + (self.counts - sizes * q).sum(axis=0) / (information + 1e-9)
-        return np.clip(sigmoid(odds + slope * away), 1e-9, 1.0 - 1e-9)
+        return np.clip(expit(odds + slope * away), 1e-9, 1.0 - 1e-9)
 
     def explained(self) -> float:
         """Share of the variation of the gaps, within features, that follows the distance of the
