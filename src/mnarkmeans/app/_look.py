@@ -51,10 +51,10 @@ READING: list[dict[str, Any]] = [
          help="Shape alone: level and size of each profile are removed."),
 ]  # fmt: skip
 ADVANCED: list[dict[str, Any]] = [
-    dict(name="lam", value="auto", label="lam, the penalty of missing values",
+    dict(name="lam", value="auto", label="lam, the penalty for missing values",
          help="auto chooses from the data; 0 ignores missing values, 1 fills in the reference."),
     dict(name="reference", value="auto", label="Reference",
-         help="Where values get lost: auto, min (detection limit) or a number such as 0."),
+         help="Value near which others go missing: auto, min (detection limit), or a number."),
     dict(name="starts", value="", label="Number of starts",
          help="Random initialisations; the best result is kept."),
     dict(name="seed", value="0", label="Seed", help="The same seed gives the same result."),

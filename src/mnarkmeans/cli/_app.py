@@ -42,7 +42,7 @@ commands = typer.Typer(
     epilog="\n\n".join([
         "[bold]Examples[/bold]",
         *(f"{why}:  [bold]mnarkmeans {words}[/bold]" for why, words in EXAMPLES.items()),
-        "Every command explains itself with --help.",
+        "Add --help to any command for its options.",
     ]),
 )  # fmt: skip
 

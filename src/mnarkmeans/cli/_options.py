@@ -107,7 +107,7 @@ def parse_decimal(text: str) -> str:
     """A point or a comma, also by name: some shells take a bare comma for something else."""
     found = {"point": ".", "comma": ","}.get(text.strip().lower(), text.strip())
     if found not in (".", ","):
-        raise typer.BadParameter(f"must be . or , and not {text!r}")
+        raise typer.BadParameter(f"must be . or , (not {text!r})")
     return found
 
 
@@ -146,15 +146,15 @@ class Reading:
         metavar=". or ,", parser=parse_decimal)
     encoding: str | None = _reading(None, "Encoding of a text file that is not UTF-8.")
     delimiter: str | None = _reading(
-        None, "Separator of the columns of a text file. Default: detected.")
+        None, "Column separator of a text file. Default: detected.")
     header: bool | None = _reading(
         None, "Whether the first line holds the names. Default: detected.", "--header/--no-header")
     sheet: str | None = _reading(
         None, "Sheet of an .xlsx file. Default: the first with a table.", metavar="NAME|NUMBER")
     layer: str | None = _reading(None, "Layer of an .h5ad file to use instead of X.")
     annotations: Path | None = _reading(
-        None, "A table of what else is known about the rows (batch, group, time). It takes no "
-        "part in the clustering and is compared with the clusters.", metavar="FILE")
+        None, "A table with further information about the rows (batch, group, time). It is not "
+        "used in the clustering, only compared with the clusters.", metavar="FILE")
 
     @property
     def options(self) -> ReadOptions:
@@ -208,10 +208,10 @@ class Source(Steps, Reading):
         None, "Column of known classes: kept out of the clustering and compared with the "
         "clusters; may be repeated.", metavar="COLUMN")
     as_is: bool = _reading(
-        False, "Cluster the table as it is, against the advice of diagnose.", "--as-is")
+        False, "Cluster the table as it is, even if diagnose advises against it.", "--as-is")
     reference: str | None = _model(
         None, "The value near which values go missing: auto (the default: zero or min, whichever "
-        "explains the missing values better), min (each feature's smallest value, a detection "
+        "predicts held-out data better), min (each feature's smallest value, a detection "
         "limit), a number in the units of the table, or a CSV file with columns feature and "
         "value.", metavar="auto|min|NUMBER|FILE")
 
@@ -240,8 +240,8 @@ class Fitting:
     n_clusters: int = _model(
         MISSING, "Number of clusters.", "-k", "--clusters", metavar="K", parser=parse_clusters)
     lam: Any = _model(
-        "auto", "Penalty that draws missing values towards the reference; auto chooses it from "
-        "the data.", metavar="auto|NUMBER", parser=parse_lam)
+        "auto", "How strongly missing values pull the centres towards the reference; auto "
+        "chooses it from the data.", metavar="auto|NUMBER", parser=parse_lam)
     n_init: int = _model(20, STARTS, "--starts", min=1)
     max_iter: int = _model(300, "Maximum number of iterations of each initialisation.", min=1)
     random_state: int = _model(0, SEED, "--seed", min=0)
@@ -258,7 +258,7 @@ class Searching:
     lams: Any = _model(
         "auto", "Penalties to try, such as 0,0.1,1.", metavar="auto|LIST", parser=parse_lams)
     criterion: Literal["score", "paper"] = _model(
-        "score", "How the candidates for lam are judged; paper: as its authors did.")
+        "score", "How candidates for lam are compared; paper: by instability, as in Guan (2026).")
     n_splits: int | None = _model(None, "Number of splits of the rows.", "--splits", min=2)
     n_init: int = _model(10, STARTS, "--starts", min=1)
     random_state: int = _model(0, SEED, "--seed", min=0)
@@ -284,7 +284,7 @@ class Writing(Talking):
 
     force: bool = _output(False, "Replace existing files.", "--force")
     safe: bool = _output(
-        False, "Put an apostrophe before names that a spreadsheet would take for formulas.",
+        False, "Put an apostrophe before names that a spreadsheet would treat as formulas.",
         "--spreadsheet-safe")
 
 

@@ -19,7 +19,7 @@ class Page:
 
 @verb("app")
 def app(page: Page) -> None:
-    """Open a page in the browser, on this computer only: from a file to a report by clicking."""
+    """Open a page in the browser that turns a file into a report, on this computer only."""
     from ..app import serve
 
     try:

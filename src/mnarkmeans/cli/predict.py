@@ -25,7 +25,7 @@ SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet",
 
 @verb("predict result new.csv -o labels.csv")
 def predict(use: Use) -> None:
-    """Label the rows of a new table, read and prepared as the model's own was."""
+    """Label the rows of a new table, read and prepared like the table of the fit."""
     console = use.console
     with claimed_output(use) as claim:
         saved, table, preparation = open_table(console, use)

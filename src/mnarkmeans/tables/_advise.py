@@ -203,9 +203,9 @@ def _structure(table: Table, options: ReadOptions, given: ReadOptions) -> list[S
     if not (options.columns or options.drop or (turned and family)):
         about = [n for n in names if describes_features(n)] if turned else []
         for reason, found in (
-            ("describes features and is no sample", about),
+            ("describes features and is not a sample", about),
             ("looks like a known class, not a measurement", [] if turned else _classes(table)),
-            ("describes how the survey was taken and is no answer",
+            ("describes how the survey was taken and is not an answer",
              [n for n in names if n in SURVEY_FACTS and not turned]),
         ):  # fmt: skip
             if found and 2 * len(found) < len(names) + 2 * (not turned):
@@ -214,7 +214,7 @@ def _structure(table: Table, options: ReadOptions, given: ReadOptions) -> list[S
                 out.append(Suggestion(reason, {"drop": tuple(found)}, certain=certain))
     rules = [] if options.drop_rows else _decoys(table, options.transpose)
     if rules:
-        reason = "decoys and contaminants are no measurements"
+        reason = "decoys and contaminants are not measurements"
         out.append(Suggestion(reason, {"drop_rows": tuple(rules)}))
     return out
 
@@ -255,7 +255,7 @@ def _decoys(table: Table, transposed: bool) -> list[str]:
 def _samples(table: Table, options: ReadOptions, given: ReadOptions) -> list[Suggestion]:
     """Controls, and rows that sum up others, which are read like samples and are none."""
     out = []
-    reason = "pools and blanks are no samples"
+    reason = "pools and blanks are not samples"
     named_by = table.source.get("id_column")
     patterns = control_patterns([str(name) for name in table.ids])
     if options.transpose and patterns and not given.drop:
