@@ -1,6 +1,6 @@
 """
-What small values missing does to k-means
-=========================================
+What missing small values do to k-means
+=======================================
 
 If small values are the ones that are missing, a method that ignores this puts centres where the
 observed values are, too far from zero, and draws the wrong borders.

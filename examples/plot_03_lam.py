@@ -31,7 +31,7 @@ left.set(title="centres as lam grows (crosses: truth)", aspect="equal")
 errors = [center_mse(toy.centers, fit.cluster_centers_) for fit in fits]
 right.plot(lams, errors, "o-", color="#0072B2")
 right.set_xscale("symlog", linthresh=0.05)
-right.set(xlabel="lam", ylabel="error of the centres", title="neither ignoring nor exaggerating")
+right.set(xlabel="lam", ylabel="error of the centres", title="between ignoring and exaggerating")
 
 auto = MNARKMeans(3, lam="auto", random_state=0).fit(toy.data)
 right.axvline(auto.lam_, color="#D55E00", ls="--")

@@ -2,13 +2,13 @@
 Which reference? A detection limit
 ==================================
 
-The reference is the value near which measurements get lost. For counts that is zero. For log2
+The reference is the value near which measurements go missing. For counts that is zero. For log2
 intensities around 25 it is certainly not: there, values go missing below a detection limit.
 """
 
 # %%
 # Twelve proteins in 150 samples of three groups; values near the detection limit of their protein
-# may be lost.
+# may be missing.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -37,7 +37,7 @@ lost = np.isnan(X[:, 0])
 bins = np.linspace(complete[:, 0].min(), complete[:, 0].max(), 25)
 left.hist([complete[lost, 0], complete[~lost, 0]], bins, stacked=True, color=["#D55E00", "0.75"])
 left.legend(["lost", "measured"])
-left.set(xlabel="log2 intensity of the first protein", ylabel="samples", title="what was lost")
+left.set(xlabel="log2 intensity of the first protein", ylabel="samples", title="missing values")
 right.barh(list(results), list(results.values()), color=["0.75", "0.75", "#0072B2"])
-right.set(xlabel="clustering error rate", title="the reference decides")
+right.set(xlabel="clustering error rate", title="the effect of the reference")
 plt.show()

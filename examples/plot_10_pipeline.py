@@ -39,7 +39,7 @@ means = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression(max_
 ours  # noqa: B018
 
 # %%
-# Accuracy by five-fold cross-validation as more and more low values are lost.
+# Accuracy by five-fold cross-validation as more and more low values go missing.
 fractions = [0.1, 0.3, 0.5]
 scores = {"distances to centres": [], "column means": [], "least values": []}
 for fraction in fractions:

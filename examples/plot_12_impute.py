@@ -28,8 +28,8 @@ filled = {
 }
 
 # %%
-# How far the filled values lie from the lost ones (root mean square), and the size of what was
-# filled in against the size of what was lost.
+# How far the imputed values lie from the true ones (root mean square), and the distribution of
+# the imputed values beside that of the true ones.
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
 error = [np.sqrt(np.mean((f[gaps] - toy.complete[gaps]) ** 2)) for f in filled.values()]
 left.barh(list(filled), error, color=["0.75", "0.75", "0.75", "0.75", "#0072B2"])
@@ -42,12 +42,12 @@ for (name, values), color in zip(
         np.sort(np.abs(values[gaps])), np.linspace(0, 1, gaps.sum()), color=color, label=name
     )
 truth = np.sort(np.abs(toy.complete[gaps]))
-right.plot(truth, np.linspace(0, 1, gaps.sum()), "k--", label="what was lost")
-right.set(xlabel="size of the values", ylabel="share of gaps below", xlim=(0, 4))
+right.plot(truth, np.linspace(0, 1, gaps.sum()), "k--", label="true values")
+right.set(xlabel="size of the values", ylabel="share of missing values below", xlim=(0, 4))
 right.legend(fontsize=8)
 plt.show()
 
 # %%
-# Zeros are closest here: values were lost *because* they were near zero, so zero is the best
-# single guess. But it is the same guess for all. Impute from centres for a heatmap or to keep
-# groups apart, not because each value would be right.
+# Zeros are closest here: values are missing *because* they were near zero, so zero is the best
+# single guess, but it is the same guess for every group. Impute from centres for a heatmap or to
+# keep groups apart; single imputed values are not accurate.

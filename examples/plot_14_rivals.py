@@ -21,7 +21,7 @@ print("there are:", ", ".join(BASELINES))
 
 # %%
 # Filling with zero is ``lam=1``. 18 is the value that the paper used in this setting; far above 1,
-# ``lam`` also switches noise features off.
+# ``lam`` also suppresses noise features.
 methods = {name: BASELINES[name] for name in ("zero", "mean", "knn", "kpod")}
 methods["ours, lam=auto"] = lambda k, seed: MNARKMeans(k, random_state=seed)
 methods["ours, lam=18"] = lambda k, seed: MNARKMeans(k, lam=18.0, random_state=seed)

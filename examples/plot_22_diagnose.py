@@ -7,7 +7,7 @@ describes; it does not claim to test.
 """
 
 # %%
-# The same clusters, with values lost in three ways: near zero, by chance, and above the range of
+# The same clusters, with values missing in three ways: near zero, by chance, and above the range of
 # the instrument.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,11 +32,11 @@ for name, diagnosis in found.items():
     print(f"lost {name}: {diagnosis.kind}. {diagnosis.advice[0]}")
 
 # %%
-# Missing share against the distance from zero.
+# Share of missing values by the distance from zero.
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for (name, diagnosis), color in zip(found.items(), ["#0072B2", "0.5", "#D55E00"], strict=True):
     share = 100 * diagnosis.magnitude_share
-    ax.plot(diagnosis.magnitude, share, "o-", ms=4, color=color, label=f"lost {name}")
+    ax.plot(diagnosis.magnitude, share, "o-", ms=4, color=color, label=f"missing {name}")
 ax.set(xlabel="distance of the centre from zero", ylabel="missing, %", ylim=(0, 100))
 ax.legend()
 plt.show()

@@ -28,7 +28,7 @@ filled = model.impute(X)
 sure = model.predict_proba(X).max(axis=1)
 colours = np.array(["#0072b2", "#d55e00"])[model.predict(X)]
 gaps = np.isnan(X).any(axis=1)
-for rows, marker, label in ((~gaps, "o", "complete"), (gaps, "^", "with a gap")):
+for rows, marker, label in ((~gaps, "o", "complete"), (gaps, "^", "with a missing value")):
     plt.scatter(
         *filled[rows].T, c=colours[rows], alpha=2 * sure[rows] - 1, marker=marker, label=label
     )

@@ -147,7 +147,7 @@ def split(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
 def join(value: Any, name: str, arrays: dict[str, np.ndarray], depth: int = 0) -> Any:
     """The inverse of `split`; a ValueError names the place where it cannot be done."""
     if depth > DEEPEST:  # how deep Python itself would go depends on its version
-        raise ValueError(f"{name:.40}... has brackets within brackets without end")
+        raise ValueError(f"{name:.40}... is nested too deeply")
     if isinstance(value, list):
         return [join(part, f"{name}/{i}", arrays, depth + 1) for i, part in enumerate(value)]
     if isinstance(value, str):

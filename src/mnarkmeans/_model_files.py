@@ -466,7 +466,7 @@ def load_model(path: str | Path) -> SavedModel:
     except ModelFileError:
         raise
     except RecursionError:
-        raise ModelFileError(f"{file} has brackets within brackets without end") from None
+        raise ModelFileError(f"{file} is nested too deeply") from None
     except ValueError as error:
         reason = " ".join(str(error).split())  # an array that was found is shown in several lines
         raise ModelFileError(f"{file}: {reason}; fit the model again") from error

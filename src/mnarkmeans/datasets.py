@@ -116,7 +116,7 @@ def _with_gaps(
     if mechanism is None:
         if loss:
             raise ValueError(
-                f"mechanism=None loses nothing, but {next(iter(loss))}= was given; leave one out."
+                f"mechanism=None removes nothing, but {next(iter(loss))}= was given; leave one out."
             )
         return complete.copy()
     if loss.get("strength") is None and loss.get("fraction") is None:

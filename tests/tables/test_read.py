@@ -162,7 +162,7 @@ def test_wrong_options_for_a_file_are_refused(tmp_path):
     np.save(tmp_path / "t.npy", VALUES)
     for file, options, message in (
         (path, {"delimiter": ";"}, "looks comma-separated"),
-        (path, {"encoding": "klingon"}, "'klingon' is no encoding"),
+        (path, {"encoding": "klingon"}, "'klingon' is not a known encoding"),
         (path, {"layer": "x"}, "layer= is for"),
         (path, {"sheet": "1"}, "sheet= is for xlsx files"),
         (path, {"labels": "knd"}, "no column called 'knd'; did you mean 'kind'"),

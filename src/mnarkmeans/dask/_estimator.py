@@ -237,7 +237,7 @@ feature_names_in_
         if not is_lazy(X):
             return super().impute(X, out=out)
         if out is not None:
-            raise TypeError("out is for tables in memory; what is filled here is lazy, as X is.")
+            raise TypeError("out is for tables in memory; here the result is lazy, as X is.")
         blocks = self._checked(X)
         if not is_frame(X):
             return _lazy_rows(blocks, _filled, self, (blocks.n_features,), blocks.dtype)
@@ -284,7 +284,7 @@ feature_names_in_
         if self.persist not in (True, False, "auto"):
             raise ValueError(f"persist must be True, False or 'auto'; got {self.persist!r}.")
         if self.resume and self.checkpoint is None:
-            raise ValueError("resume=True needs checkpoint=PATH, the file to go on from.")
+            raise ValueError("resume=True needs checkpoint=PATH, the file to continue from.")
 
     def _open(self, X: Any) -> Blocks:
         """The blocks of X; names and number of its features are remembered."""

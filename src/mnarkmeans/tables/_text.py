@@ -130,7 +130,9 @@ def _find_encoding(path: Path, given: str | None) -> str:
             "".encode(given)  # which codecs of bytes, such as hex, refuse
             name = codecs.lookup(given).name
         except (LookupError, TypeError):
-            raise TableError(f"{given!r} is no encoding; try utf-8, utf-16 or cp1252") from None
+            raise TableError(
+                f"{given!r} is not a known encoding; try utf-8, utf-16 or cp1252"
+            ) from None
         return "utf-8-sig" if name == "utf-8" else name
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
