@@ -46,28 +46,30 @@ N_HARTIGAN = 10  # starts that "auto" follows up by Hartigan's moves, the best o
 
 
 class MNARKMeans(CentersModel):
-    """k-means for data with gaps, where values close to a reference go missing.
+    """k-means for data with missing values, where values close to a reference go missing.
 
-    A gap is no obstacle and is not imputed: it pulls the centre of its cluster towards the
-    reference, with strength ``lam``. ``lam=0`` ignores gaps (k-POD), ``lam=1`` is ordinary k-means
-    on data whose gaps are filled with the reference, and without gaps every ``lam`` is ordinary
-    k-means.
+    A missing value is not imputed: it pulls the centre of its cluster towards the reference, with
+    strength ``lam``. ``lam=0`` ignores missing values (k-POD), ``lam=1`` is ordinary k-means on
+    data whose missing values are filled with the reference, and without missing values every
+    ``lam`` is ordinary k-means.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     lam : float, array of shape (n_features,) or "auto", default="auto"
-        Penalty of the gaps, >= 0, for all features or for each. "auto" chooses it from the data, at
-        the cost of a few more fits: clusters found without some of the features have to predict
-        those features, their values and their gaps.
+        Penalty for missing values, >= 0, for all features or for each. "auto" chooses it from the
+        data, at the cost of a few more fits: clusters found without some of the features have to
+        predict those features, their values and which of them are missing.
     reference : float, array of shape (n_features,), "min", "auto" or None, default=None
-        The point near which values are likely to be missing. "min" takes the least observed value
-        of each feature, as for data below a detection limit. "auto" chooses between zero and that,
-        together with lam. None is "auto" where lam is "auto", and zero where lam is a number.
+        The point near which values are likely to be missing. "min" takes the smallest observed
+        value of each feature, as for data with a detection limit. "auto" chooses between zero
+        and that, together with lam. None is "auto" where lam is "auto", and
+        zero where lam is a number.
     missing_values : float, default=nan
-        How gaps are marked in dense input: NaN, or a number such as 0. NaN always counts as a gap.
-        In sparse input whatever is not stored is a gap, and stored zeros are observed.
+        How missing values are marked in dense input: NaN, or a number such as 0. NaN is always
+        missing. In sparse input, entries that are not stored are missing, and stored zeros are
+        observed.
     init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, \
 default="k-means++"
         Starting centres: k-means++ on mean-filled data (in tables with many features, the last

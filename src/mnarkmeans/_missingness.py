@@ -264,19 +264,19 @@ class Missingness:
         The smallest and the largest candidate with this reference that the score cannot tell from
         the best one (within one standard error).
     mechanisms : list of (mechanism, strength, log_likelihood, lam)
-        Ways of losing values, each fitted to the chosen clusters: by chance ("mcar"), around the
-        reference ("decay"), below a limit ("limit"). ``log_likelihood`` is less log(n)/2 for each
-        parameter, and ``lam`` is the penalty that recovers the centres if values get lost so.
+        Missingness mechanisms, each fitted to the chosen clusters: by chance ("mcar"), around the
+        reference ("decay"), below a limit ("limit"). ``log_likelihood`` has log(n)/2 per parameter
+        subtracted, and ``lam`` is the penalty that recovers the centres under the mechanism.
     mechanism, lam_theory
         The likeliest of them, and its penalty; ``lam`` is the nearest to it in ``lam_range``.
     explained : float
-        Share of the variation of the gaps, within features, that follows the distance of the
+        Share of the variation of missingness, within features, that follows the distance of the
         clusters from the reference.
     n_by_chance : int
         Features that have no penalty, because their missing values do not follow the clusters.
     decided_by : {"score", "mechanism", "stability"}
         "mechanism": of a table with fewer than 8 features the score could not tell candidates
-        apart, and mixtures decided, by BIC, whether values get lost by chance or around a
+        apart, and mixtures decided, by BIC, whether values are missing by chance or near a
         reference. "stability": of lam that score equally well, MNARKMeansCV took a more stable one.
     """
 

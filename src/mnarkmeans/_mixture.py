@@ -77,9 +77,9 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         Number of clusters.
     mechanism : {"auto", "mcar", "decay", "threshold", "limit", "class"}, \
 default="auto"
-        How values get lost: at random ("mcar"), with probability c exp(-t x^2) around the
+        How values go missing: at random ("mcar"), with probability c exp(-t x^2) around the
         reference ("decay"), where \\|x\\| is below a threshold ("threshold"), below a
-        soft detection limit of the feature, Phi((c - x) / zeta) ("limit"), or at a rate of each
+        soft detection limit of the feature, Phi((c - x) / zeta) ("limit"), or at a rate for each
         cluster and feature ("class"). "auto" fits them all and chooses by BIC.
     tails : {"auto", "normal", "t"}, default="auto"
         Shape of the clusters: normal, or Student's t with estimated degrees of freedom, which
@@ -97,9 +97,9 @@ default="auto"
         clusters estimated from few rows are uncertain themselves. It is 1 on a complete table, and
         1 is plain Bayes.
     reference : float, array of shape (n_features,), "min", "auto" or None, default=None
-        The point around which "decay" and "threshold" lose values. "auto" chooses between zero and
-        the least observed value of each feature by BIC. None is "auto" where the mechanism is
-        "auto", otherwise zero.
+        The point near which values go missing in "decay" and "threshold". "auto" chooses between
+        zero and the smallest observed value of each feature by BIC. None is "auto" where
+        the mechanism is "auto", otherwise zero.
     missing_values : float, default=nan
         How missing values are marked in dense input. In sparse input whatever is not stored is
         missing.

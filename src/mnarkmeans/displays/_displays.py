@@ -127,9 +127,9 @@ class ClustersDisplay:
 class MissingnessDisplay:
     """Missing share against the mean: of the feature, and of cluster and feature.
 
-    A falling curve is what values lost below a detection limit look like; values lost around a
-    reference make a peak there, and gaps at random a flat line. The picture describes; it is no
-    test.
+    Values missing below a detection limit give a falling curve, values missing near a reference a
+    peak there, and values missing by chance a flat line. The picture describes the data; it is not
+    a test.
 
     Parameters
     ----------

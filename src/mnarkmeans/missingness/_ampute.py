@@ -156,8 +156,8 @@ def _check_mechanism(name: str, softness: Any) -> str:
     name = WORDS.get(name, name)
     if name == "class":
         raise ValueError(
-            'mechanism="class" needs the classes, which X does not have: lose values class by '
-            'class, ampute(X[y == c], "mcar", strength=rate_of_c).'
+            'mechanism="class" needs the classes, which X does not have: remove values class '
+            'by class, ampute(X[y == c], "mcar", strength=rate_of_c).'
         )
     if name not in CURVES:
         known = ", ".join(map(repr, [*CURVES, *WORDS]))
