@@ -26,7 +26,7 @@ from ._kmeans import MNARKMeans
 from ._observed import with_nan
 from ._solver import report
 from ._validation import MissingDataWarning
-from .metrics import verdict
+from .metrics import Verdict, verdict
 from .metrics._markers import contrasts
 
 __all__ = ["mnar_kmeans"]
@@ -49,7 +49,6 @@ def mnar_kmeans(
     batch_key: str | None = None,
     key_added: str = "mnar_kmeans",
     random_state: int | np.random.RandomState | None = None,
-    rng: int | np.random.Generator | None = None,
     copy: bool = False,
     impute_layer: str | None = None,
     verbose: bool = True,
@@ -93,8 +92,6 @@ def mnar_kmeans(
         Under which name results are stored.
     random_state : int, RandomState instance or None, default=None
         Seed.
-    rng : int, numpy Generator or None, default=None
-        Another name for the seed.
     copy : bool, default=False
         Return a changed copy and leave `adata` as it is.
     impute_layer : str, optional
@@ -138,14 +135,11 @@ def mnar_kmeans(
     (4, 2)
     """
     require("anndata", "anndata")
-    if rng is not None and random_state is not None:
-        raise ValueError("random_state and rng are two names of the seed; give one of them.")
-    for name in fitting:
-        if name not in FITTING:
-            raise TypeError(
-                f"mnar_kmeans() got an unexpected keyword argument {name!r}; to the fit it passes "
-                f"{', '.join(FITTING)}."
-            )
+    if unknown := [name for name in fitting if name not in FITTING]:
+        raise TypeError(
+            f"mnar_kmeans() got an unexpected keyword argument {unknown[0]!r}; to the fit it "
+            f"passes {', '.join(FITTING)}."
+        )
     if impute_layer is not None and use_rep is not None:
         raise ValueError(
             f"impute_layer={impute_layer!r} fills genes, but use_rep={use_rep!r} clusters on "
@@ -160,11 +154,9 @@ def mnar_kmeans(
     matrix, columns = _matrix_of(adata, layer, use_rep, use_highly_variable)
     X, used = _usable(matrix, columns, zero_is_missing)
     _check_expression(X, zero_is_missing, is_expression=use_rep is None)
-    if isinstance(rng, np.random.Generator):  # estimators take an integer or a RandomState
-        rng = int(rng.integers(2**31 - 1))
     settings = dict(
         reference=_reference_of(reference, used),
-        random_state=rng if random_state is None else random_state,
+        random_state=random_state,
         missing_values=0.0 if zero_is_missing else np.nan,
         **fitting,
     )
@@ -180,10 +172,11 @@ def mnar_kmeans(
     params = dict(
         n_clusters=n_clusters, lam=lam, reference=reference, layer=layer, use_rep=use_rep,
         use_highly_variable=use_highly_variable, zero_is_missing=zero_is_missing,
-        batch_key=batch_key, random_state=random_state, rng=rng, impute_layer=impute_layer,
+        batch_key=batch_key, random_state=random_state, impute_layer=impute_layer,
         n_init=model.n_init, max_iter=model.max_iter, tol=model.tol,
     )  # fmt: skip
-    _file_results(adata, key_added, model, X, used, params, in_genes=use_rep is None)
+    found = None if _is_dask(X) else verdict(X, model)
+    store_results(adata, key_added, model, X, used, params, found, in_genes=use_rep is None)
     if batches is not None:
         adata.uns[key_added]["batches"] = batches.center.batches_.astype(str)
         shifts = [_of_all_genes(one, used) for one in batches.center.shifts_]
@@ -257,17 +250,6 @@ def _matrix_of(
     matrix = adata.X if layer is None else _entry(adata.layers, layer, "layers")
     if matrix is None:
         raise ValueError("adata.X is empty; name the layer= or use_rep= to cluster on.")
-    return matrix, _marked_genes(adata, use_highly_variable)
-
-
-def _entry(mapping: Mapping[str, Any], key: str, where: str) -> Any:
-    if key not in mapping:
-        found = ", ".join(map(repr, mapping.keys())) or "none"
-        raise KeyError(f"{key!r} is not in adata.{where}; there are: {found}.")
-    return mapping[key]
-
-
-def _marked_genes(adata: Any, use_highly_variable: bool | None) -> np.ndarray:
     marked = "highly_variable" in adata.var
     if use_highly_variable and not marked:
         raise KeyError(
@@ -275,8 +257,15 @@ def _marked_genes(adata: Any, use_highly_variable: bool | None) -> np.ndarray:
             "Run scanpy.pp.highly_variable_genes first."
         )
     if not marked or use_highly_variable is False:
-        return np.ones(adata.n_vars, bool)
-    return adata.var["highly_variable"].to_numpy(dtype=bool)
+        return matrix, np.ones(adata.n_vars, bool)
+    return matrix, adata.var["highly_variable"].to_numpy(dtype=bool)
+
+
+def _entry(mapping: Mapping[str, Any], key: str, where: str) -> Any:
+    if key not in mapping:
+        found = ", ".join(map(repr, mapping.keys())) or "none"
+        raise KeyError(f"{key!r} is not in adata.{where}; there are: {found}.")
+    return mapping[key]
 
 
 def _usable(matrix: Any, columns: np.ndarray, zero_is_missing: bool) -> tuple[Any, np.ndarray]:
@@ -405,16 +394,18 @@ class _Batches:
 # --- the results
 
 
-def _file_results(
+def store_results(
     adata: Any,
     key: str,
     model: Any,
     X: Any,
     used: np.ndarray,
     params: dict[str, Any],
+    found: Verdict | None,
     *,
-    in_genes: bool,
+    in_genes: bool = True,
 ) -> None:
+    """Write what the module's docstring lists; no verdict, no confidence and no markers."""
     pandas = require("pandas", "anndata")
     k = len(model.cluster_centers_)
     labels, distances = np.asarray(model.labels_), np.asarray(model.transform(X))
@@ -439,11 +430,10 @@ def _file_results(
         adata.varm[key] = centers
     else:
         results["centers"] = centers
-    if not _is_dask(X):
-        found = verdict(X, model)
+    if found is not None:
         results["verdict"] = {
-            "kind": found.kind, "headline": found.headline, "sentence": found.sentence
-        }  # fmt: skip
+            name: getattr(found, name) for name in ("kind", "headline", "sentence")
+        }
         adata.obs[f"{key}_confidence"] = found.confidence
         if in_genes and k > 1:
             adata.uns[f"{key}_markers"] = _markers(adata, key, X, used, model)
@@ -451,14 +441,13 @@ def _file_results(
 
 
 def _writable(params: dict[str, Any]) -> dict[str, Any]:
-    """What an h5ad file can hold: numbers, strings and arrays; None is left out."""
-    kept: dict[str, Any] = {}
-    for name, value in params.items():
-        if isinstance(value, bool | int | float | str | np.number):
-            kept[name] = value
-        elif value is not None and name not in ("rng", "random_state"):  # generators are no numbers
-            kept[name] = np.asarray(value)
-    return kept
+    """What an h5ad file can hold: numbers, strings and arrays, but neither None nor generators."""
+    single = (bool, int, float, str, np.number)
+    return {
+        name: value if isinstance(value, single) else np.asarray(value)
+        for name, value in params.items()
+        if value is not None and not isinstance(value, np.random.RandomState)
+    }
 
 
 def _with_other_genes(filled: np.ndarray, matrix: Any, used: np.ndarray) -> np.ndarray:
@@ -497,26 +486,28 @@ def _markers(adata: Any, key: str, X: Any, used: np.ndarray, model: Any) -> dict
     order = np.argsort(-found.signed, axis=1, kind="stable")
     missing = np.full(found.effect.shape, np.nan)
     columns = {
+        "names": np.broadcast_to(genes.astype(object), missing.shape),
         "scores": found.signed,
         # The values are natural logarithms, and these are in powers of 2.
         "logfoldchanges": np.nan_to_num(found.mean_inside - found.mean_outside) / np.log(2.0),
         "pvals": missing,
         "pvals_adj": missing,
     }
+    shares = {"pts": found.observed_inside, "pts_rest": found.observed_outside}
     return {
         "params": {
             "groupby": key, "reference": "rest", "method": "mnar_kmeans", "use_raw": False,
             "corr_method": "none",
         },
-        "names": np.rec.fromarrays(
-            genes.astype(object)[order], dtype=[(c, "O") for c in clusters]
-        ),
         **{
             name: np.rec.fromarrays(
-                np.take_along_axis(values, order, axis=1), dtype=[(c, "f8") for c in clusters]
+                np.take_along_axis(values, order, axis=1),
+                dtype=[(c, values.dtype) for c in clusters],
             )
             for name, values in columns.items()
         },
-        "pts": pandas.DataFrame(found.observed_inside.T, index=genes, columns=clusters),
-        "pts_rest": pandas.DataFrame(found.observed_outside.T, index=genes, columns=clusters),
+        **{
+            name: pandas.DataFrame(share.T, index=genes, columns=clusters)
+            for name, share in shares.items()
+        },
     }  # fmt: skip

@@ -100,7 +100,7 @@ def test_the_same_h5ad_gives_the_same_labels_by_every_way_in(tmp_path):
     adata.obs_names = [f"c{i}" for i in range(60)]
     adata.write_h5ad(tmp_path / "t.h5ad")
     adata.write_zarr(tmp_path / "t.zarr")
-    mnar_kmeans(adata, 3, rng=0, lam=1.0, reference=0.0, zero_is_missing=False)
+    mnar_kmeans(adata, 3, random_state=0, lam=1.0, reference=0.0, zero_is_missing=False)
     for source in (tmp_path / "t.h5ad", tmp_path / "t.zarr", adata):
         table = read_table(source)
         assert table.features == [f"g{j}" for j in range(15)]

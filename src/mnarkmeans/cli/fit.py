@@ -84,7 +84,7 @@ def write_h5ad(claim: Claim | None, results: Results) -> None:
     that were left out have none."""
     if claim is None:
         return
-    from ..tl import _file_results
+    from ..tl import store_results
 
     job = results.job
     adata = require("anndata", "anndata").read_h5ad(job.source.data)
@@ -100,7 +100,8 @@ def write_h5ad(claim: Claim | None, results: Results) -> None:
         "command": results.summary["command"],
         "preparation": "; ".join(job.preparation.describe()),
     }
-    _file_results(part, H5AD_KEY, results.fitted.model, job.X, used, params, in_genes=True)
+    fitted = results.fitted
+    store_results(part, H5AD_KEY, fitted.model, job.X, used, params, fitted.verdict)
     if part is not adata:
         for name in (H5AD_KEY, f"{H5AD_KEY}_distance", f"{H5AD_KEY}_confidence"):
             adata.obs[name] = part.obs[name].reindex(adata.obs_names)
