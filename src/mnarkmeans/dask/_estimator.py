@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -19,7 +18,7 @@ from .. import _kmeans
 from .._base import CentersModel
 from .._core import Starts
 from .._io import require
-from .._solver import StartResults, penalties, report, row_distances
+from .._solver import StartResults, penalties, report
 from .._validation import (
     WarnFor,
     check_choice,
@@ -38,10 +37,9 @@ from .._validation import (
     warn_about,
     warn_odd_values,
 )
-from ._lloyd import Callback, Checkpoint, Fitted, Iteration, assess, merge_assessed, run
+from ._lloyd import Callback, Checkpoint, Iteration, Partition, assess, merge_assessed, run
 from ._pieces import (
     Blocks,
-    ClusterLostError,
     Pieces,
     blocks_of,
     compute,
@@ -188,7 +186,7 @@ feature_names_in_
         require("dask", "dask")
         self._check_parameters()
         blocks = self._open(X)
-        pieces = self._gather(blocks, sample_weight)
+        pieces = gather_pieces(blocks, sample_weight, self.missing_values, self.persist)
         try:
             pieces, lam = self._choose_from(self._judged(pieces))
             starts = self._begin(pieces, lam)
@@ -198,7 +196,7 @@ feature_names_in_
             pieces.release()
         if is_lazy(X):
             blocks = replace(blocks, lengths=np.diff(pieces.firsts).tolist())
-            self.labels_ = _lazy_rows(blocks, _labels, self, (), np.int32)
+            self.labels_ = self._lazy_rows(blocks, "predict", (), np.int32)
         else:
             self.labels_ = super().predict(X)
         self._warn_if_few(self.cluster_sizes_, stacklevel=2)
@@ -213,7 +211,7 @@ feature_names_in_
         """
         if not is_lazy(X):
             return super().predict(X)
-        return _lazy_rows(self._checked(X), _labels, self, (), np.int32)
+        return self._lazy_rows(self._checked(X), "predict", (), np.int32)
 
     def transform(self, X: Any) -> Any:
         """Square root of the penalised distance of each row to every centre; lazy as ``predict``.
@@ -225,7 +223,7 @@ feature_names_in_
         if not is_lazy(X):
             return super().transform(X)
         blocks = self._checked(X)
-        return _lazy_rows(blocks, _distances, self, (len(self.cluster_centers_),), blocks.dtype)
+        return self._lazy_rows(blocks, "transform", (len(self.cluster_centers_),), blocks.dtype)
 
     def impute(self, X: Any, *, out: Any = None) -> Any:
         """Fill the gaps of each row from its centre; lazy as ``predict``.
@@ -240,7 +238,7 @@ feature_names_in_
             raise TypeError("out is for tables in memory; here the result is lazy, as X is.")
         blocks = self._checked(X)
         if not is_frame(X):
-            return _lazy_rows(blocks, _filled, self, (blocks.n_features,), blocks.dtype)
+            return self._lazy_rows(blocks, "impute", (blocks.n_features,), blocks.dtype)
         meta = like_input(np.empty((0, blocks.n_features), blocks.dtype), X._meta)
         return X.map_partitions(_filled_frame, self._in_memory(), blocks.dtype, meta=meta)
 
@@ -294,14 +292,6 @@ feature_names_in_
         _check_feature_names(self, X._meta if is_frame(X) else None, reset=True)
         self.n_features_in_ = blocks.n_features
         return blocks
-
-    def _gather(self, blocks: Blocks, sample_weight: Any) -> Pieces:
-        try:
-            return gather_pieces(blocks, sample_weight, self.missing_values, self.persist)
-        except ClusterLostError as error:
-            raise ClusterLostError(
-                f"While the blocks were read {error}. Connect to a running cluster and fit again."
-            ) from error
 
     def _judged(self, pieces: Pieces) -> Pieces:
         """With the reference; what was found in all blocks is judged as a table in memory is."""
@@ -379,11 +369,9 @@ feature_names_in_
         self.n_iter_ = int(results.n_iter[best])
         self.loss_path_ = results.path(best)
         self.start_losses_ = results.losses
-        centers, lams = (
-            self.cluster_centers_.astype(np.float64),
-            penalties(lam, 1, self.n_features_in_),
-        )
-        fitted = Fitted(centers, lams, pieces.reference)
+        mu = self.cluster_centers_.astype(np.float64)
+        lams = penalties(lam, 1, self.n_features_in_)
+        fitted = Partition(mu[None], lams, pieces.reference, mu.mean(axis=0))
         self.inertia_, self.cluster_sizes_ = pieces.reduce(assess, merge_assessed, fitted)
         entries = pieces.n_rows * self.n_features_in_
         self.missing_share_ = 1.0 - pieces.found.n_entries / entries
@@ -400,30 +388,35 @@ feature_names_in_
             )
         return blocks
 
+    def _lazy_rows(self, blocks: Blocks, method: str, tail: tuple[int, ...], dtype: Any) -> Any:
+        """What a method of the model gives for every block, as a Dask array (n, *tail)."""
+        da, delayed = require("dask.array", "dask"), require("dask", "dask").delayed
+        n_blocks, ask = len(blocks.delayed), delayed(_ask, pure=False)
+        lengths: list[Any] = blocks.lengths or [math.nan] * n_blocks
+        model, empty = delayed(self._in_memory(), traverse=False), np.empty((0, *tail), dtype)
+        arrays = [
+            da.from_delayed(
+                ask(block, model, method, empty, number, n_blocks), (length, *tail),
+                meta=np.empty((0,) * (1 + len(tail)), dtype),
+            )
+            for number, (block, length) in enumerate(zip(blocks.delayed, lengths, strict=True))
+        ]  # fmt: skip
+        return da.concatenate(arrays, allow_unknown_chunksizes=True)
+
 
 # --- fitted centres on the rows of a block --------------------------------------------------------
 
 
-def _labels(rows: Any, model: Any) -> np.ndarray:
-    return model.predict(rows)
-
-
-def _distances(rows: Any, model: Any) -> np.ndarray:
-    observed = model._observe(rows)
-    return row_distances(observed, model.cluster_centers_, model.lam_, roots=True)
-
-
-def labels_and_distances(raw: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Labels, and distances to the own centre."""
-    rows = read_rows(raw, model.n_features_in_)
-    if not rows.shape[0]:
-        return np.empty(0, np.int32), np.empty(0)
-    labels = model.predict(rows)
-    return labels, _distances(rows, model)[np.arange(len(labels)), labels]
-
-
-def _filled(rows: Any, model: Any) -> np.ndarray:
-    return model.impute(rows)
+def _ask(
+    raw: Any, model: Any, method: str, empty: np.ndarray, number: int, n_blocks: int
+) -> np.ndarray:
+    try:
+        rows = read_rows(raw, model.n_features_in_)
+        if not rows.shape[0]:
+            return empty
+        return np.asarray(getattr(model, method)(rows), empty.dtype)
+    except (TypeError, ValueError) as error:
+        raise named(error, number, n_blocks) from error
 
 
 def _filled_frame(frame: Any, model: Any, dtype: Any) -> Any:
@@ -436,34 +429,3 @@ def _score(raw: Any, weights: Any, model: Any) -> float:
     rows = read_rows(raw, model.n_features_in_)
     weights = read_weights(weights, rows.shape[0])
     return model.score(rows, sample_weight=weights) if weights.any() else 0.0
-
-
-def _of_block(
-    raw: Any, work: Callable[..., np.ndarray], model: Any, tail: tuple[int, ...], dtype: Any,
-    number: int, n_blocks: int,
-) -> np.ndarray:  # fmt: skip
-    try:
-        rows = read_rows(raw, model.n_features_in_)
-        if not rows.shape[0]:
-            return np.empty((0, *tail), dtype)
-        return work(rows, model).astype(dtype, copy=False)
-    except (TypeError, ValueError) as error:
-        raise named(error, number, n_blocks) from error
-
-
-def _lazy_rows(
-    blocks: Blocks, work: Callable[..., np.ndarray], model: Any, tail: tuple[int, ...], dtype: Any
-) -> Any:
-    """``work`` on every block, as a Dask array (n, *tail)."""
-    da, delayed = require("dask.array", "dask"), require("dask", "dask").delayed
-    n_blocks = len(blocks.delayed)
-    lengths: list[Any] = blocks.lengths or [math.nan] * n_blocks
-    shared, run_block = delayed(model._in_memory(), traverse=False), delayed(_of_block, pure=False)
-    arrays = [
-        da.from_delayed(
-            run_block(block, work, shared, tail, dtype, number, n_blocks), (length, *tail),
-            meta=np.empty((0,) * (1 + len(tail)), dtype),
-        )
-        for number, (block, length) in enumerate(zip(blocks.delayed, lengths, strict=True))
-    ]  # fmt: skip
-    return da.concatenate(arrays, allow_unknown_chunksizes=True)

@@ -28,7 +28,7 @@ from scipy import sparse
 from .._io import machine_memory, require
 from .._solver import slices
 from .._validation import unnamed
-from ._estimator import labels_and_distances
+from ._pieces import read_rows
 
 
 @dataclass(frozen=True)
@@ -359,9 +359,17 @@ def labelled(
     fitted = dask.delayed(model._in_memory(), traverse=False)
     for start, stop in slices(len(blocks), 8):
         part = blocks[start:stop]
-        lazy = [dask.delayed(labels_and_distances)(block, fitted) for block, _, _ in part]
+        lazy = [dask.delayed(_labels_and_distances)(block, fitted) for block, _, _ in part]
         for (_, first, last), found in zip(part, dask.compute(*lazy), strict=True):
             yield table.ids(first, last), *found
+
+
+def _labels_and_distances(raw: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:
+    rows = read_rows(raw, model.n_features_in_)
+    if not rows.shape[0]:
+        return np.empty(0, np.int32), np.empty(0)
+    labels = model.predict(rows)
+    return labels, np.asarray(model.transform(rows))[np.arange(len(labels)), labels]
 
 
 def sample(X: Any, table: TableFile, size: int, seed: int) -> tuple[list[str], Any]:

@@ -33,23 +33,8 @@ from ._pieces import ClusterLostError, Piece, Pieces
 # --- one iteration of Lloyd's loop ----------------------------------------------------------------
 
 
-class Job(NamedTuple):
-    """What goes out in an iteration."""
-
-    n_starts: int
-    active: np.ndarray  # (A,) the starts that go on
-    mu: np.ndarray  # (A, k, p)
-    lam: np.ndarray  # (A, p)
-    reference: np.ndarray  # (p,)
-    shift: np.ndarray  # (p,)
-    fresh: bool  # sum up all rows anew
-
-
-class Part(NamedTuple):
-    """What comes back: sums of the active starts, and how large a row changed cluster."""
-
-    stats: core.Stats
-    largest: float
+Job = tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]
+Part = tuple[core.Stats, float]  # sums of the active starts, and how large a row changed cluster
 
 
 def step(piece: Piece, first: int, job: Job) -> Part:
@@ -58,25 +43,26 @@ def step(piece: Piece, first: int, job: Job) -> Part:
     A piece that has been here before only looks at rows that may change clusters, and moves those
     that do: it does what the whole table does in memory.
     """
+    n_starts, active, mu, lam, reference, shift, fresh = job
     known = piece.memo.take_partition()
     if known is not None:
         rows, starts = known
     else:
-        _, k, p = job.mu.shape
+        _, k, p = mu.shape
         rows = InMemory(piece.table(first), k, threads=1)
         starts = core.Starts(
-            np.zeros((job.n_starts, k, p)), np.zeros((job.n_starts, p)), job.reference, job.shift,
+            np.zeros((n_starts, k, p)), np.zeros((n_starts, p)), reference, shift,
             n_rows=piece.n_rows, max_iter=1, tol=0.0, weights=(False, 0.0),
         )  # fmt: skip
-    starts.mu[job.active], starts.lam[job.active] = job.mu, job.lam
-    largest = rows.pass_(starts, job.active, job.fresh or known is None)
-    part = Part(core.Stats(*(values[job.active] for values in starts.stats)), largest)
+    starts.mu[active], starts.lam[active] = mu, lam
+    largest = rows.pass_(starts, active, fresh or known is None)
+    stats = core.Stats(*(values[active] for values in starts.stats))
     piece.memo.partition = rows, starts
-    return part
+    return stats, largest
 
 
 def merge_steps(parts: list[Part]) -> Part:
-    return Part(merge_stats([part.stats for part in parts]), max(part.largest for part in parts))
+    return merge_stats([stats for stats, _ in parts]), max(largest for _, largest in parts)
 
 
 def merge_stats(parts: list[core.Stats]) -> core.Stats:
@@ -155,19 +141,9 @@ def merge_costly(parts: list[Costly], most: int) -> Costly:
     return Costly(members, costs[kept], rows[kept], labels[kept])
 
 
-class Fitted(NamedTuple):
-    """The centres as the user will see them."""
-
-    centers: np.ndarray  # (k, p) float64
-    lam: np.ndarray  # (1, p)
-    reference: np.ndarray  # (p,)
-
-
-def assess(piece: Piece, first: int, fitted: Fitted) -> tuple[float, np.ndarray]:
+def assess(piece: Piece, first: int, partition: Partition) -> tuple[float, np.ndarray]:
     """The loss of the piece, and the number of its rows in each cluster."""
-    mu, lam, reference = fitted
-    centers = core.Centers(mu[None], lam, reference, mu.mean(axis=0))
-    _, loss, members = core.last_look(piece.table(first), centers, threads=1)
+    _, loss, members = core.last_look(piece.table(first), partition.centers, threads=1)
     return loss, members
 
 
@@ -191,7 +167,7 @@ class PieceRows:
         afresh: the rows that were moved cost most, and would leave their rounding behind."""
         reference, shift = starts.reference, starts.shift
         mu, lam = starts.mu[active], starts.lam[active]
-        job = Job(len(starts.mu), active, mu, lam, reference, shift, fresh or self._moved)
+        job = len(starts.mu), active, mu, lam, reference, shift, fresh or self._moved
         stats, largest = self.pieces.reduce(step, merge_steps, job)
         for kept, new in zip(starts.stats, stats, strict=True):
             kept[active] = new
@@ -259,12 +235,10 @@ def run(
     try:
         lloyd(PieceRows(pieces), starts, iteration=done, active=active, after=after)
     except ClusterLostError as error:
-        advice = "; with checkpoint=PATH a later fit can go on from where this one stopped"
+        advice = "With checkpoint=PATH a later fit can go on from where this one stopped"
         if checkpoint.path is not None:
-            advice = f" with resume=True: the centres are in {checkpoint.path}"
-        raise ClusterLostError(
-            f"In iteration {done + 1} {error}. Connect to a running cluster and fit again{advice}."
-        ) from error
+            advice = f"Go on with resume=True: the centres are in {checkpoint.path}"
+        raise ClusterLostError(f"In iteration {done + 1}: {error} {advice}.") from error
     return StartResults.of(starts)
 
 

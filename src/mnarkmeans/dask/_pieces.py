@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -104,7 +104,10 @@ def weights_of(sample_weight: Any, blocks: Blocks) -> list[Any]:
     if sample_weight.ndim != 1:
         raise ValueError(f"sample_weight must have 1 dimension; got {sample_weight.ndim}.")
     if hasattr(sample_weight, "chunks") and not math.isnan(sample_weight.shape[0]):
-        lengths = blocks.lengths or rows_of_each(blocks)
+        shape = require("dask", "dask").delayed(np.shape)
+        lengths = blocks.lengths or [
+            n for n, _ in compute(*(shape(block) for block in blocks.delayed))
+        ]
         if len(sample_weight) != sum(lengths):
             raise ValueError(
                 f"sample_weight has {len(sample_weight)} entries where X has {sum(lengths)} rows."
@@ -119,15 +122,6 @@ def weights_of(sample_weight: Any, blocks: Blocks) -> list[Any]:
     return parts
 
 
-def rows_of_each(blocks: Blocks) -> list[int]:
-    delayed = require("dask", "dask").delayed
-    return list(compute(*(delayed(_n_rows)(block) for block in blocks.delayed)))
-
-
-def _n_rows(block: Any) -> int:
-    return block.shape[0]
-
-
 # --- pieces ---------------------------------------------------------------------------------------
 
 
@@ -137,8 +131,8 @@ class Memo:
 
     partition: tuple[InMemory, core.Starts] | None = None
     table: core.Table | None = None
-    nearest: tuple[np.ndarray, np.ndarray] | None = None  # squared distance to, and number of, the
-    n_candidates: int = 0  # closest of so many candidates
+    # Squared distance to, and number of, the closest candidate; and how many candidates there were.
+    nearest: tuple[tuple[np.ndarray, np.ndarray], int] | None = None
 
     def take_partition(self) -> tuple[InMemory, core.Starts] | None:
         """Taken away, in one stroke, to be changed: no other pass may find it half done."""
@@ -340,7 +334,8 @@ def compute(*lazy: Any) -> tuple[Any, ...]:
         except Exception as error:
             if _is_loss(error):
                 raise ClusterLostError(
-                    f"the Dask cluster stopped working on the fit ({type(error).__name__}: {error})"
+                    f"The Dask cluster stopped working ({type(error).__name__}: {error}). Connect "
+                    "to a running cluster and fit again."
                 ) from error
             raise
 
@@ -373,47 +368,37 @@ def gather_pieces(
             _tree([delayed(_found)(piece) for piece in lazy], delayed(merge_summaries, pure=False)),
             *(delayed(_kind)(piece) for piece in lazy),
         )
+        n_rows, n_bytes = ([kind[i] for kind in kinds] for i in (0, 1))
         is_sparse, dtype = _common_kind(kinds)
     except BaseException:
         _release(lazy)
         raise
-    n_bytes = sum(kind.n_bytes for kind in kinds)
-    if not keep and persist == "auto" and n_bytes <= memory_for_pieces():
+    if not keep and persist == "auto" and sum(n_bytes) <= memory_for_pieces():
         lazy = list(dask.persist(*lazy))
-    firsts = np.concatenate([[0], np.cumsum([kind.n_rows for kind in kinds])])
+    firsts = np.concatenate([[0], np.cumsum(n_rows)])
     return Pieces(lazy, firsts, total, is_sparse, dtype, np.zeros(blocks.n_features))
-
-
-class Kind(NamedTuple):
-    """What sort of rows a piece holds."""
-
-    n_rows: int
-    is_sparse: bool
-    is_single: bool  # float32
-    n_bytes: int
-
-
-def _kind(piece: Piece) -> Kind:
-    is_sparse, single = sparse.issparse(piece.source), piece.source.dtype == np.float32
-    return Kind(piece.n_rows, is_sparse, single, piece.n_bytes)
 
 
 def _found(piece: Piece) -> TableSummary:
     return piece.found
 
 
-def _common_kind(kinds: list[Kind]) -> tuple[bool, Any]:
+def _kind(piece: Piece) -> tuple[int, int, bool, Any]:
+    """Rows, bytes, whether it is sparse, and the type of its values."""
+    return piece.n_rows, piece.n_bytes, sparse.issparse(piece.source), piece.source.dtype
+
+
+def _common_kind(kinds: list[Any]) -> tuple[bool, Any]:
     """Whether the blocks are sparse, and the type of their values; empty ones do not count."""
-    some = [(number, kind) for number, kind in enumerate(kinds) if kind.n_rows]
-    first = {kind.is_sparse: number for number, kind in reversed(some)}
+    some = [(number, *kind[2:]) for number, kind in enumerate(kinds) if kind[0]]
+    first = {is_sparse: number for number, is_sparse, _ in reversed(some)}
     if len(first) > 1:
         raise ValueError(
             f"Block {first[True]} is sparse and block {first[False]} is dense; "
             "in a sparse block what is not stored is missing, so the two do not mix. "
             "Convert one kind."
         )
-    single = bool(some) and all(kind.is_single for _, kind in some)
-    return True in first, np.dtype(np.float32 if single else np.float64)
+    return True in first, np.result_type(*(dtype for *_, dtype in some)) if some else np.float64
 
 
 def _release(lazy: list[Any]) -> None:

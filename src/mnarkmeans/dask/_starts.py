@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,72 +25,66 @@ ROUNDS = 5
 OVERSAMPLING = 2  # candidates per round, in units of k
 
 
-class Pool(NamedTuple):
-    """The candidates so far; the first ``n_known`` have been shown to the pieces before."""
-
-    candidates: np.ndarray  # (T, p)
-    n_known: int
-    means: np.ndarray  # (p,) of all rows: gaps are filled with them
-
-
-class Drawn(NamedTuple):
-    """The rows that came first in a weighted draw, gaps filled; ``keys`` are finishing times."""
-
-    keys: np.ndarray
-    rows: np.ndarray  # (l, p)
-
-
 def k_means_parallel(
     pieces: Pieces, n_starts: int, k: int, rng: np.random.RandomState
 ) -> np.ndarray:
     """k-means||. Centres (R, k, p)."""
-    pool = Pool(np.empty((0, len(pieces.means))), 0, pieces.means)
+    means = pieces.means  # of all rows: gaps are filled with them
+    candidates = np.empty((0, len(means)))
     for size in [1] + ROUNDS * [OVERSAMPLING * k]:
         seed = int(rng.randint(0, 2**31))
-        drawn = pieces.reduce(draw, partial(merge_drawn, size=size), pool, seed, size)
-        known = len(pool.candidates)
-        pool = Pool(np.vstack([pool.candidates, drawn.rows]), known, pool.means)
-    weights = pieces.reduce(followers, partial(np.sum, axis=0), pool)
-    return k_means_plus_plus(observe(pool.candidates, sample_weight=weights), n_starts, k, rng, 1)
+        merge = partial(merge_drawn, size=size)
+        _, rows = pieces.reduce(draw, merge, candidates, means, seed, size)
+        candidates = np.vstack([candidates, rows])
+    weights = pieces.reduce(followers, partial(np.sum, axis=0), candidates, means)
+    return k_means_plus_plus(observe(candidates, sample_weight=weights), n_starts, k, rng, 1)
 
 
-def draw(piece: Piece, first: int, pool: Pool, seed: int, size: int) -> Drawn:
+Drawn = tuple[np.ndarray, np.ndarray]  # finishing times, and the rows (m, p), gaps filled
+
+
+def draw(
+    piece: Piece, first: int, candidates: np.ndarray, means: np.ndarray, seed: int, size: int
+) -> Drawn:
     """``size`` rows drawn with probabilities proportional to weight x squared distance.
 
     Row i draws a number u_i of its own and runs for -log(u_i) / (weight x distance); the first
     ``size`` to arrive are a weighted sample without replacement, whatever the blocks are.
     """
     speed = piece.weights
-    if len(pool.candidates):
-        speed = speed * _closest(piece, first, pool)[0]
+    if len(candidates):
+        speed = speed * _closest(piece, first, candidates, means)[0]
     running = np.flatnonzero(speed > 0.0)
     keys = -np.log(1.0 - uniform(seed, first, piece.n_rows)[running]) / speed[running]
     winners = np.argsort(keys, kind="stable")[:size]
-    return Drawn(keys[winners], core.fill_rows(piece.table(first), running[winners], pool.means))
+    return keys[winners], core.fill_rows(piece.table(first), running[winners], means)
 
 
 def merge_drawn(parts: list[Drawn], size: int) -> Drawn:
-    keys = np.concatenate([part.keys for part in parts])
+    keys, rows = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     winners = np.argsort(keys, kind="stable")[:size]
-    return Drawn(keys[winners], np.concatenate([part.rows for part in parts])[winners])
+    return keys[winners], rows[winners]
 
 
-def followers(piece: Piece, first: int, pool: Pool) -> np.ndarray:
+def followers(piece: Piece, first: int, candidates: np.ndarray, means: np.ndarray) -> np.ndarray:
     """(T,) weight of the rows closest to each candidate."""
-    return np.bincount(_closest(piece, first, pool)[1], piece.weights, len(pool.candidates))
+    labels = _closest(piece, first, candidates, means)[1]
+    return np.bincount(labels, piece.weights, len(candidates))
 
 
-def _closest(piece: Piece, first: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+def _closest(
+    piece: Piece, first: int, candidates: np.ndarray, means: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Squared distance to, and number of, the closest candidate; remembered by the piece.
 
     Distances are those of mean-filled rows: the loss with lam = 1 and the means as reference. Only
-    new candidates are looked at, if the piece remembers the others.
+    the candidates that the piece has not seen yet are compared.
     """
-    memo, means = piece.memo, pool.means
-    known = memo.nearest if memo.n_candidates == pool.n_known else None
-    start = 0 if known is None else pool.n_known
-    mu = np.ascontiguousarray(pool.candidates[None, start:])
-    if known is None or mu.size:
+    known, start = piece.memo.nearest or (None, 0)
+    if known is None or start > len(candidates):  # a task of an earlier round that runs again
+        known, start = None, 0
+    if known is None or start < len(candidates):
+        mu = np.ascontiguousarray(candidates[None, start:])
         centers = core.Centers(mu, penalties(1.0, 1, len(means)), means, means)
         table, values = piece.table(first), np.empty(piece.n_rows)
         labels = core.assign(table, centers, threads=1)[0]
@@ -101,7 +94,7 @@ def _closest(piece: Piece, first: int, pool: Pool) -> tuple[np.ndarray, np.ndarr
             labels = np.where(closer, labels + start, known[1])
             values = np.where(closer, values, known[0])
         known = values, labels
-    memo.nearest, memo.n_candidates = known, len(pool.candidates)
+    piece.memo.nearest = known, len(candidates)
     return known
 
 
