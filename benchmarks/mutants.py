@@ -34,5 +34,5 @@ NAMED = [
     ("the key of a table forgets its preparation", "src/mnarkmeans/cli/_job.py",
      '"preparation": source.preparation.typed(),', ""),
     ("k-means|| forgets how many rows follow", "src/mnarkmeans/dask/_starts.py",
-     "observe(pool.candidates, sample_weight=weights)", "observe(pool.candidates)"),
+     "observe(candidates, sample_weight=weights)", "observe(candidates)"),
 ]  # fmt: skip

@@ -238,7 +238,9 @@ def run(
         advice = "With checkpoint=PATH a later fit can go on from where this one stopped"
         if checkpoint.path is not None:
             advice = f"Go on with resume=True: the centres are in {checkpoint.path}"
-        raise ClusterLostError(f"In iteration {done + 1}: {error} {advice}.") from error
+        raise ClusterLostError(
+            f"In iteration {done + 1} the fit was lost. {error} {advice}."
+        ) from error
     return StartResults.of(starts)
 
 
