@@ -54,41 +54,27 @@ class Markers(Bunch):
         """The table as a pandas DataFrame."""
         return require("pandas", "cli").DataFrame(dict(self))
 
-    def _lines(self) -> list[tuple[str, ...]]:
-        columns = self.cluster, self.feature, self.effect, self.low, self.high, self.direction
-        return [
-            (str(cluster), str(feature), f"{effect:.2f}", f"{low:.2f} to {high:.2f}", direction)
-            for cluster, feature, effect, low, high, direction in zip(
-                *(column[:SHOWN] for column in columns), strict=True
-            )
-        ]
-
-    def _heading(self) -> str:
+    def __repr__(self) -> str:
         count = len(self.feature)
         if not count:
             return "No markers: nothing separates the clusters more than permuted labels would."
-        more = f", the first {SHOWN}" if count > SHOWN else ""
-        return f"{count:,} markers of {len(np.unique(self.cluster))} clusters{more}"
-
-    def __repr__(self) -> str:
-        lines = [_HEAD, *self._lines()] if len(self.feature) else []
+        lines = [("cluster", "feature", "effect", "95 % interval", "in the cluster")]
+        columns = self.cluster, self.feature, self.effect, self.low, self.high, self.direction
+        for cluster, feature, effect, low, high, direction in zip(
+            *(column[:SHOWN] for column in columns), strict=True
+        ):
+            interval = f"{low:.2f} to {high:.2f}"
+            lines.append((str(cluster), str(feature), f"{effect:.2f}", interval, direction))
         width = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        rows = (
-            "  ".join(cell.ljust(w) for cell, w in zip(line, width, strict=True)).rstrip()
-            for line in lines
-        )
-        return "\n".join([self._heading(), *rows])
+        more = f", the first {SHOWN}" if count > SHOWN else ""
+        text = f"{count:,} markers of {len(np.unique(self.cluster))} clusters{more}"
+        for line in lines:
+            cells = (cell.ljust(w) for cell, w in zip(line, width, strict=True))
+            text += "\n" + "  ".join(cells).rstrip()
+        return text
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in _HEAD)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>"
-            for line in self._lines()
-        )
-        return f"<p>{self._heading()}</p><table><tr>{head}</tr>{body}</table>"
-
-
-_HEAD = ("cluster", "feature", "effect", "95 % interval", "in the cluster")
+        return f"<pre>{html.escape(repr(self))}</pre>"
 
 
 class Contrasts(NamedTuple):
@@ -268,12 +254,11 @@ def _compare(
         width = np.where(by_gaps, 1.96 * error_h, quantile * error_d)
     apart = (n1 > 0) & (n0 > 0) & np.isfinite(effect)
     effect, width = np.where(apart, effect, 0.0), np.where(apart & (effect > 0), width, 0.0)
-    nothing = np.nan
     return Contrasts(
         effect, effect - width, effect + width,
         np.where(by_gaps, 2 + (h < 0), (d < 0).astype(int)),
-        np.where(c1 > 0, m1 + shift, nothing), np.where(c0 > 0, m0 + shift, nothing),
-        np.where(n1 > 0, q1, nothing), np.where(n0 > 0, q0, nothing),
+        np.where(c1 > 0, m1 + shift, np.nan), np.where(c0 > 0, m0 + shift, np.nan),
+        np.where(n1 > 0, q1, np.nan), np.where(n0 > 0, q0, np.nan),
         np.where(apart & np.isfinite(score), score, 0.0), np.zeros(effect.shape, bool),
     ), priors  # fmt: skip
 
@@ -336,18 +321,14 @@ def ranked(found: Contrasts, clusters: Any, names: Any, top: int | None) -> Mark
     for low, listed in zip(found.low, map(np.flatnonzero, found.listed), strict=True):
         orders.append(listed[np.argsort(-low[listed], kind="stable")][:top])
     at = np.repeat(np.arange(len(orders)), list(map(len, orders))), np.concatenate(orders)
+    columns = {name: values[at] for name, values in found._asdict().items()}
+    columns["direction"] = np.array(DIRECTIONS, dtype=object)[columns["direction"]]
+    del columns["score"], columns["listed"]
     return Markers(
         cluster=np.asarray(clusters)[at[0]],
         rank=np.concatenate([np.arange(1, len(order) + 1) for order in orders]),
         feature=np.asarray(names)[at[1]],
-        effect=found.effect[at],
-        low=found.low[at],
-        high=found.high[at],
-        direction=np.array(DIRECTIONS, dtype=object)[found.direction[at]],
-        mean_inside=found.mean_inside[at],
-        mean_outside=found.mean_outside[at],
-        observed_inside=found.observed_inside[at],
-        observed_outside=found.observed_outside[at],
+        **columns,
     )
 
 

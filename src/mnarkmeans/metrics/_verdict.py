@@ -97,11 +97,9 @@ class Verdict:
 
     @property
     def headline(self) -> str:
-        return HEADLINES[self.kind] if self.reproducible else NOT_FOUND_AGAIN
-
-    @property
-    def reproducible(self) -> bool:
-        return self.kind != "continuum" or bool(self.agreement.mean() >= FOUND_AGAIN)
+        if self.kind == "continuum" and self.agreement.mean() < FOUND_AGAIN:
+            return "Slices of one continuum that other rows would not reproduce."
+        return HEADLINES[self.kind]
 
     def __repr__(self) -> str:
         return f"Verdict({self.kind!r}: {self.sentence})"
@@ -113,16 +111,10 @@ class Verdict:
             "headline": self.headline,
             "sentence": self.sentence,
             "groups": self.groups,
-            "pairs": [
-                {
-                    "clusters": list(pair.clusters), "ratio": pair.ratio, "low": pair.low,
-                    "high": pair.high, "p": pair.p, "rows": list(pair.rows),
-                }
-                for pair in self.pairs
-            ],
+            "pairs": [pair._asdict() for pair in self.pairs],
             "agreement": self.agreement.tolist(),
             "noise": [None if np.isnan(s) else float(s) for s in self.noise],
-        }  # fmt: skip
+        }
 
 
 HEADLINES = {
@@ -131,7 +123,6 @@ HEADLINES = {
     "too few": "Too few rows to tell.",
     "one cluster": "One cluster.",
 }
-NOT_FOUND_AGAIN = "Slices of one continuum that other rows would not reproduce."
 
 
 class _HeldOut(NamedTuple):
@@ -222,14 +213,13 @@ def verdict(
     elif pairs and len(undivided) == 1:
         kind = "continuum"
     noise = _noise(held_out, pairs, groups if kind == "separate" else [], k)
-    confidence = np.full(n, np.nan)
+    sure = np.full(n, np.nan)
     if kind == "separate":
         if len(usable) > len(used):
-            distances = np.asarray(model.transform(X), dtype=np.float64)
-            confidence[usable] = confidence_of(distances[usable], noise)
-        confidence[used] = _memberships(held_out.distance, held_out.labels, noise)
+            sure[usable] = confidence(X, model, noise=noise)[usable]
+        sure[used] = _memberships(held_out.distance, held_out.labels, noise)
     sentence = _sentence(kind, sizes, groups, pairs, float(agreement.mean()))
-    return Verdict(kind, sentence, groups, pairs, agreement, confidence, noise)
+    return Verdict(kind, sentence, groups, pairs, agreement, sure, noise)
 
 
 def _held_out(
@@ -419,12 +409,7 @@ def confidence(X: Any, model: Any, *, noise: Any = None) -> np.ndarray:
         return model.predict_proba(X).max(axis=1)
     if noise is None:
         return verdict(X, model).confidence
-    return confidence_of(np.asarray(model.transform(X), dtype=np.float64), noise)
-
-
-def confidence_of(distances: np.ndarray, noise: Any) -> np.ndarray:
-    """From distances (n, k) as `transform` gives them, and `Verdict.noise`."""
-    squares = np.square(distances)
+    squares = np.square(np.asarray(model.transform(X), dtype=np.float64))
     noise = np.array([np.nan if s is None else s for s in np.atleast_1d(noise)], dtype=float)
     return _memberships(squares, squares.argmin(axis=1), np.broadcast_to(noise, squares.shape[1]))
 
