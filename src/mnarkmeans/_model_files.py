@@ -22,10 +22,9 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -129,17 +128,15 @@ def _at_least(name: str, value: Any, least: float = 0.0) -> Any:
 
 
 def _centers(name: str, value: Any, p: int) -> np.ndarray:
-    value = _array(name, value, None, p)
-    if len(value) < 1:
-        raise ValueError(f"{name} has the shape {value.shape} for {p} columns")
+    if not len(_array(name, value, None, p)):
+        raise ValueError(f"{name} has the shape {value.shape}, without rows")
     return value
 
 
 def _per_feature(name: str, value: Any, p: int) -> Any:
     """A number, or one for each feature."""
     if isinstance(value, np.ndarray) and value.ndim:
-        value = _array(name, value, None)
-        if len(value) != p:
+        if len(_array(name, value, None)) != p:
             raise ValueError(f"{name} has {len(value)} numbers for {p} columns")
         return value
     return _number(name, value.item() if isinstance(value, np.ndarray) else value)
@@ -147,10 +144,6 @@ def _per_feature(name: str, value: Any, p: int) -> Any:
 
 def _reference(name: str, value: Any, p: int) -> np.ndarray:
     return np.full(p, _per_feature(name, value, p))
-
-
-def _losses(name: str, value: Any, p: int) -> np.ndarray:
-    return _array(name, value, None)
 
 
 def _count(name: str, value: Any, p: int) -> int:
@@ -163,8 +156,8 @@ FITTED: dict[str, Callable[[str, Any, int], Any]] = {
     "cluster_centers_": _centers,
     "reference_": _reference,
     "lam_": lambda name, value, p: _at_least(name, _per_feature(name, value, p)),
-    "loss_path_": _losses,
-    "start_losses_": _losses,
+    "loss_path_": lambda name, value, p: _array(name, value, None),
+    "start_losses_": lambda name, value, p: _array(name, value, None),
     "inertia_": lambda name, value, p: _at_least(name, _number(name, value)),
     "n_iter_": _count,
 }
@@ -269,20 +262,13 @@ class ModelFileError(ValueError):
     """A model file that cannot be used, and what to do about it."""
 
 
-@dataclass(frozen=True)
-class SavedModel:
-    """What a model file holds.
+class SavedModel(NamedTuple):
+    """What a model file holds."""
 
-    estimator : fitted MNARKMeans (its `labels_` are not stored) or MNARMixture
-    feature_names : the columns, in the order of the centres
-    extra : what the caller stored beside it, arrays included
-    info : the whole JSON document
-    """
-
-    estimator: Any
-    feature_names: list[str]
-    extra: dict[str, Any]
-    info: dict[str, Any]
+    estimator: Any  # fitted MNARKMeans (its `labels_` are not stored) or MNARMixture
+    feature_names: list[str]  # in the order of the centres
+    extra: dict[str, Any]  # what the caller stored beside it, arrays included
+    info: dict[str, Any]  # the whole JSON document
 
 
 def save_model(
@@ -294,33 +280,13 @@ def save_model(
 ) -> None:
     """Write `model.json` and `model.npz` into an existing folder.
 
-    Parameters
-    ----------
-    estimator : MNARMixture, MNARKMeans or another model of centres
-        A fitted estimator.
-    folder : path
-        Where to write.
-    feature_names : list of str, optional
-        Names of the columns; by default `feature_names_in_` or V1, V2, ...
-    extra : dict, optional
-        Anything JSON can hold, and arrays, to be returned by `load_model`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from mnarkmeans import MNARKMeans
-    >>> model = MNARKMeans(2, lam=0.5, random_state=0).fit([[0.0, 1.0], [5.0, 6.0], [5.0, 7.0]])
-    >>> folder = tempfile.mkdtemp()
-    >>> save_model(model, folder)
-    >>> load_model(folder).estimator.predict([[0.0, 1.0], [5.0, 6.5]]).tolist() == [
-    ...     int(model.labels_[0]), int(model.labels_[1])]
-    True
+    `extra`: anything JSON can hold, and arrays, to be returned by `load_model`.
     """
     folder = Path(folder)
     arrays: dict[str, np.ndarray] = {}
-    names = feature_names or getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        names = unnamed(estimator.n_features_in_)
+    names = feature_names or getattr(
+        estimator, "feature_names_in_", unnamed(estimator.n_features_in_)
+    )
     is_mixture = isinstance(estimator, MNARMixture)
     if not is_mixture:
         estimator = as_kmeans(estimator)
@@ -425,27 +391,7 @@ def load(path: str | Path) -> MNARKMeans | MNARMixture:
 def load_model(path: str | Path) -> SavedModel:
     """Read a model from its folder or its `model.json`.
 
-    Parameters
-    ----------
-    path : path
-        The folder, or the JSON file inside it.
-
-    Returns
-    -------
-    SavedModel
-        The estimator, its feature names and what was stored beside it.
-
-    Raises
-    ------
-    ModelFileError
-        With one sentence on what is wrong with the file, and where.
-
-    Examples
-    --------
-    >>> load_model("no/such/folder")
-    Traceback (most recent call last):
-    ...
-    mnarkmeans._model_files.ModelFileError: there is no model at no/such/folder
+    A ModelFileError says in one sentence what is wrong with the file, and where.
     """
     path = Path(path)
     file = path / JSON_NAME if path.is_dir() else path
@@ -459,10 +405,15 @@ def load_model(path: str | Path) -> SavedModel:
         names = checked_names(join(document.get("feature_names"), "feature_names", arrays))
         params = join(document.get("params"), "params", arrays)
         fitted = join(document.get("fitted"), "fitted", arrays)
-        estimator = _checked(document.get("estimator"), params, fitted, len(names))
         extra = join(document.get("extra"), "extra", arrays)
-        if not isinstance(extra, dict):
-            raise ValueError(f"extra must be an object, found {extra!r:.40}")
+        for name, found in (("params", params), ("fitted", fitted), ("extra", extra)):
+            if not isinstance(found, dict):
+                raise ValueError(f"{name} must be an object, found {found!r:.40}")
+        kind = document.get("estimator")
+        if kind not in ("MNARKMeans", "MNARMixture"):
+            raise ValueError(f"estimator must be 'MNARKMeans' or 'MNARMixture', found {kind!r:.40}")
+        check: Any = checked_model if kind == "MNARKMeans" else checked_mixture
+        estimator = check(params, fitted, len(names))
     except ModelFileError:
         raise
     except RecursionError:
@@ -471,16 +422,6 @@ def load_model(path: str | Path) -> SavedModel:
         reason = " ".join(str(error).split())  # an array that was found is shown in several lines
         raise ModelFileError(f"{file}: {reason}; fit the model again") from error
     return SavedModel(estimator, names, extra, document)
-
-
-def _checked(kind: Any, params: Any, fitted: Any, p: int) -> Any:
-    checks: dict[Any, Any] = {"MNARKMeans": checked_model, "MNARMixture": checked_mixture}
-    if not isinstance(kind, str) or kind not in checks:
-        raise ValueError(f"estimator must be 'MNARKMeans' or 'MNARMixture', found {kind!r:.40}")
-    for name, found in (("params", params), ("fitted", fitted)):
-        if not isinstance(found, dict):
-            raise ValueError(f"{name} must be an object, found {found!r:.40}")
-    return checks[kind](params, fitted, p)
 
 
 def _read_document(file: Path) -> dict[str, Any]:
