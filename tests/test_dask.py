@@ -127,26 +127,6 @@ def test_weights(X, kind):
     assert lazy.score(table, sample_weight=given) == pytest.approx(-memory.inertia_, rel=1e-12)
 
 
-def test_empty_clusters_are_filled_by_the_same_rows(X):
-    start = np.full((K, P), 100.0)  # three centres nobody is close to
-    start[0] = 0.0
-    start[1:, 0] += [0.0, 1.0, 2.0]
-    lazy = MNARKMeans(K, lam=0.7, init=start).fit(da.from_array(X, chunks=(70, P)))
-    assert_same_fit(lazy, in_memory(X, start))
-
-
-@pytest.mark.parametrize("persist", [True, False])
-def test_rows_that_left_leave_nothing_behind(persist):
-    """Fractional weights, lam = 0, clusters without rows: a centre nobody observes stays."""
-    X = np.array([[0, nan], [1, 5], [2, 7], [3, 9], [0.1, nan]])
-    weights = np.array([0.5, 0.1, 0.2, 0.3, 0.5])
-    init = np.array([[0.0, 1.0], [1e3, 1e3], [1e3, 1e3 + 1], [1e3, 1e3 + 2]])
-    options = {"lam": 0.0, "tol": 0.0, "init": init}
-    lazy = MNARKMeans(4, persist=persist, **options).fit(on_dask(X), sample_weight=weights)
-    assert lazy.cluster_centers_[0, 1] == 1.0
-    assert_same_fit(lazy, in_memory(X, sample_weight=weights, **options))
-
-
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 @pytest.mark.filterwarnings("ignore:.*have a single row")
 @pytest.mark.parametrize("shape", ["far from zero", "an empty cluster", "small"])
@@ -207,17 +187,6 @@ def test_scalable_start_does_not_depend_on_the_blocks(X):
         assert_same_fit(fit, fits[0])
     best = mnarkmeans.MNARKMeans(K, lam=0.7, random_state=0).fit(X).inertia_
     assert fits[0].inertia_ < 1.05 * best
-
-
-def test_scalable_start_weighs_candidates_by_the_rows_that_follow_them():
-    """Most rows are in two groups; most candidates are the few rows far from them."""
-    rng = np.random.default_rng(0)
-    sizes = ((0, 1, 2000), (12, 1, 2000), (0, 60, 60))
-    X = np.vstack([rng.normal(mean, sd, (n, 2)) for mean, sd, n in sizes])
-    options = dict(lam=0.0, n_init=20, max_iter=1, random_state=0)
-    found = MNARKMeans(5, **options).fit(on_dask(X)).start_losses_
-    memory = mnarkmeans.MNARKMeans(5, algorithm="lloyd", **options).fit(X).start_losses_
-    assert np.mean(found) < 2.0 * np.mean(memory)
 
 
 def test_few_distinct_rows():

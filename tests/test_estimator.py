@@ -190,17 +190,6 @@ def test_float32_is_kept_and_its_loss_is_exact(X):
     assert -model.score(small) == pytest.approx(model.inertia_, rel=1e-12)
 
 
-def test_the_same_seed_gives_the_same_bits(X):
-    models = [
-        MNARKMeans(4, lam=0.5, random_state=3, n_init=7, n_jobs=n_jobs).fit(X)
-        for n_jobs in (None, 1, 2, 5, -1)
-    ]
-    for model in models[1:]:
-        np.testing.assert_array_equal(model.cluster_centers_, models[0].cluster_centers_)
-        assert model.inertia_ == models[0].inertia_
-        np.testing.assert_array_equal(model.start_losses_, models[0].start_losses_)
-
-
 @pytest.mark.parametrize("lam", [0.5, "auto"])
 def test_thread_settings_of_other_libraries_change_no_bit(X, lam, monkeypatch):
     def run():
@@ -295,32 +284,6 @@ def test_the_logger_hears_of_every_start_and_verbose_prints_them(X, capsys, capl
 # --- corners --------------------------------------------------------------------------------------
 
 
-def test_an_empty_cluster_takes_the_costliest_row():
-    X = np.array([[0.0], [0.1], [0.2], [9.0]])
-    model = MNARKMeans(2, lam=1.0, init=[[0.1], [100.0]]).fit(X)
-    np.testing.assert_array_equal(model.labels_, [0, 0, 0, 1])
-    np.testing.assert_allclose(model.cluster_centers_, [[0.1], [9.0]])
-
-
-def test_many_empty_clusters_never_give_nan():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 3))
-    X[rng.random(X.shape) < 0.3] = np.nan
-    X[np.isnan(X).all(axis=1)] = 0.0
-    init = np.full((6, 3), 1e3)
-    for lam in (0.0, 0.5):
-        model = MNARKMeans(6, lam=lam, init=init).fit(X)
-        assert np.isfinite(model.cluster_centers_).all()
-        assert len(np.unique(model.labels_)) == 6
-
-
-def test_lam_zero_keeps_a_coordinate_that_nobody_observes():
-    nan = np.nan
-    X = np.array([[0.0, nan], [0.2, nan], [5.0, 1.0], [5.2, 3.0]])
-    model = MNARKMeans(2, lam=0.0, init=[[0.0, 7.0], [5.0, 0.0]]).fit(X)
-    np.testing.assert_allclose(model.cluster_centers_, [[0.1, 7.0], [5.1, 2.0]])
-
-
 def test_a_feature_never_observed_has_the_reference_as_centre(X):
     X = np.column_stack([X, np.full(len(X), np.nan)])
     with pytest.warns(MissingDataWarning, match=r"1 feature\(s\) have no observed value \(4\)"):
@@ -353,11 +316,6 @@ def test_one_cluster_and_one_row():
         model = MNARKMeans(1, lam=0.5).fit([[1.0, np.nan]])
     np.testing.assert_allclose(model.cluster_centers_, [[1.0, 0.0]])
     assert model.inertia_ == 0.0
-
-
-def test_ties_go_to_the_first_centre():
-    model = MNARKMeans(2, lam=1.0, init=[[-1.0], [1.0]], max_iter=1).fit([[-1.0], [0.0], [1.0]])
-    assert model.predict([[model.cluster_centers_.mean()]])[0] == 0
 
 
 # --- impute ---------------------------------------------------------------------------------------

@@ -7,17 +7,14 @@ features, wherever the row is. Numbers too large or too small are refused.
 import numpy as np
 import oracle
 import pytest
-from places import IN_MEMORY, PLACES, Place, grouped_rows, names, to_csr
+from places import IN_MEMORY, PLACES, grouped_rows, names, to_csr
 from sklearn.cluster import KMeans
 
-from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, _core
-
-# --- the row and the model alone -----------------------------------------------------------------
+from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans
 
 nan = np.nan
 everywhere = pytest.mark.parametrize("place", PLACES, ids=names)
 in_memory = pytest.mark.parametrize("place", IN_MEMORY, ids=names)
-BLOCK = Place("block", "dense")
 
 
 # --- the row and the model alone --------------------------------------------------------------
@@ -175,46 +172,11 @@ def test_batches_give_labels_of_the_row_and_the_model_alone(form):
     assert [model.predict(form(row[None]))[0] for row in X[:20]] == labels[:20].tolist()
 
 
-# --- large and small -----------------------------------------------------------------------------
-
-nan = np.nan
-
-
-def grouped_table(p=6, **how):
-    return grouped_rows(200, p, apart=4.0, **how)
-
-
-# --- the row and the model alone --------------------------------------------------------------
-
-
-@pytest.mark.parametrize("far", [1e9, 1e10, 1e15, 1e100, -1e60])
-@pytest.mark.parametrize("form", [np.asarray, to_csr])
-def test_a_far_row_does_not_change_the_labels_of_others(far, form):
-    X = np.r_[np.zeros((5, 1)), np.ones((5, 1))]
-    model = MNARKMeans(2, lam=0.5, init=[[0.0], [1.0]]).fit(X)
-    assert model.predict(form(np.array([[0.0], [1.0], [far]])))[:2].tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("form", [np.asarray, to_csr], ids=["dense", "csr"])
-@pytest.mark.parametrize("lam", [0.0, 0.5, 3.0])
-def test_every_answer_is_one_of_the_row_and_the_model(form, lam):
-    model = MNARKMeans(3, lam=lam, random_state=0, reference=0.3).fit(grouped_table())
-    X = grouped_table(seed=1)
-    company = np.r_[X, np.full((1, 6), 1e12), grouped_table(seed=2) * 1e6]
-    alone = [
-        np.concatenate([getattr(model, name)(form(row[None])) for row in X])
-        for name in ("predict", "transform", "impute")
-    ]
-    for name, expected in zip(("predict", "transform", "impute"), alone, strict=True):
-        assert np.array_equal(getattr(model, name)(form(company))[: len(X)], expected), name
-    scores = [model.score(form(row[None])) for row in X]
-    weights = np.r_[np.ones(len(X)), np.zeros(len(company) - len(X))]
-    assert model.score(form(company), sample_weight=weights) == pytest.approx(
-        sum(scores), rel=1e-12
-    )
-
-
 # --- large and small --------------------------------------------------------------------------
+
+
+def grouped_table():
+    return grouped_rows(200, 6, apart=4.0)
 
 
 @pytest.mark.parametrize("form", [np.asarray, to_csr], ids=["dense", "csr"])
@@ -333,15 +295,3 @@ def test_distances_of_float32_are_rounded_once(scale):
     assert np.isfinite(found).all()
     assert (found > 0).any()
     assert np.array_equal(found, expected.astype(np.float32))
-
-
-@pytest.mark.parametrize("scale", [1e16, 1e18, 1e19, 1e20, 1e30])
-@pytest.mark.parametrize("lam", [0.0, 1e-15, 0.5, 1.0])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_labels_are_the_nearest_where_float32_scores_overflow(scale, lam, dtype, each_level):
-    X = (scale * grouped_table(p=3, k=8)).astype(dtype)
-    centers = scale * np.random.default_rng(1).normal(size=(1, 12, 3)) * 10
-    mu, lams = np.ascontiguousarray(centers), np.full((1, 3), lam)
-    own = _core.Centers(mu, lams, np.zeros(3), mu.mean(axis=(0, 1)))
-    rows = _core.Table(X, nan, np.ones(len(X)))
-    assert np.array_equal(_core.assign(rows, own, 1), _core.assign(rows, own, 1, plain=True))

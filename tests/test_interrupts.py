@@ -142,19 +142,6 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
             call()
 
 
-def test_progress_counts_up_to_all_starts(monkeypatch):
-    X, told = small(), []
-    monkeypatch.setattr(library, "SHORT", 0)
-    starts = _core.Starts(
-        np.nan_to_num(X[:160]).reshape(20, 8, 20), np.full((20, 20), 0.5), np.zeros(20),
-        np.zeros(20), n_rows=len(X), max_iter=40, tol=0.0, weights=(True, float(len(X))),
-    )  # fmt: skip
-    table = _core.Table(X, np.nan, np.ones(len(X)))
-    _core.lloyd([table], [starts], 1, told.append)
-    assert told == sorted(told)
-    assert all(0 <= done <= 20 for done in told)
-
-
 class Heard:
     """A progress that remembers what it is told."""
 

@@ -276,15 +276,6 @@ def test_loading_executes_nothing(folder, tmp_path_factory):
     assert not target.exists()
 
 
-def test_what_cannot_be_stored_is_refused(tmp_path):
-    model = MNARKMeans(2, lam=1.0, init=lambda X, k, random_state: np.zeros((k, 3)))
-    fitted = MNARKMeans(2, lam=1.0, random_state=0).fit(X)
-    fitted.init = model.init
-    with pytest.raises(ModelFileError, match="params/init is a function, which a file cannot hold"):
-        save_model(fitted, tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
 # --- save and load -------------------------------------------------------------------------------
 
 CLUSTERS = make_gaussian_clusters(90, 4, 3, separation=5.0, strength=1.0, random_state=0).data

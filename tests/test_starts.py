@@ -266,16 +266,6 @@ def passes(X, start, lam, form, count):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_separated_clusters_are_not_looked_at_again(form):
-    X, start = grouped(np.random.default_rng(6), n=2000, spread=5.0)
-    starts, bounds = passes(X, start, 0.5, form, 2)
-    known = bounds.known
-    assert np.mean(known.expiry > known.drop[starts.labels[0]]) > 0.9
-    bounds.follow(0, start + 100.0, starts.lam[0])
-    assert not np.any(known.expiry > known.drop[starts.labels[0]])
-
-
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("lam", [0.0, 0.5, 1.0, 3.0])
 def test_margins_never_exceed_the_true_ones(form, lam):
     X, start = grouped(np.random.default_rng(7), n=1500, p=13, k=5)

@@ -3,7 +3,6 @@
 import ctypes
 import ctypes.util
 import os
-import re
 import subprocess
 import sys
 import tomllib
@@ -81,23 +80,6 @@ def test_a_library_built_from_another_header_is_refused_with_the_way_out(monkeyp
     assert "cmake --build" in str(error.value)
 
 
-def test_structs_and_functions_are_those_of_the_header():
-    header = (ROOT / "src" / "core" / "core.h").read_text()
-    structs, functions = _core.read_header(header)
-    assert set(structs) == set(re.findall(r"^struct (\w+)", header, re.M)) - {"Kernels"}
-    assert len(functions) == len(re.findall(r"^    \w+ \(\*\w+\)\(", header, re.M))
-    declared = dict(structs["Stats"]._fields_)
-    assert list(declared) == ["sums", "counts", "sizes", "keys", "squares"]
-    assert structs["Stats"]._pointers_["keys"] is np.uint64
-    assert functions["update"][0] is None
-    assert functions["lloyd"][1] == [
-        ctypes.c_void_p,
-        ctypes.c_void_p,
-        ctypes.c_int64,
-        ctypes.c_void_p,
-    ]
-
-
 @pytest.mark.parametrize(
     "wrong", [np.zeros(3, np.float32), np.zeros(6)[::2], np.zeros(3, np.int64)], ids=str
 )
@@ -143,13 +125,6 @@ def test_the_library_is_found_in_a_zip_file(tmp_path):
         file.write(_core.find_library(), f"mnarkmeans/{_core.NAME}")
     ran = import_core(archive)
     assert ran.stdout.split() == [_core.level()], ran.stderr
-
-
-def test_the_library_shadows_no_module():
-    stem = _core.find_library().name.partition(".")[0]
-    modules = {path.stem for path in PACKAGE.glob("*.py")}
-    modules |= {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    assert stem not in modules
 
 
 def test_the_version_is_written_once():

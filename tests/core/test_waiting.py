@@ -38,13 +38,6 @@ def test_an_interrupted_call_has_ended_when_its_caller_hears_of_it(times):
     time.sleep(0.1 * times)
 
 
-def test_progress_is_told_while_a_call_runs():
-    told = []
-    control = SimpleNamespace(cancel=0, done=7)
-    assert wait_for(lambda: time.sleep(0.35) or 0, (), control, told.append) == 0
-    assert set(told) == {7}
-
-
 def test_a_thread_that_never_begins_does_not_keep_anyone_waiting(monkeypatch):
     """Little memory: threads are made, and die before their first line."""
     monkeypatch.setattr(library, "PATIENCE", 2)
