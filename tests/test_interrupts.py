@@ -12,7 +12,7 @@ import pytest
 from places import to_csr
 
 from mnarkmeans import MNARKMeans, _core
-from mnarkmeans._core import EStep, library
+from mnarkmeans._core import library
 from mnarkmeans._solver import run_starts
 from mnarkmeans._validation import observe
 
@@ -119,6 +119,7 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
         weights=(True, float(len(X))),
     )  # fmt: skip
     labels, one = np.zeros(len(X), np.int32), np.array([0])
+    mixture = _core.Mixture(np.zeros(8), init, np.ones((8, 20)), np.zeros((8, 20)))
     control = library.structs.Control
     monkeypatch.setattr(library.structs, "Control", lambda threads: control(1, threads, 0))
     seeding = _core.Seeding(table, means, np.random.default_rng(0).random((1, 8, 3)))
@@ -136,7 +137,7 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
         lambda: _core.seed([seeding], 2),
         lambda: _core.seed([seeding, seeding], 2),
         lambda: _core.add_rows(table, centers, labels, starts.stats, 2),
-        lambda: EStep(table, 8, means, 2)(),
+        lambda: _core.soft_sums(table, mixture, means, 2),
     ):
         with pytest.raises(KeyboardInterrupt):
             call()

@@ -550,11 +550,6 @@ def references_for(observed: Observed, extent: Any = None) -> dict[str, np.ndarr
     return zero | {"min": least}
 
 
-def choose_reference(observed: Observed, k: int, threads: int) -> np.ndarray:
-    """(p,) the reference that goes with lam="auto"."""
-    return choose(observed, k, references=references_for(observed), threads=threads).reference
-
-
 def sample_table(observed: Observed, k: int) -> tuple[Observed, np.ndarray]:
     """Some rows and features, and which features; all of them if there are few entries."""
     n, p = observed.source.shape

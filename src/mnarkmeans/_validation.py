@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -258,18 +259,12 @@ def summarise(
 
 def merge_summaries(parts: list[TableSummary]) -> TableSummary:
     """What was found in all blocks together."""
-    how: dict[str, Any] = {"whole_weights": all, "least": _least, "lowest": _least}
-    how |= {"highest": _most}
+    least, most = partial(np.min, axis=0), partial(np.max, axis=0)
+    how: dict[str, Any] = {
+        "whole_weights": all, "least": least, "lowest": least, "highest": most
+    }  # fmt: skip
     columns = zip(TableSummary._fields, zip(*parts, strict=True), strict=True)
     return TableSummary(**{name: how.get(name, sum)(values) for name, values in columns})
-
-
-def _least(arrays: Any) -> np.ndarray:
-    return np.min(arrays, axis=0)
-
-
-def _most(arrays: Any) -> np.ndarray:
-    return np.max(arrays, axis=0)
 
 
 def check_summary(found: TableSummary, *, allow_all_missing: bool = False) -> None:
@@ -340,79 +335,73 @@ class WarnFor(NamedTuple):
 
 
 def warn_about(
-    found: TableSummary, fit: WarnFor, given: np.ndarray | None, stacklevel: int = 5
+    X: Any, found: TableSummary, fit: WarnFor, given: np.ndarray | None, stacklevel: int = 5
 ) -> None:
-    """Warn the caller of ``fit`` about rows and features without a value, and about a reference
-    (``given``, if in numbers) far from the values."""
+    """Warn the caller of ``fit`` about rows and features without a value, about a reference
+    (``given``, if in numbers) far from the values, and about values that look odd."""
+    for message in (*_unobserved(found, fit), *_far(found, fit, given), *_odd(X, found, fit.names)):
+        warnings.warn(message, MissingDataWarning, stacklevel=stacklevel)
+
+
+def _unobserved(found: TableSummary, fit: WarnFor) -> Iterator[str]:
     if found.n_unseen:
         label = "the centre nearest to the reference"
         if fit.mechanism is not None:
             label = "the cluster most likely to have all values missing"
-        _warn(
+        yield (
             f"{found.n_unseen} row(s) have no observed value. They do not affect the centres; "
-            f"their label is that of {label}.",
-            stacklevel,
+            f"their label is that of {label}."
         )
     features = np.flatnonzero(found.counts == 0)
     if len(features):
-        _warn(
+        yield (
             f"{len(features)} feature(s) have no observed value ({_some(features, fit.names)}). "
-            "Their centres are the reference.",
-            stacklevel,
+            "Their centres are the reference."
         )
-    if given is not None and fit.uses_reference:
-        _warn_far(found, given, fit, stacklevel + 1)
 
 
-def _warn(message: str, stacklevel: int) -> None:
-    """``stacklevel``: as if the caller warned."""
-    warnings.warn(message, MissingDataWarning, stacklevel=stacklevel + 1)
-
-
-def _warn_far(found: TableSummary, reference: np.ndarray, fit: WarnFor, stacklevel: int) -> None:
+def _far(found: TableSummary, fit: WarnFor, reference: np.ndarray | None) -> Iterator[str]:
     """A reference far outside the values of features with gaps is hardly where they get lost.
 
     Far: further away than the values are from each other.
     """
+    if reference is None or not fit.uses_reference:
+        return
     judged = found.has_gaps & (found.observed >= FEWEST_VALUES) & (found.highest > found.lowest)
     low, high = np.where(judged, found.lowest, 0.0), np.where(judged, found.highest, 0.0)
     far = far_from(reference, low, high)
-    if not far.any():
-        return
     why, instead = "a penalty would pull their centres to where there are no values", "lam=0"
     if fit.mechanism is not None:
         why = "'decay' and 'threshold' describe values missing near it, where there are none"
         instead = "another mechanism"
-    _warn(
-        f"The reference lies far outside the observed values of {far.sum()} of {judged.sum()} "
-        f"feature(s) with missing values ({_some(np.flatnonzero(far), fit.names)}): {why}. "
-        "Use reference='min' if values are missing below a detection limit, reference='auto' to "
-        f"choose it from the data, or {instead}.",
-        stacklevel,
-    )
+    if far.any():
+        yield (
+            f"The reference lies far outside the observed values of {far.sum()} of {judged.sum()} "
+            f"feature(s) with missing values ({_some(np.flatnonzero(far), fit.names)}): {why}. "
+            "Use reference='min' if values are missing below a detection limit, reference='auto' "
+            f"to choose it from the data, or {instead}."
+        )
 
 
-def warn_odd_values(X: Any, found: TableSummary, fit: WarnFor, stacklevel: int = 5) -> None:
+def _odd(X: Any, found: TableSummary, names: Any) -> Iterator[str]:
     """Codes of missing values that were taken for values, and counts without a logarithm."""
     extremes = np.concatenate([found.lowest, found.highest])
     for code in CODES if np.isin(extremes, CODES).any() else ():
         features = np.flatnonzero((found.lowest == code) | (found.highest == code))
         features = np.array([j for j in features[:MOST_CODED] if _is_code(X, j, code)], np.intp)
         if len(features):
-            _warn(
-                f"{code} is far from all other values of {_some(features, fit.names)}: it looks "
-                f"like a code for missing values. Pass missing_values={code}, or mark them as NaN.",
-                stacklevel,
+            yield (
+                f"{code} is far from all other values of {_some(features, names)}: it looks "
+                f"like a code for missing values. Pass missing_values={code}, or mark them as NaN."
             )
     mean, largest = found.sums.sum() / max(found.counts.sum(), 1.0), found.highest.max()
     if largest < max(SMALL_COUNT, VERY_SKEWED * mean) or found.lowest.min() < 0:
         return
     if np.all(found.sums == np.floor(found.sums)) and _is_whole(X):
-        _warn(
+        yield (
             f"All values are whole numbers up to {largest:g}, {largest / mean:.0f} times their "
             "mean, like raw counts: the largest would dominate the clusters. Take logarithms first "
-            "(np.log1p), and before that scale rows to equal totals if the totals mean nothing.",
-            stacklevel,
+            "(np.log1p), and before that scale rows to equal totals if the totals mean nothing."
         )
 
 
@@ -663,8 +652,7 @@ def observe(
     center = check_reference(reference, X.shape[1], found.least, features)
     check_scale(found.extent, found.weight, 1.0, center, vanishing=not allow_all_missing)
     if warn_for is not None:
-        warn_about(found, warn_for, None if isinstance(reference, str) else center)
-        warn_odd_values(X, found, warn_for)
+        warn_about(X, found, warn_for, None if isinstance(reference, str) else center)
     return Observed(
         X, missing, weights, found.means(center), center, found.counts, found.has_gaps,
         found.extent,

@@ -15,10 +15,11 @@ import numpy as np
 from .library import DONE, available_levels, call, invoke, level, set_level, structs
 
 __all__ = [
-    "Centers", "EStep", "FirstPass", "Known", "Mixture", "Seeding", "SoftRows", "SoftSums",
+    "Centers", "FirstPass", "Known", "Mixture", "Seeding", "SoftRows", "SoftSums",
     "Starts", "Stats", "Table", "add_rows", "assign", "available_levels", "choose_rescued",
     "decide", "distances", "fill_rows", "first_pass", "hartigan", "impute", "last_look", "level",
-    "lloyd", "loss_of", "pass_", "rescue", "seed", "set_level", "soft_rows", "update",
+    "lloyd", "loss_of", "pass_", "rescue", "seed", "set_level", "soft_rows",
+    "soft_sums", "update",
 ]  # fmt: skip
 
 # --- what goes in ---------------------------------------------------------------------------------
@@ -486,10 +487,10 @@ class SoftRows(NamedTuple):
 
 def _struct(mixture: Mixture, shift: np.ndarray, p: int):
     k = len(mixture.log_weight)
+    arrays = [one if one is None else np.ascontiguousarray(one) for one in mixture[1:5]]
     return structs.Mixture(
-        k, shaped(mixture.log_weight, k),
-        *(shaped(values, k, p) for values in mixture[1:5]), shaped(shift, p),
-        mixture.freedom, log_peak(mixture.freedom),
+        k, shaped(mixture.log_weight, k), *(shaped(values, k, p) for values in arrays),
+        shaped(shift, p), mixture.freedom, log_peak(mixture.freedom),
     )  # fmt: skip
 
 
@@ -501,41 +502,17 @@ def log_peak(freedom: float) -> float:
     return math.lgamma(half + 0.5) - math.lgamma(half) - 0.5 * math.log(freedom * math.pi)
 
 
-class EStep:
-    """E-steps of k clusters on one table, with the sums that M-steps need; its room is made once.
-
-    Fill ``mixture`` in place, then call.
-    """
-
-    def __init__(self, table: Table, k: int, shift: np.ndarray, threads: int, log_observed=False):
-        p = table.p
-        mean, variance, log_missing, log_seen = (np.zeros((k, p)) for _ in range(4))
-        self.mixture = Mixture(
-            np.zeros(k), mean, variance, log_missing, log_seen if log_observed else None
-        )
-        self._table, self._shift, self._threads = table, shift, threads
-        self._own = _struct(self.mixture, shift, p)
-
-    def fill(self, mixture: Mixture) -> None:
-        """Take over what a mixture says, in arrays that may be broadcast."""
-        for own, new in zip(self.mixture[:5], mixture[:5], strict=True):
-            if own is not None:
-                np.copyto(own, 0.0 if new is None else new)
-        self._own.freedom, self._own.log_peak = mixture.freedom, log_peak(mixture.freedom)
-
-    def __call__(self) -> SoftSums:
-        k, p = self.mixture.mean.shape
-        heavy = self._own.freedom > 0
-        parts = 4 if heavy else 3
-        room = np.zeros(k + parts * k * p)
-        sizes, sums = room[:k], room[k:].reshape(parts, k, p)
-        out = structs.Softened(sizes, *sums)
-        call(
-            "soften", self._table.struct, self._own, out,
-            threads=self._threads, work=(20.0 if heavy else 3.0) * self._table.entries * k,
-        )  # fmt: skip
-        pulls = sums[3] if heavy else None
-        return SoftSums(sizes, sums[0], sums[1], sums[2], out.log_likelihood, pulls, out.tail)
+def soft_sums(table: Table, mixture: Mixture, shift: np.ndarray, threads: int) -> SoftSums:
+    """The E-step: the sums that an M-step needs."""
+    k, p, heavy = len(mixture.log_weight), table.p, mixture.freedom > 0
+    parts = 4 if heavy else 3
+    room = np.zeros(k + parts * k * p)
+    sizes, sums = room[:k], room[k:].reshape(parts, k, p)
+    out = structs.Softened(sizes, *sums)
+    work = (20.0 if heavy else 3.0) * table.entries * k
+    call("soften", table.struct, _struct(mixture, shift, p), out, threads=threads, work=work)
+    pulls = sums[3] if heavy else None
+    return SoftSums(sizes, sums[0], sums[1], sums[2], out.log_likelihood, pulls, out.tail)
 
 
 def soft_rows(table: Table, mixture: Mixture, threads: int) -> SoftRows:

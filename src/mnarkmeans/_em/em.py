@@ -39,7 +39,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import digamma, gammainccinv, gammaincinv, polygamma
 
-from .._core import EStep, Mixture, SoftSums, soft_rows
+from .._core import Mixture, SoftSums, soft_rows, soft_sums
 from .._observed import Observed
 from .mechanisms import MECHANISMS, ROWS_AT_ONCE, TINY, Clusters, Missing, Values
 
@@ -110,10 +110,6 @@ class EM:
         spread = self.spread.mean() if self.spherical else self.spread
         return np.maximum(LEAST_VARIANCE * spread, self.reg_covar)
 
-    @cached_property
-    def _e_steps(self) -> dict[int, EStep]:
-        return {}
-
     def with_prior(self, prior: float) -> EM:
         """The same with another prior; what was computed of the table is shared."""
         other = copy.copy(self)
@@ -161,12 +157,9 @@ class EM:
 
     def e_step(self, parameters: Parameters) -> Expectation:
         missing = missing_of(parameters, self.observed.reference)
-        k = len(parameters.weights)
-        if k not in self._e_steps:
-            table, shift = self.observed.table, self.observed.means
-            self._e_steps[k] = EStep(table, k, shift, self.threads, log_observed=True)
-        self._e_steps[k].fill(_core_mixture(parameters, missing))
-        sums, n = self._e_steps[k](), self.n_rows
+        table, shift = self.observed.table, self.observed.means
+        sums = soft_sums(table, _core_mixture(parameters, missing), shift, self.threads)
+        n = self.n_rows
         value = sums.log_likelihood + parameters.mechanism.total_log_observed(self.values)
         share, hidden = hidden_rows(parameters, missing)
         value -= n * math.log1p(-share)
@@ -293,9 +286,8 @@ def _core_mixture(parameters: Parameters, missing: Missing) -> Mixture:
 
 def posteriors(observed: Observed, parameters: Parameters, threads: int) -> Any:
     """Posteriors (n, k), log-likelihoods without the mechanism's part, and labels of rows."""
-    mixture: Any = _core_mixture(parameters, missing_of(parameters, observed.reference))
-    arrays: Any = (np.ascontiguousarray(one) if np.ndim(one) else one for one in mixture)
-    return soft_rows(observed.table, Mixture(*arrays), threads)
+    mixture = _core_mixture(parameters, missing_of(parameters, observed.reference))
+    return soft_rows(observed.table, mixture, threads)
 
 
 # --- Student's t ----------------------------------------------------------------------------------

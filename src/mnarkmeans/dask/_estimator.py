@@ -35,7 +35,6 @@ from .._validation import (
     like_input,
     read_table,
     warn_about,
-    warn_odd_values,
 )
 from ._lloyd import Callback, Checkpoint, Iteration, Partition, assess, merge_assessed, run
 from ._pieces import (
@@ -301,9 +300,9 @@ feature_names_in_
         reference = check_reference(asked, self.n_features_in_, found.least, names)
         check_scale(found.extent, found.weight, 1.0, reference, vanishing=True)
         fit = WarnFor(names, self.lam)
-        warn_about(found, fit, None if isinstance(asked, str) else reference, stacklevel=4)
         rows, _ = pieces.take(np.arange(min(ROWS_TO_JUDGE, found.n_rows)))
-        warn_odd_values(rows, found, fit, stacklevel=4)
+        given = None if isinstance(asked, str) else reference
+        warn_about(rows, found, fit, given, stacklevel=4)
         return replace(pieces, reference=reference)
 
     def _choose_from(self, pieces: Pieces) -> tuple[Pieces, Any]:
