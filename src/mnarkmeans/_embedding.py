@@ -61,20 +61,9 @@ class _Part(NamedTuple):
 
 
 def fit_plane(X: Any, lam: Any = 0.0, reference: Any = 0.0, q: int = 2) -> Plane:
-    """Directions that explain most of the rows, and where each row lies along them.
+    """q directions that explain most of the rows, and where each row lies along them.
 
-    Parameters
-    ----------
-    X : array with NaN, or CSR/CSC matrix whose unstored entries are missing
-    lam, reference : number or array of n_features
-    q : number of directions
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, np.nan], [3.0, 3.0]])
-    >>> plane = fit_plane(X, q=1)
-    >>> plane.points[:, 0].argsort().tolist()
-    [0, 1, 2, 3]
+    X has NaN in the gaps, or is a sparse matrix whose unstored entries are missing.
     """
     n, p = X.shape
     q = min(q, n, p)

@@ -31,8 +31,6 @@ SHA256 = {
     ),
 }
 
-LOSS = ("strength", "fraction", "reference", "softness")  # of ampute
-
 
 def make_gaussian_clusters(
     n_samples: int = 300,
@@ -42,9 +40,12 @@ def make_gaussian_clusters(
     separation: float = 3.0,
     cluster_std: float = 1.0,
     mechanism: str | None = "mnar0",
+    strength: float | None = None,
+    fraction: float | None = None,
+    reference: Any = 0.0,
+    softness: float = 0.0,
     drop_empty_rows: bool = True,
     random_state: int | np.random.Generator | None = None,
-    **loss: Any,
 ) -> Bunch:
     """Gaussian clusters with gaps, as in the paper's simulations.
 
@@ -64,13 +65,12 @@ def make_gaussian_clusters(
         Standard deviation of every feature in every cluster.
     mechanism : str or None
         How values go missing; None leaves the data complete.
+    strength, fraction, reference, softness
+        As in `mnarkmeans.missingness.ampute`; without strength and fraction, a fraction of 0.3.
     drop_empty_rows : bool
         Leave out rows that have lost every value.
     random_state : int, numpy Generator or None
         Seed.
-    **loss
-        `strength` or `fraction` (with neither, a fraction of 0.3), `reference` and `softness` of
-        `mnarkmeans.missingness.ampute`.
 
     Returns
     -------
@@ -91,7 +91,16 @@ def make_gaussian_clusters(
     points = _centers(centers, n_features, separation)
     target = rng.integers(len(points), size=n_samples)
     complete = points[target] + cluster_std * rng.standard_normal((n_samples, points.shape[1]))
-    data = _with_gaps(complete, mechanism, loss, rng)
+    data = complete.copy()
+    if mechanism is not None:
+        if strength is None and fraction is None:
+            fraction = 0.3
+        data = ampute(
+            complete, mechanism, strength=strength, fraction=fraction, reference=reference,
+            softness=softness, rng=rng,
+        )  # fmt: skip
+    elif strength is not None or fraction is not None:
+        raise ValueError("mechanism=None removes nothing; leave strength= and fraction= out.")
     if drop_empty_rows:
         kept = ~np.isnan(data).all(axis=1)
         data, complete, target = data[kept], complete[kept], target[kept]
@@ -103,25 +112,6 @@ def make_gaussian_clusters(
         feature_names=[f"x{j}" for j in range(points.shape[1])],
         DESCR=f"{len(points)} Gaussian clusters, values missing by {mechanism}",
     )
-
-
-def _with_gaps(
-    complete: np.ndarray, mechanism: str | None, loss: dict[str, Any], rng: np.random.Generator
-) -> np.ndarray:
-    if unknown := [name for name in loss if name not in LOSS]:
-        raise TypeError(
-            f"make_gaussian_clusters() got an unexpected keyword argument {unknown[0]!r}; what "
-            f"describes the loss of values is {', '.join(LOSS)}."
-        )
-    if mechanism is None:
-        if loss:
-            raise ValueError(
-                f"mechanism=None removes nothing, but {next(iter(loss))}= was given; leave one out."
-            )
-        return complete.copy()
-    if loss.get("strength") is None and loss.get("fraction") is None:
-        loss = loss | {"fraction": 0.3}
-    return ampute(complete, mechanism, rng=rng, **loss)
 
 
 def _centers(centers: int | ArrayLike, n_features: int, side: float) -> np.ndarray:

@@ -92,11 +92,6 @@ class FittedTable:
         return verdict(self.X, self.model)
 
     @property
-    def noise(self) -> list[float | None]:
-        """(k,) as `metrics.confidence` takes it for new rows; None where nothing can be said."""
-        return self.verdict.to_dict()["noise"]
-
-    @property
     def confidence(self) -> np.ndarray:
         """(n,) confidence of each row in its own cluster; NaN where nothing can be said."""
         return self.verdict.confidence

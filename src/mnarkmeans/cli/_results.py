@@ -119,7 +119,7 @@ def write_results(folder: Path, results: Results, labels: Iterable[Any] | None =
     if labels is None:
         columns = label_columns(table, fitted.labels, fitted.own_distance, fitted.confidence)
         header, labels = list(columns), zip(*columns.values(), strict=True)
-        noise = fitted.noise  # for the confidence of new rows
+        noise = fitted.verdict.to_dict()["noise"]  # for the confidence of new rows
     write_csv(folder / "labels.csv", header, labels, safe=safe)
     centers = {"centers.csv": preparation.undo(model.cluster_centers_)}
     if _two_units(preparation):

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._io import require
 from .._observed import values_with_nan
 from .._validation import unnamed
-from ..missingness._diagnose import cells_of
+from ..missingness._diagnose import Cells, cells_of
 from ._chart import axes, write_title
 from ._look import DIVERGING, GAP, INK, MUTED, brief
 
@@ -20,6 +20,13 @@ def most_different(centers: np.ndarray, count: int) -> np.ndarray:
     """Indices, in their order, of the features whose centres differ most."""
     spread = centers.max(axis=0) - centers.min(axis=0)
     return np.sort(np.argsort(-spread, kind="stable")[:count])
+
+
+def cells_of_estimator(estimator: Any, X: Any) -> Cells:
+    """What every cluster of a fitted estimator observes of every feature in the rows X."""
+    check_is_fitted(estimator, "cluster_centers_")
+    values = values_with_nan(X, getattr(estimator, "missing_values", np.nan))
+    return cells_of(values, estimator.predict(X), len(estimator.cluster_centers_))
 
 
 class CentersDisplay:
@@ -89,8 +96,7 @@ class CentersDisplay:
         check_is_fitted(estimator, "cluster_centers_")
         share = sizes = None
         if X is not None:
-            values = values_with_nan(X, getattr(estimator, "missing_values", np.nan))
-            cells = cells_of(values, estimator.predict(X), len(estimator.cluster_centers_))
+            cells = cells_of_estimator(estimator, X)
             share, sizes = cells.missing_share, cells.sizes
         if feature_names is None:
             feature_names = getattr(estimator, "feature_names_in_", None)

@@ -95,7 +95,6 @@ def instability(
     mean: Numbers,
     std: Numbers | None = None,
     best: int | None = None,
-    name: str = "instability",
 ) -> Chart:
     """Instability against lam, one line per k; against k where all candidates have one lam."""
     lams, ks = np.asarray(lam, dtype=float), np.asarray(k, dtype=int)
@@ -116,9 +115,8 @@ def instability(
         chosen = float((ks if by_k else lams)[best]), float(np.nan_to_num(means[best]))
         below = f"chosen: lam = {lams[best]:.3g}" + (f", k = {ks[best]}" if ks[best] else "")
     x = Axis("number of clusters", "whole") if by_k else Axis("penalty lam", "lam")
-    return Chart(
-        "How stable the clusters are", below, x, Axis(name, from_zero=True), series, chosen
-    )
+    y = Axis("instability (lower is better)", from_zero=True)
+    return Chart("How stable the clusters are", below, x, y, series, chosen)
 
 
 # --- matplotlib -----------------------------------------------------------------------------------

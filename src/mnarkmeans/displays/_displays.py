@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._embedding import Embedding, embed
+from .._embedding import embed
 from .._io import require
 from .._observed import values_with_nan
 from ..metrics import confidence
 from ..missingness._diagnose import Cells, cells_of, missing_against_mean
+from ._centers import cells_of_estimator
 from ._chart import axes, draw, instability, loss_path, missing_curve, write_title
 from ._look import INK, color, marker
 
@@ -74,23 +75,16 @@ class ClustersDisplay:
         values = values_with_nan(X, getattr(estimator, "missing_values", np.nan))
         lam, reference = (getattr(estimator, name, 0.0) for name in ("lam_", "reference_"))
         sure = confidence(X, estimator) if hasattr(estimator, "lam_") else None
-        placed = embed(values, lam, reference, method)
-        return cls._embedded(placed, estimator.predict(X), sure).plot(ax, **kwargs)
+        placed = embed(values, lam, reference, method)._asdict()
+        return cls(**placed, labels=estimator.predict(X), confidence=sure).plot(ax, **kwargs)
 
     @classmethod
     def from_predictions(
         cls, X: Any, labels: ArrayLike, *, method: str = "pca", ax: Any = None, **kwargs: Any
     ) -> ClustersDisplay:
         """Draw rows X (NaN missing) with given labels; the observed entries place them."""
-        placed = embed(values_with_nan(X), method=method)
-        return cls._embedded(placed, labels, None).plot(ax, **kwargs)
-
-    @classmethod
-    def _embedded(cls, placed: Embedding, labels: Any, sure: Any) -> ClustersDisplay:
-        return cls(
-            points=placed.points, labels=labels, axis_names=placed.axis_names,
-            explained=placed.explained, confidence=sure,
-        )  # fmt: skip
+        placed = embed(values_with_nan(X), method=method)._asdict()
+        return cls(**placed, labels=labels).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> ClustersDisplay:
         """Draw; keywords go to the scatter."""
@@ -173,10 +167,7 @@ class MissingnessDisplay:
         cls, estimator: Any, X: Any, *, ax: Any = None, **kwargs: Any
     ) -> MissingnessDisplay:
         """Draw for the rows X under a fitted estimator."""
-        check_is_fitted(estimator, "cluster_centers_")
-        values = values_with_nan(X, getattr(estimator, "missing_values", np.nan))
-        cells = cells_of(values, estimator.predict(X), len(estimator.cluster_centers_))
-        return cls._from_cells(cells).plot(ax=ax, **kwargs)
+        return cls._from_cells(cells_of_estimator(estimator, X)).plot(ax=ax, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -220,8 +211,6 @@ class InstabilityDisplay:
     std_instability : array, optional
     best_index : int, optional
         The candidate chosen.
-    label : str
-        What the vertical axis shows.
 
     Attributes
     ----------
@@ -243,12 +232,11 @@ class InstabilityDisplay:
         std_instability: ArrayLike | None = None,
         n_clusters: ArrayLike | None = None,
         best_index: int | None = None,
-        label: str = "instability (lower is better)",
     ) -> None:
         self.lam, self.mean_instability = _array(lam), _array(mean_instability)
         self.std_instability = _array(std_instability)
         self.n_clusters = np.zeros(self.lam.shape) if n_clusters is None else _array(n_clusters)
-        self.best_index, self.label = best_index, label
+        self.best_index = best_index
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> InstabilityDisplay:
@@ -283,8 +271,7 @@ class InstabilityDisplay:
     def plot(self, ax: Any = None, **kwargs: Any) -> InstabilityDisplay:
         """Draw; keywords go to the lines."""
         chart = instability(
-            self.lam, self.n_clusters, self.mean_instability, self.std_instability,
-            self.best_index, self.label,
+            self.lam, self.n_clusters, self.mean_instability, self.std_instability, self.best_index
         )  # fmt: skip
         self.figure_, self.ax_, self.lines_ = draw(chart, ax, **kwargs)
         return self
