@@ -8,7 +8,7 @@ page.js  draws rows, centres and table (placed by _embedding), sorts, saves and 
 """
 
 from ._fitted import FittedTable
-from ._page import PAGE_VERSION, lam_words, page_of, search_facts
+from ._page import PAGE_VERSION, page_of, search_facts
 from ._render import render
 from ._report import Report, report
 
@@ -16,7 +16,6 @@ __all__ = [
     "PAGE_VERSION",
     "FittedTable",
     "Report",
-    "lam_words",
     "page_of",
     "render",
     "report",

@@ -23,6 +23,7 @@ from ..metrics._markers import ranked
 from ..metrics._verdict import BETWEEN
 from ..missingness import methods_paragraph
 from ..missingness._diagnose import Cells, missing_against_mean, why_no_penalty
+from ..missingness._methods import lam_words
 from ._fitted import FittedTable
 
 PAGE_VERSION = 3
@@ -55,6 +56,7 @@ def page_of(
     kept = np.arange(n)
     if n > MAX_POINTS:
         kept = np.sort(np.random.default_rng(0).choice(n, MAX_POINTS, replace=False))
+    undecided = int((fitted.confidence < BETWEEN).sum())
     found = getattr(model, "missingness_", None)
     why = "" if found is None else why_no_penalty(found, cells)
     page: dict[str, Any] = {
@@ -81,7 +83,7 @@ def page_of(
         "clusters": _clusters(fitted),
         "embedding": _points(fitted, embedding, kept),
         "far": _listed(fitted, np.argsort(-fitted.own_distance, kind="stable")),
-        "between": _between(fitted),
+        "between": _listed(fitted, np.argsort(fitted.confidence, kind="stable")[:undecided]),
         "annotations": [_annotation(*one, labels, kept) for one in fitted.annotations.items()],
         "markers": _markers(fitted),
         "missing": _missing(cells, fitted.features),
@@ -116,19 +118,6 @@ def search_facts(search: Any, X: Any, verdict: Verdict) -> dict[str, Any]:
 
 
 # --- words ----------------------------------------------------------------------------------------
-
-
-def lam_words(lam: Any) -> str:
-    """One number, or the range of one per feature.
-
-    Examples
-    --------
-    >>> lam_words(0.5), lam_words([0.25, 1.0])
-    ('0.5', '0.25 to 1, one per feature')
-    """
-    if np.ndim(lam) == 0:
-        return f"{lam:.4g}"
-    return f"{np.min(lam):.4g} to {np.max(lam):.4g}, one per feature"
 
 
 def lam_text(model: Any) -> str:
@@ -279,12 +268,6 @@ def _listed(fitted: FittedTable, order: np.ndarray) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _between(fitted: FittedTable) -> list[dict[str, Any]]:
-    """The rows that are least sure of their cluster."""
-    order = np.argsort(fitted.confidence, kind="stable")
-    return _listed(fitted, order[: int((fitted.confidence < BETWEEN).sum())])
-
-
 def _annotation(name: str, values: Any, labels: np.ndarray, kept: np.ndarray) -> dict[str, Any]:
     one = cross(name, values, labels)
     ari, nmi = rand_and_mutual(one, labels)
@@ -304,28 +287,24 @@ def _markers(fitted: FittedTable) -> list[dict[str, Any]]:
     """The strongest features of each cluster, as records."""
     names = np.array(fitted.features, dtype=object)
     found = ranked(fitted.contrasts, range(fitted.n_clusters), names, MARKERS)
-    texts = ("cluster", "feature", "direction")
     columns = {
-        name: [v if name in texts else _known(v) for v in values.tolist()]
+        name: [None if isinstance(v, float) and not np.isfinite(v) else v for v in values.tolist()]
         for name, values in found.items()
         if name != "rank"
     }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _known(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
 def _missing(cells: Cells, names: list[str]) -> dict[str, Any]:
     """Missing share against the mean: of features, of clusters and features, and of single ones."""
     features = cells.pooled()
     some = features.some_features(MAX_DOTS)
-    curves = {"of_features": features, "of_cells": cells}
-    curve = missing_against_mean(features)
+    curves = {
+        "of_features": missing_against_mean(features), "of_cells": missing_against_mean(cells)
+    }  # fmt: skip
     text = "Nothing is missing."
     if cells.observed.sum() < cells.sizes.sum() * len(names):
-        ends = (percent(float(share)) for share in curve.missing_share[[0, -1]])
+        ends = (percent(float(share)) for share in curves["of_features"].missing_share[[0, -1]])
         text = (
             "Among the features with the lowest means, {} of the entries are missing; among those "
             "with the highest, {}."
@@ -333,8 +312,8 @@ def _missing(cells: Cells, names: list[str]) -> dict[str, Any]:
     return {
         "text": text,
         **{
-            name: {part: rounded(v) for part, v in missing_against_mean(c)._asdict().items()}
-            for name, c in curves.items()
+            name: {part: rounded(v) for part, v in curve._asdict().items()}
+            for name, curve in curves.items()
         },
         "dots": {
             "feature": [str(names[j]) for j in some],

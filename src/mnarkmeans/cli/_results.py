@@ -22,8 +22,9 @@ import numpy as np
 
 from .. import __version__
 from .._model_files import save_model
-from .._report import FittedTable, lam_words, page_of, render
+from .._report import FittedTable, page_of, render
 from ..metrics._markers import ranked
+from ..missingness._methods import lam_words
 from ..tables import Preparation, Table
 from ._console import Console, command_line, counted, in_options, plain
 from ._job import Job, file_sum

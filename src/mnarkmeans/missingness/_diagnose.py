@@ -69,14 +69,7 @@ class Curve(NamedTuple):
 
 
 def cells_of(X: Any, labels: ArrayLike | None = None, k: int = 1) -> Cells:
-    """Count and average what every cluster observes of every feature; without labels, all rows.
-
-    Examples
-    --------
-    >>> found = cells_of(np.array([[1.0, np.nan], [2.0, 3.0]]))
-    >>> found.missing_share, found.mean
-    (array([[0. , 0.5]]), array([[1.5, 3. ]]))
-    """
+    """Count and average what every cluster observes of every feature; without labels, all rows."""
     n = X.shape[0]
     at = np.zeros(n, dtype=int) if labels is None else np.asarray(labels)
     member = sp.csr_array((np.ones(n), (at, np.arange(n))), shape=(k, n))
@@ -103,14 +96,7 @@ def observed_by_row(X: Any) -> np.ndarray:
 
 
 def missing_against_mean(cells: Cells, n_bins: int = BINS) -> Curve:
-    """Pool cells by their mean; those without one have no part.
-
-    Examples
-    --------
-    >>> cells = Cells(np.array([10]), np.array([[2, 9]]), np.array([[0.1, 4.0]]))
-    >>> missing_against_mean(cells, n_bins=2).missing_share.round(1)
-    array([0.8, 0.1])
-    """
+    """Pool cells by their mean; those without one have no part."""
     mean = cells.mean.ravel()
     entries = np.repeat(cells.sizes.astype(float), cells.mean.shape[1])
     order = np.argsort(mean, kind="stable")[: np.isfinite(mean).sum()]
@@ -280,10 +266,13 @@ class Diagnosis:
             "  missing per feature: " + _spread_of(self.feature_share),
         ]
         if self.kind != "complete":
-            lines.append("share of missing values by the mean of the feature:")
-            lines += _bars(self.feature_curve)
-            lines.append("share of missing values by the mean of cluster and feature:")
-            lines += _bars(self.curve)
+            for of, curve in (("the feature", self.feature_curve),
+                              ("cluster and feature", self.curve)):  # fmt: skip
+                lines.append(f"share of missing values by the mean of {of}:")
+                lines += [
+                    f"  {mean:>10.4g}  {share:6.1%}  {'#' * round(40 * share)}"
+                    for mean, share in zip(curve.mean, curve.missing_share, strict=True)
+                ]
             lines.append(f"  highest third minus lowest: {self.trend:+.1%}")
             lines.append("mechanisms, each at its best strength (log-likelihood relative to mcar):")
         for fit in self.mechanisms:
@@ -388,12 +377,8 @@ def diagnose(
     """
     check_count("n_clusters", n_clusters)
     names = getattr(X, "columns", None)
-    table = check_array(
-        without_mask(X),
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,
-    )
+    floats = [np.float64, np.float32]
+    table = check_array(without_mask(X), accept_sparse="csr", dtype=floats, ensure_all_finite=False)
     values = with_nan(table, check_missing_values(missing_values))
     n, p = values.shape
     by_row = observed_by_row(values)
@@ -412,27 +397,23 @@ def diagnose(
         kind = "rising"
     stored = values.data if sp.issparse(values) else values
     zeros = float(np.count_nonzero(stored == 0)) / (n * p)
-    note = _zeros_note(zeros) if kind == "complete" else ""
-    chosen = reference is None or (isinstance(reference, str) and reference == "auto")
-    taken: Any = "min" if found.reference == "min" else 0.0
+    note = ""
+    if kind == "complete" and zeros >= MANY_ZEROS:
+        note = (
+            f"{zeros:.0%} of the values are exactly 0: if they stand for values that were not "
+            "measured, set missing_values=0 (--missing-value 0 on the command line)."
+        )
+    suggested = reference
+    if reference is None or (isinstance(reference, str) and reference == "auto"):
+        suggested = "min" if found.reference == "min" else 0.0
     least, most = _extent(values)
     return Diagnosis(
-        n_rows=n,
-        n_features=p,
-        row_share=1.0 - by_row / p,
+        n_rows=n, n_features=p, row_share=1.0 - by_row / p,
         feature_names=np.arange(p) if names is None else np.asarray(list(names)),
-        feature_least=least,
-        feature_most=most,
-        reference=model.reference_,
-        zero_share=zeros,
-        zeros_note=note,
-        missingness=found,
-        kind=kind,
-        trend=trend,
-        suggested_reference=taken if chosen else reference,
-        advice=_advice(kind, found, cells, note),
-        _cells=cells,
-    )
+        feature_least=least, feature_most=most, reference=model.reference_,
+        zero_share=zeros, zeros_note=note, missingness=found, kind=kind, trend=trend,
+        suggested_reference=suggested, advice=_advice(kind, found, cells, note), _cells=cells,
+    )  # fmt: skip
 
 
 def _extent(values: Any) -> list[np.ndarray]:
@@ -451,15 +432,6 @@ def _extent(values: Any) -> list[np.ndarray]:
 # --- words ----------------------------------------------------------------------------------------
 
 
-def _zeros_note(share: float) -> str:
-    if share < MANY_ZEROS:
-        return ""
-    return (
-        f"{share:.0%} of the values are exactly 0: if they stand for values that were not "
-        "measured, set missing_values=0 (--missing-value 0 on the command line)."
-    )
-
-
 def _advice(kind: str, found: Missingness, cells: Cells, zeros: str) -> list[str]:
     if kind == "complete":
         also = f" But {zeros}" if zeros else ""
@@ -473,13 +445,6 @@ def _advice(kind: str, found: Missingness, cells: Cells, zeros: str) -> list[str
         )
     last = "This describes the table; it cannot prove why values are missing."
     return [line for line in (found.sentence, why, last) if line]
-
-
-def _bars(curve: Curve) -> list[str]:
-    return [
-        f"  {mean:>10.4g}  {share:6.1%}  {'#' * round(40 * share)}"
-        for mean, share in zip(curve.mean, curve.missing_share, strict=True)
-    ]
 
 
 def _spread_of(share: np.ndarray) -> str:

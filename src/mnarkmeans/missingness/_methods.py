@@ -73,7 +73,13 @@ def methods_paragraph(model: Any) -> str:
 
     check_is_fitted(model)
     if hasattr(model, "mechanism_"):
-        return _mixture(model, __version__)
+        tails = "Student's t" if model.tails_ == "t" else "normal"
+        how = ", which was chosen by BIC" if model.mechanism == "auto" else ""
+        text = MIXTURE.format(version=__version__, tails=tails, how=how)
+        return (
+            f"{text} Here there are {len(model.means_)} clusters, and values are missing "
+            f"{MECHANISMS[model.mechanism_]}."
+        )
     sentences = [METHOD.format(version=__version__)]
     if getattr(model, "criterion", "score") == "paper":
         sentences.append(PAPER)
@@ -86,26 +92,23 @@ def methods_paragraph(model: Any) -> str:
         sentences.append(STABILITY.format(tried=f"from {tried[0]} to {tried[-1]}"))
     starts = "" if not hasattr(model, "n_init") else f"{model.n_init} starts, "
     sentences.append(
-        f"Here k = {len(model.cluster_centers_)} and lam = {_number(model.lam_)} with "
+        f"Here k = {len(model.cluster_centers_)} and lam = {lam_words(model.lam_)} with "
         f"{_reference(model)} ({starts}seed {model.random_state})."
     )
     return " ".join(sentences)
 
 
-def _mixture(model: Any, version: str) -> str:
-    tails = "Student's t" if getattr(model, "tails_", "normal") == "t" else "normal"
-    how = ", which was chosen by BIC" if model.mechanism == "auto" else ""
-    text = MIXTURE.format(version=version, tails=tails, how=how)
-    return (
-        f"{text} Here there are {len(model.means_)} clusters, and values are missing "
-        f"{MECHANISMS[model.mechanism_]}."
-    )
+def lam_words(lam: Any) -> str:
+    """One number, or the range of one per feature.
 
-
-def _number(lam: Any) -> str:
+    Examples
+    --------
+    >>> lam_words(0.5), lam_words([0.25, 1.0])
+    ('0.5', '0.25 to 1 (one per feature)')
+    """
     if np.ndim(lam) == 0:
-        return f"{lam:.3g}"
-    return f"{np.min(lam):.3g} to {np.max(lam):.3g} (one per feature)"
+        return f"{lam:.4g}"
+    return f"{np.min(lam):.4g} to {np.max(lam):.4g} (one per feature)"
 
 
 def _reference(model: Any) -> str:
