@@ -243,7 +243,7 @@ def test_select_agrees_with_the_estimator(server, tables, tmp_path, frame):
 
 def test_diagnose_prints_and_writes(server, tables, tmp_path):
     pytest.importorskip("matplotlib")
-    assert "missing share" in server.do("diagnose", tables / "t.csv").out
+    assert "share of missing values" in server.do("diagnose", tables / "t.csv").out
     out = tmp_path / "out"
     found = json.loads(server.do("diagnose", tables / "t.npz", "--json", "-o", out).out)
     assert found["rows"] == 60
