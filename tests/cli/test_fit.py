@@ -149,8 +149,7 @@ def test_references_for_features_in_rows(server, tmp_path, frame):
     server.do(*fit, "min", "-o", "min", cwd=tmp_path)
     assert rows(tmp_path / "min" / "labels.csv")[1][0] == "s0"
     assert rows(tmp_path / "min" / "centers.csv")[0][1:] == list("abcde")
-    done = server.do(*fit, "ref.csv", "-o", "file", cwd=tmp_path)
-    assert "ref.csv names features that the table does not have: 'zz'" in done.err
+    server.do(*fit, "ref.csv", "-o", "file", cwd=tmp_path)
     done = server.do(*fit, 20, "--json", "-o", "number", cwd=tmp_path)
     assert (json.loads(done.out)["output"], done.err) == ("number", "")
     labels = rows(tmp_path / "file" / "labels.csv")

@@ -59,7 +59,7 @@ MISTAKES = [
     ([*GOOD, "--log2", "--log1p"], "choose one"),
     ([*GOOD, "--center", "--reference", "1"], "choose one"),
     ([*GOOD, "--reference", "max"], "auto, min, a number, or a CSV file"),
-    ([*GOOD, "--reference", "zero.csv"], "has 'zero' as the reference of 'a'"),
+    ([*GOOD, "--reference", "zero.csv"], "has no number as the reference of the feature 'a'"),
     ([*GOOD, "--max-missing", "7"], "--max-missing: "),
     ([*GOOD, "--embedding", "tsne"], "'pca', 'umap'"),
     ([*GOOD, "--labels", "kind"], "no column"),

@@ -90,48 +90,34 @@ def prepared(source: Source, table: Table, clusters: int) -> Job:
             "--reference; choose one of them"
         )
     preparation, table, X = source.preparation.fit_apply(table, clusters)
-    return Job(source, table, preparation, X, reference_of(source, preparation, table))
+    return Job(source, table, preparation, X, reference_of(source, preparation))
 
 
-def reference_of(source: Source, preparation: Preparation, table: Table | None = None) -> Any:
-    """The reference asked for, after preparation; a name that is no feature becomes a note."""
+def reference_of(source: Source, preparation: Preparation) -> Any:
+    """The reference asked for, after preparation."""
     if source.center:
         return 0.0
     word = (source.reference or "auto").strip()
     if word.lower() in ("auto", "min"):
         return word.lower()
     value = as_number(word)
-    return preparation.reference(_by_feature(word, preparation, table) if value is None else value)
+    return preparation.reference(_by_feature(word, preparation) if value is None else value)
 
 
-def _by_feature(name: str, preparation: Preparation, table: Table | None) -> np.ndarray:
+def _by_feature(name: str, preparation: Preparation) -> np.ndarray:
     """The references in a CSV file, in the order of the features."""
     path = Path(name)
     if not path.is_file():
         raise UserError(f"--reference must be auto, min, a number, or a CSV file, not {name!r}")
     try:
         with open(path, newline="", encoding="utf-8-sig") as stream:
-            given = {row[0]: row[1] for row in list(csv.reader(stream))[1:] if row}
+            given = {row[0]: as_number(row[1]) for row in list(csv.reader(stream))[1:] if row}
     except (ValueError, IndexError, OSError, csv.Error) as error:
         raise UserError(f"{path} must have a header and two columns, feature,value") from error
-    features, numbers = preparation.features, {}
-    for feature, text in given.items():
-        number = as_number(text)
-        if number is None:
-            raise UserError(
-                f"{path} has {text!r} as the reference of {feature!r}, which is not a number"
-            )
-        numbers[feature] = number
-    absent = next((feature for feature in features if feature not in numbers), None)
-    if absent is not None:
-        raise UserError(f"{path} has no reference for the feature {absent!r}")
-    if table is not None:
-        known = {*features, *(column for column, _ in table.left_out)}
-        unknown = [feature for feature in numbers if feature not in known]
-        if unknown:
-            some = ", ".join(map(repr, unknown[:3])) + (" ..." if unknown[3:] else "")
-            table.notes.append(f"{path.name} names features that the table does not have: {some}")
-    return np.array([numbers[feature] for feature in features], dtype=float)
+    for feature in preparation.features:
+        if given.get(feature) is None:
+            raise UserError(f"{path} has no number as the reference of the feature {feature!r}")
+    return np.array([given[feature] for feature in preparation.features], dtype=float)
 
 
 def job_key(source: Source, **more: Any) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def diagnose(output: OptionalFolder, source: Source, seed: Seed) -> None:
             advice.table.notes.extend(notes)
         steps = replace(advice.preparation, batch=None)  # what is missing is the same without it
         preparation, table, X = steps.fit_apply(advice.table)
-        reference = reference_of(source, preparation, table)
+        reference = reference_of(source, preparation)
         describe(console, table)
         if not sp.issparse(X):
             X = require("pandas", "cli").DataFrame(X, columns=table.features)

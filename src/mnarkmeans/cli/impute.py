@@ -32,17 +32,15 @@ def impute(use: Use) -> None:
             expected = np.asarray(model.impute(X), dtype=float)
         else:
             expected = np.asarray(model.cluster_centers_, dtype=float)[model.predict(X)]
-        frame, filled, notes = fill(table, preparation.undo(expected, table))
+        frame, filled = fill(table, preparation.undo(expected, table))
         write_frame(claim, frame, use, layout=table.source)
     rows, columns = table.shape
     console.say(f"{filled:,} of {rows * columns:,} values filled in; written to {use.out}")
-    for text in notes:
-        console.note(text)
     console.result({"rows": rows, "filled": filled, "output": str(use.out)})
 
 
-def fill(table: Table, expected: np.ndarray) -> tuple[Any, int, list[str]]:
-    """The whole file as a frame with `expected` in its missing entries, how many, and notes."""
+def fill(table: Table, expected: np.ndarray) -> tuple[Any, int]:
+    """The whole file as a frame with `expected` in its missing entries, and how many."""
     origin = table.origin
     if origin is None:
         raise UserError("this file cannot be written back with its missing values filled")
@@ -77,7 +75,7 @@ def fill(table: Table, expected: np.ndarray) -> tuple[Any, int, list[str]]:
     series = [pandas.Series(part).reset_index(drop=True) for part in parts]
     out = pandas.concat(series, axis=1)
     out.columns = list(frame.columns)
-    return out, filled, _notes(table, origin, len(at))
+    return out, filled
 
 
 def _places(table: Table, origin: Origin) -> tuple[list[int | None], list[int | None]]:
@@ -91,19 +89,3 @@ def _places(table: Table, origin: Origin) -> tuple[list[int | None], list[int | 
         names = [str(v) for v in origin.frame[origin.id_column].iloc[origin.rows]]
     place = dict(zip(names, origin.rows.tolist(), strict=True))
     return [place.get(name) for name in table.features], [position.get(str(i)) for i in table.ids]
-
-
-def _notes(table: Table, origin: Origin, rows: int) -> list[str]:
-    """What stays as it was, where there is any."""
-    names = {str(i) for i in table.ids} if origin.transposed else {*table.features}
-    others = [name not in names | {origin.id_column} for name in origin.frame.columns]
-    counts = {
-        "row{} left out by --drop-rows": len(origin.frame) - len(origin.rows),
-        "column{} that the model does not use": sum(others),
-        "row{} that the model does not use": len(origin.rows) - rows if origin.transposed else 0,
-    }
-    return [
-        f"{count:,} {what.format('s' * (count > 1))} {'are' if count > 1 else 'is'} unchanged"
-        for what, count in counts.items()
-        if count > 0
-    ]

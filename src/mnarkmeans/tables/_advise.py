@@ -39,7 +39,7 @@ from ._cells import (
 from ._prepare import Preparation
 from ._read import read_content
 from ._table import ReadOptions, Table, quoted
-from ._tidy import FEW_WORDS, UnreadColumns, tidy
+from ._tidy import FEW_WORDS, tidy
 
 MOST_ENTRIES = 2_000_000  # looked at; of larger tables a sample of the rows
 MOST_CODES = 3  # for missing, in one table
@@ -150,15 +150,7 @@ def advise(
     if content.source.get("encoding") == "cp1252" and options.encoding is None:
         reason = "the file is not UTF-8; Windows-1252 is what older spreadsheets write"
         add([Suggestion(reason, {"encoding": "cp1252"})])
-    try:
-        table = tidy(content, options, labels)
-    except UnreadColumns as error:
-        family = sample_family(error.names)
-        if options.columns or not family or any(matches(n, (family,)) for n in error.columns):
-            raise
-        reason = f"the samples are the columns {family!r}"
-        add([Suggestion(reason, {"columns": (family,)}, certain=True)])
-        table = tidy(content, options, labels)
+    table = tidy(content, options, labels)
     given = options
     for look in (_structure, _samples):  # samples are recognised once the columns are known
         if add(look(table, options, given)):

@@ -24,9 +24,8 @@ from ._table import (
     ReadOptions,
     TableError,
     check_unique,
-    file_stems,
+    short_names,
     unknown_name,
-    without_shared_words,
 )
 from ._text import DELIMITERS, SAMPLE_LINES, read_text
 
@@ -427,7 +426,7 @@ def _matched_names(path: Path, frame: Any, names: list[str]) -> tuple[str, dict[
     """The column that names the rows, and where each row of the table is in the file."""
     best: tuple[int, str, dict[str, int]] = (0, "", {})
     twice = ""
-    for change in (list, without_shared_words, file_stems):
+    for change in (list, short_names):
         ours = change(names)
         wanted = {*ours}
         for column in frame.columns:

@@ -98,7 +98,6 @@ class ReadOptions:
         """From a model file, whose content is not trusted."""
         if not isinstance(stored, dict):
             raise TableError("the model's record of how to read tables is damaged; fit it again")
-        stored = {"missing_value": stored.get("missing_codes")} | stored  # as it was called
         given: dict[str, Any] = {}
         for f in fields(cls):
             value = stored.get(f.name)
@@ -387,27 +386,15 @@ def numbered(names: list[str]) -> list[str]:
 
 
 def short_names(names: list[str]) -> list[str]:
-    """Names without shared first and last words, or raw files without folders; unique as before."""
-    in_folders = all("\\" in name or "/" in name for name in names)
-    for way in ([file_stems] if in_folders else []) + [without_shared_words]:
-        short = way(names)
-        if all(short) and len(set(short)) == len(set(names)):
-            return short
-    return names
-
-
-def file_stems(names: list[str]) -> list[str]:
-    """Names of raw files without folder and ending."""
-    return [PureWindowsPath(name.strip()).stem for name in names]
-
-
-def without_shared_words(names: list[str]) -> list[str]:
-    """Names without the whole words that all of them begin and end with."""
-    if len(set(names)) < 2:
-        return names
-    begin = _shared_words(names)
-    end = _shared_words([name[begin:][::-1] for name in names])
-    return [name[begin : len(name) - end].strip() for name in names]
+    """Names without the words all begin and end with; raw files without folder and ending."""
+    short = names
+    if all("\\" in name or "/" in name for name in names):
+        short = [PureWindowsPath(name.strip()).stem for name in names]
+    elif len(set(names)) > 1:
+        begin = _shared_words(names)
+        end = _shared_words([name[begin:][::-1] for name in names])
+        short = [name[begin : len(name) - end].strip() for name in names]
+    return short if all(short) and len(set(short)) == len(set(names)) else names
 
 
 def _shared_words(names: list[str]) -> int:

@@ -58,14 +58,6 @@ FEW_WORDS = 12  # distinct ones: categories, the answers of a survey
 FEWEST_ROWS = 5  # of which 1, 2, 3, ... is no coincidence
 
 
-class UnreadColumns(TableError):
-    """Columns that seem to hold numbers and cannot be read as such."""
-
-    def __init__(self, sentence: str, columns: list[str], names: list[str]) -> None:
-        self.columns, self.names = columns, names  # those, and all of the file
-        super().__init__(sentence)
-
-
 def read_table(
     source: Any,
     *,
@@ -166,13 +158,9 @@ def tidy(
         )
     if table.missing_share() == 1.0:
         raise TableError(f"every entry of {name} is missing; check --missing-value and --columns")
-    return (
-        table.transposed(
-            named="id_column" not in table.source or table.source["id_column"] is not None
-        )
-        if options.transpose
-        else table
-    )
+    if not options.transpose:
+        return table
+    return table.transposed(named=table.source.get("id_column", "names") is not None)
 
 
 @dataclass(frozen=True)
@@ -419,24 +407,19 @@ class _Columns:
 
     def check(self, kept: int) -> None:
         """Refuse unexplained words, and a table whose measured columns are mostly unread."""
-        names = list(self.frame.columns)
         if self.words:
-            raise UnreadColumns(self._words_found(), list(self.words), names)
+            raise TableError(self._words_found())
         columns = self.doubtful or (self.unread if len(self.unread) > kept else {})
         if columns:
             name, example = next(iter(columns.items()))
-            hint = (
-                'if that is a decimal comma add --decimal "," and if it groups thousands remove it'
-                if self.doubtful
-                else "remove units and percent signs"
-            )
+            hint = "remove units and percent signs"
+            if self.doubtful:
+                hint = 'if the comma is a decimal sign add --decimal ",", otherwise remove it'
             many = f"{len(columns)} columns look" if len(columns) > 1 else "one column looks"
-            raise UnreadColumns(
+            raise TableError(
                 f"{many} like measurements but cannot be read as numbers, such as "
                 f"{shortened(example)!r} in column {name!r} ({kept} columns can); {hint}, or "
-                "choose columns with --columns or --drop",
-                list(columns),
-                names,
+                "choose columns with --columns or --drop"
             )
 
     def _words_found(self) -> str:
