@@ -92,22 +92,6 @@ def test_weights_are_routed_through_a_pipeline(toy):
     assert pipe[-1].inertia_ == direct.inertia_
 
 
-def test_weights_that_were_not_asked_for_are_refused(toy):
-    with sklearn.config_context(enable_metadata_routing=True):
-        pipe = make_pipeline(MaxAbsScaler(), kmeans())
-        with pytest.raises(Exception, match="sample_weight"):
-            pipe.fit(toy.data, sample_weight=np.ones(len(toy.data)))
-
-
-def test_joblib_persistence(toy, tmp_path):
-    joblib = pytest.importorskip("joblib")
-    fitted = kmeans().fit(toy.data)
-    joblib.dump(fitted, tmp_path / "model.joblib")
-    back = joblib.load(tmp_path / "model.joblib")
-    np.testing.assert_array_equal(back.predict(toy.data), fitted.labels_)
-    assert back.score(toy.data) == -fitted.inertia_
-
-
 def test_skops_persistence_asks_to_trust_this_class_only(toy):
     skops = pytest.importorskip("skops.io")
     fitted = make_pipeline(MaxAbsScaler(), kmeans()).fit(toy.data)
@@ -116,11 +100,3 @@ def test_skops_persistence_asks_to_trust_this_class_only(toy):
     assert untrusted == ["mnarkmeans._kmeans.MNARKMeans"]
     back = skops.loads(written, trusted=untrusted)
     np.testing.assert_array_equal(back.predict(toy.data), fitted.predict(toy.data))
-
-
-def test_html_repr_shows_the_parameters(toy):
-    fitted = kmeans().fit(toy.data)
-    page = fitted._repr_html_()
-    assert "MNARKMeans" in page
-    assert "lam" in page
-    assert "MNARKMeans" in make_pipeline(MaxAbsScaler(), kmeans())._repr_html_()

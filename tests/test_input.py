@@ -14,8 +14,6 @@ from places import grouped_rows, to_csr
 from scipy import sparse
 
 from mnarkmeans import MiniBatchMNARKMeans, MissingDataWarning, MNARKMeans, load
-from mnarkmeans._observed import code_in, seen_in, with_nan
-from mnarkmeans._validation import observe
 from mnarkmeans.displays import CentersDisplay
 from mnarkmeans.metrics import cluster_markers
 from mnarkmeans.missingness import diagnose
@@ -91,11 +89,6 @@ def test_wrong_width_at_predict():
 def test_infinite_values_at_predict():
     with pytest.raises(ValueError, match="infinity"):
         fit_small().predict([[np.inf, 0.0]])
-
-
-def test_overflowing_values_are_refused():
-    with pytest.raises(ValueError, match="too large"):
-        fit_small(np.full((4, 2), 1.5e308))
 
 
 # --- sparse matrices -----------------------------------------------------------------------------
@@ -180,23 +173,6 @@ def stored(X):
     """Every entry of a table, gaps too, in a CSR matrix."""
     n, p = X.shape
     return sp.csr_array((X.ravel(), np.tile(np.arange(p), n), np.arange(n + 1) * p), shape=X.shape)
-
-
-def test_a_code_is_a_gap_in_the_precision_of_the_table(tables):
-    X, coded = tables
-    missing = code_in(coded.dtype, CODE)
-    np.testing.assert_array_equal(seen_in(coded, missing), ~np.isnan(X))
-    np.testing.assert_array_equal(with_nan(coded, CODE), X)
-    np.testing.assert_array_equal(with_nan(stored(coded), CODE).toarray(), X)
-    assert with_nan(X, np.nan) is X
-
-
-def test_a_table_tells_what_it_observes(tables):
-    X, coded = tables
-    observed = observe(coded, missing_values=CODE)
-    np.testing.assert_array_equal(observed.seen(), ~np.isnan(X))
-    np.testing.assert_array_equal(observed.seen(slice(3, 9)), ~np.isnan(X[3:9]))
-    np.testing.assert_array_equal(observed.filled_and_gaps()[1], np.isnan(X))
 
 
 @pytest.mark.parametrize("form", [np.asarray, stored])
@@ -285,11 +261,6 @@ def test_n_init_auto_is_ten(X):
     assert len(fit(X, n_init="auto").start_losses_) == 10
     with pytest.raises(TypeError, match="n_init must be"):
         fit(X, n_init="many")
-
-
-def test_missing_values_none_is_refused(X):
-    with pytest.raises(TypeError, match="missing_values must be nan or a number; got None"):
-        fit(X, missing_values=None)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])

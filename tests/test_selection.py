@@ -11,7 +11,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, SelectionWarning, _stability
 from mnarkmeans._cv import CRITERIA, Trial, Trials, choose_k, least_unstable
-from mnarkmeans._stability import subsamples, thirds
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import clustering_error_rate
 from mnarkmeans.missingness import ampute
@@ -66,15 +65,6 @@ def test_cluster_stability_tells_solid_from_loose():
     found = _stability.cluster_stability(reference, labels, np.ones((6, 30), bool), 3)
     assert found[0] == 1.0
     assert (found[1:] < 0.6).all()
-
-
-def test_splits():
-    rng = np.random.RandomState(0)
-    parts = subsamples(50, 5, 0.8, rng)
-    assert (parts.sum(axis=1) == 40).all()
-    halves = thirds(300, 4, rng)
-    assert halves.shape == (8, 300)
-    assert not (halves[:4] & halves[4:]).any()
 
 
 def test_paper_rule_at_the_edge():

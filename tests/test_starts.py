@@ -32,20 +32,6 @@ def draw(init, X, n_starts=7, k=4, threads=1, **how):
 
 
 @pytest.mark.parametrize("init", STARTS)
-@pytest.mark.parametrize("shape", [(300, 50), (20_000, 40)], ids=["small", "slabs"])
-def test_every_form_of_a_table_draws_the_same_starts(init, shape):
-    X = table(*shape)
-    expected = draw(init, X)
-    assert len(np.unique(expected, axis=0)) > 1
-    coded = np.where(np.isnan(X), -1.0, X)
-    for same in (X.astype(np.float32), np.asfortranarray(X), to_csr(X)):
-        assert np.array_equal(draw(init, same), expected)
-        assert np.array_equal(draw(init, same, threads=2), expected)
-    assert np.array_equal(draw(init, to_csr(X.astype(np.float32))), expected)
-    assert np.array_equal(draw(init, coded, missing_values=-1.0), expected)
-
-
-@pytest.mark.parametrize("init", STARTS)
 def test_another_precision_or_a_jitter_draws_the_same_rows(init):
     rng = np.random.default_rng(1)
     X = 25.0 + rng.normal(size=(2000, 12)) + 4.0 * rng.integers(0, 3, size=(2000, 1))

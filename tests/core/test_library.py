@@ -5,14 +5,12 @@ import ctypes.util
 import os
 import subprocess
 import sys
-import tomllib
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import mnarkmeans
 from mnarkmeans import MNARKMeans
 from mnarkmeans._core import library as _core
 
@@ -125,14 +123,3 @@ def test_the_library_is_found_in_a_zip_file(tmp_path):
         file.write(_core.find_library(), f"mnarkmeans/{_core.NAME}")
     ran = import_core(archive)
     assert ran.stdout.split() == [_core.level()], ran.stderr
-
-
-def test_the_version_is_written_once():
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))
-    assert "version" not in settings["project"]
-    assert settings["project"]["dynamic"] == ["version"]
-    (source,) = settings["tool"]["dynamic-metadata"]
-    init = (ROOT / source["input"]).read_text()
-    assert f'__version__ = "{mnarkmeans.__version__}"' in init
-    citation = (ROOT / "CITATION.cff").read_text(encoding="utf8")  # a copy, for people and indexes
-    assert f"version: {mnarkmeans.__version__}\n" in citation

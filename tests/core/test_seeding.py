@@ -102,15 +102,3 @@ def test_seeding_gives_the_same_bits_at_every_level():
         _core.set_level(before)
         for other in found[1:]:
             assert np.array_equal(found[0], other)
-
-
-def test_many_tables_are_seeded_as_each_alone(each_level):
-    seedings, expected = [], []
-    for n, k in [(40, 3), (120, 2), (77, 5)]:
-        X, weights, means, draws = problem(n, 11, k, 6, 3, weighted=True, seed=n)
-        for name, table in tables(X, weights).items():
-            seedings.append(_core.Seeding(table, means, draws))
-            expected.append((name, seeded(table, means, draws, 1)))
-    for threads in (1, 2):
-        for found, (name, alone) in zip(_core.seed(seedings, threads), expected, strict=True):
-            assert np.array_equal(found, alone), name
