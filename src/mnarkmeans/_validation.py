@@ -487,37 +487,44 @@ def by_name(name: str, value: Any, n_features: int, features: Any = None) -> Any
     return np.array([value[key] for key in names])
 
 
+def _per_feature(name: str, value: Any, n_features: int | None, features: Any) -> np.ndarray:
+    """() or (p,) float64, finite: one number, or one per feature (also by name)."""
+    if n_features is not None:
+        value = by_name(name, value, n_features, features)
+    elif is_named(value):
+        value = [value[key] for key in value.keys()]  # noqa: SIM118 - a Series iterates over values
+    try:
+        numbers = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number or one per feature; got {value!r}.") from None
+    if numbers.ndim > 1 or (numbers.ndim == 1 and n_features not in (None, len(numbers))):
+        wanted = "" if n_features is None else f" (n_features={n_features})"
+        raise ValueError(
+            f"{name} must be one number or one per feature{wanted}; "
+            f"got an array of shape {numbers.shape}."
+        )
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be finite; got {value!r}.")
+    return numbers
+
+
 def check_lam(
     lam: Any, n_features: int | None = None, features: Any = None
 ) -> float | np.ndarray | str:
     """A number >= 0, one per feature (once their number is known; also by name), or "auto"."""
-    if is_named(lam) and n_features is not None:
-        lam = by_name("lam", lam, n_features, features)
-    elif is_named(lam):
-        lam = [lam[key] for key in lam.keys()]  # noqa: SIM118 - a Series iterates over values
     if isinstance(lam, str):
         return check_choice("lam", lam, ("auto",), ", a number >= 0 or an array of them")
-    if np.ndim(lam) == 0:
+    if np.ndim(lam) == 0 and not is_named(lam):
         check_number("lam", lam)
-    try:
-        numbers = np.array(lam, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"lam must be a number >= 0 or one per feature; got {lam!r}.") from None
-    if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
-        raise ValueError(f"lam must be finite and >= 0 for every feature; got {lam!r}.")
+    numbers = _per_feature("lam", lam, n_features, features)
+    if (numbers < 0).any():
+        raise ValueError(f"lam must be >= 0 for every feature; got {lam!r}.")
     if numbers.max(initial=0.0) > LARGEST_LAM:
         raise ValueError(
             f"lam may be {LARGEST_LAM:g} at most; got {numbers.max():g}. Much smaller values "
             "already put a centre at the reference wherever its cluster has a missing value."
         )
-    if numbers.ndim == 0:
-        return float(numbers)
-    if numbers.ndim != 1 or (n_features is not None and len(numbers) != n_features):
-        wanted = "" if n_features is None else f" (n_features={n_features})"
-        raise ValueError(
-            f"lam must be one number or one per feature{wanted}; got shape {numbers.shape}."
-        )
-    return numbers
+    return numbers if numbers.ndim else float(numbers)
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...], otherwise: str = "") -> str:
@@ -616,22 +623,7 @@ def check_reference(
         if is_auto(reference):
             return np.zeros(n_features)
         return np.where(np.isfinite(least), least, 0.0)
-    reference = by_name("reference", reference, n_features, features)
-    try:
-        numbers = np.asarray(reference, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"reference must be a number, an array of n_features={n_features} or 'min'; "
-            f"got {reference!r}."
-        ) from None
-    if numbers.ndim > 1 or (numbers.ndim == 1 and numbers.shape[0] != n_features):
-        raise ValueError(
-            f"reference must be one number or one per feature (n_features={n_features}); "
-            f"got an array of shape {numbers.shape}."
-        )
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"reference must be finite; got {reference!r}.")
-    return np.full(n_features, numbers)
+    return np.full(n_features, _per_feature("reference", reference, n_features, features))
 
 
 def observe(
