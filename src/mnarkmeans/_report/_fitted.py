@@ -77,14 +77,9 @@ class FittedTable:
         return self.distances[np.arange(len(self.labels)), self.labels]
 
     @cached_property
-    def observed_by_row(self) -> np.ndarray:
-        """(n,) number of observed entries."""
-        return observed_by_row(self.X)
-
-    @property
     def missing_by_row(self) -> np.ndarray:
         """(n,) share of missing entries."""
-        return 1.0 - self.observed_by_row / self.X.shape[1]
+        return 1.0 - observed_by_row(self.X) / self.X.shape[1]
 
     @cached_property
     def verdict(self) -> Verdict:

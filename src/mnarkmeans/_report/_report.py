@@ -106,11 +106,7 @@ def report(
         )
     labels = model.predict(X)
     values = values_with_nan(X, getattr(model, "missing_values", np.nan))
-    if sp.issparse(values):  # stored entries are observed
-        entries = values.tocoo()
-        seen = ~np.isnan(entries.data)
-        at = entries.row[seen], entries.col[seen]
-        values = sp.csr_matrix((entries.data[seen], at), shape=values.shape)
+    values = values.tocsr() if sp.issparse(values) else values
     if ids is None and hasattr(X, "iloc"):
         ids = list(X.index)
     if features is None:

@@ -457,14 +457,13 @@ def _sentence(
         f"(95 % interval {_percent(densest.low)} to {_percent(densest.high)})"
     )
     if kind == "continuum":
-        if again >= FOUND_AGAIN:
-            return (
-                f"The clusters are reproducible slices of one continuum, not groups: {figure}.{few}"
+        what = "reproducible slices of one continuum, not groups"
+        if again < FOUND_AGAIN:
+            what = (
+                "slices of one continuum, and other rows would be cut differently (clusters are "
+                f"found again to {_percent(again)})"
             )
-        return (
-            f"The clusters are slices of one continuum, and other rows would be cut differently "
-            f"(clusters are found again to {_percent(again)}): {figure}.{few}"
-        )
+        return f"The clusters are {what}: {figure}.{few}"
     return f"There are too few rows to tell groups from slices of one continuum: {figure}.{few}"
 
 
@@ -526,12 +525,6 @@ def _percent(share: float) -> str:
 
 
 def _names(clusters: Any) -> str:
-    """Clusters by their numbers.
-
-    Examples
-    --------
-    >>> _names([0, 1]), _names([0, 1, 4])
-    ('0 and 1', '0, 1 and 4')
-    """
+    """Clusters by their numbers: 0, 1 and 4."""
     *first, last = map(str, clusters)
     return f"{', '.join(first)} and {last}" if first else last
