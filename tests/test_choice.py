@@ -258,7 +258,7 @@ def test_a_penalty_is_taken_only_if_it_is_better_by_a_standard_error():
     assert max(close) == 0.0
 
 
-def test_of_two_features_the_mechanism_decides_where_the_score_cannot():
+def test_of_two_features_the_mechanism_decides():
     found = {"mnar0": [], "mcar": []}
     for mechanism, lams in found.items():
         for seed in range(4):

@@ -21,9 +21,10 @@ conditioned on something being observed. Scores are compared in standard errors 
 blocks; no penalty is taken unless the best candidate is more than one better (`Judge.best`).
 
 Features that lose values by chance, beside others that do not, get no penalty (`followers`), if
-that scores better. With few features one block hardly predicts another: between candidates within
-two standard errors mixtures then decide by BIC (`likeliest`). Where several lam lead to clusters
-that the score cannot tell apart, the one is taken that recovers the centres (`_missingness`).
+that scores better. Few features hardly predict each other: with fewer than eight, mixtures decide
+by BIC whether there is a penalty and at which reference (`likeliest`). Where several lam lead to
+clusters that the score cannot tell apart, the one is taken that recovers the centres
+(`_missingness`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from scipy.special import expit
 from threadpoolctl import ThreadpoolController
 
 from ._core import first_pass
-from ._em.fit import likeliest_reference
+from ._em.fit import likeliest_mixture
 from ._missingness import MARGIN, PRIOR, CellSums, Mechanism, Missingness, fit_mechanisms
 from ._observed import Observed
 from ._solver import assign_rows, run_starts_of_each, starts_of_each, with_component_start
@@ -330,10 +331,12 @@ def choose(
 def _as_good(candidates: list[Candidate], behind: np.ndarray, chosen: Candidate) -> list[float]:
     """The lams around the chosen one, with its reference and in its features, that predict as well
     or find the same clusters."""
-    at = next(i for i, one in enumerate(candidates) if one is chosen)
+    at, k = next(i for i, one in enumerate(candidates) if one is chosen), len(chosen.centers[0])
     good = [
         one.ladder == chosen.ladder
-        and (own >= behind[at] - MARGIN or _agreement(one, chosen) >= SAME_CLUSTERS)
+        and (
+            own >= behind[at] - MARGIN or _agreement(one.labels, chosen.labels, k) >= SAME_CLUSTERS
+        )
         for one, own in zip(candidates, behind, strict=True)
     ]
     low = high = at
@@ -344,13 +347,14 @@ def _as_good(candidates: list[Candidate], behind: np.ndarray, chosen: Candidate)
     return [one.lam for one in candidates[low : high + 1]]
 
 
-def _agreement(one: Candidate, two: Candidate) -> float:
-    """Share of the rows in clusters that correspond to each other, over the folds."""
-    k = one.centers.shape[1]
+def _agreement(one: np.ndarray, two: np.ndarray, k: int) -> float:
+    """Share of the rows in clusters that correspond to each other: labels (n,), or (F, n) of F
+    fits, each with clusters of its own."""
     pairs = [
-        np.bincount(a * k + b, minlength=k * k) for a, b in zip(one.labels, two.labels, strict=True)
+        np.bincount(a * k + b, minlength=k * k)
+        for a, b in zip(np.atleast_2d(one), np.atleast_2d(two), strict=True)
     ]
-    return float(np.reshape(pairs, (-1, k, k)).max(axis=2).sum() / one.labels.size)
+    return float(np.reshape(pairs, (-1, k, k)).max(axis=2).sum() / one.size)
 
 
 class Candidate(NamedTuple):
@@ -497,25 +501,20 @@ class Judge:
         return candidates[0 if is_close else int(behind.argmax())]
 
     def likeliest(self, candidates: Sequence[Candidate], best: Candidate) -> Candidate:
-        """Of few features, which of the candidates within two standard errors: the best one with a
-        penalty at the reference around which values are lost, or that without one if chance is
-        likelier."""
+        """Few features are hard to predict from each other, so that normal mixtures decide: no
+        penalty if chance is likeliest, otherwise, at the reference around which values are lost,
+        the candidate whose clusters are most like those of the mixture."""
         if self.sample.n_features >= BLOCKS:
             return best
-        order = np.argsort(behind := self.behind(candidates), kind="stable")
-        close = {
-            candidates[i].name: candidates[i]
-            for i in order if behind[i] >= -2.0 * MARGIN and candidates[i].lam > 0.0
-        }  # fmt: skip
-        chance_is_possible = behind[0] >= -2.0 * MARGIN
-        if len(close) + chance_is_possible < 2:
-            return best
-        labels = [self._labels_of_all(one) for one in (candidates[0], *close.values())]
-        references = {name: one.reference for name, one in close.items()}
-        where = likeliest_reference(self.sample, references, labels, self.k)
-        if where:
-            return close[where]
-        return candidates[0] if chance_is_possible else best
+        filled = {one.name: one for one in candidates if 0.0 < one.lam <= 1.0}
+        begun = [self._labels_of_all(one) for one in (candidates[0], *filled.values())]
+        references = {name: one.reference for name, one in filled.items()}
+        where, labels = likeliest_mixture(self.sample, references, begun, self.k)
+        alike = [one for one in candidates if one.lam > 0.0 and one.name == where]
+        return max(
+            alike or candidates[:1],
+            key=lambda one: _agreement(self._labels_of_all(one), labels, self.k),
+        )
 
     def mechanisms(self, candidate: Candidate) -> tuple[list[Mechanism], float]:
         """How values get lost in the clusters of a candidate, fitted to all rows of the sample, and

@@ -275,9 +275,9 @@ class Missingness:
     n_by_chance : int
         Features that have no penalty, because their missing values do not follow the clusters.
     decided_by : {"score", "mechanism", "stability"}
-        "mechanism": of a table with fewer than 8 features the score could not tell candidates
-        apart, and mixtures decided, by BIC, whether values are missing by chance or near a
-        reference. "stability": of lam that score equally well, MNARKMeansCV took a more stable one.
+        "mechanism": with fewer than 8 features normal mixtures decide, by BIC, whether values are
+        missing by chance or near a reference, and they disagreed with the score.
+        "stability": of lam that score equally well, MNARKMeansCV took a more stable one.
     """
 
     lam: float
@@ -316,9 +316,8 @@ class Missingness:
             return f"There are too few rows to choose lam from the data: lam={self.lam:g}."
         if self.lam == 0.0 and self.decided_by == "mechanism":
             return (
-                "lam=0: with so few features the score cannot tell whether a penalty helps, and "
-                "values are more likely missing by chance than because they are near the "
-                f"reference. {how}"
+                "lam=0: with so few features normal mixtures decide, and values are more likely "
+                f"missing by chance than because they are near the reference. {how}"
             )
         if self.lam == 0.0:
             others = behind[self.candidates["lam"] > 0]
@@ -330,9 +329,9 @@ class Missingness:
         no_penalty = behind[self.candidates["lam"] == 0.0]
         if self.decided_by == "mechanism":
             return (
-                f"lam={self.lam:g} with {where}: with so few features the score cannot tell "
-                "candidates apart, and values are more likely missing because they are near this "
-                f"reference than by chance. {how}"
+                f"lam={self.lam:g} with {where}: with so few features normal mixtures decide, and "
+                "values are more likely missing because they are near this reference than by "
+                f"chance. {how}"
             )
         if len(no_penalty) and no_penalty[0] >= -MARGIN:
             return (

@@ -124,11 +124,12 @@ def go_on(model: Any, observed: Observed, last: Parameters, threads: int) -> Fit
     return _finished(runs, model)
 
 
-def likeliest_reference(
+def likeliest_mixture(
     observed: Observed, references: dict[str, np.ndarray], partitions: list[np.ndarray], k: int
-) -> str:
+) -> tuple[str, np.ndarray]:
     """Around which of the references values get lost, or below "min", by BIC of normal mixtures
-    that begin with partitions (n,); "" if likelier by chance, or at a rate of each cluster."""
+    that begin with partitions (n,); "" if likelier by chance, or at a rate of each cluster. And
+    the labels (n,) of the likeliest mixture."""
     starts = [np.eye(k)[labels] for labels in partitions]
     em = EM(observed)
     prior = prior_weight(em, starts[0], 0.0)
@@ -138,13 +139,19 @@ def likeliest_reference(
         names = ["decay", "threshold", *(["limit"] if where == "min" else [])]
         possible = [name for name in names if MECHANISMS[name].is_possible(around.values)]
         kinds += [(around, name, where) for name in possible]
-    scores = []
-    for own, name, _ in kinds:
+    fitted = []
+    for own, name, where in kinds:
         own = own.with_prior(prior)
-        begun = [State(own.start(start, name)) for start in starts]
-        runs = [own.run(state, max_iter=CHOICE_ITER, tol=1e-3) for state in begun]
-        scores.append(max(Candidate(own, name, 0.0, states=tuple(run)).score for run in runs))
-    return kinds[int(np.argmax(scores))][2]
+        begun = [
+            list(own.run(State(own.start(start, name)), max_iter=SHORT_ITER, tol=1e-3))[-1]
+            for start in starts
+        ]
+        best = max(begun, key=lambda state: state.path[-1])
+        states = (best, *own.run(best, max_iter=CHOICE_ITER, tol=1e-3))
+        fitted.append((Candidate(own, name, 0.0, states=states), where))
+    likeliest, where = max(fitted, key=lambda one: one[0].score)
+    last = likeliest.states[-1].parameters
+    return where, posteriors(likeliest.em.observed, last, 1)[2]
 
 
 def _em(model: Any, observed: Observed, threads: int) -> EM:

@@ -22,8 +22,8 @@ CHOICE = (
     "mechanism."
 )
 FEW_FEATURES = (
-    "With so few features several candidates lie within two standard errors; between them the BIC "
-    "of normal mixtures decided whether values are missing by chance or near a reference."
+    "With so few features the BIC of normal mixtures decided whether values are missing by chance "
+    "or near a reference."
 )
 PAPER = (
     "lam was chosen by the instability of the clusters over splits of the rows (Wang 2010, as in "
