@@ -200,8 +200,13 @@ def test_sparse_and_coded_gaps_equal_nan(case, score):
     assert score(np.where(seen, X, -999.0), model) == pytest.approx(expected)
 
 
-def test_a_row_alone_in_its_cluster_counts_zero():
-    alone = np.array([[0.0], [0.2], [9.0]])
+def test_sample_is_seeded_and_bounded(case):
+    X, model = case
+    one, two = (silhouette_score(X, model, sample_size=30, random_state=3) for _ in range(2))
+    assert one == two
+    with pytest.raises(ValueError, match="59 usable rows, found 600"):
+        silhouette_score(X, model, sample_size=600)
+    alone = np.array([[0.0], [0.2], [9.0]])  # a row alone in its cluster counts 0
     expected = skm.silhouette_score(alone, [0, 0, 1])
     assert silhouette_score(alone, [0, 0, 1]) == pytest.approx(expected)
 

@@ -100,6 +100,14 @@ def test_several_numbers_of_clusters_are_compared(expression):
     assert sorted(set(found["cv_results"]["param_n_clusters"])) == [2, 3]
 
 
+def test_the_seed_has_two_names_and_one_meaning(expression):
+    one = run(make(expression), random_state=7)
+    other = run(make(expression), random_state=None, rng=7)
+    assert (one.obs[KEY] == other.obs[KEY]).all()
+    with pytest.raises(ValueError, match="two names"):
+        run(make(expression), rng=1, random_state=1)
+
+
 def test_one_line_about_the_result(expression, capsys):
     run(make(expression))
     line = capsys.readouterr().out

@@ -49,6 +49,7 @@ def mnar_kmeans(
     batch_key: str | None = None,
     key_added: str = "mnar_kmeans",
     random_state: int | np.random.RandomState | None = None,
+    rng: int | np.random.Generator | None = None,
     copy: bool = False,
     impute_layer: str | None = None,
     verbose: bool = True,
@@ -92,6 +93,8 @@ def mnar_kmeans(
         Under which name results are stored.
     random_state : int, RandomState instance or None, default=None
         Seed.
+    rng : int, numpy Generator or None, default=None
+        Another name for the seed.
     copy : bool, default=False
         Return a changed copy and leave `adata` as it is.
     impute_layer : str, optional
@@ -135,6 +138,11 @@ def mnar_kmeans(
     (4, 2)
     """
     require("anndata", "anndata")
+    if rng is not None and random_state is not None:
+        raise ValueError("random_state and rng are two names of the seed; give one of them.")
+    if isinstance(rng, np.random.Generator):  # estimators take an integer or a RandomState
+        rng = int(rng.integers(2**31 - 1))
+    seed = rng if random_state is None else random_state
     if unknown := [name for name in fitting if name not in FITTING]:
         raise TypeError(
             f"mnar_kmeans() got an unexpected keyword argument {unknown[0]!r}; to the fit it "
@@ -156,7 +164,7 @@ def mnar_kmeans(
     _check_expression(X, zero_is_missing, is_expression=use_rep is None)
     settings = dict(
         reference=_reference_of(reference, used),
-        random_state=random_state,
+        random_state=seed,
         missing_values=0.0 if zero_is_missing else np.nan,
         **fitting,
     )
@@ -172,7 +180,7 @@ def mnar_kmeans(
     params = dict(
         n_clusters=n_clusters, lam=lam, reference=reference, layer=layer, use_rep=use_rep,
         use_highly_variable=use_highly_variable, zero_is_missing=zero_is_missing,
-        batch_key=batch_key, random_state=random_state, impute_layer=impute_layer,
+        batch_key=batch_key, random_state=seed, impute_layer=impute_layer,
         n_init=model.n_init, max_iter=model.max_iter, tol=model.tol,
     )  # fmt: skip
     found = None if _is_dask(X) else verdict(X, model)

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.metrics import pairwise_distances
 from sklearn.metrics.cluster import pair_confusion_matrix
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_array, check_consistent_length, check_random_state
 
 from .._kmeans import MNARKMeans
 from .._validation import observe, read_table
@@ -87,7 +87,14 @@ def center_mse(centers_true: ArrayLike, centers_pred: ArrayLike) -> float:
     return float(pairwise_distances(truth, found, metric="sqeuclidean").min(axis=1).sum())
 
 
-def silhouette_score(X: Any, labels_or_model: Any, *, method: str | None = None) -> float:
+def silhouette_score(
+    X: Any,
+    labels_or_model: Any,
+    *,
+    method: str | None = None,
+    sample_size: int | None = None,
+    random_state: Any = None,
+) -> float:
     """Mean silhouette of the rows of `X`; gaps are welcome.
 
     A row's silhouette is ``(b - a) / max(a, b)``: a is its distance to its own cluster, b to the
@@ -104,7 +111,11 @@ def silhouette_score(X: Any, labels_or_model: Any, *, method: str | None = None)
     method : {"simplified", "full"}, default=None
         "simplified": distances to the centres, linear in the number of rows; the default for a
         model. "full": mean distances to all rows of a cluster, as scikit-learn's, the default for
-        labels; quadratic in time (not in memory).
+        labels; quadratic in time (not in memory), so consider `sample_size`.
+    sample_size : int, optional
+        Judge a random sample of this many rows.
+    random_state : int, RandomState or None
+        Seed of that sample.
 
     Returns
     -------
@@ -128,16 +139,26 @@ def silhouette_score(X: Any, labels_or_model: Any, *, method: str | None = None)
     if method not in ("simplified", "full"):
         raise ValueError(f'method must be "simplified" or "full", found {method!r}.')
     rows = _partition(X, labels_or_model)
+    labels, kept = rows.labels, np.arange(len(rows.labels))
+    if sample_size is not None:
+        if not 2 <= sample_size <= len(kept):
+            raise ValueError(
+                f"sample_size must lie between 2 and the {len(kept)} usable rows, found "
+                f"{sample_size}."
+            )
+        kept = check_random_state(random_state).choice(kept, sample_size, replace=False)
+        labels = np.unique(labels[kept], return_inverse=True)[1]
+        _check_number_of_labels(labels)
     if method == "simplified":
         numbers = np.unique(rows.clusters)  # of the centres that have members
-        distance = np.sqrt(rows.to_centers(rows.model.cluster_centers_)[:, numbers])
-        at = np.arange(len(distance)), rows.labels
+        distance = np.sqrt(rows.to_centers(rows.model.cluster_centers_)[kept][:, numbers])
+        at = np.arange(len(kept)), rows.labels[kept]
         own = distance[at]
         distance[at] = np.inf
         other = distance.min(axis=1)
     else:
-        own, other = _mean_distances(rows)
-    return float(silhouettes(own, other, rows.labels).mean())
+        own, other = _mean_distances(rows.values[kept], rows.observed[kept], labels, rows.lam)
+    return float(silhouettes(own, other, labels).mean())
 
 
 def silhouettes(own: np.ndarray, other: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -294,16 +315,22 @@ def _partition(X: Any, labels_or_model: Any) -> Rows:
         numbers = np.unique(labels[rows.used], return_inverse=True)[1]
         model.cluster_centers_ = rows.best_centers(numbers)[0]
         rows = rows._replace(labels=numbers, clusters=numbers)
-    n, k = len(rows.labels), len(np.unique(rows.labels))
-    if not 2 <= k < n:
-        raise ValueError(
-            f"The rows fall into {k} cluster(s) and there are {n} usable rows; the index needs at "
-            "least 2 clusters and more rows than clusters."
-        )
+    _check_number_of_labels(rows.labels)
     return rows
 
 
-def _mean_distances(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+def _check_number_of_labels(labels: np.ndarray) -> None:
+    found = len(np.unique(labels))
+    if not 2 <= found < len(labels):
+        raise ValueError(
+            f"The rows fall into {found} cluster(s) and there are {len(labels)} usable rows; "
+            "the index needs at least 2 clusters and more rows than clusters."
+        )
+
+
+def _mean_distances(
+    values: Any, observed: Any, labels: np.ndarray, lam: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean distance to the other rows of the own cluster, and to the nearest other cluster.
 
     With V the shifted zero-filled values and O the 0/1 pattern, A = ((1 - lam) V^2) O' holds the
@@ -311,8 +338,7 @@ def _mean_distances(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
 
         D^2 = A + A' - 2 V V' + r_i + r_j
     """
-    observed, labels, lam = rows.observed, rows.labels, rows.lam
-    values = _recentered(rows.values, observed, lam)
+    values = _recentered(values, observed, lam)
     n, k = len(labels), labels.max() + 1
     member = np.eye(k)[labels]
     sizes = member.sum(axis=0)
