@@ -53,8 +53,9 @@ def fill(table: Table, expected: np.ndarray) -> tuple[Any, int]:
         values, missing = values.T, missing.T
     at = np.array([i for i in rows if i is not None], dtype=int)
     taken = np.array([k for k, i in enumerate(rows) if i is not None], dtype=int)
+    texts = origin.content.texts  # columns of text exactly as they are written
     parts: list[Any] = [
-        np.array(origin.texts[j], dtype=object) if j in origin.texts else frame.iloc[:, j]
+        np.array(texts[j], dtype=object) if j in texts else frame.iloc[:, j]
         for j in range(frame.shape[1])
     ]
     filled = 0

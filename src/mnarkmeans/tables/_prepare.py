@@ -95,10 +95,6 @@ class Preparation:
 
     # --- learning and applying ------------------------------------------------------------------
 
-    def fit(self, table: Table, n_clusters: int = 8) -> Preparation:
-        """The same steps with the features and numbers of this table (see `fit_apply`)."""
-        return self.fit_apply(table, n_clusters)[0]
-
     def fit_apply(self, table: Table, n_clusters: int = 8) -> tuple[Preparation, Table, Any]:
         """The fitted steps, the table with the features they keep, and its prepared values.
 

@@ -194,11 +194,6 @@ class Origin:
         frame.insert(0, str(self.id_column), content.ids)
         return frame
 
-    @property
-    def texts(self) -> dict[int, list[str]]:
-        """Columns of text exactly as they are written, by position."""
-        return self.content.texts
-
 
 @dataclass
 class Table:

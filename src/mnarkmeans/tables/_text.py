@@ -67,25 +67,20 @@ def read_text(path: Path, options: ReadOptions) -> tuple[Any, dict[int, list[str
     Text columns of the frame are objects with None for missing; all others are floats.
     """
     encoding = _find_encoding(path, options.encoding)
-    try:
-        return _read(path, options, encoding)
-    except UnicodeError as error:
-        if options.encoding is not None or encoding == "utf-16":
-            raise TableError(
-                f"{path} is not {encoding.removesuffix('-sig').upper()} text; save it as UTF-8 or "
-                "name its --encoding"
-            ) from error
-    try:
-        frame, texts, layout = _read(path, options, "cp1252")
-    except UnicodeError as error:
-        raise TableError(
-            f"{path} is neither UTF-8 nor Windows-1252; name its --encoding"
-        ) from error
-    layout.notes.append(
-        "the file is not UTF-8 and was read as Windows-1252 (cp1252); "
-        "give its encoding if names look wrong"
-    )
-    return frame, texts, layout
+    sure = options.encoding is not None or encoding == "utf-16"
+    for name in (encoding,) if sure else (encoding, "cp1252"):
+        try:
+            frame, texts, layout = _read(path, options, name)
+        except UnicodeError:
+            continue
+        if name != encoding:
+            layout.notes.append(
+                "the file is not UTF-8 and was read as Windows-1252 (cp1252); "
+                "give its encoding if names look wrong"
+            )
+        return frame, texts, layout
+    tried = encoding.removesuffix("-sig").upper() + ("" if sure else " or Windows-1252")
+    raise TableError(f"{path} is not {tried} text; save it as UTF-8 or name its --encoding")
 
 
 def _read(
