@@ -9,6 +9,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import brentq
 from scipy.special import ndtr, xlogy
 from scipy.stats import norm
 from scipy.stats import t as student_t
@@ -274,6 +275,36 @@ def test_sample_loses_values_around_the_reference(name):
     theirs, ours = again.missingness_.parameters, model.missingness_.parameters
     for key, value in ours.items():
         np.testing.assert_allclose(theirs[key], value, rtol=0.5, atol=0.15)
+
+
+def bootstrap_power(X, settings):
+    """What makes posteriors as sure as those of fits to the rows in random weights."""
+    plain = MNARMixture(2, temper=1.0, random_state=0, **settings).fit(X)
+    own = plain.predict_proba(X)
+    at = np.arange(len(X)), own.argmax(axis=1)
+    rng, believed = np.random.default_rng(0), []
+    for _ in range(48):
+        again = copy.deepcopy(plain).set_params(warm_start=True, max_iter=10, tol=0.0)
+        weights = rng.standard_gamma(np.ones(len(X)))
+        with pytest.warns(ConvergenceWarning):
+            again.fit(X, sample_weight=weights * len(X) / weights.sum())
+        believed.append(again.predict_proba(X)[at].mean())
+
+    def excess(power):
+        raised = own**power
+        return (raised / raised.sum(axis=1, keepdims=True))[at].mean() - np.mean(believed)
+
+    return brentq(excess, 0.01, 2.0)
+
+
+def test_temper_is_the_square_of_what_the_bootstrap_asks_for():
+    settings = {"mechanism": "mcar", "tails": "normal", "variance_prior": 5.0}
+    tables = [make("mcar", n=60, p=4, seed=seed)[0] for seed in range(3)]
+    found = [MNARMixture(2, random_state=i, **settings).fit(X).temper_
+             for X in tables for i in range(8)]  # fmt: skip
+    powers = np.array([bootstrap_power(X, settings) for X in tables])
+    assert np.mean(found) == pytest.approx(np.mean(powers**2), abs=0.05)
+    assert np.mean(powers - powers**2) > 0.07  # or the test could not tell
 
 
 def test_temper_changes_no_label_and_fades_with_more_rows():
