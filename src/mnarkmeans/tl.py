@@ -168,11 +168,16 @@ def mnar_kmeans(
         missing_values=0.0 if zero_is_missing else np.nan,
         **fitting,
     )
-    batches = None
-    if batch_key is not None:
-        names = _entry(adata.obs, batch_key, "obs").to_numpy()
-        batches = _Batches(X, names, int(np.max(n_clusters)), lam, settings)
-        X, settings["missing_values"] = batches.corrected, np.nan
+    batches = None if batch_key is None else _entry(adata.obs, batch_key, "obs").to_numpy()
+    if batches is not None:
+        from .tables import BatchCenter
+
+        measured = _dense_with_nan(X, settings["missing_values"])
+        center = BatchCenter(
+            int(np.max(n_clusters)), lam=lam, reference=settings["reference"],
+            random_state=random_state, n_jobs=fitting.get("n_jobs"),
+        )  # fmt: skip
+        X, settings["missing_values"] = center.fit_transform(measured, batch=batches), np.nan
     with warnings.catch_warnings():
         if zero_is_missing:  # then zero is where values get lost, however far a gene is from it
             warnings.filterwarnings("ignore", "The reference lies far outside")
@@ -186,13 +191,16 @@ def mnar_kmeans(
     found = None if _is_dask(X) else verdict(X, model)
     store_results(adata, key_added, model, X, used, params, found, in_genes=use_rep is None)
     if batches is not None:
-        adata.uns[key_added]["batches"] = batches.center.batches_.astype(str)
-        shifts = [_of_all_genes(one, used) for one in batches.center.shifts_]
+        adata.uns[key_added]["batches"] = center.batches_.astype(str)
+        shifts = [_of_all_genes(one, used) for one in center.shifts_]
         adata.uns[key_added]["batch_shifts"] = np.array(shifts)
     if impute_layer is not None:
         filled = model.impute(X)
         if batches is not None:
-            filled = batches.as_measured(filled)
+            filled = center.inverse_transform(filled, batch=batches)
+            if np.nanmin(measured) >= 0.0:  # expression is not negative
+                filled = np.maximum(filled, 0.0)
+            filled = np.where(np.isnan(measured), filled, measured)
         adata.layers[impute_layer] = _with_other_genes(filled, matrix, used)
     sizes = adata.obs[key_added].value_counts(sort=False).to_numpy()
     if sizes.min() < 3:
@@ -367,36 +375,19 @@ def _reference_of(reference: Any, used: np.ndarray) -> Any:
     return np.asarray(reference)[used]
 
 
-class _Batches:
-    """The matrix corrected for batches."""
-
-    def __init__(self, X: Any, names: Any, n_clusters: int, lam: Any, settings: dict[str, Any]):
-        if _is_dask(X):
-            raise ValueError(
-                "batch_key= does not work with Dask arrays: the shifts are estimated in memory. "
-                "Compute the matrix of the genes you need, or leave batch_key out."
-            )
-        if X.shape[0] * X.shape[1] > LARGEST_DENSE:
-            raise ValueError(
-                f"batch_key= makes the matrix dense, and {X.shape[0]} x {X.shape[1]} is too large. "
-                "Mark the genes to use with scanpy.pp.highly_variable_genes."
-            )
-        from .tables import BatchCenter
-
-        self.names, self.measured = names, with_nan(_dense(X), settings["missing_values"])
-        self.center = BatchCenter(
-            n_clusters, lam=lam, reference=settings["reference"],
-            random_state=settings["random_state"], n_jobs=settings.get("n_jobs"),
-        )  # fmt: skip
-        self.corrected = self.center.fit_transform(self.measured, batch=names)
-
-    def as_measured(self, filled: np.ndarray) -> np.ndarray:
-        """Filled values with the shift of their batch; observed values as they were."""
-        whole = self.center.inverse_transform(filled, batch=self.names)
-        observed = ~np.isnan(self.measured)
-        if self.measured[observed].min() >= 0.0:  # expression is not negative
-            whole = np.maximum(whole, 0.0)
-        return np.where(observed, self.measured, whole)
+def _dense_with_nan(X: Any, missing: float) -> np.ndarray:
+    """The matrix in the form in which batches are corrected."""
+    if _is_dask(X):
+        raise ValueError(
+            "batch_key= does not work with Dask arrays: the shifts are estimated in memory. "
+            "Compute the matrix of the genes you need, or leave batch_key out."
+        )
+    if X.shape[0] * X.shape[1] > LARGEST_DENSE:
+        raise ValueError(
+            f"batch_key= makes the matrix dense, and {X.shape[0]} x {X.shape[1]} is too large. "
+            "Mark the genes to use with scanpy.pp.highly_variable_genes."
+        )
+    return with_nan(_dense(X), missing)
 
 
 # --- the results
