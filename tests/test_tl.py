@@ -108,6 +108,24 @@ def test_the_seed_has_two_names_and_one_meaning(expression):
         run(make(expression), rng=1, random_state=1)
 
 
+def test_either_name_of_the_seed_reaches_the_batches(expression, monkeypatch):
+    from mnarkmeans import tables
+
+    seeds = []
+
+    class Watched(tables.BatchCenter):
+        def fit_transform(self, X, *args, **kwargs):
+            seeds.append(self.random_state)
+            return super().fit_transform(X, *args, **kwargs)
+
+    monkeypatch.setattr(tables, "BatchCenter", Watched)
+    for seed in ({"random_state": 7}, {"random_state": None, "rng": 7}):
+        adata = make(expression)
+        adata.obs["run"] = np.where(np.arange(adata.n_obs) % 2, "a", "b")
+        run(adata, batch_key="run", **seed)
+    assert seeds == [7, 7]
+
+
 def test_one_line_about_the_result(expression, capsys):
     run(make(expression))
     line = capsys.readouterr().out

@@ -175,7 +175,7 @@ def mnar_kmeans(
         measured = _dense_with_nan(X, settings["missing_values"])
         center = BatchCenter(
             int(np.max(n_clusters)), lam=lam, reference=settings["reference"],
-            random_state=random_state, n_jobs=fitting.get("n_jobs"),
+            random_state=seed, n_jobs=fitting.get("n_jobs"),
         )  # fmt: skip
         X, settings["missing_values"] = center.fit_transform(measured, batch=batches), np.nan
     with warnings.catch_warnings():
