@@ -418,13 +418,15 @@ def diagnose(
 
 def _extent(values: Any) -> list[np.ndarray]:
     """Least and greatest observed value of every feature; NaN where there is none."""
+    stored = values.data if sp.issparse(values) else values
+    observed = ~np.isnan(stored)  # fmin does not pass over the NA of R, a signalling NaN
     ends = []
-    for reduce, nothing in ((np.fmin, np.inf), (np.fmax, -np.inf)):
+    for reduce, nothing in ((np.minimum, np.inf), (np.maximum, -np.inf)):
         if sp.issparse(values):
             end = np.full(values.shape[1], nothing)
-            reduce.at(end, values.indices, values.data)
+            reduce.at(end, values.indices[observed], stored[observed])
         else:
-            end = reduce.reduce(values, axis=0, initial=nothing)
+            end = reduce.reduce(values, axis=0, initial=nothing, where=observed)
         ends.append(np.where(np.isfinite(end), end, np.nan).astype(float))
     return ends
 
