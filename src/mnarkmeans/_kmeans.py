@@ -39,8 +39,7 @@ from ._validation import (
 )
 
 # Up to so many rows x features x clusters, ten starts with Hartigan's moves reach lower losses than
-# thirty of Lloyd's in less time; beyond, the gain is below a millionth of the loss and not worth it
-# (``python -m benchmarks.algorithms``).
+# thirty of Lloyd's in less time; beyond, they gain next to nothing.
 LARGEST_FOR_HARTIGAN = 5_000_000
 N_HARTIGAN = 10  # starts that "auto" follows up by Hartigan's moves, the best ones
 

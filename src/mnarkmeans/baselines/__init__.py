@@ -5,7 +5,8 @@ _imputation  missing values filled first, then k-means
 _direct      clustering of the observed values: regularised k-POD, FWPD, Gaussian mixtures
 _scimpute    scImpute, for dropouts of single cells
 
-`BASELINES` maps a name to a function of (n_clusters, random_state) that makes one:
+`BASELINES` maps a name to a function of (n_clusters, random_state) that makes one (k-POD is
+`MNARKMeans` with ``lam=0``):
 
 >>> from mnarkmeans.baselines import BASELINES
 >>> " ".join(sorted(BASELINES))
