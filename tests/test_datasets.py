@@ -26,8 +26,9 @@ def folder():
 def test_what_no_loss_knows_is_refused():
     with pytest.raises(TypeError, match="fractoin"):
         make_gaussian_clusters(50, fractoin=0.2)
-    with pytest.raises(ValueError, match="mechanism=None removes nothing"):
-        make_gaussian_clusters(50, mechanism=None, fraction=0.2)
+    for given in ({"fraction": 0.2}, {"reference": "min"}, {"softness": 0.5}):
+        with pytest.raises(ValueError, match="mechanism=None removes nothing"):
+            make_gaussian_clusters(50, mechanism=None, **given)
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, MNARMixture, report
 from mnarkmeans._report import FittedTable, page_of, render
-from mnarkmeans._report._page import flow_of
+from mnarkmeans._report._content import flow_of
 from mnarkmeans._report._render import draw
 from mnarkmeans.displays._chart import instability
 from mnarkmeans.displays._flow import Path

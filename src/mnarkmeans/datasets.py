@@ -99,8 +99,12 @@ def make_gaussian_clusters(
             complete, mechanism, strength=strength, fraction=fraction, reference=reference,
             softness=softness, rng=rng,
         )  # fmt: skip
-    elif strength is not None or fraction is not None:
-        raise ValueError("mechanism=None removes nothing; leave strength= and fraction= out.")
+    elif (strength, fraction, softness) != (None, None, 0.0) or np.any(
+        np.asarray(reference) != 0.0
+    ):
+        raise ValueError(
+            "mechanism=None removes nothing; leave strength, fraction, reference and softness out."
+        )
     if drop_empty_rows:
         kept = ~np.isnan(data).all(axis=1)
         data, complete, target = data[kept], complete[kept], target[kept]

@@ -23,7 +23,7 @@ from ..displays._chart import Axis, Chart, Series, instability, loss_path, missi
 from ..displays._flow import Box, Layout, Ribbon, flow_chart
 from ..displays._look import CLUSTERS, DARK, lam_ticks, number, percent, short, ticks
 from ..metrics._verdict import BETWEEN
-from ._page import SURE
+from ._content import SURE
 
 WIDTH, HEIGHT = 460, 280
 LEFT, RIGHT, TOP, BOTTOM = 80, 30, 14, 46
