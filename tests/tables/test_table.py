@@ -114,7 +114,7 @@ def test_files_that_cannot_be_joined_are_refused(tmp_path, text, message):
         annotated(tmp_path, text)
 
 
-# --- numbers that name or count rows are not clustered ------------------------------------
+# --- numbers that name, date or count rows are not clustered ------------------------------------
 
 RNG = np.random.default_rng(0)
 ROWS = 30
@@ -183,12 +183,42 @@ def test_answers_in_words_beside_an_identifier_are_no_table_of_numbers(tmp_path)
         read_table(tmp_path / "words.csv")
 
 
+def test_days_in_digits_are_left_out_as_days_are(tmp_path):
+    days = pd.date_range("2023-12-20", periods=ROWS).strftime("%Y%m%d").astype(int).to_numpy()
+    table = read_table(written(tmp_path, sampled=days))
+    assert table.left_out == [("sampled", "dates, such as 20231220")]
+    for other in (days * 10, np.full(ROWS, 20240101), days + np.arange(ROWS) * 100, days + 0.5):
+        assert read_table(written(tmp_path, sampled=other)).features == ["sampled", "a", "b"]
+
+
 def test_a_running_number_is_left_out(tmp_path):
     for start in (0, 1):
         table = read_table(written(tmp_path, vial=np.arange(ROWS) + start))
         assert table.left_out == [("vial", "counts the rows in their order")]
     assert read_table(tmp_path / "table.csv", columns=["vial", "a"]).features == ["vial", "a"]
     assert "dose" in read_table(written(tmp_path, dose=2 * np.arange(ROWS))).features
+
+
+WORDS = np.array(["disagree", "neutral", "agree", "fully agree"])
+
+
+def answers(folder, questions, numbers=1):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(WORDS[rng.integers(0, 4, (40, questions))]).add_prefix("q")
+    frame = frame.mask(rng.random(frame.shape) < 0.1)
+    for j in range(numbers):
+        frame[f"age{j}"] = rng.integers(18, 80, 40)
+    frame.to_csv(folder / "survey.csv", index=False)
+    return folder / "survey.csv"
+
+
+def test_answers_in_words_are_not_left_out_for_the_age(tmp_path):
+    path = answers(tmp_path, questions=6)
+    with pytest.raises(TableError, match=r"6 columns, such as 'q0', hold answers in words.*1 to 5"):
+        read_table(path)
+    assert read_table(path, columns=["age*"]).features == ["age0"]
+    assert read_table(answers(tmp_path, questions=2)).features == ["age0"]  # sex, site
+    assert len(read_table(answers(tmp_path, questions=4, numbers=5)).features) == 5
 
 
 def long(folder, samples=12, features=10, **more):

@@ -1,6 +1,6 @@
 """What cells and names say: a number, a mark for missing or a word; a sample, a gene, a statistic.
 
-1,5  1.5           the decimal sign of the file
+1,5  1.5           a decimal sign, of the column or else of the file
 1.234,5  1,234.5   both signs together leave no doubt which is which
 1 234,5  1'234.5   blanks and apostrophes group thousands
 1,500              may be either: the user has to say
@@ -37,7 +37,8 @@ LAB_MARKS = frozenset({
 _BELOW = re.compile(r"^(<|≤|<=)\s*([^\W\d_]{1,8}|[\d.,]+(e[+-]?\d+)?)$", re.I)
 _WITH_UNIT = re.compile(r"^[~<>=≤≥±]*\s*[+-]?\d[\d.,'\s]*(e[+-]?\d+)?\s*[^\d]{0,12}$", re.I)
 _LIST = re.compile(r"^[\d.]+(;[\d.]+)+$")
-_MAY_BE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2},\d{3}$")
+MAY_BE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2},\d{3}$")
+_POINT_GROUPS = re.compile(r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$")
 _GROUPED = {  # thousands beyond doubt, by the decimal sign that remains
     ",": re.compile(r"^[+-]?\d{1,3}((\.\d{3})+,\d+|(\.\d{3}){2,})$"),
     ".": re.compile(r"^[+-]?\d{1,3}((,\d{3})+\.\d+|(,\d{3}){2,})$"),
@@ -78,7 +79,7 @@ def _decimal_sign(text: str, *, thousands: bool = True) -> str | None:
     if _GROUPED[","].match(text):
         return ","
     if _WITH_COMMA.match(text):
-        return None if thousands and _MAY_BE_THOUSANDS.match(text) else ","
+        return None if thousands and MAY_BE_THOUSANDS.match(text) else ","
     return "." if _WITH_POINT.match(text) else None
 
 
@@ -118,6 +119,18 @@ def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> st
     return "," if commas > points else "."
 
 
+def _decimal_of_column(texts: list[str], usual: str) -> str:
+    """The decimal sign of one column, which may differ from the rest of the file."""
+    if usual == ".":
+        signs = {_decimal_sign(text) for text in texts}
+        return "," if "," in signs and "." not in signs else "."
+    if any("," in text and as_float(text, ",") is not None for text in texts):
+        return ","
+    # 1.234 alone is a thousand or a fraction; 1.5 beside it settles that.
+    sure = any(_WITH_POINT.match(text) and not _POINT_GROUPS.match(text) for text in texts)
+    return "," if not sure and any(map(_POINT_GROUPS.match, texts)) else "."
+
+
 @dataclass(frozen=True)
 class Cells:
     """A column of text read as numbers: the numbers, and what the other cells hold."""
@@ -125,6 +138,7 @@ class Cells:
     numbers: np.ndarray  # NaN where there is none
     marks: Counter[str]  # marks for missing
     words: Counter[str]  # everything else
+    decimal: str = "."
 
     @property
     def count(self) -> int:
@@ -151,14 +165,8 @@ class Cells:
     @property
     def looks_measured(self) -> bool:
         """Whether half the cells are numbers to a person: with units, percent signs, thousands."""
-        texts = self.words.items()
-        like = sum(times for text, times in texts if _WITH_UNIT.match(_plain_number(text)))
+        like = sum(times for text, times in self.words.items() if _WITH_UNIT.match(text))
         return like > 0 and self.count + like >= 0.5 * (self.count + self.words.total())
-
-    @property
-    def with_comma(self) -> str | None:
-        """A number with a comma, which is a decimal sign or groups thousands, if there is one."""
-        return next((text for text in self.words if _WITH_COMMA.match(_plain_number(text))), None)
 
 
 def read_cells(column: Any, decimal: str, codes: tuple[str, ...] = ()) -> Cells:
@@ -172,8 +180,8 @@ def read_cells(column: Any, decimal: str, codes: tuple[str, ...] = ()) -> Cells:
     plain = [_plain_number(text) for text in texts]
     written = [text for text, number in zip(plain, numeric, strict=True) if not number]
     grouped = next((s for s in _GROUPED if any(map(_GROUPED[s].match, written))), None)
+    decimal = grouped or _decimal_of_column(written, decimal)
     if grouped is not None:
-        decimal = grouped
         group = "." if decimal == "," else ","
         plain = [t.replace(group, "") if _THOUSANDS[decimal].match(t) else t for t in plain]
     numbers = np.full(len(texts) + 1, np.nan)  # the last one is for missing cells (place -1)
@@ -187,7 +195,7 @@ def read_cells(column: Any, decimal: str, codes: tuple[str, ...] = ()) -> Cells:
             numbers[i] = number
         else:
             (marks if is_mark(text) else words)[text] += int(times[i])
-    return Cells(numbers[place], marks, words)
+    return Cells(numbers[place], marks, words, decimal)
 
 
 def marks_note(marks: Counter[str]) -> str:

@@ -8,6 +8,7 @@ model names are taken as they are.
     names made of digits    00017
     an identifier           respondent_id, where it holds whole numbers or words
     text                    words, lists of numbers, truth values
+    dates                   20240131
     running number          1, 2, 3, ... beside other columns
 """
 
@@ -26,6 +27,7 @@ import scipy.sparse as sp
 
 from ._cells import (
     GENE_COLUMNS,
+    MAY_BE_THOUSANDS,
     are_padded,
     as_float,
     is_identifier,
@@ -53,7 +55,6 @@ from ._table import (
 NEVER_OBSERVED = "no value observed"
 NAMES_ROWS = "names the rows"
 IDENTIFIER = "an identifier by its name"
-COUNTER = "counts the rows in their order"
 FEW_WORDS = 12  # distinct ones: categories, the answers of a survey
 FEWEST_ROWS = 5  # of which 1, 2, 3, ... is no coincidence
 
@@ -276,7 +277,7 @@ def _from_frame(content: Content, request: _Request) -> Table:
     used = [name for name, reason in zip(names, reasons, strict=True) if reason is None]
     columns.check(len(used))
     if not options.columns and request.features is None:
-        _check_wide(frame, used, reasons)
+        _check_meaning(frame, used, columns)
     left_out = [(n, r) for n, r in zip(names, reasons, strict=True) if r not in (None, NAMES_ROWS)]
     left_out += content.unused.items()
     if not used:
@@ -298,7 +299,7 @@ def _from_frame(content: Content, request: _Request) -> Table:
         used,
         (id_column or "").strip() or "id",
         left_out,
-        [*notes, *([marks_note(columns.marks)] if columns.marks else ()), *content.notes],
+        [*notes, *columns.notes(), *content.notes],
         {n: frame[n].where(~frame[n].astype(str).isin(options.missing_value)).to_numpy()
          for n in request.labels},
         feature_labels=labels,
@@ -317,12 +318,12 @@ class _Columns:
         self, frame: Any, reasons: list[str | None], content: Content, codes: tuple[str, ...]
     ) -> None:
         self.frame, self.reasons, self.codes = frame, reasons, codes
-        self.decimal = content.decimal
+        self.decimal, self.in_sheet = content.decimal, content.kind == "xlsx"
         self.marks: Counter[str] = Counter()
         self.words: dict[str, Counter[str]] = {}  # among the numbers of a column
         self.unread: dict[str, str] = {}  # columns that look measured: an example
-        self.doubtful: dict[str, str] = {}  # those with commas that may mean two things
         self.categories: dict[str, tuple[str, ...]] = {}
+        self.commas: list[str] = []
 
     def numbers(self, free: bool) -> np.ndarray:
         """(n, p) of the columns that hold numbers; columns of floats are taken together.
@@ -373,48 +374,66 @@ class _Columns:
             if not cells.count:
                 return NEVER_OBSERVED
             self.marks.update(cells.marks)
+            if cells.decimal == "," and (self.in_sheet or self.decimal != ","):
+                self.commas.append(name)
             return without_codes(cells.numbers, self.codes)
         if free and is_identifier(name):
             return IDENTIFIER
         example = next(iter(cells.words))
         if cells.lists:
             return f"lists, such as {shortened(example)!r}"
-        doubtful = cells.with_comma
+        doubtful = next(filter(MAY_BE_THOUSANDS.match, cells.words), None)
         if cells.measured and not (doubtful and cells.looks_measured):
             self.words[name] = cells.words
             return "words among numbers"
         if len(cells.words) <= FEW_WORDS and not doubtful:
             self.categories[name] = tuple(cells.words)
         if cells.looks_measured:
-            (self.doubtful if doubtful else self.unread)[name] = doubtful or example
+            self.unread[name] = doubtful or example
         return f"text, such as {shortened(doubtful or example)!r}"
 
     def _without_counters(self, values: np.ndarray) -> np.ndarray:
-        """The values without numbers that measure nothing: identifiers, running numbers."""
+        """The values without numbers that measure nothing: identifiers, dates, running numbers."""
         kept = [j for j, reason in enumerate(self.reasons) if reason is None]
-        reasons: dict[int, str] = {}
+        counters = _running_numbers(values)
+        first = values[0] if len(values) else np.zeros(len(kept))
+        dates = set(np.flatnonzero((first >= 19000101) & (first <= 21001231)).tolist())
+        gone = []
         for i, j in enumerate(kept):
-            column = values[:, i]
-            if is_identifier(self.frame.columns[j]) and _all_whole(column):
-                reasons[i] = IDENTIFIER
-            elif _counts_rows(column):
-                reasons[i] = COUNTER
-        if [*reasons.values()] == [COUNTER] * len(kept):
-            return values
-        for i, reason in reasons.items():
-            self.reasons[kept[i]] = reason
-        return np.delete(values, [*reasons], axis=1) if reasons else values
+            name = self.frame.columns[j]
+            if is_identifier(name) and _all_whole(values[:, i]):
+                self.reasons[j] = IDENTIFIER
+            elif i in counters:
+                self.reasons[j] = "counts the rows in their order"
+            elif i in dates and _are_dates(values[:, i]):
+                self.reasons[j] = f"dates, such as {first[i]:.0f}"
+            else:
+                continue
+            gone.append(i)
+        return np.delete(values, gone, axis=1) if gone else values
+
+    def notes(self) -> list[str]:
+        """Marks that were read as missing, and columns with another decimal sign."""
+        notes = []
+        if self.commas:
+            names = ", ".join(map(repr, self.commas[:3])) + (" ..." if self.commas[3:] else "")
+            many = f"{len(self.commas):,} columns" if len(self.commas) > 1 else "one column"
+            notes.append(f"the comma was read as decimal sign in {many}: {names}")
+        return notes + ([marks_note(self.marks)] if self.marks else [])
 
     def check(self, kept: int) -> None:
         """Refuse unexplained words, and a table whose measured columns are mostly unread."""
         if self.words:
             raise TableError(self._words_found())
-        columns = self.doubtful or (self.unread if len(self.unread) > kept else {})
+        doubtful = {n: text for n, text in self.unread.items() if MAY_BE_THOUSANDS.match(text)}
+        columns = doubtful or (self.unread if len(self.unread) > kept else {})
         if columns:
             name, example = next(iter(columns.items()))
-            hint = "remove units and percent signs"
-            if self.doubtful:
-                hint = 'if the comma is a decimal sign add --decimal ",", otherwise remove it'
+            hint = (
+                'if that is a decimal comma add --decimal "," and if it groups thousands remove it'
+                if "," in example and "." not in example
+                else "remove units and percent signs"
+            )
             many = f"{len(columns)} columns look" if len(columns) > 1 else "one column looks"
             raise TableError(
                 f"{many} like measurements but cannot be read as numbers, such as "
@@ -472,16 +491,29 @@ def _mostly_numbers(column: Any, decimal: str, options: ReadOptions) -> bool:
     return cells.count > cells.words.total()
 
 
-def _counts_rows(column: np.ndarray) -> bool:
-    """Whether a column counts the rows in their order, from 0 or 1."""
-    if len(column) < FEWEST_ROWS or column[0] not in (0, 1):
-        return False
-    return np.array_equal(column, column[0] + np.arange(len(column)))
+def _running_numbers(values: np.ndarray) -> set[int]:
+    """Columns (by position) that count the rows in their order, from 0 or 1; none if all do."""
+    if len(values) < FEWEST_ROWS:
+        return set()
+    first = np.flatnonzero((values[0] == 0) | (values[0] == 1))
+    count = np.arange(len(values))
+    found = {j for j in first.tolist() if np.array_equal(values[:, j], values[0, j] + count)}
+    return found if len(found) < values.shape[1] else set()
 
 
 def _all_whole(column: np.ndarray) -> bool:
     seen = column[~np.isnan(column)]
     return bool((seen == np.round(seen)).all())
+
+
+def _are_dates(column: np.ndarray) -> bool:
+    import pandas as pd
+
+    days = np.unique(column[~np.isnan(column)])
+    if len(days) < 2 or not _all_whole(days) or days[0] < 19000101 or days[-1] > 21001231:
+        return False
+    texts = [f"{day:.0f}" for day in days]
+    return bool(pd.to_datetime(texts, format="%Y%m%d", errors="coerce").notna().all())
 
 
 def _no_numbers(left_out: list[tuple[str, str]], request: _Request) -> str:
@@ -496,11 +528,24 @@ def _no_numbers(left_out: list[tuple[str, str]], request: _Request) -> str:
     return f"the table has no numeric column to cluster ({found or 'it has no columns'})"
 
 
-def _check_wide(frame: Any, used: list[str], reasons: list[str | None]) -> None:
-    """Refuse a long table, whose one column of values would be clustered."""
+def _check_meaning(frame: Any, used: list[str], columns: _Columns) -> None:
+    """Refuse a survey answered in words, and a long table with one value on each line.
+
+    Both would be clustered by the few numbers that are left.
+    """
+    answers = {name: words for name, words in columns.categories.items() if len(words) > 1}
+    times = Counter(word for words in answers.values() for word in words)
+    asked = [n for n, words in answers.items() if min(times[word] for word in words) >= 3]
+    if len(asked) >= 3 and len(asked) > len(used):
+        shown = ", ".join(repr(shortened(word)) for word, _ in times.most_common(4))
+        raise TableError(
+            f"{len(asked)} columns, such as {asked[0]!r}, hold answers in words ({shown}), and "
+            f"only {len(used)} hold numbers; write the answers as numbers in their order, such as "
+            "1 to 5, or name the columns to cluster with --columns"
+        )
     if len(used) > 3:
         return
-    texts = [name for name, reason in zip(frame.columns, reasons, strict=True)
+    texts = [name for name, reason in zip(frame.columns, columns.reasons, strict=True)
              if reason is not None and frame[name].notna().all()
              and 3 <= frame[name].nunique() <= len(frame) / 3]  # fmt: skip
     for one, other in combinations(texts[:6], 2):
