@@ -22,7 +22,6 @@ import os
 import queue
 import random
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -262,6 +261,8 @@ def run_pytest(
     copy: Path, limit: float, arguments: list[str], plugin: object, recorded: Path | None
 ) -> None:
     """In a process of its own, for so many seconds of the processor."""
+    import resource  # of POSIX alone, as setsid
+
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CPU, (int(limit),) * 2)
     os.chdir(copy)
