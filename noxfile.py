@@ -63,7 +63,8 @@ def tests(session):
 
 @nox.session(default=False)
 def docs(session):
-    session.install(".[docs]")
+    session.install(".[test,docs]")
+    session.run("pytest", "-q", "-n", "2", "docs")
     html = f"{session.create_tmp()}/html"
     session.run("sphinx-build", "-q", "-W", "--keep-going", "docs", html)
     session.run("python", "docs/check_links.py", html)

@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 import pytest
+from backends import DRAWN_BY_POSITION, grouped_rows, on_dask, to_csr
 from numpy.testing import assert_allclose, assert_array_equal
-from places import DRAWN_BY_POSITION, grouped_rows, on_dask, to_csr
 from scipy import sparse
 from sklearn.utils.estimator_checks import parametrize_with_checks
 

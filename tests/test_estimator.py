@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from places import DRAWN_BY_POSITION, grouped_rows, to_csr
+from backends import DRAWN_BY_POSITION, grouped_rows, to_csr
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow
 import pytest
 import scipy.sparse as sp
-from places import grouped_rows, to_csr
+from backends import grouped_rows, to_csr
 from scipy import sparse
 
 from mnarkmeans import MiniBatchMNARKMeans, MissingDataWarning, MNARKMeans, load

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from places import to_csr
+from backends import to_csr
 
 from mnarkmeans import MNARKMeans, _core
 from mnarkmeans._core import library

@@ -1,4 +1,4 @@
-"""The laws of the loss, on random tables in every place: one block, slabs, Dask; dense and CSR.
+"""The laws of the loss, on random tables in every backend: one block, slabs, Dask; dense and CSR.
 
 pytest --hypothesis-profile=explore draws new tables, and more of them, instead of the same few.
 """
@@ -9,18 +9,20 @@ from unittest import mock
 import numpy as np
 import oracle
 import pytest
+from backends import BACKENDS, FORMS, IN_MEMORY, Backend, names, slabs
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from places import FORMS, IN_MEMORY, PLACES, Place, names, slabs
 from sklearn.cluster import KMeans
 
 from mnarkmeans import MNARKMeans
 from mnarkmeans._solver import Bounds
 
-everywhere = pytest.mark.parametrize("place", PLACES, ids=names)
-most_places = pytest.mark.parametrize("place", PLACES[:5], ids=names)  # on Dask CSR is like dense
-in_memory = pytest.mark.parametrize("place", IN_MEMORY, ids=names)
-BLOCK = Place("block", "dense")
+everywhere = pytest.mark.parametrize("backend", BACKENDS, ids=names)
+most_backends = pytest.mark.parametrize(
+    "backend", BACKENDS[:5], ids=names
+)  # on Dask CSR is like dense
+in_memory = pytest.mark.parametrize("backend", IN_MEMORY, ids=names)
+BLOCK = Backend("block", "dense")
 
 
 @st.composite
@@ -43,21 +45,21 @@ def usable(X):
 
 @everywhere
 @given(problems(), st.integers(1, 4))
-def test_iterations_equal_the_oracle(place, problem, n_iter):
+def test_iterations_equal_the_oracle(backend, problem, n_iter):
     X, init, lam, reference, _ = problem
     centers, path = oracle.lloyd(X, init, lam, reference, usable(X), n_iter)
-    model = place.fit(X, init, lam, reference, max_iter=n_iter)
+    model = backend.fit(X, init, lam, reference, max_iter=n_iter)
     np.testing.assert_allclose(model.loss_path_, path[: model.n_iter_], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(model.cluster_centers_, centers, rtol=1e-9, atol=1e-9)
 
 
 @everywhere
 @given(problems(), st.sampled_from([np.float32, np.float64]))
-def test_fitted_model_is_consistent(place, problem, dtype):
+def test_fitted_model_is_consistent(backend, problem, dtype):
     X, init, lam, reference, _ = problem
     X = X.astype(dtype)
-    model = place.fit(X, init, lam, reference, max_iter=100, algorithm="auto")
-    table = place.table(X)
+    model = backend.fit(X, init, lam, reference, max_iter=100, algorithm="auto")
+    table = backend.table(X)
     assert model.cluster_centers_.dtype == dtype
     assert np.isfinite(model.cluster_centers_).all()
     # labels, loss and score belong to the returned centres
@@ -74,43 +76,43 @@ def test_fitted_model_is_consistent(place, problem, dtype):
     assert model.inertia_ <= model.loss_path_[-1] * (1 + 1e-5) + 1e-5
 
 
-@pytest.mark.parametrize("place", PLACES[1:], ids=names)
+@pytest.mark.parametrize("backend", BACKENDS[1:], ids=names)
 @given(problems(), st.booleans())
-def test_every_place_gives_the_same_result(place, problem, weighted):
+def test_every_backend_gives_the_same_result(backend, problem, weighted):
     X, init, lam, reference, rng = problem
     weights = rng.random(len(X)) if weighted else None
-    here = place.fit(X, init, lam, reference, sample_weight=weights)
+    here = backend.fit(X, init, lam, reference, sample_weight=weights)
     block = BLOCK.fit(X, init, lam, reference, sample_weight=weights)
     np.testing.assert_array_equal(here.labels_, block.labels_)
     np.testing.assert_allclose(here.loss_path_, block.loss_path_, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(here.cluster_centers_, block.cluster_centers_, rtol=0, atol=1e-12)
 
 
-@most_places
+@most_backends
 @given(problems(), st.lists(st.integers(0, 39), min_size=1))
-def test_what_a_row_gets_depends_on_the_row_and_the_model_alone(place, problem, rows):
+def test_what_a_row_gets_depends_on_the_row_and_the_model_alone(backend, problem, rows):
     X, init, lam, reference, _ = problem
-    rows, model = np.array(rows) % len(X), place.fit(X, init, lam, reference)
+    rows, model = np.array(rows) % len(X), backend.fit(X, init, lam, reference)
     far = np.vstack([X[rows], np.full(X.shape[1], 1e9)])
     for method in ("predict", "transform", "impute"):
-        whole = place.ask(model, method, X)[rows]
-        np.testing.assert_array_equal(place.ask(model, method, X[rows]), whole)
-        np.testing.assert_array_equal(place.ask(model, method, far)[:-1], whole)
+        whole = backend.ask(model, method, X)[rows]
+        np.testing.assert_array_equal(backend.ask(model, method, X[rows]), whole)
+        np.testing.assert_array_equal(backend.ask(model, method, far)[:-1], whole)
 
 
-@most_places
+@most_backends
 @given(problems())
-def test_a_penalty_per_feature(place, problem):
+def test_a_penalty_per_feature(backend, problem):
     X, init, lam, reference, rng = problem
-    number = place.fit(X, init, lam, reference)
-    array = place.fit(X, init, np.full(X.shape[1], lam), reference)
+    number = backend.fit(X, init, lam, reference)
+    array = backend.fit(X, init, np.full(X.shape[1], lam), reference)
     np.testing.assert_array_equal(array.labels_, number.labels_)
     np.testing.assert_array_equal(array.cluster_centers_, number.cluster_centers_)
     np.testing.assert_array_equal(array.loss_path_, number.loss_path_)
     # A gap in feature j costs lam_j (mu_j - c_j)^2: the loss of a table measured in other units.
     lams, scale = rng.choice([0.25, 1.0, 4.0], X.shape[1]), 2.0
-    one = place.fit(X, init, lams, reference)
-    other = place.fit(X * scale, init * scale, lams, reference * scale)
+    one = backend.fit(X, init, lams, reference)
+    other = backend.fit(X * scale, init * scale, lams, reference * scale)
     np.testing.assert_array_equal(other.labels_, one.labels_)
     gaps = np.isnan(X)
     mu = one.cluster_centers_[one.labels_]
@@ -119,29 +121,29 @@ def test_a_penalty_per_feature(place, problem):
     assert one.inertia_ == pytest.approx(total, rel=1e-12, abs=1e-12)
 
 
-@most_places
+@most_backends
 @given(problems(lams=(1.0,)))
-def test_lam_one_is_k_means_on_reference_filled_data(place, problem):
+def test_lam_one_is_k_means_on_reference_filled_data(backend, problem):
     X, init, lam, reference, _ = problem
     X = X[~np.isnan(X).all(axis=1)]
     filled = np.where(np.isnan(X), reference, X)
     first = oracle.assign(filled, init, lam, reference)[0]
     assume(np.bincount(first, minlength=len(init)).min() > 0)
-    gaps = place.fit(X, init, lam, reference, max_iter=1)
-    whole = place.fit(filled, init, lam, reference, max_iter=1)
+    gaps = backend.fit(X, init, lam, reference, max_iter=1)
+    whole = backend.fit(filled, init, lam, reference, max_iter=1)
     np.testing.assert_allclose(gaps.cluster_centers_, whole.cluster_centers_, atol=1e-9)
-    gaps, theirs = place.fit(X, init, lam, reference), quiet_kmeans(filled, init)
+    gaps, theirs = backend.fit(X, init, lam, reference), quiet_kmeans(filled, init)
     assume(len(set(theirs.labels_)) == len(init) and theirs.n_iter_ < 50)
     np.testing.assert_array_equal(gaps.labels_, theirs.labels_)
     np.testing.assert_allclose(gaps.cluster_centers_, theirs.cluster_centers_, atol=1e-9)
 
 
-@most_places
+@most_backends
 @given(problems(gaps=False))
-def test_without_gaps_every_lam_is_k_means(place, problem):
+def test_without_gaps_every_lam_is_k_means(backend, problem):
     X, init, lam, reference, _ = problem
-    ours = place.fit(X, init, lam, reference)
-    one = place.fit(X, init, 1.0, np.zeros(X.shape[1]))
+    ours = backend.fit(X, init, lam, reference)
+    one = backend.fit(X, init, 1.0, np.zeros(X.shape[1]))
     np.testing.assert_allclose(ours.cluster_centers_, one.cluster_centers_, rtol=1e-9, atol=1e-9)
     assert ours.inertia_ == pytest.approx(one.inertia_, rel=1e-9, abs=1e-9)
 
@@ -152,15 +154,15 @@ def quiet_kmeans(X, init):
         return KMeans(len(init), init=init, n_init=1, tol=0.0, max_iter=50).fit(X)
 
 
-@most_places
+@most_backends
 @given(problems(lams=(0.0,)))
-def test_lam_zero_is_k_pod(place, problem):
+def test_lam_zero_is_k_pod(backend, problem):
     """k-POD fills gaps with the row's centre and runs k-means steps on the filled table."""
     X, init, lam, reference, _ = problem
     X = X[~np.isnan(X).all(axis=1)]
-    model = place.fit(X, init, lam, reference)
+    model = backend.fit(X, init, lam, reference)
     filled = np.where(np.isnan(X), model.cluster_centers_[model.labels_], X)
-    np.testing.assert_allclose(model.impute(place.table(X)), filled)
+    np.testing.assert_allclose(model.impute(backend.table(X)), filled)
     # a fixed point: the means of the filled rows are the centres again, where anything is observed
     for l in np.unique(model.labels_):
         seen = ~np.isnan(X[model.labels_ == l]).all(axis=0)
@@ -169,12 +171,12 @@ def test_lam_zero_is_k_pod(place, problem):
 
 
 @everywhere
-def test_large_lam_drives_centres_to_the_reference_where_there_are_gaps(place):
+def test_large_lam_drives_centres_to_the_reference_where_there_are_gaps(backend):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(60, 4)) + 5.0
     X[rng.random(X.shape) < 0.3] = np.nan
     reference = np.array([1.0, 2.0, 3.0, 4.0])
-    model = place.fit(X, np.array([[4.0] * 4, [6.0] * 4]), 1e12, reference, max_iter=20)
+    model = backend.fit(X, np.array([[4.0] * 4, [6.0] * 4]), 1e12, reference, max_iter=20)
     for l in range(2):
         rows = np.isnan(X[model.labels_ == l])
         if len(rows):
@@ -182,29 +184,29 @@ def test_large_lam_drives_centres_to_the_reference_where_there_are_gaps(place):
             np.testing.assert_allclose(model.cluster_centers_[l, gaps], reference[gaps], atol=1e-6)
 
 
-@most_places
+@most_backends
 @given(problems())
-def test_shift_and_scale(place, problem):
+def test_shift_and_scale(backend, problem):
     X, init, lam, reference, rng = problem
-    base = place.fit(X, init, lam, reference)
+    base = backend.fit(X, init, lam, reference)
     move, scale = rng.normal(size=X.shape[1]) * 3, 2.5
-    moved = place.fit(X + move, init + move, lam, reference + move)
+    moved = backend.fit(X + move, init + move, lam, reference + move)
     np.testing.assert_allclose(moved.cluster_centers_ - move, base.cluster_centers_, atol=1e-7)
     assert moved.inertia_ == pytest.approx(base.inertia_, rel=1e-7, abs=1e-7)
-    scaled = place.fit(X * scale, init * scale, lam, reference * scale)
+    scaled = backend.fit(X * scale, init * scale, lam, reference * scale)
     np.testing.assert_allclose(scaled.cluster_centers_ / scale, base.cluster_centers_, atol=1e-7)
     assert scaled.inertia_ == pytest.approx(scale**2 * base.inertia_, rel=1e-7, abs=1e-7)
 
 
-@most_places
+@most_backends
 @given(problems())
-def test_permutations_permute_the_result(place, problem):
+def test_permutations_permute_the_result(backend, problem):
     X, init, lam, reference, rng = problem
-    base = place.fit(X, init, lam, reference)
+    base = backend.fit(X, init, lam, reference)
     rows, columns = rng.permutation(len(X)), rng.permutation(X.shape[1])
-    by_rows = place.fit(X[rows], init, lam, reference)
+    by_rows = backend.fit(X[rows], init, lam, reference)
     np.testing.assert_allclose(by_rows.cluster_centers_, base.cluster_centers_, atol=1e-8)
-    by_columns = place.fit(X[:, columns], init[:, columns], lam, reference[columns])
+    by_columns = backend.fit(X[:, columns], init[:, columns], lam, reference[columns])
     np.testing.assert_allclose(
         by_columns.cluster_centers_, base.cluster_centers_[:, columns], atol=1e-8
     )
@@ -212,7 +214,7 @@ def test_permutations_permute_the_result(place, problem):
     empty = np.sum(np.bincount(first, usable(X), len(init)) == 0)
     if empty > 1 and lam == 0.0:  # which row comes to which centre shows where nobody observes
         return
-    by_clusters = place.fit(X, init[::-1], lam, reference)
+    by_clusters = backend.fit(X, init[::-1], lam, reference)
     # Several empty clusters take rows in the order of their names: compare them as a set.
     np.testing.assert_allclose(
         np.sort(by_clusters.cluster_centers_, axis=0), np.sort(base.cluster_centers_, axis=0),
@@ -220,9 +222,9 @@ def test_permutations_permute_the_result(place, problem):
     )  # fmt: skip
 
 
-@most_places
+@most_backends
 @given(problems())
-def test_weights_equal_repetition(place, problem):
+def test_weights_equal_repetition(backend, problem):
     X, init, lam, reference, rng = problem
     weights = rng.integers(0, 4, size=len(X))
     weights[: len(init)] = 1
@@ -230,21 +232,21 @@ def test_weights_equal_repetition(place, problem):
     # An empty cluster takes one row: the copies of a repeated row follow an iteration later.
     assume(np.bincount(labels, weights * usable(X), len(init)).min() > 0)
     repeated_rows = np.repeat(X, weights, axis=0)
-    weighted = place.fit(X, init, lam, reference, sample_weight=weights, max_iter=1)
-    repeated = place.fit(repeated_rows, init, lam, reference, max_iter=1)
+    weighted = backend.fit(X, init, lam, reference, sample_weight=weights, max_iter=1)
+    repeated = backend.fit(repeated_rows, init, lam, reference, max_iter=1)
     np.testing.assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, atol=1e-9)
     assert weighted.inertia_ == pytest.approx(repeated.inertia_, rel=1e-9, abs=1e-9)
-    if place.where == "dask":
+    if backend.where == "dask":
         return
     # Copies move one by one, a weighted row as a whole: both end where no move helps.
-    weighted = place.fit(X, init, lam, reference, sample_weight=weights, algorithm="hartigan")
-    without = place.fit(X[weights > 0], init, lam, reference, algorithm="hartigan",
+    weighted = backend.fit(X, init, lam, reference, sample_weight=weights, algorithm="hartigan")
+    without = backend.fit(X[weights > 0], init, lam, reference, algorithm="hartigan",
                   sample_weight=weights[weights > 0])  # fmt: skip
     np.testing.assert_allclose(weighted.cluster_centers_, without.cluster_centers_, atol=1e-9)
 
 
 @everywhere
-def test_seeded_starts_do_not_depend_on_storage_or_repetition(place):
+def test_seeded_starts_do_not_depend_on_storage_or_repetition(backend):
     """k-means++ draws rows by their share of the weight, so a whole fit obeys these laws."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(120, 5)) + rng.normal(scale=3, size=(4, 5))[rng.integers(4, size=120)]
@@ -252,10 +254,10 @@ def test_seeded_starts_do_not_depend_on_storage_or_repetition(place):
     X[np.isnan(X).all(axis=1)] = 1.0
     weights = rng.integers(1, 4, size=len(X))
 
-    def fit(X, place=place, sample_weight=None):
+    def fit(X, backend=backend, sample_weight=None):
         options = {"init": "k-means++", "random_state": 7, "n_init": 3, "algorithm": "lloyd"}
         nowhere = np.zeros((4, X.shape[1]))
-        return place.fit(X, nowhere, 0.5, 0.0, sample_weight=sample_weight, **options).inertia_
+        return backend.fit(X, nowhere, 0.5, 0.0, sample_weight=sample_weight, **options).inertia_
 
     base = fit(X)
     assert fit(X[:, ::-1]) == pytest.approx(base, rel=1e-12)
@@ -300,7 +302,7 @@ def test_slabs_and_threads_change_nothing(form, weighted, n_init):
 
     def run(n_jobs):
         model = MNARKMeans(4, lam=0.3, n_init=n_init, random_state=1, n_jobs=n_jobs)
-        return model.fit(Place("block", form).table(X), sample_weight=weights)
+        return model.fit(Backend("block", form).table(X), sample_weight=weights)
 
     whole = [run(n_jobs) for n_jobs in (1, 2, 3)]
     follow = mock.patch.object(Bounds, "follow", autospec=True, side_effect=Bounds.follow)
@@ -320,7 +322,7 @@ def test_slabs_and_threads_change_nothing(form, weighted, n_init):
 
 @everywhere
 @given(st.integers(0, 2**32 - 1))
-def test_empty_clusters_are_filled_as_the_oracle_fills_them(place, seed):
+def test_empty_clusters_are_filled_as_the_oracle_fills_them(backend, seed):
     """Rows on a grid cost alike; centres are far away; clusters of one row have none to spare."""
     rng = np.random.default_rng(seed)
     n, p, k = rng.integers(5, 14), rng.integers(1, 3), rng.integers(2, 5)
@@ -332,7 +334,7 @@ def test_empty_clusters_are_filled_as_the_oracle_fills_them(place, seed):
     weights[:k] = 1.0
     lam = float(rng.choice([0.5, 1.0]))
     centers, path = oracle.lloyd(X, init, lam, np.zeros(p), weights, 1)
-    model = place.fit(X, init, lam, 0.0, sample_weight=weights, max_iter=1)
+    model = backend.fit(X, init, lam, 0.0, sample_weight=weights, max_iter=1)
     np.testing.assert_allclose(model.loss_path_, path[: model.n_iter_], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(model.cluster_centers_, centers, rtol=1e-9, atol=1e-9)
 
@@ -340,12 +342,12 @@ def test_empty_clusters_are_filled_as_the_oracle_fills_them(place, seed):
 @everywhere
 @pytest.mark.parametrize("huge", [1e9, 1e15, 1e17])
 @pytest.mark.parametrize("copies", [1, 2])
-def test_a_huge_row_that_left_leaves_no_trace(place, huge, copies):
+def test_a_huge_row_that_left_leaves_no_trace(backend, huge, copies):
     """It joins the small rows first, then fills an empty cluster, or moves in a later pass."""
     small = np.random.default_rng(0).random(50)
     X = np.concatenate([small, copies * [huge], copies * [-huge]])[:, None]
     init = np.array([[0.5], [3.0 * huge], [-huge]])
-    model = place.fit(X, init, 1.0, 0.0, max_iter=20, tol=0.0)
+    model = backend.fit(X, init, 1.0, 0.0, max_iter=20, tol=0.0)
     np.testing.assert_allclose(
         model.cluster_centers_.ravel(), [small.mean(), huge, -huge], rtol=1e-6
     )
@@ -354,11 +356,11 @@ def test_a_huge_row_that_left_leaves_no_trace(place, huge, copies):
 @in_memory
 @pytest.mark.parametrize("huge", [1e3, 1e8, 1e13])
 @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
-def test_centres_are_right_to_the_digits_of_the_furthest_value(place, huge, algorithm):
+def test_centres_are_right_to_the_digits_of_the_furthest_value(backend, huge, algorithm):
     rng = np.random.default_rng(1)
     X = rng.random((60, 2)) + np.repeat([[0.0, 0.0], [5.0, 5.0], [huge, huge]], [40, 19, 1], axis=0)
     init = [[0.5, 0.5], [5.5, 5.5], [9.0, 9.0]]
-    model = place.fit(X, init, 1.0, 0.0, algorithm=algorithm, tol=0.0)
+    model = backend.fit(X, init, 1.0, 0.0, algorithm=algorithm, tol=0.0)
     for l in range(3):
         expected = X[model.labels_ == l].mean(axis=0)
         np.testing.assert_allclose(model.cluster_centers_[l], expected, rtol=0, atol=1e-15 * huge)
@@ -382,11 +384,11 @@ def partition_loss(X, labels, start, lam, reference, weights):
 
 @in_memory
 @given(rare_features())
-def test_hartigan_ends_where_no_move_of_a_row_helps(place, problem):
+def test_hartigan_ends_where_no_move_of_a_row_helps(backend, problem):
     X, init, lam, reference, weights = problem
     weights = weights * usable(X)
     lloyd, model = (
-        place.fit(X, init, lam, reference, sample_weight=weights, algorithm=algorithm, tol=0.0)
+        backend.fit(X, init, lam, reference, sample_weight=weights, algorithm=algorithm, tol=0.0)
         for algorithm in ("lloyd", "hartigan")
     )
     assert model.inertia_ <= lloyd.inertia_ * (1 + 1e-9) + 1e-12

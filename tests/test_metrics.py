@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn.metrics as skm
-from places import to_csr
+from backends import to_csr
 
 from mnarkmeans import MNARKMeans
 from mnarkmeans.metrics import (

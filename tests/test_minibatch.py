@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from backends import DRAWN_BY_POSITION
 from numpy.testing import assert_allclose, assert_array_equal
-from places import DRAWN_BY_POSITION
 from scipy import sparse
 from sklearn.utils.estimator_checks import parametrize_with_checks
 

@@ -5,7 +5,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from places import FORMS, Place, slabs, to_csr
+from backends import FORMS, Backend, slabs, to_csr
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeans, _core
@@ -186,7 +186,7 @@ def fit(X, start, lam, form, entries=60, **options):
         "init": start,
     } | options
     with slabs(entries):
-        return MNARKMeans(len(start), **options).fit(Place("slabs", form).table(X))
+        return MNARKMeans(len(start), **options).fit(Backend("slabs", form).table(X))
 
 
 def with_and_without(X, start, lam, form, **options):
@@ -239,7 +239,7 @@ def test_empty_clusters_are_filled_alike(form):
 def passes(X, start, lam, form, count):
     """Some passes with the same centres: labels and bounds."""
     k, p = start.shape
-    rows = _core.Table(Place("block", form).table(X), np.nan, np.ones(len(X)))
+    rows = _core.Table(Backend("block", form).table(X), np.nan, np.ones(len(X)))
     starts = _core.Starts(
         start[None], np.full((1, p), lam), np.zeros(p), np.zeros(p), n_rows=len(X), max_iter=1,
         tol=0.0, weights=(True, float(len(X))),

@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 import pytest
+from backends import grouped_rows
 from numpy.testing import assert_allclose
-from places import grouped_rows
 
 import mnarkmeans
 

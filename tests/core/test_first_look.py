@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kinds import kinds, tables, with_gaps
+from inputs import sources, tables, with_gaps
 
 from mnarkmeans import _core
 
@@ -108,7 +108,7 @@ def test_impute_fills_gaps_from_the_centre_of_the_label(shape, each_level):
 @pytest.mark.parametrize("name", ["rows", "float32", "apart", "coded"])
 def test_impute_works_in_place(name):
     X = with_gaps(60, 11)
-    source, code = kinds(X)[name]
+    source, code = sources(X)[name]
     source = source if name == "apart" else source.copy()
     mu = np.random.default_rng(3).normal(size=(2, 11))
     labels = np.zeros(60, np.int32)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kinds import tables, with_gaps
+from inputs import tables, with_gaps
 
 from mnarkmeans import _core
 

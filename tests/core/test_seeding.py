@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from kinds import tables, with_gaps
-from places import to_csr
+from backends import to_csr
+from inputs import tables, with_gaps
 
 from mnarkmeans import _core
 

@@ -1,4 +1,4 @@
-"""What the documentation says is run: code blocks of every page, and examples of every docstring.
+"""Code blocks of every page and examples of every docstring run: `pytest docs`.
 
 Blocks of one page run in order, in one namespace and one empty folder. Shell blocks are read line
 by line, and the mnarkmeans commands in them are run. ``<!-- not run: reason -->`` right before a

@@ -1,7 +1,7 @@
 """The same table in every form the core takes."""
 
 import numpy as np
-from places import to_csr
+from backends import to_csr
 
 from mnarkmeans import _core
 
@@ -16,7 +16,7 @@ def with_gaps(n, p, share=0.3, seed=0, scale=1.0):
     return X
 
 
-def kinds(X):
+def sources(X):
     """(source, code of gaps) by name."""
     n, p = X.shape
     wide = np.full((n, 2 * p + 3), 9.0)
@@ -39,4 +39,4 @@ def kinds(X):
 
 def tables(X, weights=None):
     weights = np.ones(len(X)) if weights is None else weights
-    return {name: _core.Table(source, code, weights) for name, (source, code) in kinds(X).items()}
+    return {name: _core.Table(source, code, weights) for name, (source, code) in sources(X).items()}

@@ -1,4 +1,4 @@
-"""Where a table can be and in what form: the laws of the suite hold in every place.
+"""Where a table can be and in what form: the laws of the suite hold in every backend.
 
 block   one call of the core does the whole fit
 slabs   the table is cut, as large ones are, and the driver in Python runs pass after pass
@@ -60,7 +60,7 @@ def slabs(entries: int = CUT["ENTRIES_PER_SLAB"]):
         yield
 
 
-class Place(NamedTuple):
+class Backend(NamedTuple):
     where: str
     form: str
 
@@ -80,7 +80,7 @@ class Place(NamedTuple):
                 return MNARKMeans(k, **options).fit(table, sample_weight=sample_weight)
 
     def ask(self, model, method, X):
-        """What a method of the fitted model says of X, asked in this place."""
+        """What a method of the fitted model says of X, asked in this backend."""
         table = self.table(X)
         if self.where == "dask":
             return getattr(model, method)(on_dask(table)).compute(scheduler="synchronous")
@@ -101,14 +101,14 @@ def fit_on_dask(table, k, sample_weight, options):
     return model
 
 
-IN_MEMORY = [Place(where, form) for where in ("block", "slabs") for form in FORMS]
-PLACES = IN_MEMORY.copy()
+IN_MEMORY = [Backend(where, form) for where in ("block", "slabs") for form in FORMS]
+BACKENDS = IN_MEMORY.copy()
 if importlib.util.find_spec("dask") is not None:
-    PLACES += [Place("dask", form) for form in FORMS]
+    BACKENDS += [Backend("dask", form) for form in FORMS]
 
 
-def names(place):
-    return "-".join(place) if isinstance(place, Place) else None
+def names(backend):
+    return "-".join(backend) if isinstance(backend, Backend) else None
 
 
 # Of scikit-learn's checks, as for its own KMeans.
