@@ -49,6 +49,8 @@ def test_a_column_of_known_classes_is_compared_and_takes_no_part(server, tables,
 def test_diagnose_takes_a_batch_and_puts_it_into_the_command(server, tables):
     done = server.do("diagnose", tables / "t.csv", "--batch", "kind", "--json")
     assert "--batch kind" in json.loads(done.out)["command"]
+    done = server.do("diagnose", tables / "t.csv", "--batch", "e", "--json")
+    assert json.loads(done.out)["features"] == 4  # the batch is none of them
 
 
 def test_numbers_are_measured_by_the_variance_between_clusters():

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mnarkmeans.tables import Preparation, ReadOptions, advise
+from mnarkmeans.tables import Preparation, ReadOptions, TableError, advise
+from mnarkmeans.tables._table import quoted
 
 RNG = np.random.default_rng(0)
 
@@ -149,6 +155,37 @@ def test_a_logarithm_is_due_where_the_noise_grows_with_the_value():
     assert suggested(frame_of(2.0 ** (level + noise))) == {"log2": True}
     assert suggested(frame_of(2.0**level + 20 + noise)) == {}
     assert suggested(frame_of(np.log2(1 + 2.0 ** (level + noise)))) == {}
+
+
+def test_a_column_that_names_the_batch_is_no_feature(tmp_path):
+    frame = frame_of(np.column_stack([RNG.normal(size=(9, 2)), np.arange(9) % 3]), ["a", "b", "p"])
+    advice = advise(frame, preparation=Preparation(batch="p"))
+    assert advice.table.features == ["a", "b"]
+    assert "--batch p" in advice.command()
+    about = tmp_path / "about.csv"
+    frame[["sample"]].assign(run=1).to_csv(about, index=False)
+    advice = advise(frame, preparation=Preparation(batch="run"), annotations=about)
+    assert advice.table.features == ["a", "b", "p"]
+    with pytest.raises(TableError, match="no column for batch= called 'rn'; did you mean 'run'"):
+        advise(frame, preparation=Preparation(batch="rn"), annotations=about)
+
+
+@given(word=st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1))
+def test_a_word_of_a_command_is_one_word_of_the_shell(word):
+    assert shlex.split(quoted(word, windows=False)) == [word]
+    there = quoted(word, windows=True)  # for cmd.exe: nothing special outside of double quotes
+    assert not re.search(r"[\s&|<>^()%!'`$;,]", re.sub('"[^"]*"', "", there))
+
+
+@pytest.mark.parametrize(
+    ("word", "typed"),
+    [
+        ("x.csv", "x.csv"), ("a&b", '"a&b"'), ("it's", '"it\'s"'), ("$x", '"$x"'),
+        ('5" disk', '"5"" disk"'), ("C:\\my data\\", '"C:\\my data\\\\"'), ("CV%", '"CV%"'),
+    ],
+)  # fmt: skip
+def test_commands_are_quoted_for_windows(word, typed):
+    assert quoted(word, windows=True) == typed
 
 
 def test_the_command_says_all_that_was_said():

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from .._io import require
 from ..missingness import diagnose as describe_missingness
-from ..tables import Advice, Table, advise, read_annotations
+from ..tables import Advice, Table, advise
 from ._app import verb
 from ._console import estimator_errors, in_options
 from ._job import describe, reference_of
@@ -41,11 +41,8 @@ def diagnose(output: OptionalFolder, source: Source, seed: Seed) -> None:
         nullcontext() if out is None
         else claimed(out, FILES, force=output.force, inputs=source.inputs)
     ) as claim:  # fmt: skip
-        labels = tuple(source.labels or ())
-        advice = advise(source.data, source.options, source.preparation, labels)
-        if source.annotations is not None:
-            _, notes = read_annotations(source.annotations, advice.table.ids)
-            advice.table.notes.extend(notes)
+        labels, steps = tuple(source.labels or ()), source.preparation
+        advice = advise(source.data, source.options, steps, labels, source.annotations)
         steps = replace(advice.preparation, batch=None)  # what is missing is the same without it
         preparation, table, X = steps.fit_apply(advice.table)
         reference = reference_of(source, preparation)

@@ -37,8 +37,8 @@ from ._cells import (
     sample_family,
 )
 from ._prepare import Preparation
-from ._read import read_content
-from ._table import ReadOptions, Table, quoted
+from ._read import read_annotations, read_content
+from ._table import ReadOptions, Table, quoted, unknown_name
 from ._tidy import FEW_WORDS, tidy
 
 MOST_ENTRIES = 2_000_000  # looked at; of larger tables a sample of the rows
@@ -117,10 +117,12 @@ def advise(
     options: ReadOptions | None = None,
     preparation: Preparation | None = None,
     labels: Sequence[str] = (),
+    annotations: Any = None,
 ) -> Advice:
     """Read a file (or take a table) and find the options it needs, with a reason for each.
 
-    labels : columns with known classes, which are kept aside
+    labels : columns with known classes, which are kept aside, as is the column of a batch
+    annotations : a second file about the rows
 
     Examples
     --------
@@ -138,6 +140,9 @@ def advise(
     else:
         options = options or ReadOptions()
         content = read_content(source, options)
+        about = content.rows if content.frame is None else content.frame
+        if about is not None and preparation.batch in about.columns:
+            labels = (*labels, str(preparation.batch))
     suggestions: list[Suggestion] = []
 
     def add(more: list[Suggestion]) -> bool:
@@ -161,6 +166,12 @@ def advise(
             break
         table = tidy(content, options, labels)  # the rest is seen without the missing values
     add([one for one in more if not one.options])
+    if annotations is not None:
+        table.annotations, notes = read_annotations(annotations, table.ids)
+        table.notes.extend(notes)
+    known = {**table.labels, **table.annotations}
+    if preparation.batch not in (None, *known) and not isinstance(source, Table):
+        raise unknown_name("column for --batch", str(preparation.batch), known)
     return Advice(table, options, preparation, suggestions)
 
 

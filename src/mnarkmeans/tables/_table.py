@@ -146,16 +146,22 @@ def typed_options(options: Any) -> list[str]:
     return words
 
 
-def quoted(text: str) -> str:
-    """A word as bash, PowerShell and cmd.exe take it: in double quotes where that is enough.
+def quoted(text: str, windows: bool = os.name == "nt") -> str:
+    """A word of a command: in double quotes, which every shell takes, where it needs any.
+
+    windows : for cmd.exe, where single quotes mean nothing and a double quote is doubled
 
     Examples
     --------
     >>> quoted("n.d."), quoted("<LOD"), quoted("LFQ intensity *")
     ('n.d.', '"<LOD"', '"LFQ intensity *"')
+    >>> print(quoted("5' $end", windows=False), quoted("5' $end", windows=True))
+    '5'"'"' $end' "5' $end"
     """
-    if re.match(r"^[\w@%+=:./-]+$", text):
+    if re.fullmatch(r"[\w+=:./-]+", text):
         return text
+    if windows:  # backslashes count only in front of a quote
+        return '"' + re.sub(r'(\\*)("|$)', lambda m: 2 * m[1] + 2 * m[2], text) + '"'
     # A backslash means itself unless another sign that is special follows.
     plain = re.match(r'^[^"$`!]*$', text) and not re.search(r"\\(\\|$)", text)
     return f'"{text}"' if plain else shlex.quote(text)
