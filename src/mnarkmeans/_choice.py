@@ -44,7 +44,13 @@ from ._core import first_pass
 from ._em.fit import likeliest_mixture
 from ._missingness import MARGIN, PRIOR, CellSums, Mechanism, Missingness, fit_mechanisms
 from ._observed import Observed
-from ._solver import assign_rows, run_starts_of_each, starts_of_each, with_component_start
+from ._solver import (
+    assign_rows,
+    exchange_clusters,
+    run_starts_of_each,
+    starts_of_each,
+    with_component_start,
+)
 from ._validation import far_from
 
 LAMS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
@@ -484,10 +490,16 @@ class Judge:
         return one._replace(scores=scores, total=total)
 
     def beside(self, near: Candidate, lam: float) -> Candidate:
-        """The candidate with another lam, fitted from where this one is."""
-        penalty = np.where(near.penalty > 0.0, lam, 0.0)[None]
-        starts = [own[None] for own in near.centers]
-        ladder = self._ladder(near.ladder, near.name, near.reference, penalty, starts)
+        """The candidate with another lam, fitted from where this one is, if no other partition is
+        better there."""
+        penalty = np.where(near.penalty > 0.0, lam, 0.0)
+        starts = [
+            exchange_clusters(
+                replace(part, reference=near.reference), own, penalty, **self.settings
+            )[None]
+            for part, own in zip(self.parts, near.centers, strict=True)
+        ]
+        ladder = self._ladder(near.ladder, near.name, near.reference, penalty[None], starts)
         return self._scored(ladder[0], self.noise)
 
     def behind(self, candidates: Sequence[Candidate]) -> np.ndarray:
