@@ -2,8 +2,8 @@
 
     p(row) = sum_l pi_l prod_{j observed} f_lj(x_j) (1 - P(missing | x_j)) prod_{j missing} P_lj
 
-with f_lj normal or Student's t, and P_lj the probability that cluster l misses feature j. `_em` has
-the mechanisms, the EM and the choice between mixtures.
+with f_lj normal or Student's t, and P_lj the probability that feature j is missing in cluster l.
+`_em` has the mechanisms, the EM and the choice between mixtures.
 """
 
 from __future__ import annotations
@@ -45,18 +45,12 @@ INIT_PARAMS = ("kmeans", "k-means++", "random", "random_from_data")
 
 
 class MixtureMissingness(NamedTuple):
-    """What the fitted mixture says of the missing values.
-
-    mechanism : its name
-    parameters : dict of numbers and arrays, values measured from the reference
-    log_likelihoods : of each mechanism that was compared, for the whole table
-    scores : the same less log(n) / 2 for each parameter of the mechanism; the largest was taken
-    """
+    """The fitted missingness mechanism."""
 
     mechanism: str
-    parameters: dict[str, Any]
-    log_likelihoods: dict[str, float]
-    scores: dict[str, float]
+    parameters: dict[str, Any]  # numbers and arrays; values are measured from the reference
+    log_likelihoods: dict[str, float]  # of the whole table, for each mechanism that was compared
+    scores: dict[str, float]  # the same minus log(n) / 2 for each parameter; the largest is chosen
 
     def __repr__(self) -> str:
         head = f"{self.mechanism}; scores (log-likelihood minus log(n) / 2 per parameter):"
@@ -67,55 +61,44 @@ class MixtureMissingness(NamedTuple):
 class MNARMixture(Saving, DensityMixin, BaseEstimator):
     """Gaussian mixture for data with missing values, fitted with the missingness mechanism.
 
-    Every row belongs to every cluster with a probability. A missing value is evidence too: of the
-    value that may have been there, or of the cluster that misses such values. On complete data this
-    is scikit-learn's ``GaussianMixture`` (diag, spherical), whose names and conventions it follows.
+    Every row belongs to every cluster with a probability, and missing values are evidence too. On
+    complete data this is scikit-learn's ``GaussianMixture`` (diag, spherical).
 
     Parameters
     ----------
     n_components : int, default=1
         Number of clusters.
-    mechanism : {"auto", "mcar", "decay", "threshold", "limit", "class"}, \
-default="auto"
-        How values go missing: at random ("mcar"), with probability c exp(-t x^2) around the
-        reference ("decay"), where \\|x\\| is below a threshold ("threshold"), below a
-        soft detection limit of the feature, Phi((c - x) / zeta) ("limit"), or at a rate for each
-        cluster and feature ("class"). "auto" fits them all and chooses by BIC.
+    mechanism : {"auto", "mcar", "decay", "threshold", "limit", "class"}, default="auto"
+        Missing at random; with probability c exp(-t x^2) around the reference; where \\|x\\| is
+        below a threshold; below a soft detection limit; at a rate for each cluster and feature.
+        "auto" fits them all and chooses by BIC.
     tails : {"auto", "normal", "t"}, default="auto"
-        Shape of the clusters: normal, or Student's t with estimated degrees of freedom, which
-        outliers affect less. "auto" chooses by BIC where values are missing; a complete table gets
-        normal clusters, as in ``GaussianMixture``.
+        Normal clusters, or Student's t, which outliers affect less. "auto" chooses by BIC; a
+        complete table gets normal clusters.
     covariance_type : {"diag", "spherical"}, default="diag"
         A variance for every cluster and feature, or one for each cluster.
     variance_prior : float or "auto", default="auto"
-        Weight, in rows, of a prior that draws the variances of a feature together ("diag"); it
-        keeps clusters with few observed values from being overconfident. "auto" estimates it from
-        how much the variances differ, and is 0 on a complete table; 0 is maximum likelihood.
+        Weight, in rows, of a prior that draws the variances of a feature together ("diag").
+        "auto" estimates it, and is 0 on a complete table; 0 is maximum likelihood.
     temper : float or "auto", default="auto"
-        The power to which ``predict_proba`` raises posterior probabilities before they are
-        normalised; below 1 they are less confident. "auto" estimates it by a Bayesian bootstrap:
-        clusters estimated from few rows are uncertain themselves. It is 1 on a complete table, and
-        1 is plain Bayes.
+        The power to which ``predict_proba`` raises posteriors, below 1 where few rows make them
+        overconfident. "auto" estimates it by a bootstrap; 1 is plain Bayes.
     reference : float, array of shape (n_features,), "min", "auto" or None, default=None
-        The point near which values go missing in "decay" and "threshold". "auto" chooses between
-        zero and the smallest observed value of each feature by BIC. None is "auto" where
-        the mechanism is "auto", otherwise zero.
+        The point near which values go missing in "decay" and "threshold". "auto": zero or the
+        smallest observed values, by BIC. None is "auto" if the mechanism is, otherwise zero.
     missing_values : float, default=nan
-        How missing values are marked in dense input. In sparse input whatever is not stored is
-        missing.
+        The code of missing values in dense input; in sparse input what is not stored is missing.
     tol : float, default=1e-3
         EM ends when ``lower_bound_`` changes by less.
     reg_covar : float, default=1e-6
-        The least variance; on a complete table it is added to the variances instead, as in
-        ``GaussianMixture``.
+        Smallest variance; on a complete table it is added to the variances instead.
     max_iter : int, default=100
         Maximum number of EM iterations.
     n_init : int, default=1
         Number of starts; the one with the largest ``lower_bound_`` is kept.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
-        First partition: k-means with missing values (lam = 0, 1/2 and 1, of which the best after a
-        few iterations goes on), rows nearest to k-means++ centres or to random rows, or random
-        memberships.
+        First partition: k-means with missing values (the best of lam = 0, 1/2 and 1), rows nearest
+        to k-means++ centres or to random rows, or random memberships.
     weights_init : array of shape (n_components,), default=None
         Initial weights.
     means_init : array of shape (n_components, n_features), default=None
@@ -125,8 +108,7 @@ default="auto"
     warm_start : bool, default=False
         Continue from the last fit.
     verbose : int, default=0
-        Above 0, a line per start; above 1, a line per iteration. The logger "mnarkmeans" gets them
-        in any case (INFO, DEBUG).
+        Above 0, a line per start; above 1, one per iteration. The logger "mnarkmeans" gets both.
     n_jobs : int or None, default=None
         Number of threads; None uses all cores.
 
@@ -136,36 +118,32 @@ default="auto"
     means_ : ndarray of shape (n_components, n_features)
         Of all values, missing ones included.
     covariances_ : ndarray of shape (n_components, n_features), or (n_components,) if spherical
-        With Student's t its squared scales.
+        Squared scales if the clusters are Student's t.
     precisions_, precisions_cholesky_ : ndarray
         1 over the variances, and over their square roots.
     mechanism_ : str
-        The mechanism that was used.
     tails_ : {"normal", "t"}
     degrees_of_freedom_ : float
         Of Student's t; infinite for normal clusters.
     temper_ : float
-        The power to which posterior probabilities are raised.
     missingness_ : MixtureMissingness
         The parameters of the mechanism, and the likelihood of every one that was compared.
     converged_ : bool
     n_iter_ : int
     lower_bound_ : float
-        What EM maximises, per row, in the last iteration: the log-likelihood plus the log prior of
-        variances (``variance_prior``) and of missing rates ("class"). Without these priors it is
-        the mean log-likelihood of a row, as in ``GaussianMixture``.
+        What EM maximises, per row: the log-likelihood plus the log prior of variances and of the
+        rates of "class".
     lower_bounds_ : list of float
-        The same after every iteration. With missing values it never falls; on a complete table
-        ``reg_covar`` can lower it where variances are as small.
+        The same after every iteration. With missing values it never falls.
     reference_ : ndarray of shape (n_features,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
 
     Notes
     -----
-    Rows without any observed value take no part in the fit, and the likelihood is that of a row
-    given that something of it is observed. A feature without missing values has no part in the
-    mechanism.
+    Rows without any observed value take no part in the fit, and the likelihood of a row is
+    conditional on one of its values being observed. A feature without missing values plays no part
+    in the mechanism.
 
     Examples
     --------
@@ -242,20 +220,9 @@ default="auto"
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit clusters and mechanism.
+        """Fit clusters and mechanism to an array, frame, or CSR or CSC matrix.
 
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Array, nested list, pandas or polars frame, CSR or CSC matrix; missing values allowed.
-        y : ignored
-        sample_weight : array of shape (n_samples,), default=None
-            Weight of each row; weight 2 is the same as the row twice. Weights that sum to 1 count
-            as one row in all: give survey weights a mean of 1.
-
-        Returns
-        -------
-        self : MNARMixture
+        A row of weight 2 counts as two rows: give survey weights a mean of 1.
         """
         self._check_parameters()
         continues = self._continues()
@@ -283,8 +250,9 @@ default="auto"
         else:
             references = [observed.reference]
             if is_auto(given):
-                least = first_pass(observed.table, threads).least  # of rows that count
-                references = [np.zeros(observed.n_features), np.where(np.isfinite(least), least, 0)]
+                lowest = first_pass(observed.table, threads).least
+                lowest = np.where(np.isfinite(lowest), lowest, 0.0)
+                references = [np.zeros(observed.n_features), lowest]
             found = fit(self, observed, references, rng, threads)
         self._keep(found, rng)
         return self
@@ -330,17 +298,9 @@ default="auto"
         return self.bic(X) + 2.0 * self._totals(X)[2]
 
     def sample(self, n_samples: int = 1, *, gaps: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows from the fitted mixture.
+        """Draw rows (n_samples, n_features) and their clusters (n_samples,).
 
-        Parameters
-        ----------
-        n_samples : int
-        gaps : bool
-            Lose values by the mechanism; otherwise rows are complete.
-
-        Returns
-        -------
-        X, labels : ndarrays of shape (n_samples, n_features) and (n_samples,)
+        ``gaps``: with values missing by the mechanism; otherwise rows are complete.
         """
         check_is_fitted(self)
         check_count("n_samples", n_samples)
@@ -353,8 +313,8 @@ default="auto"
             noise = noise / np.sqrt(rng.gamma(half, 1.0 / half, noise.shape))
         X = self.means_[labels] + noise * np.sqrt(self._variances()[labels])
         if gaps:
-            lost = self._mechanism.probability(X - self.reference_, labels)
-            X[rng.random_sample(X.shape) < lost] = np.nan
+            rate = self._mechanism.probability(X - self.reference_, labels)
+            X[(rng.random_sample(X.shape) < rate) & self._mechanism.has_gaps] = np.nan
         return X, labels
 
     @overload
@@ -364,9 +324,7 @@ default="auto"
     def impute(self, X: Any) -> Any:
         """Fill missing values with their expectation, over clusters and mechanism.
 
-        Returns
-        -------
-        filled : the kind of table that was given (sparse input gives a dense array)
+        Frames give frames; sparse input gives a dense array.
         """
         observed, rows = self._posteriors(X)
         filled, gaps = observed.filled_and_gaps()
@@ -399,7 +357,7 @@ default="auto"
     def _log_likelihoods(self, observed: Observed, rows: Any) -> tuple[np.ndarray, np.ndarray]:
         """Of each row, and which rows have an observed value."""
         values, features, per_row = entries(observed)
-        each = self._mechanism.log_observed(values, features)
+        each = self._mechanism.log_observed(values, features) * self._mechanism.has_gaps[features]
         row = np.repeat(np.arange(observed.n_rows), per_row)
         added = np.bincount(row, each, minlength=observed.n_rows)
         parameters = self._parameters()

@@ -3,8 +3,8 @@
     p(row i) = sum_l pi_l prod_{j observed} f_lj(x_ij) (1 - P(missing | x_ij)) prod_{j missing} P_lj
 
 with f_lj normal or Student's t. Rows without any observed value are not in the table: the
-likelihood of a row is the one given that something of it is observed, and the number h_l of rows
-that each cluster lost entirely is expected along with the posteriors rho_il.
+likelihood of a row is conditional on something of it being observed, and the E-step expects the
+number h_l of such rows of each cluster along with the posteriors rho_il.
 
 E-step (``src/core/mixture.h``): N_l = sum_i rho_il, and over the rows that observe j, C_lj, S_lj,
 Q_lj = sum of rho_il (1, x, x^2); with Student's t U_lj, S_lj, Q_lj have the weights E[w | x].
@@ -31,7 +31,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -133,25 +133,14 @@ class EM:
 
     def sums_of(self, memberships: np.ndarray) -> SoftSums:
         """Sums over the rows for given posteriors (n, k), of values less the means."""
-        (n, k), p = memberships.shape, self.observed.n_features
-        sums, counts, squares = (np.zeros((k, p)) for _ in range(3))
-        shared, shift = memberships * self.observed.weights[:, None], self.observed.means
-        for begin in range(0, n, ROWS_AT_ONCE):
+        shared = memberships * self.observed.weights[:, None]
+        centred = replace(self.observed, reference=self.observed.means)
+        total = np.zeros((3, memberships.shape[1], self.observed.n_features))
+        for begin in range(0, len(shared), ROWS_AT_ONCE):
             part = slice(begin, begin + ROWS_AT_ONCE)
-            rho, source = shared[part].T, self.observed.source[part]
-            if self.observed.is_sparse:
-                seen, values, square = (source.astype(np.float64) for _ in range(3))
-                seen.data[:] = 1.0
-                values.data -= shift[source.indices]
-                square.data = values.data**2
-            else:
-                is_seen = self.observed.seen(part)
-                values = np.subtract(source, shift, where=is_seen, out=np.zeros(source.shape))
-                seen, square = is_seen.astype(np.float64), values**2
-            counts += rho @ seen
-            sums += rho @ values
-            squares += rho @ square
-        return SoftSums(shared.sum(axis=0), sums, counts, squares, 0.0)
+            values, seen = replace(centred, source=centred.source[part]).zero_filled()
+            total += [shared[part].T @ one for one in (values, seen, values**2)]
+        return SoftSums(shared.sum(axis=0), total[0], total[1], total[2], 0.0)
 
     # --- E-step ---------------------------------------------------------------------------------
 
@@ -342,21 +331,35 @@ def missing_values(
     Mean and variance of x | missing are then those weighted by w, as the M-step needs them.
     """
     if freedom <= 0 or mechanism.ignorable:
-        return mechanism.missing(mean, variance)
+        return _where_gaps(mechanism, mechanism.missing(mean, variance), mean, variance)
     w, q = nodes(freedom)
-    wide = w[:, None, None]
-    own = mechanism.missing(np.broadcast_to(mean, (len(w), *mean.shape)), variance / wide)
-    logs = own.log_rate + np.log(q)[:, None, None]
+    w_m = w[:, None, None]
+    means, variances = np.broadcast_to(mean, (len(w), *mean.shape)), variance / w_m
+    given = _where_gaps(mechanism, mechanism.missing(means, variances), means, variances)
+    logs = given.log_rate + np.log(q)[:, None, None]
     top = logs.max(axis=0)
     posterior = np.exp(logs - top)
     total = posterior.sum(axis=0)
     posterior /= total
-    weights = wide * posterior
+    weights = w_m * posterior
     weight = weights.sum(axis=0)
-    center = (weights * own.mean).sum(axis=0) / weight
-    spread = (weights * (own.variance + (own.mean - center) ** 2)).sum(axis=0) / weight
-    widths = Widths(w, posterior, weight, (posterior * own.mean).sum(axis=0))
+    center = (weights * given.mean).sum(axis=0) / weight
+    spread = (weights * (given.variance + (given.mean - center) ** 2)).sum(axis=0) / weight
+    widths = Widths(w, posterior, weight, (posterior * given.mean).sum(axis=0))
     return Missing(top + np.log(total), center, spread, widths=widths)
+
+
+def _where_gaps(mechanism: Any, found: Missing, mean: np.ndarray, variance: np.ndarray) -> Missing:
+    """A missing value in a feature that the training table observes everywhere says nothing, and
+    is like the observed ones."""
+    gaps = mechanism.has_gaps
+    if gaps.all():
+        return found
+    seen = found.log_observed
+    return Missing(
+        np.where(gaps, found.log_rate, 0.0), np.where(gaps, found.mean, mean),
+        np.where(gaps, found.variance, variance), seen if seen is None else np.where(gaps, seen, 0),
+    )  # fmt: skip
 
 
 def by_width(clusters: Clusters, widths: Widths | None) -> Clusters:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,31 +128,26 @@ def go_on(model: Any, observed: Observed, last: Parameters, threads: int) -> Fit
 def likeliest_mixture(
     observed: Observed, references: dict[str, np.ndarray], partitions: list[np.ndarray], k: int
 ) -> tuple[str, np.ndarray]:
-    """Around which of the references values get lost, or below "min", by BIC of normal mixtures
-    that begin with partitions (n,); "" if likelier by chance, or at a rate of each cluster. And
-    the labels (n,) of the likeliest mixture."""
+    """The reference around which values are missing ("min" also: below a limit), by BIC of normal
+    mixtures that begin with the partitions (n,); "" where "mcar" or "class" is likelier. And the
+    labels (n,) of the likeliest mixture."""
     starts = [np.eye(k)[labels] for labels in partitions]
+    settings = SimpleNamespace(tol=1e-3, verbose=0, means_init=None, weights_init=None)
     em = EM(observed)
-    prior = prior_weight(em, starts[0], 0.0)
-    kinds = [(em, "mcar", ""), (em, "class", "")]
+    em = em.with_prior(prior_weight(em, starts[0], 0.0))
+    kinds = [("", Candidate(em, "mcar", 0.0)), ("", Candidate(em, "class", 0.0))]
     for where, point in references.items():
-        around = EM(replace(observed, reference=point))
-        names = ["decay", "threshold", *(["limit"] if where == "min" else [])]
-        possible = [name for name in names if MECHANISMS[name].is_possible(around.values)]
-        kinds += [(around, name, where) for name in possible]
-    fitted = []
-    for own, name, where in kinds:
-        own = own.with_prior(prior)
-        begun = [
-            list(own.run(State(own.start(start, name)), max_iter=SHORT_ITER, tol=1e-3))[-1]
-            for start in starts
-        ]
-        best = max(begun, key=lambda state: state.path[-1])
-        states = (best, *own.run(best, max_iter=CHOICE_ITER, tol=1e-3))
-        fitted.append((Candidate(own, name, 0.0, states=states), where))
-    likeliest, where = max(fitted, key=lambda one: one[0].score)
-    last = likeliest.states[-1].parameters
-    return where, posteriors(likeliest.em.observed, last, 1)[2]
+        around = EM(replace(observed, reference=point), prior=em.prior)
+        for name in ("decay", "threshold", *(["limit"] if where == "min" else [])):
+            if MECHANISMS[name].is_possible(around.values):
+                kinds.append((where, Candidate(around, name, 0.0)))
+    runs = [
+        run.continued(CHOICE_ITER, settings)
+        for run in _begin([one for _, one in kinds], settings, starts, SHORT_ITER)
+    ]
+    best = max(range(len(runs)), key=lambda i: runs[i].score)
+    last = runs[best].states[-1].parameters
+    return kinds[best][0], posteriors(runs[best].em.observed, last, 1).labels
 
 
 def _em(model: Any, observed: Observed, threads: int) -> EM:
@@ -268,7 +264,8 @@ def _memberships(observed: Observed, centers: np.ndarray, lam: float, threads: i
 
 # --- tempering ------------------------------------------------------------------------------------
 
-DRAWS, DRAW_ITER = 12, 10  # bootstrap tables, and iterations from where the fit ended
+MAX_DRAWS = 12  # bootstrap tables; fewer where each has many rows
+DRAW_ITER, DRAW_TOL = 10, 1e-4  # EM of each, from where the fit ended
 MANY_ROWS = 1000  # per cluster: parameters are known well enough
 LEAST_POWER = 0.1
 
@@ -298,14 +295,15 @@ def temper_of(em: EM, parameters: Parameters, rng: np.random.RandomState) -> flo
     own = posteriors(observed, parameters, em.threads).memberships
     at = np.arange(n), own.argmax(axis=1)
     believed = 0.0
-    for _ in range(DRAWS):
+    draws = min(MAX_DRAWS, math.ceil(2 * MANY_ROWS * k / em.n_rows))
+    for _ in range(draws):
         drawn = rng.standard_gamma(weights)  # a weight of w is w rows
         drawn *= weights.sum() / drawn.sum()
         other = replace(em, observed=replace(observed, weights=drawn))
-        *_, state = other.run(State(parameters), max_iter=DRAW_ITER, tol=0.0)
+        *_, state = other.run(State(parameters), max_iter=DRAW_ITER, tol=DRAW_TOL)
         there = other.m_step(state.parameters, state.expectation)
         memberships = posteriors(observed, there, em.threads).memberships
-        believed += float(weights @ memberships[at]) / DRAWS
+        believed += float(weights @ memberships[at]) / draws
 
     def excess(power: float) -> float:
         return float(weights @ tempered(own, power)[at]) - believed

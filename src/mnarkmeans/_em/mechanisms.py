@@ -20,7 +20,7 @@ A feature without missing values in the training table has no part in any of thi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
@@ -31,23 +31,15 @@ from scipy.special import expit, log_ndtr, logit, ndtr, xlogy
 from .._observed import Observed, seen_in
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
-LEAST_LOG = -700.0  # of a probability
-TINY = 1e-300  # divisors are at least this
+MIN_LOG = -700.0  # of a probability
+TINY = 1e-300  # smallest divisor
+ROWS_AT_ONCE = 1 << 15
 
 # --- the observed values --------------------------------------------------------------------------
 
-ROWS_AT_ONCE = 1 << 15
-
-
-class Histogram(NamedTuple):
-    """Squared distances from the reference, of all features with missing values together."""
-
-    squares: np.ndarray  # (m,) geometric mean of each bin
-    weights: np.ndarray  # (m,)
-
 
 class Bins(NamedTuple):
-    """Values of each feature in bins, narrower at the lower end."""
+    """The values of each feature in quantile bins, narrower at the lower end."""
 
     centers: np.ndarray  # (p, bins) mean of each bin
     weights: np.ndarray  # (p, bins)
@@ -55,10 +47,7 @@ class Bins(NamedTuple):
 
 
 class Values:
-    """The observed values of a table, less the reference, as mechanisms need them.
-
-    The parts are computed on first use.
-    """
+    """Summaries of the observed values, less the reference, each computed on first use."""
 
     def __init__(self, observed: Observed):
         self.observed, self.has_gaps = observed, observed.has_gaps
@@ -76,27 +65,23 @@ class Values:
             yield values[some], features[some], weights[some]
 
     @cached_property
-    def scale(self) -> float:
-        """Mean square of the values."""
-        total = square = 0.0
-        for values, _, weights in self.blocks():
-            total += weights.sum()
-            square += weights @ values**2
-        return max(square / max(total, TINY), TINY)
-
-    @cached_property
-    def histogram(self) -> Histogram:
-        """Bins of equal width in log x^2, over 18 decades around the mean square."""
-        n_bins, least = 400, 1e-12 * self.scale
-        first, step = math.log(least), math.log(1e18) / n_bins
+    def histogram(self) -> tuple[np.ndarray, np.ndarray]:
+        """Squares of the values of all features: geometric means of bins, and their weights."""
+        width, lowest, n_bins = 0.1, math.log(TINY), 1 << 14  # of log x^2, up to the largest float
         weight, logs = np.zeros(n_bins), np.zeros(n_bins)
         for values, _, weights in self.blocks():
-            log = np.log(np.maximum(values**2, least))
-            place = np.minimum((log - first) / step, n_bins - 1).astype(np.intp)
+            log = np.log(np.maximum(values**2, TINY))
+            place = ((log - lowest) / width).astype(np.intp)
             weight += np.bincount(place, weights, n_bins)
             logs += np.bincount(place, weights * log, n_bins)
         used = weight > 0
-        return Histogram(np.exp(logs[used] / weight[used]), weight[used])
+        return np.exp(logs[used] / weight[used]), weight[used]
+
+    @cached_property
+    def scale(self) -> float:
+        """Mean square of the values."""
+        squares, weights = self.histogram
+        return max(float(weights @ squares) / max(weights.sum(), TINY), TINY)
 
     @cached_property
     def nearest(self) -> np.ndarray:
@@ -111,10 +96,7 @@ class Values:
         cuts = np.r_[np.linspace(0.0, 0.1, 24, endpoint=False), np.linspace(0.1, 1.0, 40)]
         shape = len(self.has_gaps), len(cuts)
         centers, weight, scale = np.zeros(shape), np.zeros(shape), np.ones(shape[0])
-        for j in np.flatnonzero(self.has_gaps):
-            values, weights = self._column(int(j))
-            if len(values) == 0:
-                continue
+        for j, values, weights in self._columns():
             values, place = np.unique(values, return_inverse=True)
             weights = np.bincount(place, weights)
             total = weights.sum()
@@ -127,21 +109,21 @@ class Values:
             scale[j] = math.sqrt(max(spread, 1e-24))
         return Bins(centers, weight, scale)
 
-    @cached_property
-    def _columns(self) -> Any:
-        source = self.observed.source
-        return source if isinstance(source, np.ndarray) else source.tocsc()
-
-    def _column(self, j: int) -> tuple[np.ndarray, np.ndarray]:
-        columns, weights = self._columns, self.observed.weights
-        if self.observed.is_sparse:
-            stored = slice(columns.indptr[j], columns.indptr[j + 1])
-            values, weights = columns.data[stored], weights[columns.indices[stored]]
-        else:
-            seen = seen_in(columns[:, j], self.observed.missing)
-            values, weights = columns[seen, j], weights[seen]
-        some = weights > 0
-        return values[some].astype(np.float64) - self.observed.reference[j], weights[some]
+    def _columns(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Features with missing values, their values and row weights."""
+        table, source = self.observed, self.observed.source
+        columns = source.tocsc() if table.is_sparse else source
+        for j in map(int, np.flatnonzero(self.has_gaps)):
+            if table.is_sparse:
+                stored = slice(*columns.indptr[j : j + 2])
+                rows, values = columns.indices[stored], columns.data[stored]
+            else:
+                rows = np.flatnonzero(seen_in(columns[:, j], table.missing))
+                values = columns[rows, j]
+            some = table.weights[rows] > 0
+            if some.any():
+                values = values[some].astype(np.float64) - table.reference[j]
+                yield j, values, table.weights[rows[some]]
 
 
 def entries(
@@ -156,6 +138,25 @@ def entries(
     features = np.nonzero(seen)[1]
     values = source[seen].astype(np.float64) - observed.reference[features]
     return values, features, np.count_nonzero(seen, axis=1)
+
+
+def newton_step(
+    value: Callable[[np.ndarray], np.ndarray], at: np.ndarray, width: Any, reach: Any
+) -> np.ndarray:
+    """A step uphill in every coordinate of ``at``, each with a ``value`` of its own.
+
+    Derivatives are differences over ``width``; a step of at most ``reach`` is shortened until it
+    does not lower the value, or not made.
+    """
+    now, less, more = value(at), value(at - width), value(at + width)
+    slope, bend = 0.5 * (more - less) / width, (more - 2.0 * now + less) / width**2
+    step = np.clip(slope / np.maximum(np.abs(bend), 1e-12), -reach, reach)
+    for _ in range(6):
+        worse = ~(value(at + step) >= now)
+        if not worse.any():
+            break
+        step = np.where(worse, 0.25 * step, step)
+    return np.where(worse, at, at + step)
 
 
 # --- what every mechanism can do ------------------------------------------------------------------
@@ -224,9 +225,9 @@ class Mechanism:
     def log_prior(self, values: Values) -> float:
         return 0.0
 
-    def log_observed(self, x: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """log(1 - P(missing | x)) of single values, unless ``missing`` gives it."""
-        return np.zeros(len(x))
+    def log_observed(self, x: np.ndarray, features: Any = slice(None)) -> np.ndarray:
+        """log(1 - P(missing | x)) of values of these features, unless ``missing`` gives it."""
+        return np.zeros(x.shape)
 
     def total_log_observed(self, values: Values) -> float:
         """Its sum over the table."""
@@ -234,26 +235,15 @@ class Mechanism:
 
     def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """P(missing) of values (n, p) less the reference, in rows of clusters ``labels``."""
-        raise NotImplementedError
+        return -np.expm1(self.log_observed(x))
 
     def n_parameters(self, k: int) -> int:
         raise NotImplementedError
 
-    def _where_gaps(self, found: Missing, mean: np.ndarray, variance: np.ndarray) -> Missing:
-        """Elsewhere a missing value says nothing, and is like the observed ones."""
-        if self.has_gaps.all():
-            return found
-        gaps = self.has_gaps
-        return Missing(
-            np.where(gaps, found.log_rate, 0.0),
-            np.where(gaps, found.mean, mean),
-            np.where(gaps, found.variance, variance),
-        )
-
 
 # --- rates that do not depend on x ----------------------------------------------------------------
 
-PRIOR_ROWS = 2.0  # rows with the feature's overall rate, which every rate of a cluster starts from
+PRIOR_ROWS = 2.0  # weight of the feature's overall rate in every rate of a cluster
 
 
 @dataclass(frozen=True)
@@ -305,15 +295,12 @@ class ByClass(Mechanism):
     def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
         with np.errstate(divide="ignore"):
             logs = np.log(self.rates), np.log1p(-self.rates)
-        lost, seen = (
-            np.broadcast_to(np.where(self.has_gaps, np.maximum(log, LEAST_LOG), 0.0), mean.shape)
-            for log in logs
-        )
-        return Missing(lost, mean, variance, seen)
+        missing, seen = (np.broadcast_to(np.maximum(log, MIN_LOG), mean.shape) for log in logs)
+        return Missing(missing, mean, variance, seen)
 
     def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
         rates = self.rates[labels] if len(self.rates) > 1 else self.rates
-        return np.broadcast_to(np.where(self.has_gaps, rates, 0.0), x.shape)
+        return np.broadcast_to(rates, x.shape)
 
     def n_parameters(self, k: int) -> int:
         rates = self.rates[:, self.has_gaps]
@@ -336,14 +323,14 @@ class ByChance(ByClass):
 
 def _log_likelihood_ratio(own: np.ndarray, common: np.ndarray) -> np.ndarray:
     """Per row, of own rates against common ones."""
-    lost = xlogy(own, own / np.maximum(common, TINY))
-    return lost + xlogy(1.0 - own, (1.0 - own) / np.maximum(1.0 - common, TINY))
+    missing = xlogy(own, own / np.maximum(common, TINY))
+    return missing + xlogy(1.0 - own, (1.0 - own) / np.maximum(1.0 - common, TINY))
 
 
 # --- around the reference -------------------------------------------------------------------------
 
-# Share of the missing values that is lost wherever x lies: one distant missing value must not rule
-# out the whole curve.
+# Share of the missing values that go missing wherever x lies: one missing value in a distant
+# cluster must not rule out the whole curve.
 ANYWHERE = 1e-6
 BOUND = 14.0  # of |log t|, in units of the mean square, and of |logit c|
 
@@ -363,115 +350,100 @@ class Decaying(Mechanism):
     def start(cls, values: Values, clusters: Clusters) -> Self:
         """From the best point of a grid."""
         share = float(values.missing_rate[values.has_gaps].mean()) if values.has_gaps.any() else 0.5
+        likelihood = _decay_likelihood(values, clusters)
         grid = [
             np.array([log_t, logit(share + (1.0 - share) * part)])
             for log_t in np.linspace(-4.0, 8.0, 9)
             for part in (0.05, 0.5, 0.99)
         ]
-        likelihood = _DecayLikelihood(values, clusters)
-        best = max(grid, key=lambda theta: likelihood(theta)[0])
-        return cls._of(_climb(likelihood, best, 10), values)
-
-    @classmethod
-    def _of(cls, theta: np.ndarray, values: Values) -> Self:
+        theta = max(grid, key=lambda theta: likelihood(theta)[0])
+        for _ in range(5):
+            theta = _uphill(likelihood, theta)
         return cls(math.exp(theta[0]) / values.scale, float(expit(theta[1])), values.has_gaps)
 
     def update(self, values: Values, clusters: Clusters) -> Any:
         theta = np.array([math.log(max(self.t * values.scale, TINY)), logit(self.c)])
-        likelihood = _DecayLikelihood(values, clusters)
-        return self._of(_climb(likelihood, np.clip(theta, -BOUND, BOUND), 1), values)
+        theta = _uphill(_decay_likelihood(values, clusters), np.clip(theta, -BOUND, BOUND))
+        return replace(self, t=math.exp(theta[0]) / values.scale, c=float(expit(theta[1])))
 
     def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
-        """A mixture of two normals: lost by the curve, or anywhere."""
+        """A mixture of two normals: by the curve, or anywhere."""
         d = 2.0 * variance * self.t + 1.0
         q = (1.0 - ANYWHERE) * np.exp(-self.t * mean**2 / d) / np.sqrt(d)
         rate, pull = q + ANYWHERE, 1.0 - 1.0 / d
         share, apart = q / rate, mean * pull
         away = apart * share
         spread = variance - variance * pull * share + away * (apart - away)
-        found = Missing(np.log(self.c * rate), mean - away, spread)
-        return self._where_gaps(found, mean, variance)
+        return Missing(np.log(self.c * rate), mean - away, spread)
 
-    def _log_seen(self, squares: np.ndarray) -> np.ndarray:
+    def log_observed(self, x: np.ndarray, features: Any = slice(None)) -> np.ndarray:
+        return self._log_observed(np.square(x))
+
+    def _log_observed(self, squares: np.ndarray) -> np.ndarray:
         seen = (1.0 - self.c) - self.c * (1.0 - ANYWHERE) * np.expm1(-self.t * squares)
         return np.log(np.maximum(seen, TINY))
 
-    def log_observed(self, x: np.ndarray, features: np.ndarray) -> np.ndarray:
-        return np.where(self.has_gaps[features], self._log_seen(np.square(x)), 0.0)
-
     def total_log_observed(self, values: Values) -> float:
-        return float(values.histogram.weights @ self._log_seen(values.histogram.squares))
-
-    def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        rate = self.c * (ANYWHERE + (1.0 - ANYWHERE) * np.exp(-self.t * np.square(x)))
-        return np.where(self.has_gaps, rate, 0.0)
+        squares, weights = values.histogram
+        return float(weights @ self._log_observed(squares))
 
     def n_parameters(self, k: int) -> int:
         return 2
 
 
-class _DecayLikelihood:
-    """The log-likelihood of theta = (log t, logit c), clusters given, its gradient and Hessian.
+def _decay_likelihood(
+    values: Values, clusters: Clusters
+) -> Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]:
+    """The log-likelihood of theta = (log t, logit c), its gradient and its Hessian.
 
     Squares and variances in units of the mean square.
     """
+    some = (clusters.gaps > 0) & values.has_gaps
+    gaps = clusters.gaps[some]
+    means = clusters.mean[some] ** 2 / values.scale
+    variances = clusters.variance[some] / values.scale
+    squares, w = values.histogram[0] / values.scale, values.histogram[1]
 
-    def __init__(self, values: Values, clusters: Clusters):
-        some = (clusters.gaps > 0) & values.has_gaps
-        self.gaps = clusters.gaps[some]
-        self.mean_squares = clusters.mean[some] ** 2 / values.scale
-        self.variances = clusters.variance[some] / values.scale
-        self.squares = values.histogram.squares / values.scale
-        self.weights = values.histogram.weights
-
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    def likelihood(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         t, c, not_c = math.exp(theta[0]), float(expit(theta[1])), float(expit(-theta[1]))
         # Missing values: log(c rate), rate = q + ANYWHERE.
-        vt = self.variances * t
+        vt = variances * t
         d = 2.0 * vt + 1.0
-        pull = t * self.mean_squares / d
+        pull = t * means / d
         q = (1.0 - ANYWHERE) * np.exp(-pull) / np.sqrt(d)
         rate = q + ANYWHERE
         share, slope = q / rate, -(vt + pull) / d  # of q in rate; of log q
         bend = -(vt + pull / d) / d - 2.0 * vt * slope / d
-        total = self.gaps.sum()
+        total = gaps.sum()
         # Observed values: log(seen), seen = 1 - c (ANYWHERE + (1 - ANYWHERE) exp(-u)).
-        u = t * self.squares
+        u = t * squares
         far = -np.expm1(-u)
         curve = (1.0 - ANYWHERE) * u * (1.0 - far)
         seen = np.maximum(not_c + c * (1.0 - ANYWHERE) * far, TINY)
-        lost = 1.0 - (1.0 - ANYWHERE) * far
-        by_t, by_c, w = c * curve / seen, -c * not_c * lost / seen, self.weights
-        value = self.gaps @ np.log(c * rate) + w @ np.log(seen)
-        gradient = np.array([self.gaps @ (share * slope) + w @ by_t, not_c * total + w @ by_c])
-        tt = self.gaps @ (share * ((1.0 - share) * slope**2 + bend)) + w @ (by_t * (1.0 - u - by_t))
+        missing = 1.0 - (1.0 - ANYWHERE) * far
+        by_t, by_c = c * curve / seen, -c * not_c * missing / seen
+        value = gaps @ np.log(c * rate) + w @ np.log(seen)
+        gradient = np.array([gaps @ (share * slope) + w @ by_t, not_c * total + w @ by_c])
+        tt = gaps @ (share * ((1.0 - share) * slope**2 + bend)) + w @ (by_t * (1.0 - u - by_t))
         cc = w @ (by_c * (not_c - c - by_c)) - c * not_c * total
         tc = w @ (by_t * (not_c - by_c))
         return float(value), gradient, np.array([[tt, tc], [tc, cc]])
 
+    return likelihood
 
-def _climb(likelihood: _DecayLikelihood, theta: np.ndarray, steps: int) -> np.ndarray:
-    """Damped Newton steps inside the bounds, each accepted only if it does not lower the value."""
-    damping = 1e-3
+
+def _uphill(likelihood: Callable, theta: np.ndarray) -> np.ndarray:
+    """A Newton step inside the bounds, shortened until it does not lower the value, or none."""
     value, gradient, hessian = likelihood(theta)
-    for _ in range(steps):
-        curvature, vectors = np.linalg.eigh(-hessian)
-        size = max(np.abs(hessian).max(), 1e-12)
-        for _ in range(12):
-            along = (vectors.T @ gradient) / (np.maximum(curvature, 0.0) + damping * size)
-            step = vectors @ along
-            step *= min(1.0, 2.0 / max(np.abs(step).max(), TINY))
-            trial = np.minimum(np.maximum(theta + step, -BOUND), BOUND)
-            there = likelihood(trial)
-            if there[0] >= value:
-                break
-            damping *= 10.0
-        else:
-            return theta
-        gain, theta, (value, gradient, hessian) = there[0] - value, trial, there
-        damping = max(0.1 * damping, 1e-9)
-        if gain <= 1e-12 * (1.0 + abs(value)):
-            break
+    curvature, vectors = np.linalg.eigh(hessian)
+    steepness = np.maximum(np.abs(curvature), 1e-3 * np.abs(curvature).max() + 1e-12)
+    step = vectors @ (vectors.T @ gradient / steepness)
+    step *= min(1.0, 2.0 / max(np.abs(step).max(), TINY))
+    for _ in range(6):
+        trial = np.clip(theta + step, -BOUND, BOUND)
+        if likelihood(trial)[0] >= value:
+            return trial
+        step = 0.25 * step
     return theta
 
 
@@ -523,14 +495,11 @@ class WithinThreshold(Mechanism):
             log_p = np.where(tiny, narrow, log_p)
             away = np.where(tiny, np.minimum(m * reach**2 / 3.0, reach), away)
             spread = np.where(tiny, reach**2 / 3.0, spread)
-        found = Missing(
-            np.maximum(log_p, LEAST_LOG), np.copysign(sd * away, mean),
-            variance * np.maximum(spread, 1e-12),
-        )  # fmt: skip
-        return self._where_gaps(found, mean, variance)
+        expected, spread = np.copysign(sd * away, mean), variance * np.maximum(spread, 1e-12)
+        return Missing(np.maximum(log_p, MIN_LOG), expected, spread)
 
     def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        return ((np.abs(x) < self.tau) & self.has_gaps).astype(np.float64)
+        return (np.abs(x) < self.tau).astype(np.float64)
 
     def n_parameters(self, k: int) -> int:
         """An end point is estimated with an error of 1/n instead of 1/sqrt(n): it counts twice."""
@@ -539,8 +508,8 @@ class WithinThreshold(Mechanism):
 
 # --- below a detection limit ----------------------------------------------------------------------
 
-SOFTNESS = (0.02, 0.1, 0.3, 0.8)  # zeta in standard deviations of the feature: least, and starts
-SOFTEST = 10.0
+SOFTNESS = (0.02, 0.1, 0.3, 0.8)  # zeta at first, in standard deviations; the smallest is a bound
+MAX_SOFTNESS = 10.0
 
 
 def _hazard(a: np.ndarray) -> np.ndarray:
@@ -565,9 +534,10 @@ class BelowLimit(Mechanism):
 
     @classmethod
     def start(cls, values: Values, clusters: Clusters) -> Self:
-        least = np.where(values.has_gaps, values.bins.centers[:, 0], 0.0)
-        starts = [cls(least, soft * values.bins.scale, values.has_gaps) for soft in SOFTNESS]
-        starts = [start._with_limits(values, clusters, 5) for start in starts]
+        lowest = np.where(values.has_gaps, values.bins.centers[:, 0], 0.0)
+        starts = [cls(lowest, soft * values.bins.scale, values.has_gaps) for soft in SOFTNESS]
+        for _ in range(5):
+            starts = [one._with_limits(values, clusters) for one in starts]
         return max(starts, key=lambda one: one._value(values, clusters).sum())
 
     def continued(self, values: Values) -> Any:
@@ -577,7 +547,30 @@ class BelowLimit(Mechanism):
         return BelowLimit(c, zeta, values.has_gaps)
 
     def update(self, values: Values, clusters: Clusters) -> Any:
-        return self._with_limits(values, clusters, 1)._with_softness(values, clusters)
+        now, scale = self._with_limits(values, clusters), values.bins.scale
+
+        def softer(log_ratio: float) -> BelowLimit:
+            zeta = now.zeta * math.exp(log_ratio)
+            return replace(now, zeta=np.clip(zeta, SOFTNESS[0] * scale, MAX_SOFTNESS * scale))
+
+        def value(at: np.ndarray) -> np.ndarray:
+            return np.array([softer(at[0])._value(values, clusters).sum()])
+
+        return softer(newton_step(value, np.zeros(1), 0.05, 0.7)[0])
+
+    def _with_limits(self, values: Values, clusters: Clusters) -> Self:
+        """A step of all limits at once."""
+
+        def value(c: np.ndarray) -> np.ndarray:
+            return replace(self, c=c)._value(values, clusters)
+
+        return replace(self, c=newton_step(value, self.c, 0.1 * self.zeta, values.bins.scale))
+
+    def _value(self, values: Values, clusters: Clusters) -> np.ndarray:
+        """(p,) log-likelihood of each feature."""
+        log_rate = log_ndtr((self.c - clusters.mean) / np.sqrt(clusters.variance + self.zeta**2))
+        missing = (clusters.gaps * np.maximum(log_rate, MIN_LOG)).sum(axis=0)
+        return np.where(self.has_gaps, missing, 0.0) + self._seen(values)
 
     def _seen(self, values: Values) -> np.ndarray:
         """(p,) sum of log P(observed | x) of each feature."""
@@ -585,71 +578,21 @@ class BelowLimit(Mechanism):
         seen = log_ndtr((bins.centers - self.c[:, None]) / self.zeta[:, None])
         return np.where(self.has_gaps, (bins.weights * seen).sum(axis=1), 0.0)
 
-    def _value(self, values: Values, clusters: Clusters) -> np.ndarray:
-        """(p,) log-likelihood of each feature."""
-        log_rate = log_ndtr((self.c - clusters.mean) / np.sqrt(clusters.variance + self.zeta**2))
-        lost = (clusters.gaps * np.maximum(log_rate, LEAST_LOG)).sum(axis=0)
-        return np.where(self.has_gaps, lost, 0.0) + self._seen(values)
-
-    def _with_limits(self, values: Values, clusters: Clusters, steps: int) -> Self:
-        """Newton steps for all limits at once; the log-likelihood is concave in each."""
-        bins, now, value = values.bins, self, self._value(values, clusters)
-        d, zeta = np.sqrt(clusters.variance + self.zeta**2), self.zeta[:, None]
-        for _ in range(steps):
-            a, u = (now.c - clusters.mean) / d, (bins.centers - now.c[:, None]) / zeta
-            h, g = _hazard(a), _hazard(u)
-            slope = (clusters.gaps * h / d).sum(axis=0) - (bins.weights * g / zeta).sum(axis=1)
-            bend = (clusters.gaps * h * (a + h) / d**2).sum(axis=0)
-            bend += (bins.weights * g * (u + g) / zeta**2).sum(axis=1)
-            step = np.clip(slope / np.maximum(bend, 1e-12), -bins.scale, bins.scale)
-            step = np.where(self.has_gaps, step, 0.0)
-            for _ in range(6):
-                new = replace(now, c=now.c + step)
-                there = new._value(values, clusters)
-                worse = ~(there >= value)
-                if not worse.any():
-                    break
-                step = np.where(worse, 0.25 * step, step)
-            now = replace(now, c=np.where(worse, now.c, new.c))
-            value = np.where(worse, value, there)
-        return now
-
-    def _with_softness(self, values: Values, clusters: Clusters) -> Self:
-        """A step in log zeta, by the parabola through three points."""
-
-        def softer(step: float) -> Any:
-            bounds = SOFTNESS[0] * values.bins.scale, SOFTEST * values.bins.scale
-            return replace(self, zeta=np.clip(self.zeta * math.exp(step), *bounds))
-
-        def value(step: float) -> float:
-            return float(softer(step)._value(values, clusters).sum())
-
-        now, less, more = value(0.0), value(-0.05), value(0.05)
-        slope, bend = (more - less) / 0.1, (more - 2.0 * now + less) / 0.0025
-        step = min(max(slope / max(abs(bend), 1e-8), -0.7), 0.7)
-        for _ in range(5):
-            if value(step) > now:
-                return softer(step)
-            step /= 4.0
-        return self
-
     def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
         d = np.sqrt(variance + self.zeta**2)
         a = (self.c - mean) / d
         h, ratio = _hazard(a), variance / d
         spread = np.maximum(variance - ratio**2 * h * (a + h), 1e-12 * variance)
-        found = Missing(np.maximum(log_ndtr(a), LEAST_LOG), mean - ratio * h, spread)
-        return self._where_gaps(found, mean, variance)
+        return Missing(np.maximum(log_ndtr(a), MIN_LOG), mean - ratio * h, spread)
 
-    def log_observed(self, x: np.ndarray, features: np.ndarray) -> np.ndarray:
-        seen = log_ndtr((x - self.c[features]) / self.zeta[features])
-        return np.where(self.has_gaps[features], seen, 0.0)
+    def log_observed(self, x: np.ndarray, features: Any = slice(None)) -> np.ndarray:
+        return log_ndtr((x - self.c[features]) / self.zeta[features])
 
     def total_log_observed(self, values: Values) -> float:
         return float(self._seen(values).sum())
 
     def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        return np.where(self.has_gaps, ndtr((self.c - x) / self.zeta), 0.0)
+        return ndtr((self.c - x) / self.zeta)
 
     def n_parameters(self, k: int) -> int:
         return int(self.has_gaps.sum()) + 1
