@@ -484,15 +484,11 @@ def decay_model():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"covariances_": -np.ones((2, 3))}, "covariances_ must be positive"),
-        ({"degrees_of_freedom_": 0.01}, "freedom must be 0 or 1.5 to 80"),
-        ({"temper_": -1.0}, "temper_ must not be negative"),
-        ({"reference": np.zeros(2)}, "params/reference has 2 numbers for 3 columns"),
-        ({"reference": np.inf}, "params/reference must be a finite number"),
+        ({"covariances_": -np.ones((2, 3))}, "covariances_ must be >= 1e-300, found -1"),
+        ({"degrees_of_freedom_": 0.01}, "freedom must be from 1.5 to 80, found 0.01"),
+        ({"temper_": -1.0}, "temper_ must be >= 0, found -1"),
         ({"missing_values": "n.d."}, "params: missing_values must be"),
-        ({"n_components": 2.0}, "params/n_components must be a whole number"),
-        ({"means_init": 3.0}, "params/means_init must be an array"),
-        ({"means_init": np.zeros((2, 4))}, "params/means_init has the shape"),
+        ({"n_components": 2.0}, "params: n_components must be a whole number"),
         ({"weights_init": np.ones(2)}, "params: weights_init must sum to 1"),
     ],
 )

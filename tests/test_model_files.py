@@ -80,9 +80,9 @@ def test_the_same_model_gives_the_same_bytes(folder, tmp_path_factory):
         (lambda f: cut(f / "model.json"), "not a whole model file"),
         (lambda f: cut(f / "model.npz"), "does not belong to its model.json"),
         (lambda f: swap(f / "model.json", '"lam_": 0.5', '"lam_": 0.7'), "was changed after"),
+        (lambda f: swap(f / "model.json", '"a"', r'"\ud800"'), "half a character"),
         (lambda f: (f / "model.json").write_text("[]"), "not a mnarkmeans model"),
         (lambda f: (f / "model.json").write_text("[" * 100_000), "nested too deeply"),
-        (lambda f: rewrite(f, extra={"deep": nested(900)}), "nested too deeply"),
         (lambda f: rewrite(f, format_version=99, written_by="mnarkmeans 9"), "by mnarkmeans 9;"),
         (lambda f: rewrite(f, format_version="x"), "no valid format_version"),
         (lambda f: rewrite(f, params={"evil": 1}), "unknown parameter 'evil'"),
@@ -101,9 +101,8 @@ def test_damage_is_told_in_a_sentence(folder, damage, message):
         ({"arrays": None}, "arrays must name a checksum, found None"),
         ({"arrays": {"sha256": 3}}, "arrays must name"),
         ({"estimator": "Robot"}, "estimator must be 'MNARKMeans' or 'MNARMixture', found 'Robot'"),
-        ({"feature_names": ["a"]}, "has 3 numbers for 1 columns"),
+        ({"feature_names": ["a"]}, r"cluster_centers_ has the shape \(2, 3\) instead of 2 x 1"),
         ({"feature_names": ["a", "b", "b"]}, "feature_names has 'b' more than once"),
-        ({"feature_names": ["a", "b", "\ud800"]}, "feature_names/2 holds half a character"),
         ({"feature_names": "abc"}, "feature_names must be a list"),
         ({"feature_names": []}, "feature_names must be a list"),
         ({"fitted": {}}, "fitted lacks cluster_centers_"),
@@ -115,25 +114,19 @@ def test_damage_is_told_in_a_sentence(folder, damage, message):
         ({"extra": {"x": {"$array": "nowhere"}}}, "extra/x has the tag .* unknown value 'nowhere'"),
         ({"extra": {"x": {"$array": "a", "b": 1}}}, "extra/x has the unknown tag"),
         ({"extra": {"x": {"$number": "1e999"}}}, "extra/x has the tag .* unknown value '1e999'"),
-        ({"extra": {"\udfff": 1}}, "extra holds half a character"),
-        (
-            {"params/n_clusters": 10**15},
-            "params/n_clusters must be a whole number that is not huge",
-        ),
-        ({"params/n_clusters": 3}, "n_clusters is 3, but cluster_centers_ has 2 rows"),
-        ({"params/n_init": "many"}, "params/n_init must be a whole number"),
-        ({"params/max_iter": 1.5}, "params/max_iter must be a whole number"),
-        ({"params/lam": [1]}, "params/lam must be a word, a number or an array"),
+        ({"params/n_clusters": 3}, r"cluster_centers_ has the shape \(2, 3\) instead of 3 x 3"),
+        ({"params/n_init": "many"}, "params: n_init must be a whole number"),
+        ({"params/max_iter": 1.5}, "params: max_iter must be a whole number"),
+        ({"params/n_jobs": "all"}, "params: n_jobs must be None or a whole number"),
         ({"params/lam": -1}, "params: lam must be"),
-        ({"params/reference": {"$number": "inf"}}, "params/reference must be a finite number"),
         ({"params/init": "luck"}, "params: init must be"),
         ({"params/missing_values": "n.d."}, "params: missing_values must be"),
         *(
-            ({"fitted/lam_": value}, "lam_ must (be a finite number|not be negative), found")
+            ({"fitted/lam_": value}, "lam_ must be (a finite number|>= 0), found")
             for value in (-1, {"$number": "nan"}, {"$number": "inf"}, "much", None, True, [0.5])
         ),
-        ({"fitted/inertia_": -1.0}, "inertia_ must not be negative"),
-        ({"fitted/n_iter_": 10**15}, "n_iter_ must be a whole number from 0 to"),
+        ({"fitted/inertia_": -1.0}, "inertia_ must be >= 0"),
+        ({"fitted/n_iter_": 10**999}, "n_iter_ must be a finite number"),
         (
             {"fitted/cluster_centers_": [[1, 2, 3]]},
             "cluster_centers_ must be a 2-dimensional array",
@@ -158,12 +151,15 @@ def test_a_wrong_field_is_named_though_the_checksum_is_right(folder, change, fie
     [
         ("fitted/cluster_centers_", np.zeros((0, 3)), r"cluster_centers_ has the shape \(0, 3\)"),
         ("fitted/cluster_centers_", np.zeros((2, 0)), r"cluster_centers_ has the shape \(2, 0\)"),
-        ("fitted/cluster_centers_", np.full((2, 3), np.nan), "cluster_centers_ has entries that"),
+        ("fitted/cluster_centers_", np.full((2, 3), np.nan), "cluster_centers_ must be a 2-dim"),
         ("fitted/cluster_centers_", np.zeros((2, 3), int), "cluster_centers_ must be a 2-dim"),
         ("fitted/cluster_centers_", np.array([["x"]]), "cluster_centers_ holds <U1"),
-        ("fitted/reference_", np.zeros(2), "reference_ has 2 numbers for 3 columns"),
-        ("fitted/loss_path_", np.array([np.inf]), "loss_path_ has entries that"),
-        ("params/reference", np.zeros(4), "params/reference has 4 numbers for 3 columns"),
+        ("fitted/reference_", np.zeros(2), r"reference_ has the shape \(2,\)"),
+        (
+            "fitted/loss_path_",
+            np.array([np.inf]),
+            "loss_path_ must be a 1-dimensional array of finite",
+        ),
     ],
 )
 def test_a_wrong_array_is_named(folder, name, value, message):
@@ -184,7 +180,7 @@ def test_an_archive_that_promises_more_than_it_holds_takes_no_memory(folder):
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("fitted/cluster_centers_.npy", header.getvalue() + bytes(48))
     replace_arrays(folder, packed.getvalue())
-    with pytest.raises(ModelFileError, match=r"cluster_centers_ says it has the shape \(1000000"):
+    with pytest.raises(ModelFileError, match="cluster_centers_ is not an array of numbers"):
         load_model(folder)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -205,9 +201,9 @@ def test_a_penalty_per_feature_is_kept(tmp_path):
     with np.load(tmp_path / "model.npz") as archive:
         arrays = dict(archive)
     for wrong, message in [
-        (np.zeros(2), "lam_ has 2 numbers for 3 columns"),
-        (np.array([0.0, -1.0, 0.0]), "lam_ must not be negative"),
-        (np.array([0.0, np.nan, 0.0]), "lam_ has entries that are not finite"),
+        (np.zeros(2), r"lam_ has the shape \(2,\) instead of 3"),
+        (np.array([0.0, -1.0, 0.0]), "lam_ must be >= 0, found -1"),
+        (np.array([0.0, np.nan, 0.0]), "lam_ must be a 1-dimensional array of finite"),
         (np.zeros((3, 1)), "lam_ must be a 1-dimensional array"),
     ]:
         replace_arrays(tmp_path, pack(arrays | {"fitted/lam_": wrong}))
@@ -231,10 +227,6 @@ def test_every_version_has_a_file_in_the_repository():
     assert kept == set(range(1, FORMAT_VERSION + 1))
     for version in kept:
         assert load_model(DATA / f"model-{version}").info["format_version"] == version
-
-
-def nested(depth):
-    return [nested(depth - 1)] if depth else []
 
 
 def replace_arrays(folder, packed):
@@ -267,7 +259,7 @@ def test_loading_executes_nothing(folder, tmp_path_factory):
     assert b"open" in packed.getvalue()
     (folder / "model.npz").write_bytes(packed.getvalue())
     rewrite(folder, arrays={"file": "model.npz", "sha256": _sha256(packed.getvalue())})
-    with pytest.raises(ModelFileError, match="cluster_centers_ holds object instead of numbers"):
+    with pytest.raises(ModelFileError, match="cluster_centers_ is not an array of numbers"):
         load_model(folder)
     assert not target.exists()
     (folder / "model.json").write_bytes(pickle.dumps(Evil()))

@@ -9,7 +9,7 @@ import os
 import uuid
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,7 +26,7 @@ def replacing(target: str | os.PathLike[str], hidden: Path | None = None) -> Ite
     """A hidden path to write to; when the block ends well, the file there becomes `target`.
 
     A link is followed: the file it points to is replaced. The hidden name (another one each time,
-    unless it is given) has no ending, so that a writer must be told the format.
+    unless it is given) has no ending, so a writer must be given the format.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def replacing(target: str | os.PathLike[str], hidden: Path | None = None) -> Ite
 
 
 def write_bytes(target: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file at once."""
+    """Write a file whole or not at all."""
     with replacing(target) as hidden:
         hidden.write_bytes(content)
 
@@ -68,7 +68,7 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
 
 
 def write_text(target: str | os.PathLike[str], text: str) -> None:
-    """Write a text file at once, as UTF-8."""
+    """Write a text file whole or not at all, as UTF-8."""
     write_bytes(target, text.encode())
 
 
@@ -80,16 +80,12 @@ def flush(path: Path) -> None:
 
 def flush_folder(path: Path) -> None:
     """Return when the names in a folder are on the disk."""
-    try:
+    with suppress(OSError):  # Windows cannot open a folder, nor can some network drives flush one
         handle = os.open(path, os.O_RDONLY)
-    except OSError:  # Windows cannot open a folder, and need not
-        return
-    try:
-        os.fsync(handle)
-    except OSError:  # nor can some network drives flush one
-        pass
-    finally:
-        os.close(handle)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 # --- optional -------------------------------------------------------------------------------------
@@ -111,7 +107,6 @@ def require(module: str, extra: str) -> ModuleType:
 # --- plain values ---------------------------------------------------------------------------------
 
 ARRAY, NUMBER = "$array", "$number"
-DEEPEST = 100  # brackets within brackets
 NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -144,36 +139,21 @@ def split(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     raise ValueError(f"{name} is a {type(value).__name__}, which a file cannot hold")
 
 
-def join(value: Any, name: str, arrays: dict[str, np.ndarray], depth: int = 0) -> Any:
+def join(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     """The inverse of `split`; a ValueError names the place where it cannot be done."""
-    if depth > DEEPEST:  # how deep Python itself would go depends on its version
-        raise ValueError(f"{name:.40}... is nested too deeply")
     if isinstance(value, list):
-        return [join(part, f"{name}/{i}", arrays, depth + 1) for i, part in enumerate(value)]
-    if isinstance(value, str):
-        _check_text(value, name)
-        return value
+        return [join(part, f"{name}/{i}", arrays) for i, part in enumerate(value)]
     if not isinstance(value, dict):
         return value
     tags = [key for key in value if key.startswith("$")]
     if not tags:
-        for key in value:
-            _check_text(key, name)
-        return {key: join(part, f"{name}/{key}", arrays, depth + 1) for key, part in value.items()}
+        return {key: join(part, f"{name}/{key}", arrays) for key, part in value.items()}
     if len(value) > 1 or tags[0] not in (ARRAY, NUMBER):
         raise ValueError(f"{name} has the unknown tag {tags[0]!r}")
-    word = value[tags[0]]
-    known = arrays if tags[0] == ARRAY else NUMBERS
+    word, known = value[tags[0]], arrays if tags[0] == ARRAY else NUMBERS
     if not isinstance(word, str) or word not in known:
         raise ValueError(f"{name} has the tag {tags[0]} with the unknown value {word!r}")
     return known[word]
-
-
-def _check_text(text: str, name: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"{name} holds half a character (a lone surrogate)") from None
 
 
 def pack(arrays: dict[str, np.ndarray]) -> bytes:
@@ -185,36 +165,24 @@ def pack(arrays: dict[str, np.ndarray]) -> bytes:
 
 def unpack(content: bytes) -> dict[str, np.ndarray]:
     """The arrays of an archive; a ValueError names the one that is not an array of numbers."""
+    arrays = {}
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = archive.infolist()
-            return {
-                member.filename.removesuffix(".npy"): _array(archive, member) for member in members
-            }
+            for member in archive.infolist():
+                name = member.filename.removesuffix(".npy")
+                if member.compress_type != zipfile.ZIP_STORED:  # a kilobyte may hold a gigabyte
+                    raise ValueError(f"{name} is compressed, which these files are not")
+                stream = io.BytesIO(archive.read(member))
+                try:
+                    array = np.lib.format.read_array(stream, allow_pickle=False)
+                except (ValueError, TypeError, OverflowError, MemoryError) as error:
+                    raise ValueError(f"{name} is not an array of numbers ({error})") from error
+                if array.dtype.kind not in "fiub":
+                    raise ValueError(f"{name} holds {array.dtype} instead of numbers")
+                arrays[name] = array
     except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         raise ValueError(f"the archive cannot be read ({error})") from error
-
-
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    name = member.filename.removesuffix(".npy")
-    if member.compress_type != zipfile.ZIP_STORED:
-        raise ValueError(f"{name} is compressed, which these files are not")
-    stream = io.BytesIO(archive.read(member))
-    try:
-        version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0
-        if version != (1, 0):
-            read = np.lib.format.read_array_header_2_0
-        shape, by_columns, dtype = read(stream)
-    except ValueError as error:
-        raise ValueError(f"{name} is not an array") from error
-    rest = stream.read()
-    if dtype.kind not in "fiub":
-        raise ValueError(f"{name} holds {dtype} instead of numbers")
-    if math.prod(shape) * dtype.itemsize != len(rest):
-        raise ValueError(f"{name} says it has the shape {shape}, but holds {len(rest)} bytes")
-    values = np.frombuffer(rest, dtype).reshape(shape, order="F" if by_columns else "C")
-    return values.copy()
+    return arrays
 
 
 # --- memory ---------------------------------------------------------------------------------------
@@ -225,33 +193,18 @@ LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_by
 
 def machine_memory() -> float:
     """Bytes this process may use: the machine's memory or its limits, whichever is less."""
-    limits = [math.inf, *(_limit_in(path) for path in LIMITS)]
+    limits = [math.inf]
+    for path in LIMITS:
+        with suppress(OSError, ValueError):  # "max" is no limit
+            limits.append(int(Path(path).read_text()))
     if hasattr(os, "sysconf"):
-        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    try:
-        import resource
+        page = os.sysconf("SC_PAGE_SIZE")
+        limits.append(page * os.sysconf("SC_PHYS_PAGES"))
+        with suppress(ImportError, OSError):
+            import resource
 
-        for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
-            soft, _ = resource.getrlimit(kind)
-            if soft != resource.RLIM_INFINITY:
-                limits.append(soft - _address_space())
-    except ImportError:  # not on Windows
-        pass
+            limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+            used = page * int(Path("/proc/self/statm").read_text().split()[0])
+            if limit != resource.RLIM_INFINITY:
+                limits.append(limit - used)
     return float(min(limits))
-
-
-def _limit_in(path: str) -> float:
-    try:
-        text = Path(path).read_text().strip()
-    except OSError:
-        return math.inf
-    return float(text) if text.isdigit() else math.inf  # "max" is no limit
-
-
-def _address_space() -> int:
-    """Bytes of address space in use already (libraries mostly), where the system says."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0

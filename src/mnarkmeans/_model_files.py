@@ -21,8 +21,6 @@ import json
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,232 +28,22 @@ import numpy as np
 
 from . import __version__
 from ._em.em import LEAST_FREEDOM, MOST_FREEDOM
-from ._em.mechanisms import MECHANISMS, Parameter, mechanism_of
+from ._em.mechanisms import MECHANISMS, mechanism_of
 from ._io import ARRAY, join, pack, split, unpack, write_together
 from ._kmeans import MNARKMeans
 from ._mixture import MixtureMissingness, MNARMixture
-from ._solver import STARTS
+from ._solver import STARTS, effective_threads
 from ._validation import check_missing_values, is_named, unnamed
-
-# --- model checks ---------------------------------------------------------------------------------
-
-MOST = 2**31 - 1  # of anything that is counted
-
-
-def checked_names(names: Any) -> list[str]:
-    """Names of the features: words, each once."""
-    if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
-        raise ValueError(f"feature_names must be a list of words, found {names!r:.40}")
-    repeated = [name for name, times in Counter(names).items() if times > 1]
-    if repeated:
-        raise ValueError(f"feature_names has {repeated[0]!r:.40} more than once")
-    return names
-
-
-def checked_model(params: dict[str, Any], fitted: dict[str, Any], p: int) -> MNARKMeans:
-    """A fitted estimator from its parameters and results, for p features."""
-    estimator: MNARKMeans = with_parameters(MNARKMeans, params, p)
-    if not isinstance(estimator.init, str):
-        _centers("params/init", estimator.init, p)
-    for name, check in FITTED.items():
-        if name not in fitted:
-            raise ValueError(f"fitted lacks {name}")
-        setattr(estimator, name, check(name, fitted[name], p))
-    k = len(estimator.cluster_centers_)
-    if estimator.n_clusters != k:
-        raise ValueError(f"n_clusters is {estimator.n_clusters}, but cluster_centers_ has {k} rows")
-    estimator.n_features_in_ = p
-    return estimator
-
-
-COUNTS = ("n_clusters", "n_components", "n_init", "max_iter", "random_state", "n_jobs", "verbose")
-
-
-def with_parameters(kind: type, params: dict[str, Any], p: int) -> Any:
-    """An estimator of this kind that is not fitted yet, for p features."""
-    known = kind().get_params(deep=False)
-    unknown = sorted(set(params) - set(known))
-    if unknown:
-        raise ValueError(f"params has the unknown parameter {unknown[0]!r:.40}")
-    for name in COUNTS:
-        if not (name == "n_init" and params.get(name) == "auto"):
-            _check_whole(f"params/{name}", params.get(name))
-    for name in ("lam", "reference", "init"):
-        value = params.get(name, "")
-        if value is None and name == "reference":
-            continue  # the default
-        if not isinstance(value, (str, int, float, np.ndarray)):
-            raise ValueError(f"params/{name} must be a word, a number or an array")
-    estimator = kind(**params)
-    try:
-        estimator._check_parameters()
-        check_missing_values(estimator.missing_values)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"params: {str(error).rstrip('.')}") from error
-    if not isinstance(estimator.reference, (str, type(None))):
-        _per_feature("params/reference", estimator.reference, p)
-    return estimator
-
-
-def _check_whole(name: str, value: Any) -> None:
-    if value is not None and (not isinstance(value, int) or abs(value) > 2 * MOST + 1):
-        raise ValueError(f"{name} must be a whole number that is not huge, found {value!r:.40}")
-
-
-def _array(name: str, value: Any, *shape: int | None) -> np.ndarray:
-    """Finite numbers of a shape, of which None is any length."""
-    if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.ndim != len(shape):
-        raise ValueError(f"{name} must be a {len(shape)}-dimensional array of numbers")
-    if not np.isfinite(value).all():
-        raise ValueError(f"{name} has entries that are not finite numbers")
-    if any(wanted not in (None, size) for wanted, size in zip(shape, value.shape, strict=True)):
-        wanted = " x ".join("any" if size is None else str(size) for size in shape)
-        raise ValueError(f"{name} has the shape {value.shape} instead of {wanted}")
-    return value
-
-
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ValueError(f"{name} must be a finite number, found {value!r:.40}")
-    return float(value)
-
-
-def _at_least(name: str, value: Any, least: float = 0.0) -> Any:
-    if np.min(value) < least:
-        kind = "must be positive" if least > 0 else "must not be negative"
-        raise ValueError(f"{name} {kind}, found {np.min(value):g}")
-    return value
-
-
-def _centers(name: str, value: Any, p: int) -> np.ndarray:
-    if not len(_array(name, value, None, p)):
-        raise ValueError(f"{name} has the shape {value.shape}, without rows")
-    return value
-
-
-def _per_feature(name: str, value: Any, p: int) -> Any:
-    """A number, or one for each feature."""
-    if isinstance(value, np.ndarray) and value.ndim:
-        if len(_array(name, value, None)) != p:
-            raise ValueError(f"{name} has {len(value)} numbers for {p} columns")
-        return value
-    return _number(name, value.item() if isinstance(value, np.ndarray) else value)
-
-
-def _reference(name: str, value: Any, p: int) -> np.ndarray:
-    return np.full(p, _per_feature(name, value, p))
-
-
-def _count(name: str, value: Any, p: int) -> int:
-    if type(value) is not int or not 0 <= value <= MOST:
-        raise ValueError(f"{name} must be a whole number from 0 to {MOST}, found {value!r:.40}")
-    return value
-
-
-FITTED: dict[str, Callable[[str, Any, int], Any]] = {
-    "cluster_centers_": _centers,
-    "reference_": _reference,
-    "lam_": lambda name, value, p: _at_least(name, _per_feature(name, value, p)),
-    "loss_path_": lambda name, value, p: _array(name, value, None),
-    "start_losses_": lambda name, value, p: _array(name, value, None),
-    "inertia_": lambda name, value, p: _at_least(name, _number(name, value)),
-    "n_iter_": _count,
-}
-
-
-# --- mixture checks -------------------------------------------------------------------------------
-
-FITTED_MIXTURE: dict[str, Callable[[MNARMixture], Any]] = {
-    "weights_": attrgetter("weights_"),
-    "means_": attrgetter("means_"),
-    "covariances_": attrgetter("covariances_"),
-    "reference_": attrgetter("reference_"),
-    "freedom": lambda mixture: mixture._parameters().freedom,
-    "temper_": attrgetter("temper_"),
-    "lower_bounds_": lambda mixture: np.array(mixture.lower_bounds_),
-    "converged_": lambda mixture: bool(mixture.converged_),
-    "has_gaps": attrgetter("_mechanism.has_gaps"),
-    "missingness_": lambda mixture: mixture.missingness_._asdict(),
-}
-
-
-def checked_mixture(params: dict[str, Any], fitted: dict[str, Any], p: int) -> MNARMixture:
-    """A fitted mixture from its parameters and results, for p features."""
-    for name in ("weights_init", "means_init"):
-        if not isinstance(params.get(name), (type(None), np.ndarray)):
-            raise ValueError(f"params/{name} must be an array")
-    estimator: MNARMixture = with_parameters(MNARMixture, params, p)
-    if estimator.means_init is not None:
-        _array("params/means_init", estimator.means_init, estimator.n_components, p)
-    lacking = [name for name in FITTED_MIXTURE if name not in fitted]
-    if lacking:
-        raise ValueError(f"fitted lacks {lacking[0]}")
-    k = estimator.n_components
-    estimator.weights_ = _at_least("weights_", _array("weights_", fitted["weights_"], k))
-    estimator.means_ = _array("means_", fitted["means_"], k, p)
-    shape = (k,) if estimator.covariance_type == "spherical" else (k, p)
-    covariances = _array("covariances_", fitted["covariances_"], *shape)
-    estimator.covariances_ = _at_least("covariances_", covariances, 1e-300)
-    estimator.reference_ = _reference("reference_", fitted["reference_"], p)
-    freedom = _number("freedom", fitted["freedom"])
-    if freedom != 0 and not LEAST_FREEDOM <= freedom <= MOST_FREEDOM:
-        bounds = f"{LEAST_FREEDOM:g} to {MOST_FREEDOM:g}"
-        raise ValueError(f"freedom must be 0 or {bounds}, found {freedom:g}")
-    estimator.degrees_of_freedom_ = freedom if freedom > 0 else math.inf
-    estimator.tails_ = "t" if freedom > 0 else "normal"
-    estimator.temper_ = _at_least("temper_", _number("temper_", fitted["temper_"]))
-    bounds = _array("lower_bounds_", fitted["lower_bounds_"], None).tolist()
-    if not bounds:
-        raise ValueError("lower_bounds_ must have a number for each round")
-    estimator.lower_bounds_, estimator.lower_bound_ = bounds, bounds[-1]
-    estimator.n_iter_ = len(bounds)
-    estimator.converged_ = bool(fitted["converged_"])
-    estimator.missingness_ = _missingness(fitted["missingness_"], k, p)
-    estimator.mechanism_ = estimator.missingness_.mechanism
-    has_gaps = fitted["has_gaps"]
-    if not isinstance(has_gaps, np.ndarray) or has_gaps.dtype != bool or has_gaps.shape != (p,):
-        raise ValueError(f"has_gaps must be {p} times true or false")
-    estimator._mechanism = mechanism_of(
-        estimator.mechanism_, estimator.missingness_.parameters, has_gaps
-    )
-    estimator.n_features_in_ = p
-    return estimator
-
-
-def _parameter(name: str, value: Any, rule: Parameter, k: int, p: int) -> Any:
-    sizes = {"k": k, "p": p, "1": 1}
-    shape = tuple(sizes[letter] for letter in rule.shape)
-    value = _array(name, value, *shape) if shape else _number(name, value)
-    if not rule.least <= np.min(value) <= np.max(value) <= rule.most:
-        kind = "a probability" if rule.most == 1.0 else "positive"
-        raise ValueError(f"missingness_/{name} must be {kind}")
-    return value
-
-
-def _missingness(found: Any, k: int, p: int) -> MixtureMissingness:
-    if not isinstance(found, dict) or set(found) != set(MixtureMissingness._fields):
-        raise ValueError(f"missingness_ must have {', '.join(MixtureMissingness._fields)}")
-    name = found["mechanism"]
-    if name not in MECHANISMS:
-        raise ValueError(f"missingness_ has the unknown mechanism {name!r:.40}")
-    stored, wanted = found["parameters"], MECHANISMS[name].own_parameters
-    if not isinstance(stored, dict) or set(stored) != set(wanted):
-        raise ValueError(f"missingness_ of {name} must have {', '.join(wanted)}")
-    parameters = {own: _parameter(own, stored[own], rule, k, p) for own, rule in wanted.items()}
-    numbers = {}
-    for field in ("log_likelihoods", "scores"):
-        if not isinstance(found[field], dict) or set(found[field]) - set(MECHANISMS):
-            raise ValueError(f"missingness_/{field} must have a number for each mechanism")
-        numbers[field] = {one: _number(one, value) for one, value in found[field].items()}
-    return MixtureMissingness(name, parameters, **numbers)
-
-
-# --- model files ----------------------------------------------------------------------------------
 
 FORMAT = "mnarkmeans-model"
 FORMAT_VERSION = 2
 JSON_NAME, ARRAYS_NAME = "model.json", "model.npz"
 ARRAYS_OF_VERSION_1 = ("cluster_centers_", "reference_", "loss_path_", "start_losses_")
+FITTED = (*ARRAYS_OF_VERSION_1, "lam_", "inertia_", "n_iter_")
+FITTED_MIXTURE = (
+    "weights_", "means_", "covariances_", "reference_", "freedom", "temper_", "lower_bounds_",
+    "converged_", "has_gaps", "missingness_",
+)  # fmt: skip
 
 
 class ModelFileError(ValueError):
@@ -271,6 +59,9 @@ class SavedModel(NamedTuple):
     info: dict[str, Any]  # the whole JSON document
 
 
+# --- writing --------------------------------------------------------------------------------------
+
+
 def save_model(
     estimator: Any,
     folder: str | Path,
@@ -284,12 +75,10 @@ def save_model(
     """
     folder = Path(folder)
     arrays: dict[str, np.ndarray] = {}
-    names = feature_names or getattr(
-        estimator, "feature_names_in_", unnamed(estimator.n_features_in_)
-    )
+    unnamed_features = unnamed(estimator.n_features_in_)
+    names = feature_names or getattr(estimator, "feature_names_in_", unnamed_features)
     is_mixture = isinstance(estimator, MNARMixture)
-    if not is_mixture:
-        estimator = as_kmeans(estimator)
+    estimator = estimator if is_mixture else as_kmeans(estimator)
     params = estimator.get_params(deep=False)
     if not isinstance(params["random_state"], (int, type(None))):
         params["random_state"] = None  # a generator has gone on since
@@ -298,10 +87,13 @@ def save_model(
             params[name] = np.asarray(getattr(estimator, f"{name}_"), dtype=float)
         elif isinstance(value, (list, tuple, np.ndarray)):
             params[name] = np.asarray(value, dtype=float)
+    fields = FITTED_MIXTURE if is_mixture else FITTED
+    fitted = {name: getattr(estimator, name, None) for name in fields}
     if is_mixture:
-        fitted = {name: read(estimator) for name, read in FITTED_MIXTURE.items()}
-    else:
-        fitted = {name: getattr(estimator, name) for name in FITTED}
+        fitted["freedom"] = estimator._parameters().freedom
+        fitted["lower_bounds_"] = np.array(estimator.lower_bounds_)
+        fitted["has_gaps"] = estimator._mechanism.has_gaps
+        fitted["missingness_"] = estimator.missingness_._asdict()
     try:
         document: dict[str, Any] = {
             "format": FORMAT,
@@ -325,23 +117,32 @@ def save_model(
 
 def as_kmeans(model: Any) -> MNARKMeans:
     """Any model of centres as MNARKMeans with its parameters: a search with its choice, batches
-    and blocks on a cluster as if fitted whole.
-    """
+    and blocks on a cluster as if fitted whole."""
     if type(model) is MNARKMeans:
         return model
-    params = model.get_params(deep=False)
     # A search has no lam; estimators without the parameter use Lloyd's algorithm.
-    params = {"lam": model.lam_, "algorithm": "lloyd"} | params
+    params = {"lam": model.lam_, "algorithm": "lloyd"} | model.get_params(deep=False)
     params |= {"n_clusters": len(model.cluster_centers_), "n_init": len(model.start_losses_)}
     if isinstance(params["init"], str) and params["init"] not in STARTS:
         del params["init"]  # k-means|| is for clusters
-    plain = MNARKMeans(
-        **{name: params[name] for name in MNARKMeans().get_params() if name in params}
-    )
+    plain = MNARKMeans()
+    plain.set_params(**{name: params[name] for name in plain.get_params() if name in params})
     for name in (*FITTED, "labels_", "missingness_", "n_features_in_", "feature_names_in_"):
         if hasattr(model, name):
             setattr(plain, name, getattr(model, name))
     return plain
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _document_sum(document: dict[str, Any]) -> str:
+    rest = {key: value for key, value in document.items() if key != "sha256"}
+    return _sha256(json.dumps(rest, sort_keys=True, ensure_ascii=False).encode())
+
+
+# --- reading --------------------------------------------------------------------------------------
 
 
 def load(path: str | Path) -> MNARKMeans | MNARMixture:
@@ -400,20 +201,15 @@ def load_model(path: str | Path) -> SavedModel:
         raise ModelFileError(f"there is no model at {path}{inside}")
     try:
         document = _read_document(file)
-        arrays = _read_arrays(file, document)
-        document = _as_written_today(document)
-        names = checked_names(join(document.get("feature_names"), "feature_names", arrays))
-        params = join(document.get("params"), "params", arrays)
-        fitted = join(document.get("fitted"), "fitted", arrays)
-        extra = join(document.get("extra"), "extra", arrays)
-        for name, found in (("params", params), ("fitted", fitted), ("extra", extra)):
+        arrays = _read_arrays(file.parent / ARRAYS_NAME, document)
+        names = _checked_names(document.get("feature_names"))
+        params, fitted, extra = (
+            join(document.get(part), part, arrays) for part in ("params", "fitted", "extra")
+        )
+        for part, found in (("params", params), ("fitted", fitted), ("extra", extra)):
             if not isinstance(found, dict):
-                raise ValueError(f"{name} must be an object, found {found!r:.40}")
-        kind = document.get("estimator")
-        if kind not in ("MNARKMeans", "MNARMixture"):
-            raise ValueError(f"estimator must be 'MNARKMeans' or 'MNARMixture', found {kind!r:.40}")
-        check: Any = checked_model if kind == "MNARKMeans" else checked_mixture
-        estimator = check(params, fitted, len(names))
+                raise ValueError(f"{part} must be an object, found {found!r:.40}")
+        estimator = _checked_model(document.get("estimator"), params, fitted, len(names))
     except ModelFileError:
         raise
     except RecursionError:
@@ -425,6 +221,7 @@ def load_model(path: str | Path) -> SavedModel:
 
 
 def _read_document(file: Path) -> dict[str, Any]:
+    """The JSON of a model of any version, in the form of this one."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -444,16 +241,21 @@ def _read_document(file: Path) -> dict[str, Any]:
             f"{file} has format version {version}, written by {writer}; this version reads up to "
             f"{FORMAT_VERSION}: run pip install --upgrade mnarkmeans"
         )
-    if document.get("sha256") != _document_sum(document):
+    try:
+        is_unchanged = document.get("sha256") == _document_sum(document)
+    except UnicodeEncodeError:
+        raise ValueError("a text holds half a character (a lone surrogate)") from None
+    if not is_unchanged:
         raise ModelFileError(f"{file} was changed after it was written; fit the model again")
+    if version == 1 and isinstance(document.get("fitted"), dict):
+        document["fitted"] |= {name: {ARRAY: f"fitted/{name}"} for name in ARRAYS_OF_VERSION_1}
     return document
 
 
 def _read_arrays(file: Path, document: dict[str, Any]) -> dict[str, np.ndarray]:
     named = document.get("arrays")
     if not isinstance(named, dict) or not isinstance(named.get("sha256"), str):
-        raise ModelFileError(f"{file}: arrays must name a checksum, found {named!r:.40}; fit again")
-    file = file.parent / ARRAYS_NAME
+        raise ValueError(f"arrays must name a checksum, found {named!r:.40}")
     if not file.is_file():
         raise ModelFileError(f"{file}, the other half of the model, is not there; copy it as well")
     content = file.read_bytes()
@@ -462,27 +264,125 @@ def _read_arrays(file: Path, document: dict[str, Any]) -> dict[str, np.ndarray]:
             f"{file} does not belong to its {JSON_NAME} (cut short, damaged or of another model); "
             "copy both again or fit the model again"
         )
+    return unpack(content)
+
+
+# --- checks ---------------------------------------------------------------------------------------
+# What a fit needs is checked when the model is fitted again; here what a prediction needs.
+
+
+def _checked_names(names: Any) -> list[str]:
+    """Names of the features: words, each once."""
+    if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
+        raise ValueError(f"feature_names must be a list of words, found {names!r:.40}")
+    name, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        raise ValueError(f"feature_names has {name!r:.40} more than once")
+    return names
+
+
+def _checked_model(kind: Any, params: dict[str, Any], fitted: dict[str, Any], p: int) -> Any:
+    """A fitted estimator for p features, from its parameters and results."""
+    if kind not in ("MNARKMeans", "MNARMixture"):
+        raise ValueError(f"estimator must be 'MNARKMeans' or 'MNARMixture', found {kind!r:.40}")
+    model: Any = MNARKMeans() if kind == "MNARKMeans" else MNARMixture()
+    unknown = sorted(set(params) - set(model.get_params(deep=False)))
+    if unknown:
+        raise ValueError(f"params has the unknown parameter {unknown[0]!r:.40}")
     try:
-        return unpack(content)
-    except ValueError as error:
-        raise ModelFileError(f"{file}: {error}; fit the model again") from error
+        model.set_params(**params)._check_parameters()
+        check_missing_values(model.missing_values)
+        effective_threads(model.n_jobs)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"params: {str(error).rstrip('.')}") from error
+    fields, set_fitted = (FITTED, _set_kmeans)
+    if kind == "MNARMixture":
+        fields, set_fitted = (FITTED_MIXTURE, _set_mixture)
+    lacking = [name for name in fields if name not in fitted]
+    if lacking:
+        raise ValueError(f"fitted lacks {lacking[0]}")
+    set_fitted(model, fitted, p)
+    model.n_features_in_ = p
+    return model
 
 
-def _as_written_today(document: dict[str, Any]) -> dict[str, Any]:
-    """Older versions in the form of this one."""
-    fitted = document.get("fitted")
-    if document["format_version"] == 1 and isinstance(fitted, dict):
-        arrays = {name: {ARRAY: f"fitted/{name}"} for name in ARRAYS_OF_VERSION_1}
-        return document | {"fitted": fitted | arrays}
-    return document
+def _numbers(
+    name: str, value: Any, *shape: int | None, low: float = -math.inf, high: float = math.inf
+) -> Any:
+    """Finite numbers of a shape, in which None is any length: a float array, or a number."""
+    array = np.asarray(value if isinstance(value, (np.ndarray, int, float)) else None)
+    kinds = "f" if shape else "fi"
+    if array.dtype.kind not in kinds or array.ndim != len(shape) or not np.isfinite(array).all():
+        wanted = f"{len(shape)}-dimensional array of finite numbers" if shape else "finite number"
+        raise ValueError(f"{name} must be a {wanted}, found {value!r:.40}")
+    if any(wanted not in (None, size) for wanted, size in zip(shape, array.shape, strict=True)):
+        wanted = " x ".join("any" if size is None else str(size) for size in shape)
+        raise ValueError(f"{name} has the shape {array.shape} instead of {wanted}")
+    for wrong in array[(array < low) | (array > high)].flat:
+        range_ = f">= {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
+        raise ValueError(f"{name} must be {range_}, found {wrong:g}")
+    return array if shape else array.item()
 
 
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _set_kmeans(model: MNARKMeans, fitted: dict[str, Any], p: int) -> None:
+    centers = _numbers("cluster_centers_", fitted["cluster_centers_"], model.n_clusters, p)
+    model.cluster_centers_ = centers
+    model.reference_ = _numbers("reference_", fitted["reference_"], p)
+    per_feature = (p,) if isinstance(fitted["lam_"], np.ndarray) else ()
+    model.lam_ = _numbers("lam_", fitted["lam_"], *per_feature, low=0.0)
+    model.loss_path_ = _numbers("loss_path_", fitted["loss_path_"], None)
+    model.start_losses_ = _numbers("start_losses_", fitted["start_losses_"], None)
+    model.inertia_ = float(_numbers("inertia_", fitted["inertia_"], low=0.0))
+    model.n_iter_ = int(_numbers("n_iter_", fitted["n_iter_"], low=0.0))
 
 
-def _document_sum(document: dict[str, Any]) -> str:
-    rest = {k: v for k, v in document.items() if k != "sha256"}
-    # Half a character is refused later, with its place; here it only needs a sum.
-    text = json.dumps(rest, sort_keys=True, ensure_ascii=False)
-    return _sha256(text.encode(errors="surrogatepass"))
+def _set_mixture(model: MNARMixture, fitted: dict[str, Any], p: int) -> None:
+    k = model.n_components
+    model.weights_ = _numbers("weights_", fitted["weights_"], k, low=0.0)
+    model.means_ = _numbers("means_", fitted["means_"], k, p)
+    shape = (k,) if model.covariance_type == "spherical" else (k, p)
+    model.covariances_ = _numbers("covariances_", fitted["covariances_"], *shape, low=1e-300)
+    model.reference_ = _numbers("reference_", fitted["reference_"], p)
+    freedom = float(_numbers("freedom", fitted["freedom"]))
+    if freedom != 0.0:
+        _numbers("freedom", freedom, low=LEAST_FREEDOM, high=MOST_FREEDOM)
+    model.degrees_of_freedom_ = freedom or math.inf
+    model.tails_ = "t" if freedom else "normal"
+    model.temper_ = float(_numbers("temper_", fitted["temper_"], low=0.0))
+    bounds = _numbers("lower_bounds_", fitted["lower_bounds_"], None).tolist()
+    if not bounds:
+        raise ValueError("lower_bounds_ must have a number for each iteration")
+    model.lower_bounds_, model.lower_bound_, model.n_iter_ = bounds, bounds[-1], len(bounds)
+    model.converged_ = bool(fitted["converged_"])
+    model.missingness_ = _checked_missingness(fitted["missingness_"], {"k": k, "p": p, "1": 1})
+    model.mechanism_ = model.missingness_.mechanism
+    has_gaps = fitted["has_gaps"]
+    if not isinstance(has_gaps, np.ndarray) or has_gaps.dtype != bool or has_gaps.shape != (p,):
+        raise ValueError(f"has_gaps must be {p} times true or false")
+    model._mechanism = mechanism_of(model.mechanism_, model.missingness_.parameters, has_gaps)
+
+
+def _checked_missingness(found: Any, sizes: dict[str, int]) -> MixtureMissingness:
+    """``sizes``: how long an axis is, by its letter."""
+    _check_keys("missingness_", found, MixtureMissingness._fields)
+    name = found["mechanism"]
+    if name not in MECHANISMS:
+        raise ValueError(f"missingness_ has the unknown mechanism {name!r:.40}")
+    rules = MECHANISMS[name].own_parameters
+    stored = found["parameters"]
+    _check_keys(f"missingness_ of {name}", stored, rules)
+    parameters = {
+        own: _numbers(own, stored[own], *map(sizes.get, rule.shape), low=rule.least, high=rule.most)
+        for own, rule in rules.items()
+    }
+    numbers = {}
+    for field in ("log_likelihoods", "scores"):
+        if not isinstance(found[field], dict) or set(found[field]) - set(MECHANISMS):
+            raise ValueError(f"missingness_/{field} must have a number for each mechanism")
+        numbers[field] = {one: _numbers(one, value) for one, value in found[field].items()}
+    return MixtureMissingness(name, parameters, **numbers)
+
+
+def _check_keys(name: str, found: Any, wanted: Any) -> None:
+    if not isinstance(found, dict) or set(found) != set(wanted):
+        raise ValueError(f"{name} must have {', '.join(wanted)}")
