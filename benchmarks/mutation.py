@@ -220,18 +220,17 @@ class Chosen:
 
     def __init__(self, tests: list[str], killer: Path, budget: float):
         self.place, self.killer, self.budget = {t: i for i, t in enumerate(tests)}, killer, budget
+        self.files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
 
     def pytest_collection_modifyitems(self, items):
+        """Two cases of every test, then the others; files apart, as they have fixtures."""
         cases, order = Counter(), {}
         for item in items:
-            test = item.nodeid.partition("[")[0]
+            test, file = item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]
             if test in self.place:
-                order[item] = (cases[test] // 2, self.place[test], cases[test])
+                order[item] = (cases[test] > 1, self.files.index(file), self.place[test])
                 cases[test] += 1
-        files = list(dict.fromkeys(item.nodeid.partition("::")[0] for item in order))
-        items[:] = sorted(
-            order, key=lambda item: (files.index(item.nodeid.partition("::")[0]), order[item])
-        )
+        items[:] = sorted(order, key=order.get)
 
     def pytest_collectreport(self, report):
         self.pytest_runtest_logreport(report)
@@ -342,9 +341,8 @@ def judge(mutant: Mutant, copy: Path, recorded: dict, budget: float) -> str:
         write(mutant.apply(original))
         if is_core and not build(copy):
             return "killed: does not compile"
-        files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
         chosen = Chosen(tests, killer, budget)
-        code = in_process(copy, 30 + 3 * budget, ["-x", *files], chosen)
+        code = in_process(copy, 30 + 3 * budget, ["-x", *chosen.files], chosen)
         if killer.exists():
             return f"killed by {killer.read_text()}"
         return "survived" if code in (0, 2, 5) else f"killed: the tests ended with {code}"

@@ -1,0 +1,58 @@
+"""The plane that rows are drawn in: principal components, missing values weighed as in the loss."""
+
+import numpy as np
+import pytest
+from backends import to_csr
+from scipy.spatial.distance import pdist
+from sklearn.decomposition import PCA
+
+from mnarkmeans._embedding import embed
+
+
+@pytest.fixture(scope="module")
+def plane():
+    """80 rows that lie nearly in a plane of 7 features, far from the origin; and with gaps."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(80, 2)) * [3.0, 1.5] @ rng.normal(size=(2, 7)) + rng.normal(size=7) * 4
+    X += 0.05 * rng.normal(size=X.shape)
+    gaps = X.copy()
+    gaps[rng.random(X.shape) < 0.25] = np.nan
+    return X, gaps
+
+
+def assert_same_picture(found, expected, tolerance):
+    """The same distances between rows; axes may be mirrored."""
+    scale = pdist(expected).max()
+    np.testing.assert_allclose(pdist(found), pdist(expected), rtol=0, atol=tolerance * scale)
+
+
+def test_without_missing_values_it_is_principal_component_analysis(plane):
+    X, _ = plane
+    theirs, ours = PCA(2).fit(X), embed(X, 0.7)
+    assert_same_picture(ours.points, theirs.transform(X), 1e-6)
+    np.testing.assert_allclose(ours.explained, theirs.explained_variance_ratio_, rtol=0.01)
+
+
+def test_missing_values_hardly_move_rows_of_a_plane(plane):
+    X, gaps = plane
+    assert_same_picture(embed(gaps, 0.0).points, embed(X).points, 0.05)
+    np.testing.assert_allclose(embed(gaps, 0.0).explained, embed(X).explained, atol=0.05)
+
+
+def test_lam_one_is_the_table_filled_with_the_reference(plane):
+    _, gaps = plane
+    reference = np.nanmean(gaps, axis=0) + 0.5
+    filled = np.where(np.isnan(gaps), reference, gaps)
+    ours, theirs = embed(gaps, 1.0, reference).points, PCA(2).fit_transform(filled)
+    assert np.corrcoef(pdist(ours), pdist(theirs))[0, 1] > 0.995  # ours shrink by the noise
+
+
+def test_storage_shift_and_scale_change_nothing(plane):
+    gaps = plane[1].copy()
+    gaps[:9, 0] = 0.0  # stored, and so observed
+    lam, reference = np.array([0.0, 0.2, 0.4, 1.0, 1.0, 0.3, 2.0]), np.nanmin(gaps, axis=0)
+    points = embed(gaps, lam, reference).points
+    np.testing.assert_allclose(embed(to_csr(gaps), lam, reference).points, points, atol=1e-6)
+    moved = embed(gaps + 5.0, lam, reference + 5.0).points
+    np.testing.assert_allclose(moved, points, atol=1e-6)
+    np.testing.assert_allclose(embed(3 * gaps, lam, 3 * reference).points, 3 * points, atol=1e-5)
