@@ -9,9 +9,8 @@ _advise   what a table seems to need before it is clustered, and why
 from ._advise import Advice, advise
 from ._batch import BatchCenter
 from ._prepare import Preparation
-from ._read import read_annotations
 from ._table import ReadOptions, Table, TableError
-from ._tidy import read_table
+from ._tidy import read_annotations, read_table
 
 __all__ = [
     "Advice",

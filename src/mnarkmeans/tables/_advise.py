@@ -23,13 +23,7 @@ from typing import Any
 import numpy as np
 
 from ._cells import (
-    DECOYS,
-    FLAGGED,
-    FLAGS,
     ROLES,
-    SURVEY_FACTS,
-    are_accessions,
-    control_patterns,
     describes_features,
     has_role,
     matches,
@@ -37,9 +31,9 @@ from ._cells import (
     sample_family,
 )
 from ._prepare import Preparation
-from ._read import read_annotations, read_content
+from ._read import read_content
 from ._table import ReadOptions, Table, quoted, unknown_name
-from ._tidy import FEW_WORDS, tidy
+from ._tidy import FEW_WORDS, read_annotations, tidy
 
 MOST_ENTRIES = 2_000_000  # looked at; of larger tables a sample of the rows
 MOST_CODES = 3  # for missing, in one table
@@ -47,6 +41,18 @@ MOST_CLUSTERS, ROWS_PER_CLUSTER = 8, 4  # of the command
 SUMMARY_ROWS = 6  # at the end of a table that may sum up the others
 FEWEST_VALUES = 5  # of a feature, below which its means are hardly more than single values
 PANEL = 20  # features that were measured together and share a unit
+SURVEY_FACTS = {  # written beside the answers by Qualtrics
+    "Status", "Progress", "Duration (in seconds)", "Finished", "LocationLatitude",
+    "LocationLongitude",
+}  # fmt: skip
+FLAGS = ("Reverse", "Potential contaminant", "Contaminant", "Only identified by site")
+FLAGGED = ("+", "true", "1")
+DECOYS = ("REV__*", "CON__*", "rev_*", "contam_*", "DECOY_*", "__*", "N_unmapped", "N_noFeature")
+# Ensembl, UniProt and the two forms of it in FASTA headers.
+ACCESSION = re.compile(
+    r"^(ENS[A-Z]*[GTP]\d+|[OPQ]\d[A-Z\d]{3}\d|[A-NR-Z]\d([A-Z][A-Z\d]{2}\d){1,2}"
+    r"|(sp|tr)\|\w+\|\w+)(\.\d+)?(;.*)?$"
+)
 INTENSITY = 1000.0  # median of intensities that are no logarithms yet
 
 
@@ -227,7 +233,7 @@ def _rows_are_features(table: Table) -> str | None:
     if names_features(table.id_name):
         return f"rows are named by {table.id_name!r}: they are features, and columns are samples"
     ids = [str(name) for name in table.ids[:200]]
-    if are_accessions(ids):
+    if sum(ACCESSION.match(name) is not None for name in ids) > len(ids) / 2:
         return f"row names such as {ids[0]!r} are accessions: rows are features, columns samples"
     return None
 
@@ -260,7 +266,7 @@ def _samples(table: Table, options: ReadOptions, given: ReadOptions) -> list[Sug
     out = []
     reason = "pools and blanks are not samples"
     named_by = table.source.get("id_column")
-    patterns = control_patterns([str(name) for name in table.ids])
+    patterns = _control_patterns([str(name) for name in table.ids])
     if options.transpose and patterns and not given.drop:
         out.append(Suggestion(reason, {"drop": tuple(patterns)}))
     elif not options.transpose and not given.drop_rows:
@@ -281,6 +287,18 @@ def _samples(table: Table, options: ReadOptions, given: ReadOptions) -> list[Sug
         why = f"{summaries[0]!r} sums up other rows" if summaries else "rows have no name"
         out.append(Suggestion(why, {"drop_rows": tuple(rules)}))
     return out
+
+
+def _control_patterns(names: Sequence[str]) -> list[str]:
+    """Patterns for the controls among samples and nothing else; none if most are controls."""
+    controls = [name for name in names if has_role(name, "control")]
+    patterns: list[str] = []
+    for name in controls if 2 * len(controls) < len(names) else ():
+        if not matches(name, patterns):
+            word = next(w for w in re.findall(r"[A-Za-z]+", name) if has_role(w, "control"))
+            unique = not any(matches(other, (f"*{word}*",)) for other in {*names} - {*controls})
+            patterns.append(f"*{word}*" if unique else name)
+    return patterns
 
 
 def _summary_rows(table: Table, transposed: bool) -> list[str]:

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from numbers import Real
 from typing import Any
 
@@ -37,9 +36,17 @@ LAB_MARKS = frozenset({
 _BELOW = re.compile(r"^(<|≤|<=)\s*([^\W\d_]{1,8}|[\d.,]+(e[+-]?\d+)?)$", re.I)
 _WITH_UNIT = re.compile(r"^[~<>=≤≥±]*\s*[+-]?\d[\d.,'\s]*(e[+-]?\d+)?\s*[^\d]{0,12}$", re.I)
 _LIST = re.compile(r"^[\d.]+(;[\d.]+)+$")
+_SPACE = "[ \u00a0\u2009\u202f'\u2019]"
+_SPACED = re.compile(rf"^[+-]?\d{{1,3}}({_SPACE}\d{{3}})+([.,]\d+)?$")
+_MINUS = re.compile(r"^[\u2212\u2013](?=[\d.,])|(?<=\de)[\u2212\u2013](?=\d)", re.I)
 MAY_BE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2},\d{3}$")
-_POINT_GROUPS = re.compile(r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$")
-_GROUPED = {  # thousands beyond doubt, by the decimal sign that remains
+# By decimal sign: numbers that have it, thousands beside it beyond doubt, thousands at all; by the
+# usual sign: numbers with the other one that may be thousands.
+_WITH = {
+    ",": re.compile(r"^[+-]?\d+,\d+(e[+-]?\d+)?$", re.I),
+    ".": re.compile(r"^[+-]?\d+\.\d*(e[+-]?\d+)?$", re.I),
+}
+_GROUPED = {
     ",": re.compile(r"^[+-]?\d{1,3}((\.\d{3})+,\d+|(\.\d{3}){2,})$"),
     ".": re.compile(r"^[+-]?\d{1,3}((,\d{3})+\.\d+|(,\d{3}){2,})$"),
 }
@@ -47,11 +54,7 @@ _THOUSANDS = {
     ",": re.compile(r"^[+-]?\d{1,3}(\.\d{3})+(,\d+)?$"),
     ".": re.compile(r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"),
 }
-_SPACE = "[ \u00a0\u2009\u202f'\u2019]"
-_SPACED = re.compile(rf"^[+-]?\d{{1,3}}({_SPACE}\d{{3}})+([.,]\d+)?$")
-_WITH_COMMA = re.compile(r"^[+-]?\d+,\d+(e[+-]?\d+)?$", re.I)
-_WITH_POINT = re.compile(r"^[+-]?\d+\.\d*(e[+-]?\d+)?$", re.I)
-_MINUS = re.compile(r"^[\u2212\u2013](?=[\d.,])|(?<=\de)[\u2212\u2013](?=\d)", re.I)
+_DOUBTFUL = {".": MAY_BE_THOUSANDS, ",": re.compile(r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$")}
 MOST_LISTED = 12  # words in one sentence
 
 
@@ -66,32 +69,10 @@ def is_mark(text: str) -> bool:
     return joined in SURE_MARKS or joined in LAB_MARKS or _BELOW.match(text.strip()) is not None
 
 
-def _plain_number(text: str) -> str:
-    """A number with an ASCII minus and without blanks or apostrophes between thousands."""
-    if not text.isascii():
-        text = _MINUS.sub("-", text)
-    return re.sub(_SPACE, "", text) if _SPACED.match(text) else text
-
-
-def _decimal_sign(text: str, *, thousands: bool = True) -> str | None:
-    """The decimal sign a number is written with; None if it has none or leaves doubt."""
-    text = _plain_number(text.strip())
-    if _GROUPED[","].match(text):
-        return ","
-    if _WITH_COMMA.match(text):
-        return None if thousands and MAY_BE_THOUSANDS.match(text) else ","
-    return "." if _WITH_POINT.match(text) else None
-
-
 def as_float(text: str, decimal: str = ".") -> float | None:
     """The number a text is, with this decimal sign, or None."""
-    if "_" in text or (decimal == "," and "." in text and "," not in text):
-        return None
-    try:
-        return float(text)  # most of them
-    except ValueError:
-        text = _plain_number(text)
-    if decimal == "," and "." in text:
+    text = _plain_number(text)
+    if "_" in text or (decimal == "," and "." in text):
         return None
     try:
         return float(text.replace(",", ".") if decimal == "," else text)
@@ -104,6 +85,22 @@ def is_number_or_missing(text: str, decimal: str = ".") -> bool:
     return as_float(text.strip(), decimal) is not None or is_sure_mark(text)
 
 
+def _plain_number(text: str) -> str:
+    """A number with an ASCII minus and without blanks or apostrophes between thousands."""
+    if not text.isascii():
+        text = _MINUS.sub("-", text)
+    return re.sub(_SPACE, "", text) if _SPACED.match(text) else text
+
+
+def _decimal_sign(text: str, usual: str) -> str | None:
+    """The decimal sign a number is written with; None if it has none or leaves doubt."""
+    text = _plain_number(text.strip())
+    if _DOUBTFUL[usual].match(text):
+        return None
+    return next((sign for sign in ",." if _WITH[sign].match(text) or _GROUPED[sign].match(text)),
+                None)  # fmt: skip
+
+
 def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> str:
     """The decimal sign that more columns use, or the one given.
 
@@ -111,24 +108,13 @@ def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> st
     """
     if given is not None:
         return given
+    usual = "," if delimiter == ";" else "."
     signs: list[set[str | None]] = [set() for _ in range(min(1000, max(map(len, rows))))]
     for row in rows:
         for found, text in zip(signs, row, strict=False):  # a thousand columns tell enough
-            found.add(_decimal_sign(text, thousands=delimiter != ";"))
+            found.add(_decimal_sign(text, usual))
     commas, points = (sum(sign in found for found in signs) for sign in ",.")
     return "," if commas > points else "."
-
-
-def _decimal_of_column(texts: list[str], usual: str) -> str:
-    """The decimal sign of one column, which may differ from the rest of the file."""
-    if usual == ".":
-        signs = {_decimal_sign(text) for text in texts}
-        return "," if "," in signs and "." not in signs else "."
-    if any("," in text and as_float(text, ",") is not None for text in texts):
-        return ","
-    # 1.234 alone is a thousand or a fraction; 1.5 beside it settles that.
-    sure = any(_WITH_POINT.match(text) and not _POINT_GROUPS.match(text) for text in texts)
-    return "," if not sure and any(map(_POINT_GROUPS.match, texts)) else "."
 
 
 @dataclass(frozen=True)
@@ -138,7 +124,7 @@ class Cells:
     numbers: np.ndarray  # NaN where there is none
     marks: Counter[str]  # marks for missing
     words: Counter[str]  # everything else
-    decimal: str = "."
+    commas: bool  # whether numbers have a decimal comma
 
     @property
     def count(self) -> int:
@@ -170,7 +156,10 @@ class Cells:
 
 
 def read_cells(column: Any, decimal: str, codes: tuple[str, ...] = ()) -> Cells:
-    """Read a pandas column of texts (and numbers) cell by cell; each distinct cell once."""
+    """Read a pandas column of texts (and numbers) cell by cell; each distinct cell once.
+
+    decimal : the sign of the file; that of the column may differ
+    """
     import pandas as pd
 
     place, distinct = pd.factorize(column.astype(object))
@@ -180,10 +169,12 @@ def read_cells(column: Any, decimal: str, codes: tuple[str, ...] = ()) -> Cells:
     plain = [_plain_number(text) for text in texts]
     written = [text for text, number in zip(plain, numeric, strict=True) if not number]
     grouped = next((s for s in _GROUPED if any(map(_GROUPED[s].match, written))), None)
-    decimal = grouped or _decimal_of_column(written, decimal)
+    signs = {_decimal_sign(text, decimal) for text in written} - {None}
     if grouped is not None:
-        group = "." if decimal == "," else ","
+        decimal, group = grouped, "." if grouped == "," else ","
         plain = [t.replace(group, "") if _THOUSANDS[decimal].match(t) else t for t in plain]
+    elif signs and decimal not in signs:
+        decimal = "," if decimal == "." else "."
     numbers = np.full(len(texts) + 1, np.nan)  # the last one is for missing cells (place -1)
     marks: Counter[str] = Counter()
     words: Counter[str] = Counter()
@@ -195,7 +186,7 @@ def read_cells(column: Any, decimal: str, codes: tuple[str, ...] = ()) -> Cells:
             numbers[i] = number
         else:
             (marks if is_mark(text) else words)[text] += int(times[i])
-    return Cells(numbers[place], marks, words, decimal)
+    return Cells(numbers[place], marks, words, decimal == "," and "," in signs)
 
 
 def marks_note(marks: Counter[str]) -> str:
@@ -258,24 +249,13 @@ _ROLES = {
 }
 ROLES = {role: frozenset(words.split()) for role, words in _ROLES.items()}
 STATISTICS = ({"p", "value"}, {"q", "value"}, {"p", "val"}, {"fold", "change"})  # in two words
+UNITS = {"min", "k", "da", "mol", "row", "protein", "sequence"}  # beside a description
 ID_NAMES = {"", "id", "index", "unnamed: 0", "row"}  # name the rows even where they are numbers
 LIKELY_IDS = {
     "sample", "cell", "barcode", "name", "gene", "genes", "gene names", "protein", "protein ids",
     "protein.group", "majority protein ids", "accession", "metabolite", "compound", "feature",
 }  # fmt: skip
-SURVEY_FACTS = {  # written beside the answers by Qualtrics
-    "Status", "Progress", "Duration (in seconds)", "Finished", "LocationLatitude",
-    "LocationLongitude",
-}  # fmt: skip
-FLAGS = ("Reverse", "Potential contaminant", "Contaminant", "Only identified by site")
-FLAGGED = ("+", "true", "1")
-DECOYS = ("REV__*", "CON__*", "rev_*", "contam_*", "DECOY_*", "__*", "N_unmapped", "N_noFeature")
 GENE_COLUMNS = ("gene names", "genes", "pg.genes", "gene", "gene symbol", "gene name")
-# Ensembl, UniProt and the two forms of it in FASTA headers.
-_ACCESSION = re.compile(
-    r"^(ENS[A-Z]*[GTP]\d+|[OPQ]\d[A-Z\d]{3}\d|[A-NR-Z]\d([A-Z][A-Z\d]{2}\d){1,2}"
-    r"|(sp|tr)\|\w+\|\w+)(\.\d+)?(;.*)?$"
-)
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -298,11 +278,9 @@ def describes_features(name: str) -> bool:
     """Whether a column of this name describes features: a statistic, a mass, a retention time."""
     words = {word for word in words_of(name.replace("m/z", "mz")) if not word.isdigit()}
     known = words & ROLES["description"]
-    units = {"min", "k", "da", "mol", "row", "protein", "sequence"}
-    return is_statistic(name) or bool(known and words <= known | units)
+    return is_statistic(name) or bool(known and words <= known | UNITS)
 
 
-@lru_cache(maxsize=1 << 18)  # asked a few times about each of up to 100,000 columns
 def is_identifier(name: str) -> bool:
     """Whether a name has the word id, or a number of somebody; ID_1, ID_2 are samples."""
     words = words_of(name)
@@ -325,30 +303,10 @@ def names_features(name: str) -> bool:
     return (has_role(name, "feature") and not sample) or name.strip().upper() == "ID_REF"
 
 
-def are_accessions(names: Sequence[str]) -> bool:
-    """Whether most of these names are accession numbers of genes or proteins."""
-    return sum(_ACCESSION.match(name) is not None for name in names) > len(names) / 2
-
-
 def sample_family(names: Sequence[str]) -> str | None:
     """The first pattern of sample columns that at least three names match."""
     return next((pattern for pattern in SAMPLE_COLUMNS
                  if sum(fnmatchcase(name, pattern) for name in names) >= 3), None)  # fmt: skip
-
-
-def control_patterns(names: Sequence[str]) -> list[str]:
-    """Patterns for the controls among samples and nothing else; none if most are controls."""
-    controls = [name for name in names if has_role(name, "control")]
-    if not controls or 2 * len(controls) >= len(names):
-        return []
-    others = [name for name in names if not has_role(name, "control")]
-    patterns: list[str] = []
-    for name in controls:
-        if not matches(name, patterns):
-            word = next(w for w in _WORD.findall(name) if w.lower() in ROLES["control"])
-            unique = not any(fnmatchcase(other, f"*{word}*") for other in others)
-            patterns.append(f"*{word}*" if unique else name)
-    return patterns
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:

@@ -107,21 +107,25 @@ class Preparation:
             fitted = replace(fitted, level=float(np.median(_row_levels(table, self.normalize))))
         values = fitted.apply(table)
         if self.batch is not None:
-            fitted = fitted._with_batches(table, values, n_clusters)
+            if sp.issparse(values):
+                raise TableError("--batch is for dense tables; this one is sparse")
+            names = self._batches_of_rows(table)
+            found = BatchCenter(n_clusters, random_state=0).fit(values, batch=names)
+            batches = tuple(found.batches_.tolist())
+            fitted = replace(fitted, batches=batches, batch_shifts=found.shifts_)
             values = fitted.apply(table)
         if self.scale == "none" and not self.center:
             return fitted, table, values
         columns = _observed(values.T.tocsr() if sp.issparse(values) else values.T)
-        spread = None
         if self.scale != "none":
             measure = np.std if self.scale == "std" else lambda column: np.abs(column).max()
             spread = np.array([measure(column) for column in columns])
             flat = ~(spread > 0)
             if flat.any():
                 table.notes.append(f"{flat.sum()} features do not vary and were not scaled")
-            spread = np.where(flat, 1.0, spread)
-        shift = np.array([column.mean() for column in columns]) if self.center else None
-        fitted = replace(fitted, shift=shift, spread=spread)
+            fitted = replace(fitted, spread=np.where(flat, 1.0, spread))
+        if self.center:
+            fitted = replace(fitted, shift=np.array([column.mean() for column in columns]))
         return fitted, table, fitted.apply(table)
 
     def select(self, table: Table) -> Table:
@@ -139,7 +143,7 @@ class Preparation:
             mean, std = self._row_moments(values)
             values = _changed(values, mean[:, None], std[:, None])
         if self.batch_shifts is not None:
-            values = (values - self.batch_shifts[self._batch_codes(table)]).astype(values.dtype)
+            values = (values - self._shifts_of_rows(table)).astype(values.dtype)
         if self.shift is None and self.spread is None:
             return values
         return _changed(values, 0.0 if self.shift is None else self.shift,
@@ -157,7 +161,7 @@ class Preparation:
         if self.shift is not None:
             values = values + self.shift
         if self.batch_shifts is not None and table is not None:
-            values = values + self.batch_shifts[self._batch_codes(table)]
+            values = values + self._shifts_of_rows(table)
         if not self.own_units:
             if table is None:
                 return values
@@ -215,9 +219,7 @@ class Preparation:
         }
         return [words for words, done in steps.items() if done]
 
-    def typed(self) -> list[str]:
-        """The steps as options of the command line."""
-        return typed_options(self)
+    typed = typed_options
 
     # --- model files ----------------------------------------------------------------------------
 
@@ -280,14 +282,7 @@ class Preparation:
             kept.left_out.append((table.features[j], reason))
         return kept
 
-    def _with_batches(self, table: Table, values: Any, n_clusters: int) -> Preparation:
-        if sp.issparse(values):
-            raise TableError("--batch is for dense tables; this one is sparse")
-        center = BatchCenter(n_clusters, random_state=0)
-        center.fit(values, batch=self._batch_names(table))
-        return replace(self, batches=tuple(center.batches_.tolist()), batch_shifts=center.shifts_)
-
-    def _batch_names(self, table: Table) -> np.ndarray:
+    def _batches_of_rows(self, table: Table) -> np.ndarray:
         """(n,) the batch of every row, as text."""
         known: dict[str, Any] = {**table.labels, **table.annotations}
         if self.batch not in known:
@@ -295,15 +290,17 @@ class Preparation:
         given = [None if b != b or b is None else str(b).removesuffix(".0")
                  for b in known[self.batch]]  # fmt: skip
         try:
-            return batch_names(given, len(table.ids))
+            return batch_names(given, len(given))
         except ValueError as error:
             raise TableError(f"{self.batch!r}: {error}") from error
 
-    def _batch_codes(self, table: Table) -> np.ndarray:
+    def _shifts_of_rows(self, table: Table) -> np.ndarray:
+        names = self._batches_of_rows(table)
         try:
-            return batch_codes(self._batch_names(table), np.array(self.batches))
+            codes = batch_codes(names, np.array(self.batches))
         except ValueError as error:
             raise TableError(str(error)) from error
+        return np.asarray(self.batch_shifts)[codes]
 
     def _row_factors(self, table: Table) -> np.ndarray:
         """(n,) what every row is divided by: t_i / T, or 1."""

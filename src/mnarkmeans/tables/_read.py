@@ -2,12 +2,13 @@
 
 .csv .tsv .txt (+ .gz), .xlsx, .parquet, .npy, .npz, .h5ad, .zarr, AnnData objects, pandas frames.
 In dense formats NaN is missing, in sparse ones what is not stored. Nothing that could execute code
-is loaded. `_tidy` makes a `Table` of the content, as often as the options change.
+is loaded, and what a file declares about its arrays is checked before anything compiled uses them.
+`_tidy` makes a `Table` of the content, as often as the options change.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,18 +17,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._io import require
-from ._arrays import checked_dense, checked_sparse, load_numpy
+from .._io import machine_memory, require
 from ._cells import as_float, find_decimal, is_sure_mark, read_cells
-from ._header import Spans, find_header
-from ._table import (
-    ReadOptions,
-    TableError,
-    check_unique,
-    short_names,
-    unknown_name,
-)
-from ._text import DELIMITERS, SAMPLE_LINES, read_text
+from ._table import ReadOptions, TableError, check_unique, unknown_name
+from ._text import DELIMITERS, SAMPLE_LINES, Spans, find_header, read_text
 
 TEXT = {".csv", ".tsv", ".txt", ".tab", ".gct", ".cdt"}
 BINARY = {".parquet": "parquet", ".pq": "parquet", ".npy": "npy", ".npz": "npz", ".h5ad": "h5ad",
@@ -36,6 +29,7 @@ OPTIONS_OF_FORMATS = {
     "delimiter": ("text",), "encoding": ("text",), "header": ("text",), "decimal": ("text", "xlsx"),
     "sheet": ("xlsx",), "layer": ("h5ad", "zarr", "anndata"),
 }  # fmt: skip
+MOST_INSERTED = 50  # columns of text that are added to a frame one by one
 
 
 @dataclass
@@ -44,7 +38,8 @@ class Content:
 
     kind: str
     frame: Any = None
-    texts: dict[int, list[str]] = field(default_factory=dict)
+    numbers: np.ndarray | None = None  # the columns of floats of the frame, in the same memory
+    texts: dict[int, list[str]] = field(default_factory=dict)  # columns as they are written
     decimal: str = "."
     matrix: Any = None
     ids: Any = None
@@ -84,15 +79,14 @@ def read_content(source: Any, options: ReadOptions) -> Content:
 
 def format_of(path: Path) -> str:
     """The format of an existing file, by its ending."""
-    suffixes = [s.lower() for s in path.suffixes]
-    last = suffixes[-1] if suffixes else ""
+    before, last = ["", "", *map(str.lower, path.suffixes)][-2:]
     if not path.exists():
         raise TableError(f"there is no file {path}")
     if path.is_dir() and last != ".zarr":
         raise TableError(f"{path} is a folder; name the table inside it")
     if path.is_file() and path.stat().st_size == 0:
         raise TableError(f"{path} is empty")
-    if (suffixes[-2:][0] if last == ".gz" else last) in TEXT:
+    if (before if last == ".gz" else last) in TEXT:
         return "text"
     if last in BINARY:
         return BINARY[last]
@@ -108,15 +102,25 @@ def format_of(path: Path) -> str:
 
 
 def _from_text(path: Path, options: ReadOptions) -> Content:
-    frame, texts, layout = read_text(path, options)
+    """A frame of floats and of texts, in which missing is None."""
+    numbers, texts, layout = read_text(path, options)
+    pandas, names = require("pandas", "cli"), layout.names
+    cells = {names[j]: [None if is_sure_mark(t) else t for t in texts[j]] for j in sorted(texts)}
+    frame = pandas.DataFrame(numbers, columns=[n for n in names if n not in cells], copy=False)
+    if len(cells) > MOST_INSERTED:
+        frame = pandas.concat([frame, pandas.DataFrame(cells, dtype=object)], axis=1)[names]
+    else:  # the numbers, most of the memory, are not copied
+        for name, column in cells.items():
+            frame.insert(names.index(name), name, pandas.Series(column, dtype=object))
     source = {
         "delimiter": DELIMITERS.get(layout.delimiter, layout.delimiter),
         "encoding": layout.encoding.removesuffix("-sig"),
         "decimal": layout.decimal,
         "header": layout.has_header,
     }
-    content = Content("text", frame, texts, layout.decimal, source=source, notes=layout.notes)
-    return _diann_report(content) if set(frame.columns) >= DIANN else content
+    content = Content("text", frame, numbers, texts, layout.decimal, source=source,
+                      notes=layout.notes)  # fmt: skip
+    return _diann_report(content) if set(names) >= DIANN else content
 
 
 def _from_excel(path: Path, options: ReadOptions) -> Content:
@@ -134,9 +138,8 @@ def _from_excel(path: Path, options: ReadOptions) -> Content:
             if not hasattr(book[name], "iter_rows"):  # a chart
                 continue
             book[name].reset_dimensions()  # some programs write a size that is not true
-            rows = [list(row) for row in book[name].iter_rows(values_only=True)]
             try:
-                content = _sheet(path, name, rows, options)
+                content = _sheet(path, name, book[name].iter_rows(values_only=True), options)
             except TableError as error:
                 first = first or error
                 continue
@@ -150,15 +153,15 @@ def _from_excel(path: Path, options: ReadOptions) -> Content:
     raise first or TableError(f"{path} has no sheets")
 
 
-def _sheet(path: Path, sheet: str, cells: list[list[Any]], options: ReadOptions) -> Content:
+def _sheet(path: Path, sheet: str, cells: Any, options: ReadOptions) -> Content:
     """A sheet as a frame, without empty lines and columns."""
-    lines = [i for i, row in enumerate(cells) if any(map(_filled, row))]
-    width = max((len(cells[i]) for i in lines), default=0)
-    full = [cells[i] + [None] * (width - len(cells[i])) for i in lines]
-    used = [j for j in range(width) if any(_filled(row[j]) for row in full)]
-    rows = [[row[j] for j in used] for row in full]
-    if not rows:
+    pandas = require("pandas", "cli")
+    frame = pandas.DataFrame([list(row) for row in cells], dtype=object)
+    frame = frame.where(frame.map(lambda cell: str(cell).strip() != ""), None)
+    frame = frame.dropna(how="all").dropna(axis=1, how="all")
+    if frame.empty:
         raise TableError(f"{path} has nothing on this sheet; choose another one with --sheet")
+    lines, used = list(frame.index), list(frame.columns)
 
     def spans() -> Spans:  # openpyxl knows merged cells only after loading everything
         merged = require("openpyxl", "cli").load_workbook(path)[sheet].merged_cells.ranges
@@ -168,21 +171,20 @@ def _sheet(path: Path, sheet: str, cells: list[list[Any]], options: ReadOptions)
             for cell in merged if cell.min_row - 1 in lines and cell.min_col - 1 in used
         }  # fmt: skip
 
-    written = [[cell if isinstance(cell, str) else "" for cell in row] for row in rows]
+    written = frame.map(lambda cell: cell if isinstance(cell, str) else "").to_numpy().tolist()
     decimal = find_decimal(written, "", options.decimal)
-    top = [[str(c).strip() if _filled(c) else "" for c in row] for row in rows[:SAMPLE_LINES]]
-    header = find_header(top, ".", spans=spans)
+    top = frame.iloc[:SAMPLE_LINES].map(lambda cell: "" if cell is None else str(cell).strip())
+    header = find_header(top.to_numpy().tolist(), ".", spans=spans)
     names = header.names or [f"V{j + 1}" for j in range(len(used))]
     check_unique(path, names)
-    body = rows[header.first_row :]
-    if not any(_is_number(cell) for row in body for cell in row):
+    frame = frame.iloc[header.first_row :].reset_index(drop=True).set_axis(names, axis=1)
+    if not frame.map(_is_number).to_numpy().any():
         raise TableError(
             f"{path} has no row of numbers on sheet {sheet!r}; choose another one with --sheet, or "
             "save the table alone as CSV"
         )
-    frame = require("pandas", "cli").DataFrame(body, columns=names, dtype=object)
     source = {"sheet": sheet} | ({"decimal": ","} if decimal == "," else {})
-    return Content("xlsx", frame, {}, decimal, source=source, notes=header.notes)
+    return Content("xlsx", frame, decimal=decimal, source=source, notes=header.notes)
 
 
 def _is_number(cell: Any) -> bool:
@@ -190,16 +192,12 @@ def _is_number(cell: Any) -> bool:
     return any(as_float(text, sign) is not None for text in texts for sign in ".,")
 
 
-def _filled(cell: Any) -> bool:
-    return cell is not None and str(cell).strip() != ""
-
-
 def _from_parquet(path: Path, options: ReadOptions) -> Content:
     parquet, types = require("pyarrow.parquet", "cli"), require("pyarrow.types", "cli")
     with parquet.ParquetFile(path) as file:
         schema = file.schema_arrow
         check_unique(path, schema.names)
-        checked_dense(path, np.broadcast_to(0.0, (file.metadata.num_rows, len(schema.names))))
+        _check_memory(path, 8.0 * file.metadata.num_rows * len(schema.names))
         report = set(schema.names) >= DIANN
         nested = {f.name: str(f.type) for f in schema if types.is_nested(f.type)}
         wanted = DIANN_COLUMNS if report else set(schema.names) - nested.keys()
@@ -229,8 +227,7 @@ def _with_index(frame: Any) -> Any:
     frame = frame if isinstance(frame, pd.DataFrame) else frame.to_pandas()  # polars
     if frame.index.nlevels > 1 or frame.columns.nlevels > 1:
         raise TableError("the frame has names in several levels; flatten them first")
-    frame = frame.copy(deep=False)
-    frame.columns = [str(name) for name in frame.columns]
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     check_unique("the frame", frame.columns)
     if isinstance(frame.index, pd.RangeIndex):
         return frame
@@ -245,10 +242,40 @@ def _with_index(frame: Any) -> Any:
 
 
 def _from_array(path: Path, options: ReadOptions, values: Any = None) -> Content:
-    values = load_numpy(path) if values is None else np.asarray(checked_dense(path, values)[:])
+    values = _load_numpy(path) if values is None else _dense(path, values)
     n, p = values.shape
     ids = np.array([str(i + 1) for i in range(n)], dtype=object)
     return Content("npy", matrix=values, ids=ids, features=[f"V{j + 1}" for j in range(p)])
+
+
+def _load_numpy(path: Path) -> Any:
+    """The dense array of an .npy or .npz file, or the matrix `scipy.sparse.save_npz` wrote."""
+    if path.suffix.lower() == ".npz":
+        with zipfile.ZipFile(path) as archive:
+            _check_memory(path, sum(info.file_size for info in archive.infolist()))
+    try:
+        stored = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(stored, np.ndarray):
+            return _dense(path, stored)
+        with stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except ValueError as error:
+        if isinstance(error, TableError):
+            raise
+        why = str(error).partition("\n")[0]
+        raise TableError(f"{path} is not a readable NumPy file ({why}); write it again") from error
+    if "format" in arrays:
+        kind = arrays["format"]
+        name = str(np.char.decode(kind, "latin1") if kind.dtype.kind == "S" else kind)
+        if name not in SPARSE or not {"data", "indices", "indptr", "shape"} <= arrays.keys():
+            raise TableError(f"{path} holds a sparse matrix of format {name!r}; save it as CSR")
+        return _sparse(path, name, *(arrays[n] for n in ("data", "indices", "indptr", "shape")))
+    if len(arrays) != 1:
+        raise TableError(
+            f"{path} holds {len(arrays)} arrays ({', '.join(list(arrays)[:4])}); save one, or a "
+            "sparse matrix with scipy.sparse.save_npz"
+        )
+    return _dense(path, *arrays.values())
 
 
 def _from_store(path: Path, options: ReadOptions) -> Content:
@@ -276,31 +303,29 @@ def _annotated(
 
     As for `tl.mnar_kmeans`, genes that are not marked are left out and zeros are missing.
     """
-    if (options.layer is not None and options.layer not in layers) or (
-        options.layer is None and X is None
-    ):
+    stored = X if options.layer is None else layers.get(options.layer)
+    if stored is None:
         raise unknown_name("layer", options.layer or "X", layers)
-    stored = X if options.layer is None else layers[options.layer]
     notes, unused = [], {}
     if options.layer is None and layers:
         note = f"X was read; the file also has the layer {next(iter(layers))!r}"
         notes.append(note + " and others" * (len(layers) > 1))
     if sp.issparse(stored):
-        stored = stored if stored.format in ("csr", "csc") else stored.tocsr()
-        parts = stored.data, stored.indices, stored.indptr
-        values = checked_sparse(path, stored.format, *parts, stored.shape)
-        values.eliminate_zeros()
+        stored = stored if stored.format in SPARSE else stored.tocsr()
+        parts = stored.data, stored.indices, stored.indptr, stored.shape
+        values = _sparse(path, stored.format, *parts)
     elif hasattr(stored, "shape"):
-        values = np.asarray(checked_dense(path, stored)[:])
+        values = _dense(path, stored)
         if (values == 0).any():
             values = np.where(values == 0, np.nan, values)
             notes.append("zeros are missing values, as in a sparse matrix")
     else:
         kind = str(stored.attrs.get("encoding-type", "")).removesuffix("_matrix")
-        if kind not in ("csr", "csc"):
+        if kind not in SPARSE:
             raise TableError(f"{path} holds a matrix of an unknown kind ({kind or 'none'})")
-        parts = stored["data"], stored["indices"], stored["indptr"]
-        values = checked_sparse(path, kind, *parts, stored.attrs["shape"])
+        parts = stored["data"], stored["indices"], stored["indptr"], stored.attrs["shape"]
+        values = _sparse(path, kind, *parts)
+    if sp.issparse(values):
         values.eliminate_zeros()
     if values.shape != (len(obs), len(var)):
         raise TableError(
@@ -320,6 +345,59 @@ def _annotated(
     ids = np.array([str(name) for name in obs.index], dtype=object)
     return Content("h5ad", matrix=values, ids=ids, features=features, rows=obs, unused=unused,
                    source={"format": "anndata"}, notes=notes)  # fmt: skip
+
+
+# --- arrays as a file declares them -----------------------------------------------------------
+
+SPARSE = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}
+
+
+def _dense(path: Path, values: Any) -> np.ndarray:
+    """An array, or a dataset that is not read yet, if it can be a table."""
+    if len(values.shape) != 2:
+        raise TableError(f"{path} holds a {len(values.shape)}-dimensional array; a table has two")
+    if values.dtype.kind not in "fiu":
+        raise TableError(f"{path} holds {values.dtype} values; a table needs numbers")
+    _check_memory(path, 8.0 * values.shape[0] * values.shape[1])
+    return np.array(values[:])
+
+
+def _sparse(
+    path: Path, kind: str, data: Any, indices: Any, indptr: Any, shape: Any
+) -> sp.csr_matrix:
+    """A CSR or CSC matrix from its three arrays (or datasets), as CSR."""
+    extents = np.asarray(shape)
+    try:
+        if extents.shape != (2,) or extents.dtype.kind not in "iu":
+            raise ValueError("its shape is no pair of sizes")
+        if data.dtype.kind not in "fiub" or {indices.dtype.kind, indptr.dtype.kind} - {"i", "u"}:
+            raise ValueError("its arrays are not numbers of the right kind")
+        if indptr.shape != (extents[int(kind == "csc")] + 1,) or data.shape != indices.shape:
+            raise ValueError("its arrays differ in length")
+        _check_memory(path, 8.0 * (extents.sum(dtype=float) + 2 * data.shape[0]))
+        values = np.asarray(data[:])
+        values = values.astype(np.float32 if values.dtype == np.float32 else np.float64)
+        places, ends = (np.asarray(part[:]).astype(np.int64) for part in (indices, indptr))
+        if ends[-1] != len(values):
+            raise ValueError("indptr does not end at the number of stored entries")
+        matrix = SPARSE[kind]((values, places, ends), shape=tuple(map(int, extents)))
+        matrix.check_format(full_check=True)
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        if isinstance(error, TableError):
+            raise
+        what = str(error).partition("\n")[0]
+        raise TableError(f"{path} holds a damaged sparse matrix: {what}; write it again") from error
+    matrix = sp.csr_matrix(matrix)
+    matrix.sum_duplicates()
+    return matrix
+
+
+def _check_memory(path: Path, n_bytes: float) -> None:
+    if n_bytes > machine_memory():
+        raise TableError(
+            f"{path} needs {n_bytes / 1e9:,.0f} GB of memory, more than there is; "
+            "mnarkmeans.dask reads .npy, .parquet, .h5ad and .zarr in blocks"
+        )
 
 
 # --- DIA-NN's main report ---------------------------------------------------------------------
@@ -383,75 +461,3 @@ READERS: dict[str, Callable[[Path, ReadOptions], Content]] = {
     "text": _from_text, "xlsx": _from_excel, "parquet": _from_parquet, "npy": _from_array,
     "npz": _from_array, "h5ad": _from_store, "zarr": _from_store,
 }  # fmt: skip
-
-
-# --- annotations ------------------------------------------------------------------------------
-
-
-def read_annotations(path: str | Path, ids: np.ndarray) -> tuple[dict[str, list[Any]], list[str]]:
-    """Columns of a second file in the order of the rows (None where unknown), and notes.
-
-    The column that names the rows is found by its content; names may lack what all rows share
-    (``LFQ intensity``) or the folder and ending of a raw file.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "about.csv"
-    >>> _ = file.write_text("sample,tissue\\nS2,liver\\nS1,lung\\n")
-    >>> read_annotations(file, np.array(["S1", "S2", "S3"]))
-    ({'tissue': ['lung', 'liver', None]}, ['1 of 3 rows are not in about.csv'])
-    """
-    content = read_content(path, ReadOptions())
-    frame, where = content.frame, Path(path)
-    if frame is None:
-        raise TableError(f"{where} has no columns with names; give a CSV, .xlsx or .parquet file")
-    names = [str(i).strip() for i in ids]
-    key, place = _matched_names(where, frame, names)
-    rows = [place.get(name) for name in names]
-    columns = {}
-    for name in frame.columns:
-        if name != key:
-            values = _plain_values(frame[name], content.decimal)
-            columns[str(name)] = [None if i is None else values[i] for i in rows]
-    if not columns:
-        raise TableError(f"{where} has no column besides {key!r}, which names the rows")
-    absent = sum(i is None for i in rows)
-    note = f"{absent:,} of {len(names):,} rows are not in {where.name}"
-    return columns, [note] if absent else []
-
-
-def _matched_names(path: Path, frame: Any, names: list[str]) -> tuple[str, dict[str, int]]:
-    """The column that names the rows, and where each row of the table is in the file."""
-    best: tuple[int, str, dict[str, int]] = (0, "", {})
-    twice = ""
-    for change in (list, short_names):
-        ours = change(names)
-        wanted = {*ours}
-        for column in frame.columns:
-            texts = ["" if text is None else str(text).strip() for text in frame[column]]
-            for theirs in (texts, change(texts)):
-                times = Counter(text for text in theirs if text and text in wanted)
-                if len(times) > best[0] and max(times.values()) > 1:
-                    twice = twice or f"{times.most_common(1)[0][0]!r} in column {column!r}"
-                elif len(times) > best[0]:
-                    place = {text: i for i, text in enumerate(theirs)}
-                    found = {n: place[o] for n, o in zip(names, ours, strict=True) if o in place}
-                    best = len(times), str(column), found
-        if 2 * best[0] >= len(names):
-            break
-    if not best[0] and twice:
-        raise TableError(f"{path} has more than one row for {twice}; give one for each")
-    if not best[0]:
-        raise TableError(f"no column of {path} holds the row names of the table, such as "
-                         f"{names[0]!r}; add one")  # fmt: skip
-    return best[1], best[2]
-
-
-def _plain_values(column: Any, decimal: str) -> list[Any]:
-    """Numbers where the column holds nothing else, words otherwise."""
-    cells = read_cells(column, decimal)
-    if cells.words or not cells.count:
-        return [None if v is None or is_sure_mark(str(v)) else str(v).strip() for v in column]
-    return [None if np.isnan(v) else int(v) if v == round(v) else v for v in cells.numbers.tolist()]

@@ -1,4 +1,4 @@
-"""A text file becomes a frame, parsed by pyarrow.
+"""A text file becomes columns, parsed by pyarrow; and the lines above the rows of any table.
 
 The first lines tell how the file is written: encoding, delimiter, decimal sign, header, and which
 columns are text. pyarrow reads the rest as numbers, to the last bit and faster than pandas, and
@@ -16,9 +16,9 @@ import io
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,25 +28,26 @@ from .._io import machine_memory, require
 from ._cells import (
     SURE_SPELLINGS,
     are_padded,
+    as_float,
     find_decimal,
+    is_mark,
     is_number_or_missing,
-    is_sure_mark,
+    is_statistic,
     may_name_rows,
 )
-from ._header import find_header
 from ._table import ReadOptions, TableError, check_unique
 
 DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "blank"}
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 LONGEST_LINE = 1 << 25  # bytes: 100,000 columns of 300 characters each
 SAMPLE_LINES, SAMPLE_SIZE, FEWEST_LINES = 64, 1 << 20, 8  # the first lines, fewer if they are long
+BLOCK = 1 << 20  # bytes parsed at once, at least four lines; pyarrow holds about 32 blocks
 LONGEST_COPY = 1 << 30
-MOST_INSERTED = 50  # columns of text that are added to a frame one by one
 REMARK = "!"  # begins the lines around the tables of GEO
 
 
 @dataclass(frozen=True)
-class TextLayout:
+class Layout:
     """How a text file is written."""
 
     encoding: str
@@ -58,19 +59,20 @@ class TextLayout:
     text_columns: set[int]  # by the first lines, or because their name says so (007 is a name)
     notes: list[str]
     remarks: bool  # whether lines that begin with REMARK are no rows
-    block_size: int  # bytes that pyarrow parses at once: more than one line has
+    block_size: int
 
 
-def read_text(path: Path, options: ReadOptions) -> tuple[Any, dict[int, list[str]], TextLayout]:
-    """A pandas frame, its text columns as they are written (by position), and the layout.
-
-    Text columns of the frame are objects with None for missing; all others are floats.
-    """
+def read_text(path: Path, options: ReadOptions) -> tuple[np.ndarray, dict[int, list[str]], Layout]:
+    """Columns of numbers (n, p), the others (by position) as they are written, and the layout."""
     encoding = _find_encoding(path, options.encoding)
     sure = options.encoding is not None or encoding == "utf-16"
     for name in (encoding,) if sure else (encoding, "cp1252"):
         try:
-            frame, texts, layout = _read(path, options, name)
+            layout = _find_layout(path, name, options)
+            try:
+                numbers, strings = _parse(path, layout, layout.text_columns)
+            except _WordAmongNumbers:
+                numbers, strings = _parse(path, layout, set(range(len(layout.names))))
         except UnicodeError:
             continue
         if name != encoding:
@@ -78,30 +80,9 @@ def read_text(path: Path, options: ReadOptions) -> tuple[Any, dict[int, list[str
                 "the file is not UTF-8 and was read as Windows-1252 (cp1252); "
                 "give its encoding if names look wrong"
             )
-        return frame, texts, layout
+        return *_converted(path, numbers, strings, layout), layout
     tried = encoding.removesuffix("-sig").upper() + ("" if sure else " or Windows-1252")
     raise TableError(f"{path} is not {tried} text; save it as UTF-8 or name its --encoding")
-
-
-def _read(
-    path: Path, options: ReadOptions, encoding: str
-) -> tuple[Any, dict[int, list[str]], TextLayout]:
-    layout = _find_layout(path, encoding, options)
-    names = layout.names
-    try:
-        numbers, strings = _parse(path, layout, layout.text_columns)
-    except _WordAmongNumbers:
-        numbers, strings = _parse(path, layout, set(range(len(names))))
-    numbers, texts = _converted(path, numbers, strings, layout)
-    pandas = require("pandas", "cli")
-    cells = {names[j]: [None if is_sure_mark(t) else t for t in texts[j]] for j in sorted(texts)}
-    frame = pandas.DataFrame(numbers, columns=[n for n in names if n not in cells], copy=False)
-    if len(cells) > MOST_INSERTED:
-        frame = pandas.concat([frame, pandas.DataFrame(cells, dtype=object)], axis=1)[names]
-    else:  # the numbers, most of the memory, are not copied
-        for name, column in cells.items():
-            frame.insert(names.index(name), name, pandas.Series(column, dtype=object))
-    return frame, texts, layout
 
 
 @contextmanager
@@ -138,7 +119,7 @@ def _find_encoding(path: Path, given: str | None) -> str:
     return "utf-8-sig"
 
 
-def _find_layout(path: Path, encoding: str, options: ReadOptions) -> TextLayout:
+def _find_layout(path: Path, encoding: str, options: ReadOptions) -> Layout:
     lines, remarks = _first_lines(path, encoding)
     if not lines:
         raise TableError(f"{path} is empty")
@@ -158,10 +139,9 @@ def _find_layout(path: Path, encoding: str, options: ReadOptions) -> TextLayout:
         if not all(is_number_or_missing(field, decimal) for field in fields) or are_padded(fields):
             text.add(j)
     longest = max(len(line) for line, _ in lines)
-    block_size = min(max(16 * longest, 1 << 22), LONGEST_LINE)
-    return TextLayout(encoding, delimiter, decimal, names, header.names is not None,
-                      lines[header.first_row][1], text, header.notes, remarks > 0,
-                      block_size)  # fmt: skip
+    return Layout(encoding, delimiter, decimal, names, header.names is not None,
+                  lines[header.first_row][1], text, header.notes, remarks > 0,
+                  min(max(4 * longest, BLOCK), LONGEST_LINE))  # fmt: skip
 
 
 def _first_lines(path: Path, encoding: str) -> tuple[list[tuple[str, int]], int]:
@@ -209,16 +189,21 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 
 def _find_delimiter(path: Path, lines: list[str], given: str | None) -> str:
-    """The delimiter that splits the lines most evenly, or the one given."""
-    scores = {d: _evenness(lines, d) for d in DELIMITERS}
-    # Names may contain a blank in every row: any other delimiter that splits as evenly wins.
-    best = max(DELIMITERS, key=lambda d: (scores[d][0], d != " ", scores[d][1]))
+    """The delimiter that splits most lines into the same number of fields, or the one given."""
+    scores = {}
+    for delimiter in DELIMITERS:
+        counts = Counter(len(_split(line, delimiter)) for line in lines)
+        counts[1] = 0
+        fields, times = max(counts.items(), key=lambda item: (item[1], item[0]))
+        # Names may contain a blank in every row: any other delimiter that splits as evenly wins.
+        scores[delimiter] = (times, delimiter != " ", fields)
+    best = max(scores, key=lambda d: scores[d])
     if given is None:
-        return best if scores[best][0] > 0 else ","
+        return best if scores[best][0] else ","
     given = NAMED_DELIMITERS.get(given.lower(), given)
     if len(given) != 1 or not given.isascii() or given in '"\r\n':
         raise TableError(f"--delimiter must be one character (or tab, comma, ...), not {given!r}")
-    if scores[best][0] > 0 and all(len(_split(line, given)) < 2 for line in lines):
+    if scores[best][0] and all(len(_split(line, given)) < 2 for line in lines):
         raise TableError(
             f"{path} has no {given!r} between its columns; it looks {DELIMITERS[best]}-separated: "
             "leave --delimiter out"
@@ -226,20 +211,151 @@ def _find_delimiter(path: Path, lines: list[str], given: str | None) -> str:
     return given
 
 
-def _evenness(lines: list[str], delimiter: str) -> tuple[float, int]:
-    """Share of lines with the most frequent number of fields, and that number.
+# --- header -----------------------------------------------------------------------------------
+#
+# Plasma study 12                  a title: skipped
+# Date: | 2024-03-01               so is a word with its value, beside a table of more columns
+#       | sugars  |         |      groups, which extend to the right
+# id    | glucose | lactate |      names
+#       | mM      | mM      |      units
+# id    | How sweet was it?        descriptions, longer than the names: skipped
 
-    It counts less where the first lines have one field: they are titles, or this is no delimiter.
+MOST_HEADERS = 3  # lines of names: groups, names, units
+LONGEST_UNIT = 12  # letters on average; longer lines below the names describe them
+Spans = dict[tuple[int, int], int]  # columns a merged cell covers, by line and column
+
+
+@dataclass(frozen=True)
+class Header:
+    """Names of the columns (None where the file has none), the first row below them, notes."""
+
+    names: list[str] | None
+    first_row: int
+    notes: list[str] = field(default_factory=list)
+
+
+def find_header(
+    rows: list[list[str]],
+    decimal: str,
+    given: bool | None = None,
+    spans: Callable[[], Spans] = dict,
+    skipped: int = 0,
+) -> Header:
+    """The header of a table by its first rows, which are texts; missing cells are ''.
+
+    spans : finds the merged cells; called where several lines of names are joined
+    skipped : lines above that are known to be no part of the table
     """
-    counts = [len(_split(line, delimiter)) for line in lines]
-    usual, times = Counter(counts[1:] or counts).most_common(1)[0]
-    if usual < 2:
-        return 0.0, 1
-    first = next((i for i, count in enumerate(counts[:-1]) if count > 1), 0)
-    if usual == 2 or not first:
-        fits = counts[0] in (usual, usual - 1)
-        return times / len(counts[1:] or counts) * (1.0 if fits else 0.5), usual
-    return 0.9 * counts[first:].count(usual) / len(counts[first:]), usual
+    usual, top = Counter(map(len, rows)).most_common(1)[0][0], 0
+    while usual > 2 and top < len(rows) - 2 and _is_title(rows[top], usual):
+        top += 1
+    # What is known about the samples may stand above their names; some of it is numbers.
+    for i in range(top + 2, min(len(rows), 20)):
+        below = rows[i + 1 :]
+        heads = [_names_all(rows[i]) and _is_header(line, below, decimal)
+                 for line in rows[top + 1 : i + 1]]  # fmt: skip
+        if heads[-1] and not all(heads):
+            top = i
+            break
+    notes = [_skipped(skipped + top, "above the table")] if skipped + top else []
+    if given is None:
+        given = not all(is_number_or_missing(text, decimal) for text in rows[top])
+    if not given:
+        notes.append("the first line holds numbers, so columns are called V1, V2, ...")
+        return Header(None, top, notes)
+    names, below = [text.strip() for text in rows[top]], rows[top + 1 :]
+    if below and len(below[0]) == len(names) + 1:  # R's write.table does not name the row names
+        return Header(["", *names], top + 1, notes)
+    for more in range(min(MOST_HEADERS, len(below)) - 1, 0, -1):
+        if all(len(row) == len(names) and _is_header(row, below[more:], decimal)
+               for row in below[:more]):  # fmt: skip
+            lines = [names, *([text.strip() for text in row] for row in below[:more])]
+            merged = {(i - top, j): width for (i, j), width in spans().items() if i >= top}
+            names, joined = _join_headers(lines, merged)
+            return Header(names, top + 1 + more, notes + joined)
+    return Header(names, top + 1, notes)
+
+
+def _is_title(row: list[str], usual: int) -> bool:
+    """Whether a line has one filled field, or two in front, where others have more."""
+    filled = [j for j, text in enumerate(row) if text.strip()]
+    number = bool(filled) and as_float(row[filled[0]].strip()) is not None
+    if len(filled) == 2:
+        return filled == [0, 1] and usual > 4 and (not number or len(row) == 2)
+    return len(filled) == 1 and not number
+
+
+def _names_all(row: list[str]) -> bool:
+    """A name for every column, no two alike and no number among them."""
+    texts = [text.strip() for text in row]
+    numbers = any(as_float(text, sign) is not None for text in texts for sign in ".,")
+    return all(texts) and not numbers and len(set(row)) == len(row) > 2
+
+
+def _is_header(first: list[str], others: list[list[str]], decimal: str) -> bool:
+    """Whether a row has words in most columns in which all others have numbers."""
+    others = [row for row in others if len(row) == len(first)]
+    words = {j for j, text in enumerate(first)
+             if not is_number_or_missing(text, decimal) and not is_mark(text)}  # fmt: skip
+    if len(others) < 2 or len(words) < 2:
+        return False
+    numeric = {
+        j
+        for j, column in enumerate(zip(*others, strict=True))
+        if any(as_float(text.strip(), decimal) is not None for text in column)
+        and all(is_number_or_missing(text, decimal) or is_mark(text) for text in column)
+    }
+    return len(words & numeric) >= 2 and 2 * len(words & numeric) > len(numeric)
+
+
+def _skipped(count: int, where: str) -> str:
+    return f"{count} line{'s were' if count > 1 else ' was'} skipped {where}"
+
+
+def _join_headers(lines: list[list[str]], spans: Spans) -> tuple[list[str], list[str]]:
+    """One name for each column from several lines of names, and notes on what was done."""
+    names, *others = lines
+    notes = []
+    if all(names) and len(set(names)) == len(names):
+        kept = [line for line in others if not _describes(line, names)]
+        if len(kept) < len(others):
+            example = next(filter(None, others[-1]))[:30]
+            where = f"below the names, such as {example!r}"
+            notes.append(_skipped(len(others) - len(kept), where))
+        lines = [names, *kept]
+    if len(lines) == 1:
+        return names, notes
+    joined = lines[-1]
+    for i in range(len(lines) - 2, -1, -1):
+        upper = lines[i]
+        if upper[1:].count("") > joined[1:].count(""):
+            upper = _extended(upper, joined, {j: w for (line, j), w in spans.items() if line == i})
+        joined = [" ".join(filter(None, pair)) for pair in zip(upper, joined, strict=True)]
+    written = {name for line in lines for name in line}
+    example = next((name for name in joined if name not in written), joined[-1])
+    many = ("two", "three")[len(lines) - 2]
+    return joined, [*notes, f"{many} lines of names were joined, such as {example!r}"]
+
+
+def _describes(line: list[str], names: list[str]) -> bool:
+    """Whether a line below complete names explains them or is meant for a program."""
+    words = [text for text in line if text]
+    if words and words[0].startswith("#"):
+        return True
+    length, usual = (sum(map(len, texts)) / max(len(texts), 1) for texts in (words, names))
+    return length > max(LONGEST_UNIT, 1.5 * usual)
+
+
+def _extended(upper: list[str], lower: list[str], widths: dict[int, int]) -> list[str]:
+    """Groups over all of their columns: the merged cell's, or up to the next group or statistic."""
+    out, group, end = [], "", len(upper)
+    for j, (above, below) in enumerate(zip(upper, lower, strict=True)):
+        if above:
+            group, end = above, j + widths.get(j, len(upper))
+        elif j >= end or (j not in widths and is_statistic(below)):
+            group = ""
+        out.append(group if below else above)
+    return out
 
 
 # --- parsing ----------------------------------------------------------------------------------
@@ -249,12 +365,13 @@ class _WordAmongNumbers(Exception):
     """A column of numbers holds something else below the first lines."""
 
 
-def _parse(path: Path, layout: TextLayout, text: set[int]) -> tuple[np.ndarray, dict[int, Any]]:
+def _parse(path: Path, layout: Layout, text: set[int]) -> tuple[np.ndarray, dict[int, Any]]:
     """Numbers (n, p) of the columns that are not `text`, and those as Arrow strings."""
     csv, arrow = require("pyarrow.csv", "cli"), require("pyarrow", "cli")
-    types = [arrow.string() if j in text else arrow.float64() for j in range(len(layout.names))]
-    columns = [str(j) for j in range(len(types))]
+    types = {str(j): arrow.string() if j in text else arrow.float64()
+             for j in range(len(layout.names))}  # fmt: skip
     numeric = [j for j in range(len(types)) if j not in text]
+    strings: dict[int, list[Any]] = {j: [] for j in sorted(text)}
     wrong: list[Any] = []
 
     def handle(row: Any) -> str:
@@ -265,7 +382,7 @@ def _parse(path: Path, layout: TextLayout, text: set[int]) -> tuple[np.ndarray, 
 
     how = (
         csv.ReadOptions(
-            column_names=columns, use_threads=False, block_size=layout.block_size,
+            column_names=list(types), use_threads=False, block_size=layout.block_size,
             skip_rows=layout.lines_above, encoding=layout.encoding.replace("utf-8-sig", "utf8"),
         ),
         csv.ParseOptions(
@@ -273,37 +390,33 @@ def _parse(path: Path, layout: TextLayout, text: set[int]) -> tuple[np.ndarray, 
             ignore_empty_lines=len(types) > 1,
         ),
         csv.ConvertOptions(
-            column_types=dict(zip(columns, types, strict=True)), null_values=SURE_SPELLINGS,
-            decimal_point=layout.decimal,
+            column_types=types, null_values=SURE_SPELLINGS, decimal_point=layout.decimal
         ),
     )  # fmt: skip
-    values, n = np.empty((0, len(numeric))), 0
-    strings: dict[int, list[Any]] = {j: [] for j in sorted(text)}
-    size = 0
+    values, n, size, memory = np.empty((0, len(numeric))), 0, 0, machine_memory()
     try:
         with _opened(path) as stream, csv.open_csv(_single_blanks(stream, layout), *how) as reader:
             for batch in reader:
                 begin, n = n, n + batch.num_rows
                 if n > len(values):  # grows in place, where the system can
-                    values.resize((int(1.25 * n), len(numeric)), refcheck=False)
+                    values.resize((int(1.125 * n), len(numeric)), refcheck=False)
                 for k, j in enumerate(numeric):
                     values[begin:n, k] = batch.column(j).to_numpy(zero_copy_only=False)
                 for j, chunks in strings.items():
                     chunks.append(batch.column(j))
-                size += batch.nbytes
-                if 2 * size > machine_memory():
+                size += 2 * batch.nbytes
+                if size > memory:
                     raise TableError(
-                        f"{path} needs more than {2 * size / 1e9:.0f} GB of memory to be read; "
+                        f"{path} needs more than {size / 1e9:.0f} GB of memory to be read; "
                         "store the table as Parquet, which is read in blocks"
                     )
     except arrow.ArrowInvalid as error:
         _explain(path, layout, error, wrong)
-    chunked = {j: arrow.chunked_array(chunks, arrow.string()) for j, chunks in strings.items()}
     values.resize((n, len(numeric)), refcheck=False)
-    return values, chunked
+    return values, {j: arrow.chunked_array(parts, arrow.string()) for j, parts in strings.items()}
 
 
-def _explain(path: Path, layout: TextLayout, error: Exception, wrong: list[Any]) -> None:
+def _explain(path: Path, layout: Layout, error: Exception, wrong: list[Any]) -> None:
     """Raise what pyarrow's error means; a file without rows is none."""
     if wrong:
         raise TableError(
@@ -323,7 +436,7 @@ def _explain(path: Path, layout: TextLayout, error: Exception, wrong: list[Any])
 
 
 def _converted(
-    path: Path, numbers: np.ndarray, strings: dict[int, Any], layout: TextLayout
+    path: Path, numbers: np.ndarray, strings: dict[int, Any], layout: Layout
 ) -> tuple[np.ndarray, dict[int, list[str]]]:
     """Numbers of the columns that hold nothing else, and the others as they are written."""
     found: list[np.ndarray] = []
@@ -336,8 +449,7 @@ def _converted(
             found.append(values.to_numpy())
     if found:  # the file was read as text
         numbers = np.column_stack(found)
-    last = "".join(column[-1] for column in texts.values() if column)
-    if "\n" in last:
+    if "\n" in "".join(column[-1] for column in texts.values() if column):
         with _opened(path) as stream:
             quotes = sum(line.count(b'"') for line in stream)
         if quotes % 2:
@@ -366,7 +478,7 @@ def _as_numbers(column: Any, decimal: str) -> Any:
         return None
 
 
-def _single_blanks(stream: Any, layout: TextLayout) -> Any:
+def _single_blanks(stream: Any, layout: Layout) -> Any:
     """The stream; of a file separated by blanks a copy with one blank between fields.
 
     Blanks within quotes stay, those at the ends of lines go.

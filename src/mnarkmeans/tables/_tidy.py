@@ -31,6 +31,7 @@ from ._cells import (
     are_padded,
     as_float,
     is_identifier,
+    is_sure_mark,
     listed,
     marks_note,
     matches,
@@ -40,7 +41,7 @@ from ._cells import (
     sample_family,
     shortened,
 )
-from ._read import Content, read_annotations, read_content
+from ._read import Content, read_content
 from ._table import (
     Origin,
     ReadOptions,
@@ -49,6 +50,7 @@ from ._table import (
     check_unique,
     numbered,
     quoted,
+    short_names,
     unknown_name,
 )
 
@@ -57,6 +59,7 @@ NAMES_ROWS = "names the rows"
 IDENTIFIER = "an identifier by its name"
 FEW_WORDS = 12  # distinct ones: categories, the answers of a survey
 FEWEST_ROWS = 5  # of which 1, 2, 3, ... is no coincidence
+FIRST_DAY, LAST_DAY = 19000101, 21001231
 
 
 def read_table(
@@ -131,8 +134,7 @@ def read_table(
         decimal=decimal, encoding=encoding, header=header,
     )  # fmt: skip
     kept_aside = (labels,) if isinstance(labels, str) else tuple(labels)
-    content = read_content(source, options)
-    table = tidy(content, options, kept_aside, features)
+    table = tidy(read_content(source, options), options, kept_aside, features)
     if annotations is not None:
         table.annotations, notes = read_annotations(annotations, table.ids)
         table.notes.extend(notes)
@@ -147,10 +149,14 @@ def tidy(
 ) -> Table:
     """A table of what a file holds, or a refusal that says what to do."""
     request = _Request(options, tuple(labels), None if features is None else frozenset(features))
-    make = _from_matrix if content.frame is None else _from_frame
-    table = make(content, request)
+    about = content.rows if content.frame is None else content.frame
+    request.check_columns(content.features if content.frame is None else list(about.columns))
+    rows, notes = request.kept_rows(about, len(content.ids if about is None else about))
+    table = (_from_matrix if content.frame is None else _from_frame)(content, request, rows)
+    table.notes[:0] = notes
     table.source |= content.source | {"missing_value": list(options.missing_value)}
     table.options = options
+    _check_finite(table)
     name = content.source.get("file", "the table")
     if not table.shape[0] or not table.shape[1]:
         raise TableError(
@@ -177,10 +183,6 @@ class _Request:
         """The features of a model, unless they are the rows of the file."""
         return None if self.options.transpose else self.features
 
-    @property
-    def names_columns(self) -> bool:
-        return bool(self.options.columns) or self.columns_of_model is not None
-
     def reason(self, name: str) -> str | None:
         """Why a column is set aside by request, or None."""
         options = self.options
@@ -198,19 +200,18 @@ class _Request:
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Names and patterns that fit no column are mistakes, but for what a model remembers."""
-        if self.features is not None:
-            return
-        for option, patterns in (("drop", self.options.drop), ("columns", self.options.columns)):
-            for pattern in patterns:
-                if any(matches(name, (pattern,)) for name in names):
-                    continue
-                alike = [n for n in names if fnmatchcase(n.lower(), pattern.lower())]
-                if alike:
-                    raise TableError(
-                        f"no column fits --{option} {pattern!r}, but {alike[0]!r} does except for "
-                        "upper and lower case"
-                    )
-                raise unknown_name(f"column for --{option}", pattern, names)
+        given = [(name, pattern) for name in ("drop", "columns")
+                 for pattern in getattr(self.options, name)]  # fmt: skip
+        for option, pattern in given if self.features is None else ():
+            if any(matches(name, (pattern,)) for name in names):
+                continue
+            alike = [n for n in names if fnmatchcase(n.lower(), pattern.lower())]
+            if alike:
+                raise TableError(
+                    f"no column fits --{option} {pattern!r}, but {alike[0]!r} does except for "
+                    "upper and lower case"
+                )
+            raise unknown_name(f"column for --{option}", pattern, names)
 
     def kept_rows(self, about: Any, n: int) -> tuple[np.ndarray, list[str]]:
         """Positions of the rows that drop_rows leaves, and notes on the others.
@@ -222,8 +223,7 @@ class _Request:
         for name in self.labels:
             if name not in known:
                 raise unknown_name("column", name, known)
-        for rule in self.options.drop_rows:
-            name, value = _rule(rule)
+        for name, value in map(_rule, self.options.drop_rows):
             if name not in known:
                 if self.features is not None and self.options.transpose:
                     continue  # a model finds its features, the rows, by name
@@ -263,17 +263,17 @@ def _holds(column: Any, value: str) -> np.ndarray:
 # --- frames -----------------------------------------------------------------------------------
 
 
-def _from_frame(content: Content, request: _Request) -> Table:
-    frame, options = content.frame, request.options
+def _from_frame(content: Content, request: _Request, rows: np.ndarray) -> Table:
+    frame, numbers, options = content.frame, content.numbers, request.options
     names = list(frame.columns)
-    request.check_columns(names)
-    rows, notes = request.kept_rows(frame, len(frame))
     if len(rows) < len(frame):
         frame = frame.iloc[rows].reset_index(drop=True)
+        numbers = None if numbers is None else numbers[rows]
     id_column = _id_column(frame, options, content.decimal, request.features is not None)
     reasons = [NAMES_ROWS if name == id_column else request.reason(name) for name in names]
     columns = _Columns(frame, reasons, content, options.missing_value)
-    values = columns.numbers(free=not request.names_columns)
+    named = bool(options.columns) or request.columns_of_model is not None
+    values = columns.numbers(numbers, free=not named)
     used = [name for name, reason in zip(names, reasons, strict=True) if reason is None]
     columns.check(len(used))
     if not options.columns and request.features is None:
@@ -282,33 +282,31 @@ def _from_frame(content: Content, request: _Request) -> Table:
     left_out += content.unused.items()
     if not used:
         raise TableError(_no_numbers(left_out, request))
-    missing = np.zeros(len(frame), bool)
-    ids = [str(i + 1) for i in range(len(frame))]
+    ids, unnamed = [str(i + 1) for i in range(len(frame))], 0
     if id_column is not None:
-        missing = frame[id_column].isna().to_numpy()
-        named = zip(frame[id_column], ids, missing, strict=True)
-        ids = [f"row {i}" if unnamed else str(name) for name, i, unnamed in named]
+        given = [None if missing else str(name) for name, missing
+                 in zip(frame[id_column], frame[id_column].isna(), strict=True)]  # fmt: skip
+        unnamed = given.count(None)
+        ids = [name if name is not None else f"row {i}" for name, i in zip(given, ids, strict=True)]
     genes = next((n for n in names if n.strip().lower() in GENE_COLUMNS and n != id_column), None)
     labels: dict[str, str] = {}
     if options.transpose and genes is not None:
         pairs = zip(numbered(ids), frame[genes], strict=True)
         labels = {i: gene for i, gene in pairs if isinstance(gene, str) and gene.strip()}
-    table = Table(
+    return Table(
         values,
         np.array(ids, dtype=object),
         used,
         (id_column or "").strip() or "id",
         left_out,
-        [*notes, *columns.notes(), *content.notes],
+        [*columns.notes(), *content.notes],
         {n: frame[n].where(~frame[n].astype(str).isin(options.missing_value)).to_numpy()
          for n in request.labels},
         feature_labels=labels,
         categories=columns.categories,
-        source={"id_column": id_column, "unnamed_rows": int(missing.sum())},
+        source={"id_column": id_column, "unnamed_rows": unnamed},
         origin=Origin(content, rows, id_column),
     )  # fmt: skip
-    _check_finite(table)
-    return table
 
 
 class _Columns:
@@ -325,35 +323,25 @@ class _Columns:
         self.categories: dict[str, tuple[str, ...]] = {}
         self.commas: list[str] = []
 
-    def numbers(self, free: bool) -> np.ndarray:
-        """(n, p) of the columns that hold numbers; columns of floats are taken together.
+    def numbers(self, stored: np.ndarray | None, free: bool) -> np.ndarray:
+        """(n, p) of the columns that hold numbers.
 
+        stored : all columns of floats, which are not copied if these are what is used
         free : no one named the columns, so those that measure nothing are set aside
         """
-        is_float = [kind == np.float64 for kind in self.frame.dtypes]
-        together = [j for j, r in enumerate(self.reasons) if r is None and is_float[j]]
-        neighbours = together and together[-1] - together[0] + 1 == len(together)
-        where = slice(together[0], together[-1] + 1) if neighbours else together
-        values = self.frame.iloc[:, where].to_numpy(dtype=np.float64)  # neighbours: not copied
-        values = without_codes(values, self.codes)
-        never = np.isnan(values).all(axis=0)
-        for j in np.array(together, dtype=int)[never].tolist():
-            self.reasons[j] = NEVER_OBSERVED
-        others: dict[int, np.ndarray] = {}
+        used: dict[int, np.ndarray] = {}
         for j, name in enumerate(self.frame.columns):
-            if self.reasons[j] is None and not is_float[j]:
-                column = self._column(self.frame.iloc[:, j], name, free)
-                if isinstance(column, str):
-                    self.reasons[j] = column
+            if self.reasons[j] is None:
+                found = self._column(self.frame.iloc[:, j], name, free)
+                if isinstance(found, str):
+                    self.reasons[j] = found
                 else:
-                    others[j] = column
-        if others:
-            place = {j: i for i, j in enumerate(together)}
-            kept = [j for j, reason in enumerate(self.reasons) if reason is None]
-            columns = [others[j] if j in others else values[:, place[j]] for j in kept]
-            values = np.column_stack(columns)
-        elif never.any():
-            values = values[:, ~never]
+                    used[j] = found
+        floats = [j for j, kind in enumerate(self.frame.dtypes) if kind == np.float64]
+        if stored is not None and [*used] == floats and not self.codes:
+            values = stored
+        else:
+            values = np.column_stack([*used.values()]) if used else np.empty((len(self.frame), 0))
         return self._without_counters(values) if free else values
 
     def _column(self, column: Any, name: str, free: bool) -> np.ndarray | str:
@@ -374,7 +362,7 @@ class _Columns:
             if not cells.count:
                 return NEVER_OBSERVED
             self.marks.update(cells.marks)
-            if cells.decimal == "," and (self.in_sheet or self.decimal != ","):
+            if cells.commas and (self.in_sheet or self.decimal != ","):
                 self.commas.append(name)
             return without_codes(cells.numbers, self.codes)
         if free and is_identifier(name):
@@ -395,21 +383,22 @@ class _Columns:
     def _without_counters(self, values: np.ndarray) -> np.ndarray:
         """The values without numbers that measure nothing: identifiers, dates, running numbers."""
         kept = [j for j, reason in enumerate(self.reasons) if reason is None]
-        counters = _running_numbers(values)
-        first = values[0] if len(values) else np.zeros(len(kept))
-        dates = set(np.flatnonzero((first >= 19000101) & (first <= 21001231)).tolist())
-        gone = []
+        if not len(values):
+            return values
+        first, count = values[0], np.arange(len(values))
+        counters = {i for i in np.flatnonzero((first == 0) | (first == 1)).tolist()
+                    if len(values) >= FEWEST_ROWS
+                    and np.array_equal(values[:, i], first[i] + count)}  # fmt: skip
+        if len(counters) == len(kept):
+            counters = set()
         for i, j in enumerate(kept):
-            name = self.frame.columns[j]
-            if is_identifier(name) and _all_whole(values[:, i]):
+            if is_identifier(self.frame.columns[j]) and _all_whole(values[:, i]):
                 self.reasons[j] = IDENTIFIER
             elif i in counters:
                 self.reasons[j] = "counts the rows in their order"
-            elif i in dates and _are_dates(values[:, i]):
+            elif FIRST_DAY <= first[i] <= LAST_DAY and _are_dates(values[:, i]):
                 self.reasons[j] = f"dates, such as {first[i]:.0f}"
-            else:
-                continue
-            gone.append(i)
+        gone = [i for i, j in enumerate(kept) if self.reasons[j] is not None]
         return np.delete(values, gone, axis=1) if gone else values
 
     def notes(self) -> list[str]:
@@ -491,16 +480,6 @@ def _mostly_numbers(column: Any, decimal: str, options: ReadOptions) -> bool:
     return cells.count > cells.words.total()
 
 
-def _running_numbers(values: np.ndarray) -> set[int]:
-    """Columns (by position) that count the rows in their order, from 0 or 1; none if all do."""
-    if len(values) < FEWEST_ROWS:
-        return set()
-    first = np.flatnonzero((values[0] == 0) | (values[0] == 1))
-    count = np.arange(len(values))
-    found = {j for j in first.tolist() if np.array_equal(values[:, j], values[0, j] + count)}
-    return found if len(found) < values.shape[1] else set()
-
-
 def _all_whole(column: np.ndarray) -> bool:
     seen = column[~np.isnan(column)]
     return bool((seen == np.round(seen)).all())
@@ -510,7 +489,7 @@ def _are_dates(column: np.ndarray) -> bool:
     import pandas as pd
 
     days = np.unique(column[~np.isnan(column)])
-    if len(days) < 2 or not _all_whole(days) or days[0] < 19000101 or days[-1] > 21001231:
+    if len(days) < 2 or not _all_whole(days) or days[0] < FIRST_DAY or days[-1] > LAST_DAY:
         return False
     texts = [f"{day:.0f}" for day in days]
     return bool(pd.to_datetime(texts, format="%Y%m%d", errors="coerce").notna().all())
@@ -519,10 +498,12 @@ def _are_dates(column: np.ndarray) -> bool:
 def _no_numbers(left_out: list[tuple[str, str]], request: _Request) -> str:
     wanted = request.columns_of_model or ()
     found = "; ".join(f"{n!r}: {why}" for n, why in left_out if not wanted or n in wanted)[:200]
-    if wanted and found:
-        return f"the columns of the model are in the table, but hold no numbers ({found})"
     if wanted:
-        return f"the table has none of the model's columns, such as {min(wanted)!r}"
+        return (
+            f"the table has none of the model's columns, such as {min(wanted)!r}"
+            if not found
+            else f"the columns of the model are in the table, but hold no numbers ({found})"
+        )
     if request.features is not None and request.options.columns:
         return f"the model reads columns like {request.options.columns[0]!r}; the table has none"
     return f"the table has no numeric column to cluster ({found or 'it has no columns'})"
@@ -561,22 +542,19 @@ def _check_meaning(frame: Any, used: list[str], columns: _Columns) -> None:
 # --- matrices ---------------------------------------------------------------------------------
 
 
-def _from_matrix(content: Content, request: _Request) -> Table:
+def _from_matrix(content: Content, request: _Request, rows: np.ndarray) -> Table:
     """A table from an array, or from AnnData, whose obs describes the rows."""
     options, obs, values = request.options, content.rows, content.matrix
     if options.id_column is not None:
         raise TableError("--id-column is for files of columns; this file names its rows itself")
+    values = values if len(rows) == len(content.ids) else values[rows]
     if not sp.issparse(values) and values.dtype != np.float32:
         values = values.astype(np.float64, copy=False)
-    request.check_columns(content.features)
-    rows, notes = request.kept_rows(obs, len(content.ids))
-    if len(rows) < len(content.ids):
-        values = values[rows]
     if not options.transpose:
         check_unique(content.source.get("file", "the table"), content.features)
     unused = content.unused if request.features is None else {}
     reasons = [unused.get(name) or request.reason(name) for name in content.features]
-    notes = [*notes, *(content.notes if request.features is None else ())]
+    notes = list(content.notes if request.features is None else ())
     if sp.issparse(values):
         notes.append("entries that are not stored count as missing")
     table = Table(
@@ -590,9 +568,7 @@ def _from_matrix(content: Content, request: _Request) -> Table:
         origin=Origin(content, rows, "id" if "id" not in content.features else "row id"),
     )
     keep = np.array([reason is None for reason in reasons])
-    table = table if keep.all() else table.with_features(keep)
-    _check_finite(table)
-    return table
+    return table if keep.all() else table.with_features(keep)
 
 
 def without_codes(values: Any, codes: Sequence[str]) -> Any:
@@ -622,3 +598,73 @@ def _check_finite(table: Table) -> None:
             f"column {table.features[j]!r} holds an infinite value in row {table.ids[i]!r}; "
             "correct it, or mark it as missing with --missing-value inf"
         )
+
+
+# --- annotations ------------------------------------------------------------------------------
+
+
+def read_annotations(path: str | Path, ids: np.ndarray) -> tuple[dict[str, list[Any]], list[str]]:
+    """Columns of a second file in the order of the rows (None where unknown), and notes.
+
+    The column that names the rows is found by its content; names may lack what all rows share
+    (``LFQ intensity``) or the folder and ending of a raw file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "about.csv"
+    >>> _ = file.write_text("sample,tissue\\nS2,liver\\nS1,lung\\n")
+    >>> read_annotations(file, np.array(["S1", "S2", "S3"]))
+    ({'tissue': ['lung', 'liver', None]}, ['1 of 3 rows are not in about.csv'])
+    """
+    content = read_content(path, ReadOptions())
+    frame, where = content.frame, Path(path)
+    if frame is None:
+        raise TableError(f"{where} has no columns with names; give a CSV, .xlsx or .parquet file")
+    names = [str(i).strip() for i in ids]
+    key, place = _matched_names(where, frame, names)
+    columns = {}
+    for name in frame.columns.drop(key):
+        values = _plain_values(frame[name], content.decimal)
+        columns[str(name)] = [values[place[n]] if n in place else None for n in names]
+    if not columns:
+        raise TableError(f"{where} has no column besides {key!r}, which names the rows")
+    absent = sum(name not in place for name in names)
+    note = f"{absent:,} of {len(names):,} rows are not in {where.name}"
+    return columns, [note] if absent else []
+
+
+def _matched_names(path: Path, frame: Any, names: list[str]) -> tuple[str, dict[str, int]]:
+    """The column that names the rows, and where each row of the table is in the file."""
+    key, found, twice = "", dict[str, int](), ""
+    for change in (list, short_names):
+        ours = change(names)
+        for column in frame.columns:
+            texts = ["" if text is None else str(text).strip() for text in frame[column]]
+            for theirs in (texts, change(texts)):
+                times = Counter(text for text in theirs if text and text in {*ours})
+                if len(times) <= len(found):
+                    continue
+                if max(times.values()) > 1:
+                    twice = twice or f"{times.most_common(1)[0][0]!r} in column {column!r}"
+                    continue
+                place = {text: i for i, text in enumerate(theirs)}
+                key = str(column)
+                found = {n: place[o] for n, o in zip(names, ours, strict=True) if o in place}
+        if 2 * len(found) >= len(names):
+            break
+    if not found and twice:
+        raise TableError(f"{path} has more than one row for {twice}; give one for each")
+    if not found:
+        raise TableError(f"no column of {path} holds the row names of the table, such as "
+                         f"{names[0]!r}; add one")  # fmt: skip
+    return key, found
+
+
+def _plain_values(column: Any, decimal: str) -> list[Any]:
+    """Numbers where the column holds nothing else, words otherwise."""
+    cells = read_cells(column, decimal)
+    if cells.words or not cells.count:
+        return [None if v is None or is_sure_mark(str(v)) else str(v).strip() for v in column]
+    return [None if np.isnan(v) else int(v) if v == round(v) else v for v in cells.numbers.tolist()]
