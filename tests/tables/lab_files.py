@@ -1,25 +1,18 @@
-"""Ten files as laboratories have them, with the groups that are in them.
+"""Files as laboratories have them, with the groups that are in them and the options they need.
 
-    python tests/tables/lab_files.py FOLDER [variants]
-
-writes them (or those of `lab_variants`), asks `mnarkmeans diagnose` for the command of each, runs
-it, and tells how well it finds the groups.
-
-Every file is simulated: three groups of samples, log-normal values, small ones lost below a limit
-that is soft, or below none where the field does otherwise.
+Every file is simulated: groups of samples, log-normal values, small ones lost below a limit that is
+soft, or below none where the field does otherwise. Each function writes a file into a folder and
+returns its name, the group of each sample, and options that the advice must name.
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+import csv
 
 import numpy as np
 import pandas as pd
 
 GROUPS = 3
-
-
 SIZES = {"level": 23.0, "spread": 2.0, "effect": 2.5, "share": 0.3, "noise": 0.6}
 
 
@@ -36,6 +29,12 @@ def samples(seed, n, p, *, groups=GROUPS, shuffle=False, **sizes):
 
 def seen_above(rng, values, limit, softness=0.7):
     return rng.random(values.shape) < 1 / (1 + np.exp(-(values - limit) / softness))
+
+
+def shuffled(seed, n, p, *, groups=3, **more):
+    """Groups in no order, and other sizes of effect than the first files have."""
+    settings = {"effect": 2.0, "noise": 0.7} | more
+    return samples(seed, n, p, groups=groups, shuffle=True, **settings)
 
 
 def maxquant(folder):
@@ -149,12 +148,12 @@ def survey(folder):
 
 
 def wide(folder):
-    """20,000 genes in rows, 15 samples in columns, zeros for genes that were not seen."""
-    rng, group, log2 = samples(8, 15, 20_000, level=5.0, spread=3.0, share=0.05)
+    """6,000 genes in rows, 15 samples in columns, zeros for genes that were not seen."""
+    rng, group, log2 = samples(8, 15, 6_000, level=5.0, spread=3.0, share=0.05)
     seen = seen_above(rng, log2, 2.0)
     counts = np.where(seen, (2**log2).round(), 0).astype(np.int64).T
     frame = pd.DataFrame(counts, columns=[f"patient_{i}" for i in range(15)])
-    frame.insert(0, "gene_id", [f"ENSG{j:011d}" for j in range(20_000)])
+    frame.insert(0, "gene_id", [f"ENSG{j:011d}" for j in range(6_000)])
     frame.to_csv(folder / "counts.tsv.gz", sep="\t", index=False)
     return "counts.tsv.gz", group
 
@@ -188,52 +187,464 @@ def hopeless(folder):
     return "report.csv", None
 
 
-FILES = {
-    make.__name__: make
-    for make in (maxquant, diann, tenx, two_headers, european, below_limit, survey, wide,
-                 annotated, hopeless)
-}  # fmt: skip
+# --- other programs, names, marks, signs, sizes and missing values -----------------------------
 
 
-def agreement(folder, group):
-    """Adjusted Rand index of labels.csv with the true groups."""
-    from sklearn.metrics import adjusted_rand_score
-
-    labels = pd.read_csv(folder / "labels.csv")["cluster"]
-    return adjusted_rand_score(group, labels)
+def decimal_commas(values, digits=2):
+    return np.char.replace(np.char.mod(f"%.{digits}f", values), ".", ",").astype(object)
 
 
-def main(folder, files):
-    import json
-    import shlex
-    import subprocess
-    import time
+def maxquant_intensities(folder):
+    """No LFQ: intensities beside iBAQ, the sum over all samples, names of decoys and flags."""
+    rng, group, log2 = shuffled(101, 40, 300, groups=4)
+    x = np.where(seen_above(rng, log2, 22.0), 2**log2, 0).round().astype(np.int64).T
+    ids = [("REV__" if j % 37 == 5 else "CON__" if j % 41 == 7 else "") + f"A0A{j:04d}"
+           for j in range(300)]  # fmt: skip
+    names = [f"{'ctrl' if i < 20 else 'drug'}_{i}" for i in range(40)]
+    columns = {"Protein IDs": ids, "Number of proteins": rng.integers(1, 5, 300)}
+    columns |= {"Sequence coverage [%]": rng.uniform(0, 90, 300).round(1), "Intensity": x.sum(1)}
+    columns |= {f"Identification type {name}": ["By MS/MS"] * 300 for name in names}
+    columns |= {f"Intensity {name}": x[:, i] for i, name in enumerate(names)}
+    columns |= {f"iBAQ {name}": x[:, i] // 7 for i, name in enumerate(names)}
+    columns |= {
+        "Reverse": ["+" if name.startswith("REV") else "" for name in ids],
+        "id": range(300),
+    }
+    pd.DataFrame(columns).to_csv(folder / "mq.txt", sep="\t", index=False)
+    return "mq.txt", group, "--columns 'Intensity *' --drop-rows Reverse=+ --log2"
 
-    folder.mkdir(parents=True, exist_ok=True)
-    run = [sys.executable, "-m", "mnarkmeans"]
-    print("| file | command that diagnose names | adjusted Rand | seconds |\n|---|---|---|---|")
-    for name, make in files.items():
-        file, group, *_ = make(folder)
-        begin = time.perf_counter()
-        told = subprocess.run([*run, "diagnose", file, "--json"], cwd=folder, capture_output=True,
-                              text=True, check=False)  # fmt: skip
-        answer = json.loads(told.stdout)
-        if "error" in answer:
-            print(f"| {name} | {answer['error']} | | {time.perf_counter() - begin:.1f} |")
-            continue
-        words = shlex.split(answer["command"])[1:]
-        done = subprocess.run([*run, *words, "--force"], cwd=folder, capture_output=True, text=True,
-                              check=False)  # fmt: skip
-        found = (
-            agreement(folder / words[words.index("-o") + 1], group) if not done.returncode else 0
+
+def decoys_by_name(folder):
+    """Decoys that no column flags."""
+    rng, group, log2 = shuffled(102, 21, 200)
+    x = np.where(seen_above(rng, log2, 21.5), 2**log2, 0).round().T
+    ids = [("REV__" if j % 37 == 5 else "") + f"A0A{j:04d}" for j in range(200)]
+    frame = pd.DataFrame({"Majority protein IDs": ids, "Gene names": [f"G{j}" for j in range(200)]})
+    frame = frame.assign(**{f"LFQ intensity run{i:02d}": x[:, i] for i in range(21)})
+    frame.to_csv(folder / "lfq.tsv", sep="\t", index=False)
+    return "lfq.tsv", group, "--transpose --drop-rows 'Majority protein IDs=REV__*' --log2"
+
+
+def diann_paths(folder):
+    """Columns named by paths, beside counts of sequences."""
+    rng, group, log2 = shuffled(103, 36, 180, level=20.0)
+    frame = pd.DataFrame(np.where(seen_above(rng, log2, 19.0), 2**log2, np.nan).T)
+    frame.columns = [f"/mnt/data/run 7/{i:02d}_plasma.mzML.dia" for i in range(36)]
+    frame.insert(0, "Protein.Group", [f"P{j:05d}" for j in range(180)])
+    frame.insert(1, "N.Sequences", rng.integers(1, 30, 180))
+    frame.to_csv(folder / "report.pg_matrix.tsv", sep="\t", index=False)
+    return "report.pg_matrix.tsv", group, "--columns '*.dia' --transpose --log2"
+
+
+def spectronaut(folder):
+    """ "Filtered" where nothing was found."""
+    rng, group, log2 = shuffled(104, 24, 200, groups=2, level=17.0)
+    x = np.array([[repr(float(v)) for v in row] for row in 2**log2], dtype=object)
+    x[~seen_above(rng, log2, 16.0)] = "Filtered"
+    frame = pd.DataFrame(x.T, columns=[f"[{i}] PL_{i:02d}.raw.PG.Quantity" for i in range(24)])
+    frame.insert(0, "PG.ProteinGroups", [f"P{j:05d}" for j in range(200)])
+    frame["PG.Qvalue"] = rng.uniform(0, 0.01, 200)
+    frame.to_csv(folder / "spectronaut.tsv", sep="\t", index=False)
+    return "spectronaut.tsv", group, "--columns *.PG.Quantity --transpose --log2"
+
+
+def fragpipe(folder):
+    rng, group, log2 = shuffled(105, 20, 250, groups=2)
+    x = np.where(seen_above(rng, log2, 21.5), 2**log2, 0).T
+    frame = pd.DataFrame({"Protein": [f"sp|P{j:05d}|X_HUMAN" for j in range(250)]})
+    frame["Protein Length"] = rng.integers(80, 900, 250)
+    kinds = {"Spectral Count": rng.integers(0, 40, x.shape), "Intensity": x, "MaxLFQ Intensity": x}
+    for kind, values in kinds.items():
+        frame = frame.assign(**{f"k{i} {kind}": values[:, i] for i in range(20)})
+    frame.to_csv(folder / "combined_protein.tsv", sep="\t", index=False)
+    return "combined_protein.tsv", group, "--columns '* MaxLFQ Intensity' --missing-value 0 --log2"
+
+
+def proteome_discoverer(folder):
+    """Excel, a flag that says True, abundances twice."""
+    rng, group, log2 = shuffled(106, 16, 150, groups=2)
+    x = np.where(seen_above(rng, log2, 21.5), 2**log2, np.nan).T
+    frame = pd.DataFrame({"Accession": [f"P{j:05d}" for j in range(150)]})
+    frame["# Peptides"] = rng.integers(1, 50, 150)
+    frame["Contaminant"] = np.arange(150) % 50 == 0
+    for kind in ("Abundance: F{}: Sample", "Abundances (Normalized): F{}: Sample"):
+        frame = frame.assign(**{kind.format(i): x[:, i] for i in range(16)})
+    frame.to_excel(folder / "proteins.xlsx", index=False)
+    return "proteins.xlsx", group, "--drop-rows Contaminant=True --log2"
+
+
+def german(folder):
+    """Quoted decimal commas, a mark of the byte order, a sign after the last column."""
+    rng, group, values = shuffled(107, 70, 14, level=50.0, spread=10.0, effect=12.0, share=0.6,
+                                  noise=3.0)  # fmt: skip
+    texts, lost = decimal_commas(values, 3), ~seen_above(rng, values, 40.0, 3.0)
+    texts[lost] = rng.choice(["<NG", "n. n.", "nicht nachweisbar", "#NV", ""], lost.sum())
+    lines = [";".join(['"Patient-Nr."', *(f'"Größe {j} [µmol/l]"' for j in range(14)), ""])]
+    lines += [";".join([f'"{1000 + i}"', *(f'"{t}"' for t in row), ""])
+              for i, row in enumerate(texts)]  # fmt: skip
+    (folder / "werte.csv").write_text("\r\n".join(lines) + "\r\n", encoding="utf-8-sig")
+    return "werte.csv", group, ""
+
+
+def french(folder):
+    """Units in a second line."""
+    rng, group, values = shuffled(108, 50, 25, level=5.0, spread=1.0, share=0.5, noise=0.5)
+    texts, lost = decimal_commas(values), ~seen_above(rng, values, 4.0, 0.4)
+    texts[lost] = rng.choice(["ND", "<LOQ"], lost.sum())
+    lines = ["Echantillon;" + ";".join(f"acide {j}" for j in range(25)), ";mg/l" * 25]
+    lines += [f"E{i};" + ";".join(row) for i, row in enumerate(texts)]
+    (folder / "acides.csv").write_text("\n".join(lines) + "\n", encoding="ascii")
+    return "acides.csv", group, ""
+
+
+def unicode_text(folder):
+    """What Excel calls Unicode text: UTF-16, tabs."""
+    rng, group, values = shuffled(109, 48, 30, groups=4, level=8.0, spread=1.0, share=0.5)
+    seen = seen_above(rng, values, 7.0, 0.5)
+    frame = pd.DataFrame(np.where(seen, values, np.nan).round(4)).add_prefix("Zytokin ")
+    frame.insert(0, "Proben-ID", [f"Ä{i}" for i in range(48)])
+    frame.to_csv(
+        folder / "cytokines.txt", sep="\t", index=False, encoding="utf-16", na_rep="missing"
+    )
+    return "cytokines.txt", group, ""
+
+
+def merged_cells(folder):
+    """A title page, then groups over names over units."""
+    import openpyxl
+
+    rng, group, log2 = shuffled(110, 27, 45, level=12.0)
+    seen = seen_above(rng, log2, 11.0)
+    book = openpyxl.Workbook()
+    book.active.append(["This workbook holds areas"])
+    sheet = book.create_sheet("Data")
+    sheet.append(["Sample", "Amino acids", *[None] * 19, "Lipids", *[None] * 24])
+    sheet.merge_cells(start_row=1, start_column=2, end_row=1, end_column=21)
+    sheet.append([None, *(f"c{j}" for j in range(45))])
+    sheet.append([None, *["µM"] * 45])
+    for i in range(27):
+        cells = (float(2 ** log2[i, j]) if seen[i, j] else "<LOD" for j in range(45))
+        sheet.append([f"m{i}", *cells])
+    book.save(folder / "merged.xlsx")
+    return "merged.xlsx", group, "--log2"
+
+
+def compounds_in_rows(folder):
+    """Thousands set apart, masses and times beside the samples."""
+    rng, group, log2 = shuffled(111, 32, 90, groups=4, level=15.0, spread=2.5)
+    texts = np.array([[f"{v:,.1f}" for v in row] for row in 2**log2], dtype=object)
+    texts[~seen_above(rng, log2, 14.0)] = "<0.05"
+    frame = pd.DataFrame(texts.T, columns=[f"mouse-{i}" for i in range(32)])
+    frame.insert(0, "Compound Name", [f"comp {j}" for j in range(90)])
+    frame.insert(1, "m/z", rng.uniform(80, 900, 90).round(4))
+    frame.insert(2, "RT [min]", rng.uniform(0.5, 22, 90).round(2))
+    frame.to_csv(folder / "compounds.csv", index=False)
+    return "compounds.csv", group, "--transpose --drop m/z --drop 'RT [min]' --log2"
+
+
+def coded_survey(folder):
+    rng, group, _ = shuffled(114, 120, 2)
+    profile = rng.integers(1, 6, (3, 18))
+    answers = np.clip(np.round(profile[group] + rng.normal(0, 0.7, (120, 18))), 1, 5).astype(int)
+    answers[rng.random(answers.shape) < 0.15] = 99
+    frame = pd.DataFrame(answers).add_prefix("v")
+    frame.insert(0, "sex", rng.integers(1, 3, 120))
+    frame.to_csv(folder / "codes.csv", index=False)
+    return "codes.csv", group, "--missing-value 99"
+
+
+def log_tpm(folder):
+    """Logarithms below and above 0, exact zeros where nothing was seen, samples in rows."""
+    rng, group, log2 = shuffled(115, 24, 3000, level=4.0, share=0.06)
+    seen = seen_above(rng, log2, 2.5)
+    frame = pd.DataFrame(np.where(seen, log2, 0).round(3)).add_prefix("GENE")
+    frame.insert(0, "Sample_Name", [f"TCGA-{i}" for i in range(24)])
+    frame.to_csv(folder / "log_tpm.csv.gz", index=False)
+    return "log_tpm.csv.gz", group, "--missing-value 0"
+
+
+def tpm(folder):
+    """Each gene hardly skewed, all together over five decades."""
+    rng, group, log2 = shuffled(116, 30, 2000, level=3.0, spread=2.5, share=0.08)
+    seen = seen_above(rng, log2, 0.0)
+    frame = pd.DataFrame(np.where(seen, 2**log2, 0).round(2).T).add_prefix("SRR")
+    frame.insert(0, "Geneid", [f"ENSG{j}.3" for j in range(2000)])
+    frame.insert(1, "Length", rng.integers(300, 9000, 2000))
+    frame.to_csv(folder / "tpm.txt", sep="\t", index=False)
+    return "tpm.txt", group, "--transpose --drop Length --log2"
+
+
+def unnamed_genes(folder):
+    """Counts as R writes them: accessions in front, no name over them."""
+    rng, group, log2 = shuffled(117, 22, 1500, groups=2, level=5.0, spread=3.0, share=0.1)
+    frame = pd.DataFrame(rng.poisson(2 ** np.clip(log2, -9, 18)).T).add_prefix("S")
+    frame.index = [f"ENSMUSG{j:011d}" for j in range(1500)]
+    frame.to_csv(folder / "counts.csv")
+    return "counts.csv", group, "--transpose --log1p"
+
+
+def dense_counts(folder):
+    import anndata
+
+    rng, group, log2 = shuffled(118, 160, 200, groups=4, level=-0.5, spread=1.5, effect=2.2,
+                                noise=0.3)  # fmt: skip
+    counts = rng.poisson(rng.uniform(0.4, 2, (160, 1)) * 2**log2).astype(np.float32)
+    anndata.AnnData(counts).write_h5ad(folder / "dense.h5ad")
+    return "dense.h5ad", group, "--normalize total --log1p"
+
+
+def scaled_cells(folder):
+    """Scaled values in X, counts in a layer, logarithms in raw."""
+    import anndata
+    import scipy.sparse as sp
+
+    rng, group, log2 = shuffled(119, 150, 150, level=-1.0, spread=1.5, effect=2.5, noise=0.3)
+    counts = rng.poisson(rng.uniform(0.4, 2, (150, 1)) * 2**log2).astype(np.float32)
+    logs = np.log1p(counts / counts.sum(1, keepdims=True) * 1e4)
+    adata = anndata.AnnData(sp.csr_matrix(logs), layers={"counts": sp.csr_matrix(counts)})
+    adata.raw = adata.copy()
+    adata.X = np.clip((logs - logs.mean(0)) / (logs.std(0) + 1e-9), None, 10).astype(np.float32)
+    adata.write_h5ad(folder / "scaled.h5ad")
+    return "scaled.h5ad", group, ""
+
+
+def cycles(folder):
+    """qPCR: large numbers are little, "Undetermined" above them all."""
+    rng, group, values = shuffled(122, 60, 24, level=29.0, spread=3.0, effect=3.0, share=0.6)
+    texts = np.char.mod("%.2f", values).astype(object)
+    texts[~seen_above(rng, -values, -33.0, 0.6)] = "Undetermined"
+    frame = pd.DataFrame(texts).add_prefix("miR-")
+    frame.insert(0, "Well sample", [f"w{i}" for i in range(60)])
+    frame.to_csv(folder / "ct.csv", index=False)
+    return "ct.csv", group, ""
+
+
+def clinic(folder):
+    """Features of different units, dates, sexes."""
+    rng, group, values = shuffled(123, 140, 12, level=0.0, spread=0.0, effect=3.0, share=0.7,
+                                  noise=0.8)  # fmt: skip
+    values = values * 10.0 ** rng.uniform(-1, 2.5, 12) + 10.0 ** rng.uniform(1, 3, 12)
+    frame = pd.DataFrame(np.where(rng.random(values.shape) < 0.2, np.nan, values).round(2))
+    frame = frame.add_prefix("lab ")
+    frame.insert(0, "Sex", rng.choice(["M", "F"], 140))
+    frame.insert(1, "Date", [f"{d:02d}.03.2026" for d in rng.integers(1, 29, 140)])
+    frame.to_csv(folder / "clinic.csv", index=False)
+    return "clinic.csv", group, "--scale std"
+
+
+# --- what exports have around the numbers: lists, pools, totals, remarks, sentences ------------
+
+
+def lists_of_numbers(folder):
+    """MaxQuant: one number for each protein of a group, beside intensities."""
+    rng, group, log2 = shuffled(201, 24, 250)
+    x = np.where(seen_above(rng, log2, 21.5), 2**log2, 0).round().T
+    counts = rng.integers(3, 40, 250)
+    several = [f"{c};{c - 2}" if j % 3 == 0 else f"{c}" for j, c in enumerate(counts)]
+    columns = {"Protein IDs": [f"P{10000 + j};Q{j}" for j in range(250)]}
+    columns |= {"Peptide counts (all)": several, "Sequence lengths": several, "Peptides": counts}
+    columns |= {f"LFQ intensity {i:02d}": x[:, i] for i in range(24)}
+    columns |= {"Evidence IDs": [f"{j};{j + 7};{j + 9}" for j in range(250)]}
+    pd.DataFrame(columns).to_csv(folder / "lists.txt", sep="\t", index=False)
+    return "lists.txt", group, "--columns 'LFQ intensity *' --transpose --missing-value 0 --log2"
+
+
+def pools_and_blanks(folder):
+    """Peak areas of samples, pools and blanks; a delimiter after the last column."""
+    rng, group, log2 = shuffled(202, 24, 200)
+    x = np.where(seen_above(rng, log2, 21.5), 2**log2, 0).round()
+    pools = np.tile(x.mean(0), (4, 1)) * 2.0 ** rng.normal(0, 0.1, (4, 200))
+    blanks = np.where(rng.random((2, 200)) < 0.8, 0, 1000.0)
+    names = [f"S{i:02d}" for i in range(24)] + [f"QC_pool_{i}" for i in range(4)]
+    frame = pd.DataFrame(np.vstack([x, pools, blanks]).round(1).T)
+    frame.columns = [f"{n}.mzXML Peak area" for n in [*names, "Blank1", "Blank2"]]
+    frame.insert(0, "row ID", range(200))
+    frame.insert(1, "row m/z", rng.uniform(80, 900, 200).round(4))
+    frame.insert(len(frame.columns), "", "")
+    frame.to_csv(folder / "areas.csv", index=False)
+    return "areas.csv", group, "--drop '*QC*' --drop '*Blank*' --columns '*Peak area' --log2"
+
+
+def plate_of_a_kit(folder):
+    """A line of classes under the names, limits and controls among the rows."""
+    rng, group, log2 = shuffled(203, 60, 40, level=1.0, share=0.6)
+    texts = np.char.mod("%.3f", 2**log2).astype(object)
+    texts[~seen_above(rng, log2, -0.5)] = "< LOD"
+    front = ["Plate Bar Code", "Sample Type", "Sample Identification"]
+    lines = [[*front, *(f"C{j}" for j in range(40))], ["Class", "", "", *["Lipids"] * 40]]
+    lines += [["LOD (calc.) [uM]", "", "", *["0.100"] * 40]]
+    lines += [["1020", "QC Level 2", f"QC{q}", *np.char.mod("%.3f", 2 ** log2.mean(0))]
+              for q in range(3)]  # fmt: skip
+    lines += [["1020", "Sample", f"p{i}", *row] for i, row in enumerate(texts)]
+    (folder / "kit.csv").write_text("\n".join(map(",".join, lines)) + "\n", encoding="utf-8")
+    rules = "--drop-rows 'Sample Type=QC Level 2' --drop-rows 'Sample Identification='"
+    return "kit.csv", group, f"{rules} --log2"
+
+
+def thousands_and_means(folder):
+    """Thousands set apart by blanks that do not break, a mean below the rows."""
+    rng, group, values = shuffled(204, 50, 14, level=9.5, spread=1.0, share=0.7, noise=0.5)
+    x = np.where(rng.random(values.shape) < 0.1, np.nan, np.exp(values / 1.5 + 3))
+    lines = ["sep=;", ";".join(["Échantillon", *(f"Métabolite {j}" for j in range(14)), "", ""])]
+    for name, row in zip([*(f"E{i}" for i in range(50)), "Moyenne"], [*x, np.nanmean(x, 0)],
+                         strict=True):  # fmt: skip
+        cells = ["nd" if v != v else f"{v:,.1f}".translate({44: 0x202F, 46: 44}) for v in row]
+        lines.append(";".join([name, *cells, "", ""]))
+    (folder / "moyenne.csv").write_bytes(("\ufeff" + "\r\n".join(lines)).encode())
+    return "moyenne.csv", group, "--drop-rows Échantillon=Moyenne"
+
+
+def western_letters(folder):
+    """An older Excel: no UTF-8, thousands set apart by points, a total."""
+    _, group, values = shuffled(205, 45, 12, level=9.5, spread=1.0, share=0.8, noise=0.5)
+    x = np.exp(values / 1.5 + 4)
+    lines = [";".join(["Proben-Nr.", "Größe", *(f"Stoff {j} [µg/l]" for j in range(12))])]
+    for name, row in zip([*(f"P{i}" for i in range(45)), "Summe"], [*x, x.sum(0)], strict=True):
+        lines.append(
+            ";".join([name, "groß", *(f"{v:,.2f}".translate({44: 46, 46: 44}) for v in row)])
         )
-        spent = time.perf_counter() - begin
-        print(f"| {name} | `{answer['command']}` | {found:.2f} | {spent:.1f} |{done.stderr[:0]}")
+    (folder / "labor.csv").write_bytes("\r\n".join(lines).encode("cp1252"))
+    return "labor.csv", group, "--encoding cp1252 --drop-rows Proben-Nr.=Summe"
 
 
-if __name__ == "__main__":
-    if "variants" in sys.argv[2:]:
-        from lab_variants import VARIANTS as FILES
-    elif "exports" in sys.argv[2:]:
-        from lab_exports import EXPORTS as FILES
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "lab-files"), FILES)
+def genes_that_come_again(folder):
+    """Logarithms of a curated table: names of genes repeat, statistics beside the samples."""
+    rng, group, log2 = shuffled(206, 20, 300, groups=2)
+    frame = pd.DataFrame(np.where(seen_above(rng, log2, 21.5), log2.round(4), np.nan).T)
+    frame.columns = [f"S{i:02d}" for i in range(20)]
+    frame.insert(0, "Gene Symbol", [f"GENE{j - j % 7 // 6}" for j in range(300)])
+    frame["p value"] = rng.random(300)
+    frame.to_csv(folder / "genes.csv", index=False, na_rep="NA")
+    return "genes.csv", group, "--transpose --drop 'p value'"
+
+
+def known_above_the_names(folder):
+    """Excel: groups and boxes over the samples, pathways beside the metabolites."""
+    rng, group, log2 = shuffled(207, 30, 120)
+    lines = [["", "", "CLIENT_IDENTIFIER", *(f"c{i}" for i in range(30))],
+             ["", "", "BOX NUMBER", *(i // 9 for i in range(30))],
+             ["PATHWAY_SORTORDER", "BIOCHEMICAL", "HMDB",
+              *(f"A-{i}" for i in range(30))]]  # fmt: skip
+    seen = seen_above(rng, log2, 21.5)
+    for j in range(120):
+        values = [
+            v if s else None for v, s in zip((2 ** log2[:, j]).round(), seen[:, j], strict=True)
+        ]
+        lines.append([j + 1, f"metabolite {j}", f"HMDB{j:05d}", *values])
+    pd.DataFrame(lines).to_excel(folder / "known.xlsx", index=False, header=False)
+    return "known.xlsx", group, "--transpose --log2"
+
+
+def blanks_in_names(folder):
+    """Tabs, and one blank in every row; remarks around the table, as GEO has them."""
+    rng, group, ratios = shuffled(208, 26, 400, level=0.0, spread=0.0, share=0.2)
+    frame = pd.DataFrame(np.where(rng.random(ratios.shape) < 0.1, np.nan, ratios.round(3)).T)
+    frame.columns = [f"GSM{i}" for i in range(26)]
+    frame.insert(0, "ID_REF", [f"probe {j}" for j in range(400)])
+    remarks = "!Series_title\tx\n" + "!Sample_title" + "\ta" * 26 + "\n!begin\n"
+    table = frame.to_csv(sep="\t", index=False, lineterminator="\n")
+    (folder / "series.txt").write_bytes(f"{remarks}{table}!end\n".encode())
+    return "series.txt", group, "--transpose"
+
+
+def sentences_below_names(folder):
+    """Qualtrics: names, questions and a line for machines; how the survey was taken."""
+    rng, group, values = shuffled(209, 150, 16, level=4.0, spread=0.0, effect=1.5, share=0.9)
+    answers = np.clip(values.round(), 1, 7).astype(int).astype(object)
+    answers[rng.random(answers.shape) < 0.07] = ""
+    about = ["StartDate", "Progress", "Duration (in seconds)", "Finished", "ResponseId"]
+    with open(folder / "survey.csv", "w", newline="", encoding="utf-8-sig") as file:
+        lines = csv.writer(file)
+        lines.writerow([*about, *(f"Q{j}" for j in range(16))])
+        lines.writerow([*about, *(f"How much do you agree, item {j}?" for j in range(16))])
+        lines.writerow([f'{{"ImportId":"QID{j}","timeZone":"UTC"}}' for j in range(21)])
+        for i, row in enumerate(answers):
+            seconds = int(rng.integers(100, 4000))
+            lines.writerow(["2026-01-05 10:00:00", 100, seconds, 1, f"R_{i:04x}", *row])
+    return "survey.csv", group, "--drop 'Duration (in seconds)'"
+
+
+def eights_and_nines(folder):
+    """1 to 5, 8 for don't know, 9 for no answer; a weight beside them, which is no answer."""
+    rng, group, values = shuffled(210, 200, 18, level=3.0, spread=0.0, effect=1.2, share=0.9)
+    answers = np.clip(values.round(), 1, 5)
+    lost = rng.random(answers.shape)
+    answers = np.where(lost < 0.04, 8, np.where(lost < 0.1, 9, answers)).astype(int)
+    frame = pd.DataFrame(answers).add_prefix("v")
+    frame.insert(0, "lfdnr", [f"{i:04d}" for i in range(200)])
+    frame.insert(1, "gewicht", [f"{w:.4f}".replace(".", ",") for w in rng.uniform(0.5, 2, 200)])
+    frame.to_csv(folder / "answers.csv", sep=";", index=False)
+    return "answers.csv", group, "--missing-value 9 --missing-value 8"
+
+
+# --- reports in other shapes -------------------------------------------------------------------
+
+
+def main_report(seed=301):
+    """One row per precursor and run, with rows that the q-value filters must remove."""
+    rng, group, log2 = shuffled(seed, 24, 150)
+    seen = seen_above(rng, log2, 21.5)
+    rows = []
+    for i, j in np.argwhere(seen):
+        for precursor in range(1 + j % 3):
+            name = (f"run_{i:02d}", f"P{10000 + j}", f"G{j}", f"PEP{j}{precursor}2")
+            rows.append((*name, 2 ** log2[i, j], 0.001, 0.002, 0.0, 0.001))
+    for i, j in np.argwhere(~seen):  # identified with too little confidence, quantity from noise
+        q = (0.04, 0.002, 0.0, 0.001) if j % 2 else (0.001, 0.3, 0.0, 0.001)
+        rows.append(
+            (f"run_{i:02d}", f"P{10000 + j}", f"G{j}", f"PEP{j}02", 2 ** rng.normal(30, 1), *q)
+        )
+    columns = ["Run", "Protein.Group", "Genes", "Precursor.Id", "PG.MaxLFQ", "Q.Value",
+               "PG.Q.Value", "Lib.Q.Value", "Lib.PG.Q.Value"]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=columns).sort_values(["Run", "Precursor.Id"])
+    return frame.reset_index(drop=True), group, np.where(seen, 2**log2, np.nan)
+
+
+def diann_main_report(folder):
+    frame, group, _ = main_report()
+    frame.to_parquet(folder / "report.parquet")
+    return "report.parquet", group, "--log2"
+
+
+def diann_main_report_text(folder):
+    frame, group, _ = main_report(302)
+    frame.to_csv(folder / "report.tsv", sep="\t", index=False)
+    return "report.tsv", group, "--log2"
+
+
+def merged_groups_and_statistics(folder):
+    """Groups in merged cells over six samples each, then statistics with nothing above them."""
+    import openpyxl
+
+    rng, group, log2 = shuffled(303, 24, 90, groups=4)
+    order = np.argsort(group, kind="stable")
+    seen = seen_above(rng, log2, 21.5)
+    book = openpyxl.Workbook()
+    sheet = book.active
+    heads = ["Ctrl", "DrugA", "DrugB", "Both"]
+    sheet.append([None, *(heads[i // 6] if i % 6 == 0 else None for i in range(24))])
+    sheet.append(["Protein", *(f"r{i + 1}" for _ in range(4) for i in range(6)),
+                  "Mean", "CV [%]", "p-value"])  # fmt: skip
+    for g in range(4):
+        sheet.merge_cells(start_row=1, start_column=2 + 6 * g, end_row=1, end_column=7 + 6 * g)
+    for j in range(90):
+        values = [float(2 ** log2[i, j]) if seen[i, j] else None for i in order]
+        mean = float(np.mean([v for v in values if v] or [0.0]))
+        sheet.append([f"prot {j}", *values, mean, float(rng.uniform(5, 90)), float(rng.random())])
+    book.save(folder / "groups.xlsx")
+    return "groups.xlsx", group[order], "--transpose --drop Mean --drop p-value --log2"
+
+
+LAB_FILES = {
+    make.__name__: make
+    for make in (
+        maxquant, diann, tenx, two_headers, european, below_limit, survey, wide, annotated,
+        hopeless, maxquant_intensities, decoys_by_name, diann_paths, spectronaut, fragpipe,
+        proteome_discoverer, german, french, unicode_text, merged_cells, compounds_in_rows,
+        coded_survey, log_tpm, tpm, unnamed_genes, dense_counts, scaled_cells, cycles, clinic,
+        lists_of_numbers, pools_and_blanks, plate_of_a_kit, thousands_and_means,
+        western_letters, genes_that_come_again, known_above_the_names, blanks_in_names,
+        sentences_below_names, eights_and_nines, diann_main_report, diann_main_report_text,
+        merged_groups_and_statistics,
+    )
+}  # fmt: skip

@@ -7,16 +7,12 @@ import shlex
 import numpy as np
 import pandas as pd
 import pytest
-from lab_exports import EXPORTS
-from lab_files import FILES, samples, seen_above
-from lab_reports import REPORTS
-from lab_variants import VARIANTS
+from lab_files import LAB_FILES, samples, seen_above
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeans, read_table
 from mnarkmeans.tables import TableError, advise
 
-ALL = FILES | VARIANTS | EXPORTS | REPORTS
 NEEDED = {
     "tenx": "anndata", "dense_counts": "anndata", "scaled_cells": "anndata",
     "two_headers": "openpyxl", "merged_cells": "openpyxl", "proteome_discoverer": "openpyxl",
@@ -30,10 +26,10 @@ def groups_of(advice, k):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", [name for name in ALL if name != "hopeless"])
+@pytest.mark.parametrize("name", [name for name in LAB_FILES if name != "hopeless"])
 def test_the_advice_finds_the_groups(tmp_path, name):
     pytest.importorskip(NEEDED.get(name, "pandas"))
-    file, group, *expected = ALL[name](tmp_path)
+    file, group, *expected = LAB_FILES[name](tmp_path)
     advice = advise(tmp_path / file)
     typed = shlex.split(advice.command(file))
     assert typed[:3] == ["mnarkmeans", "select", file]
@@ -45,21 +41,21 @@ def test_the_advice_finds_the_groups(tmp_path, name):
 
 
 def test_a_hopeless_file_is_refused_with_what_to_do(tmp_path):
-    file, _ = FILES["hopeless"](tmp_path)
+    file, _ = LAB_FILES["hopeless"](tmp_path)
     for read in (read_table, advise):
         with pytest.raises(TableError, match="remove units and percent signs"):
             read(tmp_path / file)
 
 
 def test_columns_of_a_known_program_are_certain_advice(tmp_path):
-    file, _ = FILES["maxquant"](tmp_path)
+    file, _ = LAB_FILES["maxquant"](tmp_path)
     advice = read_table(tmp_path / file).advise()
     assert [one.typed() for one in advice.certain] == ['--columns "LFQ intensity *"', "--transpose"]
     assert advice.table.shape[0] == 24
-    sheet, *_ = REPORTS["merged_groups_and_statistics"](tmp_path)
+    sheet, *_ = LAB_FILES["merged_groups_and_statistics"](tmp_path)
     advice = read_table(tmp_path / sheet, transpose=True).advise()
     assert [one.typed() for one in advice.certain] == ['--drop Mean --drop "CV [%]" --drop p-value']
-    plain, _ = FILES["below_limit"](tmp_path)
+    plain, _ = LAB_FILES["below_limit"](tmp_path)
     assert read_table(tmp_path / plain).advise().certain == []
 
 
@@ -78,7 +74,7 @@ def test_statistics_beside_samples_are_left_out_of_a_transposed_table(tmp_path):
 
 
 def test_a_pattern_that_differs_in_case_is_named(tmp_path):
-    file, _ = FILES["maxquant"](tmp_path)
+    file, _ = LAB_FILES["maxquant"](tmp_path)
     with pytest.raises(TableError, match=r"'LFQ intensity S00' does except for upper and lower"):
         read_table(tmp_path / file, columns="LFQ Intensity *")
     with pytest.raises(TableError, match=r"no column for columns= called 'LFQ inten'"):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from lab_files import FILES
-from lab_reports import main_report
+from lab_files import LAB_FILES, main_report
 from test_read import write
 
 from mnarkmeans import read_table
@@ -52,11 +51,11 @@ def test_options_survive_storage_and_damage_is_refused(tmp_path):
 
 
 def test_genes_and_short_names(tmp_path):
-    file, _ = FILES["maxquant"](tmp_path)
+    file, _ = LAB_FILES["maxquant"](tmp_path)
     table = read_table(tmp_path / file, columns="LFQ intensity *", transpose=True)
     assert table.short_ids[:2] == ["S00", "S01"]
     assert table.feature_labels[table.features[3]] == "GENE1"
-    runs, _ = FILES["diann"](tmp_path)
+    runs, _ = LAB_FILES["diann"](tmp_path)
     table = read_table(tmp_path / runs, transpose=True)
     assert table.short_ids[:2] == ["2026_000", "2026_001"]
 

@@ -1,6 +1,6 @@
-"""Files of strangers: whatever they hold, they are read or refused in one sentence.
+"""Damaged and crafted files: whatever they hold, they are read or refused in one sentence.
 
-pytest tests/tables/test_strangers.py --hypothesis-profile=explore     # new cases, and more
+pytest tests/tables/test_damaged_files.py --hypothesis-profile=explore     # new cases, and more
 """
 
 from __future__ import annotations
