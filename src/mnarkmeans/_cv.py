@@ -38,7 +38,6 @@ from ._stability import (
     thirds,
 )
 from ._validation import (
-    WarnFor,
     check_choice,
     check_count,
     check_enough_rows,
@@ -195,7 +194,7 @@ n_features_in_, feature_names_in_
             reference=self._reference(),
             sample_weight=sample_weight,
             threads=self._threads(),
-            warn_for=WarnFor(getattr(self, "feature_names_in_", None)),
+            estimator=self,
         )
         check_enough_rows(observed.n_usable, observed.n_rows, max(ks))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))

@@ -26,7 +26,6 @@ from ._solver import (
     with_component_start,
 )
 from ._validation import (
-    WarnFor,
     check_choice,
     check_count,
     check_enough_rows,
@@ -195,7 +194,7 @@ default="k-means++"
             reference=self._reference(),
             sample_weight=sample_weight,
             threads=self._threads(),
-            warn_for=WarnFor(getattr(self, "feature_names_in_", None), self.lam),
+            estimator=self,
         )
         check_enough_rows(observed.n_usable, observed.n_rows, self.n_clusters)
         at_once = isinstance(self.random_state, Integral) and isinstance(self.init, str)

@@ -23,7 +23,6 @@ from ._base import N_INIT, CentersModel, Init
 from ._observed import Observed
 from ._solver import STARTS, finish, penalties, report, run_starts, with_component_start
 from ._validation import (
-    WarnFor,
     check_choice,
     check_count,
     check_enough_rows,
@@ -221,7 +220,6 @@ feature_names_in_
             check_choice("init", self.init, tuple(STARTS), ", an array or a callable")
 
     def _look(self, table: Any, sample_weight: Any, *, first: bool) -> Observed:
-        names = getattr(self, "feature_names_in_", None)
         observed = observe(
             table,
             missing_values=self.missing_values,
@@ -229,7 +227,7 @@ feature_names_in_
             sample_weight=sample_weight,
             threads=self._threads(),
             allow_all_missing=not first,
-            warn_for=WarnFor(names, self.lam) if first else None,
+            estimator=self if first else None,
         )
         if first:
             check_enough_rows(observed.n_usable, observed.n_rows, self.n_clusters)

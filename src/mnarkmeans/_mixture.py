@@ -28,7 +28,6 @@ from ._em.mechanisms import MECHANISMS, entries
 from ._observed import Observed
 from ._solver import effective_threads
 from ._validation import (
-    WarnFor,
     check_choice,
     check_count,
     check_enough_rows,
@@ -236,7 +235,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
             reference=given,
             sample_weight=sample_weight,
             threads=threads,
-            warn_for=WarnFor(getattr(self, "feature_names_in_", None), mechanism=self.mechanism),
+            estimator=self,
         )
         check_enough_rows(observed.n_usable, observed.n_rows, self.n_components, "n_components")
         if self.means_init is not None:

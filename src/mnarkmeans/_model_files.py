@@ -295,13 +295,11 @@ def _checked_model(kind: Any, params: dict[str, Any], fitted: dict[str, Any], p:
         effective_threads(model.n_jobs)
     except (TypeError, ValueError) as error:
         raise ValueError(f"params: {str(error).rstrip('.')}") from error
-    fields, set_fitted = (FITTED, _set_kmeans)
-    if kind == "MNARMixture":
-        fields, set_fitted = (FITTED_MIXTURE, _set_mixture)
-    lacking = [name for name in fields if name not in fitted]
+    is_mixture = kind == "MNARMixture"
+    lacking = [n for n in (FITTED_MIXTURE if is_mixture else FITTED) if n not in fitted]
     if lacking:
         raise ValueError(f"fitted lacks {lacking[0]}")
-    set_fitted(model, fitted, p)
+    (_set_mixture if is_mixture else _set_kmeans)(model, fitted, p)
     model.n_features_in_ = p
     return model
 

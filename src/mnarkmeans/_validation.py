@@ -86,43 +86,26 @@ def _narwhals():
 
 # --- sparse matrices ------------------------------------------------------------------------------
 
-MOST = 2**31 - 1
+MAX_FEATURES = 2**31 - 1  # of a sparse table, whose indices have 32 bits
 
 
-def narrowed(X):
-    """With indices of 32 bits, made once here where they were wider; values are not copied."""
-    if X.shape[1] > MOST:
-        raise ValueError(f"A sparse table may have {MOST} features at most; got {X.shape[1]}.")
-    if X.indices.dtype == np.int32 or X.nnz > MOST:
-        return X
-    _check_range(X)
-    indices, starts = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return sparse.csr_array((X.data, indices, starts), shape=X.shape)
-
-
-def mended(X):
-    """A copy in canonical form."""
-    starts = X.indptr
-    if starts[0] < 0 or starts[-1] > len(X.indices) or (np.diff(starts) < 0).any():
-        raise ValueError("X is not a valid CSR matrix: its indptr decreases or is out of range.")
-    _check_range(X)
-    # Made from its parts, since a matrix remembers whether it is sorted even if that has changed.
-    X = sparse.csr_array((X.data.copy(), X.indices.copy(), starts.copy()), shape=X.shape)
-    X.sum_duplicates()
+def _canonical(X):
+    """A CSR matrix with sorted indices of 32 bits, each once; values are copied if they must be."""
+    if X.shape[1] > MAX_FEATURES:
+        raise ValueError(f"A sparse table may have {MAX_FEATURES} features; got {X.shape[1]}.")
+    try:
+        # Made from its parts, since a matrix remembers whether it is sorted even if that changed.
+        X = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+        X.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"X is not a valid CSR matrix: {error}.") from None
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
     return X
 
 
-def _check_range(X) -> None:
-    used = X.indices[X.indptr[0] : X.indptr[-1]]
-    if len(used) and not (used.min() >= 0 and used.max() < X.shape[1]):
-        wrong = used[(used < 0) | (used >= X.shape[1])][0]
-        raise ValueError(
-            f"X is not a valid CSR matrix: it has {X.shape[1]} features, but an entry in feature "
-            f"{wrong}."
-        )
-
-
-def without_gaps(X, missing: float):
+def _without_gaps(X, missing: float):
     """Without the stored entries that are NaN or ``missing``."""
     keep = seen_in(X.data, missing)
     counts = np.concatenate([[0], np.cumsum(keep)])
@@ -224,20 +207,24 @@ def summarise(
 ) -> tuple[Any, np.ndarray, TableSummary]:
     """The table (a CSR matrix in canonical form, without stored gaps), its weights (0 for rows
     without an observed value), and what the first pass over it found."""
-    X = narrowed(X) if sparse.issparse(X) else X
-    first = core.first_pass(core.Table(X, missing, weights), threads)
+
+    def look(X, weights):
+        return core.first_pass(core.Table(X, missing, weights), threads)
+
+    is_sparse = sparse.issparse(X)
+    X = _canonical(X) if is_sparse and X.indices.dtype != np.int32 else X
+    first = look(X, weights)
     if first.malformed >= 0:
-        X = mended(X)
-        first = core.first_pass(core.Table(X, missing, weights), threads)
+        X = _canonical(X)
+        first = look(X, weights)
     if first.infinite >= 0:
         _refuse_infinite(X, first.infinite)
     coded = not math.isnan(missing)
-    if sparse.issparse(X) and (np.isnan(first.sums).any() or (coded and missing in X.data)):
-        X = without_gaps(X, missing)
-        first = core.first_pass(core.Table(X, missing, weights), threads)
-    everywhere = first
-    if not weights.all():  # rows without a weight are left out of `least`, but get labels too
-        everywhere = core.first_pass(core.Table(X, missing, np.ones(len(weights))), threads)
+    if is_sparse and (np.isnan(first.sums).any() or (coded and missing in X.data)):
+        X = _without_gaps(X, missing)
+        first = look(X, weights)
+    # Rows without a weight are left out of the minimum, but get labels too.
+    every = first if weights.all() else look(X, np.ones(len(weights)))
     unseen = first.seen == 0
     weights = np.where(unseen, 0.0, weights) if unseen.any() else weights
     found = TableSummary(
@@ -251,24 +238,30 @@ def summarise(
         sums=first.sums,
         least=first.least,
         observed=first.observed,
-        lowest=everywhere.least,
-        highest=everywhere.most,
+        lowest=every.least,
+        highest=every.most,
     )
     return X, weights, found
 
 
 def merge_summaries(parts: list[TableSummary]) -> TableSummary:
     """What was found in all blocks together."""
-    least, most = partial(np.min, axis=0), partial(np.max, axis=0)
+    smallest, largest = partial(np.min, axis=0), partial(np.max, axis=0)
     how: dict[str, Any] = {
-        "whole_weights": all, "least": least, "lowest": least, "highest": most
+        "whole_weights": all, "least": smallest, "lowest": smallest, "highest": largest
     }  # fmt: skip
     columns = zip(TableSummary._fields, zip(*parts, strict=True), strict=True)
     return TableSummary(**{name: how.get(name, sum)(values) for name, values in columns})
 
 
-def check_summary(found: TableSummary, *, allow_all_missing: bool = False) -> None:
-    """Refuse tables that have nothing to cluster, or too large values."""
+def check_summary(
+    X: Any, found: TableSummary, reference: Any, estimator: Any = None, *,
+    allow_all_missing: bool = False, stacklevel: int = 5,
+) -> np.ndarray:  # fmt: skip
+    """The reference (p,). Tables with nothing to cluster or too large values are refused.
+
+    ``estimator``: one that is to be fitted; its user is warned of what looks wrong in rows X.
+    """
     if not found.n_entries and not allow_all_missing:
         raise ValueError(
             f"All {found.n_rows} x {len(found.counts)} values are missing; there is nothing to "
@@ -284,6 +277,14 @@ def check_summary(found: TableSummary, *, allow_all_missing: bool = False) -> No
             f"The values of column {int(np.flatnonzero(~np.isfinite(found.sums))[0])} are too "
             "large: their sum overflows. Rescale the data."
         )
+    names = getattr(estimator, "feature_names_in_", None)
+    center = check_reference(reference, len(found.counts), found.least, names)
+    check_scale(found.extent, found.weight, 1.0, center, vanishing=not allow_all_missing)
+    if estimator is not None:
+        given = None if isinstance(reference, str) else center
+        for message in _doubts(X, found, estimator, given):
+            warnings.warn(message, MissingDataWarning, stacklevel=stacklevel)
+    return center
 
 
 def check_enough_rows(n_usable: int, n_rows: int, n_clusters: int, name="n_clusters") -> None:
@@ -318,35 +319,16 @@ class MissingDataWarning(UserWarning):
     """Rows or features without a single observed value."""
 
 
-class WarnFor(NamedTuple):
-    """What warnings depend on beside the table."""
-
-    names: Any = None  # of the features, if they have any
-    lam: Any = 1.0  # the penalty that is to be used, or "auto"
-    mechanism: str | None = None  # of a mixture, which has no penalty
-
-    @property
-    def uses_reference(self) -> bool:
-        """Gaps pull centres to it, or values get lost around it."""
-        if self.mechanism is not None:
-            return self.mechanism in ("auto", "decay", "threshold")
-        lam = list(self.lam.values()) if isinstance(self.lam, Mapping) else self.lam
-        return isinstance(lam, str) or bool(np.any(np.asarray(lam) > 0))
-
-
-def warn_about(
-    X: Any, found: TableSummary, fit: WarnFor, given: np.ndarray | None, stacklevel: int = 5
-) -> None:
-    """Warn the caller of ``fit`` about rows and features without a value, about a reference
-    (``given``, if in numbers) far from the values, and about values that look odd."""
-    for message in (*_unobserved(found, fit), *_far(found, fit, given), *_odd(X, found, fit.names)):
-        warnings.warn(message, MissingDataWarning, stacklevel=stacklevel)
-
-
-def _unobserved(found: TableSummary, fit: WarnFor) -> Iterator[str]:
+def _doubts(
+    X: Any, found: TableSummary, estimator: Any, reference: np.ndarray | None
+) -> Iterator[str]:
+    """Rows and features without a value, a reference (if in numbers) far from the values, and
+    values that look odd."""
+    names = getattr(estimator, "feature_names_in_", None)
+    mechanism = getattr(estimator, "mechanism", None)  # of a mixture, which has no penalty
     if found.n_unseen:
         label = "the centre nearest to the reference"
-        if fit.mechanism is not None:
+        if mechanism is not None:
             label = "the cluster most likely to have all values missing"
         yield (
             f"{found.n_unseen} row(s) have no observed value. They do not affect the centres; "
@@ -355,29 +337,34 @@ def _unobserved(found: TableSummary, fit: WarnFor) -> Iterator[str]:
     features = np.flatnonzero(found.counts == 0)
     if len(features):
         yield (
-            f"{len(features)} feature(s) have no observed value ({_some(features, fit.names)}). "
+            f"{len(features)} feature(s) have no observed value ({_some(features, names)}). "
             "Their centres are the reference."
         )
+    if reference is not None:
+        yield from _far(found, reference, names, mechanism, getattr(estimator, "lam", "auto"))
+    yield from _odd(X, found, names)
 
 
-def _far(found: TableSummary, fit: WarnFor, reference: np.ndarray | None) -> Iterator[str]:
-    """A reference far outside the values of features with gaps is hardly where they get lost.
-
-    Far: further away than the values are from each other.
-    """
-    if reference is None or not fit.uses_reference:
-        return
+def _far(
+    found: TableSummary, reference: np.ndarray, names: Any, mechanism: str | None, lam: Any
+) -> Iterator[str]:
+    """A reference further from the values of features with gaps than these are from each other is
+    hardly where values get lost."""
+    why, instead = "a penalty would pull their centres to where there are no values", "lam=0"
+    if mechanism is not None:
+        why = "'decay' and 'threshold' describe values missing near it, where there are none"
+        instead = "another mechanism"
+        uses_reference = mechanism in ("auto", "decay", "threshold")
+    else:
+        lam = list(lam.values()) if isinstance(lam, Mapping) else lam
+        uses_reference = isinstance(lam, str) or bool(np.any(np.asarray(lam) > 0))
     judged = found.has_gaps & (found.observed >= FEWEST_VALUES) & (found.highest > found.lowest)
     low, high = np.where(judged, found.lowest, 0.0), np.where(judged, found.highest, 0.0)
     far = far_from(reference, low, high)
-    why, instead = "a penalty would pull their centres to where there are no values", "lam=0"
-    if fit.mechanism is not None:
-        why = "'decay' and 'threshold' describe values missing near it, where there are none"
-        instead = "another mechanism"
-    if far.any():
+    if uses_reference and far.any():
         yield (
             f"The reference lies far outside the observed values of {far.sum()} of {judged.sum()} "
-            f"feature(s) with missing values ({_some(np.flatnonzero(far), fit.names)}): {why}. "
+            f"feature(s) with missing values ({_some(np.flatnonzero(far), names)}): {why}. "
             "Use reference='min' if values are missing below a detection limit, reference='auto' "
             f"to choose it from the data, or {instead}."
         )
@@ -628,23 +615,16 @@ def check_reference(
 
 def observe(
     X, *, missing_values=math.nan, reference=0.0, sample_weight=None, threads: int = 1,
-    allow_all_missing: bool = False, warn_for: WarnFor | None = None,
+    allow_all_missing: bool = False, estimator: Any = None,
 ) -> Observed:  # fmt: skip
     """Turn a table that ``read_table`` has let in into an ``Observed``.
 
-    With ``warn_for``, rows and features that nobody observed are reported, and a reference far from
-    the values if the penalty would pull centres there. New rows to predict may be missing
-    altogether (``allow_all_missing``), data to fit may not.
+    ``estimator``: one that is to be fitted, as for ``check_summary``. New rows to predict may be
+    missing altogether (``allow_all_missing``), data to fit may not.
     """
     missing = code_in(X.dtype, check_missing_values(missing_values))
-    weights = check_weights(sample_weight, X)
-    X, weights, found = summarise(X, missing, weights, threads)
-    check_summary(found, allow_all_missing=allow_all_missing)
-    features = None if warn_for is None else warn_for.names
-    center = check_reference(reference, X.shape[1], found.least, features)
-    check_scale(found.extent, found.weight, 1.0, center, vanishing=not allow_all_missing)
-    if warn_for is not None:
-        warn_about(X, found, warn_for, None if isinstance(reference, str) else center)
+    X, weights, found = summarise(X, missing, check_weights(sample_weight, X), threads)
+    center = check_summary(X, found, reference, estimator, allow_all_missing=allow_all_missing)
     return Observed(
         X, missing, weights, found.means(center), center, found.counts, found.has_gaps,
         found.extent,

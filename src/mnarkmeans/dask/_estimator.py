@@ -20,7 +20,6 @@ from .._core import Starts
 from .._io import require
 from .._solver import StartResults, penalties, report
 from .._validation import (
-    WarnFor,
     check_choice,
     check_count,
     check_enough_rows,
@@ -28,13 +27,11 @@ from .._validation import (
     check_lam,
     check_missing_values,
     check_number,
-    check_reference,
     check_scale,
     check_summary,
     is_auto,
     like_input,
     read_table,
-    warn_about,
 )
 from ._lloyd import Callback, Checkpoint, Iteration, Partition, assess, merge_assessed, run
 from ._pieces import (
@@ -294,15 +291,10 @@ feature_names_in_
 
     def _judged(self, pieces: Pieces) -> Pieces:
         """With the reference; what was found in all blocks is judged as a table in memory is."""
-        check_summary(found := pieces.found)
-        check_enough_rows(found.n_usable, found.n_rows, self.n_clusters)
-        names, asked = self._names(), self._reference()
-        reference = check_reference(asked, self.n_features_in_, found.least, names)
-        check_scale(found.extent, found.weight, 1.0, reference, vanishing=True)
-        fit = WarnFor(names, self.lam)
+        found = pieces.found
         rows, _ = pieces.take(np.arange(min(ROWS_TO_JUDGE, found.n_rows)))
-        given = None if isinstance(asked, str) else reference
-        warn_about(rows, found, fit, given, stacklevel=4)
+        reference = check_summary(rows, found, self._reference(), self, stacklevel=4)
+        check_enough_rows(found.n_usable, found.n_rows, self.n_clusters)
         return replace(pieces, reference=reference)
 
     def _choose_from(self, pieces: Pieces) -> tuple[Pieces, Any]:
