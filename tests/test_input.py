@@ -105,7 +105,7 @@ def test_a_matrix_that_points_outside_is_refused():
     for feature in (6, 10**6, -1):
         wrong = X.copy()
         wrong.indices[40] = feature
-        with pytest.raises(ValueError, match="not a valid CSR matrix: .*ind"):
+        with pytest.raises(ValueError, match="not a valid CSR matrix"):
             MNARKMeans(2, lam=0.5).fit(wrong)
     wrong = X.copy()
     wrong.indptr[7], wrong.indptr[8] = wrong.indptr[8] + 5, wrong.indptr[7]
