@@ -124,8 +124,33 @@ def test_confidence_is_the_share_of_rows_in_their_group(correlated):
         own = (found.confidence > low) & (found.confidence <= high)
         assert own.sum() >= 50
         assert right[own].mean() == pytest.approx(found.confidence[own].mean(), abs=0.07)
-    new = confidence(X[:500], model, noise=found.noise)
+    new = confidence(X[:500], model, noise=found.noise, odds=found.odds)
     np.testing.assert_allclose(new, found.confidence[:500], atol=0.1)
+
+
+def test_between_a_large_group_and_a_small_one_most_rows_belong_to_the_large_one():
+    """k-means cuts halfway; what it calls the small group there is mostly the large one."""
+    rng = np.random.default_rng(0)
+    truth = (rng.random(20_000) < 0.25).astype(int)
+    X = rng.normal(size=(20_000, 10)) + 4.3 / np.sqrt(10) * truth[:, None]
+    model = fit(X, 2, init=np.array([X[truth == g].mean(axis=0) for g in (0, 1)]))
+    sure, right = verdict(X, model).confidence, model.labels_ == truth
+    small = model.labels_ == 1
+    for low, high in ((0.2, 0.5), (0.5, 0.8), (0.8, 0.95)):
+        own = small & (sure > low) & (sure <= high)
+        assert own.sum() >= 100
+        assert right[own].mean() == pytest.approx(sure[own].mean(), abs=0.07)
+    assert sure[~small].min() > 0.5
+
+
+def test_which_values_are_missing_by_chance_makes_no_groups():
+    """With a large penalty and a far reference, rows that lack a feature lie apart in the loss."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 8))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X = X[~np.isnan(X).all(axis=1)]
+    for k in (2, 4):
+        assert verdict(X, fit(X, k, lam=4.0, reference="min")).kind == "continuum"
 
 
 def test_confidence_of_a_mixture_is_its_own():

@@ -18,7 +18,7 @@ from ..displays._centers import most_different
 from ..displays._flow import Path, lay_out, path_of
 from ..displays._look import percent, rounded
 from ..metrics import Verdict, describe_choice
-from ..metrics._annotations import cross, rand_and_mutual
+from ..metrics._annotations import cross
 from ..metrics._markers import ranked
 from ..metrics._verdict import BETWEEN
 from ..missingness import methods_paragraph
@@ -270,7 +270,6 @@ def _listed(fitted: FittedTable, order: np.ndarray) -> list[dict[str, Any]]:
 
 def _annotation(name: str, values: Any, labels: np.ndarray, kept: np.ndarray) -> dict[str, Any]:
     one = cross(name, values, labels)
-    ari, nmi = rand_and_mutual(one, labels)
     return {
         "name": one.name,
         "groups": one.groups,
@@ -278,8 +277,7 @@ def _annotation(name: str, values: Any, labels: np.ndarray, kept: np.ndarray) ->
         "unknown": one.unknown,
         "codes": one.codes[kept].tolist(),
         "values": None if one.numbers is None else rounded(one.numbers[kept]),
-        "ari": ari,
-        "nmi": nmi,
+        "ari": one.rand_index(labels),
     }
 
 

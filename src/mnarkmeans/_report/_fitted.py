@@ -6,7 +6,7 @@ and the noise for new rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -85,6 +85,10 @@ class FittedTable:
     def verdict(self) -> Verdict:
         """Separate groups or slices of one continuum; confidence and stability come with it."""
         return verdict(self.X, self.model)
+
+    def judge(self, progress: Callable[[int, int], None]) -> None:
+        """Make the verdict, which takes long on large tables, and tell how far it is."""
+        self.verdict = verdict(self.X, self.model, progress=progress)
 
     @property
     def confidence(self) -> np.ndarray:

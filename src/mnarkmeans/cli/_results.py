@@ -24,6 +24,7 @@ from .. import __version__
 from .._model_files import save_model
 from .._report import FittedTable, page_of, render
 from ..metrics._markers import ranked
+from ..metrics._verdict import FOLDS
 from ..missingness._methods import lam_words
 from ..tables import Preparation, Table
 from ._console import Console, command_line, counted, in_options, plain
@@ -69,8 +70,8 @@ def results_of(console: Console, job: Job, model: Any, output: Writing, **more: 
         job.X, model, ids=table.short_ids, features=table.features, labels=model.labels_,
         annotations=table.annotations, classes=[*(source.labels or ()), source.batch or ""],
     )  # fmt: skip
-    with console.progress("judging the clusters"):
-        _ = fitted.verdict
+    with console.progress("judging the clusters", FOLDS) as step:
+        fitted.judge(lambda done, total: step(f"fit {done}"))
     for text in fitted.batch_warnings:
         console.note(text)
     job.notes = [*fitted.batch_warnings, *table.notes, *job.notes]
@@ -116,11 +117,12 @@ def write_results(folder: Path, results: Results, labels: Iterable[Any] | None =
     not those of the fitted table (a table read in blocks)."""
     job, fitted, safe = results.job, results.fitted, results.output.safe
     model, table, preparation = fitted.model, job.table, job.preparation
-    header, noise = ["id", "cluster", "distance"], None
+    header, of_new_rows = ["id", "cluster", "distance"], {}
     if labels is None:
         columns = label_columns(table, fitted.labels, fitted.own_distance, fitted.confidence)
         header, labels = list(columns), zip(*columns.values(), strict=True)
-        noise = fitted.verdict.to_dict()["noise"]  # for the confidence of new rows
+        judged = fitted.verdict.to_dict()  # for the confidence of new rows
+        of_new_rows = {name: judged[name] for name in ("noise", "odds")}
     write_csv(folder / "labels.csv", header, labels, safe=safe)
     centers = {"centers.csv": preparation.undo(model.cluster_centers_)}
     if _two_units(preparation):
@@ -150,7 +152,7 @@ def write_results(folder: Path, results: Results, labels: Iterable[Any] | None =
         "reading": table.remembered.to_dict(),
         "id_column": table.id_name,
         "command": results.summary["command"],
-        "noise": noise,
+        **of_new_rows,
     }
     save_model(model, folder, feature_names=table.features, extra=extra)
 

@@ -31,13 +31,14 @@ def predict(use: Use) -> None:
         saved, table, preparation = open_table(console, use)
         model, X = saved.estimator, preparation.apply(table)
         labels = np.asarray(model.predict(X))
-        own, sure, noise = None, None, saved.extra.get("noise")
+        own, sure = None, None
         if isinstance(model, MNARMixture):
             sure = confidence(X, model)
         else:
             own = np.asarray(model.transform(X), dtype=float)[np.arange(len(labels)), labels]
-            if noise is not None:  # a table read in blocks has none
-                sure = confidence(X, model, noise=noise)
+            if saved.extra.get("noise") is not None:  # a table read in blocks has none
+                judged = {name: saved.extra.get(name) for name in ("noise", "odds")}
+                sure = confidence(X, model, **judged)
         columns = label_columns(table, labels, own, sure)
         write_frame(claim, require("pandas", "cli").DataFrame(columns), use)
     params = model.get_params(deep=False)

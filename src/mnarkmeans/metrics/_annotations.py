@@ -17,14 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
-from sklearn.metrics import (
-    adjusted_mutual_info_score,
-    adjusted_rand_score,
-    mutual_info_score,
-    normalized_mutual_info_score,
-)
+from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, mutual_info_score
 
 MOST_GROUPS = 30
+UNKNOWN = {"", "None", "nan", "<NA>", "NaT"}
 FEW_VALUES = 12  # a number with no more is a name of a group
 WARNS, LEVEL = 0.5, 0.01  # half of what could be shared; p
 
@@ -52,6 +48,13 @@ class Crossed(NamedTuple):
     @property
     def unknown(self) -> int:
         return int((self.codes < 0).sum())
+
+    def rand_index(self, labels: np.ndarray) -> float | None:
+        """Adjusted, of the rows that are known; None where there is one group."""
+        known = self.codes >= 0
+        if len(self.groups) < 2 or not known.any():
+            return None
+        return float(adjusted_rand_score(self.codes[known], labels[known]))
 
 
 def annotation_agreement(annotations: Mapping[str, Sequence[Any]], labels: Any) -> list[Agreement]:
@@ -89,21 +92,20 @@ def _agreement(found: Crossed, labels: np.ndarray) -> Agreement | None:
     name, known = found.name, found.codes >= 0
     if not found.groups or found.groups[-1].endswith(" others"):
         return None  # names of rows rather than of groups
-    codes, labels = found.codes[known], labels[known]
-    groups, clusters = len(np.unique(codes)), len(np.unique(labels))
-    if min(groups, clusters) < 2 or groups > len(codes) / 2:
+    both = found.codes[known], labels[known]
+    groups, clusters = (len(np.unique(one)) for one in both)
+    if min(groups, clusters) < 2 or groups > known.sum() / 2:
         return None
-    ari = float(adjusted_rand_score(codes, labels))
-    nested = float(adjusted_mutual_info_score(codes, labels, average_method="min"))
-    shared = 2.0 * len(codes) * mutual_info_score(codes, labels)
+    ari = float(adjusted_rand_score(*both))
+    nested = float(adjusted_mutual_info_score(*both, average_method="min"))
+    shared = 2.0 * known.sum() * mutual_info_score(*both)
     p = float(chi2.sf(shared, (groups - 1) * (clusters - 1)))
     warns = nested >= WARNS and p < LEVEL
     sentence = f"The clusters do not follow {name!r} (adjusted Rand index {ari:.2f})."
     if warns:
-        how = (
-            f"adjusted Rand index {ari:.2f}" if ari >= WARNS
-            else f"one subdivides the other; adjusted mutual information {nested:.2f}"
-        )  # fmt: skip
+        how = f"adjusted Rand index {ari:.2f}"
+        if ari < WARNS:
+            how = f"one subdivides the other; adjusted mutual information {nested:.2f}"
         sentence = (
             f"The clusters follow {name!r} ({how}; 0 would be chance). If it is a batch, cluster "
             f"again with --batch {name}; if it is the grouping you want, it has been found."
@@ -118,7 +120,7 @@ def agreement(annotations: Mapping[str, Sequence[Any]], labels: np.ndarray) -> l
     for name, values in annotations.items():
         one = cross(name, values, labels)
         groups = one.numbers is None
-        value = rand_and_mutual(one, labels)[0] if groups else eta_squared(one.numbers, labels)
+        value = one.rand_index(labels) if groups else eta_squared(one.numbers, labels)
         found.append(
             {
                 "column": one.name,
@@ -133,23 +135,8 @@ def agreement(annotations: Mapping[str, Sequence[Any]], labels: np.ndarray) -> l
     return found
 
 
-def rand_and_mutual(one: Crossed, labels: np.ndarray) -> tuple[float | None, float | None]:
-    """Adjusted Rand index and normalised mutual information; None where there is one group."""
-    known = one.codes >= 0
-    if len(one.groups) < 2 or not known.any():
-        return None, None
-    both = one.codes[known], labels[known]
-    return float(adjusted_rand_score(*both)), float(normalized_mutual_info_score(*both))
-
-
 def eta_squared(values: Any, labels: np.ndarray) -> float | None:
-    """The share of the variance of `values` that lies between clusters; None without variance.
-
-    Examples
-    --------
-    >>> eta_squared(np.array([1.0, 1.0, 5.0, 5.0]), np.array([0, 0, 1, 1]))
-    1.0
-    """
+    """The share of the variance of `values` that lies between clusters; None without variance."""
     known = np.isfinite(values)
     values, labels = values[known], labels[known]
     total = float(np.square(values - values.mean()).sum()) if values.size else 0.0
@@ -174,33 +161,26 @@ def cross(name: Any, values: Any, labels: np.ndarray) -> Crossed:
             f"annotation {str(name)!r} has {values.size} values for {labels.size} rows; give one "
             "per row."
         )
-    known = np.array([not _unknown(v) for v in values], dtype=bool)
+    known = np.array([str(v) not in UNKNOWN for v in values], dtype=bool)
     numbers = _as_numbers(values, known)
     if numbers is not None:
         known = np.isfinite(numbers)
         edges = np.unique(np.quantile(numbers[known], [0.0, 0.25, 0.5, 0.75, 1.0]))
-        inside = np.searchsorted(edges, numbers, side="right") - 1
-        codes = np.clip(inside, 0, len(edges) - 2)
+        codes = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
         groups = [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)]
     else:
-        texts = np.array([_text(v) for v in values])
+        texts = np.array([f"{v:.4g}" if isinstance(v, float) and v % 1 else str(v) for v in values])
         names, counts = np.unique(texts[known], return_counts=True)
-        kept = np.arange(len(names))
-        if len(names) > MOST_GROUPS:  # the rarest together
+        groups = names.tolist()
+        if len(groups) > MOST_GROUPS:  # the rarest together
             kept = np.sort(np.argsort(-counts, kind="stable")[: MOST_GROUPS - 1])
-        groups = [str(name) for name in names[kept]]
+            groups = [*names[kept].tolist(), f"{len(names) - len(kept)} others"]
         place = {name: i for i, name in enumerate(groups)}
-        codes = np.array([place.get(str(text), len(kept)) for text in texts], dtype=int)
-        if len(kept) < len(names):
-            groups.append(f"{len(names) - len(kept)} others")
+        codes = np.array([place.get(text, len(groups) - 1) for text in texts.tolist()], dtype=int)
     codes = np.where(known, codes, -1)
     table = np.zeros((int(labels.max(initial=0)) + 1, len(groups)), int)
     np.add.at(table, (labels[known], codes[known]), 1)
     return Crossed(str(name), codes, groups, numbers, table)
-
-
-def _unknown(value: Any) -> bool:
-    return value is None or value == "" or (isinstance(value, float) and np.isnan(value))
 
 
 def _as_numbers(values: np.ndarray, known: np.ndarray) -> np.ndarray | None:
@@ -211,8 +191,3 @@ def _as_numbers(values: np.ndarray, known: np.ndarray) -> np.ndarray | None:
         return None
     numbers[~np.isfinite(numbers)] = np.nan
     return numbers if len(np.unique(numbers[np.isfinite(numbers)])) > FEW_VALUES else None
-
-
-def _text(value: Any) -> str:
-    """A group as it is called; a number that is not whole with four digits."""
-    return f"{value:.4g}" if isinstance(value, float) and value % 1 else str(value)

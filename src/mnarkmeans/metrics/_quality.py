@@ -3,13 +3,13 @@
     CER = share of row pairs on which two partitions disagree = 1 - Rand index
     MSE = sum over true centres of the squared distance to the nearest estimated one
 
-The indices of scikit-learn refuse gaps; those below take them, and equal scikit-learn's without
-any. Between a row and a point (lam and reference c being the model's)
+scikit-learn's indices refuse missing values; those below take them, and equal scikit-learn's where
+nothing is missing. Between a row and a point (lam and reference c being the model's)
 
     d2(x_i, y) = sum_{j observed} (x_ij - y_j)^2 + lam * sum_{j missing} (y_j - c_j)^2
 
-and between two rows the same rule with "a gap costs lam times the distance from c" read from
-either side: both observed (x - y)^2, one observed lam (x - c)^2, both missing 0.
+For labels without a model, missing values stand at the means of their features: lam = 1, and c the
+means.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn.metrics as skm
 from numpy.typing import ArrayLike
-from sklearn.metrics import pairwise_distances
 from sklearn.metrics.cluster import pair_confusion_matrix
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 
 from .._kmeans import MNARKMeans
 from .._validation import observe, read_table
-
-_BLOCK_ENTRIES = 4_000_000  # scratch of a block of pairwise distances: 32 MB
 
 
 def clustering_error_rate(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
@@ -84,18 +82,17 @@ def center_mse(centers_true: ArrayLike, centers_pred: ArrayLike) -> float:
             f"centers_true has {truth.shape[1]} features and centers_pred has {found.shape[1]}; "
             "give both in the same features."
         )
-    return float(pairwise_distances(truth, found, metric="sqeuclidean").min(axis=1).sum())
+    return float(skm.pairwise_distances(truth, found, metric="sqeuclidean").min(axis=1).sum())
 
 
 def silhouette_score(
     X: Any,
     labels_or_model: Any,
     *,
-    method: str | None = None,
     sample_size: int | None = None,
     random_state: Any = None,
 ) -> float:
-    """Mean silhouette of the rows of `X`; gaps are welcome.
+    """Mean silhouette of the rows of `X`, which may have missing values.
 
     A row's silhouette is ``(b - a) / max(a, b)``: a is its distance to its own cluster, b to the
     nearest other one. Rows alone in their cluster count as 0, rows without any observed value are
@@ -106,12 +103,9 @@ def silhouette_score(
     X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
         Rows to judge, in the form the model was fitted on.
     labels_or_model : array-like of shape (n_samples,) or fitted model
-        Labels, as for scikit-learn (gaps then stand at the mean of their feature), or a fitted
-        model, whose lam and reference say what a gap costs.
-    method : {"simplified", "full"}, default=None
-        "simplified": distances to the centres, linear in the number of rows; the default for a
-        model. "full": mean distances to all rows of a cluster, as scikit-learn's, the default for
-        labels; quadratic in time (not in memory), so consider `sample_size`.
+        Labels: distances are means over the rows of a cluster, as scikit-learn's, with missing
+        values at the mean of their feature. A fitted model: distances are those to its centres
+        (the simplified silhouette), linear in the number of rows.
     sample_size : int, optional
         Judge a random sample of this many rows.
     random_state : int, RandomState or None
@@ -134,12 +128,8 @@ def silhouette_score(
     >>> round(silhouette_score(X, [0, 0, 1, 1]), 2)
     0.29
     """
-    if method is None:
-        method = "simplified" if hasattr(labels_or_model, "cluster_centers_") else "full"
-    if method not in ("simplified", "full"):
-        raise ValueError(f'method must be "simplified" or "full", found {method!r}.')
-    rows = _partition(X, labels_or_model)
-    labels, kept = rows.labels, np.arange(len(rows.labels))
+    rows, labels = _partition(X, labels_or_model)
+    kept = np.arange(len(labels))
     if sample_size is not None:
         if not 2 <= sample_size <= len(kept):
             raise ValueError(
@@ -147,18 +137,15 @@ def silhouette_score(
                 f"{sample_size}."
             )
         kept = check_random_state(random_state).choice(kept, sample_size, replace=False)
-        labels = np.unique(labels[kept], return_inverse=True)[1]
-        _check_number_of_labels(labels)
-    if method == "simplified":
-        numbers = np.unique(rows.clusters)  # of the centres that have members
-        distance = np.sqrt(rows.to_centers(rows.model.cluster_centers_)[kept][:, numbers])
-        at = np.arange(len(kept)), rows.labels[kept]
-        own = distance[at]
-        distance[at] = np.inf
-        other = distance.min(axis=1)
-    else:
-        own, other = _mean_distances(rows.values[kept], rows.observed[kept], labels, rows.lam)
-    return float(silhouettes(own, other, labels).mean())
+        _check_number_of_labels(labels[kept])
+    if not hasattr(labels_or_model, "cluster_centers_"):
+        return float(skm.silhouette_score(rows.values[kept], labels[kept]))
+    with_members = rows.model.cluster_centers_[np.unique(rows.clusters)]
+    distance = np.sqrt(rows.to_centers(with_members)[kept])
+    at = np.arange(len(kept)), labels[kept]
+    own = distance[at]
+    distance[at] = np.inf
+    return float(silhouettes(own, distance.min(axis=1), labels[kept]).mean())
 
 
 def silhouettes(own: np.ndarray, other: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -171,21 +158,15 @@ def silhouettes(own: np.ndarray, other: np.ndarray, labels: np.ndarray) -> np.nd
 
 
 def calinski_harabasz_score(X: Any, labels_or_model: Any) -> float:
-    """Calinski-Harabasz index ``[(T - W) / (k - 1)] / [W / (n - k)]`` in the penalised geometry.
+    """Calinski-Harabasz index ``[(T - W) / (k - 1)] / [W / (n - k)]``; larger is better.
 
-    W is the penalised loss of the partition, T that of all rows in one cluster. Without gaps
-    T - W is the between-cluster sum of squares, so the index is scikit-learn's.
+    W is the penalised loss of the partition, T that of all rows in one cluster.
 
     Parameters
     ----------
     X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
     labels_or_model : array-like of shape (n_samples,) or fitted model
         As for `silhouette_score`.
-
-    Returns
-    -------
-    float
-        Larger is better.
 
     Examples
     --------
@@ -195,33 +176,26 @@ def calinski_harabasz_score(X: Any, labels_or_model: Any) -> float:
     >>> calinski_harabasz_score(X, [0, 0, 1, 1, 1]) > 0
     True
     """
-    rows = _partition(X, labels_or_model)
-    n, k = len(rows.labels), rows.labels.max() + 1
-    within = rows.squares_to_own(rows.labels).sum()
-    total = rows.squares_to_own(np.zeros_like(rows.labels)).sum()
+    rows, labels = _partition(X, labels_or_model)
+    n, k = len(labels), labels.max() + 1
+    within, total = (rows.squares_to_own(l).sum() for l in (labels, np.zeros_like(labels)))
     if within == 0:
         return 1.0  # scikit-learn's convention
     return float((total - within) * (n - k) / (within * (k - 1)))
 
 
 def davies_bouldin_score(X: Any, labels_or_model: Any) -> float:
-    """Davies-Bouldin index in the penalised geometry: mean over clusters of the worst overlap.
+    """Davies-Bouldin index: mean over clusters of the worst overlap; smaller is better.
 
     The overlap of clusters l and m is ``(s_l + s_m) / d_lm``: s_l is the mean distance of the rows
-    of l to its centre, d_lm the distance of the two centres as the rows of l and m see it, that is
-    with each feature weighted by its observed share in them plus lam times its missing share.
-    Without gaps every weight is 1 and the index is scikit-learn's.
+    of l to its centre, d_lm the distance of the two centres with each feature weighted by its
+    observed share in the rows of l and m plus lam times its missing share.
 
     Parameters
     ----------
     X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
     labels_or_model : array-like of shape (n_samples,) or fitted model
         As for `silhouette_score`.
-
-    Returns
-    -------
-    float
-        Smaller is better.
 
     Examples
     --------
@@ -231,17 +205,17 @@ def davies_bouldin_score(X: Any, labels_or_model: Any) -> float:
     >>> davies_bouldin_score(X, [0, 0, 1, 1, 1]) > 0
     True
     """
-    rows = _partition(X, labels_or_model)
-    centers, counts, sizes = rows.best_centers(rows.labels)
-    spread = np.bincount(rows.labels, np.sqrt(rows.squares_to_own(rows.labels))) / sizes
-    worst = np.zeros(len(centers))
+    rows, labels = _partition(X, labels_or_model)
+    centers, counts, sizes = rows.best_centers(labels)
+    spread = np.bincount(labels, np.sqrt(rows.squares_to_own(labels))) / sizes
+    worst = []
     for one in range(len(centers)):
         observed = (counts[one] + counts) / (sizes[one] + sizes)[:, None]
-        weight = observed + rows.lam * (1 - observed)
+        weight = observed + rows.model.lam_ * (1 - observed)
         apart = np.sqrt((weight * np.square(centers[one] - centers)).sum(axis=1))
         overlap = np.divide(spread[one] + spread, apart, out=np.zeros(len(apart)), where=apart > 0)
-        worst[one] = np.delete(overlap, one).max()
-    return float(worst.mean())
+        worst.append(np.delete(overlap, one).max())
+    return float(np.mean(worst))
 
 
 # --- rows in the geometry of a model --------------------------------------------------------------
@@ -253,15 +227,9 @@ class Rows(NamedTuple):
     X: Any
     model: Any
     used: np.ndarray  # which rows of X
-    values: Any  # minus the reference, 0 in the gaps
+    values: Any  # minus the reference, 0 where missing
     observed: Any  # 1 or 0; both dense, or both CSR with the same structure
     clusters: np.ndarray  # by the model
-    labels: np.ndarray  # the same, numbered without empty ones
-
-    @property
-    def lam(self) -> np.ndarray:
-        """(p,)"""
-        return np.broadcast_to(np.asarray(self.model.lam_, dtype=float), self.values.shape[1])
 
     def to_centers(self, centers: np.ndarray) -> np.ndarray:
         """(n, k) squared distances, by direct differences."""
@@ -274,11 +242,11 @@ class Rows(NamedTuple):
 
         A centre is at the reference where no value pulls.
         """
-        n = len(labels)
-        member = sp.csr_array((np.ones(n), (labels, np.arange(n))))
-        sums, counts = _dense(member @ self.values), _dense(member @ self.observed)
+        member = sp.csr_array((np.ones(len(labels)), (labels, np.arange(len(labels)))))
+        products = (member @ self.values, member @ self.observed)
+        sums, counts = (p.toarray() if sp.issparse(p) else p for p in products)
         sizes = np.bincount(labels).astype(float)
-        pull = counts + self.lam * (sizes[:, None] - counts)
+        pull = counts + self.model.lam_ * (sizes[:, None] - counts)
         centers = np.divide(sums, pull, out=np.zeros_like(pull), where=pull > 0)
         return centers + self.model.reference_, counts, sizes
 
@@ -291,32 +259,30 @@ def usable_rows(X: Any, model: Any) -> Rows:
     """The rows as the model reads them; those without an observed value are left out."""
     values, mask = model._observe(X).zero_filled()
     used = np.flatnonzero(np.asarray(mask.sum(axis=1)).ravel() > 0)
-    clusters = np.asarray(model.predict(X))[used]
-    labels = np.unique(clusters, return_inverse=True)[1]
-    return Rows(X, model, used, values[used], mask[used], clusters, labels)
+    return Rows(X, model, used, values[used], mask[used], np.asarray(model.predict(X))[used])
 
 
-def _partition(X: Any, labels_or_model: Any) -> Rows:
-    """The rows to judge; for labels, gaps stand at the means: lam = 1 with these for reference."""
+def _partition(X: Any, labels_or_model: Any) -> tuple[Rows, np.ndarray]:
+    """The rows to judge, and their clusters, numbered without empty ones."""
     if hasattr(labels_or_model, "cluster_centers_"):
         rows = usable_rows(X, labels_or_model)
+        found = rows.clusters
     else:
-        labels = np.asarray(labels_or_model)
+        found = np.asarray(labels_or_model)
         model = MNARKMeans(lam=1.0)
         observed = observe(read_table(model, X, reset=True))
-        if labels.shape != (observed.n_rows,):
+        if found.shape != (observed.n_rows,):
             raise ValueError(
                 f"Give a fitted model, or one label per row: {observed.n_rows} rows, and labels of "
-                f"shape {labels.shape}."
+                f"shape {found.shape}."
             )
         model.lam_, model.reference_ = 1.0, observed.means
         model.cluster_centers_ = observed.means[None]
         rows = usable_rows(X, model)
-        numbers = np.unique(labels[rows.used], return_inverse=True)[1]
-        model.cluster_centers_ = rows.best_centers(numbers)[0]
-        rows = rows._replace(labels=numbers, clusters=numbers)
-    _check_number_of_labels(rows.labels)
-    return rows
+        found = found[rows.used]
+    labels = np.unique(found, return_inverse=True)[1]
+    _check_number_of_labels(labels)
+    return rows, labels
 
 
 def _check_number_of_labels(labels: np.ndarray) -> None:
@@ -326,57 +292,3 @@ def _check_number_of_labels(labels: np.ndarray) -> None:
             f"The rows fall into {found} cluster(s) and there are {len(labels)} usable rows; "
             "the index needs at least 2 clusters and more rows than clusters."
         )
-
-
-def _mean_distances(
-    values: Any, observed: Any, labels: np.ndarray, lam: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mean distance to the other rows of the own cluster, and to the nearest other cluster.
-
-    With V the shifted zero-filled values and O the 0/1 pattern, A = ((1 - lam) V^2) O' holds the
-    squares of row i over what row j observes, and r_i = sum_j lam_j v_ij^2:
-
-        D^2 = A + A' - 2 V V' + r_i + r_j
-    """
-    values = _recentered(values, observed, lam)
-    n, k = len(labels), labels.max() + 1
-    member = np.eye(k)[labels]
-    sizes = member.sum(axis=0)
-    squares = values.multiply(values).tocsr() if sp.issparse(values) else values**2
-    norms = np.asarray(squares @ lam).ravel()
-    rest = squares @ sp.diags_array(1.0 - lam) if sp.issparse(squares) else squares * (1.0 - lam)
-
-    own, other = np.empty(n), np.empty(n)
-    step = max(1, _BLOCK_ENTRIES // n)
-    for start in range(0, n, step):
-        block = slice(start, min(start + step, n))
-        squared = _dense(rest[block] @ observed.T) + _dense(observed[block] @ rest.T)
-        squared += norms[block, None] + norms[None, :] - 2 * _dense(values[block] @ values.T)
-        squared[np.arange(len(squared)), np.arange(block.start, block.stop)] = 0.0
-        means = np.sqrt(np.maximum(squared, 0.0)) @ member
-        here = np.arange(len(means)), labels[block]
-        own[block] = means[here] / np.maximum(sizes[labels[block]] - 1, 1)
-        means /= sizes
-        means[here] = np.inf
-        other[block] = means.min(axis=1)
-    return own, other
-
-
-def _recentered(values: Any, observed: Any, lam: np.ndarray) -> Any:
-    """Move features nobody misses (or all, when gaps cost nothing) to mean 0.
-
-    Distances do not change, and data far from the origin keep their digits.
-    """
-    counts = np.asarray(observed.sum(axis=0)).ravel()
-    free = (counts == values.shape[0]) | (lam == 0)
-    total = np.asarray(values.sum(axis=0)).ravel()
-    shift = np.where(free & (counts > 0), total / np.maximum(counts, 1), 0.0)
-    if sp.issparse(values):
-        moved = values.copy()
-        moved.data = moved.data - shift[moved.indices]
-        return moved
-    return np.where(observed > 0, values - shift, 0.0)
-
-
-def _dense(product: Any) -> np.ndarray:
-    return product.toarray() if sp.issparse(product) else np.asarray(product)

@@ -19,13 +19,15 @@ is a valid test whatever the shape of the cloud: Gaussian, skewed or heavy-taile
 factors. Rows near a third centre are left out by a half-space each; what remains is convex, so that
 a log-concave cloud stays unimodal.
 
-Confidence. In the same held-out rows of separate groups L_i = d_ia - d_ib is a mixture of
-N(-m D_i, v D_i) and N(m D_i, v D_i); with s = v / 4m, found by EM,
+Confidence. In the same held-out rows of two separate groups L_i = d_ia - d_ib is a mixture of
+(1 - q) N(a D_i, v D_i) and q N(b D_i, v D_i), found by EM. With s = v / 2(b - a) and, halfway, the
+log-odds of the second group g = log q/(1 - q) - (b^2 - a^2) D / 2v,
 
-    confidence_i = exp(-d_i own / 2s) / sum_l exp(-d_il / 2s).
+    confidence_i = 1 / sum_l exp((d_i own - d_il) / 2s + g).
 
 s is the noise of independent features that would mislead as often: correlated features and centres
-of few rows make it larger than the variance of an entry.
+of few rows make it larger than the variance of an entry. g matters between groups of different
+sizes: k-means cuts halfway between its centres, where most rows belong to the larger group.
 """
 
 from __future__ import annotations
@@ -33,17 +35,18 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
+from scipy.special import expit
 from scipy.stats import beta, binom
 
 from .._kmeans import MNARKMeans
-from ._quality import usable_rows
+from ._quality import Rows, usable_rows
 
 FOLDS, N_INIT = 10, 5
 LEVEL = 0.01  # of the test between two clusters; there may be a dozen pairs
@@ -53,6 +56,7 @@ BETWEEN = 0.6  # rows of less confidence are listed as lying between clusters
 FOUND_AGAIN = 0.75  # mean Jaccard similarity of reproducible clusters (Hennig 2007)
 MOST_ROWS, MOST_ENTRIES = 5_000, 4_000_000
 EM_STEPS = 50
+TINY = np.finfo(float).tiny
 FEW_ROWS = 4  # a cluster of fewer is made of outliers
 
 
@@ -83,8 +87,9 @@ class Verdict:
         Of each cluster, how much is found again by fits to other rows (Jaccard similarity).
     confidence : ndarray of shape (n_samples,)
         Probability that a row belongs to its cluster; NaN where nothing can be said.
-    noise : ndarray of shape (n_clusters,)
-        s above, by cluster, for the `confidence` of new rows; NaN likewise.
+    noise, odds : ndarrays of shape (n_clusters, n_clusters)
+        s and g above, of each pair of clusters, for the `confidence` of new rows; noise is NaN
+        likewise.
     """
 
     kind: str
@@ -94,6 +99,7 @@ class Verdict:
     agreement: np.ndarray = field(repr=False)
     confidence: np.ndarray = field(repr=False)
     noise: np.ndarray = field(repr=False)
+    odds: np.ndarray = field(repr=False)
 
     @property
     def headline(self) -> str:
@@ -113,7 +119,8 @@ class Verdict:
             "groups": self.groups,
             "pairs": [pair._asdict() for pair in self.pairs],
             "agreement": self.agreement.tolist(),
-            "noise": [None if np.isnan(s) else float(s) for s in self.noise],
+            "noise": [[None if np.isnan(s) else float(s) for s in row] for row in self.noise],
+            "odds": self.odds.tolist(),
         }
 
 
@@ -132,6 +139,7 @@ class _HeldOut(NamedTuple):
     nearest: np.ndarray  # (n,) by a fit of fresh starts
     distance: np.ndarray  # (n, k) d_il
     between: np.ndarray  # (n, k, k) D_i of each pair of centres
+    observed: tuple[np.ndarray, np.ndarray]  # both without the penalties of missing values
 
 
 def verdict(
@@ -173,35 +181,31 @@ def verdict(
     separate
     too few
     """
-    for name in ("cluster_centers_", "lam_", "reference_"):
-        if not hasattr(model, name):
-            raise TypeError(
-                f"verdict needs a fitted k-means of this package; {type(model).__name__} has no "
-                f"{name}."
-            )
+    if not all(hasattr(model, name) for name in ("cluster_centers_", "lam_", "reference_")):
+        raise TypeError(
+            f"verdict needs a fitted k-means of this package; found {type(model).__name__}."
+        )
     k = len(model.cluster_centers_)
     n = X.shape[0] if hasattr(X, "shape") else len(X)
-    nothing = np.full(n, np.nan), np.full(k, np.nan)
+    unknown = np.full(n, np.nan), np.full((k, k), np.nan), np.zeros((k, k))
     if k == 1:
         sentence = "There is one cluster, so there is nothing to tell apart."
-        return Verdict("one cluster", sentence, [[0]], [], np.ones(1), *nothing)
+        return Verdict("one cluster", sentence, [[0]], [], np.ones(1), *unknown)
     rows = usable_rows(X, model)
-    usable, p = rows.used, rows.values.shape[1]
-    if len(usable) < 2 * k:
-        sentence = f"There are {len(usable):,} rows for {k} clusters: too few to tell."
-        return Verdict("too few", sentence, [], [], np.full(k, np.nan), *nothing)
+    usable = len(rows.used)
+    if usable < 2 * k:
+        sentence = f"There are {usable:,} rows for {k} clusters: too few to tell."
+        return Verdict("too few", sentence, [], [], np.full(k, np.nan), *unknown)
     rng = np.random.default_rng(random_state)
-    most = max(min(MOST_ROWS, MOST_ENTRIES // p, MOST_ENTRIES // k**2), 50 * k)
-    part = np.arange(len(usable))
-    if len(usable) > most:
+    entries = max(rows.values.shape[1], k**2)
+    part = np.arange(usable)
+    most = max(min(MOST_ROWS, MOST_ENTRIES // entries), 50 * k)
+    if usable > most:
         part = np.sort(rng.choice(part, most, replace=False))
-    used = usable[part]
-    held_out = _held_out(
-        rows.values[part], rows.observed[part], rows.clusters[part], model, rng, progress
-    )
+    held_out = _held_out(rows, part, rng, progress)
     sizes = np.bincount(held_out.labels, minlength=k)
-    pairs = _judge_all(held_out, _neighbours(model), k)
-    agreement = _agreement(held_out, k)
+    seen = held_out._replace(distance=held_out.observed[0], between=held_out.observed[1])
+    pairs = _judge_all(seen, _neighbours(model), k)
     parts = _groups(np.arange(k), [p.clusters for p in pairs])
     tested = np.array(max(parts, key=lambda part: sizes[part].sum()))
     pairs = [p for p in pairs if p.clusters[0] in tested]  # of the others nothing is known
@@ -212,51 +216,55 @@ def verdict(
         kind = "separate"
     elif pairs and len(undivided) == 1:
         kind = "continuum"
-    noise = _noise(held_out, pairs, groups if kind == "separate" else [], k)
-    sure = np.full(n, np.nan)
-    if kind == "separate":
-        if len(usable) > len(used):
-            sure[usable] = confidence(X, model, noise=noise)[usable]
-        sure[used] = _memberships(held_out.distance, held_out.labels, noise)
+    agreement = _agreement(held_out, k)
     sentence = _sentence(kind, sizes, groups, pairs, float(agreement.mean()))
-    return Verdict(kind, sentence, groups, pairs, agreement, sure, noise)
+    found = Verdict(kind, sentence, groups, pairs, agreement, *unknown)
+    if kind != "separate":
+        return found
+    noise, odds = _calibrated(held_out, pairs, groups, k)
+    if usable > len(part):
+        found.confidence[rows.used] = confidence(X, model, noise=noise, odds=odds)[rows.used]
+    sure = _memberships(held_out.distance, held_out.labels, noise, odds)
+    found.confidence[rows.used[part]] = sure
+    return replace(found, noise=noise, odds=odds)
 
 
-def _held_out(
-    values: Any, observed: Any, labels: np.ndarray, model: Any, rng: Any, progress: Any
-) -> _HeldOut:
+def _held_out(rows: Rows, part: np.ndarray, rng: Any, progress: Any) -> _HeldOut:
     """Every row measured by centres that other rows have made, numbered as the model's."""
-    n, k = len(labels), len(model.cluster_centers_)
-    lam = np.broadcast_to(model.lam_, values.shape[1])
-    start = np.asarray(model.cluster_centers_, dtype=np.float64) - model.reference_
+    values, observed, labels = rows.values[part], rows.observed[part], rows.clusters[part]
+    n, k = len(labels), len(rows.model.cluster_centers_)
+    lam = np.broadcast_to(rows.model.lam_, values.shape[1])
+    start = np.asarray(rows.model.cluster_centers_, dtype=np.float64) - rows.model.reference_
     folds = min(FOLDS, n)
     fold = rng.permutation(n) % folds
     nearest = np.empty(n, dtype=int)
     distance, between = np.empty((n, k)), np.empty((n, k, k))
+    seen_distance, seen_between = np.empty((n, k)), np.empty((n, k, k))
     table = values if sp.issparse(values) else np.where(observed > 0, values, np.nan)
     for number in range(folds):
         own, others = fold == number, fold != number
-        fits = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about few rows, or gaps: said of the whole table
-            for init in ("k-means++", start):
-                one = MNARKMeans(
-                    k, lam=model.lam_, init=init, n_init=N_INIT, n_jobs=1,
+        for init in ("k-means++", start):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about few rows, or gaps: said of the whole table
+                fit = MNARKMeans(
+                    k, lam=rows.model.lam_, init=init, n_init=N_INIT, n_jobs=1,
                     random_state=int(rng.integers(2**31)),
                 ).fit(table[others])  # fmt: skip
-                counts = np.zeros((k, k))
-                np.add.at(counts, (labels[others], one.labels_), 1.0)
-                order = linear_sum_assignment(-counts)[1]  # clusters that share most rows
-                fits.append((np.square(one.transform(table[own]))[:, order], one, order))
-        nearest[own] = fits[0][0].argmin(axis=1)
-        distance[own], one, order = fits[1]
-        apart = np.square(one.cluster_centers_[order][:, None] - one.cluster_centers_[order])
-        apart = apart.reshape(k * k, -1)
-        seen = np.asarray(observed[own] @ (apart * (1.0 - lam)).T)  # by the gaps of each row
-        between[own] = (seen + apart @ lam).reshape(-1, k, k)
+            counts = np.zeros((k, k))
+            np.add.at(counts, (labels[others], fit.labels_), 1.0)
+            order = linear_sum_assignment(-counts)[1]  # clusters that share most rows
+            distance[own] = np.square(fit.transform(table[own]))[:, order]
+            if init is not start:
+                nearest[own] = distance[own].argmin(axis=1)
+        centers = fit.cluster_centers_[order]
+        apart = np.square(centers[:, None] - centers).reshape(k * k, -1)
+        gaps = 1.0 - observed[own].toarray() if sp.issparse(observed) else 1.0 - observed[own]
+        seen_between[own] = (apart.sum(axis=1) - gaps @ apart.T).reshape(-1, k, k)
+        between[own] = seen_between[own] + (gaps @ (lam * apart).T).reshape(-1, k, k)
+        seen_distance[own] = distance[own] - gaps @ (lam * np.square(centers)).T
         if progress is not None:
             progress(number + 1, folds)
-    return _HeldOut(labels, nearest, distance, between)
+    return _HeldOut(labels, nearest, distance, between, (seen_distance, seen_between))
 
 
 def _neighbours(model: Any) -> list[tuple[int, int]]:
@@ -300,7 +308,7 @@ def _axis(rows: _HeldOut, a: int, b: int, others: np.ndarray) -> np.ndarray:
     d, D = rows.distance, rows.between
     axis = D[:, a, b]
     kept = axis > AXIS_SEEN * np.median(axis)
-    kept &= np.abs(d[:, a] - d[:, b]) <= 2.0 * axis
+    kept &= np.abs(d[:, a] - d[:, b]) <= 3.0 * axis
     for c in others:
         # At c this is -(D_ac + D_bc) / 2, on the axis D_ab / 2 less than the opposite: halfway.
         kept &= d[:, c] - (d[:, a] + d[:, b]) / 2.0 >= -axis / 4.0
@@ -323,9 +331,8 @@ def _judge(rows: _HeldOut, a: int, b: int, others: np.ndarray) -> Pair | None:
     p = float(binom.cdf(n_m, n_m + least, 0.5))
     low = beta.ppf(0.025, n_m, least + 1) if n_m else 0.0
     high = beta.ppf(0.975, n_m + 1, least) if least else 1.0
-    odds = [share / (1.0 - share) if share < 1.0 else np.inf for share in (low, high)]
-    ratio = n_m / max(least, 0.5)
-    return Pair((a, b), ratio, float(odds[0]), float(odds[1]), p, (n_a, n_m, n_b))
+    low, high = (float(share / (1.0 - share)) if share < 1.0 else np.inf for share in (low, high))
+    return Pair((a, b), n_m / max(least, 0.5), low, high, p, (n_a, n_m, n_b))
 
 
 def _groups(clusters: np.ndarray, joined: list[tuple[int, int]]) -> list[list[int]]:
@@ -339,54 +346,54 @@ def _groups(clusters: np.ndarray, joined: list[tuple[int, int]]) -> list[list[in
 
 
 def _agreement(rows: _HeldOut, k: int) -> np.ndarray:
-    found = []
-    for l in range(k):
-        own, again = rows.labels == l, rows.nearest == l
-        found.append((own & again).sum() / max((own | again).sum(), 1))
-    return np.array(found)
+    """Jaccard similarity of each cluster with that of fresh starts."""
+    both = [(rows.labels == l, rows.nearest == l) for l in range(k)]
+    return np.array([(own & again).sum() / max((own | again).sum(), 1) for own, again in both])
 
 
-def _noise(rows: _HeldOut, pairs: list[Pair], groups: list[list[int]], k: int) -> np.ndarray:
-    """s of each cluster that is a group of its own, over its pairs with others."""
-    noise = np.full(k, np.nan)
-    for l in (group[0] for group in groups if len(group) == 1):
-        z, root = [], []
-        for pair in pairs:
-            if l in pair.clusters:
-                a, b = pair.clusters
-                kept = _axis(rows, a, b, np.setdiff1d(np.arange(k), [a, b]))
-                d = rows.distance[kept]
-                root.append(np.sqrt(rows.between[kept, a, b]))
-                z.append((d[:, a] - d[:, b]) / root[-1])
-        noise[l] = _two_normals(np.concatenate(z), np.concatenate(root))
-    return noise
+def _calibrated(
+    rows: _HeldOut, pairs: list[Pair], groups: list[list[int]], k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """s and g (k, k) of all pairs, with NaN for clusters that are not a group of their own."""
+    noise, odds = np.full((k, k), np.nan), np.zeros((k, k))
+    single = [group[0] for group in groups if len(group) == 1]
+    for a, b in (pair.clusters for pair in pairs):
+        if a in single or b in single:
+            kept = _axis(rows, a, b, np.setdiff1d(np.arange(k), [a, b]))
+            d = rows.distance[kept]
+            noise[a, b], odds[a, b] = _two_normals(d[:, a] - d[:, b], rows.between[kept, a, b])
+            noise[b, a], odds[b, a] = noise[a, b], -odds[a, b]
+    if np.isfinite(noise).any():  # other pairs have hardly a row that could belong to both
+        noise[np.isnan(noise)] = np.nanmedian(noise)
+    noise[np.setdiff1d(np.arange(k), single)] = np.nan
+    return noise, odds
 
 
-def _two_normals(z: np.ndarray, root: np.ndarray) -> float:
-    """v / 4m by EM, where z is a mixture of N(-m root, v) and N(m root, v)."""
-    side = np.where(z < 0, -1.0, 1.0)  # expected sign of the component
-    share = 0.5
+def _two_normals(L: np.ndarray, D: np.ndarray) -> tuple[float, float]:
+    """s and g by EM, L being a mixture of N(a D, v D) and N(b D, v D)."""
+    second = (L >= 0).astype(float)
     for _ in range(EM_STEPS):
-        m = (side * z * root).sum() / np.square(root).sum()
-        v = np.mean(np.square(z) - 2 * side * z * m * root + np.square(m * root))
-        if m <= 0 or v <= 0:
-            return 0.0 if v <= 0 else np.nan
-        share = np.clip((side.mean() + 1.0) / 2.0, 1e-6, 1 - 1e-6)
-        side = np.tanh(m * root * z / v + 0.5 * np.log(share / (1.0 - share)))
-    return float(v / (4.0 * m))
+        a, b = (weight @ L / max(weight @ D, TINY) for weight in (1.0 - second, second))
+        v = np.mean((second * (L - b * D) ** 2 + (1.0 - second) * (L - a * D) ** 2) / D)
+        if b <= a or v <= 0:
+            return (0.0, 0.0) if v <= 0 else (np.nan, 0.0)
+        share = np.clip(second.mean(), 1e-6, 1 - 1e-6)
+        log_odds = np.log(share / (1.0 - share))
+        second = expit(log_odds + (b - a) * (L - (a + b) / 2.0 * D) / v)
+    return float(v / (2.0 * (b - a))), float(log_odds - (b * b - a * a) / (2.0 * v) * D.mean())
 
 
-def confidence(X: Any, model: Any, *, noise: Any = None) -> np.ndarray:
+def confidence(X: Any, model: Any, *, noise: Any = None, odds: Any = None) -> np.ndarray:
     """Probability that a row belongs to its cluster; NaN where nothing can be said.
 
     Parameters
     ----------
     X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
-        Rows to judge, gaps and all.
+        Rows to judge, which may have missing values.
     model : fitted MNARKMeans or MNARMixture
         A mixture gives its own probabilities.
-    noise : array of shape (n_clusters,) or float, default=None
-        `Verdict.noise` of the rows the model was fitted on. None: `X` are those rows, and
+    noise, odds : arrays of shape (n_clusters, n_clusters), default=None
+        Those of the `Verdict` of the rows the model was fitted on. None: `X` are those rows, and
         `verdict` judges them first.
 
     Returns
@@ -402,69 +409,66 @@ def confidence(X: Any, model: Any, *, noise: Any = None) -> np.ndarray:
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2)) + 5.0 * (np.arange(300) % 2)[:, None]
     >>> model = MNARKMeans(2, lam=0.0, random_state=0).fit(X)
-    >>> confidence([[0.0, 0.0], [2.5, 2.6]], model, noise=verdict(X, model).noise).round(1)
+    >>> found = verdict(X, model)
+    >>> new = [[0.0, 0.0], [2.5, 2.6]]
+    >>> confidence(new, model, noise=found.noise, odds=found.odds).round(1)
     array([1. , 0.7])
     """
     if hasattr(model, "predict_proba"):
         return model.predict_proba(X).max(axis=1)
-    if noise is None:
+    if noise is None or odds is None:
         return verdict(X, model).confidence
     squares = np.square(np.asarray(model.transform(X), dtype=np.float64))
-    noise = np.array([np.nan if s is None else s for s in np.atleast_1d(noise)], dtype=float)
-    return _memberships(squares, squares.argmin(axis=1), np.broadcast_to(noise, squares.shape[1]))
+    return _memberships(squares, squares.argmin(axis=1), noise, odds)
 
 
-def _memberships(squares: np.ndarray, labels: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """Share of exp(-d / 2s) that the label has, s being that of its cluster."""
-    s = noise[labels][:, None]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+def _memberships(squares: np.ndarray, labels: np.ndarray, noise: Any, odds: Any) -> np.ndarray:
+    """The probability of the label; None in the arrays is NaN."""
+    noise, odds = (np.array(values, dtype=float)[labels] for values in (noise, odds))
+    with np.errstate(over="ignore"):
         lead = squares[np.arange(len(labels)), labels][:, None] - squares
-        sure = 1.0 / np.exp(np.where(lead == 0.0, 0.0, lead / (2.0 * s))).sum(axis=1)
-    return np.where(np.isnan(s[:, 0]), np.nan, sure)
+        return 1.0 / np.exp(lead / np.maximum(2.0 * noise, TINY) + odds).sum(axis=1)
 
 
 def _sentence(
     kind: str, sizes: np.ndarray, groups: list[list[int]], pairs: list[Pair], again: float
 ) -> str:
-    k = len(sizes)
+    k, n = len(sizes), int(sizes.sum())
     small = k - sum(map(len, groups))
-    few = ""
-    if small:
-        has = "has" if small == 1 else "have"
-        few = f" {small} of the clusters {has} too few rows to be judged."
+    has = "has" if small == 1 else "have"
+    few = f" {small} of the clusters {has} too few rows to be judged." if small else ""
     if not pairs:
-        apart = int(sizes.sum() - sizes.max())
+        apart = n - int(sizes.max())
         if not apart:
             return "All rows are in one cluster: the rows do not differ."
         if apart < FEW_ROWS * (k - 1):
             return f"All rows but {apart:,} are in one cluster: the others are outliers."
-        return f"There are too few rows to tell: {int(sizes.sum()):,} for {k} clusters."
+        return f"There are too few rows to tell: {n:,} for {k} clusters."
     if kind == "separate":
-        clear = [pair for pair in pairs if pair.p < LEVEL]
-        least = max(pair.ratio for pair in clear)
+        least = max(pair.ratio for pair in pairs if pair.p < LEVEL)
         between = "no rows lie between them"
         if least > 0:
             between = f"rows between them are at most {_percent(least)} as dense as at the centres"
         if len(groups) == k:
             return f"The {k} clusters are separate groups: {between}."
-        together = [_names(group) for group in groups if len(group) > 1]
-        joined = f" Clusters that form one group: {'; '.join(together)}." if together else ""
+        together = "; ".join(_names(group) for group in groups if len(group) > 1)
+        joined = f" Clusters that form one group: {together}." if together else ""
         return f"There are {len(groups)} separate groups: {between}.{joined}{few}"
-    densest = min(pairs, key=lambda pair: pair.ratio)
+    clearest = min(pairs, key=lambda pair: pair.ratio)
     figure = (
-        f"between clusters {_names(densest.clusters)}, the clearest pair, rows are "
-        f"{_percent(densest.ratio)} as dense as at the centres "
-        f"(95 % interval {_percent(densest.low)} to {_percent(densest.high)})"
+        f"between clusters {_names(clearest.clusters)}, the clearest pair, rows are "
+        f"{_percent(clearest.ratio)} as dense as at the centres "
+        f"(95 % interval {_percent(clearest.low)} to {_percent(clearest.high)})"
     )
+    what = "There are too few rows to tell groups from slices of one continuum"
     if kind == "continuum":
-        what = "reproducible slices of one continuum, not groups"
+        what = "The clusters are reproducible slices of one continuum, not groups"
         if again < FOUND_AGAIN:
             what = (
-                "slices of one continuum, and other rows would be cut differently (clusters are "
-                f"found again to {_percent(again)})"
+                "The clusters are slices of one continuum, and other rows would be cut differently "
+                f"(clusters are found again to {_percent(again)})"
             )
-        return f"The clusters are {what}: {figure}.{few}"
-    return f"There are too few rows to tell groups from slices of one continuum: {figure}.{few}"
+    return f"{what}: {figure}.{few}"
 
 
 def describe_choice(search: Any, found: Verdict | None = None) -> str:
@@ -503,21 +507,20 @@ def describe_choice(search: Any, found: Verdict | None = None) -> str:
     error = np.asarray(results["std_instability"], float)[chosen]
     error = error / np.sqrt(search.n_splits or FOLDS)
     best = int(np.flatnonzero(ks == search.n_clusters_)[0])
-    several = ks > 1  # one cluster is always found again
-    close = several & (np.abs(mean - mean[best]) <= np.maximum(error, error[best]))
-    one_group = ""
-    if found is not None and found.kind == "continuum":
-        one_group = (
-            " None is better than one group: however stable, they are slices of one continuum."
-        )
+    close = np.abs(mean - mean[best]) <= np.maximum(error, error[best])
+    close &= ks > 1  # one cluster is always found again
     if close.sum() < 2:
-        alone = f"no other is as stable (instability {mean[best]:.3f})"
-        return f"k = {ks[best]} was chosen; {alone}.{one_group}"
-    span = f"{mean[close].min():.3f}"
-    if mean[close].max() - mean[close].min() >= 5e-4:
-        span += f" to {mean[close].max():.3f}"
-    stable = f"k = {_names(ks[close])} are equally stable (instability {span})"
-    return f"{stable}; k = {ks[best]} was chosen.{one_group}"
+        text = f"k = {ks[best]} was chosen; no other is as stable (instability {mean[best]:.3f})."
+    else:
+        least, most = (f"{end:.3f}" for end in (mean[close].min(), mean[close].max()))
+        span = least if least == most else f"{least} to {most}"
+        text = (
+            f"k = {_names(ks[close])} are equally stable (instability {span}); k = {ks[best]} was "
+            "chosen."
+        )
+    if found is not None and found.kind == "continuum":
+        text += " None is better than one group: however stable, they are slices of one continuum."
+    return text
 
 
 def _percent(share: float) -> str:
