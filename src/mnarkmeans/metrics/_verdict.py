@@ -52,6 +52,7 @@ FOLDS, N_INIT = 10, 5
 LEVEL = 0.01  # of the test between two clusters; there may be a dozen pairs
 CONTINUOUS = 0.5  # two equal normal groups, 97 % of whose rows are told apart, dip to it
 AXIS_SEEN = 0.5  # of the median row: with less of the axis observed a row says little of its place
+OUTLIER = 3.0  # times the median distance from halfway: not of either group
 BETWEEN = 0.6  # rows of less confidence are listed as lying between clusters
 FOUND_AGAIN = 0.75  # mean Jaccard similarity of reproducible clusters (Hennig 2007)
 MOST_ROWS, MOST_ENTRIES = 5_000, 4_000_000
@@ -308,7 +309,7 @@ def _axis(rows: _HeldOut, a: int, b: int, others: np.ndarray) -> np.ndarray:
     d, D = rows.distance, rows.between
     axis = D[:, a, b]
     kept = axis > AXIS_SEEN * np.median(axis)
-    kept &= np.abs(d[:, a] - d[:, b]) <= 3.0 * axis
+    kept &= np.abs(d[:, a] - d[:, b]) <= OUTLIER * axis
     for c in others:
         # At c this is -(D_ac + D_bc) / 2, on the axis D_ab / 2 less than the opposite: halfway.
         kept &= d[:, c] - (d[:, a] + d[:, b]) / 2.0 >= -axis / 4.0
@@ -359,9 +360,11 @@ def _calibrated(
     single = [group[0] for group in groups if len(group) == 1]
     for a, b in (pair.clusters for pair in pairs):
         if a in single or b in single:
-            kept = _axis(rows, a, b, np.setdiff1d(np.arange(k), [a, b]))
-            d = rows.distance[kept]
-            noise[a, b], odds[a, b] = _two_normals(d[:, a] - d[:, b], rows.between[kept, a, b])
+            own = np.isin(rows.labels, (a, b)) & (rows.between[:, a, b] > 0)
+            L, D = rows.distance[own, a] - rows.distance[own, b], rows.between[own, a, b]
+            z = np.abs(L) / np.sqrt(D)
+            near = z <= OUTLIER * np.median(z)
+            noise[a, b], odds[a, b] = _two_normals(L[near], D[near])
             noise[b, a], odds[b, a] = noise[a, b], -odds[a, b]
     if np.isfinite(noise).any():  # other pairs have hardly a row that could belong to both
         noise[np.isnan(noise)] = np.nanmedian(noise)
