@@ -5,8 +5,8 @@ What is said about clusters, on tables whose truth is known:
 verdict     tables without groups called separate (at most 5 %), tables with groups that k-means on
             the complete table finds (adjusted Rand index >= .9) called separate (at least 90 %)
 confidence  in each decile of confidence with 50 rows or more, the share of rows in their true group
-            (within .07 of the mean confidence, on narrow and on wide tables); twice as many tables
-            with groups that overlap are drawn for it
+            (within .07 of the mean confidence, on narrow and on wide tables); five times as many
+            tables with groups that overlap are drawn for it
 markers     features listed for permuted labels, as a share of all (at most 5 %)
 time        of the verdict against the fit, on all tables and on one of 1,000 x 100 (at most 30 fits
             or 5 seconds)
@@ -133,7 +133,7 @@ def main(arguments: list[str] | None = None) -> None:
             X = with_gaps(cloud(CLOUDS[of_kind], *SHAPES[of_shape], rng), gaps, rng)
             line, _ = judged(X, int(rng.integers(2, 7)), None)
             lines.append({"truth": "none", "table": CLOUDS[of_kind], "gaps": gaps, **line})
-        for number in range(3 * options.tables):
+        for number in range(6 * options.tables):
             overlapping = number >= options.tables
             rng = np.random.default_rng([options.seed, number, 1])
             shape = GROUP_SHAPES[number % len(GROUP_SHAPES)]
