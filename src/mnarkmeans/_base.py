@@ -5,7 +5,6 @@ distance_il = sum_{j observed} (x_ij - mu_lj)^2 + lam * sum_{j missing} (mu_lj -
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,13 +25,18 @@ from ._missingness import Missingness
 from ._observed import Observed, check_out, fill_gaps
 from ._solver import STARTS, assign_rows, effective_threads, finish, row_distances
 from ._validation import (
+    check_choice,
+    check_count,
+    check_enough_rows,
     check_init_centers,
     check_lam,
     check_loss,
+    check_number,
     is_auto,
     like_input,
     observe,
     read_table,
+    warn,
 )
 
 # --- saving ---------------------------------------------------------------------------------------
@@ -123,10 +127,8 @@ class CentersModel(
         -------
         distances : ndarray of shape (n_samples, n_clusters)
         """
-        observed = self._observe(X)
-        return row_distances(
-            observed, self.cluster_centers_, self.lam_, self._threads(), roots=True
-        )
+        observed, threads = self._observe(X), self._threads()
+        return row_distances(observed, self.cluster_centers_, self.lam_, threads, roots=True)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit and return the distances of the rows to the centres."""
@@ -179,11 +181,10 @@ class CentersModel(
             made = [self.init(X, k, random_state=rng) for _ in range(self._n_starts())]
             return np.stack([check_init_centers(centers, k, p) for centers in made])
         if self._n_starts() not in (1, N_INIT):
-            warnings.warn(
+            warn(
                 f"Explicit initial centre positions were passed: there is one start, and "
                 f"n_init={self.n_init} is not used. Leave n_init out, or set n_init=1.",
                 RuntimeWarning,
-                stacklevel=4,
             )
         return check_init_centers(self.init, k, p)[None]
 
@@ -196,9 +197,18 @@ class CentersModel(
     def _n_starts(self) -> int:
         return N_INIT if isinstance(self.n_init, str) else self.n_init
 
-    def _until(self) -> Any:
-        """When a start ends."""
+    def _stopping_rule(self) -> Any:
         return dict(max_iter=self.max_iter, tol=float(self.tol))
+
+    def _check_parameters(self) -> Any:
+        check_count("n_clusters", self.n_clusters)
+        check_lam(self.lam)
+        if not is_auto(self.n_init):
+            check_count("n_init", self.n_init)
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol)
+        if isinstance(self.init, str):
+            check_choice("init", self.init, tuple(STARTS), ", an array or a callable")
 
     def _choose(
         self, observed: Observed, *, max_iter: int, tol: float, extent: Any = None
@@ -213,36 +223,44 @@ class CentersModel(
         references = references_for(observed, extent) if is_auto(self._reference()) else None
         if references is None and not isinstance(lam, str):
             return observed, lam
-        lams = LAMS if isinstance(lam, str) else [lam]
         choice = choose(
-            observed, self.n_clusters, lams=lams, references=references,
-            max_iter=max_iter, tol=tol, threads=self._threads(),
+            observed, self.n_clusters, lams=LAMS if isinstance(lam, str) else [lam],
+            references=references, max_iter=max_iter, tol=tol, threads=self._threads(),
         )  # fmt: skip
         self.missingness_ = choice.missingness
         return replace(observed, reference=choice.reference), choice.lam
 
-    def _warn_if_few(self, members: np.ndarray, stacklevel: int) -> None:
-        """``members`` (k,): rows of each cluster. ``stacklevel``: as if the caller warned."""
+    def _warn_if_few(self, members: np.ndarray) -> None:
+        """``members`` (k,): rows of each cluster."""
         found, rows = np.count_nonzero(members), int(members.sum())
         alone = int(np.sum(members == 1))
         if alone and rows >= ROWS_PER_CLUSTER * self.n_clusters:
-            warnings.warn(
+            warn(
                 f"{alone} of {self.n_clusters} clusters have a single row (of {rows}), which is "
                 "far from all others. Check these rows: leave them out if they are errors, or ask "
                 "for fewer clusters.",
                 UserWarning,
-                stacklevel=stacklevel + 1,
             )
         if found < self.n_clusters:
             lam = np.max(self.lam_)
             pull = f", or lam={lam:g} is so large that centres collapse onto the reference"
-            pulled = pull if lam > 0 else ""
-            warnings.warn(
+            warn(
                 f"Number of distinct clusters ({found}) found smaller than n_clusters "
-                f"({self.n_clusters}). There may be duplicate rows{pulled}.",
+                f"({self.n_clusters}). There may be duplicate rows{pull if lam > 0 else ''}.",
                 ConvergenceWarning,
-                stacklevel=stacklevel + 1,
             )
+
+    def _observe_to_fit(self, X: Any, sample_weight: Any, n_clusters: int) -> Observed:
+        observed = observe(
+            read_table(self, X, reset=True),
+            missing_values=self.missing_values,
+            reference=self._reference(),
+            sample_weight=sample_weight,
+            threads=self._threads(),
+            estimator=self,
+        )
+        check_enough_rows(observed.n_usable, observed.n_rows, n_clusters)
+        return observed
 
     def _observe(self, X: Any, sample_weight: Any = None) -> Observed:
         check_is_fitted(self)

@@ -40,11 +40,8 @@ from ._stability import (
 from ._validation import (
     check_choice,
     check_count,
-    check_enough_rows,
     check_number,
     is_auto,
-    observe,
-    read_table,
 )
 
 CRITERIA = ("score", "paper")
@@ -187,16 +184,7 @@ n_features_in_, feature_names_in_
         self : MNARKMeansCV
         """
         ks, lams = self._check_parameters()
-        table = read_table(self, X, reset=True)
-        observed = observe(
-            table,
-            missing_values=self.missing_values,
-            reference=self._reference(),
-            sample_weight=sample_weight,
-            threads=self._threads(),
-            estimator=self,
-        )
-        check_enough_rows(observed.n_usable, observed.n_rows, max(ks))
+        observed = self._observe_to_fit(X, sample_weight, max(ks))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         judged = self._judged(observed)
         n = judged.n_rows  # the largest k is refused before the others are tried
@@ -276,7 +264,7 @@ n_features_in_, feature_names_in_
             choice = choose(
                 observed, k, lams=LAMS if lams is None else lams,
                 references=references_for(observed) if is_auto(self._reference()) else None,
-                **self._until(), threads=self._threads(),
+                **self._stopping_rule(), threads=self._threads(),
             )  # fmt: skip
             missingness, reference = choice.missingness, choice.reference
             lam, features = missingness.lam, choice.features
@@ -299,7 +287,8 @@ n_features_in_, feature_names_in_
 
         evidence = gather(
             replace(judged, reference=reference), k, lams, features, parts, starts,
-            thorough=to_the_letter, **self._until(), threads=self._threads(), report=progress.step,
+            thorough=to_the_letter, threads=self._threads(), report=progress.step,
+            **self._stopping_rule(),
         )  # fmt: skip
         if to_the_letter:
             instability = evidence.instability_of_thirds()

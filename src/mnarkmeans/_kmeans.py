@@ -6,7 +6,6 @@ L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + lam sum_{j missing} (m
 from __future__ import annotations
 
 import math
-from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,26 +15,14 @@ from ._base import N_INIT, CentersModel, Init
 from ._observed import Observed
 from ._solver import (
     ALGORITHMS,
-    STARTS,
     Solution,
     best_of,
     run_starts,
-    seeded,
     starts_progress,
     with_callbacks,
     with_component_start,
 )
-from ._validation import (
-    check_choice,
-    check_count,
-    check_enough_rows,
-    check_lam,
-    check_loss,
-    check_n_init,
-    check_number,
-    observe,
-    read_table,
-)
+from ._validation import check_choice, check_loss
 
 # Up to so many rows x features x clusters, ten starts with Hartigan's moves reach lower losses than
 # thirty of Lloyd's in less time; beyond, they gain next to nothing.
@@ -188,19 +175,9 @@ default="k-means++"
         self : MNARKMeans
         """
         self._check_parameters()
-        observed = observe(
-            read_table(self, X, reset=True),
-            missing_values=self.missing_values,
-            reference=self._reference(),
-            sample_weight=sample_weight,
-            threads=self._threads(),
-            estimator=self,
-        )
-        check_enough_rows(observed.n_usable, observed.n_rows, self.n_clusters)
-        at_once = isinstance(self.random_state, Integral) and isinstance(self.init, str)
-        rng = (seeded if at_once else check_random_state)(self.random_state)
-        starts = self._starts(observed, X, rng)
-        observed, lam = self._choose(observed, **self._until())
+        observed = self._observe_to_fit(X, sample_weight, self.n_clusters)
+        starts = self._starts(observed, X, check_random_state(self.random_state))
+        observed, lam = self._choose(observed, **self._stopping_rule())
         check_loss(observed, lam, starts)
         self._keep(observed, self._solve(observed, starts, lam), lam)
         return self
@@ -208,14 +185,8 @@ default="k-means++"
     # ------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        check_count("n_clusters", self.n_clusters)
-        check_lam(self.lam)
-        check_n_init(self.n_init)
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol)
+        super()._check_parameters()
         check_choice("algorithm", self.algorithm, ("auto", *ALGORITHMS))
-        if isinstance(self.init, str):
-            check_choice("init", self.init, tuple(STARTS), ", an array or a callable")
 
     def _n_hartigan(self, observed: Observed, n_starts: int) -> int:
         """In how many of the starts Lloyd's loop is followed by moves of single rows."""
@@ -230,7 +201,7 @@ default="k-means++"
         with starts_progress(self, len(starts)) as progress:
             results = run_starts(
                 observed, starts, lam, threads=self._threads(), progress=progress,
-                n_hartigan=self._n_hartigan(observed, len(starts)), **self._until(),
+                n_hartigan=self._n_hartigan(observed, len(starts)), **self._stopping_rule(),
             )  # fmt: skip
         return best_of(observed, results, lam, self._threads())
 
@@ -243,4 +214,4 @@ default="k-means++"
         self.start_losses_ = solution.start_losses
         self.lam_ = lam
         self.reference_ = observed.reference
-        self._warn_if_few(solution.members, stacklevel=4)
+        self._warn_if_few(solution.members)

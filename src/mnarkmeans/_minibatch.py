@@ -21,19 +21,8 @@ from sklearn.utils import check_random_state
 from . import _core as core
 from ._base import N_INIT, CentersModel, Init
 from ._observed import Observed
-from ._solver import STARTS, finish, penalties, report, run_starts, with_component_start
-from ._validation import (
-    check_choice,
-    check_count,
-    check_enough_rows,
-    check_lam,
-    check_loss,
-    check_n_init,
-    check_number,
-    is_auto,
-    observe,
-    read_table,
-)
+from ._solver import finish, penalties, report, run_starts, with_component_start
+from ._validation import check_count, check_loss, check_number, is_auto
 
 SAMPLE = 3  # the starts are tried on a sample of this many batches
 TRIAL: dict[str, Any] = {"max_iter": 300, "tol": 1e-4}  # how they are tried
@@ -159,19 +148,18 @@ feature_names_in_
         self : MiniBatchMNARKMeans
         """
         self._check_parameters()
-        observed = self._look(read_table(self, X, reset=True), sample_weight, first=True)
+        observed = self._observe_to_fit(X, sample_weight, self.n_clusters)
         self._rng = check_random_state(self.random_state)
-        self._begin(self._draw(observed, SAMPLE * self.batch_size), X, observed)
+        self._initialise(self._draw(observed, SAMPLE * self.batch_size), X, observed)
         observed = replace(observed, reference=self.reference_)
         quiet = 0
         while self.n_iter_ < self.max_iter and quiet < QUIET_BATCHES:
-            change = self._learn(self._draw(observed, self.batch_size))
+            change = self._update(self._draw(observed, self.batch_size))
             quiet = quiet + 1 if change <= self.tol else 0
-        self._publish()
         self.labels_, self.inertia_, members = finish(
             observed, self.cluster_centers_, self.lam_, self._threads()
         )
-        self._warn_if_few(members, stacklevel=3)
+        self._warn_if_few(members)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -181,17 +169,18 @@ feature_names_in_
         -------
         self : MiniBatchMNARKMeans
         """
-        first = not hasattr(self, "_state")
-        if first:
+        if hasattr(self, "_state"):
+            observed = self._observe(X, sample_weight)
+        else:
             self._check_parameters()
-        observed = self._look(read_table(self, X, reset=first), sample_weight, first=first)
-        if first:
+            observed = self._observe_to_fit(X, sample_weight, self.n_clusters)
             self._rng = check_random_state(self.random_state)
-            self._begin(observed, X, observed)
-        observed = self._with_reference(observed)
-        self._learn(observed)
-        self._publish()
-        self.labels_, self.inertia_ = self._labels, self._loss
+            self._initialise(observed, X, observed)
+        if self._follows_minimum:
+            minimum = core.first_pass(observed.table, self._threads()).least
+            self.reference_ = np.minimum(minimum, self.reference_)
+            self._state.reference = self.reference_
+        self._update(replace(observed, reference=self.reference_))
         return self
 
     @property
@@ -209,31 +198,9 @@ feature_names_in_
     # ------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        check_count("n_clusters", self.n_clusters)
-        check_lam(self.lam)
-        check_n_init(self.n_init)
-        for name in ("batch_size", "max_iter"):
-            check_count(name, getattr(self, name))
-        check_number("tol", self.tol)
+        super()._check_parameters()
+        check_count("batch_size", self.batch_size)
         check_number("reassignment_ratio", self.reassignment_ratio)
-        if isinstance(self.init, str):
-            check_choice("init", self.init, tuple(STARTS), ", an array or a callable")
-
-    def _look(self, table: Any, sample_weight: Any, *, first: bool) -> Observed:
-        observed = observe(
-            table,
-            missing_values=self.missing_values,
-            reference=self._reference(),
-            sample_weight=sample_weight,
-            threads=self._threads(),
-            allow_all_missing=not first,
-            estimator=self if first else None,
-        )
-        if first:
-            check_enough_rows(observed.n_usable, observed.n_rows, self.n_clusters)
-        else:
-            check_loss(observed, self.lam_, self.cluster_centers_)
-        return observed
 
     def _draw(self, observed: Observed, size: int) -> Observed:
         """Random rows (the same one may come twice), or all if there are no more."""
@@ -242,16 +209,17 @@ feature_names_in_
         rows = np.sort(self._rng.randint(0, observed.n_rows, size))
         return observed.take(rows, means=observed.means)
 
-    def _begin(self, sample: Observed, X: Any, whole: Observed) -> None:
+    def _initialise(self, sample: Observed, X: Any, whole: Observed) -> None:
         """Starting centres, reference and lam, from a sample of all rows; sums of nothing."""
+        threads, first = self._threads(), core.first_pass(whole.table, self._threads())
         starts = self._starts(sample, X, self._rng)
-        sample, self.lam_ = self._choose(sample, **TRIAL, extent=_extent(whole, self._threads()))
+        sample, self.lam_ = self._choose(sample, **TRIAL, extent=(first.least, first.most))
         check_loss(sample, self.lam_, starts)
         if isinstance(self.init, str) and self.init == "k-means++":
-            starts = with_component_start(sample, starts, self.lam_, self._threads())
+            starts = with_component_start(sample, starts, self.lam_, threads)
         chosen = self.missingness_.reference if is_auto(self._reference()) else self.reference
-        self._follows_least = isinstance(chosen, str) and chosen == "min"
-        results = run_starts(sample, starts, self.lam_, threads=self._threads(), **TRIAL)
+        self._follows_minimum = isinstance(chosen, str) and chosen == "min"
+        results = run_starts(sample, starts, self.lam_, threads=threads, **TRIAL)
         self.start_losses_ = results.losses
         is_given = not isinstance(self.init, str) and not callable(self.init)
         best = starts[0] if is_given else results.centers[results.best]
@@ -262,68 +230,48 @@ feature_names_in_
             n_rows=0, max_iter=1, tol=0.0, weights=(False, 0.0),
         )  # fmt: skip
         self._dtype = sample.dtype
-        self._proving = np.zeros(self.n_clusters, np.int64)  # batches since a centre was placed
+        self._age = np.zeros(self.n_clusters, np.int64)  # batches since a centre was placed
         self.n_iter_, self.n_rows_seen_ = 0, 0.0
         self._path: list[float] = []
 
-    def _with_reference(self, observed: Observed) -> Observed:
-        """A batch with the reference of all batches, this one included."""
-        if self._follows_least:
-            least = _extent(observed, self._threads())[0]
-            self.reference_ = np.minimum(least, self.reference_)
-            self._state.reference = self.reference_
-        return replace(observed, reference=self.reference_)
+    def _update(self, batch: Observed) -> float:
+        """Learn from a batch. Returns the share of its loss by which the new centres may change it.
 
-    def _learn(self, batch: Observed) -> float:
-        """One batch. Returns the share of its loss by which the new centres may change it."""
+        ``labels_`` and ``inertia_`` are those of the batch at the centres it met.
+        """
         state, threads = self._state, self._threads()
         met = core.Starts(
             state.mu, state.lam, state.reference, state.shift,
             n_rows=batch.n_rows, max_iter=1, tol=0.0, weights=batch.total_weight,
         )  # fmt: skip
         core.pass_(batch.table, met, ONE, fresh=True, known=None, threads=threads)
-        self._labels, costs = met.labels[0], np.empty(batch.n_rows)
-        self._loss = core.loss_of(batch.table, met.centers(ONE), self._labels, threads, costs)
+        self.labels_, costs = met.labels[0], np.empty(batch.n_rows)
+        loss = core.loss_of(batch.table, met.centers(ONE), self.labels_, threads, costs)
         state.stats.add(met.stats)
         core.update(state, ONE)
-        self._tell(met.total_weight)
         won, moves = met.stats.sizes[0], np.sum((state.mu - met.mu)[0] ** 2, axis=1)
-        self._feed_starved(batch, costs)
-        change = max(1.0, state.lam.max()) * float(won @ moves)
-        return change / self._loss if self._loss > 0.0 else 0.0
-
-    def _tell(self, weight: float) -> None:
+        self._reassign(batch, costs)
+        self.cluster_centers_ = state.mu[0].astype(self._dtype)
+        self.inertia_ = loss
         self.n_iter_ += 1
-        self.n_rows_seen_ += weight
-        self._path.append(self._loss / weight if weight > 0.0 else 0.0)
+        self.n_rows_seen_ += met.total_weight
+        self._path.append(loss / met.total_weight if met.total_weight > 0.0 else 0.0)
         report(f"batch {self.n_iter_}: loss {self._path[-1]:.6g} per row", bool(self.verbose))
+        change = max(1.0, state.lam.max()) * float(won @ moves)
+        return change / loss if loss > 0.0 else 0.0
 
-    def _feed_starved(self, batch: Observed, costs: np.ndarray) -> None:
+    def _reassign(self, batch: Observed, costs: np.ndarray) -> None:
         """Move centres that win next to no rows to rows that are far from theirs."""
-        self._proving += 1
-        state = self._state
-        sizes = state.stats.sizes[0]
-        fair = sizes.sum() / self.n_clusters
-        starved = np.flatnonzero(
-            (sizes < self.reassignment_ratio * fair) & (self._proving >= BATCHES_TO_PROVE)
-        )
-        if not len(starved):
+        self._age += 1
+        stats, weight = self._state.stats, costs * batch.weights
+        sizes = stats.sizes[0]
+        starved = sizes < self.reassignment_ratio * sizes.sum() / self.n_clusters
+        moved = np.flatnonzero(starved & (self._age >= BATCHES_TO_PROVE))
+        moved = moved[: np.count_nonzero(weight)]
+        if not len(moved):
             return
-        weight = costs * batch.weights
-        starved = starved[: int(np.sum(weight > 0.0))]
-        if not len(starved):
-            return
-        rows = self._rng.choice(batch.n_rows, len(starved), replace=False, p=weight / weight.sum())
-        state.mu[0, starved] = core.fill_rows(batch.table, rows, batch.means)
-        for values in state.stats[:4]:
-            values[0, starved] = 0  # what they learnt elsewhere is of no use here
-        self._proving[starved] = 0
-
-    def _publish(self) -> None:
-        self.cluster_centers_ = self._state.mu[0].astype(self._dtype)
-
-
-def _extent(observed: Observed, threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """(p,) least and largest value of the rows that count; not finite where there are none."""
-    found = core.first_pass(observed.table, threads)
-    return found.least, found.most
+        rows = self._rng.choice(batch.n_rows, len(moved), replace=False, p=weight / weight.sum())
+        self._state.mu[0, moved] = core.fill_rows(batch.table, rows, batch.means)
+        for values in stats[:4]:
+            values[0, moved] = 0  # what they learnt elsewhere is of no use here
+        self._age[moved] = 0

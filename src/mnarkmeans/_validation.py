@@ -256,7 +256,7 @@ def merge_summaries(parts: list[TableSummary]) -> TableSummary:
 
 def check_summary(
     X: Any, found: TableSummary, reference: Any, estimator: Any = None, *,
-    allow_all_missing: bool = False, stacklevel: int = 5,
+    allow_all_missing: bool = False,
 ) -> np.ndarray:  # fmt: skip
     """The reference (p,). Tables with nothing to cluster or too large values are refused.
 
@@ -283,7 +283,7 @@ def check_summary(
     if estimator is not None:
         given = None if isinstance(reference, str) else center
         for message in _doubts(X, found, estimator, given):
-            warnings.warn(message, MissingDataWarning, stacklevel=stacklevel)
+            warn(message, MissingDataWarning)
     return center
 
 
@@ -317,6 +317,14 @@ FEWEST_VALUES = 10  # of a feature, for its spread to be known
 
 class MissingDataWarning(UserWarning):
     """Rows or features without a single observed value."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn the first caller outside this package and scikit-learn."""
+    inside, frame, stacklevel = ("mnarkmeans.", "sklearn."), sys._getframe().f_back, 2
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(inside):
+        frame, stacklevel = frame.f_back, stacklevel + 1
+    warnings.warn(message, category, stacklevel=stacklevel)
 
 
 def _doubts(
@@ -433,11 +441,6 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     if value < least:
         raise ValueError(f"{name} must be a whole number >= {least}; got {value}.")
     return int(value)
-
-
-def check_n_init(value: Any) -> None:
-    if not (isinstance(value, str) and value == "auto"):
-        check_count("n_init", value)
 
 
 def check_number(name: str, value: Any, least: float = 0.0) -> float:
@@ -592,9 +595,9 @@ def check_weights(sample_weight, X) -> np.ndarray:
     return weights
 
 
-def is_auto(reference) -> bool:
-    """Whether it is to be chosen from the table (it may be an array, which equals no word)."""
-    return isinstance(reference, str) and reference == "auto"
+def is_auto(value) -> bool:
+    """Whether a parameter is "auto"; it may be an array, which equals no word."""
+    return isinstance(value, str) and value == "auto"
 
 
 def check_reference(

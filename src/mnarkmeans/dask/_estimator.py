@@ -195,7 +195,7 @@ feature_names_in_
             self.labels_ = self._lazy_rows(blocks, "predict", (), np.int32)
         else:
             self.labels_ = super().predict(X)
-        self._warn_if_few(self.cluster_sizes_, stacklevel=2)
+        self._warn_if_few(self.cluster_sizes_)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -293,7 +293,7 @@ feature_names_in_
         """With the reference; what was found in all blocks is judged as a table in memory is."""
         found = pieces.found
         rows, _ = pieces.take(np.arange(min(ROWS_TO_JUDGE, found.n_rows)))
-        reference = check_summary(rows, found, self._reference(), self, stacklevel=4)
+        reference = check_summary(rows, found, self._reference(), self)
         check_enough_rows(found.n_usable, found.n_rows, self.n_clusters)
         return replace(pieces, reference=reference)
 
@@ -306,7 +306,7 @@ feature_names_in_
         if isinstance(lam, str) or is_auto(self._reference()):
             extent = pieces.found.least, pieces.found.highest
             sample = pieces.sample(np.random.RandomState(0))
-            sample, lam = self._choose(sample, **self._until(), extent=extent)
+            sample, lam = self._choose(sample, **self._stopping_rule(), extent=extent)
             pieces = replace(pieces, reference=sample.reference)
         self.reference_, self.lam_ = pieces.reference, lam
         return pieces, lam
@@ -328,7 +328,7 @@ feature_names_in_
             check_scale(found.extent, found.weight, lam, self.reference_, centers)
         return Starts(
             centers, penalties(lam, len(centers), p), pieces.reference, pieces.means, n_rows=0,
-            weights=pieces.found.total_weight, **self._until(),
+            weights=pieces.found.total_weight, **self._stopping_rule(),
         )  # fmt: skip
 
     def _n_starts(self) -> int:
