@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
+import io
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -24,15 +24,13 @@ from sklearn.metrics import adjusted_rand_score
 pytest.importorskip("uvicorn")
 pytest.importorskip("typer")
 sys.path.insert(0, str(Path(__file__).parent / "tables"))
-sys.path.insert(0, str(Path(__file__).parent / "cli"))
-from commands import CommandServer
 from lab_files import LAB_FILES, european, hopeless, maxquant, samples
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = shutil.which("chromium")  # None: the one that Playwright has installed
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 SECONDS = 120_000  # milliseconds to wait on a busy machine
 READABLE = [name for name in LAB_FILES if name != "hopeless"]
-SOME = ("diann", "two_headers", "below_limit", "spectronaut", "german")
+SOME = ("two_headers", "spectronaut")
 EVERY = "MNARKMEANS_SLOW" in os.environ  # also what takes minutes
 slow = pytest.mark.skipif(not EVERY, reason="takes minutes: set MNARKMEANS_SLOW=1")
 
@@ -47,24 +45,32 @@ def start_app(folder):
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("app")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("app")
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    """Of one app for all tests; Ctrl-C ends it at once and leaves nothing."""
     process, address = start_app(folder)
     yield address
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
     process.communicate(timeout=30)
-    assert time.monotonic() - began < 10
-    assert not list(folder.glob("mnarkmeans-app-*"))
+    assert time.monotonic() - began < 5  # 2 s were asked for; machines of CI are busy
+    assert not list(folder.iterdir())
 
 
 @pytest.fixture(scope="module")
 def browser():
     playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        try:
+            browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        except playwright.Error as error:
+            if EVERY:
+                raise
+            pytest.skip(f"chromium is not installed: {error}")
         yield browser
         browser.close()
 
@@ -100,6 +106,7 @@ def cluster(page, k):
 
 
 def downloaded(page, name):
+    """A result by its name; "" is all of them."""
     with page.expect_download() as waiting:
         page.click(f"#downloads a[download='{name}']")
     return Path(waiting.value.path())
@@ -126,41 +133,48 @@ def h5ad(folder):
     return "cells.h5ad", group
 
 
-@pytest.mark.parametrize("make", [maxquant, european, excel, h5ad])
+@pytest.mark.parametrize("make", [maxquant, h5ad])
 def test_a_file_reaches_its_groups_with_one_number_typed_and_one_click(page, tmp_path, make):
     name, group = make(tmp_path)
     drop(page, tmp_path / name)
     cluster(page, len(set(group)))
     labels = pd.read_csv(downloaded(page, "labels.csv"))
     assert adjusted_rand_score(group, labels["cluster"]) > 0.9
-    frame = page.frame_locator("#report")
-    frame.locator("h1").wait_for(timeout=SECONDS)
-    assert frame.locator("h1").inner_text()
     assert page.locator("#verdict").inner_text().endswith(".")
+    report = page.frame_locator("#report")
+    report.locator("h1").wait_for(timeout=SECONDS)
+    for kind in ("SVG", "PNG"):
+        with page.expect_download(timeout=SECONDS) as waiting:
+            report.get_by_role("button", name=kind).first.click()
+        assert waiting.value.suggested_filename.endswith(kind.lower())
+    with zipfile.ZipFile(downloaded(page, "")) as archive:
+        assert {"labels.csv", "report.html", "model.json"} <= {*archive.namelist()}
 
 
-@pytest.fixture(scope="module")
-def server():
-    server = CommandServer()
-    yield server
-    server.close()
-
-
-@pytest.mark.parametrize("name", READABLE if EVERY else SOME)
-def test_every_lab_file_reaches_its_groups_as_suggested(address, server, tmp_path, name):
-    """By the requests of the page: drop, look, and the command it would run with k typed in."""
-    file, group, *_ = LAB_FILES[name](tmp_path)
-    taken = post(address, f"files?name={quote(file)}", (tmp_path / file).read_bytes())
-    found = post(address, "look", {"file": taken["file"]})
-    assert "error" not in found
-    chosen = {name: found[name] for name in ("options", "preparation")}
-    chosen |= {"file": taken["file"], "clusters": str(len(set(group)))}
-    command = post(address, "command", chosen)["command"]
-    verb, *words = shlex.split(command.removeprefix("mnarkmeans "))
-    os.rename(tmp_path / file, tmp_path / taken["name"])
-    server.do(verb, *words[:-1], "out", cwd=tmp_path)
-    labels = pd.read_csv(tmp_path / "out" / "labels.csv")
-    assert adjusted_rand_score(group, labels["cluster"]) > 0.9
+def test_every_lab_file_reaches_its_groups_as_suggested(address, tmp_path):
+    """By the requests of the page: drop, look, start with k typed in; all wait in one queue."""
+    groups = {}
+    for name in READABLE if EVERY else SOME:
+        (tmp_path / name).mkdir()
+        file, group, *_ = LAB_FILES[name](tmp_path / name)
+        taken = post(address, f"files?name={quote(file)}", (tmp_path / name / file).read_bytes())
+        found = post(address, "look", {"file": taken["file"]})
+        assert "error" not in found, (name, found["error"])
+        given = {"file": taken["file"], "settings": found["settings"]}
+        run = post(address, "runs", given | {"clusters": str(len(set(group)))})
+        groups[run["number"]] = name, group
+    while groups:
+        runs = json.loads(get(address, "runs"))
+        assert sum(run["state"] == "running" for run in runs) <= 1
+        for run in runs:
+            if run["number"] in groups and run["state"] not in ("waiting", "running"):
+                name, group = groups.pop(run["number"])
+                assert run["state"] == "done", (name, run["error"])
+                labels = pd.read_csv(
+                    io.BytesIO(get(address, f"runs/{run['number']}/files/labels.csv"))
+                )
+                assert adjusted_rand_score(group, labels["cluster"]) > 0.9, name
+        time.sleep(0.2)
 
 
 def test_rows_that_change_cluster_along_the_fits(page, tmp_path):
@@ -188,16 +202,17 @@ def test_rows_that_change_cluster_along_the_fits(page, tmp_path):
 
 
 @pytest.mark.parametrize("clusters", ["3", "2:4"])
-def test_the_command_has_options_that_its_verb_knows(server, tmp_path, clusters):
-    from mnarkmeans.app._look import ADVANCED, command_for
+def test_the_command_has_options_that_its_verb_knows(address, tmp_path, capsys, clusters):
+    from mnarkmeans.cli._main import run
 
-    advanced = {one["name"]: "1" for one in ADVANCED}
-    given = {"clusters": clusters, "advanced": advanced, "batch": "run", "group": "kind"}
-    given |= {"preparation": {"log2": True, "normalize": "median", "max_missing": 0.5}}
-    words = command_for("absent.csv", given | {"as_is": True}, "out")
-    assert len([word for word in words if word.startswith("--")]) >= 6 + len(ADVANCED)
-    done = server.run(*words, cwd=tmp_path)  # options come first: only the file is missed
-    assert (done.code, done.err) == (2, "error: there is no file absent.csv\n")
+    given = {"clusters": clusters, "batch": "run", "labels": "kind", "as_is": True}
+    given |= {"lam": "1", "reference": "1", "starts": "1", "seed": "1"}
+    given |= {"settings": {"log2": True, "normalize": "median", "max_missing": 0.5}}
+    given["file"] = post(address, "files?name=absent.csv", b"a,b\n1,2\n")["file"]
+    words = post(address, "command", given)["command"].split()
+    assert len([word for word in words if word.startswith("--")]) == 10
+    assert run([*words[1:-1], str(tmp_path / "out")]) == 2  # options come first: only the file
+    assert capsys.readouterr().err == "error: there is no file absent.csv\n"  # is missed
 
 
 def test_what_is_unticked_is_not_done_and_the_command_says_so(page, tmp_path):
@@ -245,10 +260,10 @@ def test_a_hopeless_table_is_refused_and_a_change_can_mend_it(page, tmp_path):
 
 def test_20_000_columns(page, tmp_path):
     rng = np.random.default_rng(0)
-    group = np.arange(24) % 2
-    X = rng.normal(20, 1, (24, 20_000)) + group[:, None]
-    X[rng.random(X.shape) < 0.2] = np.nan
-    frame = pd.DataFrame(X.round(2), [f"s{i}" for i in range(24)])
+    group = np.arange(12) % 2
+    X = rng.normal(20, 1, (12, 20_000)) + group[:, None]
+    X[rng.random(X.shape) < 0.1] = np.nan
+    frame = pd.DataFrame(X.round(2), [f"s{i}" for i in range(12)])
     frame.to_csv(tmp_path / "wide.csv", index_label="id")
     drop(page, tmp_path / "wide.csv")
     page.locator("#facts", has_text="20,000 features of each").wait_for(timeout=SECONDS)
@@ -291,20 +306,26 @@ def test_a_run_is_stopped_within_a_second_and_a_second_window_sees_it(page, tmp_
     last.get_by_text("running").wait_for(timeout=SECONDS)
     other = page.context.new_page()
     other.goto(page.url)
-    other.locator("#runs li").last.get_by_text("running").wait_for(timeout=SECONDS)
+    seen = other.locator("#runs li").last
+    seen.get_by_text("running").wait_for(timeout=SECONDS)
     began = time.monotonic()
     last.get_by_role("button", name="Stop").click()
-    other.locator("#runs li").last.get_by_text("stopped").wait_for(timeout=SECONDS)
+    seen.get_by_text("stopped").wait_for(timeout=SECONDS)
     assert time.monotonic() - began < 5  # a second here; machines of CI are busy
+    seen.get_by_role("button", name="Continue").click()
+    last.get_by_text("running").wait_for(timeout=SECONDS)
+    last.get_by_role("button", name="Stop").click()
+    last.get_by_text("stopped").wait_for(timeout=SECONDS)
 
 
 def test_the_model_labels_a_second_file_and_fills_the_first(page, tmp_path):
-    name, group = european(tmp_path)
+    name, group = excel(tmp_path)
     drop(page, tmp_path / name)
     cluster(page, len(set(group)))
-    page.set_input_files("#second", str(tmp_path / name))
-    page.locator("#runs li").last.get_by_text("labels for").wait_for(timeout=SECONDS)
-    page.locator("#downloads a", has_text="labels.csv").wait_for(timeout=SECONDS)
+    assert adjusted_rand_score(group, pd.read_csv(downloaded(page, "labels.csv"))["cluster"]) > 0.9
+    pd.read_excel(tmp_path / name).to_csv(tmp_path / "second.csv", index=False)
+    page.set_input_files("#second", str(tmp_path / "second.csv"))
+    page.locator("#downloads a", has_text="second-").wait_for(timeout=SECONDS)
     page.go_back()
     page.wait_for_selector("#actions:not([hidden])", timeout=SECONDS)
     page.click("#fill")
@@ -312,21 +333,35 @@ def test_the_model_labels_a_second_file_and_fills_the_first(page, tmp_path):
 
 
 def test_keyboard_alone(page, tmp_path):
-    """Tab from the file to the number, Enter; every stop on the way can be seen."""
+    """From the file to the labels. The dialog that opens is the operating system's: a driver sees
+    that it is asked for, and answers in its place."""
     name, group = european(tmp_path)
+
+    def tab_to(found):
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            if page.evaluate(f"document.activeElement.matches({found!r})"):
+                return
+        raise AssertionError(f"{found} is not reached by Tab")
+
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "file"
     assert page.evaluate("getComputedStyle(document.getElementById('zone')).borderColor") != (
         page.evaluate("getComputedStyle(document.querySelector('section')).borderColor")
     )
-    drop(page, tmp_path / name)
-    for _ in range(40):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.id") == "clusters":
-            break
+    with page.expect_file_chooser() as asked:
+        page.keyboard.press("Space")
+    asked.value.set_files(str(tmp_path / name))
+    page.wait_for_selector("#choose:not([hidden])", timeout=SECONDS)
+    tab_to("#clusters")
     page.keyboard.type(str(len(set(group))))
     page.keyboard.press("Enter")
     page.wait_for_selector("#result:not([hidden])", timeout=SECONDS)
+    tab_to("[download='labels.csv']")
+    with page.expect_download() as waiting:
+        page.keyboard.press("Enter")
+    labels = pd.read_csv(waiting.value.path())
+    assert adjusted_rand_score(group, labels["cluster"]) > 0.9
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -348,19 +383,22 @@ def test_it_fits_a_phone(browser, address, tmp_path, scheme):
 def answer(address, path, *, method="GET", body=None, **headers):
     parts = urlsplit(address)
     connection = http.client.HTTPConnection(parts.hostname, parts.port)
-    with contextlib.closing(connection):
-        return _answer(connection, path, method, body, headers)
-
-
-def _answer(connection, path, method, body, headers):
     connection.putrequest(method, path, skip_host="Host" in headers)
+    if body is not None:
+        headers["Content-Length"] = str(len(body))
     for name, value in headers.items():
         connection.putheader(name, value)
-    if body is not None:
-        connection.putheader("Content-Length", str(len(body)))
     connection.endheaders(body)
     found = connection.getresponse()
-    return found.status, dict(found.getheaders()), found.read()
+    content = found.read()
+    connection.close()
+    return found.status, dict(found.getheaders()), content
+
+
+def get(address, path):
+    status, _, found = answer(address, urlsplit(address).path + path)
+    assert status == 200, found
+    return found
 
 
 def post(address, path, body):
@@ -403,14 +441,15 @@ def test_headers_and_names_are_safe(address):
         assert answer(address, inside + path)[0] in (403, 404, 405)
 
 
-def test_what_a_killed_app_left_is_removed_at_the_next_start(tmp_path):
-    process, _ = start_app(tmp_path)
+def test_what_a_killed_app_left_is_removed_at_the_next_start(address, folder):
+    (running,) = folder.iterdir()
+    process, _ = start_app(folder)
     process.kill()
     process.communicate()
-    assert len(list(tmp_path.glob("mnarkmeans-app-*"))) == 1
-    process, _ = start_app(tmp_path)
-    (folder,) = tmp_path.glob("mnarkmeans-app-*")
-    assert (folder / "pid").read_text() == str(process.pid)
+    (left,) = {*folder.iterdir()} - {running}
+    process, _ = start_app(folder)
+    assert running.exists()
+    assert not left.exists()
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
-    assert not list(tmp_path.glob("mnarkmeans-app-*"))
+    assert {*folder.iterdir()} == {running}

@@ -166,7 +166,7 @@ class Reports(Work):
     def __enter__(self):
         import pandas as pd
 
-        from mnarkmeans.cli._app import run
+        from mnarkmeans.cli._main import run
 
         self.folder = Path("reports")
         self.folder.mkdir()

@@ -10,7 +10,7 @@ CLI_MODULES = ("typer", "rich", "pandas", "pyarrow", "filelock", "jinja2", "mark
 def main() -> None:
     """Run the command line, or say what to install when its extra is absent."""
     try:
-        from .cli._app import run
+        from .cli._main import run
     except KeyboardInterrupt:  # what it imports may take seconds
         print("error: interrupted before anything was begun", file=sys.stderr)
         sys.exit(130)

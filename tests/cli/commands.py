@@ -79,7 +79,7 @@ class CommandServer:
 
 def serve() -> None:
     import mnarkmeans.__main__
-    from mnarkmeans.cli._app import VERBS
+    from mnarkmeans.cli._main import VERBS
 
     # As in pyproject.toml: anndata sets options that the newest pandas will drop.
     warnings.filterwarnings("ignore", "The '[a-z_.]+' option is deprecated")

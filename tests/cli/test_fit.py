@@ -22,8 +22,8 @@ from lab_files import maxquant
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeansCV, SelectionWarning
-from mnarkmeans.cli._app import VERBS
 from mnarkmeans.cli._job import job_key
+from mnarkmeans.cli._main import VERBS
 from mnarkmeans.cli._options import (
     Reading,
     Source,

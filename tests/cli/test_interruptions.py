@@ -14,7 +14,7 @@ import pytest
 from commands import COMMAND, FILES, names, rows
 
 from mnarkmeans._io import pack, unpack
-from mnarkmeans.cli._app import sigterm_as_exit
+from mnarkmeans.cli._main import sigterm_as_exit
 
 if not hasattr(signal, "SIGKILL"):
     pytest.skip("this system ends processes in another way", allow_module_level=True)

@@ -15,7 +15,7 @@ pytest.importorskip("dask.array")
 pytest.importorskip("typer")
 pd = pytest.importorskip("pandas")
 
-from mnarkmeans.cli._app import run  # noqa: E402
+from mnarkmeans.cli._main import run  # noqa: E402
 from mnarkmeans.dask import _files as outofcore  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")

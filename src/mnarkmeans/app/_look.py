@@ -1,7 +1,7 @@
 """What was understood of a file, what is suggested, and the command to run.
 
 Reading, preparing and advising are those of `mnarkmeans.tables`, with the same defaults as the
-command line. What a person changes on the page are fields of ``ReadOptions`` and ``Preparation``.
+command line. The settings of the page are the fields of ``ReadOptions`` and ``Preparation``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..missingness._diagnose import cells_of
-from ..tables import Preparation, ReadOptions, TableError, advise, read_table
+from ..tables import Preparation, ReadOptions, Table, TableError, advise, read_table
 
 ROWS_SHOWN, COLUMNS_SHOWN = 8, 7
 NAMES_SHOWN = 300  # features that can be clicked away
@@ -76,16 +76,16 @@ class LookError(ValueError):
     """One sentence for the person in front of the page."""
 
 
-def look(path: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """Read a file as the page asks, or as it is advised when it is new.
+def look(path: Path, settings: dict[str, Any] | None) -> dict[str, Any]:
+    """Read a file with the settings of the page, or as it is advised when it is new.
 
     A file that cannot be read so comes back with the reason and with what can be changed.
     """
-    suggestions: list[dict[str, Any]] | None = None
-    options, steps = _options(given)
+    options, steps = _parts(settings or {})
+    suggestions: list[dict[str, Any]] = []
     shown: dict[str, Any] = {"controls": READING, "advanced": ADVANCED}
     try:
-        if given.get("options") is None:
+        if settings is None:
             advice = advise(path)
             table, options, steps = advice.table, advice.options, advice.preparation
             suggestions = [_suggestion(one) for one in advice.suggestions]
@@ -95,32 +95,54 @@ def look(path: Path, given: dict[str, Any]) -> dict[str, Any]:
         shown |= {"table": _table(table, used, values), "annotations": _annotations(table)}
     except (TableError, OSError) as error:
         shown["error"] = _sentence(error)
-    return shown | {
-        "options": options.to_dict(), "preparation": _plain(steps), "suggestions": suggestions
-    }  # fmt: skip
+    return shown | {"settings": _settings(options, steps), "suggestions": suggestions}
 
 
 def command_for(name: str, given: dict[str, Any], out: str) -> list[str]:
     """The arguments of ``mnarkmeans`` that do what the page asks."""
-    options, steps = _options(given)
+    options, steps = _parts(given.get("settings") or {})
     clusters = str(given.get("clusters") or "")
     if not re.fullmatch(r"\d+(:\d+)?|K", clusters):
         raise LookError("Give the number of clusters, such as 3, or a range, such as 2:8.")
     words = ["select" if ":" in clusters else "fit", name, "-k", clusters]
     words += [*options.typed(), *steps.typed(), *(["--as-is"] if given.get("as_is") else [])]
-    for option in ("batch", "group"):
-        if given.get(option):
-            words += ["--batch" if option == "batch" else "--labels", str(given[option])]
-    advanced = given.get("advanced")
-    for definition in ADVANCED:
-        value = str(advanced.get(definition["name"], "")) if isinstance(advanced, dict) else ""
-        if value and value != definition["value"]:
-            several = definition["name"] == "lam" and words[0] == "select"
-            words += [f"--{definition['name']}{'s' * several}", value]
+    for field in ("batch", "labels"):
+        words += [f"--{field}", str(given[field])] if given.get(field) else []
+    for control in ADVANCED:
+        option, value = control["name"], str(given.get(control["name"]) or "")
+        if value and value != control["value"]:
+            words += [f"--{option}{'s' * (option == 'lam' and words[0] == 'select')}", value]
     return [*words, "-o", out]
 
 
-def _annotations(table: Any) -> list[str]:
+def _parts(settings: dict[str, Any]) -> tuple[ReadOptions, Preparation]:
+    known = {f.name for f in fields(Preparation) if not f.metadata} & settings.keys()
+    try:
+        return ReadOptions.from_dict(settings), Preparation(**{n: settings[n] for n in known})
+    except (TableError, TypeError, ValueError) as error:
+        raise LookError(_sentence(error)) from error
+
+
+def _settings(options: ReadOptions, steps: Preparation) -> dict[str, Any]:
+    """What a person can set, without what was learned from a table."""
+    names = [f.name for f in fields(steps) if not f.metadata]
+    return options.to_dict() | {name: getattr(steps, name) for name in names}
+
+
+def _suggestion(one: Any) -> dict[str, Any]:
+    changes = one.options | one.steps
+    defaults = _settings(ReadOptions(), Preparation())
+    words = [
+        IN_WORDS.get(name, f"{name.replace('_', ' ')}: {{}}").format(
+            ", ".join(value) if isinstance(value, tuple) else value
+        )
+        for name, value in changes.items()
+    ]
+    return dict(title="; ".join(words) or "Note", reason=_sentence(one.reason), changes=changes,
+                defaults={name: defaults[name] for name in changes})  # fmt: skip
+
+
+def _annotations(table: Table) -> list[str]:
     """Columns that may name batches or groups: text that was left out and repeats itself."""
     names = [*table.labels, *table.annotations]
     if table.options.transpose or table.origin is None:
@@ -130,74 +152,27 @@ def _annotations(table: Any) -> list[str]:
     return names + [str(t) for t in texts if t in frame and 1 < frame[t].nunique() <= n // 2]
 
 
-def _options(given: dict[str, Any]) -> tuple[ReadOptions, Preparation]:
-    stored, steps = given.get("options"), given.get("preparation")
-    try:
-        known = {f.name for f in fields(Preparation) if f.init}
-        chosen = {k: v for k, v in (steps or {}).items() if k in known}
-        return ReadOptions.from_dict(stored or {}), Preparation(**chosen)
-    except (TableError, TypeError, ValueError) as error:
-        raise LookError(_sentence(error)) from error
-
-
-def _plain(steps: Preparation) -> dict[str, Any]:
-    """The fields a person sets, without what was learned from a table."""
-    shown = {definition["name"] for definition in READING} | {"max_missing", "center"}
-    return {f.name: getattr(steps, f.name) for f in fields(steps) if f.name in shown}
-
-
-def _suggestion(one: Any) -> dict[str, Any]:
-    options, steps = ReadOptions(**one.options), Preparation(**one.steps)
-    set_ = {name: options.to_dict()[name] for name in one.options} | {
-        name: getattr(steps, name) for name in one.steps
-    }
-    plain, none = ReadOptions().to_dict(), Preparation()
-    unset = {name: plain[name] for name in one.options} | {
-        name: getattr(none, name) for name in one.steps
-    }
-    words = [_in_words(name, value) for name, value in set_.items()]
-    title = "; ".join(words) or "Note"
-    return dict(title=title, reason=_sentence(one.reason), fields=set_, defaults=unset)
-
-
-def _in_words(name: str, value: Any) -> str:
-    shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-    return IN_WORDS.get(name, f"{name.replace('_', ' ')}: {{}}").format(shown)
-
-
-def _table(table: Any, used: Any, values: Any) -> dict[str, Any]:
+def _table(table: Table, used: Table, values: Any) -> dict[str, Any]:
     (n, p), turned = used.shape, table.options.transpose
-    shown = _dense(values[:ROWS_SHOWN, :COLUMNS_SHOWN])
-    stored = values.data if sp.issparse(values) else values[~np.isnan(values)]
+    first = replace(used, values=values[:ROWS_SHOWN, :COLUMNS_SHOWN]).dense()
+    observed = values.data if sp.issparse(values) else values[~np.isnan(values)]
     facts = [f"{n:,} {'columns' if turned else 'rows'} to cluster", f"{p:,} features of each",
              f"{used.missing_share():.1%} missing"]  # fmt: skip
-    facts += [f"values from {stored.min():.4g} to {stored.max():.4g}"] if stored.size else []
+    if observed.size:
+        facts.append(f"values from {observed.min():.4g} to {observed.max():.4g}")
     facts += ["decimal commas"] if table.source.get("decimal") == "," else []
     facts += [f"{key} {table.source[key]}" for key in ("sheet", "layer") if table.source.get(key)]
+    cells = cells_of(values)  # as in the report
+    dots = cells.some_features(DOTS_SHOWN)
     return dict(
         facts=facts, id_name=table.id_name or "", ids=list(used.short_ids[:ROWS_SHOWN]),
         columns=list(used.short_features[:COLUMNS_SHOWN]), n_features=p, transposed=turned,
-        features=list(used.features[:NAMES_SHOWN]), missing=_missing(values),
-        cells=[[None if np.isnan(v) else f"{v:.4g}" for v in row] for row in shown],
-        left_out=[[str(name), str(why)] for name, why in table.left_out[:NAMES_SHOWN]],
+        features=list(used.features[:NAMES_SHOWN]),
+        means=cells.mean[0][dots].tolist(), shares=cells.missing_share[0][dots].tolist(),
+        cells=[[None if np.isnan(v) else f"{v:.4g}" for v in row] for row in first],
+        left_out=[f"{name}: {why}" for name, why in table.left_out[:NAMES_SHOWN]],
         n_left_out=len(table.left_out), notes=list(dict.fromkeys([*table.notes, *used.notes])),
     )  # fmt: skip
-
-
-def _dense(part: Any) -> np.ndarray:
-    """A part of the values with NaN where nothing was observed."""
-    if not sp.issparse(part):
-        return np.asarray(part, dtype=float)
-    entries, out = part.tocoo(), np.full(part.shape, np.nan)
-    out[entries.row, entries.col] = entries.data
-    return out
-
-
-def _missing(values: Any) -> dict[str, list[float]]:
-    """Mean and missing share of features, as in the report."""
-    cells = cells_of(values)
-    some = cells.some_features(DOTS_SHOWN)
-    return dict(means=cells.mean[0][some].tolist(), shares=cells.missing_share[0][some].tolist())
 
 
 def _sentence(error: object) -> str:

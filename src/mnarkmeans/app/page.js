@@ -1,11 +1,11 @@
 "use strict";
 // One page, one state. The server keeps files and runs; the page asks for them again when it is opened.
 
-const $ = (id) => document.getElementById(id);
-const state = { file: null, options: null, preparation: null, suggestions: [], advised: "", shown: null, looking: 0 };
+const $ = (id) => document.getElementById(id), isList = Array.isArray;
+const state = { file: null, settings: null, suggestions: [], advised: "", shown: null, looking: 0 };
 
-function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
+function make(namespace, tag, attributes, children) {
+  const made = document.createElementNS(namespace, tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else if (value === true) made.setAttribute(name, "");
@@ -15,48 +15,40 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+const element = (tag, attributes = {}, ...children) => make("http://www.w3.org/1999/xhtml", tag, attributes, children);
+const draw = (tag, attributes, ...children) => make("http://www.w3.org/2000/svg", tag, attributes, children);
+
+/** Ask the server, with a body that is a file or becomes JSON. */
 async function ask(path, body) {
-  const options = body === undefined ? {} :
-    { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-  const answer = await fetch(path, options);
+  const content = body instanceof File || body === undefined ? body : JSON.stringify(body);
+  const answer = await fetch(path, { method: body === undefined ? "GET" : "POST", body: content })
+    .catch(() => { throw new Error("The app does not answer; is it still running?"); });
   const found = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Error(found.error || "The app did not answer; is it still running?");
+  if (!answer.ok) throw new Error(found.error || "The app refused this request.");
   return found;
+}
+
+/** Show the sentence of an error, or hide the place for it. */
+function complain(id, error) {
+  $(id).textContent = error ? error.message || error : "";
+  $(id).hidden = !error;
 }
 
 // --- 1. the file
 
-async function upload(file, status) {
-  return new Promise((done, fail) => {
-    const request = new XMLHttpRequest(); // tells how much has been sent
-    request.open("POST", `files?name=${encodeURIComponent(file.name)}`);
-    request.upload.onprogress = (event) => {
-      if (event.lengthComputable) status(`Copying ${file.name}: ${Math.round(100 * event.loaded / event.total)} %`);
-    };
-    request.onload = () => {
-      let found = {};
-      try { found = JSON.parse(request.responseText); } catch { /* told below */ }
-      if (request.status === 200) done(found);
-      else fail(new Error(found.error || "The file was not taken."));
-    };
-    request.onerror = () => fail(new Error("The app does not answer; is it still running?"));
-    request.send(file);
-  });
-}
+const upload = (file) => ask(`files?name=${encodeURIComponent(file.name)}`, file);
 
 async function drop(file) {
   const status = (text) => { $("drop-status").textContent = text; };
   try {
-    const taken = await upload(file, status);
-    Object.assign(state, { file: taken.file, options: null, preparation: null });
-    status(`${taken.name}, ${readable(taken.size)}`);
+    status(`Copying ${file.name} ...`);
+    const taken = await upload(file);
+    Object.assign(state, { file: taken.file, settings: null });
+    const megabytes = taken.size / 1e6;
+    status(`${taken.name}, ${megabytes < 1 ? `${(1000 * megabytes).toFixed(1)} kB` : `${megabytes.toFixed(1)} MB`}`);
     await look();
     location.hash = "understood";
   } catch (error) { status(error.message); }
-}
-
-function readable(bytes) {
-  return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
 // --- 2. what was understood
@@ -65,19 +57,17 @@ async function look() {
   const turn = ++state.looking;
   $("understood").hidden = false;
   $("look-status").textContent = "Reading ...";
-  let found;
-  try {
-    found = await ask("look", { file: state.file, options: state.options, preparation: state.preparation });
-  } catch (error) { found = { error: error.message }; }
+  const isNew = state.settings === null;
+  const found = await ask("look", { file: state.file, settings: state.settings }).catch((error) => ({ error }));
   if (turn !== state.looking) return;
   $("look-status").textContent = "";
-  $("look-error").textContent = found.error || "";
+  complain("look-error", found.error);
   for (const id of ["table", "choose"]) $(id).hidden = Boolean(found.error);
-  $("look-error").hidden = !found.error;
-  if (!found.controls) return;
-  Object.assign(state, { options: found.options, preparation: found.preparation });
-  if (found.suggestions || found.error) Object.assign(state, { suggestions: found.suggestions || [], advised: settings() });
-  showReading(found);
+  if (!found.settings) return;
+  state.settings = found.settings;
+  if (isNew) Object.assign(state, { suggestions: found.suggestions, advised: JSON.stringify(state.settings) });
+  $("reading").replaceChildren(...found.controls.map((one) => control(one, state.settings[one.name],
+    (value) => change({ [one.name]: one.several ? (value ? value.split(/\s*,\s*/) : []) : value }))));
   if (found.error) return;
   showTable(found.table);
   showSuggestions();
@@ -85,35 +75,35 @@ async function look() {
   showCommand();
 }
 
-const settings = () => JSON.stringify([state.options, state.preparation]);
+/** Set fields of reading or preparing, and look again. */
+function change(settings) {
+  Object.assign(state.settings, settings);
+  look();
+}
 
 function showTable(table) {
   $("facts").replaceChildren(...table.facts.map((fact) => element("span", {}, fact)));
-  const head = element("tr", {}, element("th", {}, table.id_name || ""), ...table.columns.map((c) => element("th", { title: c }, c)));
+  const head = element("tr", {}, element("th", {}, table.id_name),
+    ...table.columns.map((name) => element("th", { title: name }, name)));
   const rows = table.cells.map((row, i) => element("tr", {}, element("th", { scope: "row" }, table.ids[i]),
-    ...row.map((cell) => element("td", cell === null ? { class: "missing" } : {}, cell === null ? "missing" : cell))));
+    ...row.map((cell) => element("td", { class: cell === null && "missing" }, cell ?? "missing"))));
   $("preview").replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
-  showMissing(table.missing);
-  list($("left-out"), `${table.n_left_out} column${table.n_left_out === 1 ? "" : "s"} left out, and why`,
-    table.left_out.map(([name, reason]) => `${name}: ${reason}`));
-  $("used").hidden = table.transposed || table.features.length === 0;
-  $("used").querySelector("summary").textContent = `${table.n_features} columns used`;
-  $("used").querySelector(".names").replaceChildren(...table.features.map((name) => element("button", {
-    type: "button", onclick: () => change({ drop: [...state.options.drop, name] }) }, name)));
+  showMissing(table);
+  const dropped = state.settings.drop;
+  fill("left-out", `${table.n_left_out} column${table.n_left_out === 1 ? "" : "s"} left out, and why`,
+    table.left_out.map((line) => element("li", {}, line)));
+  fill("used", `${table.n_features} columns used`, table.transposed ? [] : [
+    ...table.features.map((name) => element("button", { type: "button",
+      onclick: () => change({ drop: [...dropped, name] }) }, name)),
+    ...dropped.map((name) => element("button", { type: "button", class: "dropped", title: "left out; click to use it",
+      onclick: () => change({ drop: dropped.filter((one) => one !== name) }) }, name))]);
   $("notes").replaceChildren(...table.notes.map((note) => element("li", {}, note)));
 }
 
-function list(details, title, lines) {
-  details.hidden = lines.length === 0;
-  details.querySelector("summary").textContent = title;
-  details.querySelector("ul").replaceChildren(...lines.map((line) => element("li", {}, line)));
-}
-
-function draw(tag, attributes, text = "") {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.textContent = text;
-  return made;
+function fill(id, title, children) {
+  $(id).hidden = children.length === 0;
+  $(id).querySelector("summary").textContent = title;
+  $(id).querySelector(".names").replaceChildren(...children);
 }
 
 function showMissing({ means, shares }) {
@@ -133,98 +123,80 @@ function showMissing({ means, shares }) {
 }
 
 function showSuggestions() {
-  const box = $("suggestions");
-  box.hidden = state.suggestions.length === 0;
-  box.replaceChildren(element("legend", {}, "Suggested, with reasons"), ...state.suggestions.map((one) => {
-    const current = { ...state.options, ...state.preparation };
-    const on = Object.entries(one.fields).every(([name, value]) => JSON.stringify(current[name]) === JSON.stringify(value));
-    const tick = element("input", { type: "checkbox", checked: on, onchange: (event) => {
-      change(event.target.checked ? one.fields : one.defaults);
-    } });
-    return element("label", {}, tick, ` ${one.title}`, element("small", {}, one.reason));
+  $("suggestions").hidden = state.suggestions.length === 0;
+  $("suggestions").replaceChildren(element("legend", {}, "Suggested, with reasons"), ...state.suggestions.map((one) => {
+    const changes = Object.entries(one.changes), now = state.settings;
+    const on = changes.every(([name, value]) =>
+      isList(value) ? value.every((v) => now[name].includes(v)) : now[name] === value);
+    const onchange = () => change(Object.fromEntries(changes.map(([name, value]) => {
+      if (!isList(value)) return [name, on ? one.defaults[name] : value];
+      const others = now[name].filter((v) => !value.includes(v)); // several suggestions may add to one list
+      return [name, on ? others : [...others, ...value]];
+    })));
+    return element("label", {}, element("input", { type: "checkbox", checked: on, onchange }), ` ${one.title}`,
+      element("small", {}, one.reason));
   }));
 }
 
-/** Set fields of reading or preparing, and look again. */
-function change(fields) {
-  for (const [name, value] of Object.entries(fields)) {
-    if (name in state.options) state.options[name] = value;
-    else state.preparation[name] = value;
-  }
-  look();
-}
-
-function control(definition, value, onchange) {
-  const { name, label, help, choices, kind } = definition;
-  let input;
+function control({ name, label, help, choices, kind }, value, onchange) {
+  const small = element("small", {}, help), attributes = { "data-name": name };
   if (kind === "check") {
-    input = element("input", { type: "checkbox", checked: Boolean(value), onchange: () => onchange(input.checked) });
-    return element("label", {}, input, ` ${label}`, element("small", {}, help));
+    const box = element("input", { type: "checkbox", checked: Boolean(value), onchange: () => onchange(box.checked) });
+    return element("label", {}, box, ` ${label}`, small);
   }
-  if (choices) {
-    input = element("select", { onchange: () => onchange(input.value === "" ? null : input.value) },
-      ...choices.map(([text, shown]) => element("option", { value: text, selected: String(value ?? "") === text }, shown)));
-  } else {
-    input = element("input", { value: Array.isArray(value) ? value.join(", ") : value ?? "", autocomplete: "off",
-      onchange: () => onchange(input.value.trim() === "" ? null : input.value.trim()) });
-  }
-  if (name) input.dataset.name = name;
-  return element("label", {}, label, input, element("small", {}, help));
-}
-
-function showReading(found) {
-  const current = { ...state.options, ...state.preparation };
-  $("reading").replaceChildren(...found.controls.map((definition) => control(definition, current[definition.name],
-    (value) => change({ [definition.name]: definition.several ? (value ? value.split(/\s*,\s*/) : []) : value }))));
+  attributes.onchange = () => onchange(input.value.trim() || null);
+  const input = choices
+    ? element("select", attributes, ...choices.map(([text, shown]) =>
+      element("option", { value: text, selected: (value ?? "") === text }, shown)))
+    : element("input", { ...attributes, value: isList(value) ? value.join(", ") : value ?? "", autocomplete: "off" });
+  return element("label", {}, label, input, small);
 }
 
 // --- 3. choices
 
 function showChoices(found) {
-  for (const name of ["batch", "group"]) {
-    const kept = $(name).value;
-    $(`${name}-label`).hidden = found.annotations.length === 0;
-    $(name).replaceChildren(element("option", { value: "" }, "none"),
+  for (const id of ["batch", "labels"]) {
+    const kept = $(id).value;
+    $(`${id}-label`).hidden = found.annotations.length === 0;
+    $(id).replaceChildren(element("option", { value: "" }, "none"),
       ...found.annotations.map((one) => element("option", { value: one, selected: one === kept }, one)));
   }
-  if (!$("advanced").children.length) {
-    $("advanced").replaceChildren(...found.advanced.map((definition) => control(definition, definition.value, showCommand)));
-  }
+  if ($("advanced").children.length) return;
+  $("advanced").replaceChildren(...found.advanced.map((one) => control(one, one.value, showCommand)));
 }
 
 function choices() {
-  const advanced = {};
-  for (const input of $("advanced").querySelectorAll("[data-name]")) advanced[input.dataset.name] = input.value.trim();
-  const clusters = $("clusters").value.replace(/\s+/g, "").replace(/-|–|to/, ":");
-  return { file: state.file, options: state.options, preparation: state.preparation, clusters,
-    batch: $("batch").value, group: $("group").value, advanced, as_is: settings() !== state.advised };
+  const inputs = [...$("advanced").querySelectorAll("[data-name]")];
+  return { ...Object.fromEntries(inputs.map((input) => [input.dataset.name, input.value.trim()])),
+    file: state.file, settings: state.settings, batch: $("batch").value, labels: $("labels").value,
+    clusters: $("clusters").value.replace(/\s+/g, "").replace(/-|–|to/, ":"),
+    as_is: JSON.stringify(state.settings) !== state.advised };
 }
 
 async function showCommand() {
   if (!state.file) return;
   const given = choices();
-  try {
-    const found = await ask("command", { ...given, clusters: given.clusters || "K" });
-    $("command").textContent = found.command;
-  } catch (error) { $("command").textContent = error.message; }
+  const found = await ask("command", { ...given, clusters: given.clusters || "K" })
+    .catch((error) => ({ command: error.message }));
+  $("command").textContent = found.command;
 }
 
 async function start(event) {
   event.preventDefault();
-  $("form-error").hidden = true;
+  complain("form-error", null);
   try {
-    const run = await ask("runs", choices());
-    state.shown = run.number;
-    location.hash = `run-${run.number}`;
-    await follow();
+    await show(await ask("runs", choices()));
     $("results").scrollIntoView();
-  } catch (error) {
-    $("form-error").textContent = error.message;
-    $("form-error").hidden = false;
-  }
+  } catch (error) { complain("form-error", error); }
 }
 
 // --- 4. runs and results
+
+function show(run) {
+  state.shown = run.number;
+  location.hash = `run-${run.number}`;
+  return follow();
+}
 
 let timer = null;
 async function follow() {
@@ -245,9 +217,10 @@ function line(run) {
   if (!kept || kept.state !== run.state) {
     const words = element("span"), detail = element("div", { class: "soft" }), bar = element("progress");
     const made = element("li", {}, element("a", { href: `#run-${run.number}` }, run.title), ", ", words, " ");
-    const act = (word, path) => element("button", { type: "button", onclick: async () => { await ask(path, {}); follow(); } }, word);
-    if (run.state === "running" || run.state === "waiting") made.append(act("Stop", `runs/${run.number}/stop`));
-    if (run.state === "stopped") made.append(act("Continue", `runs/${run.number}/continue`));
+    const act = (word, path) => element("button", { type: "button",
+      onclick: async () => { await ask(`runs/${run.number}/${path}`, {}); follow(); } }, word);
+    if (run.state === "running" || run.state === "waiting") made.append(act("Stop", "stop"));
+    if (run.state === "stopped") made.append(act("Continue", "resume"));
     if (run.state === "running") made.append(element("br"), bar, detail);
     if (run.state === "failed") made.append(element("p", { class: "problem" }, run.error || "It failed."));
     if (kept) kept.made.replaceWith(made);
@@ -261,12 +234,14 @@ function line(run) {
 }
 
 function words(run) {
-  if (run.state === "running") return run.left === null ? `running, ${Math.round(run.seconds)} s` : `running, about ${run.left} s left`;
+  const time = run.left === null ? `${Math.round(run.seconds)} s` : `about ${run.left} s left`;
+  if (run.state === "running") return `running, ${time}`;
   if (run.state === "done") return run.verdict ? `done: ${run.verdict.toLowerCase()}` : "done.";
   return run.state;
 }
 
-const MAIN = { "report.html": "report", "labels.csv": "cluster of each row", "markers.csv": "features that differ", "centers.csv": "centres" };
+const MAIN = { "report.html": "report", "labels.csv": "cluster of each row", "markers.csv": "features that differ",
+  "centers.csv": "centres" };
 
 let open = null;
 function showResult(run, runs) {
@@ -279,7 +254,8 @@ function showResult(run, runs) {
   $("verdict").textContent = run.verdict || run.title;
   const link = (name, text, path) => element("a", { href: path, download: name }, text);
   const files = report ? Object.keys(MAIN) : run.files;
-  $("downloads").replaceChildren("Download: ", ...files.map((name) => link(name, MAIN[name] || name, `${base}/files/${name}?download`)),
+  $("downloads").replaceChildren("Download: ",
+    ...files.map((name) => link(name, MAIN[name] || name, `${base}/files/${name}?download`)),
     ...(report ? [link(true, "everything (.zip)", `${base}/all.zip`)] : []));
   for (const id of ["actions", "report"]) $(id).hidden = !report;
   $("others").hidden = true;
@@ -295,19 +271,24 @@ async function showOthers(run, runs) {
   const page = await pageOf(run.number), { ids, cluster } = page.embedding, fits = [];
   for (const flow of (page.flow || []).reverse()) { // k, then lam
     const what = flow.axis_name === "number of clusters" ? "k" : "lam";
-    const every = flow.labels?.[0].length === ids.length ? flow.labels : []; // of a large table only a sample was fitted
+    // Of a large table only a sample was fitted, whose rows cannot be matched.
+    const every = flow.labels?.[0].length === ids.length ? flow.labels : [];
     every.forEach((labels, i) => fits.push({ name: `${what} = ${flow.names[i]}`, labels, chosen: i === flow.chosen }));
   }
-  for (const other of runs.filter((one) => one.table === run.table && one.number !== run.number && one.files.includes("report.json"))) {
-    const { embedding } = await pageOf(other.number);
-    if (String(embedding.ids) === String(ids)) fits.push({ name: `run ${other.number}: ${other.title}`, labels: embedding.cluster });
+  const others = runs.filter((one) => one.table === run.table && one !== run && one.files.includes("report.json"));
+  for (const other of others) {
+    const { embedding } = await pageOf(other.number), name = `run ${other.number}: ${other.title}`;
+    if (String(embedding.ids) === String(ids)) fits.push({ name, labels: embedding.cluster });
   }
   if (open !== run.number) return;
-  if (fits.length && !fits.some((fit) => fit.chosen)) fits.unshift({ name: "this result", labels: cluster, chosen: true });
+  if (fits.length && !fits.some((fit) => fit.chosen)) {
+    fits.unshift({ name: "this result", labels: cluster, chosen: true });
+  }
   const show = (fit) => showFit(page.embedding, cluster, fit);
   $("others").hidden = fits.length === 0;
-  $("fits").replaceChildren(element("legend", {}, "Move along the fits"), ...fits.map((fit) => element("label", {},
-    element("input", { type: "radio", name: "fit", checked: Boolean(fit.chosen), onchange: () => show(fit) }), ` ${fit.name}`)));
+  const radio = (fit) => element("input", { type: "radio", name: "fit", checked: Boolean(fit.chosen), onchange: () => show(fit) });
+  $("fits").replaceChildren(element("legend", {}, "Move along the fits"),
+    ...fits.map((fit) => element("label", {}, radio(fit), ` ${fit.name}`)));
   if (fits.length) show(fits.find((fit) => fit.chosen));
 }
 
@@ -348,20 +329,24 @@ function matched(own, labels) {
   return named;
 }
 
+/** Use the model of the result for a file, or without one for the file it was made from. */
 async function apply(verb, file) {
-  const run = await ask(`runs/${open}/apply`, { verb, file });
-  state.shown = run.number;
-  location.hash = `run-${run.number}`;
-  follow();
+  complain("apply-error", null);
+  try {
+    show(await ask(`runs/${open}/apply`, { verb, file: file ? (await upload(file)).file : null }));
+  } catch (error) { complain("apply-error", error); }
 }
 
 // --- wiring
 
 const zone = $("zone");
-for (const name of ["dragenter", "dragover"]) zone.addEventListener(name, (event) => { event.preventDefault(); zone.classList.add("over"); });
-for (const name of ["dragleave", "drop"]) zone.addEventListener(name, (event) => { event.preventDefault(); zone.classList.remove("over"); });
-zone.addEventListener("drop", (event) => { if (event.dataTransfer.files[0]) drop(event.dataTransfer.files[0]); });
-$("file").addEventListener("change", (event) => { if (event.target.files[0]) drop(event.target.files[0]); });
+for (const name of ["dragenter", "dragover", "dragleave", "drop"]) zone.addEventListener(name, (event) => {
+  event.preventDefault();
+  zone.classList.toggle("over", name === "dragenter" || name === "dragover");
+});
+const take = (file) => { if (file) drop(file); };
+zone.addEventListener("drop", (event) => take(event.dataTransfer.files[0]));
+$("file").addEventListener("change", (event) => take(event.target.files[0]));
 $("form").addEventListener("submit", start);
 $("form").addEventListener("change", showCommand);
 $("clusters").addEventListener("input", showCommand);
@@ -369,11 +354,7 @@ $("copy").addEventListener("click", async () => {
   await navigator.clipboard.writeText($("command").textContent);
   $("copy").textContent = "Copied";
 });
-$("fill").addEventListener("click", () => apply("impute", null).catch((error) => alert(error.message)));
-$("second").addEventListener("change", async (event) => {
-  const file = event.target.files[0];
-  if (!file) return;
-  try { await apply("predict", (await upload(file, () => {})).file); } catch (error) { alert(error.message); }
-});
+$("fill").addEventListener("click", () => apply("impute", null));
+$("second").addEventListener("change", (event) => { if (event.target.files[0]) apply("predict", event.target.files[0]); });
 window.addEventListener("hashchange", follow);
 follow();

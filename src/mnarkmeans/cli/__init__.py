@@ -1,7 +1,7 @@
 """The command line: one file per verb, and what they share.
 
 fit, select, predict, impute, diagnose, report, compare, demo, app   the verbs
-_app       runs a verb and turns whatever happens into an exit code
+_main       runs a verb and turns whatever happens into an exit code
 _options   the options, in groups that several verbs take
 _console   results, notes, progress and errors for people, JSON for programs
 _outputs   outputs appear whole or not at all; finished parts of long work are kept

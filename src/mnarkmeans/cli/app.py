@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ._app import verb
 from ._console import UserError
+from ._main import verb
 from ._options import option
 
 

@@ -21,9 +21,9 @@ from ..baselines import BASELINES
 from ..metrics import clustering_error_rate
 from ..metrics._annotations import agreement
 from ..tables._table import unknown_name
-from ._app import verb
 from ._console import Console, UserError, duration, in_options, one_line
 from ._job import Job, fit_with_progress, job_key, open_job
+from ._main import verb
 from ._options import Fitting, OptionalFolder, Source, option
 from ._outputs import Parts, claimed, write_csv
 from ._results import Results, print_agreement, result_files, results_of, write_results

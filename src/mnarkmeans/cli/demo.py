@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from .. import MNARKMeans
-from ._app import verb
 from ._job import describe, prepared, read
+from ._main import verb
 from ._options import Folder, Source, Talking, option
 from ._outputs import Parts, claimed, write_csv
 from ._results import FILES, results_of, write_results

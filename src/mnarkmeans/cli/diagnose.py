@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from .._io import require
 from ..missingness import diagnose as describe_missingness
 from ..tables import Advice, Table, advise
-from ._app import verb
 from ._console import estimator_errors, in_options
 from ._job import describe, reference_of
+from ._main import verb
 from ._options import OptionalFolder, Source, option
 from ._outputs import claimed, no_formula, write_json
 

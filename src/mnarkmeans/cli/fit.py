@@ -11,9 +11,9 @@ import numpy as np
 from .. import MNARKMeans
 from .._io import require
 from ..dask._files import needs_blocks
-from ._app import verb
 from ._console import UserError
 from ._job import fit_with_progress, open_job
+from ._main import verb
 from ._options import Fitting, Folder, Source, option
 from ._outputs import Claim, claimed
 from ._results import Results, print_results, result_files, results_of, write_results

@@ -15,8 +15,8 @@ from .._io import require
 from .._validation import unnamed
 from ..tables import Table
 from ..tables._table import Origin
-from ._app import verb
 from ._console import UserError
+from ._main import verb
 from ._options import Use
 from .predict import claimed_output, open_table, write_frame
 

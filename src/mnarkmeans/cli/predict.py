@@ -13,9 +13,9 @@ from .._io import require
 from .._model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, load_model
 from ..metrics import confidence
 from ..tables import Preparation, ReadOptions, Table, TableError, read_table
-from ._app import verb
 from ._console import Console, UserError, counted
 from ._job import describe
+from ._main import verb
 from ._options import Use
 from ._outputs import Claim, claimed, no_formula
 from ._results import label_columns

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._report import PAGE_VERSION, render
-from ._app import verb
 from ._console import UserError
+from ._main import verb
 from ._options import Talking, argument, option
 from ._outputs import claimed
 

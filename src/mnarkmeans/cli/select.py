@@ -14,9 +14,9 @@ from .. import MNARKMeansCV
 from .._cv import Trial, Trials
 from .._model_files import as_kmeans
 from .._report import search_facts
-from ._app import verb
 from ._console import Console, Step, estimator_errors, plain
 from ._job import Job, job_key, open_job
+from ._main import verb
 from ._options import Folder, Searching, Source
 from ._outputs import Parts, write_csv
 from ._results import print_results, results_of, write_results
