@@ -188,7 +188,7 @@ def test_rows_that_change_cluster_along_the_fits(page, tmp_path):
     cluster(page, "2:4")
     page.locator("#others summary").click()
     changed = page.locator("#changed")
-    changed.filter(has_text="k = 4: 0 of 32 rows").wait_for(timeout=SECONDS)
+    changed.filter(has_text="k = 4: the clusters of this result").wait_for(timeout=SECONDS)
     page.get_by_label("k = 4").press("ArrowLeft")
     changed.filter(has_text="k = 3: 8 of 32 rows").wait_for(timeout=SECONDS)
     page.get_by_label("k = 2").check()

@@ -99,6 +99,7 @@ def shoot_app(browser, folder: Path) -> None:
                 page.set_viewport_size({"width": width, "height": 850})
                 page.goto(f"{address}#run-1")
                 drop(page, table)
+                page.frame_locator("#report").locator("h1").wait_for()
                 shoot(page, f"full-{scheme}-{width}")
         app.send_signal(signal.SIGINT)
 

@@ -22,7 +22,7 @@ from lab_files import maxquant
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeansCV, SelectionWarning
-from mnarkmeans.cli._job import job_key
+from mnarkmeans.cli._fitting import job_key
 from mnarkmeans.cli._main import VERBS
 from mnarkmeans.cli._options import (
     Reading,
@@ -193,21 +193,16 @@ def test_an_output_that_is_there_and_empty_or_a_link(server, tables, tmp_path):
     assert not any(name.startswith(".mnarkmeans") for name in names(tmp_path))
 
 
-def test_names_are_written_as_they_are_or_safe_for_spreadsheets(server, tmp_path, frame):
+def test_names_are_written_as_they_are(server, tmp_path, frame):
     ids = ["=1+1", "+x", "@y", "-z", "007", *frame["sample"][5:]]
     odd = frame.assign(sample=ids).rename(columns={"a": "=a", "b": "@b"})
     odd.to_csv(tmp_path / "t.csv", index=False)
-    for option, mark in ([], ""), (["--spreadsheet-safe"], "'"):
-        out = tmp_path / ("safe" if option else "plain")
-        server.do("fit", tmp_path / "t.csv", "-k", 2, "--lam", 1, "-o", out, *option)
-        expected = [*(mark + name for name in ids[:4]), "007", "s5"]
-        assert [r[0] for r in rows(out / "labels.csv")[1:7]] == expected
-        assert rows(out / "centers.csv")[0][1:4] == [mark + "=a", mark + "@b", "c"]
-        filled = tmp_path / f"{out.name}.csv"
-        server.do("impute", out, tmp_path / "t.csv", "-o", filled, *option)
-        assert rows(filled)[0][:3] == ["sample", mark + "=a", mark + "@b"]
-        assert rows(filled)[1][0] == mark + "=1+1"
-        assert not any(cell.startswith("'") for row in rows(filled)[1:] for cell in row[1:])
+    server.do("fit", "t.csv", "-k", 2, "--lam", 1, "-o", "out", cwd=tmp_path)
+    assert [r[0] for r in rows(tmp_path / "out" / "labels.csv")[1:7]] == [*ids[:5], "s5"]
+    assert rows(tmp_path / "out" / "centers.csv")[0][1:4] == ["=a", "@b", "c"]
+    server.do("impute", "out", "t.csv", "-o", "f.csv", cwd=tmp_path)
+    assert rows(tmp_path / "f.csv")[0][:3] == ["sample", "=a", "@b"]
+    assert rows(tmp_path / "f.csv")[1][0] == "=1+1"
 
 
 def test_report_is_drawn_again(server, fitted):

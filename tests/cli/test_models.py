@@ -1,4 +1,4 @@
-"""Models: remembered reading and preparation, predict and impute, Python and AnnData."""
+"""Models: remembered reading and preparation, predict and impute, Python."""
 
 from __future__ import annotations
 
@@ -190,49 +190,3 @@ def test_the_command_line_uses_a_model_of_python(server, tables, frame, tmp_path
     server.do("impute", "model", tables / "t.csv", "-o", "f.csv", cwd=tmp_path)
     filled = [[float(v) for v in r[1:6]] for r in rows(tmp_path / "f.csv")[1:]]
     np.testing.assert_allclose(filled, model.impute(frame[FEATURES]), rtol=1e-12)
-
-
-# --- AnnData ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("verb", ["fit", "select"])
-def test_labels_go_back_into_a_copy_of_the_h5ad(server, tables, tmp_path, verb):
-    anndata = pytest.importorskip("anndata")
-    before = (tables / "t.h5ad").read_bytes()
-    k = [2] if verb == "fit" else [2, "--lams", "0.1,1", "--splits", 3]
-    done = server.do(
-        verb, tables / "t.h5ad", "-k", *k, "--write-h5ad", "new/copy.h5ad", "-o", "out",
-        cwd=tmp_path,
-    )  # fmt: skip
-    assert "new/copy.h5ad" in done.out
-    assert (tables / "t.h5ad").read_bytes() == before
-    adata = anndata.read_h5ad(tmp_path / "new" / "copy.h5ad")
-    labels = rows(tmp_path / "out" / "labels.csv")
-    assert list(adata.obs["mnar_kmeans"]) == [r[1] for r in labels[1:]]
-    confidence = [float(r[3]) for r in labels[1:]]
-    np.testing.assert_allclose(adata.obs["mnar_kmeans_confidence"], confidence, atol=1e-6)
-    assert max(len(r[3]) for r in labels) <= len("confidence")  # six digits tell enough
-    assert list(adata.obs["kind"].cat.categories) == ["even", "odd"]
-    assert adata.varm["mnar_kmeans"].shape == (5, 2)
-
-
-def test_rows_that_were_dropped_have_no_label_in_the_copy(server, tables, tmp_path):
-    anndata = pytest.importorskip("anndata")
-    server.do(
-        "fit", tables / "t.h5ad", "-k", 2, "--drop-rows", "kind=odd", "--write-h5ad", "c.h5ad",
-        "-o", "out", cwd=tmp_path,
-    )  # fmt: skip
-    adata = anndata.read_h5ad(tmp_path / "c.h5ad")
-    assert (adata.obs["mnar_kmeans"].isna() == (adata.obs["kind"] == "odd")).all()
-
-
-def test_a_copy_that_cannot_be_made_is_refused_before_the_work(server, tables, tmp_path):
-    pytest.importorskip("anndata")
-    for table, copy, message in (
-        (tables / "t.csv", "c.h5ad", "both names must end in .h5ad"),
-        (tables / "t.h5ad", tables / "t.h5ad", "the same file as the input"),
-    ):
-        done = server.run("fit", table, "-k", 2, "--write-h5ad", copy, "-o", "out", cwd=tmp_path)
-        assert done.code == 2
-        assert message in done.err
-        assert not (tmp_path / "out").exists()

@@ -193,7 +193,6 @@ async function start(event) {
 // --- 4. runs and results
 
 function show(run) {
-  state.shown = run.number;
   location.hash = `run-${run.number}`;
   return follow();
 }
@@ -205,8 +204,8 @@ async function follow() {
   try { runs = await ask("runs"); } catch { timer = setTimeout(follow, 3000); return; }
   $("results").hidden = runs.length === 0;
   runs.forEach(line);
-  const number = Number(location.hash.match(/^#run-(\d+)$/)?.[1] || state.shown);
-  showResult(runs.find((run) => run.number === number), runs);
+  state.shown = Number(location.hash.match(/^#run-(\d+)$/)?.[1] || state.shown);
+  showResult(runs.find((run) => run.number === state.shown), runs);
   const busy = runs.some((run) => run.state === "running" || run.state === "waiting");
   timer = setTimeout(follow, busy ? 500 : 3000);
 }
@@ -284,12 +283,12 @@ async function showOthers(run, runs) {
   if (fits.length && !fits.some((fit) => fit.chosen)) {
     fits.unshift({ name: "this result", labels: cluster, chosen: true });
   }
-  const show = (fit) => showFit(page.embedding, cluster, fit);
+  const show = (fit) => showFit(page.embedding, cluster, fit), first = fits.find((fit) => fit.chosen);
   $("others").hidden = fits.length === 0;
-  const radio = (fit) => element("input", { type: "radio", name: "fit", checked: Boolean(fit.chosen), onchange: () => show(fit) });
+  const radio = (fit) => element("input", { type: "radio", name: "fit", checked: fit === first, onchange: () => show(fit) });
   $("fits").replaceChildren(element("legend", {}, "Move along the fits"),
     ...fits.map((fit) => element("label", {}, radio(fit), ` ${fit.name}`)));
-  if (fits.length) show(fits.find((fit) => fit.chosen));
+  if (first) show(first);
 }
 
 const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#888888"];
@@ -297,8 +296,9 @@ const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
 function showFit({ ids, x, y }, own, { name, labels }) {
   const named = matched(own, labels), moved = labels.map((label, i) => named.get(label) !== own[i]);
   const changed = ids.filter((_, i) => moved[i]);
-  $("changed").textContent = `${name}: ${changed.length} of ${ids.length} rows are in another cluster than in this result` +
-    (changed.length ? ` (ringed): ${changed.slice(0, 12).join(", ")}${changed.length > 12 ? " ..." : ""}` : "") + ".";
+  $("changed").textContent = changed.length === 0 ? `${name}: the clusters of this result.` :
+    `${name}: ${changed.length} of ${ids.length} rows are in another cluster than in this result (ringed): ` +
+    `${changed.slice(0, 12).join(", ")}${changed.length > 12 ? " ..." : ""}.`;
   const scale = (values, from, to) => {
     const least = Math.min(...values), span = Math.max(...values) - least || 1;
     return (value) => from + (to - from) * (value - least) / span;

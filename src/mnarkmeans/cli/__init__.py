@@ -1,11 +1,9 @@
 """The command line: one file per verb, and what they share.
 
 fit, select, predict, impute, diagnose, report, compare, demo, app   the verbs
-_main       runs a verb and turns whatever happens into an exit code
+_main      runs a verb and turns whatever happens into an exit code
 _options   the options, in groups that several verbs take
 _console   results, notes, progress and errors for people, JSON for programs
 _outputs   outputs appear whole or not at all; finished parts of long work are kept
-_job       reads, prepares and fits the table of a verb
-_results   the files of a fit, and what is printed about them
-_blocks    fit for a table larger than memory
+_fitting   from a table to the files of its fit
 """

@@ -18,15 +18,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console as RichConsole
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import Progress, TimeElapsedColumn
 from rich.table import Table as RichTable
 
 from ..tables._table import quoted
@@ -53,9 +45,9 @@ class Console:
         if self.talks:
             self._out.print(escape(text))
 
-    def note(self, text: str) -> None:
-        """Something worth knowing, on standard error."""
-        if self.talks:
+    def note(self, *texts: str) -> None:
+        """What is worth knowing, a line each, on standard error."""
+        for text in texts if self.talks else ():
             self._err.print(f"[dim]note:[/dim] {escape(one_line(text))}")
 
     def table(self, title: str, columns: list[str], rows: list[list[str]]) -> None:
@@ -90,12 +82,7 @@ class Console:
             self._err.print(escape(f"{what} ..."))
             yield self._lines(what, total)
         else:
-            columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
-            if total is None:
-                columns.append(TimeElapsedColumn())
-            else:
-                columns += [BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-                            TextColumn("left")]  # fmt: skip
+            columns = *Progress.get_default_columns(), TimeElapsedColumn()
             with Progress(*columns, console=self._err, transient=True) as bar:
                 task = bar.add_task(escape(what), total=total)
                 yield lambda word: bar.update(
@@ -111,10 +98,10 @@ class Console:
             done, now = done + 1, time.monotonic()
             if now - last < SECONDS_BETWEEN_LINES:
                 return
-            last = now
-            count = f"{done}/{total} " if total else ""
-            seconds = (now - start) * ((total or 0) - done) / done
-            left = f", about {duration(seconds)} left" if total and done < total else ""
+            last, count, left = now, "", ""
+            if total:
+                seconds = max((now - start) * (total - done) / done, 1.0)
+                count, left = f"{done}/{total} ", f", about {seconds:.0f} s left"
             self._err.print(escape(f"{what}: {count}{word}{left}"))
 
         return step
@@ -161,21 +148,8 @@ def one_line(message: object) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """
-    >>> counted(1, "row"), counted(1200, "row")
-    ('1 row', '1,200 rows')
-    """
+    """1 row, 1,200 rows"""
     return f"{number:,} {what}{'s' * (number != 1)}"
-
-
-def duration(seconds: float) -> str:
-    """
-    >>> duration(0.4), duration(42.1), duration(400), duration(9000)
-    ('1 s', '42 s', '7 min', '2.5 h')
-    """
-    if seconds < 90:
-        return f"{max(seconds, 1.0):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 # --- the words of the command line ------------------------------------------------------------

@@ -17,11 +17,14 @@ from typing import Annotated, Any
 
 import typer
 
+from ..tables import TableError
 from ._console import UserError, print_error
 from ._options import grouped
 
 VERBS = ("demo", "fit", "select", "predict", "impute", "diagnose", "report", "compare", "app")
 INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 128 + signal.SIGTERM
+# Newer versions of typer bring their own copy of click: ask for the class they use.
+USAGE_ERROR: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 EXAMPLES = {
     "See it work on built-in data": "demo",
     "Ask what your table needs": "diagnose proteins.csv",
@@ -34,7 +37,6 @@ EXAMPLES = {
 commands = typer.Typer(
     name="mnarkmeans",
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -59,32 +61,29 @@ def verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 def run(arguments: list[str]) -> int:
     """Run one command; returns the exit code."""
-    as_json = "--json" in arguments
+    code, sentence = 2, ""
     try:
         with sigterm_as_exit():
             return _run(arguments)
     except (UserError, ImportError) as error:
-        print_error(error, as_json)
-    except ValueError as error:
-        if not hasattr(error, "command_line"):  # a TableError says it in options
-            raise
-        print_error(error.command_line, as_json)
+        sentence = str(error)
+    except TableError as error:
+        sentence = error.command_line
     except MemoryError:
-        print_error("there is not enough memory for this table", as_json)
+        sentence = "there is not enough memory for this table"
     except (KeyboardInterrupt, typer.Abort):
-        print_error("interrupted; no file was left half-written", as_json)
-        return INTERRUPTED
+        code, sentence = INTERRUPTED, "interrupted; no file was left half-written"
     except SystemExit as stop:
         if stop.code != TERMINATED:
             raise
-        print_error("terminated; no file was left half-written", as_json)
-        return TERMINATED
+        code, sentence = TERMINATED, "terminated; no file was left half-written"
     except BrokenPipeError:  # whoever read our output is gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
-    except _usage_errors() as error:
-        _print_usage_error(error, as_json)
-    return 2
+    except USAGE_ERROR as error:
+        sentence = _usage_sentence(error)
+    print_error(sentence, "--json" in arguments)
+    return code
 
 
 def _run(arguments: list[str]) -> int:
@@ -93,29 +92,22 @@ def _run(arguments: list[str]) -> int:
         import_module(f"{__package__}.{name}")
     commands.registered_commands.sort(key=lambda command: VERBS.index(command.name or ""))
     command = typer.main.get_command(commands)
-    code = command.main(arguments, prog_name="mnarkmeans", standalone_mode=False)
+    asked = arguments or ["--help"]
+    code = command.main(asked, prog_name="mnarkmeans", standalone_mode=False)
     if code == INTERRUPTED:  # newer versions of typer catch Ctrl-C themselves
         raise KeyboardInterrupt
-    return code if isinstance(code, int) else 0 if arguments else 2
+    return 2 if not arguments else code if isinstance(code, int) else 0
 
 
-def _usage_errors() -> tuple[type[BaseException], ...]:
-    # Newer versions of typer bring their own copy of click: ask for the class they use.
-    return tuple(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
-
-
-def _print_usage_error(error: Any, as_json: bool) -> None:
-    context = getattr(error, "ctx", None)
-    if type(error).__name__ == "NoArgsIsHelpError":
-        print(error.format_message() if context is None else context.get_help())
-        return
+def _usage_sentence(error: Any) -> str:
+    """'-k must be a whole number ...' instead of "Invalid value for '-k'"."""
     names = getattr(getattr(error, "param", None), "opts", None)
     text = error.format_message()
-    if names and error.message:  # "-k must be a whole number" instead of "Invalid value for '-k'"
-        text = error.message.removeprefix("Value error, ")
-        text = f"{names[0]}{' ' if text.startswith('must') else ': '}{text}"
+    if names and error.message:
+        text = f"{names[0]}{' ' if error.message.startswith('must') else ': '}{error.message}"
+    context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "mnarkmeans"
-    print_error(f"{' '.join(text.split()).rstrip('.')}; see {where} --help", as_json)
+    return f"{text.rstrip('.')}; see {where} --help"
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial, wraps
@@ -44,9 +45,8 @@ def grouped(verb: Callable[..., None]) -> Callable[..., None]:
         for one in fields(kind):
             default = Parameter.empty if one.default is MISSING else one.default
             hint: Any = Annotated[hints[one.name], one.metadata["typer"]]
-            flat.append(
-                Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
-            )
+            more = {"default": default, "annotation": hint}
+            flat.append(Parameter(one.name, Parameter.KEYWORD_ONLY, **more))
 
     @wraps(verb)
     def command(**options: Any) -> None:
@@ -73,11 +73,12 @@ def parse_clusters(text: str) -> int:
 
 def parse_cluster_range(text: str) -> list[int]:
     """'4', '2,3,5' or '2:8' (both ends included)."""
-    try:
-        first, *last = map(int, text.split(":"))
-        numbers = list(range(first, last[0] + 1)) if len(last) == 1 else [first] * (not last)
-    except ValueError:
-        numbers = sorted({int(p) if p.strip().isdecimal() else 0 for p in text.split(",")})
+    words = [word.strip() for word in re.split("[,:]", text)]
+    numbers = sorted({int(word) if word.isdecimal() else 0 for word in words})
+    if ":" in text:
+        first, last = words[0], words[-1]
+        pair = len(words) == 2 and first.isdecimal() and last.isdecimal()
+        numbers = list(range(int(first), int(last) + 1)) if pair else []
     if not numbers or numbers[0] < 1:
         raise typer.BadParameter(
             f"must be a number such as 4, a list such as 2,3,5 or a range such as 2:8, not {text!r}"
@@ -98,9 +99,9 @@ def parse_lams(text: str) -> list[float] | str:
 def parse_lam(text: str) -> float | str:
     """'auto' or a number of at least 0."""
     found = parse_lams(text)
-    if not isinstance(found, str) and len(found) > 1:
+    if isinstance(found, list) and len(found) > 1:
         raise typer.BadParameter(f"must be auto or one number of at least 0, not {text!r}")
-    return found if isinstance(found, str) else found[0]
+    return found[0] if isinstance(found, list) else found
 
 
 def parse_decimal(text: str) -> str:
@@ -283,9 +284,6 @@ class Writing(Talking):
     """How files are written."""
 
     force: bool = _output(False, "Replace existing files.", "--force")
-    safe: bool = _output(
-        False, "Put an apostrophe before names that a spreadsheet would treat as formulas.",
-        "--spreadsheet-safe")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,12 +295,9 @@ class OptionalFolder(Writing):
 
 @dataclass(frozen=True, kw_only=True)
 class Folder(Writing):
-    """The results of a fit: a folder with a report, and perhaps a copy of the input."""
+    """A folder for the results of a fit, with a report."""
 
     out: Path = _output(MISSING, "Folder to write to.", "-o", "--output", metavar="OUT")
-    write_h5ad: Path | None = _output(
-        None, "Also write a copy of the .h5ad input with labels, confidence and centres in it.",
-        metavar="FILE")
     embedding: Literal["pca", "umap"] = _output("pca", "Map of the rows in the report.")
     title: str | None = _output(None, "Title of the report.")
 
@@ -314,5 +309,5 @@ class Use(Reading, Writing):
     model: Path = argument("MODEL", "A folder written by fit or select.")
     data: Path = _data()
     out: Path = _output(
-        MISSING, "File to write: .csv, .tsv (also .gz), .parquet or .npy.", "-o", "--output",
+        MISSING, "File to write: .csv, .tsv, .txt (also .gz) or .parquet.", "-o", "--output",
         metavar="FILE")

@@ -20,7 +20,6 @@ import shutil
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,7 @@ from filelock import FileLock, Timeout
 from .._io import MARK, flush, flush_folder, join, pack, replacing, split, unpack, write_bytes
 from ._console import UserError, plain
 
-LONGEST_NAME = 200  # bytes of a name that may be part of a hidden one
 PATIENCE = 0.2  # seconds to wait for a lock whose owner is just leaving
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the start of a formula
 FULL, FORBIDDEN = "there is no space left on the disk", "you may not write to its folder"
 REASONS = {
     errno.ENOSPC: FULL, errno.EDQUOT: FULL, errno.EFBIG: FULL, errno.EACCES: FORBIDDEN,
@@ -41,20 +38,25 @@ REASONS = {
 
 
 @contextmanager
-def writing_errors(target: Path) -> Iterator[None]:
-    """Turn an error of the operating system into one sentence about the target."""
+def claimed(
+    target: Path | None,
+    names: Iterable[str] | None = None,
+    *,
+    force: bool,
+    inputs: Iterable[Path] = (),
+) -> Iterator[Any]:
+    """Claim a file, or a folder for the files `names`; nothing (None) without a target."""
+    if target is None:
+        yield None
+        return
+    claim = Claim(target, names, force)
     try:
-        yield
-    except OSError as error:
-        if error.errno is None and isinstance(error, FileNotFoundError):
-            raise  # our own, about a file to read
-        reason = REASONS.get(error.errno or 0) or error.strerror or str(error)
-        raise UserError(f"{_short(target)} could not be written: {reason}") from error
-
-
-def _short(target: Path) -> str:
-    text = str(target)
-    return text if len(text) <= 120 else f"{text[:60]}...{text[-40:]}"
+        with claim.errors():
+            claim.check(inputs)
+            claim.take()
+        yield claim
+    finally:
+        claim.leave()
 
 
 class Claim:
@@ -72,28 +74,25 @@ class Claim:
         """A hidden path beside the output, or inside a folder that exists."""
         if self.names is not None and not self.is_new:
             return self.place / f"{MARK}{what}"
-        name = self.place.name
-        if len(os.fsencode(name)) > LONGEST_NAME:
-            name = hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
-        return self.place.parent / f"{MARK}{what}-{name}"
+        return self.place.parent / f"{MARK}{what}-{self.place.name[:50]}"
 
     def check(self, inputs: Iterable[Path] = ()) -> None:
         """Refuse to replace files without --force, and files that are read in any case."""
-        if self.names is None and self.place.is_dir():
-            raise UserError(f"{self.target} is a folder; give the name of a file")
-        if self.names is not None and self.place.exists() and not self.place.is_dir():
+        if self.names is not None and self.place.is_file():
             raise UserError(f"{self.target} is a file; give the name of a folder")
         for name in self.names if self.names is not None else [""]:
             path, shown = self.place / name, self.target / name
+            if path.is_dir():
+                raise UserError(f"{shown} is a folder; choose another output")
+            if not path.exists():
+                continue
             for source in inputs:
-                if path.exists() and source.exists() and path.samefile(source):
+                if source.exists() and path.samefile(source):
                     raise UserError(
                         f"the output {shown} is the same file as the input {source}; choose "
                         "another output"
                     )
-            if path.is_dir():
-                raise UserError(f"{shown} is a folder; choose another output")
-            if path.exists() and not self.force:
+            if not self.force:
                 raise UserError(f"{shown} exists; add --force to replace it")
 
     def take(self) -> None:
@@ -109,17 +108,16 @@ class Claim:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         with suppress(FileNotFoundError):
             self.place.lstat()  # fails for a name that is too long
-        lock = self.hidden("lock")
-        probe = lock.with_name(f"{lock.name}-{os.getpid()}")
+        probe = self.hidden(f"probe-{os.getpid()}")
         os.mkdir(probe)  # access rights alone say nothing about read-only or full disks
         os.rmdir(probe)
-        self._lock = FileLock(lock, timeout=PATIENCE)
+        self._lock = FileLock(self.hidden("lock"), timeout=PATIENCE)
         try:
             self._lock.acquire()
         except Timeout:
             raise UserError(
-                f"another run is writing to {_short(self.target)}; wait until it ends, or choose "
-                "another output"
+                f"another run is writing to {self.target}; wait until it ends, or choose another "
+                "output"
             ) from None
 
     def leave(self) -> None:
@@ -136,7 +134,7 @@ class Claim:
     def writing(self) -> Iterator[Path]:
         """A hidden file or folder to write; it takes its place when the block ends well."""
         staging = self.hidden("new")
-        with writing_errors(self.target):
+        with self.errors():
             if self.names is None:
                 with replacing(self.place, staging) as hidden:
                     yield hidden
@@ -165,22 +163,18 @@ class Claim:
             os.replace(path, self.place / path.name)
         flush_folder(self.place)
 
-
-@contextmanager
-def claimed(
-    target: Path, names: Iterable[str] | None = None, *, force: bool, inputs: Iterable[Path] = ()
-) -> Iterator[Claim]:
-    """Claim a file, or a folder for the files `names`."""
-    claim = Claim(target, names, force)
-    try:
-        with writing_errors(target):
-            if claim.place.exists():  # before a lock is put into what may be a file
-                claim.check(inputs)
-            claim.take()
-            claim.check(inputs)
-        yield claim
-    finally:
-        claim.leave()
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Turn an error of the operating system into one sentence about the output."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno is None and isinstance(error, FileNotFoundError):
+                raise  # our own, about a file to read
+            reason = REASONS.get(error.errno or 0) or error.strerror or str(error)
+            text = str(self.target)
+            shown = text if len(text) <= 120 else f"{text[:60]}...{text[-40:]}"
+            raise UserError(f"{shown} could not be written: {reason}") from error
 
 
 @contextmanager
@@ -224,7 +218,7 @@ class Parts:
             return
         arrays: dict[str, np.ndarray] = {}
         text = json.dumps({"key": self._key, "part": split(part, name, arrays)})
-        with writing_errors(self._claim.target):
+        with self._claim.errors():
             path = self._path(self._claim, name)
             path.parent.mkdir(exist_ok=True)
             write_bytes(path, pack(arrays | {"json": np.frombuffer(text.encode(), np.uint8)}))
@@ -239,35 +233,15 @@ class Parts:
         return claim.hidden("parts") / (re.sub(r"[^A-Za-z0-9._-]", "_", name) + ".npz")
 
 
-# --- text tables ------------------------------------------------------------------------------
-
-
-def write_csv(
-    path: Path, header: Iterable[Any], rows: Iterable[Iterable[Any]], *, safe: bool = False
-) -> None:
-    """A line for the header and one for each row; None is an empty field.
-
-    Names are written as they are, because tables are joined by them; `safe` puts an apostrophe
-    before those that a spreadsheet would calculate.
-    """
+def write_csv(path: Path, header: Iterable[Any], rows: Iterable[Iterable[Any]]) -> None:
+    """A line for the header and one for each row; None is an empty field."""
     with open(path, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        for row in chain([header], rows):
-            writer.writerow([no_formula(value) for value in row] if safe else row)
+        writer.writerow(header)
+        writer.writerows(rows)
 
 
 def write_json(path: Path, value: Any, indent: int | None = 2) -> None:
     """A JSON document."""
     text = json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
-
-
-def no_formula(value: Any) -> Any:
-    """The value, with an apostrophe before a text that a spreadsheet would calculate.
-
-    Examples
-    --------
-    >>> no_formula("=1+1"), no_formula("gene"), no_formula(-1.5)
-    ("'=1+1", 'gene', -1.5)
-    """
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

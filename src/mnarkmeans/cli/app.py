@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ._console import UserError
+from ._console import estimator_errors
 from ._main import verb
 from ._options import option
 
@@ -22,7 +22,5 @@ def app(page: Page) -> None:
     """Open a page in the browser that turns a file into a report, on this computer only."""
     from ..app import serve
 
-    try:
+    with estimator_errors():
         serve(page.port, browser=page.browser, say=lambda address: print(address, flush=True))
-    except ValueError as error:
-        raise UserError(str(error)) from error

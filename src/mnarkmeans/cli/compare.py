@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,11 @@ from ..baselines import BASELINES
 from ..metrics import clustering_error_rate
 from ..metrics._annotations import agreement
 from ..tables._table import unknown_name
-from ._console import Console, UserError, duration, in_options, one_line
-from ._job import Job, fit_with_progress, job_key, open_job
+from ._console import Console, UserError, in_options, one_line
+from ._fitting import Job, job_key, open_job, print_agreement, result_files
 from ._main import verb
 from ._options import Fitting, OptionalFolder, Source, option
 from ._outputs import Parts, claimed, write_csv
-from ._results import Results, print_agreement, result_files, results_of, write_results
 
 OURS, MIXTURE = "mnarkmeans", "mixture"
 OTHERS = (MIXTURE, *BASELINES)
@@ -48,11 +46,8 @@ WORDS = {
     "gmm_mask": "Gaussian mixture with missingness indicators (StepMix)",
 }
 FILES = ("comparison.csv", "comparison_labels.csv")
+COLUMNS = ("method", "cer", "ari", "clusters", "seconds", "note")
 SMALL = 1_000_000  # entries of a table that one thread clusters fastest
-TRIAL_ROWS = 200  # to estimate how long a method takes
-
-Maker = Callable[[], Any]  # of an estimator
-Result = dict[str, Any]  # method, labels (None: no result), seconds, note, cer, ari, clusters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,32 +74,28 @@ def compare(comparing: Comparing, fitting: Fitting, output: OptionalFolder, sour
     """Run other clustering methods on the same table; with -o, an interrupted run continues."""
     console, names, out = output.console, comparing.names(), output.out
     files = result_files(source, *FILES)
-    with (
-        nullcontext() if out is None
-        else claimed(out, files, force=output.force, inputs=source.inputs)
-    ) as claim:  # fmt: skip
+    with claimed(out, files, force=output.force, inputs=source.inputs) as claim:
         job = open_job(console, source, fitting.n_clusters)
-        truth = _true_labels(job, source.labels)
-        parts = Parts(
-            claim, job_key(source, clusters=fitting.n_clusters, seed=fitting.random_state)
-        )
+        found = Comparison(_true_labels(job, source.labels))
+        key = job_key(source, clusters=fitting.n_clusters, seed=fitting.random_state)
+        parts = Parts(claim, key)
         model = MNARKMeans(reference=job.reference, **vars(fitting))
-        found = run_all(console, job, model, names, parts, truth)
+        found.run(console, job, model, names, parts)
         if claim is not None:
-            results = results_of(console, job, model, output, comparison=without_labels(found))
-            results.facts["comparison"] = comparison_page(found, truth)
+            results = job.results(console, model, comparison=found.numbers())
+            results.facts["comparison"] = found.section()
             with claim.writing() as folder:
-                write_results(folder, results)
-                write_comparison(folder, results, found, truth)
+                results.write(folder)
+                found.write(folder, job.table.ids)
             parts.clear()
-    title = "agreement with mnarkmeans" if truth is None else "error against the known classes"
-    console.table(title, *comparison_table(found, truth))
-    for text in _notes(found):
-        console.note(text)
+    known = found.truth is not None
+    title = "error against the known classes" if known else "agreement with mnarkmeans"
+    console.table(title, *found.table())
+    console.note(*found.notes())
     print_agreement(console, agreement(job.table.annotations, model.labels_))
     if out is not None:
         console.say(f"written to {out}; open {out / 'report.html'}")
-    console.result({"methods": without_labels(found), "output": out and str(out)})
+    console.result({"methods": found.numbers(), "output": out and str(out)})
 
 
 def _true_labels(job: Job, columns: list[str] | None) -> np.ndarray | None:
@@ -120,41 +111,7 @@ def _true_labels(job: Job, columns: list[str] | None) -> np.ndarray | None:
     return np.asarray(codes)
 
 
-# --- running the methods ----------------------------------------------------------------------
-
-
-def run_all(
-    console: Console,
-    job: Job,
-    model: MNARKMeans,
-    names: list[str],
-    parts: Parts,
-    truth: np.ndarray | None,
-) -> list[Result]:
-    """Our k-means, then the other methods; those finished by an earlier run are not run again."""
-    fit_with_progress(console, job, model)
-    ours: Result = {"method": OURS, "labels": model.labels_, "seconds": job.seconds, "note": ""}
-    makers = makers_of(model, job.reference)
-    done = {name: parts.load(name) for name in names}
-    ahead = [name for name in names if done[name] is None]
-    with console.progress("comparing") as step:
-        expected = {name: _expected_seconds(makers[name], job.X) for name in ahead}
-        for number, name in enumerate(names, start=1):
-            if done[name] is not None:
-                continue
-            seconds = sum(expected[n] for n in ahead)
-            left = f", about {duration(seconds)} left" if np.isfinite(seconds) else ""
-            step(f"{number} of {len(names)}, {WORDS[name]}{left}")
-            done[name] = run_one(name, makers[name], job.X)
-            ahead.remove(name)
-            parts.save(name, done[name])
-    found = [ours, *done.values()]
-    for result in found:
-        score(result, truth, ours["labels"])
-    return found
-
-
-def makers_of(model: MNARKMeans, reference: Any) -> dict[str, Maker]:
+def makers_of(model: MNARKMeans, reference: Any) -> dict[str, Callable[[], Any]]:
     """What makes each method that is run beside our k-means."""
     k, seed = model.n_clusters, model.random_state
     # temper=1: calibrated probabilities take more fits and change no label.
@@ -165,20 +122,13 @@ def makers_of(model: MNARKMeans, reference: Any) -> dict[str, Maker]:
     return {MIXTURE: mixture, **others}
 
 
-def _expected_seconds(make: Maker, X: Any) -> float:
-    """Seconds a method may take, from a trial on a few rows of a large table."""
-    n = X.shape[0]
-    if n < 10 * TRIAL_ROWS:
-        return np.inf
-    few = X[np.linspace(0, n - 1, TRIAL_ROWS).astype(int)]
-    return run_one("", make, few)["seconds"] * n / TRIAL_ROWS
-
-
-def run_one(name: str, make: Maker, X: Any) -> Result:
+def run_one(name: str, make: Callable[[], Any], X: Any) -> dict[str, Any]:
     """One method; one that cannot handle the table is a result, not an error."""
     begin, labels, note = time.perf_counter(), None, ""
+    # On a busy machine the threads of a small table wait longer than they work.
+    few_threads = threadpool_limits(1 if np.prod(X.shape) < SMALL else None, "openmp")
     try:
-        with warnings.catch_warnings(), few_threads(X):
+        with warnings.catch_warnings(), few_threads:
             warnings.simplefilter("ignore")
             labels = np.asarray(make().fit_predict(X))
     except ImportError as error:
@@ -189,79 +139,88 @@ def run_one(name: str, make: Maker, X: Any) -> Result:
     return {"method": name, "labels": labels, "note": note, "seconds": seconds}
 
 
-def few_threads(X: Any) -> AbstractContextManager[Any]:
-    """One thread for a small table: on a busy machine threads wait longer than they work."""
-    return threadpool_limits(1 if np.prod(X.shape) < SMALL else None, "openmp")
+@dataclass
+class Comparison:
+    """The results of the methods, ours first: COLUMNS and labels (None: no result) of each."""
 
+    truth: np.ndarray | None  # known classes, -1 where unknown
+    results: list[dict[str, Any]] = field(default_factory=list)
 
-# --- what is shown ----------------------------------------------------------------------------
+    def run(
+        self, console: Console, job: Job, model: MNARKMeans, names: list[str], parts: Parts
+    ) -> None:
+        """Our k-means, then other methods; those finished by an earlier run are not run again."""
+        job.fit(console, model)
+        self.add({"method": OURS, "labels": model.labels_, "seconds": job.seconds, "note": ""})
+        makers, kept = makers_of(model, job.reference), {name: parts.load(name) for name in names}
+        with console.progress("comparing", sum(part is None for part in kept.values())) as step:
+            for name, part in kept.items():
+                if part is None:
+                    part = run_one(name, makers[name], job.X)
+                    parts.save(name, part)
+                    step(f"{WORDS[name]} is done")
+                self.add(part)
 
+    def add(self, result: dict[str, Any]) -> None:
+        """With error and adjusted Rand index against the known classes, or agreement with ours."""
+        self.results.append(result)
+        labels, truth = result["labels"], self.truth
+        result.update(cer=None, ari=None, clusters=None)
+        if labels is None:
+            return
+        result["clusters"] = int(np.unique(labels).size)
+        if truth is not None:
+            known = truth >= 0
+            result["cer"] = float(clustering_error_rate(truth[known], labels[known]))
+            result["ari"] = float(adjusted_rand_score(truth[known], labels[known]))
+        elif len(self.results) > 1:  # our own labels would only agree with themselves
+            result["ari"] = float(adjusted_rand_score(self.results[0]["labels"], labels))
 
-def score(result: Result, truth: np.ndarray | None, ours: np.ndarray) -> None:
-    """Error and adjusted Rand index against the known classes, or agreement with our labels."""
-    labels = result["labels"]
-    result.update(cer=None, ari=None, clusters=None)
-    if labels is None:
-        return
-    result["clusters"] = int(np.unique(labels).size)
-    if truth is not None:
-        known = truth >= 0
-        result["cer"] = float(clustering_error_rate(truth[known], labels[known]))
-        result["ari"] = float(adjusted_rand_score(truth[known], labels[known]))
-    elif result["method"] != OURS:  # our own labels would only agree with themselves
-        result["ari"] = float(adjusted_rand_score(ours, labels))
+    def numbers(self) -> list[dict[str, Any]]:
+        """The results without the label of every row."""
+        return [{name: result[name] for name in COLUMNS} for result in self.results]
 
+    def notes(self) -> list[str]:
+        return [f"{WORDS[r['method']]}: {r['note']}" for r in self.results if r["note"]]
 
-def without_labels(found: list[Result]) -> list[Result]:
-    """The results without the label of every row."""
-    return [{k: v for k, v in result.items() if k != "labels"} for result in found]
-
-
-def _notes(found: list[Result]) -> list[str]:
-    return [f"{WORDS[r['method']]}: {r['note']}" for r in found if r["note"]]
-
-
-def comparison_table(found: list[Result], truth: np.ndarray | None) -> tuple[list, list[list]]:
-    """Header and rows, as text."""
-    header = ["method", "agreement"] if truth is None else ["method", "error", "adjusted Rand"]
-    rows = []
-    for r in found:
-        numbers = (r["ari"],) if truth is None else (r["cer"], r["ari"])
-        cells = ["" if v is None else f"{v:.3f}" for v in numbers]
-        if r["labels"] is None:
-            cells[0] = r["note"].partition(":")[0]  # failed, not installed
-        rows.append([WORDS.get(r["method"], r["method"]), *cells, f"{r['seconds']:.2f}"])
-    return [*header, "seconds"], rows
-
-
-def comparison_page(found: list[Result], truth: np.ndarray | None) -> dict[str, Any]:
-    """The section of the report."""
-    header, rows = comparison_table(found, truth)
-    if truth is None:
-        text = (
-            "No classes are known. Agreement is the adjusted Rand index between the clusters of "
-            "each method and those of mnarkmeans: it says how much they differ, not which is right."
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows, as text."""
+        shown = (
+            {"agreement": "ari"} if self.truth is None else {"error": "cer", "adjusted Rand": "ari"}
         )
-    else:
-        text = (
-            "How well each method recovers the known classes, which none of them was given. The "
-            "error is the share of pairs of rows on which the clusters and the classes disagree."
-        )
-    columns = [name[0].upper() + name[1:] for name in header]
-    caption = " ".join(f"{note}." for note in _notes(found))
-    return {"text": text, "caption": caption, "columns": columns, "rows": rows,
-            "ours": [WORDS[OURS]]}  # fmt: skip
+        rows = []
+        for r in self.results:
+            cells = ["" if r[name] is None else f"{r[name]:.3f}" for name in shown.values()]
+            if r["labels"] is None:
+                cells[0] = r["note"].partition(":")[0]  # failed, not installed
+            rows.append([WORDS.get(r["method"], r["method"]), *cells, f"{r['seconds']:.2f}"])
+        return ["method", *shown, "seconds"], rows
 
+    def section(self, before: str = "") -> dict[str, Any]:
+        """The section of the report."""
+        header, rows = self.table()
+        if self.truth is None:
+            text = (
+                "No classes are known. Agreement is the adjusted Rand index between the clusters "
+                "of each method and those of mnarkmeans: how much they differ, not which is right."
+            )
+        else:
+            text = (
+                "How well each method recovers the known classes, which none of them was given. "
+                "The error is the share of pairs of rows on which clusters and classes disagree."
+            )
+        return {
+            "text": before + text, "caption": " ".join(f"{note}." for note in self.notes()),
+            "columns": [name[0].upper() + name[1:] for name in header], "rows": rows,
+            "ours": [WORDS[OURS]],
+        }  # fmt: skip
 
-def write_comparison(
-    folder: Path, results: Results, found: list[Result], truth: np.ndarray | None
-) -> None:
-    """comparison.csv (one row per method) and comparison_labels.csv (one row per row)."""
-    columns = ("method", "cer", "ari", "clusters", "seconds", "note")
-    lines = ([round(r[n], 4) if isinstance(r[n], float) else r[n] for n in columns] for r in found)
-    write_csv(folder / "comparison.csv", columns, lines)
-    done = [r for r in found if r["labels"] is not None]
-    labels = {} if truth is None else {"class": truth}
-    labels |= {r["method"]: r["labels"] for r in done}
-    rows = zip(results.job.table.ids, *(v.tolist() for v in labels.values()), strict=True)
-    write_csv(folder / FILES[1], ["id", *labels], rows, safe=results.output.safe)
+    def write(self, folder: Path, ids: Any) -> None:
+        """comparison.csv (one row per method) and comparison_labels.csv (one row per row)."""
+        lines = [[round(v, 4) if isinstance(v, float) else v for v in one.values()]
+                 for one in self.numbers()]  # fmt: skip
+        write_csv(folder / FILES[0], COLUMNS, lines)
+        labels = {} if self.truth is None else {"class": self.truth}
+        labels |= {r["method"]: r["labels"] for r in self.results if r["labels"] is not None}
+        rows = zip(ids, *(column.tolist() for column in labels.values()), strict=True)
+        write_csv(folder / FILES[1], ["id", *labels], rows)

@@ -10,28 +10,19 @@ studies in the documentation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from sklearn.cluster import KMeans
 
 from .. import MNARKMeans
-from ._job import describe, prepared, read
+from ._fitting import FILES, open_job
 from ._main import verb
-from ._options import Folder, Source, Talking, option
+from ._options import Folder, Source, Writing, option
 from ._outputs import Parts, claimed, write_csv
-from ._results import FILES, results_of, write_results
 from .compare import FILES as COMPARISON
-from .compare import (
-    OURS,
-    WORDS,
-    comparison_page,
-    few_threads,
-    run_all,
-    score,
-    without_labels,
-    write_comparison,
-)
+from .compare import OURS, WORDS, Comparison, run_one
 
 TYPES, CELLS, GENES = 4, 600, 60
 TABLE = "cells.csv"
@@ -39,14 +30,13 @@ COMPLETE = "k-means on the complete table (not available in practice)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown(Talking):
+class Shown(Writing):
     """Where the results go."""
 
     out: Path = option(
         Path("mnarkmeans-demo"), "Folder to write to.", "-o", "--output", metavar="OUT",
         panel="Output",
     )  # fmt: skip
-    force: bool = option(False, "Replace existing files.", "--force", panel="Output")
 
 
 def simulate(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -80,29 +70,24 @@ def demo(shown: Shown) -> None:
             for i, (row, kind) in enumerate(zip(X, types, strict=True))
         )
         write_csv(folder / TABLE, header, rows)
-        source = Source(data=folder / TABLE, labels=["type"])
-        job = prepared(source, read(source), TYPES)
-        describe(console, job.table)
+        job = open_job(console, Source(data=folder / TABLE, labels=["type"], as_is=True), TYPES)
         model = MNARKMeans(TYPES, n_init=20, random_state=0)
-        found = run_all(console, job, model, ["zero", "mean", "kpod"], Parts(None, {}), types)
-        with few_threads(complete):
-            labels = KMeans(TYPES, n_init=20, random_state=0).fit_predict(complete)
-        found.append({"method": COMPLETE, "labels": labels, "seconds": 0.0, "note": ""})
-        score(found[-1], types, labels)
-        output = Folder(out=out, title="mnarkmeans demo: 600 simulated cells")
-        results = results_of(console, job, model, output, comparison=without_labels(found))
-        page = results.facts["comparison"] = comparison_page(found, types)
-        page["text"] = (
+        found = Comparison(types)
+        found.run(console, job, model, ["zero", "mean", "kpod"], Parts(None, {}))
+        best = partial(KMeans, TYPES, n_init=20, random_state=0)
+        found.add(run_one(COMPLETE, best, complete))
+        results = job.results(console, model, comparison=found.numbers())
+        results.facts["comparison"] = found.section(
             "600 simulated cells of four types. Small values are the most likely to be missing, "
-            f"and each cell has its own sequencing depth. {page['text']}"
+            "and each cell has its own sequencing depth. "
         )
-        write_results(folder, results)
-        write_comparison(folder, results, found, types)
-    order = sorted(found, key=lambda r: (r["method"] == COMPLETE, -r["cer"]))
+        results.write(folder, Folder(out=out, title="mnarkmeans demo: 600 simulated cells"))
+        found.write(folder, job.table.ids)
+    order = sorted(found.results, key=lambda r: (r["method"] == COMPLETE, -r["cer"]))
     names = WORDS | {OURS: "mnarkmeans <- this package", COMPLETE: COMPLETE}
-    bar = 24 / (max(r["cer"] for r in found) or 1.0)
+    bar = 24 / max(*(r["cer"] for r in order), 1e-9)
     lines = [[names[r["method"]], f"{r['cer']:.1%}", "#" * round(bar * r["cer"])] for r in order]
     console.table("pairs of cells grouped wrongly", ["method", "error", ""], lines)
     console.say(f"open {out / 'report.html'} in a browser")
     console.say(f"the same for a table of yours: mnarkmeans fit {out / TABLE} -k 4 -o my-result")
-    console.result({"methods": without_labels(found), "lam": model.lam_, "output": str(out)})
+    console.result({"methods": found.numbers(), "lam": model.lam_, "output": str(out)})

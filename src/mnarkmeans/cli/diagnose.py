@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,43 +13,33 @@ from .._io import require
 from ..missingness import diagnose as describe_missingness
 from ..tables import Advice, Table, advise
 from ._console import estimator_errors, in_options
-from ._job import describe, reference_of
+from ._fitting import reference_of
 from ._main import verb
-from ._options import OptionalFolder, Source, option
-from ._outputs import claimed, no_formula, write_json
+from ._options import OptionalFolder, Source
+from ._outputs import claimed, write_json
 
 TABLES = ("features", "rows", "magnitude", "mechanisms")
 FILES = ["diagnosis.txt", "diagnosis.json", "diagnosis.png", *(f"{name}.csv" for name in TABLES)]
 FEW = 0.2  # a share of the rows that is worth a warning
 
 
-@dataclass(frozen=True, kw_only=True)
-class Seed:
-    """Randomness."""
-
-    seed: int = option(0, "Random seed.", panel="Model", min=0)
-
-
 @verb("diagnose proteins.csv")
-def diagnose(output: OptionalFolder, source: Source, seed: Seed) -> None:
+def diagnose(output: OptionalFolder, source: Source) -> None:
     """Describe what is missing and how it depends on the values; print the command to run."""
     console, out = output.console, output.out
     if out is not None:
         require("matplotlib", "plot")
-    with (
-        nullcontext() if out is None
-        else claimed(out, FILES, force=output.force, inputs=source.inputs)
-    ) as claim:  # fmt: skip
+    with claimed(out, FILES, force=output.force, inputs=source.inputs) as claim:
         labels, steps = tuple(source.labels or ()), source.preparation
         advice = advise(source.data, source.options, steps, labels, source.annotations)
         steps = replace(advice.preparation, batch=None)  # what is missing is the same without it
         preparation, table, X = steps.fit_apply(advice.table)
         reference = reference_of(source, preparation)
-        describe(console, table)
+        console.note(*table.summary())
         if not sp.issparse(X):
             X = require("pandas", "cli").DataFrame(X, columns=table.features)
         with estimator_errors(), console.warnings_as_notes():
-            found = describe_missingness(X, reference, random_state=seed.seed)
+            found = describe_missingness(X, reference, random_state=0)
         files = {"--reference": source.reference, "--annotations": source.annotations}
         more = [str(word) for name, value in files.items() if value for word in (name, value)]
         command = advice.command(source.data, more=tuple(more))
@@ -76,7 +65,7 @@ def diagnose(output: OptionalFolder, source: Source, seed: Seed) -> None:
             with claim.writing() as folder:
                 (folder / "diagnosis.txt").write_text(text + "\n", encoding="utf-8")
                 write_json(folder / "diagnosis.json", document)
-                _write_tables(folder, table, found, output.safe)
+                _write_tables(folder, table, found)
     console.say(text)
     if out is not None:
         console.say(f"written to {out}")
@@ -113,11 +102,10 @@ def _next_step(command: str, advice: Advice) -> str:
     return "\n".join(lines)
 
 
-def _write_tables(folder: Path, table: Table, found: Any, safe: bool) -> None:
+def _write_tables(folder: Path, table: Table, found: Any) -> None:
     names: dict[str, Any] = {"rows": {"row": table.ids}, "features": {"feature": table.features}}
     for name in TABLES:
         frame = found.to_frame(name).assign(**names.get(name, {}))
-        frame = frame.map(no_formula) if safe else frame
         frame.to_csv(folder / f"{name}.csv", index=False)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -1,24 +1,31 @@
-"""`mnarkmeans fit`: a table in; clusters, centres, markers, model and report out."""
+"""`mnarkmeans fit`: a table in; clusters, centres, markers, model and report out.
+
+A table larger than memory is read in blocks by Dask, which can do less with it.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .. import MNARKMeans
 from .._io import require
+from .._model_files import as_kmeans
+from .._report import FittedTable
 from ..dask._files import needs_blocks
-from ._console import UserError
-from ._job import fit_with_progress, open_job
+from ..tables import Table
+from ._console import Console, UserError, estimator_errors, in_options
+from ._fitting import Job, Results, open_job, reference_of, result_files
 from ._main import verb
-from ._options import Fitting, Folder, Source, option
+from ._options import Fitting, Folder, Source, as_number, option
 from ._outputs import Claim, claimed
-from ._results import Results, print_results, result_files, results_of, write_results
 
-H5AD_KEY = "mnar_kmeans"
+ROWS_IN_REPORT = 5_000  # of a table read in blocks
+POSSIBLE_IN_BLOCKS = {"data", "missing_value", "log1p", "reference", "layer", "id_column", "as_is"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,86 +33,110 @@ class Cluster:
     """Where a table in blocks is fitted."""
 
     scheduler: str | None = option(
-        None,
-        "A running Dask cluster to fit on, such as tcp://host:8786; its workers must see the table "
-        "under the same path.",
-        panel="Model",
-        metavar="ADDRESS",
-    )
+        None, "A running Dask cluster to fit on, such as tcp://host:8786; its workers must see the "
+        "table under the same path.", panel="Model", metavar="ADDRESS",
+    )  # fmt: skip
 
 
 @verb("fit cells.csv -k 4 -o result")
 def fit(fitting: Fitting, output: Folder, source: Source, cluster: Cluster) -> None:
     """Cluster a table; write labels, centres, markers, model and report."""
     console = output.console
-    with claimed_folder(source, output) as (claim, copy):
+    with claimed_folder(source, output) as claim:
         if cluster.scheduler is not None or needs_blocks(source.data, source.layer):
-            from ._blocks import fit_blocks
-
             results = fit_blocks(console, source, fitting, output, claim, cluster.scheduler)
         else:
             job = open_job(console, source, fitting.n_clusters)
             model = MNARKMeans(reference=job.reference, **vars(fitting))
-            fit_with_progress(console, job, model)
-            results = results_of(console, job, model, output)
+            job.fit(console, model)
+            results = job.results(console, model)
             with claim.writing() as folder:
-                write_results(folder, results)
-                write_h5ad(copy, results)
-    print_results(console, results, output)
+                results.write(folder, output)
+    results.print(console, output.out)
 
 
 @contextmanager
-def claimed_folder(
-    source: Source, output: Folder, *more: str
-) -> Iterator[tuple[Claim, Claim | None]]:
-    """Claim the folder and the copy of the input, if one was asked for; what writing needs is
-    asked for before the work begins rather than after it."""
+def claimed_folder(source: Source, output: Folder, *more: str) -> Iterator[Claim]:
+    """Claim the folder; what writing needs is asked for before the work, not after it."""
     require("jinja2", "cli")
     if output.embedding == "umap":
         require("umap", "umap")
-    files, copy = result_files(source, *more), output.write_h5ad
+    files = result_files(source, *more)
     with claimed(output.out, files, force=output.force, inputs=source.inputs) as claim:
-        if copy is None:
-            yield claim, None
-            return
-        require("anndata", "anndata")
-        if {source.data.suffix.lower(), copy.suffix.lower()} != {".h5ad"}:
-            raise UserError(
-                "--write-h5ad writes a copy of an .h5ad file; both names must end in .h5ad"
+        yield claim
+
+
+def fit_blocks(
+    console: Console,
+    source: Source,
+    fitting: Fitting,
+    output: Folder,
+    claim: Claim,
+    scheduler: str | None,
+) -> Results:
+    """Cluster a table that is read in blocks and write the results."""
+    from ..dask import ClusterLostError, _files, open_table
+    from ..dask import MNARKMeans as DaskKMeans
+
+    code = _code_for_missing(source)
+    with estimator_errors(), _files.connect(scheduler) as where:
+        table = open_table(source.data, layer=source.layer, id_column=source.id_column)
+        X = _files.prepare_blocks(table.X, code, source.log1p)
+        n, p = table.shape
+        console.note(
+            f"{source.data.name} has {n:,} rows and {p:,} features in {X.numblocks[0]} blocks, "
+            f"{table.n_bytes / 1e9:.1f} GB; it is not read whole: blocks are fitted by {where}",
+            *(f"left out {name!r}: {reason}" for name, reason in table.left_out[:5]),
+        )
+        preparation = replace(source.preparation, features=tuple(table.features))
+        reference, begin = reference_of(source, preparation), time.perf_counter()
+        with console.warnings_as_notes() as notes, console.progress("fitting") as step:
+            model = DaskKMeans(
+                reference=reference,
+                callback=lambda done: step(
+                    f"iteration {done.number}, loss {done.loss:.6g}, {done.n_active} "
+                    f"initialisations still running ({done.seconds:.1f} s)"
+                ),
+                **{name: value for name, value in vars(fitting).items() if name != "n_jobs"},
             )
-        if source.transpose:
-            raise UserError("--write-h5ad labels the rows of the file; leave --transpose out")
-        with claimed(copy, force=output.force, inputs=source.inputs) as second:
-            yield claim, second
+            try:
+                model.fit(X)
+            except ClusterLostError as error:
+                raise UserError(in_options(str(error))) from error
+        seconds = time.perf_counter() - begin
+        names, values = _files.sample(X, table, ROWS_IN_REPORT, seed=0)
+        sample = Table(values, np.array(names, dtype=object), list(table.features))
+        notes = [f"the table was read in blocks, fitted by {where}", *notes]
+        if len(names) < n:
+            notes.append(f"the report shows {len(names):,} of {n:,} rows, drawn at random")
+        job = Job(source, sample, preparation, values, reference, notes, seconds)
+        data = {
+            "file": source.data.name, "format": "blocks", "sha256": None, "rows": n, "features": p,
+            "blocks": len(table.X.chunks[0]), "missing_share": model.missing_share_,
+            "missing_codes": source.missing_value or [], "id_column": source.id_column or "id",
+        }  # fmt: skip
+        fitted = FittedTable(values, as_kmeans(model), ids=names, features=table.features)
+        summary = job.summary(model, model.cluster_sizes_, data, table.left_out)
+        results = Results(job, fitted, summary)
+        labels = (
+            [name, int(label), float(distance)]
+            for block in _files.labelled(model, X, table)
+            for name, label, distance in zip(*block, strict=True)
+        )
+        with claim.writing() as folder:
+            results.write(folder, output, labels)
+    return results
 
 
-def write_h5ad(claim: Claim | None, results: Results) -> None:
-    """A copy of the .h5ad input with the results where `mnarkmeans.tl.mnar_kmeans` puts them; rows
-    that were left out have none."""
-    if claim is None:
-        return
-    from ..tl import store_results
-
-    job = results.job
-    adata = require("anndata", "anndata").read_h5ad(job.source.data)
-    features = [str(name) for name in job.table.features]
-    used = np.isin(adata.var_names.to_numpy(dtype=str), features)
-    if adata.var_names[used].tolist() != features:
-        raise UserError("--write-h5ad needs every feature of the model in the file, in its order")
-    whole = len(job.table.ids) == adata.n_obs
-    if not whole and not adata.obs_names.is_unique:
-        raise UserError("--write-h5ad needs rows with different names where some are left out")
-    part = adata if whole else adata[job.table.ids.astype(str)].copy()
-    params = {
-        "command": results.summary["command"],
-        "preparation": "; ".join(job.preparation.describe()),
-    }
-    fitted = results.fitted
-    store_results(part, H5AD_KEY, fitted.model, job.X, used, params, fitted.verdict)
-    if part is not adata:
-        for name in (H5AD_KEY, f"{H5AD_KEY}_distance", f"{H5AD_KEY}_confidence"):
-            adata.obs[name] = part.obs[name].reindex(adata.obs_names)
-        adata.varm[H5AD_KEY] = part.varm[H5AD_KEY]
-        adata.uns.update({n: v for n, v in part.uns.items() if n.startswith(H5AD_KEY)})
-    with claim.writing() as path:
-        adata.write_h5ad(path)
+def _code_for_missing(source: Source) -> float | None:
+    """The one code a table in blocks may have; options that need the whole table are refused."""
+    for name, value in vars(source).items():
+        if name not in POSSIBLE_IN_BLOCKS and value not in (None, False, "none"):
+            raise UserError(
+                f"--{name.replace('_', '-')} needs the whole table in memory, and this one is read "
+                "in blocks; prepare the file beforehand"
+            )
+    codes = [as_number(text) for text in source.missing_value or []]
+    if len(codes) > 1 or None in codes:
+        raise UserError("a table that is read in blocks takes one number as --missing-value")
+    return codes[0] if codes else None

@@ -1,7 +1,7 @@
-"""`mnarkmeans impute`: the file that was given, with its missing values filled.
+"""`mnarkmeans impute`: a model and a table in; the same table with its missing values filled out.
 
-Missing values of the model's features get the value of the row's centre, in the units of the
-table. Everything else stays as it is written: observed values, other columns, rows left out.
+All rows and columns of the file come back in their order, also those that the model does not use;
+only missing values of the model's features change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from .. import MNARMixture
 from .._io import require
 from .._validation import unnamed
 from ..tables import Table
-from ..tables._table import Origin
 from ._console import UserError
 from ._main import verb
 from ._options import Use
@@ -33,7 +32,7 @@ def impute(use: Use) -> None:
         else:
             expected = np.asarray(model.cluster_centers_, dtype=float)[model.predict(X)]
         frame, filled = fill(table, preparation.undo(expected, table))
-        write_frame(claim, frame, use, layout=table.source)
+        write_frame(claim, frame, layout=table.source)
     rows, columns = table.shape
     console.say(f"{filled:,} of {rows * columns:,} values filled in; written to {use.out}")
     console.result({"rows": rows, "filled": filled, "output": str(use.out)})
@@ -44,49 +43,39 @@ def fill(table: Table, expected: np.ndarray) -> tuple[Any, int]:
     origin = table.origin
     if origin is None:
         raise UserError("this file cannot be written back with its missing values filled")
-    frame = origin.frame
+    frame, texts = origin.frame.reset_index(drop=True), origin.content.texts
+    # Columns of text exactly as they are written.
+    columns = {
+        j: np.array(texts[j], dtype=object) if j in texts else frame.iloc[:, j]
+        for j in range(frame.shape[1])
+    }
     values = table.dense()
     missing = np.isnan(values)
     values[missing] = expected[missing]
-    rows, columns = _places(table, origin)
+    position = {name: j for j, name in enumerate(frame.columns)}
     if origin.transposed:
         values, missing = values.T, missing.T
-    at = np.array([i for i in rows if i is not None], dtype=int)
-    taken = np.array([k for k, i in enumerate(rows) if i is not None], dtype=int)
-    texts = origin.content.texts  # columns of text exactly as they are written
-    parts: list[Any] = [
-        np.array(texts[j], dtype=object) if j in texts else frame.iloc[:, j]
-        for j in range(frame.shape[1])
-    ]
-    filled = 0
-    for k, j in enumerate(columns):
+        names = unnamed(len(origin.rows))
+        if origin.id_column is not None:
+            names = [str(v) for v in frame[origin.id_column].iloc[origin.rows]]
+        place = dict(zip(names, origin.rows.tolist(), strict=True))
+        rows = np.array([place.get(name, -1) for name in table.features])
+        at = [position.get(str(name)) for name in table.ids]
+    else:
+        rows, at = origin.rows, [position.get(name) for name in table.features]
+    here, filled = rows >= 0, 0  # features of the model need not be in the file
+    for j, numbers, gaps in zip(at, values[here].T, missing[here].T, strict=True):
         if j is None:
             continue
-        gaps, numbers = missing[taken, k], values[taken, k]
-        if len(at) == len(frame):
+        if here.sum() == len(frame):
             column = np.empty(len(frame))
-            column[at] = numbers
+            column[rows[here]] = numbers
         else:
-            kind = frame.iloc[:, j].dtype
-            column = np.array(parts[j], dtype=float if str(kind) == "float64" else object)
-            column[at[gaps]] = numbers[gaps]
-        parts[j] = column
+            kind = float if str(frame.iloc[:, j].dtype) == "float64" else object
+            column = np.array(columns[j], dtype=kind)
+            column[rows[here][gaps]] = numbers[gaps]
+        columns[j] = column
         filled += int(gaps.sum())
-    pandas = require("pandas", "cli")
-    series = [pandas.Series(part).reset_index(drop=True) for part in parts]
-    out = pandas.concat(series, axis=1)
+    out = require("pandas", "cli").DataFrame(columns)
     out.columns = list(frame.columns)
     return out, filled
-
-
-def _places(table: Table, origin: Origin) -> tuple[list[int | None], list[int | None]]:
-    """Where the rows and columns of the table are in the file; None: nowhere."""
-    position = {name: j for j, name in enumerate(origin.frame.columns)}
-    if not origin.transposed:
-        return origin.rows.tolist(), [position.get(name) for name in table.features]
-    if origin.id_column is None:
-        names = unnamed(len(origin.rows))
-    else:
-        names = [str(v) for v in origin.frame[origin.id_column].iloc[origin.rows]]
-    place = dict(zip(names, origin.rows.tolist(), strict=True))
-    return [place.get(name) for name in table.features], [position.get(str(i)) for i in table.ids]

@@ -14,13 +14,12 @@ from .._model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, l
 from ..metrics import confidence
 from ..tables import Preparation, ReadOptions, Table, TableError, read_table
 from ._console import Console, UserError, counted
-from ._job import describe
+from ._fitting import label_columns
 from ._main import verb
 from ._options import Use
-from ._outputs import Claim, claimed, no_formula
-from ._results import label_columns
+from ._outputs import Claim, claimed
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet", ".npy")
+TEXTS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 
 
 @verb("predict result new.csv -o labels.csv")
@@ -40,7 +39,7 @@ def predict(use: Use) -> None:
                 judged = {name: saved.extra.get(name) for name in ("noise", "odds")}
                 sure = confidence(X, model, **judged)
         columns = label_columns(table, labels, own, sure)
-        write_frame(claim, require("pandas", "cli").DataFrame(columns), use)
+        write_frame(claim, require("pandas", "cli").DataFrame(columns))
     params = model.get_params(deep=False)
     sizes = np.bincount(labels, minlength=params.get("n_clusters") or params["n_components"])
     console.say(f"{counted(len(labels), 'row')} labelled; written to {use.out}")
@@ -49,8 +48,8 @@ def predict(use: Use) -> None:
 
 def claimed_output(use: Use) -> AbstractContextManager[Claim]:
     """Claim the file to write."""
-    if not use.out.name.lower().endswith(SUFFIXES):
-        raise UserError(f"{use.out} must end in one of {', '.join(SUFFIXES)}")
+    if not use.out.name.lower().endswith((*TEXTS, ".parquet")):
+        raise UserError(f"{use.out} must end in one of {', '.join(TEXTS)}, .parquet")
     inputs = [use.data, use.model, use.model / JSON_NAME, use.model / ARRAYS_NAME]
     return claimed(use.out, force=use.force, inputs=inputs)
 
@@ -80,33 +79,26 @@ def open_table(console: Console, use: Use) -> tuple[SavedModel, Table, Preparati
             raise
         table = read_table(use.data, **options | {"id_column": None})
     table = preparation.select(table)
-    describe(console, table)
+    console.note(*table.summary())
     return saved, table, preparation
 
 
-def write_frame(claim: Claim, frame: Any, use: Use, layout: dict[str, Any] | None = None) -> None:
-    """Write a frame as text, Parquet or (numbers only) .npy, by the ending of the name.
+def write_frame(claim: Claim, frame: Any, layout: dict[str, Any] | None = None) -> None:
+    """Write a frame as text or Parquet, by the ending of the name.
 
     A .csv keeps the separator and the decimal sign of the .csv it was made from (`layout`): the
     spreadsheet that wrote the one opens the other.
     """
-    name = use.out.name.lower()
+    name = claim.target.name.lower()
     with claim.writing() as path:
-        if name.endswith(".npy"):
-            with open(path, "wb") as stream:
-                np.save(stream, frame.select_dtypes("number").to_numpy(dtype=float))
-            return
         if name.endswith(".parquet"):
             texts = frame.select_dtypes("object")  # a column of Parquet has one kind of value
             frame[texts.columns] = texts.where(texts.isna(), texts.astype(str))
             frame.to_parquet(path, index=False)
             return
-        if use.safe:
-            frame = frame.map(no_formula).rename(columns=no_formula)
-        is_csv = name.endswith((".csv", ".csv.gz"))
-        separator = "," if is_csv else "\t"
+        separator = "," if name.endswith((".csv", ".csv.gz")) else "\t"
         if layout is not None:
-            if is_csv and layout.get("delimiter") == "semicolon":
+            if separator == "," and layout.get("delimiter") == "semicolon":
                 separator = ";"
             frame = as_text(frame, "." if separator == "," else layout.get("decimal", "."))
         content = frame.to_csv(index=False, sep=separator, lineterminator="\n").encode()

@@ -24,21 +24,18 @@ class Page(Talking):
 @verb('report result --title "Plasma proteome"')
 def report(page: Page) -> None:
     """Make report.html again from the numbers stored beside it."""
-    folder, path = page.folder, page.folder / "report.json"
-    if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}; name one written by fit or select")
+    path, target = page.folder / "report.json", page.folder / "report.html"
+    if not page.folder.is_dir():
+        raise UserError(f"there is no folder {page.folder}; name one written by fit or select")
     if not path.is_file():
-        raise UserError(f"{folder} holds no report.json; name a folder written by fit or select")
+        raise UserError(f"{page.folder} holds no report.json; name a folder written by fit")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        version = int(found["page_version"])
-        if version <= PAGE_VERSION:
-            html = render(found | ({} if page.title is None else {"title": page.title}))
+        if int(found["page_version"]) > PAGE_VERSION:
+            raise UserError(f"{path} was written by a newer version of mnarkmeans; install it")
+        html = render(found | ({"title": page.title} if page.title else {}))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path} is damaged ({error}); run fit again") from error
-    if version > PAGE_VERSION:
-        raise UserError(f"{path} was written by a newer version of mnarkmeans; install that one")
-    target = folder / "report.html"
     with claimed(target, force=True) as claim, claim.writing() as hidden:
         hidden.write_text(html, encoding="utf-8")
     page.console.say(f"written to {target}")

@@ -6,7 +6,7 @@ interrupted run continues with the next.
 
 from __future__ import annotations
 
-import time
+from typing import Any
 
 import numpy as np
 
@@ -14,53 +14,51 @@ from .. import MNARKMeansCV
 from .._cv import Trial, Trials
 from .._model_files import as_kmeans
 from .._report import search_facts
-from ._console import Console, Step, estimator_errors, plain
-from ._job import Job, job_key, open_job
+from ._console import plain
+from ._fitting import job_key, open_job
 from ._main import verb
 from ._options import Folder, Searching, Source
 from ._outputs import Parts, write_csv
-from ._results import print_results, results_of, write_results
-from .fit import claimed_folder, write_h5ad
+from .fit import claimed_folder
 
 
 @verb("select cells.csv -k 2:8 -o result")
 def select(searching: Searching, output: Folder, source: Source) -> None:
     """Choose the number of clusters and lam; an interrupted run continues where it stopped."""
     console = output.console
-    with claimed_folder(source, output, "selection.csv") as (claim, copy):
+    with claimed_folder(source, output, "selection.csv") as claim:
         job = open_job(console, source, searching.n_clusters[-1])
         params = {n: v for n, v in vars(searching).items() if n not in ("n_clusters", "n_jobs")}
         parts = Parts(claim, job_key(source, params=params))
-        search = _search(console, job, searching, parts)
+        search = MNARKMeansCV(reference=job.reference, **vars(searching))
+
+        def fit(step: Any) -> None:
+            search._known = KeptTrials(parts, step)
+            search.fit(job.X)
+
+        job.work(console, "choosing", len(searching.n_clusters), fit)
         found = search.cv_results_
         selection = {
             "criterion": searching.criterion, "candidates": found,
             "best_index": search.best_index_, "cluster_stability": search.stability_,
         }  # fmt: skip
-        results = results_of(
-            console,
-            job,
-            as_kmeans(search),
-            output,
-            seed=searching.random_state,
-            selection=selection,
-        )
+        more = {"seed": searching.random_state, "selection": selection}
+        results = job.results(console, as_kmeans(search), **more)
         results.facts.update(search_facts(search, job.X, results.fitted.verdict))
         results.summary["selection"]["sentence"] = results.facts["lam_text"]
         with claim.writing() as folder:
-            write_results(folder, results)
+            results.write(folder, output)
             columns = found | {"chosen": np.arange(len(found["param_lam"])) == search.best_index_}
             rows = zip(*map(plain, columns.values()), strict=True)
             write_csv(folder / "selection.csv", columns, rows)
-            write_h5ad(copy, results)
         parts.clear()
-    print_results(console, results, output)
+    results.print(console, output.out)
 
 
 class KeptTrials(Trials):
     """The numbers of clusters an earlier run has finished, and progress with each new one."""
 
-    def __init__(self, parts: Parts, step: Step) -> None:
+    def __init__(self, parts: Parts, step: Any) -> None:
         self._parts, self._step = parts, step
 
     def load(self, k: int) -> Trial | None:
@@ -73,17 +71,3 @@ class KeptTrials(Trials):
     def done(self, k: int, trial: Trial) -> None:
         self._parts.save(f"k{k}", trial.to_plain())
         self._step(f"k = {k}: lam = {np.max(trial.lam):.4g}")
-
-
-def _search(console: Console, job: Job, searching: Searching, parts: Parts) -> MNARKMeansCV:
-    search = MNARKMeansCV(reference=job.reference, **vars(searching))
-    begin = time.perf_counter()
-    with (
-        estimator_errors(),
-        console.warnings_as_notes() as job.notes,
-        console.progress("choosing", len(searching.n_clusters)) as step,
-    ):
-        search._known = KeptTrials(parts, step)
-        search.fit(job.X)
-    job.seconds = time.perf_counter() - begin
-    return search
