@@ -20,7 +20,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "tests"))
+sys.path.insert(0, str(HERE.parent))
 SHOTS = [
     ("proteomics.md", "plasma", "#rows", "proteomics_rows.png"),
     ("proteomics.md", "plasma", "#centers", "proteomics_centers.png"),
@@ -32,7 +32,7 @@ SHOTS = [
 
 def run_page(page: Path, folder: Path) -> None:
     """Every block of the page, in order, in one folder."""
-    from test_docs import blocks, commands
+    from test_pages import blocks, commands
 
     namespace: dict = {}
     os.chdir(folder)
