@@ -33,73 +33,67 @@ from .._validation import (
     like_input,
     read_table,
 )
-from ._lloyd import Callback, Checkpoint, Iteration, Partition, assess, merge_assessed, run
-from ._pieces import (
+from ._blocks import (
     Blocks,
-    Pieces,
-    blocks_of,
+    Collection,
+    collection_of,
     compute,
-    cut_into_blocks,
-    gather_pieces,
     is_frame,
     is_lazy,
     named,
+    read_blocks,
     read_rows,
     read_weights,
+    to_dask,
     weights_of,
 )
+from ._lloyd import Callback, Checkpoint, Iteration, Partition, assess, merge_assessed, run
 from ._starts import STARTS
 
-ROWS_TO_JUDGE = 1000  # the first ones, whether codes or counts are among the values
+ROWS_TO_INSPECT = 1000  # the first ones, for codes of missing values and for raw counts
 
 
 class MNARKMeans(CentersModel):
-    """MNARKMeans for tables beyond memory or beyond one machine, on Dask.
+    """MNARKMeans for tables larger than memory or on several machines, on Dask.
 
     The same loss and the same step as :class:`mnarkmeans.MNARKMeans`: from the same starting
-    centres the result agrees to rounding, for any cut into blocks and any number of workers. Rows
-    stay in their blocks; in an iteration the centres go out and k x p sums come back.
-
-    It runs on whatever scheduler Dask uses: the threads of this process, or a
-    ``distributed.Client``.
+    centres the result agrees to rounding, for any cut into blocks and any number of workers. It
+    runs on the scheduler that Dask uses: threads of this process, or a ``distributed.Client``.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     lam : float, array of shape (n_features,) or "auto", default="auto"
-        Penalty of the gaps, for all features or for each. "auto" chooses it in memory, from a
-        sample of at most 50,000 rows, as the estimator for tables in memory does.
+        Penalty of missing values. "auto" chooses it from a sample of at most 50,000 rows.
     reference : float, array of shape (n_features,), "min", "auto" or None, default=None
-        The point near which values are likely to be missing; "min" takes the least observed value
-        of each feature, over all blocks. "auto" chooses between zero and that, from the same
-        sample as lam. None is "auto" where lam is "auto", and zero where lam is a number.
+        The point near which values are likely to be missing; as in :class:`mnarkmeans.MNARKMeans`.
+        "auto" chooses it from the same sample as lam.
     missing_values : float, default=nan
-        How gaps are marked in dense blocks, besides NaN. In sparse blocks what is not stored is
-        missing.
+        The code of missing values in dense blocks; in sparse blocks what is not stored is missing.
     init : {"k-means||", "k-means++", "random"}, array of shape (n_clusters, n_features), \
 default="k-means||"
-        Starting centres. k-means|| looks at all rows, a few times; "k-means++" and "random" look at
-        a sample of up to 50,000 rows.
+        Starting centres. k-means|| reads all rows a few times; "k-means++" and "random" draw from a
+        sample of up to 50,000 rows.
     n_init : int, default=3
         Number of starts. They run side by side: a pass over the rows serves all of them.
     max_iter : int, default=300
-        Most iterations of a start.
+        Maximum number of iterations of a start.
     tol : float, default=1e-5
         A start ends when an iteration lowers the loss by no more than this share of it.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. What is drawn does not depend on the blocks.
     persist : bool or "auto", default="auto"
-        Whether the blocks, once read, are kept in memory where they are. "auto": if they fit.
+        Whether the blocks, once read, are kept in memory. "auto": if they fit.
     checkpoint : path or None, default=None
         A file for the centres, written whole every few iterations.
     checkpoint_every : int, default=5
         Iterations between two checkpoints.
     resume : bool, default=False
-        Go on from the checkpoint if the file is there. The file of another fit is refused.
+        Continue from the checkpoint if the file exists. The file of another fit is refused.
     callback : callable or None, default=None
         Called after every iteration with an object of ``number``, ``loss``, ``n_active`` (starts
-        that go on) and ``seconds``.
+        still running) and ``seconds``.
     verbose : int, default=0
         Above 0, a line per iteration; the logger "mnarkmeans" gets it in any case.
 
@@ -109,7 +103,6 @@ default="k-means||"
     labels_ : dask.array (or ndarray) of shape (n_samples,)
         Lazy, computed from X when asked for; an array if X was in memory.
     inertia_ : float
-        The penalised loss, by direct differences.
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Rows in each cluster.
     missing_share_ : float
@@ -165,89 +158,69 @@ feature_names_in_
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the centres.
+        """Find the centres of a Dask array (dense or SciPy sparse blocks) or dataframe.
 
-        Parameters
-        ----------
-        X : dask.array or dask.dataframe of shape (n_samples, n_features)
-            Dense blocks with gaps, SciPy sparse blocks, or frames. Sizes of blocks may be unknown.
-            Tables in memory (arrays, frames, sparse matrices) are cut into blocks.
-        y : ignored
-        sample_weight : array, dask.array or dask series of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self : MNARKMeans
+        Sizes of blocks may be unknown; tables in memory are cut into blocks. ``sample_weight``: an
+        array, Dask array or Dask series.
         """
         require("dask", "dask")
         self._check_parameters()
-        blocks = self._open(X)
-        pieces = gather_pieces(blocks, sample_weight, self.missing_values, self.persist)
+        collection = self._open(X)
+        blocks = read_blocks(collection, sample_weight, self.missing_values, self.persist)
         try:
-            pieces, lam = self._choose_from(self._judged(pieces))
-            starts = self._begin(pieces, lam)
-            results = run(pieces, starts, self._checkpoint(pieces), self._report)
-            self._keep(pieces, results, lam)
+            blocks, lam = self._choose_from(self._checked(blocks))
+            starts = self._begin(blocks, lam)
+            results = run(blocks, starts, self._checkpoint(blocks), self._report)
+            self._keep(blocks, results, lam)
         finally:
-            pieces.release()
+            blocks.release()
         if is_lazy(X):
-            blocks = replace(blocks, lengths=np.diff(pieces.firsts).tolist())
-            self.labels_ = self._lazy_rows(blocks, "predict", (), np.int32)
+            collection = replace(collection, lengths=np.diff(blocks.firsts).tolist())
+            self.labels_ = self._lazy_rows(collection, "predict", (), np.int32)
         else:
             self.labels_ = super().predict(X)
         self._warn_if_few(self.cluster_sizes_)
         return self
 
     def predict(self, X: Any) -> Any:
-        """Index of the closest centre for each row; lazy, cut as X is, if X is a Dask collection.
-
-        Returns
-        -------
-        labels : dask.array (or ndarray) of shape (n_samples,)
-        """
+        """Index of the closest centre of each row; lazy, cut as X is, if X is a Dask collection."""
         if not is_lazy(X):
             return super().predict(X)
-        return self._lazy_rows(self._checked(X), "predict", (), np.int32)
+        return self._lazy_rows(self._known(X), "predict", (), np.int32)
 
     def transform(self, X: Any) -> Any:
-        """Square root of the penalised distance of each row to every centre; lazy as ``predict``.
-
-        Returns
-        -------
-        distances : dask.array (or ndarray) of shape (n_samples, n_clusters)
-        """
+        """Square root of the penalised distance of rows to every centre; lazy as ``predict``."""
         if not is_lazy(X):
             return super().transform(X)
-        blocks = self._checked(X)
-        return self._lazy_rows(blocks, "transform", (len(self.cluster_centers_),), blocks.dtype)
+        collection, k = self._known(X), len(self.cluster_centers_)
+        return self._lazy_rows(collection, "transform", (k,), collection.dtype)
 
     def impute(self, X: Any, *, out: Any = None) -> Any:
-        """Fill the gaps of each row from its centre; lazy as ``predict``.
+        """Fill missing values from the centre of the row; lazy as ``predict``.
 
-        Returns
-        -------
-        filled : a Dask array or dataframe as X (sparse blocks become dense), or as in memory
+        A Dask array gives a Dask array (sparse blocks become dense), a dataframe a dataframe.
         """
         if not is_lazy(X):
             return super().impute(X, out=out)
         if out is not None:
             raise TypeError("out is for tables in memory; here the result is lazy, as X is.")
-        blocks = self._checked(X)
+        collection = self._known(X)
+        p, dtype = collection.n_features, collection.dtype
         if not is_frame(X):
-            return self._lazy_rows(blocks, "impute", (blocks.n_features,), blocks.dtype)
-        meta = like_input(np.empty((0, blocks.n_features), blocks.dtype), X._meta)
-        return X.map_partitions(_filled_frame, self._in_memory(), blocks.dtype, meta=meta)
+            return self._lazy_rows(collection, "impute", (p,), dtype)
+        meta = like_input(np.empty((0, p), dtype), X._meta)
+        return X.map_partitions(_filled_frame, self._in_memory(), dtype, meta=meta)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the penalised loss of X at the fitted centres, computed now."""
         if not is_lazy(X):
             return super().score(X, y, sample_weight)
-        delayed, blocks = require("dask", "dask").delayed, self._checked(X)
+        delayed, collection = require("dask", "dask").delayed, self._known(X)
         model = delayed(self._in_memory(), traverse=False)
-        weights = weights_of(sample_weight, blocks)
+        weights = weights_of(sample_weight, collection)
         parts = [
-            delayed(_score)(block, weight, model)
-            for block, weight in zip(blocks.delayed, weights, strict=True)
+            delayed(_score)(chunk, weight, model)
+            for chunk, weight in zip(collection.chunks, weights, strict=True)
         ]
         return math.fsum(compute(*parts))
 
@@ -280,64 +253,64 @@ feature_names_in_
         if self.resume and self.checkpoint is None:
             raise ValueError("resume=True needs checkpoint=PATH, the file to continue from.")
 
-    def _open(self, X: Any) -> Blocks:
-        """The blocks of X; names and number of its features are remembered."""
+    def _open(self, X: Any) -> Collection:
+        """Keeps names and number of the features."""
         if not is_lazy(X):
-            return blocks_of(cut_into_blocks(read_table(self, X, reset=True)))
-        blocks = blocks_of(X)
+            return collection_of(to_dask(read_table(self, X, reset=True)))
+        collection = collection_of(X)
         _check_feature_names(self, X._meta if is_frame(X) else None, reset=True)
-        self.n_features_in_ = blocks.n_features
-        return blocks
+        self.n_features_in_ = collection.n_features
+        return collection
 
-    def _judged(self, pieces: Pieces) -> Pieces:
-        """With the reference; what was found in all blocks is judged as a table in memory is."""
-        found = pieces.found
-        rows, _ = pieces.take(np.arange(min(ROWS_TO_JUDGE, found.n_rows)))
+    def _checked(self, blocks: Blocks) -> Blocks:
+        """With the reference; refuses and warns as for a table in memory."""
+        found = blocks.summary
+        rows, _ = blocks.take(np.arange(min(ROWS_TO_INSPECT, found.n_rows)))
         reference = check_summary(rows, found, self._reference(), self)
         check_enough_rows(found.n_usable, found.n_rows, self.n_clusters)
-        return replace(pieces, reference=reference)
+        return replace(blocks, reference=reference)
 
-    def _choose_from(self, pieces: Pieces) -> tuple[Pieces, Any]:
+    def _choose_from(self, blocks: Blocks) -> tuple[Blocks, Any]:
         """With its reference, and lam; those that are not given are chosen from a sample.
 
         The sample is the same whatever the seed: a resumed run has to choose the same.
         """
         lam = check_lam(self.lam, self.n_features_in_, self._names())
         if isinstance(lam, str) or is_auto(self._reference()):
-            extent = pieces.found.least, pieces.found.highest
-            sample = pieces.sample(np.random.RandomState(0))
+            extent = blocks.summary.least, blocks.summary.highest
+            sample = blocks.sample(np.random.RandomState(0))
             sample, lam = self._choose(sample, **self._stopping_rule(), extent=extent)
-            pieces = replace(pieces, reference=sample.reference)
-        self.reference_, self.lam_ = pieces.reference, lam
-        return pieces, lam
+            blocks = replace(blocks, reference=sample.reference)
+        self.reference_, self.lam_ = blocks.reference, lam
+        return blocks, lam
 
     def _names(self) -> Any:
         return getattr(self, "feature_names_in_", None)
 
-    def _begin(self, pieces: Pieces, lam: Any) -> Starts:
+    def _begin(self, blocks: Blocks, lam: Any) -> Starts:
         k, p = self.n_clusters, self.n_features_in_
         rng = check_random_state(self.random_state)
         if self.resume and os.path.exists(self.checkpoint):  # it has the centres
             centers = np.zeros((self._n_starts(), k, p))
         else:
             if isinstance(self.init, str):
-                centers = STARTS[self.init](pieces, self.n_init, k, rng)
+                centers = STARTS[self.init](blocks, self.n_init, k, rng)
             else:
                 centers = check_init_centers(self.init, k, p)[None]
-            found = pieces.found
+            found = blocks.summary
             check_scale(found.extent, found.weight, lam, self.reference_, centers)
         return Starts(
-            centers, penalties(lam, len(centers), p), pieces.reference, pieces.means, n_rows=0,
-            weights=pieces.found.total_weight, **self._stopping_rule(),
+            centers, penalties(lam, len(centers), p), blocks.reference, blocks.means, n_rows=0,
+            weights=blocks.summary.total_weight, **self._stopping_rule(),
         )  # fmt: skip
 
     def _n_starts(self) -> int:
         return self.n_init if isinstance(self.init, str) else 1
 
-    def _checkpoint(self, pieces: Pieces) -> Checkpoint:
-        found = pieces.found
+    def _checkpoint(self, blocks: Blocks) -> Checkpoint:
+        found = blocks.summary
         problem = dict(
-            n_rows=found.n_rows, n_features=self.n_features_in_, reference=pieces.reference,
+            n_rows=found.n_rows, n_features=self.n_features_in_, reference=blocks.reference,
             observed=found.counts, sums=found.sums, n_clusters=self.n_clusters,
             n_starts=self._n_starts(),
         )  # fmt: skip
@@ -354,60 +327,60 @@ feature_names_in_
         if self.callback is not None:
             self.callback(done)
 
-    def _keep(self, pieces: Pieces, results: StartResults, lam: Any) -> None:
+    def _keep(self, blocks: Blocks, results: StartResults, lam: Any) -> None:
         best = results.best
-        self.cluster_centers_ = results.centers[best].astype(pieces.dtype)
+        self.cluster_centers_ = results.centers[best].astype(blocks.dtype)
         self.n_iter_ = int(results.n_iter[best])
         self.loss_path_ = results.path(best)
         self.start_losses_ = results.losses
         mu = self.cluster_centers_.astype(np.float64)
         lams = penalties(lam, 1, self.n_features_in_)
-        fitted = Partition(mu[None], lams, pieces.reference, mu.mean(axis=0))
-        self.inertia_, self.cluster_sizes_ = pieces.reduce(assess, merge_assessed, fitted)
-        entries = pieces.n_rows * self.n_features_in_
-        self.missing_share_ = 1.0 - pieces.found.n_entries / entries
+        fitted = Partition(mu[None], lams, blocks.reference, mu.mean(axis=0))
+        self.inertia_, self.cluster_sizes_ = blocks.reduce(assess, merge_assessed, fitted)
+        entries = blocks.n_rows * self.n_features_in_
+        self.missing_share_ = 1.0 - blocks.summary.n_entries / entries
 
-    def _checked(self, X: Any) -> Blocks:
-        """The blocks of a Dask collection that has the features of the fit."""
+    def _known(self, X: Any) -> Collection:
+        """A Dask collection that has the features of the fit."""
         check_is_fitted(self)
         _check_feature_names(self, X._meta if is_frame(X) else None, reset=False)
-        blocks = blocks_of(X)
-        if blocks.n_features != self.n_features_in_:
+        collection = collection_of(X)
+        if collection.n_features != self.n_features_in_:
             raise ValueError(
-                f"X has {blocks.n_features} features, but MNARKMeans is expecting "
+                f"X has {collection.n_features} features, but MNARKMeans is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        return blocks
+        return collection
 
-    def _lazy_rows(self, blocks: Blocks, method: str, tail: tuple[int, ...], dtype: Any) -> Any:
-        """What a method of the model gives for every block, as a Dask array (n, *tail)."""
+    def _lazy_rows(self, X: Collection, method: str, tail: tuple[int, ...], dtype: Any) -> Any:
+        """What a method of the model gives for every chunk, as a Dask array (n, *tail)."""
         da, delayed = require("dask.array", "dask"), require("dask", "dask").delayed
-        n_blocks, ask = len(blocks.delayed), delayed(_ask, pure=False)
-        lengths: list[Any] = blocks.lengths or [math.nan] * n_blocks
+        apply, n_chunks = delayed(_apply, pure=False), len(X.chunks)
+        lengths: list[Any] = X.lengths or [math.nan] * n_chunks
         model, empty = delayed(self._in_memory(), traverse=False), np.empty((0, *tail), dtype)
         arrays = [
             da.from_delayed(
-                ask(block, model, method, empty, number, n_blocks), (length, *tail),
+                apply(chunk, model, method, empty, number, n_chunks), (length, *tail),
                 meta=np.empty((0,) * (1 + len(tail)), dtype),
             )
-            for number, (block, length) in enumerate(zip(blocks.delayed, lengths, strict=True))
+            for number, (chunk, length) in enumerate(zip(X.chunks, lengths, strict=True))
         ]  # fmt: skip
         return da.concatenate(arrays, allow_unknown_chunksizes=True)
 
 
-# --- fitted centres on the rows of a block --------------------------------------------------------
+# --- fitted centres on the rows of a chunk --------------------------------------------------------
 
 
-def _ask(
-    raw: Any, model: Any, method: str, empty: np.ndarray, number: int, n_blocks: int
+def _apply(
+    chunk: Any, model: Any, method: str, empty: np.ndarray, number: int, n_chunks: int
 ) -> np.ndarray:
     try:
-        rows = read_rows(raw, model.n_features_in_)
+        rows = read_rows(chunk, model.n_features_in_)
         if not rows.shape[0]:
             return empty
         return np.asarray(getattr(model, method)(rows), empty.dtype)
     except (TypeError, ValueError) as error:
-        raise named(error, number, n_blocks) from error
+        raise named(error, number, n_chunks) from error
 
 
 def _filled_frame(frame: Any, model: Any, dtype: Any) -> Any:
@@ -416,7 +389,7 @@ def _filled_frame(frame: Any, model: Any, dtype: Any) -> Any:
     return like_input(filled.astype(dtype, copy=False), frame)
 
 
-def _score(raw: Any, weights: Any, model: Any) -> float:
-    rows = read_rows(raw, model.n_features_in_)
+def _score(chunk: Any, weights: Any, model: Any) -> float:
+    rows = read_rows(chunk, model.n_features_in_)
     weights = read_weights(weights, rows.shape[0])
     return model.score(rows, sample_weight=weights) if weights.any() else 0.0

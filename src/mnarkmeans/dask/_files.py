@@ -28,21 +28,11 @@ from scipy import sparse
 from .._io import machine_memory, require
 from .._solver import slices
 from .._validation import unnamed
-from ._pieces import read_rows
 
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table on disk, as `open_table` gives it.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> from mnarkmeans.dask import TableFile
-    >>> table = TableFile(da.ones((4, 2)), features=["a", "b"], n_bytes=64)
-    >>> table.shape, table.ids(0, 2)
-    ((4, 2), ['1', '2'])
-    """
+    """A table on disk, as `open_table` gives it."""
 
     X: Any  # dask.array (n, p), blocks dense or CSR
     features: list[str]
@@ -138,9 +128,8 @@ def _array_of(blocks: list[Any], lengths: list[int], p: int, dtype: Any) -> Any:
 
 def _open_npy(path: Path, block_bytes: int) -> TableFile:
     with open(path, "rb") as file:  # the header alone: nothing is mapped yet
-        version = np.lib.format.read_magic(file)
-        by_version = {(1, 0): np.lib.format.read_array_header_1_0}
-        read_header = by_version.get(version, np.lib.format.read_array_header_2_0)
+        is_old = np.lib.format.read_magic(file) == (1, 0)
+        read_header = getattr(np.lib.format, f"read_array_header_{1 if is_old else 2}_0")
         (shape, by_columns, dtype), offset = read_header(file), file.tell()
     if len(shape) != 2 or dtype.kind not in "fiu":
         raise ValueError(
@@ -150,19 +139,19 @@ def _open_npy(path: Path, block_bytes: int) -> TableFile:
     n, p = shape
     row_bytes = max(1, p * dtype.itemsize)
     cuts = slices(n, max(1, block_bytes // row_bytes))
-    read = partial(_npy_rows, str(path), dtype.str, p, -1 if by_columns else offset)
-    delayed = require("dask", "dask").delayed
-    blocks = [delayed(read, pure=True)(start, stop) for start, stop in cuts]
+    read = require("dask", "dask").delayed(_npy_rows, pure=True)
+    blocks = [read(str(path), dtype, p, None if by_columns else offset, *cut) for cut in cuts]
     X = _array_of(blocks, [stop - start for start, stop in cuts], p, dtype)
     return TableFile(X, unnamed(p), n * row_bytes)
 
 
-def _npy_rows(path: str, dtype: str, p: int, offset: int, start: int, stop: int) -> np.ndarray:
+def _npy_rows(
+    path: str, dtype: np.dtype, p: int, offset: int | None, start: int, stop: int
+) -> np.ndarray:
     """Rows of the file, mapped on their own: the address space of a small block is small."""
-    if offset < 0:  # stored by columns
+    if offset is None:  # stored by columns
         return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[start:stop])
-    kind = np.dtype(dtype)
-    return np.memmap(path, kind, "r", offset + start * p * kind.itemsize, (stop - start, p))
+    return np.memmap(path, dtype, "r", offset + start * p * dtype.itemsize, (stop - start, p))
 
 
 # --- Parquet --------------------------------------------------------------------------------------
@@ -336,40 +325,23 @@ def _prepare_block(block: Any, missing_code: float | None, log1p: bool, kind: np
     if log1p:
         if (values <= -1.0).any():
             raise ValueError(
-                f"log(1 + x) is not defined for {np.nanmin(values):g}, the least value of a block"
+                f"log(1 + x) is not defined for {np.nanmin(values):g}, the minimum of a block"
             )
         np.log1p(values, out=values)
     return block
-
-
-def _rows_of_blocks(X: Any) -> list[tuple[Any, int, int]]:
-    """Every block, with its first row and the one after its last."""
-    edges = np.cumsum([0, *X.chunks[0]]).tolist()
-    return [
-        (block, first, last)
-        for block, (first, last) in zip(X.to_delayed().ravel(), pairwise(edges), strict=True)
-    ]
 
 
 def labelled(
     model: Any, X: Any, table: TableFile
 ) -> Iterator[tuple[list[str], np.ndarray, np.ndarray]]:
     """(names, labels, distances to the own centre) of the rows, some blocks at a time."""
-    dask, blocks = require("dask", "dask"), _rows_of_blocks(X)
-    fitted = dask.delayed(model._in_memory(), traverse=False)
-    for start, stop in slices(len(blocks), 8):
-        part = blocks[start:stop]
-        lazy = [dask.delayed(_labels_and_distances)(block, fitted) for block, _, _ in part]
-        for (_, first, last), found in zip(part, dask.compute(*lazy), strict=True):
-            yield table.ids(first, last), *found
-
-
-def _labels_and_distances(raw: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:
-    rows = read_rows(raw, model.n_features_in_)
-    if not rows.shape[0]:
-        return np.empty(0, np.int32), np.empty(0)
-    labels = model.predict(rows)
-    return labels, np.asarray(model.transform(rows))[np.arange(len(labels)), labels]
+    labels, distances = model.predict(X), model.transform(X).min(axis=1)
+    edges = np.cumsum([0, *labels.chunks[0]])
+    for start, stop in slices(len(edges) - 1, 8):
+        found = require("dask", "dask").compute(
+            labels.blocks[start:stop], distances.blocks[start:stop]
+        )
+        yield table.ids(int(edges[start]), int(edges[stop])), *found
 
 
 def sample(X: Any, table: TableFile, size: int, seed: int) -> tuple[list[str], Any]:
@@ -378,7 +350,8 @@ def sample(X: Any, table: TableFile, size: int, seed: int) -> tuple[list[str], A
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(n, size, replace=False)) if n > size else np.arange(n)
     names, parts = [], []
-    for block, first, last in _rows_of_blocks(X):
+    edges = pairwise(np.cumsum([0, *X.chunks[0]]).tolist())
+    for block, (first, last) in zip(X.to_delayed().ravel(), edges, strict=True):
         own = rows[(rows >= first) & (rows < last)] - first
         if len(own):
             parts.append(dask.delayed(operator.getitem)(block, own))

@@ -1,8 +1,8 @@
-"""Lloyd's loop over pieces: the centres go out, k x p sums come back.
+"""Lloyd's loop over blocks: the centres go out, k x p sums come back.
 
-    step       the centres of the active starts -> S, C, N of the piece
+    step       the centres of the active starts -> S, C, N of the block
     costly     the loss of each row at a start's centres -> rows that could fill an empty cluster
-    add_up     the labels of a start, some changed -> S, C, N of the piece
+    add_up     the labels of a start, some changed -> S, C, N of the block
     loss_at    the labels of a start, other centres -> the loss, by direct differences
     assess     the final centres -> the loss and the rows of each cluster
 
@@ -28,7 +28,7 @@ import numpy as np
 from .. import _core as core
 from .._io import replacing
 from .._solver import InMemory, StartResults, lloyd
-from ._pieces import ClusterLostError, Piece, Pieces
+from ._blocks import Block, Blocks, ClusterLostError
 
 # --- one iteration of Lloyd's loop ----------------------------------------------------------------
 
@@ -37,27 +37,27 @@ Job = tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, boo
 Part = tuple[core.Stats, float]  # sums of the active starts, and how large a row changed cluster
 
 
-def step(piece: Piece, first: int, job: Job) -> Part:
-    """The sums of the active starts over the piece, whose first row has number ``first``.
+def step(block: Block, first: int, job: Job) -> Part:
+    """The sums of the active starts over the block, whose first row has number ``first``.
 
-    A piece that has been here before only looks at rows that may change clusters, and moves those
+    A block that has been here before only looks at rows that may change clusters, and moves those
     that do: it does what the whole table does in memory.
     """
     n_starts, active, mu, lam, reference, shift, fresh = job
-    known = piece.memo.take_partition()
+    known = block.cache.take_partition()
     if known is not None:
         rows, starts = known
     else:
         _, k, p = mu.shape
-        rows = InMemory(piece.table(first), k, threads=1)
+        rows = InMemory(block.table(first), k, threads=1)
         starts = core.Starts(
             np.zeros((n_starts, k, p)), np.zeros((n_starts, p)), reference, shift,
-            n_rows=piece.n_rows, max_iter=1, tol=0.0, weights=(False, 0.0),
+            n_rows=block.n_rows, max_iter=1, tol=0.0, weights=(False, 0.0),
         )  # fmt: skip
     starts.mu[active], starts.lam[active] = mu, lam
     largest = rows.pass_(starts, active, fresh or known is None)
     stats = core.Stats(*(values[active] for values in starts.stats))
-    piece.memo.partition = rows, starts
+    block.cache.partition = rows, starts
     return stats, largest
 
 
@@ -89,25 +89,25 @@ class Partition(NamedTuple):
     def centers(self) -> core.Centers:
         return core.Centers(self.mu, self.lam, self.reference, self.shift)
 
-    def labels(self, piece: Piece, first: int) -> np.ndarray:
-        """(b,) of a piece."""
-        labels = core.assign(piece.table(first), self.centers, threads=1)[0]
-        begin, end = np.searchsorted(self.rows, [first, first + piece.n_rows])
+    def labels(self, block: Block, first: int) -> np.ndarray:
+        """(b,) of a block."""
+        labels = core.assign(block.table(first), self.centers, threads=1)[0]
+        begin, end = np.searchsorted(self.rows, [first, first + block.n_rows])
         labels[self.rows[begin:end] - first] = self.clusters[begin:end]
         return labels
 
 
-def add_up(piece: Piece, first: int, partition: Partition) -> core.Stats:
+def add_up(block: Block, first: int, partition: Partition) -> core.Stats:
     """The sums of one start."""
-    stats, labels = core.Stats.zeros(*partition.mu.shape), partition.labels(piece, first)
-    core.add_rows(piece.table(first), partition.centers, labels, stats, threads=1)
+    stats, labels = core.Stats.zeros(*partition.mu.shape), partition.labels(block, first)
+    core.add_rows(block.table(first), partition.centers, labels, stats, threads=1)
     return stats
 
 
-def loss_at(piece: Piece, first: int, partition: Partition, mu: np.ndarray) -> float:
-    """The loss of the piece with these labels and the centres mu (1, k, p)."""
-    centers, labels = partition._replace(mu=mu).centers, partition.labels(piece, first)
-    return core.loss_of(piece.table(first), centers, labels, threads=1)
+def loss_at(block: Block, first: int, partition: Partition, mu: np.ndarray) -> float:
+    """The loss of the block with these labels and the centres mu (1, k, p)."""
+    centers, labels = partition._replace(mu=mu).centers, partition.labels(block, first)
+    return core.loss_of(block.table(first), centers, labels, threads=1)
 
 
 class Costly(NamedTuple):
@@ -119,11 +119,11 @@ class Costly(NamedTuple):
     labels: np.ndarray
 
 
-def costly(piece: Piece, first: int, partition: Partition, most: int) -> Costly:
+def costly(block: Block, first: int, partition: Partition, most: int) -> Costly:
     """Up to ``most`` rows per cluster that count and cost anything."""
-    labels, costs = partition.labels(piece, first), np.empty(piece.n_rows)
-    core.loss_of(piece.table(first), partition.centers, labels, threads=1, each=costs)
-    counted = piece.weights > 0.0
+    labels, costs = partition.labels(block, first), np.empty(block.n_rows)
+    core.loss_of(block.table(first), partition.centers, labels, threads=1, each=costs)
+    counted = block.weights > 0.0
     members = np.bincount(labels[counted], minlength=partition.mu.shape[1])
     rows = np.flatnonzero(counted & (costs > 0.0))
     return merge_costly([Costly(members, costs[rows], rows + first, labels[rows])], most)
@@ -141,9 +141,9 @@ def merge_costly(parts: list[Costly], most: int) -> Costly:
     return Costly(members, costs[kept], rows[kept], labels[kept])
 
 
-def assess(piece: Piece, first: int, partition: Partition) -> tuple[float, np.ndarray]:
-    """The loss of the piece, and the number of its rows in each cluster."""
-    _, loss, members = core.last_look(piece.table(first), partition.centers, threads=1)
+def assess(block: Block, first: int, partition: Partition) -> tuple[float, np.ndarray]:
+    """The loss of the block, and the number of its rows in each cluster."""
+    _, loss, members = core.last_look(block.table(first), partition.centers, threads=1)
     return loss, members
 
 
@@ -154,21 +154,21 @@ def merge_assessed(parts: list[tuple[float, np.ndarray]]) -> tuple[float, np.nda
 # --- the loop -------------------------------------------------------------------------------------
 
 
-class PieceRows:
-    """The rows of all pieces, behind the interface of ``_solver``."""
+class BlockRows:
+    """The rows of all blocks, behind the interface of ``_solver``."""
 
-    def __init__(self, pieces: Pieces):
-        self.pieces = pieces
+    def __init__(self, blocks: Blocks):
+        self.blocks = blocks
         self._partitions: dict[int, Partition] = {}  # of the last pass
         self._moved = False  # rows, since that pass
 
     def pass_(self, starts: core.Starts, active: np.ndarray, fresh: bool) -> float:
-        """Pieces remember the labels their centres gave. Where rows were moved since, sums are made
+        """Blocks remember the labels their centres gave. Where rows were moved since, sums are made
         afresh: the rows that were moved cost most, and would leave their rounding behind."""
         reference, shift = starts.reference, starts.shift
         mu, lam = starts.mu[active], starts.lam[active]
         job = len(starts.mu), active, mu, lam, reference, shift, fresh or self._moved
-        stats, largest = self.pieces.reduce(step, merge_steps, job)
+        stats, largest = self.blocks.reduce(step, merge_steps, job)
         for kept, new in zip(starts.stats, stats, strict=True):
             kept[active] = new
         self._partitions = {
@@ -179,19 +179,19 @@ class PieceRows:
 
     def rescue(self, starts: core.Starts, r: int) -> None:
         most, partition = int(np.sum(starts.stats.sizes[r] <= 0.0)), self._partitions[r]
-        found = self.pieces.reduce(costly, partial(merge_costly, most=most), partition, most)
+        found = self.blocks.reduce(costly, partial(merge_costly, most=most), partition, most)
         taken = core.choose_rescued(found.costs, found.labels, found.members)
         clusters = np.flatnonzero(taken >= 0).astype(np.int32)
         rows = found.rows[taken[clusters]]
         by_row = np.argsort(rows)
         partition = partition._replace(rows=rows[by_row], clusters=clusters[by_row])
-        stats = self.pieces.reduce(add_up, merge_stats, partition)
+        stats = self.blocks.reduce(add_up, merge_stats, partition)
         for kept, new in zip(starts.stats, stats, strict=True):
             kept[r] = new[0]
         self._partitions[r], self._moved = partition, True
 
     def loss_of(self, starts: core.Starts, r: int) -> float:
-        return self.pieces.reduce(loss_at, sum, self._partitions[r], starts.mu[[r]])
+        return self.blocks.reduce(loss_at, sum, self._partitions[r], starts.mu[[r]])
 
 
 class Iteration(NamedTuple):
@@ -214,7 +214,7 @@ class Checkpoint(NamedTuple):
 
 
 def run(
-    pieces: Pieces, starts: core.Starts, checkpoint: Checkpoint, callback: Callback
+    blocks: Blocks, starts: core.Starts, checkpoint: Checkpoint, callback: Callback
 ) -> StartResults:
     """Run the starts to their ends, from their beginning or from the checkpoint."""
     done, active = 0, None
@@ -233,7 +233,7 @@ def run(
         begun = time.perf_counter()
 
     try:
-        lloyd(PieceRows(pieces), starts, iteration=done, active=active, after=after)
+        lloyd(BlockRows(blocks), starts, iteration=done, active=active, after=after)
     except ClusterLostError as error:
         advice = "With checkpoint=PATH a later fit can go on from where this one stopped"
         if checkpoint.path is not None:

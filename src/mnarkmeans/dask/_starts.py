@@ -1,4 +1,4 @@
-"""Starting centres for rows in pieces.
+"""Starting centres for rows in blocks.
 
 k-means|| (Bahmani et al. 2012): a pool of candidates grows in a few rounds, each adding 2 k rows
 drawn with probability proportional to weight x squared distance to the pool; the candidates,
@@ -19,24 +19,24 @@ import numpy as np
 from .. import _core as core
 from .._solver import k_means_plus_plus, penalties, random_rows
 from .._validation import observe
-from ._pieces import Piece, Pieces
+from ._blocks import Block, Blocks
 
 ROUNDS = 5
 OVERSAMPLING = 2  # candidates per round, in units of k
 
 
 def k_means_parallel(
-    pieces: Pieces, n_starts: int, k: int, rng: np.random.RandomState
+    blocks: Blocks, n_starts: int, k: int, rng: np.random.RandomState
 ) -> np.ndarray:
     """k-means||. Centres (R, k, p)."""
-    means = pieces.means  # of all rows: gaps are filled with them
+    means = blocks.means  # of all rows: gaps are filled with them
     candidates = np.empty((0, len(means)))
     for size in [1] + ROUNDS * [OVERSAMPLING * k]:
         seed = int(rng.randint(0, 2**31))
         merge = partial(merge_drawn, size=size)
-        _, rows = pieces.reduce(draw, merge, candidates, means, seed, size)
+        _, rows = blocks.reduce(draw, merge, candidates, means, seed, size)
         candidates = np.vstack([candidates, rows])
-    weights = pieces.reduce(followers, partial(np.sum, axis=0), candidates, means)
+    weights = blocks.reduce(followers, partial(np.sum, axis=0), candidates, means)
     return k_means_plus_plus(observe(candidates, sample_weight=weights), n_starts, k, rng, 1)
 
 
@@ -44,20 +44,20 @@ Drawn = tuple[np.ndarray, np.ndarray]  # finishing times, and the rows (m, p), g
 
 
 def draw(
-    piece: Piece, first: int, candidates: np.ndarray, means: np.ndarray, seed: int, size: int
+    block: Block, first: int, candidates: np.ndarray, means: np.ndarray, seed: int, size: int
 ) -> Drawn:
     """``size`` rows drawn with probabilities proportional to weight x squared distance.
 
     Row i draws a number u_i of its own and runs for -log(u_i) / (weight x distance); the first
     ``size`` to arrive are a weighted sample without replacement, whatever the blocks are.
     """
-    speed = piece.weights
+    speed = block.weights
     if len(candidates):
-        speed = speed * _closest(piece, first, candidates, means)[0]
+        speed = speed * _closest(block, first, candidates, means)[0]
     running = np.flatnonzero(speed > 0.0)
-    keys = -np.log(1.0 - uniform(seed, first, piece.n_rows)[running]) / speed[running]
+    keys = -np.log(1.0 - uniform(seed, first, block.n_rows)[running]) / speed[running]
     winners = np.argsort(keys, kind="stable")[:size]
-    return keys[winners], core.fill_rows(piece.table(first), running[winners], means)
+    return keys[winners], core.fill_rows(block.table(first), running[winners], means)
 
 
 def merge_drawn(parts: list[Drawn], size: int) -> Drawn:
@@ -66,27 +66,27 @@ def merge_drawn(parts: list[Drawn], size: int) -> Drawn:
     return keys[winners], rows[winners]
 
 
-def followers(piece: Piece, first: int, candidates: np.ndarray, means: np.ndarray) -> np.ndarray:
+def followers(block: Block, first: int, candidates: np.ndarray, means: np.ndarray) -> np.ndarray:
     """(T,) weight of the rows closest to each candidate."""
-    labels = _closest(piece, first, candidates, means)[1]
-    return np.bincount(labels, piece.weights, len(candidates))
+    labels = _closest(block, first, candidates, means)[1]
+    return np.bincount(labels, block.weights, len(candidates))
 
 
 def _closest(
-    piece: Piece, first: int, candidates: np.ndarray, means: np.ndarray
+    block: Block, first: int, candidates: np.ndarray, means: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Squared distance to, and number of, the closest candidate; remembered by the piece.
+    """Squared distance to, and number of, the closest candidate; remembered by the block.
 
     Distances are those of mean-filled rows: the loss with lam = 1 and the means as reference. Only
-    the candidates that the piece has not seen yet are compared.
+    the candidates that the block has not seen yet are compared.
     """
-    known, start = piece.memo.nearest or (None, 0)
+    known, start = block.cache.nearest or (None, 0)
     if known is None or start > len(candidates):  # a task of an earlier round that runs again
         known, start = None, 0
     if known is None or start < len(candidates):
         mu = np.ascontiguousarray(candidates[None, start:])
         centers = core.Centers(mu, penalties(1.0, 1, len(means)), means, means)
-        table, values = piece.table(first), np.empty(piece.n_rows)
+        table, values = block.table(first), np.empty(block.n_rows)
         labels = core.assign(table, centers, threads=1)[0]
         core.loss_of(table, centers, labels, threads=1, each=values)
         if known is not None:
@@ -94,7 +94,7 @@ def _closest(
             labels = np.where(closer, labels + start, known[1])
             values = np.where(closer, values, known[0])
         known = values, labels
-    piece.memo.nearest = known, len(candidates)
+    block.cache.nearest = known, len(candidates)
     return known
 
 
@@ -106,8 +106,8 @@ def uniform(seed: int, first: int, count: int) -> np.ndarray:
 
 
 def _on_sample(start: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    def sampled(pieces: Pieces, n_starts: int, k: int, rng: np.random.RandomState) -> np.ndarray:
-        return start(pieces.sample(rng), n_starts, k, rng, 1)
+    def sampled(blocks: Blocks, n_starts: int, k: int, rng: np.random.RandomState) -> np.ndarray:
+        return start(blocks.sample(rng), n_starts, k, rng, 1)
 
     return sampled
 
