@@ -21,10 +21,10 @@ conditioned on something being observed. Scores are compared in standard errors 
 blocks; no penalty is taken unless the best candidate is more than one better (`Judge.best`).
 
 Features that lose values by chance, beside others that do not, get no penalty (`followers`), if
-that scores better. Few features hardly predict each other: with fewer than eight, mixtures decide
-by BIC whether there is a penalty and at which reference (`likeliest`). Where several lam lead to
-clusters that the score cannot tell apart, the one is taken that recovers the centres
-(`_missingness`).
+that scores better. Fewer features than blocks hardly predict each other: then the likelihood of
+normal mixtures tells whether there is a penalty and at which reference, and a candidate's score is
+the share of the rows that it puts into the clusters of the likeliest mixture (`likeliest_mixture`).
+Of the lam that find the same clusters, the one is taken that recovers the centres (`_missingness`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ from scipy.special import expit
 from threadpoolctl import ThreadpoolController
 
 from ._core import first_pass
-from ._em.fit import likeliest_mixture
+from ._em.em import EM, State, posteriors, prior_weight
+from ._em.fit import Candidate as Mixture
+from ._em.mechanisms import MECHANISMS
 from ._missingness import MARGIN, PRIOR, CellSums, Mechanism, Missingness, fit_mechanisms
 from ._observed import Observed
 from ._solver import (
@@ -54,14 +56,14 @@ from ._solver import (
 from ._validation import far_from
 
 LAMS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
-BLOCKS = 8
+BLOCKS = 8  # of features; with fewer features mixtures decide
 FOLDS = 4
-FEW_ROWS, MOST_FOLDS = 60, 10  # folds of tables with fewer rows than that
+N_STARTS = 4  # of each fold
 SAME_CLUSTERS = 0.99  # of the rows
-N_STARTS = 4
 ENTRIES_OF_SAMPLE = 1 << 17  # of wide tables; of long ones FEWEST_ROWS are enough
 FEWEST_ROWS, FEWEST_COLUMNS = 650, 200
 NOISES = ("normal", "laplace")
+MIXTURE_ITER, MIXTURE_TOL = 20, 1e-2  # EM of mixtures that are compared
 
 
 # --- the score ----------------------------------------------------------------------------------
@@ -89,9 +91,8 @@ class Table:
         self.seen = seen.astype(np.float32)
         self.weights = weights.astype(np.float32)
         self.counts, self.total = counts.astype(np.float32), float(weights.sum())
-        blocks = min(BLOCKS, sample.n_features)
-        place = np.random.default_rng(0).permutation(sample.n_features) % blocks
-        self.cut = np.eye(blocks, dtype=np.float32)[place]  # (p, G)
+        place = np.random.default_rng(0).permutation(sample.n_features) % BLOCKS
+        self.cut = np.eye(BLOCKS, dtype=np.float32)[place]  # (p, G)
         self.of_block = self.seen @ self.cut  # (n, G) observed values of each block
         self.outside = self.without(self.of_block)
         self.holds_all = self.of_block == self.of_block.sum(axis=1, keepdims=True)
@@ -104,7 +105,7 @@ class Table:
 
     def without(self, own: np.ndarray) -> np.ndarray:
         """(..., G) sums over the features outside each block, of those over each block."""
-        return own.sum(axis=-1, keepdims=True) - own if own.shape[-1] > 1 else own
+        return own.sum(axis=-1, keepdims=True) - own
 
     def products(self, rows: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """(k, n, G) sums over each block, of rows (n, p) times cells (k, p)."""
@@ -260,6 +261,41 @@ def standard_errors(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return total / (np.sqrt(variance) + 1e-9)
 
 
+# --- few features: mixtures decide ----------------------------------------------------------------
+
+
+def likeliest_mixture(
+    sample: Observed, references: dict[str, np.ndarray], start: np.ndarray, k: int
+) -> tuple[str, np.ndarray]:
+    """The reference around which values are missing ("min": also below a limit), by BIC of normal
+    mixtures, "" where they are likelier missing by chance or at a rate of each cluster; and the
+    labels (n,) of the likeliest mixture. All begin with the same partition ``start`` (n,), so that
+    they differ by their mechanism and not by luck."""
+    em, memberships = EM(sample), np.eye(k)[start]
+    prior = prior_weight(em, memberships, 0.0)
+    kinds = [("", em, "mcar", 0), ("", em, "class", 0)]
+    for where, reference in references.items():
+        around = EM(replace(sample, reference=reference))
+        own = int(sample.has_gaps.sum()) if len(kinds) > 2 else 0  # numbers taken from the data
+        names = ("decay", "threshold", "limit") if where == "min" else ("decay", "threshold")
+        kinds += [
+            (where, around, name, own if MECHANISMS[name].uses_reference else 0)
+            for name in names if MECHANISMS[name].is_possible(around.values)
+        ]  # fmt: skip
+    fitted = []
+    for where, own, name, chosen in kinds:
+        begin = own.start(memberships, name)
+        starts = [begin]
+        if name == "decay":  # the means of observed values hide a strong loss, and EM is slow there
+            strong = replace(begin.mechanism, t=1.0 / float(begin.variances.mean()), c=0.99)
+            starts.append(begin._replace(mechanism=strong))
+        for one in starts:
+            run = own.with_prior(prior).run(State(one), max_iter=MIXTURE_ITER, tol=MIXTURE_TOL)
+            fitted.append((where, Mixture(own, name, 0.0, chosen, (list(run)[-1],))))
+    where, best = max(fitted, key=lambda one: one[1].score)
+    return where, posteriors(best.em.observed, best.states[-1].parameters, 1).labels
+
+
 # --- the choice ---------------------------------------------------------------------------------
 
 
@@ -306,26 +342,25 @@ def choose(
     with _one_blas_thread():
         judge = Judge(sample, k, dict(max_iter=max_iter, tol=tol, threads=threads))
         candidates = judge.candidates(penalties, points, search)
-        by_score = judge.best(candidates)
-        chosen = judge.likeliest(candidates, by_score) if search else by_score
+        chosen = judge.best(candidates)
         mechanisms, explained = judge.mechanisms(chosen)
         theory = max(mechanisms, key=lambda one: one.log_likelihood).lam
         if search and chosen.lam > 0.0 and theory > 0.0:
             candidates.append(judge.beside(chosen, float(f"{theory:.3g}")))
             candidates.sort(key=lambda one: (one.ladder, one.lam))
         behind = judge.behind(candidates)
-    as_good = _as_good(candidates, behind, chosen)
-    lam = min(as_good, key=lambda lam: abs(lam - theory))
+    same = judge.same_clusters(candidates, chosen)
+    lam = min(same, key=lambda lam: abs(lam - theory))
     table = {
         "lam": np.array([one.lam for one in candidates]),
         "reference": np.array([one.name for one in candidates]),
         "features": np.array([p - one.n_spared if one.lam > 0.0 else 0 for one in candidates]),
-        "score": np.array([one.total / judge.table.total for one in candidates]),
+        "score": np.array([one.total / judge.weights.sum() for one in candidates]),
         "behind": behind,
     }
     found = Missingness(
-        lam, chosen.name, table, (as_good[0], as_good[-1]), mechanisms, explained,
-        chosen.n_spared if search else 0, "score" if chosen is by_score else "mechanism",
+        lam, chosen.name, table, (same[0], same[-1]), mechanisms, explained,
+        chosen.n_spared if search else 0, "mechanism" if judge.table is None else "score",
     )  # fmt: skip
     taken = next((one for one in lams if np.max(one) == lam), lam)
     if search and chosen.n_spared:
@@ -334,46 +369,17 @@ def choose(
     return Choice(taken, references[chosen.name], found)
 
 
-def _as_good(candidates: list[Candidate], behind: np.ndarray, chosen: Candidate) -> list[float]:
-    """The lams around the chosen one, with its reference and in its features, that predict as well
-    or find the same clusters."""
-    at, k = next(i for i, one in enumerate(candidates) if one is chosen), len(chosen.centers[0])
-    good = [
-        one.ladder == chosen.ladder
-        and (
-            own >= behind[at] - MARGIN or _agreement(one.labels, chosen.labels, k) >= SAME_CLUSTERS
-        )
-        for one, own in zip(candidates, behind, strict=True)
-    ]
-    low = high = at
-    while low > 0 and good[low - 1]:
-        low -= 1
-    while high + 1 < len(good) and good[high + 1]:
-        high += 1
-    return [one.lam for one in candidates[low : high + 1]]
-
-
-def _agreement(one: np.ndarray, two: np.ndarray, k: int) -> float:
-    """Share of the rows in clusters that correspond to each other: labels (n,), or (F, n) of F
-    fits, each with clusters of its own."""
-    pairs = [
-        np.bincount(a * k + b, minlength=k * k)
-        for a, b in zip(np.atleast_2d(one), np.atleast_2d(two), strict=True)
-    ]
-    return float(np.reshape(pairs, (-1, k, k)).max(axis=2).sum() / one.size)
-
-
 class Candidate(NamedTuple):
-    """lam and reference, what they came to in every fold, and the scores."""
+    """lam and reference, what they came to in every part of the rows, and the scores."""
 
     ladder: int  # candidates of one ladder differ in lam only; -1 without a penalty
     name: str  # of the reference
     reference: np.ndarray  # (p,)
     penalty: np.ndarray  # (p,) lam, or 0 in features that have none
-    centers: np.ndarray  # (F, k, p) of the fits without each fold
-    labels: np.ndarray  # (F, n) by those fits
-    scores: np.ndarray  # (n, G)
-    total: float  # of the scores
+    centers: np.ndarray  # (F, k, p) of the fits to each part
+    labels: np.ndarray  # (F, n) of all rows by those fits
+    scores: np.ndarray = np.empty(0)  # (n, G)
+    total: float = 0.0  # of the scores
 
     @property
     def lam(self) -> float:
@@ -386,52 +392,76 @@ class Candidate(NamedTuple):
 
 
 class Judge:
-    """Fits candidates without each fold of the rows of a sample, and scores them on that fold."""
+    """Fits candidates to parts of the rows of a sample, and scores them.
+
+    The parts leave out a fold each; where mixtures decide, the only part is the sample.
+    """
 
     def __init__(self, sample: Observed, k: int, settings: dict[str, Any]):
         self.sample, self.k, self.settings = sample, k, settings
         n, self.threads = sample.n_rows, settings["threads"]
-        count = FOLDS if n >= FEW_ROWS else min(n, MOST_FOLDS)
-        while n - -(-n // count) < k:  # the rows left must be enough for k clusters
-            count += 1
-        shuffled = np.random.default_rng(0).permutation(n)
-        folds = [np.sort(shuffled[f::count]) for f in range(count)]
-        self.table = Table(sample, folds)
-        every = np.arange(n)
-        self.parts = [sample.take(np.setdiff1d(every, fold)) for fold in folds]
-        self.noise = ""
+        self.rows, self.weights, self.parts = np.arange(n), sample.weights, [sample]
+        self.table: Table | None = None
+        self.noise, self.mixture = "", ("", np.empty(0, int))
+        if sample.n_features >= BLOCKS:
+            count = FOLDS
+            while n - -(-n // count) < k:  # the rows left must be enough for k clusters
+                count += 1
+            shuffled = np.random.default_rng(0).permutation(n)
+            folds = [np.sort(shuffled[f::count]) for f in range(count)]
+            self.table = Table(sample, folds)
+            self.parts = [sample.take(np.setdiff1d(self.rows, fold)) for fold in folds]
+            self.rows, self.weights = self.table.rows, sample.weights[self.table.rows]
 
     def candidates(
         self, penalties: np.ndarray, references: dict[str, np.ndarray], search: bool
     ) -> list[Candidate]:
         """The candidates with their scores: penalties (L, p) at each reference, and if ``search``,
         without those features that lose values by chance."""
-        anchors = sorted({0, len(penalties) // 2, max(len(penalties) - 2, 0)})
-        seeds = list(range(len(self.parts)))
-        drawn = starts_of_each("k-means++", self.parts, N_STARTS, self.k, seeds, self.threads)
-        pools: dict[str, list[np.ndarray]] = {}
-        ladders: list[list[Candidate]] = []
-        for name, reference in references.items():
-            parts = [replace(part, reference=reference) for part in self.parts]
-            starts = [
-                with_component_start(part, own, 1.0, self.threads)
-                for part, own in zip(parts, drawn, strict=True)
-            ]
-            pools[name] = self._fitted(reference, penalties[anchors], starts)
-            some = penalties[1:] if ladders and not penalties[0].any() else penalties
-            if len(some):
-                ladders.append(self._ladder(len(ladders), name, reference, some, pools[name]))
-        found = self._climb(ladders, search)
-        if not search or self.sample.n_features < BLOCKS:
+        none = ~penalties.any(axis=1)
+        pools = self._pools(penalties, references)
+        first, *_ = references
+        found = self._ladder(-1, first, references[first], penalties[none], pools[first])
+        ladders = [
+            self._ladder(number, name, reference, penalties[~none], pools[name])
+            for number, (name, reference) in enumerate(references.items())
+        ]
+        if self.table is None:
+            start = min(ladders[0] or found, key=lambda one: abs(one.lam - 1.0)).labels[0]
+            self.mixture = likeliest_mixture(self.sample, references, start, self.k)
+        else:
+            totals = [self._scored((found or ladders[0])[0], noise).total for noise in NOISES]
+            self.noise = NOISES[int(np.argmax(totals))]
+        found = [self._scored(one, self.noise) for one in found]
+        found += self._climb(ladders, search)
+        if not search or self.table is None:
             return found
         labels, ladders = self._labels_of_all(found[0]), []
-        for number, (name, reference) in enumerate(references.items()):
+        for number, (name, reference) in enumerate(references.items(), start=len(references)):
             sample = replace(self.sample, reference=reference)
             followers = CellSums(sample, labels, self.k).followers()
             if 0 < np.count_nonzero(followers) < len(followers):
-                some = penalties[1:] * followers
-                ladders.append(self._ladder(2 + number, name, reference, some, pools[name]))
-        return found + (self._climb(ladders, search) if ladders else [])
+                some = penalties[~none] * followers
+                ladders.append(self._ladder(number, name, reference, some, pools[name]))
+        return found + self._climb(ladders, search)
+
+    def _pools(
+        self, penalties: np.ndarray, references: dict[str, np.ndarray]
+    ) -> dict[str, list[np.ndarray]]:
+        """For each reference and part, centres (3, k, p) from which all candidates go on: where the
+        best of a few starts leads with three of the penalties."""
+        anchors = sorted({0, len(penalties) // 2, max(len(penalties) - 2, 0)})
+        n_starts = N_STARTS * (FOLDS if self.table is None else 1)
+        seeds = list(range(len(self.parts)))
+        drawn = starts_of_each("k-means++", self.parts, n_starts, self.k, seeds, self.threads)
+        pools = {}
+        for name, reference in references.items():
+            starts = [
+                with_component_start(replace(part, reference=reference), own, 1.0, self.threads)
+                for part, own in zip(self.parts, drawn, strict=True)
+            ]
+            pools[name] = self._fitted(reference, penalties[anchors], starts)
+        return pools
 
     def _fitted(
         self, reference: np.ndarray, penalties: np.ndarray, starts: Sequence[np.ndarray]
@@ -455,38 +485,50 @@ class Judge:
         self, number: int, name: str, reference: np.ndarray, penalties: np.ndarray, starts: Any
     ) -> list[Candidate]:
         """One candidate for each of the penalties (L, p), without scores."""
+        if not len(penalties):
+            return []
         centers = np.stack(self._fitted(reference, penalties, starts), axis=1)
         count, folds, k, p = centers.shape
         sample, every = replace(self.sample, reference=reference), np.repeat(penalties, folds, 0)
         labels = assign_rows(sample, centers.reshape(-1, k, p), every, self.threads)
-        labels = labels.T.reshape(count, folds, -1)[:, :, self.table.rows]
+        labels = labels.T.reshape(count, folds, -1)[:, :, self.rows]
         return [
-            Candidate(
-                number if own.any() else -1, name, reference, own, mu, found, np.empty(0), 0.0
-            )
-            for own, mu, found in zip(penalties, centers, labels, strict=True)
+            Candidate(number, name, reference, *one)
+            for one in zip(penalties, centers, labels, strict=True)
         ]
 
     def _climb(self, ladders: list[list[Candidate]], search: bool) -> list[Candidate]:
-        """With scores: of a ladder every second candidate at first, then those beside the best."""
-        if not self.noise:
-            first = [self._scored(ladders[0][0], noise).total for noise in NOISES]
-            self.noise = NOISES[int(np.argmax(first))]
+        """With scores: if ``search``, of every second candidate and of those beside the best.
+        A candidate with the labels of another one of its ladder has its scores."""
         scored: dict[tuple[int, int], Candidate] = {}
+
+        def score(number: int, i: int) -> None:
+            one = ladders[number][i]
+            alike = (
+                other for at, other in scored.items()
+                if at[0] == number and np.array_equal(other.labels, one.labels)
+            )  # fmt: skip
+            known = next(alike, None) or self._scored(one, self.noise)
+            scored[number, i] = one._replace(scores=known.scores, total=known.total)
+
         for number, ladder in enumerate(ladders):
-            rungs = set(range(len(ladder) - 1, -1, -2 if search else -1))
-            rungs |= {0} if ladder[0].lam == 0.0 else set()
-            scored |= {(number, i): self._scored(ladder[i], self.noise) for i in rungs}
-        number, i = max(scored, key=lambda at: scored[at].total)
-        for at in (i - 1, i + 1):
-            if 0 <= at < len(ladders[number]) and (number, at) not in scored:
-                scored[number, at] = self._scored(ladders[number][at], self.noise)
+            for i in range(len(ladder) - 1, -1, -2 if search else -1):
+                score(number, i)
+        if search and scored:
+            number, best = max(scored, key=lambda at: scored[at].total)
+            for i in {best - 1, best + 1} & set(range(len(ladders[number]))):
+                score(number, i)
         return [scored[at] for at in sorted(scored)]
 
     def _scored(self, one: Candidate, noise: str) -> Candidate:
-        how = one.labels, one.centers, one.penalty, one.reference
-        scores = block_scores(self.table, *how, noise)
-        total = float(self.table.weights.astype(np.float64) @ scores.sum(axis=1))
+        if self.table is None:
+            labels, wanted = one.labels[0], self.mixture[1]
+            alike = _contingency(labels, wanted, self.k).argmax(axis=1)
+            scores = (alike[labels] == wanted)[:, None].astype(np.float32)
+        else:
+            how = one.labels, one.centers, one.penalty, one.reference
+            scores = block_scores(self.table, *how, noise)
+        total = float(self.weights.astype(np.float64) @ scores.sum(axis=1))
         return one._replace(scores=scores, total=total)
 
     def beside(self, near: Candidate, lam: float) -> Candidate:
@@ -504,29 +546,41 @@ class Judge:
 
     def behind(self, candidates: Sequence[Candidate]) -> np.ndarray:
         """(C,) in standard errors."""
-        return standard_errors(np.array([one.scores for one in candidates]), self.table.weights)
+        return standard_errors(np.array([one.scores for one in candidates]), self.weights)
 
     def best(self, candidates: Sequence[Candidate]) -> Candidate:
-        """The best candidate, unless no penalty is at most one standard error worse."""
-        behind = self.behind(candidates)
-        is_close = candidates[0].lam == 0.0 and behind[0] >= -MARGIN
-        return candidates[0 if is_close else int(behind.argmax())]
+        """The best candidate, unless no penalty is at most one standard error worse; where
+        mixtures decide, the best with the reference around which they say that values are missing.
 
-    def likeliest(self, candidates: Sequence[Candidate], best: Candidate) -> Candidate:
-        """Few features are hard to predict from each other, so that normal mixtures decide: no
-        penalty if chance is likeliest, otherwise, at the reference around which values are lost,
-        the candidate whose clusters are most like those of the mixture."""
-        if self.sample.n_features >= BLOCKS:
-            return best
-        filled = {one.name: one for one in candidates if 0.0 < one.lam <= 1.0}
-        begun = [self._labels_of_all(one) for one in (candidates[0], *filled.values())]
-        references = {name: one.reference for name, one in filled.items()}
-        where, labels = likeliest_mixture(self.sample, references, begun, self.k)
-        alike = [one for one in candidates if one.lam > 0.0 and one.name == where]
-        return max(
-            alike or candidates[:1],
-            key=lambda one: _agreement(self._labels_of_all(one), labels, self.k),
-        )
+        Of those that find the same clusters the first: the last digits of scores mean nothing.
+        """
+        if self.table is None:
+            penalised = [one for one in candidates if one.lam > 0.0 and one.name == self.mixture[0]]
+            candidates = penalised or [one for one in candidates if one.lam == 0.0] or candidates
+        behind = self.behind(candidates)
+        if candidates[0].lam == 0.0 and behind[0] >= -MARGIN:
+            return candidates[0]
+        best = candidates[int(behind.argmax())]
+        return next(
+            one for one in candidates
+            if one.lam > 0.0 and one.n_spared == best.n_spared and self._same(one, best)
+        )  # fmt: skip
+
+    def _same(self, one: Candidate, two: Candidate) -> bool:
+        """Whether they find the same clusters, in every part."""
+        pairs = zip(one.labels, two.labels, strict=True)
+        alike = sum(_contingency(a, b, self.k).max(axis=1).sum() for a, b in pairs)
+        return bool(alike >= SAME_CLUSTERS * one.labels.size)
+
+    def same_clusters(self, candidates: list[Candidate], chosen: Candidate) -> list[float]:
+        """The lams around the chosen one, with its reference and in its features, that find the
+        same clusters."""
+        ladder = [one for one in candidates if one.ladder == chosen.ladder]
+        same = [self._same(one, chosen) for one in ladder]
+        at = next(i for i, one in enumerate(ladder) if one is chosen)
+        low = at - next((i for i, good in enumerate(same[at::-1]) if not good), at + 1) + 1
+        high = at + next((i for i, good in enumerate(same[at:]) if not good), len(same) - at)
+        return [one.lam for one in ladder[low:high]]
 
     def mechanisms(self, candidate: Candidate) -> tuple[list[Mechanism], float]:
         """How values get lost in the clusters of a candidate, fitted to all rows of the sample, and
@@ -543,6 +597,11 @@ class Judge:
         found = run_starts_of_each([sample], [candidate.centers], [penalty], **self.settings)[0]
         best = found.centers[[found.best]]
         return assign_rows(sample, best, penalty[:1], self.threads)[:, 0]
+
+
+def _contingency(one: np.ndarray, two: np.ndarray, k: int) -> np.ndarray:
+    """(k, k) rows of every pair of clusters."""
+    return np.bincount(one * k + two, minlength=k * k).reshape(k, k)
 
 
 def references_for(observed: Observed, extent: Any = None) -> dict[str, np.ndarray]:

@@ -257,12 +257,12 @@ class Missingness:
         The reference taken: "zero", "min" (the least observed value of each feature) or "given".
     candidates : dict of arrays
         One entry per candidate: ``lam``, ``reference``, ``features`` (how many have the penalty),
-        ``score`` (log-likelihood per row of what the clusters predict of features left out; larger
-        is better) and ``behind`` (how far behind the best, in standard errors of the difference
-        over rows and blocks of features).
+        ``score`` (log-likelihood per row of what the clusters predict of features left out, or with
+        fewer than 8 features the share of the rows that are in the clusters of the likeliest
+        mixture; larger is better) and ``behind`` (how far behind the best, in standard errors of
+        the difference over rows and blocks of features).
     lam_range : (float, float)
-        The smallest and the largest candidate with this reference that the score cannot tell from
-        the best one (within one standard error).
+        The smallest and the largest candidate with this reference that find the same clusters.
     mechanisms : list of (mechanism, strength, log_likelihood, lam)
         Missingness mechanisms, each fitted to the chosen clusters: by chance ("mcar"), around the
         reference ("decay"), below a limit ("limit"). ``log_likelihood`` has log(n)/2 per parameter
@@ -276,7 +276,7 @@ class Missingness:
         Features that have no penalty, because their missing values do not follow the clusters.
     decided_by : {"score", "mechanism", "stability"}
         "mechanism": with fewer than 8 features normal mixtures decide, by BIC, whether values are
-        missing by chance or near a reference, and they disagreed with the score.
+        missing by chance or near a reference.
         "stability": of lam that score equally well, MNARKMeansCV took a more stable one.
     """
 
@@ -304,49 +304,44 @@ class Missingness:
     @property
     def sentence(self) -> str:
         """What was taken and why."""
-        behind = self.candidates["behind"]
-        how = MECHANISM_WORDS[self.mechanism]
-        where = REFERENCE_WORDS[self.reference]
-        if self.n_by_chance:
-            count = f"{self.n_by_chance} feature{'s' if self.n_by_chance > 1 else ''}"
-            where += f", but 0 in {count} with missing values by chance,"
+        lam, behind = self.candidates["lam"], self.candidates["behind"]
+        how, where = MECHANISM_WORDS[self.mechanism], REFERENCE_WORDS[self.reference]
         if len(behind) < 2 and self.mechanisms[0].strength == 0.0:
             return "Nothing is missing, so every lam gives the same clusters."
         if len(behind) < 2:
             return f"There are too few rows to choose lam from the data: lam={self.lam:g}."
-        if self.lam == 0.0 and self.decided_by == "mechanism":
+        if self.n_by_chance:
+            count = f"{self.n_by_chance} feature{'s' if self.n_by_chance > 1 else ''}"
+            where += f", but 0 in {count} with missing values by chance,"
+        taken = f"lam={self.lam:g} with {where}" if self.lam > 0.0 else "lam=0"
+        low, high = self.lam_range
+        span = f" (lam from {low:g} to {high:g} finds the same clusters)" if high > low else ""
+        no_penalty = behind[lam == 0.0]
+        if self.decided_by == "mechanism":
+            near, chance = "because they are near this reference", "by chance"
+            if self.lam == 0.0:
+                near, chance = chance, "because they are near the reference"
             return (
-                "lam=0: with so few features normal mixtures decide, and values are more likely "
-                f"missing by chance than because they are near the reference. {how}"
+                f"{taken}: with so few features normal mixtures decide, and values are more likely "
+                f"missing {near} than {chance}{span}. {how}"
             )
         if self.lam == 0.0:
-            others = behind[self.candidates["lam"] > 0]
-            lead = "score less" if others.max() < 0.0 else "are not clearly better"
+            lead = "score less" if behind[lam > 0].max() < 0.0 else "are not clearly better"
             return (
                 "lam=0: missing values are ignored. Clusters that use them predict held-out "
                 f"features no better (candidates with a penalty {lead}). {how}"
             )
-        no_penalty = behind[self.candidates["lam"] == 0.0]
-        if self.decided_by == "mechanism":
-            return (
-                f"lam={self.lam:g} with {where}: with so few features normal mixtures decide, and "
-                "values are more likely missing because they are near this reference than by "
-                f"chance. {how}"
-            )
         if len(no_penalty) and no_penalty[0] >= -MARGIN:
             return (
-                f"lam={self.lam:g} with {where} predicts held-out features about as well as no "
-                f"penalty does, and its clusters are more stable. {how}"
+                f"{taken} predicts held-out features about as well as no penalty does, and its "
+                f"clusters are more stable. {how}"
             )
         lead = ""
         if len(no_penalty):
             lead = f"; without a penalty {-no_penalty[0]:.1f} standard errors worse"
-        low, high = self.lam_range
-        span = f" (lam from {low:g} to {high:g} does as well)" if high > low else ""
-        edge = self.lam >= self.candidates["lam"].max()
+        edge = self.lam >= lam.max()
         more = " It is the largest candidate; a larger lam may do better." if edge else ""
-        what = f"lam={self.lam:g} with {where} predicts held-out features best"
-        return f"{what}{lead}{span}.{more} {how}"
+        return f"{taken} predicts held-out features best{lead}{span}.{more} {how}"
 
     def to_frame(self) -> Any:
         """The candidates as a pandas DataFrame."""
