@@ -146,11 +146,14 @@ def named(only: list[str]) -> list[Mutant]:
 HITS = """
 import os
 
-LOG, seen = os.open({log!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT), set()
+LOG, seen, now = os.open({log!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT), set(), {{}}
 
 
 def hit(place):
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").partition("[")[0].partition(" (")[0]
+    if os.getpid() not in now:  # a command, or a worker; in the process of pytest Recorder says it
+        with open({log!r} + ".test") as file:
+            now[os.getpid()] = file.read()
+    test = now[os.getpid()]
     if (test, place) not in seen:
         seen.add((test, place))
         os.write(LOG, (test + "|" + place + "\\n").encode())
@@ -199,16 +202,23 @@ def places(mutant: Mutant) -> set[str]:
 
 
 class Recorder:
-    """A plugin of pytest: seconds of a few cases of every test."""
+    """A plugin of pytest: seconds of a few cases of every test, and which test it is."""
 
-    def __init__(self):
-        self.seconds = defaultdict(list)
+    def __init__(self, log: Path):
+        self.seconds, self.log = defaultdict(list), log
+        log.with_name("hits.test").write_text("")
 
     def pytest_collection_modifyitems(self, items):
         cases = defaultdict(list)
         for item in items:
             cases[item.nodeid.partition("[")[0]].append(item)
         items[:] = [item for some in cases.values() for item in some[:: -(-len(some) // CASES)]]
+
+    def pytest_runtest_logstart(self, nodeid):
+        import mutation_hits
+
+        test = mutation_hits.now[os.getpid()] = nodeid.partition("[")[0]
+        self.log.with_name("hits.test").write_text(test)
 
     def pytest_runtest_logreport(self, report):
         if report.when == "call" and report.passed:
@@ -313,7 +323,7 @@ def record(folder: Path) -> dict:
     copy = make_copy(folder / "recorded")
     instrument(copy)
     files = sorted(str(f.relative_to(copy)) for f in (copy / "tests").rglob("test_*.py"))
-    in_process(copy, 7200, [f for f in files if not UNASKED.search(f)], Recorder())
+    in_process(copy, 7200, [f for f in files if not UNASKED.search(f)], Recorder(copy / "hits"))
     reached = defaultdict(set)
     for line in (copy / "hits").read_text().splitlines():
         test, place = line.split("|")
