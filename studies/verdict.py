@@ -11,7 +11,7 @@ markers     features listed for permuted labels, as a share of all (at most 5 %)
 time        of the verdict against the fit, on all tables and on one of 1,000 x 100 (at most 30 fits
             or 5 seconds)
 
-The tables are drawn anew from the seed; nothing was chosen on seeds from 1,000 on.
+The tables are drawn anew from the seed; nothing was chosen on seeds from 9,000 on.
 """
 
 from __future__ import annotations

@@ -58,20 +58,16 @@ class Markers(Bunch):
         count = len(self.feature)
         if not count:
             return "No markers: nothing separates the clusters more than permuted labels would."
-        lines = [("cluster", "feature", "effect", "95 % interval", "in the cluster")]
-        columns = self.cluster, self.feature, self.effect, self.low, self.high, self.direction
-        for cluster, feature, effect, low, high, direction in zip(
-            *(column[:SHOWN] for column in columns), strict=True
+        more = f", the first {SHOWN}" if count > SHOWN else ""
+        lines = [f"{count:,} markers of {len(np.unique(self.cluster))} clusters{more}"]
+        lines.append("cluster  effect  95 % interval   in the cluster: feature")
+        names = ("cluster", "effect", "low", "high", "direction", "feature")
+        for cluster, effect, low, high, direction, feature in zip(
+            *(self[name][:SHOWN] for name in names), strict=True
         ):
             interval = f"{low:.2f} to {high:.2f}"
-            lines.append((str(cluster), str(feature), f"{effect:.2f}", interval, direction))
-        width = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        more = f", the first {SHOWN}" if count > SHOWN else ""
-        text = f"{count:,} markers of {len(np.unique(self.cluster))} clusters{more}"
-        for line in lines:
-            cells = (cell.ljust(w) for cell, w in zip(line, width, strict=True))
-            text += "\n" + "  ".join(cells).rstrip()
-        return text
+            lines.append(f"{cluster!s:>7} {effect:7.2f}  {interval:<15} {direction}: {feature}")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(repr(self))}</pre>"
@@ -220,8 +216,8 @@ def _compare(
     moments: list[np.ndarray],
     sizes: np.ndarray,
     shift: np.ndarray,
-    priors: list[Prior] | None = None,
-) -> tuple[Contrasts, list[Prior]]:
+    priors: list[tuple[float, float]] | None = None,
+) -> tuple[Contrasts, list[tuple[float, float]]]:
     """The formula above, from counts, sums and squares (k, p) of each cluster."""
     count, total, square = moments
     n1 = sizes[:, None]
@@ -263,41 +259,32 @@ def _compare(
     ), priors  # fmt: skip
 
 
-class Prior(NamedTuple):
-    """Of the variances: s0^2 and f0, infinite where all features have one variance."""
-
-    variance: float
-    freedom: float
-
-
-def _prior(squares: np.ndarray, freedom: np.ndarray) -> Prior:
-    """From the sums of squares (p,) and their degrees of freedom.
+def _prior(squares: np.ndarray, freedom: np.ndarray) -> tuple[float, float]:
+    """s0^2 and f0, from the sums of squares (p,) and their degrees of freedom.
 
     With e = log s^2 - digamma(f/2) + log(f/2), the mean of e is log s0^2 - digamma(f0/2) +
-    log(f0/2), and the variance of e exceeds the mean of trigamma(f/2) by trigamma(f0/2).
+    log(f0/2), and the variance of e exceeds the mean of trigamma(f/2) by trigamma(f0/2). f0 is
+    infinite where all features have one variance.
     """
     some = (freedom > 0) & (squares > 0)
     if some.sum() < 3:  # features too few to tell of a common variance
-        return Prior(0.0, 0.0)
+        return 0.0, 0.0
     half = freedom[some] / 2.0
     e = np.log(squares[some] / freedom[some]) - digamma(half) + np.log(half)
     excess = e.var(ddof=1) - polygamma(1, half).mean()
     if excess <= 0.0:
-        return Prior(float(np.exp(e.mean())), np.inf)
+        return float(np.exp(e.mean())), np.inf
     f0 = 2.0 * _inverse_trigamma(excess)
-    return Prior(float(np.exp(e.mean() + digamma(f0 / 2.0) - np.log(f0 / 2.0))), f0)
+    return float(np.exp(e.mean() + digamma(f0 / 2.0) - np.log(f0 / 2.0))), f0
 
 
-def _moderated(
-    squares: np.ndarray, freedom: np.ndarray, prior: Prior
-) -> tuple[np.ndarray, np.ndarray]:
+def _moderated(squares: np.ndarray, freedom: np.ndarray, prior: tuple[float, float]) -> Any:
     """Variances drawn to their prior, and their degrees of freedom."""
-    freedom = np.maximum(freedom, 0.0)
-    if np.isinf(prior.freedom):
-        return np.full(squares.shape, prior.variance), np.full(squares.shape, freedom.sum())
-    together = prior.freedom + freedom
-    variance = (prior.freedom * prior.variance + squares) / np.where(together > 0, together, 1.0)
-    return variance, together
+    freedom, (s0, f0) = np.maximum(freedom, 0.0), prior
+    if np.isinf(f0):
+        return np.full(squares.shape, s0), np.full(squares.shape, freedom.sum())
+    together = f0 + freedom
+    return (f0 * s0 + squares) / np.where(together > 0, together, 1.0), together
 
 
 def _inverse_trigamma(y: float) -> float:
@@ -338,37 +325,33 @@ def _moments(X: Any, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
     labels (partitions, n): several partitions whose clusters are numbered apart.
     """
     n, p = X.shape
-    # Values far from 0 would lose their digits in the squares: any value nearby is taken from them.
-    some = X if sp.issparse(X) else X[: max(1, _BLOCK_ENTRIES // max(p, 1))]
-    shift = np.nan_to_num(cells_of(some).mean[0])
-    count, total, square = (np.zeros((k, p)) for _ in range(3))
     step = n if sp.issparse(X) else max(1, _BLOCK_ENTRIES // max(p, 1))
+    # Values far from 0 would lose their digits in the squares: any value nearby is taken from them.
+    shift = np.nan_to_num(cells_of(X[:step]).mean[0])
+    moments = np.zeros((3, k, p))
     for begin in range(0, n, step):
-        rows = X[begin : begin + step]
         own = labels[:, begin : begin + step]
         columns = np.broadcast_to(np.arange(own.shape[1]), own.shape)
         member = sp.csr_array(
             (np.ones(own.size), (own.ravel(), columns.ravel())), shape=(k, own.shape[1])
         )
-        for into, part in zip((count, total, square), _parts(rows, shift), strict=True):
+        for into, part in zip(moments, _parts(X[begin : begin + step], shift), strict=True):
             product = member @ part
             into += product.toarray() if sp.issparse(product) else product
-    return shift, count, total, square
+    return shift, *moments
 
 
-def _parts(rows: Any, shift: np.ndarray) -> tuple[Any, Any, Any]:
-    """Mask, values and squares of a block, 0 in the gaps."""
+def _parts(rows: Any, shift: np.ndarray) -> list[Any]:
+    """Mask, values and squares of a block, 0 where missing."""
+    stored = rows.tocsr() if sp.issparse(rows) else rows
+    entries, at = (stored.data, shift[stored.indices]) if sp.issparse(rows) else (rows, shift)
+    seen = ~np.isnan(entries)
+    value = np.where(seen, entries - at, 0.0)
+    parts = [seen.astype(np.float64), value, value**2]
     if sp.issparse(rows):
-        mask = sp.csr_array(rows, dtype=np.float64, copy=True)
-        seen = ~np.isnan(mask.data)
-        value, square = mask.copy(), mask.copy()
-        value.data = np.where(seen, mask.data - shift[mask.indices], 0.0)
-        square.data = value.data**2
-        mask.data = seen.astype(np.float64)
-        return mask, value, square
-    seen = ~np.isnan(rows)
-    value = np.where(seen, rows - shift, 0.0)
-    return seen.astype(np.float64), value, value**2
+        place = stored.indices, stored.indptr
+        return [sp.csr_array((part, *place), shape=rows.shape) for part in parts]
+    return parts
 
 
 def _mean_and_squares(count: Any, total: Any, square: Any) -> tuple[np.ndarray, np.ndarray]:

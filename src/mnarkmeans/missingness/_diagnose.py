@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, field
-from functools import cached_property
 from html import escape
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ from .._io import require
 from .._kmeans import MNARKMeans
 from .._missingness import Mechanism, Missingness
 from .._observed import with_nan, without_mask
-from .._validation import MissingDataWarning, check_count, check_missing_values
+from .._validation import MissingDataWarning, check_count, check_missing_values, summarise
 
 BINS = 10
 MANY_ZEROS = 0.05  # share of exact zeros from which they may stand for gaps
@@ -169,13 +168,9 @@ class Diagnosis:
         Of all entries.
     row_share, feature_share : arrays
         Missing share of every row and of every feature.
-    feature_names, feature_mean, feature_least, feature_most : arrays
-        Of every feature; mean, least and greatest observed value.
     feature_curve, curve : (mean, missing_share, entries)
         Missing share against the mean of the feature, and against the mean of cluster and feature,
-        in bins of equally many entries.
-    magnitude, magnitude_share : arrays
-        The means and missing shares of ``curve``.
+        in bins of equally many entries; ``magnitude`` and ``magnitude_share`` are those of `curve`.
     trend : float
         Missing share of the third of the entries with the highest means (of cluster and feature)
         minus that of the third with the lowest; 0 where the difference is within chance.
@@ -185,15 +180,12 @@ class Diagnosis:
         What ``MNARKMeans(n_clusters, lam="auto")`` makes of the table.
     kind : {"complete", "flat", "decaying", "one-sided", "rising"}
         The shape of the curve, in a word.
+    reference : array
+        Of every feature, as ``MNARKMeans`` takes it.
     suggested_lam, suggested_reference
-        What ``MNARKMeans`` takes: a number, and 0, "min" or the reference given.
+        What to give ``MNARKMeans``: a number, and 0, "min" or the reference given.
     advice : list of str
         The same in sentences.
-    zero_share : float
-        Of all entries, those that are observed and exactly 0.
-    zeros_note : str
-        A sentence where nothing is missing and at least 5 % of the table are exactly 0, which may
-        stand for gaps; otherwise empty.
 
     Examples
     --------
@@ -203,25 +195,27 @@ class Diagnosis:
     'complete'
     """
 
-    n_rows: int
-    n_features: int
     row_share: np.ndarray
-    feature_names: np.ndarray
-    feature_least: np.ndarray
-    feature_most: np.ndarray
     reference: np.ndarray
-    zero_share: float
-    zeros_note: str
     missingness: Missingness
+    mechanisms: list[Mechanism]
     kind: str
     trend: float
+    curve: Curve
+    feature_curve: Curve
+    suggested_lam: Any
     suggested_reference: Any
     advice: list[str]
+    _features: dict[str, Any] = field(repr=False)
     _cells: Cells = field(repr=False)
 
-    @cached_property
-    def _features(self) -> Cells:
-        return self._cells.pooled()
+    @property
+    def n_rows(self) -> int:
+        return len(self.row_share)
+
+    @property
+    def n_features(self) -> int:
+        return len(self.reference)
 
     @property
     def missing_share(self) -> float:
@@ -229,19 +223,7 @@ class Diagnosis:
 
     @property
     def feature_share(self) -> np.ndarray:
-        return self._features.missing_share[0]
-
-    @property
-    def feature_mean(self) -> np.ndarray:
-        return self._features.mean[0]
-
-    @property
-    def feature_curve(self) -> Curve:
-        return missing_against_mean(self._features)
-
-    @property
-    def curve(self) -> Curve:
-        return missing_against_mean(self._cells)
+        return self._features["missing_share"]
 
     @property
     def magnitude(self) -> np.ndarray:
@@ -250,14 +232,6 @@ class Diagnosis:
     @property
     def magnitude_share(self) -> np.ndarray:
         return self.curve.missing_share
-
-    @property
-    def suggested_lam(self) -> float:
-        return self.missingness.lam
-
-    @property
-    def mechanisms(self) -> list[Mechanism]:
-        return [] if self.kind == "complete" else self.missingness.mechanisms
 
     def __str__(self) -> str:
         lines = [
@@ -281,8 +255,7 @@ class Diagnosis:
             lines.append(f"  {fit.mechanism:<6} strength {fit.strength:<10.4g} {gain:+.1f}{taken}")
         return "\n".join([*lines, "", *(f"- {sentence}" for sentence in self.advice)])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
@@ -297,14 +270,7 @@ class Diagnosis:
         """
         curves = {"feature": self.feature_curve, "cluster and feature": self.curve}
         tables: dict[str, dict[str, Any]] = {
-            "features": {
-                "feature": self.feature_names,
-                "missing_share": self.feature_share,
-                "reference": self.reference,
-                "observed_mean": self.feature_mean,
-                "observed_min": self.feature_least,
-                "observed_max": self.feature_most,
-            },
+            "features": self._features,
             "rows": {"row": np.arange(self.n_rows), "missing_share": self.row_share},
             "magnitude": {
                 "mean_of": np.repeat(list(curves), [len(c.mean) for c in curves.values()]),
@@ -325,12 +291,7 @@ class Diagnosis:
         return require("pandas", "cli").DataFrame(tables[table])
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Any:
-        """Draw the missing share against the mean of the feature, and of cluster and feature.
-
-        Returns
-        -------
-        display : MissingnessDisplay
-        """
+        """Draw the missing share against the mean, as a `MissingnessDisplay`."""
         # On use: drawing lies above this module, and is only needed when asked for.
         from ..displays import MissingnessDisplay
 
@@ -345,12 +306,12 @@ def diagnose(
     missing_values: float = np.nan,
     random_state: int = 0,
 ) -> Diagnosis:
-    """Describe the gaps of a table, and say which lam and reference `MNARKMeans` takes for it.
+    """Describe what is missing in a table, and which lam and reference `MNARKMeans` takes for it.
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
-        Array, frame or sparse matrix (not stored = missing), gaps allowed.
+        Array, frame or sparse matrix (not stored = missing).
     reference : float, array of shape (n_features,), "min", "auto" or None, default=None
         The point near which values may be missing more often; None and "auto": zero or the least
         observed values, as ``MNARKMeans`` chooses.
@@ -358,7 +319,7 @@ def diagnose(
         Clusters beside which a missing value is judged. With as many clusters, ``MNARKMeans`` has
         the same ``missingness_``.
     missing_values : float, default=nan
-        How gaps are marked in dense input.
+        How missing values are marked in dense input.
     random_state : int, default=0
         Seed of the clusters.
 
@@ -391,53 +352,47 @@ def diagnose(
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(table)
     found, cells = model.missingness_, cells_of(values, model.labels_, k)
-    trend = _high_minus_low(cells)
-    kind = "complete" if by_row.sum() == n * p else KINDS[found.mechanism]
+    complete, trend = by_row.sum() == n * p, _high_minus_low(cells)
+    kind = "complete" if complete else KINDS[found.mechanism]
     if kind == "flat" and trend >= CLEAR_DIFFERENCE:
         kind = "rising"
-    stored = values.data if sp.issparse(values) else values
-    zeros = float(np.count_nonzero(stored == 0)) / (n * p)
-    note = ""
-    if kind == "complete" and zeros >= MANY_ZEROS:
-        note = (
-            f"{zeros:.0%} of the values are exactly 0: if they stand for values that were not "
-            "measured, set missing_values=0 (--missing-value 0 on the command line)."
-        )
     suggested = reference
     if reference is None or (isinstance(reference, str) and reference == "auto"):
         suggested = "min" if found.reference == "min" else 0.0
-    least, most = _extent(values)
-    return Diagnosis(
-        n_rows=n, n_features=p, row_share=1.0 - by_row / p,
-        feature_names=np.arange(p) if names is None else np.asarray(list(names)),
-        feature_least=least, feature_most=most, reference=model.reference_,
-        zero_share=zeros, zeros_note=note, missingness=found, kind=kind, trend=trend,
-        suggested_reference=suggested, advice=_advice(kind, found, cells, note), _cells=cells,
-    )  # fmt: skip
-
-
-def _extent(values: Any) -> list[np.ndarray]:
-    """Least and greatest observed value of every feature; NaN where there is none."""
+    features = cells.pooled()
+    extent = summarise(values, np.nan, np.ones(n), 1)[2].extent
+    least, most = (np.where(np.isfinite(end), end, np.nan) for end in extent)
+    by_feature = {
+        "feature": np.arange(p) if names is None else np.asarray(list(names)),
+        "missing_share": features.missing_share[0],
+        "reference": model.reference_,
+        "observed_mean": features.mean[0],
+        "observed_min": least,
+        "observed_max": most,
+    }
     stored = values.data if sp.issparse(values) else values
-    observed = ~np.isnan(stored)  # fmin does not pass over the NA of R, a signalling NaN
-    ends = []
-    for reduce, nothing in ((np.minimum, np.inf), (np.maximum, -np.inf)):
-        if sp.issparse(values):
-            end = np.full(values.shape[1], nothing)
-            reduce.at(end, values.indices[observed], stored[observed])
-        else:
-            end = reduce.reduce(values, axis=0, initial=nothing, where=observed)
-        ends.append(np.where(np.isfinite(end), end, np.nan).astype(float))
-    return ends
+    zeros = float(np.count_nonzero(stored == 0)) / (n * p)
+    return Diagnosis(
+        row_share=1.0 - by_row / p, reference=model.reference_, missingness=found,
+        mechanisms=[] if complete else found.mechanisms, kind=kind, trend=trend,
+        curve=missing_against_mean(cells), feature_curve=missing_against_mean(features),
+        suggested_lam=found.lam, suggested_reference=suggested,
+        advice=_advice(kind, found, cells, zeros), _features=by_feature, _cells=cells,
+    )  # fmt: skip
 
 
 # --- words ----------------------------------------------------------------------------------------
 
 
-def _advice(kind: str, found: Missingness, cells: Cells, zeros: str) -> list[str]:
+def _advice(kind: str, found: Missingness, cells: Cells, zeros: float) -> list[str]:
     if kind == "complete":
-        also = f" But {zeros}" if zeros else ""
-        return [f"Nothing is missing: every lam gives ordinary k-means.{also}"]
+        lines = ["Nothing is missing: every lam gives ordinary k-means."]
+        if zeros >= MANY_ZEROS:
+            lines.append(
+                f"{zeros:.0%} of the values are exactly 0: if they stand for values that were not "
+                "measured, set missing_values=0 (--missing-value 0 on the command line)."
+            )
+        return lines
     why = why_no_penalty(found, cells)
     if kind == "rising":
         why = (
