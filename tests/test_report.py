@@ -15,8 +15,8 @@ from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, MNARMixture
 from mnarkmeans._report import FittedTable, page_of, render
 from mnarkmeans._report._content import flow_of
 from mnarkmeans._report._render import draw
+from mnarkmeans.displays import FlowDisplay
 from mnarkmeans.displays._chart import instability
-from mnarkmeans.displays._flow import Path
 from mnarkmeans.metrics import confidence
 from mnarkmeans.missingness import diagnose
 
@@ -37,7 +37,16 @@ FACTS = {
     "between": [
         {"id": ROW, "cluster": 0, "next_cluster": 1, "confidence": 0.5, "missing": 0.25},
     ],
-    "flow": [flow_of(Path([np.arange(9) % 2, np.arange(9) % 3], [HOSTILE, "3"], 1, HOSTILE))],
+    "flow": [
+        flow_of(
+            FlowDisplay(
+                partitions=[np.arange(9) % 2, np.arange(9) % 3],
+                names=[HOSTILE, "3"],
+                chosen=1,
+                axis_name=HOSTILE,
+            )
+        )
+    ],
     "comparison": {
         "text": HOSTILE,
         "caption": HOSTILE,

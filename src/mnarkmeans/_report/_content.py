@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from .._embedding import embed
 from .._versions import versions
 from ..displays._centers import most_different
-from ..displays._flow import Path, lay_out, path_of
-from ..displays._look import percent, rounded
+from ..displays._flow import FlowDisplay, flow_of_search
+from ..displays._style import percent, rounded
 from ..metrics import Verdict, describe_choice
 from ..metrics._annotations import cross
 from ..metrics._markers import ranked
@@ -26,7 +26,7 @@ from ..missingness._diagnose import Cells, missing_against_mean, why_no_penalty
 from ..missingness._methods import lam_words
 from ._fitted import FittedTable
 
-PAGE_VERSION = 3
+PAGE_VERSION = 4
 MARKERS = 8  # of each cluster
 SURE = 0.9  # confidence of a row
 MAX_POINTS, MAX_ROWS, MAX_FEATURES, MAX_LISTED, MAX_DOTS = 50_000, 400, 60, 100, 2_000
@@ -108,10 +108,10 @@ def search_facts(search: Any, X: Any, verdict: Verdict) -> dict[str, Any]:
         f"{what}lam = {lam_words(search.lam_)} {'were' if several else 'was'} chosen from "
         f'{len(choice["lam"])} candidates (criterion "{search.criterion}").'
     )
-    paths = [path_of(search, X, along) for along in ("lam", *(["k"] if several else []))]
+    flows = [flow_of_search(search, X, along) for along in ("lam", *(["k"] if several else []))]
     return {
         "choice": choice,
-        "flow": [flow_of(path) for path in paths if len(path.partitions) > 1],
+        "flow": [flow_of(flow) for flow in flows if len(flow.partitions) > 1],
         "lam_text": " ".join(filter(None, [text, describe_choice(search, verdict)])),
         "methods": methods_paragraph(search),
     }
@@ -164,45 +164,38 @@ def _sureness(fitted: FittedTable) -> dict[str, Any]:
     }
 
 
-def flow_of(path: Path) -> dict[str, Any]:
-    """Rows flowing between the clusters of neighbouring candidates: layout and a sentence."""
-    layout = lay_out(path.partitions, path.chosen)
+def flow_of(flow: FlowDisplay) -> dict[str, Any]:
+    """Rows flowing between the clusters of neighbouring candidates, and a sentence."""
     return {
-        "axis_name": path.axis_name,
-        "names": path.names,
-        "chosen": path.chosen,
-        "labels": [labels.tolist() for labels in path.partitions],  # for the app
-        "moved": rounded(layout.moved, 3),
-        "boxes": [box._asdict() for box in layout.boxes],
-        "ribbons": [ribbon._asdict() for ribbon in layout.ribbons],
-        "text": _flow_words(path, layout.moved),
+        "axis_name": flow.axis_name,
+        "names": flow.names,
+        "chosen": flow.chosen,
+        "labels": [labels.tolist() for labels in flow.partitions],
+        "text": _flow_words(flow),
     }
 
 
-def _flow_words(path: Path, moved: list[float]) -> str:
+def _flow_words(flow: FlowDisplay) -> str:
     """Does the choice matter?"""
-    beside = moved[max(path.chosen - 1, 0) : path.chosen + 1]
-    most, near = percent(max(moved)), percent(max(beside))
-    here = path.names[path.chosen]
-    if path.axis_name == "number of clusters":
+    moved, here = flow.layout_.moved, flow.names[flow.chosen]
+    beside = max(moved[max(flow.chosen - 1, 0) : flow.chosen + 1])
+    if flow.axis_name == "number of clusters":
         return (
-            f"Between k = {here} and its neighbours, up to {near} of the rows change cluster. A "
-            "new cluster whose rows all come from one box splits that cluster; one whose rows "
-            "come from many boxes rearranges them."
+            f"Between k = {here} and its neighbours, up to {percent(beside)} of the rows change "
+            "cluster. A new cluster whose rows all come from one box splits that cluster; one "
+            "whose rows come from many boxes rearranges them."
         )
-    if max(moved) <= LITTLE:
-        return f"From one lam to the next, at most {most} of the rows move: lam hardly matters."
-    if max(beside) <= LITTLE:
-        return (
-            f"Around lam = {here}, at most {near} of the rows change cluster; further away, up to "
-            f"{most}: lam matters, but its exact value does not."
-        )
-    if max(beside) < MUCH:
-        return f"Between lam = {here} and its neighbours, {near} of the rows move: lam matters."
-    return (
-        f"Between lam = {here} and its neighbours, {near} of the rows change cluster: the clusters "
-        "depend strongly on lam. Rely only on those that persist."
+    text = (
+        f"Between lam = {here} and its neighbours, up to {percent(beside)} of the rows change "
+        f"cluster; between others, up to {percent(max(moved))}"
     )
+    if max(moved) <= LITTLE:
+        return f"{text}: lam hardly matters."
+    if beside <= LITTLE:
+        return f"{text}: lam matters, but its exact value does not."
+    if beside < MUCH:
+        return f"{text}: lam matters."
+    return f"{text}: the clusters depend strongly on lam. Rely only on those that persist."
 
 
 # --- numbers --------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ from markupsafe import Markup, escape
 
 from .._io import require
 from ..displays._chart import Axis, Chart, Series, instability, loss_path, missing_curve
-from ..displays._flow import Box, Layout, Ribbon, flow_chart
-from ..displays._look import CLUSTERS, DARK, lam_ticks, number, percent, short, ticks
+from ..displays._flow import FlowDisplay
+from ..displays._style import CLUSTERS, DARK, lam_ticks, number, percent, ticks
 from ..metrics._verdict import BETWEEN
 from ._content import SURE
 
@@ -36,7 +36,7 @@ def render(page: dict[str, Any]) -> str:
     folder = files(__package__)
     script = (folder / "page.js").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(number=number, percent=percent, short=short)
+    environment.filters.update(number=number, percent=percent)
     template = environment.from_string((folder / "page.html.j2").read_text(encoding="utf-8"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return template.render(
@@ -83,7 +83,13 @@ def _for_script(page: dict[str, Any]) -> dict[str, Any]:
     names = ("embedding", "rows_by_cluster", "centers", "missing", "clusters", "far", "choice",
              "comparison", "title", "between", "markers", "annotations", "fit")  # fmt: skip
     more = {name: page["data"][name] for name in ("by_feature", "by_row")}
-    more["flow"] = [{n: v for n, v in f.items() if n != "labels"} for f in page.get("flow") or []]
+    more["flow"] = [
+        {
+            "axis_name": flow["axis_name"], "names": flow["names"],
+            "ribbons": [ribbon._asdict() for ribbon in _flow(flow).layout_.ribbons],
+        }
+        for flow in page.get("flow") or []
+    ]  # fmt: skip
     return {name: page.get(name) for name in names} | more | {"colors": len(CLUSTERS)}
 
 
@@ -100,6 +106,7 @@ def _safe_json(value: Any) -> str:
 
 def _charts(page: dict[str, Any]) -> dict[str, Any]:
     data, fit, missing = page["data"], page["fit"], page["missing"]
+    flows = page.get("flow") or []
     charts: dict[str, Any] = {
         "by_feature": draw(_histogram(**data["by_feature"], name="features")),
         "by_row": draw(_histogram(**data["by_row"], name="rows")),
@@ -107,7 +114,7 @@ def _charts(page: dict[str, Any]) -> dict[str, Any]:
             missing_curve(missing["of_features"], missing["of_cells"], missing["dots"])
         ),
         "loss_path": draw(loss_path(fit["loss_path"], fit["start_losses"])),
-        "flows": [_flow(flow) for flow in page.get("flow") or []],
+        "flows": [(f["axis_name"], f["text"], draw(_flow(f).chart())) for f in flows],
     }
     choice = page.get("choice")
     if choice:
@@ -116,14 +123,9 @@ def _charts(page: dict[str, Any]) -> dict[str, Any]:
     return charts
 
 
-def _flow(flow: dict[str, Any]) -> tuple[str, str, Markup]:
-    layout = Layout(
-        [Box(**box) for box in flow["boxes"]],
-        [Ribbon(**ribbon) for ribbon in flow["ribbons"]],
-        flow["moved"],
-    )
-    drawn = draw(flow_chart(layout, flow["names"], flow["chosen"], flow["axis_name"]))
-    return flow["axis_name"], flow["text"], drawn
+def _flow(flow: dict[str, Any]) -> FlowDisplay:
+    names = ("names", "chosen", "axis_name")
+    return FlowDisplay(partitions=flow["labels"], **{name: flow[name] for name in names})
 
 
 def _histogram(edges: Sequence[float], counts: Sequence[int], name: str) -> Chart:
@@ -165,7 +167,7 @@ class Scale:
             self.low, self.high = low - 0.4, high + 0.4
             step = max(1, math.ceil((high - low + 1) / 10))
             places = range(math.ceil(low), math.floor(high) + 1, step)
-            self.ticks = [(v, short(v)) for v in places]
+            self.ticks = [(v, number(v)) for v in places]
         elif axis.scale == "names":
             self.low, self.high = -0.3, len(axis.names) - 0.7
             self.ticks = list(enumerate(axis.names))

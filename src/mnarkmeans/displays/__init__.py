@@ -5,7 +5,7 @@ Every class has `from_estimator`, `from_predictions`, `plot(ax=None)`, and after
 
 _displays  rows, missing shares, instability, loss    _centers  a heatmap    _flow  rows that move
 _chart     charts described once; drawn with matplotlib here, as SVG in the report
-_look      numbers, colours and names as people read them
+_style     numbers, colours and names as people read them
 """
 
 from ._centers import CentersDisplay

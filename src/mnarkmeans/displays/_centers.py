@@ -13,7 +13,7 @@ from .._observed import values_with_nan
 from .._validation import unnamed
 from ..missingness._diagnose import Cells, cells_of
 from ._chart import axes, write_title
-from ._look import DIVERGING, GAP, INK, MUTED, brief
+from ._style import DIVERGING, GAP, INK, MUTED, brief
 
 
 def most_different(centers: np.ndarray, count: int) -> np.ndarray:

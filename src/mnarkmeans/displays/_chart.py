@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._io import require
-from ._look import ACCENT, INK, MUTED, WARM, color, lam_ticks, marker, number, percent
+from ._style import ACCENT, INK, MUTED, WARM, color, lam_ticks, marker, number, percent
 
 Numbers = Sequence[Any] | np.ndarray
 

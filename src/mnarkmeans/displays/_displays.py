@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,10 @@ from ..metrics import confidence
 from ..missingness._diagnose import Cells, cells_of, missing_against_mean
 from ._centers import cells_of_estimator
 from ._chart import axes, draw, instability, loss_path, missing_curve, write_title
-from ._look import INK, color, marker
+from ._style import INK, color, marker
 
 
-def _array(values: ArrayLike | None) -> Any:
-    return None if values is None else np.asarray(values, dtype=float)
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class ClustersDisplay:
     """A two-dimensional picture of the rows: the main directions of a table with gaps, or UMAP.
 
@@ -53,18 +51,11 @@ class ClustersDisplay:
     2
     """
 
-    def __init__(
-        self,
-        *,
-        points: ArrayLike,
-        labels: ArrayLike,
-        axis_names: tuple[str, str] = ("first axis", "second axis"),
-        explained: tuple[float, float] | None = None,
-        confidence: ArrayLike | None = None,
-    ) -> None:
-        self.points, self.labels = _array(points), np.asarray(labels)
-        self.axis_names, self.explained = axis_names, explained
-        self.confidence = _array(confidence)
+    points: Any
+    labels: Any
+    axis_names: tuple[str, str] = ("first axis", "second axis")
+    explained: tuple[float, float] | None = None
+    confidence: Any = None
 
     @classmethod
     def from_estimator(
@@ -90,34 +81,39 @@ class ClustersDisplay:
         """Draw; keywords go to the scatter."""
         self.figure_, self.ax_ = axes(ax, size=(6.0, 4.8))
         to_rgba = require("matplotlib.colors", "plot").to_rgba
-        size = float(np.clip(3000 / max(len(self.points), 1), 4, 30))
+        points, labels = np.asarray(self.points, float), np.asarray(self.labels)
+        sure = None if self.confidence is None else np.asarray(self.confidence, float)
+        size = float(np.clip(3000 / max(len(points), 1), 4, 30))
         self.points_ = []
-        for cluster in np.unique(self.labels):
-            own = self.labels == cluster
+        for cluster in np.unique(labels):
+            own = labels == cluster
             shades = np.tile(to_rgba(color(int(cluster)), 0.75), (int(own.sum()), 1))
-            if self.confidence is not None:  # where nothing can be said of a row it is not faint
-                shades[:, 3] = 0.1 + 0.65 * np.nan_to_num(self.confidence[own], nan=1.0) ** 2
+            if sure is not None:  # where nothing can be said of a row it is not faint
+                shades[:, 3] = 0.1 + 0.65 * np.nan_to_num(sure[own], nan=1.0) ** 2
             look = {"s": size, "linewidths": 0, "color": shades} | kwargs
             shape, label = marker(int(cluster)), f"{cluster} ({own.sum():,})"
-            drawn = self.ax_.scatter(*self.points[own].T, marker=shape, label=label, **look)
+            drawn = self.ax_.scatter(*points[own].T, marker=shape, label=label, **look)
             self.points_.append(drawn)
         shares = self.explained or (None, None)
-        for axis, name, share in zip("xy", self.axis_names, shares, strict=True):
-            text = name if share is None else f"{name} ({share:.0%})"
-            self.ax_.set(**{f"{axis}label": text})
-            getattr(self.ax_, f"{axis}axis").label.set_color(INK)
+        names = (
+            name if share is None else f"{name} ({share:.0%})"
+            for name, share in zip(self.axis_names, shares, strict=True)
+        )
+        self.ax_.set_xlabel(next(names), color=INK)
+        self.ax_.set_ylabel(next(names), color=INK)
         legend = self.ax_.legend(
             title="cluster (rows)", frameon=False, fontsize=9, title_fontsize=9, loc="upper left",
             bbox_to_anchor=(1.0, 1.0), markerscale=(30 / size) ** 0.5,
         )  # fmt: skip
         for handle in legend.legend_handles:
             handle.set_alpha(0.75)
-        judged = self.confidence is not None and not np.isnan(self.confidence).all()
+        judged = sure is not None and not np.isnan(sure).all()
         faint = "; faint: rows that are not sure" if judged else ""
         write_title(self.ax_, "The rows by cluster", f"placed without the labels{faint}")
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MissingnessDisplay:
     """Missing share against the mean: of the feature, and of cluster and feature.
 
@@ -147,20 +143,12 @@ class MissingnessDisplay:
     array([0.67, 0.  ])
     """
 
-    def __init__(
-        self,
-        *,
-        magnitude: ArrayLike,
-        missing_share: ArrayLike,
-        feature_magnitude: ArrayLike = (),
-        feature_missing_share: ArrayLike = (),
-        feature_mean: ArrayLike | None = None,
-        feature_share: ArrayLike | None = None,
-    ) -> None:
-        self.magnitude, self.missing_share = _array(magnitude), _array(missing_share)
-        self.feature_magnitude = _array(feature_magnitude)
-        self.feature_missing_share = _array(feature_missing_share)
-        self.feature_mean, self.feature_share = _array(feature_mean), _array(feature_share)
+    magnitude: Any
+    missing_share: Any
+    feature_magnitude: Any = ()
+    feature_missing_share: Any = ()
+    feature_mean: Any = None
+    feature_share: Any = None
 
     @classmethod
     def from_estimator(
@@ -202,13 +190,14 @@ class MissingnessDisplay:
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class InstabilityDisplay:
     """Instability against lam, one line per number of clusters, the chosen pair marked.
 
     Parameters
     ----------
-    lam, n_clusters, mean_instability : arrays, one entry per candidate
-    std_instability : array, optional
+    lam, mean_instability : arrays, one entry per candidate
+    std_instability, n_clusters : arrays, optional
     best_index : int, optional
         The candidate chosen.
 
@@ -224,30 +213,22 @@ class InstabilityDisplay:
     1
     """
 
-    def __init__(
-        self,
-        *,
-        lam: ArrayLike,
-        mean_instability: ArrayLike,
-        std_instability: ArrayLike | None = None,
-        n_clusters: ArrayLike | None = None,
-        best_index: int | None = None,
-    ) -> None:
-        self.lam, self.mean_instability = _array(lam), _array(mean_instability)
-        self.std_instability = _array(std_instability)
-        self.n_clusters = np.zeros(self.lam.shape) if n_clusters is None else _array(n_clusters)
-        self.best_index = best_index
+    lam: Any
+    mean_instability: Any
+    std_instability: Any = None
+    n_clusters: Any = None
+    best_index: int | None = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> InstabilityDisplay:
         """Draw `cv_results_` of a fitted MNARKMeansCV."""
         check_is_fitted(estimator, "cv_results_")
         results = estimator.cv_results_
-        return cls.from_predictions(
-            results["param_lam"], results["mean_instability"],
+        return cls(
+            lam=results["param_lam"], mean_instability=results["mean_instability"],
             std_instability=results.get("std_instability"), n_clusters=results["param_n_clusters"],
-            best_index=estimator.best_index_, ax=ax, **kwargs,
-        )  # fmt: skip
+            best_index=estimator.best_index_,
+        ).plot(ax, **kwargs)  # fmt: skip
 
     @classmethod
     def from_predictions(
@@ -262,21 +243,22 @@ class InstabilityDisplay:
         **kwargs: Any,
     ) -> InstabilityDisplay:
         """Draw given numbers; keywords go to the lines."""
-        display = cls(
+        return cls(
             lam=lam, mean_instability=mean_instability, std_instability=std_instability,
             n_clusters=n_clusters, best_index=best_index,
-        )  # fmt: skip
-        return display.plot(ax=ax, **kwargs)
+        ).plot(ax, **kwargs)  # fmt: skip
 
     def plot(self, ax: Any = None, **kwargs: Any) -> InstabilityDisplay:
         """Draw; keywords go to the lines."""
+        ks = np.zeros(len(self.lam)) if self.n_clusters is None else self.n_clusters
         chart = instability(
-            self.lam, self.n_clusters, self.mean_instability, self.std_instability, self.best_index
-        )  # fmt: skip
+            self.lam, ks, self.mean_instability, self.std_instability, self.best_index
+        )
         self.figure_, self.ax_, self.lines_ = draw(chart, ax, **kwargs)
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LossPathDisplay:
     """Loss against iteration, with the final losses of all starts at the side.
 
@@ -299,15 +281,15 @@ class LossPathDisplay:
     'iteration'
     """
 
-    def __init__(self, *, loss_path: ArrayLike, start_losses: ArrayLike | None = None) -> None:
-        self.loss_path, self.start_losses = _array(loss_path), _array(start_losses)
+    loss_path: Any
+    start_losses: Any = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> LossPathDisplay:
         """Draw the path of a fitted estimator."""
         check_is_fitted(estimator, "loss_path_")
         starts = getattr(estimator, "start_losses_", None)
-        return cls.from_predictions(estimator.loss_path_, start_losses=starts, ax=ax, **kwargs)
+        return cls(loss_path=estimator.loss_path_, start_losses=starts).plot(ax, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -323,6 +305,6 @@ class LossPathDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> LossPathDisplay:
         """Draw; keywords go to the line."""
-        chart = loss_path(self.loss_path.tolist(), self.start_losses)
+        chart = loss_path(np.asarray(self.loss_path, float).tolist(), self.start_losses)
         self.figure_, self.ax_, (self.line_,) = draw(chart, ax, **kwargs)
         return self

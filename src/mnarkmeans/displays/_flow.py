@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._kmeans import MNARKMeans
 from .._observed import values_with_nan
 from ._chart import Axis, Chart, Series, draw
-from ._look import brief, percent
+from ._style import brief, percent
 
 MOST_ROWS = 5_000  # a sample of this many says as much
 MOST_COLUMNS = 7
@@ -55,15 +56,7 @@ class Layout(NamedTuple):
     moved: list[float]  # share of the rows that change cluster from each column to the next
 
 
-class Path(NamedTuple):
-    """Partitions of the same rows along candidates, and which one was chosen."""
-
-    partitions: list[np.ndarray]
-    names: list[str]
-    chosen: int
-    axis_name: str
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class FlowDisplay:
     """One column per candidate, one box per cluster, ribbons where rows go.
 
@@ -93,28 +86,25 @@ class FlowDisplay:
     [0.25]
     """
 
-    def __init__(
-        self,
-        *,
-        partitions: Sequence[ArrayLike],
-        names: Sequence[str] | None = None,
-        chosen: int = 0,
-        axis_name: str = "",
-    ) -> None:
-        self.partitions = [_consecutive(labels) for labels in partitions]
-        lengths = {len(labels) for labels in self.partitions}
-        if len(lengths) != 1 or 0 in lengths:
+    partitions: Sequence[Any]
+    names: Sequence[str] | None = None
+    chosen: int = 0
+    axis_name: str = ""
+
+    def __post_init__(self) -> None:
+        self.partitions = [_consecutive(labels) for labels in self.partitions]
+        columns, lengths = len(self.partitions), sorted(set(map(len, self.partitions)))
+        if len(lengths) != 1 or lengths == [0]:
             raise ValueError(
-                f"partitions must be labels of the same rows; found lengths {sorted(lengths)}."
+                f"partitions must be labels of the same rows; found lengths {lengths}."
             )
-        if not 0 <= chosen < len(self.partitions):
-            raise ValueError(f"chosen={chosen} names none of {len(self.partitions)} columns.")
-        given = range(len(self.partitions)) if names is None else names
-        self.names = [str(name) for name in given]
-        if len(self.names) != len(self.partitions):
-            raise ValueError(f"{len(self.names)} names for {len(self.partitions)} columns.")
-        self.chosen = chosen
-        self.axis_name = axis_name
+        if not 0 <= self.chosen < columns:
+            raise ValueError(f"chosen must be one of the {columns} columns, got {self.chosen}.")
+        numbers = map(str, range(columns))
+        self.names = [str(name) for name in (numbers if self.names is None else self.names)]
+        if len(self.names) != columns:
+            raise ValueError(f"{len(self.names)} names for {columns} columns.")
+        self.layout_ = lay_out(self.partitions, self.chosen)
 
     @classmethod
     def from_estimator(
@@ -133,8 +123,7 @@ class FlowDisplay:
             given.
         ax : matplotlib Axes, optional
         """
-        path = path_of(estimator, X, along)
-        return cls(**path._asdict()).plot(ax=ax, **kwargs)
+        return flow_of_search(estimator, X, along).plot(ax=ax, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -153,54 +142,46 @@ class FlowDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> FlowDisplay:
         """Draw; keywords go to the ribbons."""
-        self.layout_ = lay_out(self.partitions, self.chosen)
-        chart = flow_chart(self.layout_, self.names, self.chosen, self.axis_name)
-        self.figure_, self.ax_, self.ribbons_ = draw(chart, ax, **kwargs)
+        self.figure_, self.ax_, self.ribbons_ = draw(self.chart(), ax, **kwargs)
         return self
 
-
-def flow_chart(layout: Layout, names: Sequence[str], chosen: int, axis_name: str) -> Chart:
-    """The layout as a chart."""
-    half = WIDE / 2
-    series = [
-        Series(
-            (r.column + half, r.column + 1 - half), (*r.left, *r.right), "ribbon", r.color,
-            titles=[f"{r.rows:,} rows: cluster {r.source} to {r.target}"],
-        )
-        for r in layout.ribbons
-    ]  # fmt: skip
-    series += [
-        Series(
-            (b.column - half, b.column + half), (b.low, b.high) * 2, "box", b.color,
-            titles=[f"cluster {b.cluster}: {b.rows:,} rows"],
-        )
-        for b in layout.boxes
-    ]  # fmt: skip
-    shown = [brief(str(name), 12) for name in names]
-    moved = [(at + 0.5, -0.03, f"{percent(m)} move") for at, m in enumerate(layout.moved)]
-    return Chart(
-        "Where the rows go", "bold: chosen", Axis(axis_name, "names", names=shown),
-        Axis("", "none"), series, (float(chosen), 0.0), moved,
-    )  # fmt: skip
+    def chart(self) -> Chart:
+        """The layout as a chart, for matplotlib or the report."""
+        half = WIDE / 2
+        series = [
+            Series(
+                (r.column + half, r.column + 1 - half), (*r.left, *r.right), "ribbon", r.color,
+                titles=[f"{r.rows:,} rows: cluster {r.source} to {r.target}"],
+            )
+            for r in self.layout_.ribbons
+        ]  # fmt: skip
+        series += [
+            Series(
+                (b.column - half, b.column + half), (b.low, b.high) * 2, "box", b.color,
+                titles=[f"cluster {b.cluster}: {b.rows:,} rows"],
+            )
+            for b in self.layout_.boxes
+        ]  # fmt: skip
+        shown = [brief(name, 12) for name in self.names or ()]
+        moved = [(at + 0.5, -0.03, f"{percent(m)} move") for at, m in enumerate(self.layout_.moved)]
+        return Chart(
+            "Where the rows go", "bold: chosen", Axis(self.axis_name, "names", names=shown),
+            Axis("", "none"), series, (float(self.chosen), 0.0), moved,
+        )  # fmt: skip
 
 
 # --- the partitions of a search -------------------------------------------------------------------
 
 
-def path_of(search: Any, X: Any, along: str = "auto") -> Path:
+def flow_of_search(search: Any, X: Any, along: str = "auto") -> FlowDisplay:
     """Partitions of (a sample of) the rows along the candidates of a fitted MNARKMeansCV."""
     check_is_fitted(search, "cv_results_")
     if along not in ("auto", "lam", "k"):
         raise ValueError(f"along must be 'auto', 'lam' or 'k', got {along!r}.")
-    results = search.cv_results_
+    results, best = search.cv_results_, int(search.best_index_)
     ks = np.asarray(results["param_n_clusters"])
-    if along == "auto":
-        along = "k" if len(np.unique(ks)) > 1 else "lam"
-    if along == "k":
-        candidates = np.flatnonzero(results["chosen_for_k"])
-    else:
-        candidates = np.flatnonzero(ks == search.n_clusters_)
-    best = int(search.best_index_)
+    by_k = along == "k" or (along == "auto" and len(np.unique(ks)) > 1)
+    candidates = np.flatnonzero(results["chosen_for_k"] if by_k else ks == search.n_clusters_)
     if len(candidates) > MOST_COLUMNS:  # the chosen one, and some of the others
         at = int(np.flatnonzero(candidates == best)[0])
         spread = np.linspace(0, len(candidates) - 1, MOST_COLUMNS).round().astype(int)
@@ -210,11 +191,12 @@ def path_of(search: Any, X: Any, along: str = "auto") -> Path:
     if values.shape[0] > MOST_ROWS:
         kept = np.random.default_rng(0).choice(values.shape[0], MOST_ROWS, replace=False)
         values = values[np.sort(kept)]
-    partitions = [_labels(search, values, int(i)) for i in candidates]
-    names = [f"{ks[i]}" if along == "k" else f"{results['param_lam'][i]:.3g}" for i in candidates]
-    chosen = int(np.flatnonzero(candidates == best)[0])
-    axis_name = "number of clusters" if along == "k" else "penalty lam"
-    return Path(partitions, names, chosen, axis_name)
+    return FlowDisplay(
+        partitions=[_labels(search, values, int(i)) for i in candidates],
+        names=[f"{ks[i]}" if by_k else f"{results['param_lam'][i]:.3g}" for i in candidates],
+        chosen=int(np.flatnonzero(candidates == best)[0]),
+        axis_name="number of clusters" if by_k else "penalty lam",
+    )
 
 
 def _labels(search: Any, values: Any, candidate: int) -> np.ndarray:
@@ -227,8 +209,8 @@ def _labels(search: Any, values: Any, candidate: int) -> np.ndarray:
         n_init=N_INIT, random_state=0, n_jobs=search.n_jobs,
     )  # fmt: skip
     if candidate == search.best_index_:  # the clusters that the user has
-        model.cluster_centers_, model.lam_ = search.cluster_centers_, search.lam_
-        model.reference_, model.n_features_in_ = search.reference_, search.n_features_in_
+        for name in ("cluster_centers_", "lam_", "reference_", "n_features_in_"):
+            setattr(model, name, getattr(search, name))
         return model.predict(values)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of candidates that were not taken

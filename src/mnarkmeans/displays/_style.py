@@ -80,21 +80,6 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if size >= 1e5 else f"{value:,.1f}" if size >= 1000 else f"{value:.4g}"
 
 
-def short(value: float) -> str:
-    """A number where room is scarce: axes and tiles.
-
-    Examples
-    --------
-    >>> short(1234567.0), short(25000), short(3.2e11), short(3.2e20), short(512)
-    ('1.235M', '25k', '320G', '3.2 × 10²⁰', '512')
-    """
-    size = abs(value)
-    for unit, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if size < 1e15 and (size >= 10 * unit or (unit > 1e3 and size >= unit)):
-            return f"{value / unit:.4g}{letter}"
-    return number(value)
-
-
 def percent(share: float | None) -> str:
     """A share in percent, with a digit more where it is small; only what is all is 100 %.
 
@@ -122,7 +107,7 @@ def ticks(low: float, high: float, name: str, count: int = 4) -> tuple[list[Any]
     ([(0.0, '0'), (1e+20, '1'), (2e+20, '2'), (3e+20, '3')], 'loss (× 10²⁰)')
     """
     if not high > low:
-        return [(low, short(low))], name
+        return [(low, number(low))], name
     raw = (high - low) / count
     base = 10.0 ** math.floor(math.log10(raw))
     step = next(m * base for m in (1, 2, 2.5, 5, 10) if m * base >= raw * 0.999)
@@ -130,7 +115,7 @@ def ticks(low: float, high: float, name: str, count: int = 4) -> tuple[list[Any]
     places = [float(f"{i * step:.12g}") for i in steps]
     largest = max(abs(low), abs(high))
     if 1e-3 <= largest < 1e6:
-        return [(v, short(v)) for v in places], name
+        return [(v, number(v)) for v in places], name
     exponent = math.floor(math.log10(largest))
     texts = [(v, f"{v / 10.0**exponent:.5g}") for v in places]
     return texts, f"{name} (× 10{str(exponent).translate(_RAISED)})"
