@@ -219,7 +219,7 @@ def test_the_heatmap_shows_centres_beside_the_reference_or_the_mean(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_printed_pages_have_heads_colours_and_the_whole_command(opened, scheme):
-    shown = opened(794, 1123, scheme)
+    shown = opened(718, 1040, scheme)  # A4 within the margins of a printer
     shown.emulate_media(media="print", color_scheme=scheme)
     shown.wait_for_timeout(100)
     seen = shown.evaluate(
@@ -239,7 +239,7 @@ def test_printed_pages_have_heads_colours_and_the_whole_command(opened, scheme):
             wide: document.documentElement.scrollWidth,
           }; }"""
     )
-    assert seen.pop("wide") <= 794
+    assert seen.pop("wide") <= 718
     assert seen.pop("ground") == "rgb(255, 255, 255)"
     assert not seen.pop("buttons")
     assert all(seen.values()), seen

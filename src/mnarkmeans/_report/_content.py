@@ -177,7 +177,7 @@ def flow_of(flow: FlowDisplay) -> dict[str, Any]:
 
 def _flow_words(flow: FlowDisplay) -> str:
     """Does the choice matter?"""
-    moved, here = flow.layout_.moved, flow.names[flow.chosen]
+    moved, here = flow.layout_.moved, list(flow.names or ())[flow.chosen]
     beside = max(moved[max(flow.chosen - 1, 0) : flow.chosen + 1])
     if flow.axis_name == "number of clusters":
         return (
@@ -185,12 +185,13 @@ def _flow_words(flow: FlowDisplay) -> str:
             "cluster. A new cluster whose rows all come from one box splits that cluster; one "
             "whose rows come from many boxes rearranges them."
         )
+    most = percent(max(moved))
+    if max(moved) <= LITTLE:
+        return f"From one lam to the next, at most {most} of the rows move: lam hardly matters."
     text = (
         f"Between lam = {here} and its neighbours, up to {percent(beside)} of the rows change "
-        f"cluster; between others, up to {percent(max(moved))}"
+        f"cluster; between others, up to {most}"
     )
-    if max(moved) <= LITTLE:
-        return f"{text}: lam hardly matters."
     if beside <= LITTLE:
         return f"{text}: lam matters, but its exact value does not."
     if beside < MUCH:

@@ -209,7 +209,7 @@ def draw(chart: Chart) -> Markup:
     ]
     if chart.chosen is not None and not named:
         cx, cy = x(chart.chosen[0]), y(chart.chosen[1])
-        side, shift = ("end", -6) if cx > 330 else ("start", 6)
+        side, shift = ("end", -6) if cx + 7 * len(chart.below) > width else ("start", 6)
         parts.append(
             f'<line class="drop" x1="{cx}" x2="{cx}" y1="{TOP + 34}" y2="{base}"/>'
             f'<circle class="ring" cx="{cx}" cy="{cy}" r="8.5"/>'
