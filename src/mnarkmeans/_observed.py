@@ -209,12 +209,10 @@ class Observed:
             return sparse.csr_array((values, source.indices, source.indptr), source.shape)
         filled = np.empty(source.shape, np.float32)
         step = max(1, CACHED_ENTRIES // self.n_features)
-        with np.errstate(invalid="ignore"):  # R's NA is a NaN that complains
-            for start in range(0, self.n_rows, step):
-                rows = slice(start, start + step)
-                values = (source[rows] - point) / scale
-                np.copyto(values, 0.0, where=~self.seen(rows))
-                filled[rows] = values
+        for start in range(0, self.n_rows, step):
+            stop = min(start + step, self.n_rows)
+            values = core.fill_rows(self.table, np.arange(start, stop), point) - point
+            filled[start:stop] = values / scale
         return filled
 
 

@@ -602,7 +602,7 @@ def row_distances(
 # --- a start from principal components ------------------------------------------------------------
 
 WIDE = 40  # features per cluster from which on the noise of a row hides the group it belongs to
-SAMPLE_ENTRIES, SAMPLE_ROWS = 1 << 22, 100  # size of the sample, at least so many rows per cluster
+SAMPLE_ENTRIES, SAMPLE_ROWS = 1 << 20, 100  # size of the sample, at least so many rows per cluster
 STARTS_IN_COMPONENTS, KRYLOV_STEPS = 20, 5
 
 
