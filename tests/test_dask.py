@@ -265,12 +265,9 @@ def test_results_are_lazy_and_equal(X, kind, given):
 
 def test_tables_in_memory_are_predicted_too(X):
     lazy = MNARKMeans(K, lam=0.7, init=start_of(X)).fit(on_dask(X))
-    memory, out = in_memory(X, start_of(X)), np.empty(X.shape)
+    memory = in_memory(X, start_of(X))
     assert_array_equal(lazy.predict(X), memory.labels_)
-    assert lazy.impute(X, out=out) is out
-    assert_allclose(out, memory.impute(X))
-    with pytest.raises(TypeError, match="out is for tables in memory"):
-        lazy.impute(on_dask(X), out=out)
+    assert_allclose(lazy.impute(X), memory.impute(X))
 
 
 # --- checkpoints and progress ---------------------------------------------------------------------

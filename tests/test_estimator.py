@@ -1,10 +1,12 @@
 """MNARKMeans as a scikit-learn estimator: its checks, the tests of KMeans, corners, impute."""
 
 import logging
+import os
 import pickle
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -320,59 +322,22 @@ def test_one_cluster_and_one_row():
 
 # --- impute ---------------------------------------------------------------------------------------
 
-nan = np.nan
-
-
-def impute_table():
-    return grouped_rows(200, 6, apart=4.0)
-
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("into", ["C", "F", "rows apart", "backwards"])
-def test_impute_writes_to_what_it_is_given(dtype, order, into):
-    X = np.array(grouped_rows(5000, 6, apart=4.0), dtype=dtype, order=order)  # several blocks
+def test_impute_fills_gaps_from_the_centre_of_the_row(dtype, order):
+    X = np.array(grouped_rows(200, 6, apart=4.0), dtype=dtype, order=order)
     model = MNARKMeans(3, lam=0.5, n_init=1, random_state=0).fit(X)
-    expected = np.where(np.isnan(X), model.cluster_centers_[model.predict(X)], X)
-    room = {
-        "C": np.empty_like(X, order="C"), "F": np.empty_like(X, order="F"),
-        "rows apart": np.empty((2 * len(X), 9), dtype)[::2, 1:7],
-        "backwards": np.empty_like(X, order="C")[::-1],
-    }[into]  # fmt: skip
-    filled = model.impute(X, out=room)
-    assert filled is room
-    assert np.array_equal(filled, expected)
-    assert filled.dtype == dtype
-    assert np.array_equal(model.impute(to_csr(X), out=room), expected)
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("missing", [nan, -1.0])
-def test_impute_works_in_place(order, missing):
-    X = np.array(np.where(np.isnan(impute_table()), missing, impute_table()), order=order)
-    model = MNARKMeans(3, lam=0.5, random_state=0, missing_values=missing).fit(X)
-    expected = model.impute(X)
-    assert model.impute(X, out=X) is X
-    assert np.array_equal(X, expected)
-
-
-def test_impute_refuses_what_it_cannot_write_to():
-    X = impute_table()
-    model = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
-    closed = X.copy()
-    closed.flags.writeable = False
-    for out, message in [
-        (X.tolist(), "got list"), (X.astype(np.float32), "float64 array"), (X[:5].copy(), "shape"),
-        (closed, "read-only"), (X[::-1], "share no memory"),
-    ]:  # fmt: skip
-        with pytest.raises((TypeError, ValueError), match=message):
-            model.impute(X, out=out)
+    expected = np.where(np.isnan(X), model.cluster_centers_[model.labels_], X)
+    for table in (X, X[::-1][::-1], to_csr(X)):
+        filled = model.impute(table)
+        assert filled.dtype == dtype
+        np.testing.assert_array_equal(filled, expected)
 
 
 PEAK = """
-import sys
 import numpy as np
-from scipy import sparse
+from backends import to_csr
 from mnarkmeans import MNARKMeans
 
 def memory(name):
@@ -380,32 +345,31 @@ def memory(name):
     return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(300_000, 50))
+X = rng.normal(size=(100_000, 50))
 X[rng.random(X.shape) < 0.3] = np.nan
 model = MNARKMeans(4, lam=0.5, random_state=0, n_jobs=2, max_iter=3, n_init=1).fit(X[:20_000])
-size = X.nbytes
-if sys.argv[1] == "csr":
-    seen = ~np.isnan(X)
-    starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
-    X = sparse.csr_array((X[seen], np.nonzero(seen)[1].astype(np.int32), starts.astype(np.int32)),
-                         shape=X.shape)
-    size = X.data.nbytes + X.indices.nbytes
-    del seen, starts
-out = None if sys.argv[1] == "new" else np.ones(X.shape)
-model.impute(X[:1000])
-open("/proc/self/clear_refs", "w").write("5")
-before = memory("VmRSS")
-filled = model.impute(X) if out is None else model.impute(X, out=out)
-beyond = memory("VmHWM") - before - (filled.nbytes if out is None else 0)
-print(beyond / size)
+csr = to_csr(X)
+csr.indices, csr.indptr = csr.indices.astype(np.int32), csr.indptr.astype(np.int32)
+for table in (X, csr):
+    size = X.nbytes if table is X else table.data.nbytes + table.indices.nbytes
+    model.impute(table[:1000])
+    open("/proc/self/clear_refs", "w").write("5")
+    before = memory("VmRSS")
+    filled = model.impute(table)
+    print((memory("VmHWM") - before - filled.nbytes) / size)
+    del filled
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("kind", ["new", "given", "csr"])
-def test_impute_needs_little_beyond_its_result(kind):
+def test_impute_needs_little_beyond_its_result():
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    # What is freed goes back to the system, so that it cannot serve the measured call unseen.
+    env = os.environ | {"PYTHONPATH": path, "MALLOC_MMAP_THRESHOLD_": "65536"}
     done = subprocess.run(
-        [sys.executable, "-c", PEAK, kind], capture_output=True, text=True, check=False
+        [sys.executable, "-c", PEAK], env=env, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) < 0.15
+    shares = [float(share) for share in done.stdout.split()]
+    assert len(shares) == 2
+    assert -0.05 < min(shares) <= max(shares) < 0.15

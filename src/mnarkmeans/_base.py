@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._choice import LAMS, choose, references_for
 from ._missingness import Missingness
-from ._observed import Observed, check_out, fill_gaps
+from ._observed import Observed
 from ._solver import STARTS, assign_rows, effective_threads, finish, row_distances
 from ._validation import (
     check_choice,
@@ -143,29 +143,23 @@ class CentersModel(
         return -finish(observed, self.cluster_centers_, self.lam_, self._threads())[1]
 
     @overload
-    def impute(self, X: np.ndarray, *, out: Any = None) -> np.ndarray: ...
+    def impute(self, X: np.ndarray) -> np.ndarray: ...
     @overload
-    def impute(self, X: Any, *, out: Any = None) -> Any: ...
-    def impute(self, X: Any, *, out: Any = None) -> Any:
+    def impute(self, X: Any) -> Any: ...
+    def impute(self, X: Any) -> Any:
         """Fill the gaps of each row from its centre; observed values stay as they are.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
-        out : ndarray of shape (n_samples, n_features), default=None
-            Where to write the result, of the float type of X; it may be X itself, whose gaps are
-            then filled in place.
 
         Returns
         -------
-        filled : ``out`` if it was given, otherwise the kind of table that was given (sparse input
-            gives a dense array)
+        filled : the kind of table that was given (sparse input gives a dense array)
         """
         observed = self._observe(X)
-        given = None if out is None else check_out(out, observed)
         labels = self._labels_of(observed)
-        filled = fill_gaps(observed, self.cluster_centers_, labels, self._threads(), given)
-        return filled if out is not None else like_input(filled, X)
+        return like_input(observed.impute(self.cluster_centers_, labels, self._threads()), X)
 
     # ------------------------------------------------------------------------------------------
 

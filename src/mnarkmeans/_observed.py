@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -78,13 +78,6 @@ CACHED_ENTRIES = 1 << 15  # of a block of rows that stays in the cache
 LARGEST_WHOLE = 2.0**53  # sums of whole numbers up to this are exact
 
 
-class TotalWeight(NamedTuple):
-    """Of all rows: whether sums of weights are exact, and their sum."""
-
-    exact: bool
-    sum: float
-
-
 @dataclass(frozen=True)
 class Observed:
     """A table with missing values, its row weights and what one pass over it has summed up."""
@@ -124,10 +117,11 @@ class Observed:
         return Table(self.source, self.missing, self.weights, has_gaps=self.has_gaps)
 
     @cached_property
-    def total_weight(self) -> TotalWeight:
+    def total_weight(self) -> tuple[bool, float]:
+        """Whether sums of weights are exact, and the sum of all."""
         total = float(self.weights.sum())
         whole = total <= LARGEST_WHOLE and bool(np.all(self.weights == np.floor(self.weights)))
-        return TotalWeight(whole, total)
+        return whole, total
 
     def seen(self, rows: slice = slice(None)) -> np.ndarray:
         """(n, p) bool, of a dense table: which entries are observed, in all rows or in some."""
@@ -181,12 +175,12 @@ class Observed:
 
         Both dense, or both CSR of the same structure.
         """
-        if isinstance(self.source, np.ndarray):
+        source = self.source
+        if isinstance(source, np.ndarray):
             seen = self.seen()
             # R's NA is a NaN that complains when it is subtracted from: gaps are left alone.
-            shifted = np.subtract(self.source, self.reference, where=seen, out=np.zeros(seen.shape))
+            shifted = np.subtract(source, self.reference, where=seen, out=np.zeros(seen.shape))
             return shifted, seen.astype(np.float64)
-        source = self.source
         values = source.data.astype(np.float64) - self.reference[source.indices]
         return tuple(
             sparse.csr_array((entries, source.indices, source.indptr), shape=source.shape)
@@ -215,59 +209,9 @@ class Observed:
             filled[start:stop] = values / scale
         return filled
 
-
-# --- imputation -----------------------------------------------------------------------------------
-
-ROWS = 4096  # of a block, where `out` does not keep its rows in one piece
-
-
-def check_out(out, observed: Observed) -> np.ndarray:
-    """An array that ``fill_gaps`` can write to."""
-    wanted = f"a writeable {observed.dtype} array of shape {observed.source.shape}"
-    if not isinstance(out, np.ndarray):
-        raise TypeError(f"out must be {wanted}; got {type(out).__name__}.")
-    if out.dtype != observed.dtype or out.shape != observed.source.shape:
-        raise ValueError(f"out must be {wanted}; got {out.dtype} of shape {out.shape}.")
-    if not out.flags.writeable:
-        raise ValueError(f"out must be {wanted}; it is read-only.")
-    is_source = isinstance(observed.source, np.ndarray) and _is_same(out, observed.source)
-    if not is_source and _overlap(out, _values(observed)):
-        raise ValueError("out must be X itself or share no memory with it.")
-    return out
-
-
-def fill_gaps(
-    observed: Observed, centers: np.ndarray, labels: np.ndarray, threads: int,
-    out: np.ndarray | None = None,
-) -> np.ndarray:  # fmt: skip
-    """(n, p) of the table's type; written to ``out`` if given, which may be the table itself."""
-    mu = np.ascontiguousarray(centers, dtype=np.float64)
-    if out is None:
-        out = np.empty(observed.source.shape, observed.dtype)
-    if out.strides[-1] == out.itemsize and out.strides[0] >= 0 and out.flags.aligned:
-        core.impute(observed.table, mu, labels, out, threads)
-        return out
-    for start in range(0, observed.n_rows, ROWS):
-        rows = slice(start, start + ROWS)
-        block = core.Table(observed.source[rows], observed.missing, observed.weights[rows])
-        filled = np.empty(block.source.shape, observed.dtype)
-        core.impute(block, mu, labels[rows], filled, threads)
-        out[rows] = filled
-    return out
-
-
-def _values(observed: Observed) -> np.ndarray:
-    return observed.source.data if observed.is_sparse else observed.source
-
-
-def _overlap(one: np.ndarray, two: np.ndarray) -> bool:
-    try:
-        work: Any = 10**6  # NumPy's annotations know only two special values
-        return bool(np.shares_memory(one, two, max_work=work))
-    except np.exceptions.TooHardError:
-        return True
-
-
-def _is_same(one: np.ndarray, two: np.ndarray) -> bool:
-    same = one.ctypes.data == two.ctypes.data and one.strides == two.strides
-    return same and one.shape == two.shape
+    def impute(self, centers: np.ndarray, labels: np.ndarray, threads: int) -> np.ndarray:
+        """(n, p) of the table's type: gaps filled from the centre (k, p) of the row's label."""
+        filled = np.empty(self.source.shape, self.dtype)
+        mu = np.ascontiguousarray(centers, dtype=np.float64)
+        core.impute(self.table, mu, labels, filled, threads)
+        return filled

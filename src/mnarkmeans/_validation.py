@@ -22,7 +22,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from . import _core as core
-from ._observed import LARGEST_WHOLE, Observed, TotalWeight, code_in, seen_in, without_mask
+from ._observed import LARGEST_WHOLE, Observed, code_in, seen_in, without_mask
 
 # --- frames ---------------------------------------------------------------------------------------
 
@@ -193,8 +193,9 @@ class TableSummary(NamedTuple):
         return self.lowest, self.highest
 
     @property
-    def total_weight(self) -> TotalWeight:
-        return TotalWeight(self.whole_weights and self.weight <= LARGEST_WHOLE, self.weight)
+    def total_weight(self) -> tuple[bool, float]:
+        """Whether sums of weights are exact, and the sum of all."""
+        return self.whole_weights and self.weight <= LARGEST_WHOLE, self.weight
 
     def means(self, reference: np.ndarray) -> np.ndarray:
         """(p,) of the observed values, by weight; the reference where there are none."""

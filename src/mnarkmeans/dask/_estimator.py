@@ -195,15 +195,13 @@ feature_names_in_
         collection, k = self._known(X), len(self.cluster_centers_)
         return self._lazy_rows(collection, "transform", (k,), collection.dtype)
 
-    def impute(self, X: Any, *, out: Any = None) -> Any:
+    def impute(self, X: Any) -> Any:
         """Fill missing values from the centre of the row; lazy as ``predict``.
 
         A Dask array gives a Dask array (sparse blocks become dense), a dataframe a dataframe.
         """
         if not is_lazy(X):
-            return super().impute(X, out=out)
-        if out is not None:
-            raise TypeError("out is for tables in memory; here the result is lazy, as X is.")
+            return super().impute(X)
         collection = self._known(X)
         p, dtype = collection.n_features, collection.dtype
         if not is_frame(X):
