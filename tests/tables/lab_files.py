@@ -504,7 +504,7 @@ def western_letters(folder):
             ";".join([name, "groß", *(f"{v:,.2f}".translate({44: 46, 46: 44}) for v in row)])
         )
     (folder / "labor.csv").write_bytes("\r\n".join(lines).encode("cp1252"))
-    return "labor.csv", group, "--encoding cp1252 --drop-rows Proben-Nr.=Summe"
+    return "labor.csv", group, "--drop-rows Proben-Nr.=Summe"
 
 
 def genes_that_come_again(folder):

@@ -158,9 +158,6 @@ def advise(
         suggestions.extend(more)
         return any(one.options for one in more)
 
-    if content.source.get("encoding") == "cp1252" and options.encoding is None:
-        reason = "the file is not UTF-8; Windows-1252 is what older spreadsheets write"
-        add([Suggestion(reason, {"encoding": "cp1252"})])
     table = tidy(content, options, labels)
     given = options
     for look in (_structure, _samples):  # samples are recognised once the columns are known
@@ -240,14 +237,13 @@ def _rows_are_features(table: Table) -> str | None:
 
 def _classes(table: Table) -> list[str]:
     """Columns called like classes that have a few whole values."""
-    found = []
-    for j, name in enumerate(table.features):
-        if name.strip().lower() in ROLES["class"] and table.shape[1] > 1:
-            column = table.with_features(np.array([j])).dense()[:, 0]
-            values = np.unique(column[~np.isnan(column)])
-            if len(values) <= FEW_WORDS and (values == np.round(values)).all():
-                found.append(name)
-    return found
+    named = np.array([name.strip().lower() in ROLES["class"] for name in table.features])
+    if not named.any() or table.shape[1] == 1:
+        return []
+    part = table.with_features(named)
+    values = [np.unique(column[~np.isnan(column)]) for column in part.dense().T]
+    return [name for name, x in zip(part.features, values, strict=True)
+            if len(x) <= FEW_WORDS and (x == np.round(x)).all()]  # fmt: skip
 
 
 def _decoys(table: Table, transposed: bool) -> list[str]:
@@ -301,28 +297,27 @@ def _control_patterns(names: Sequence[str]) -> list[str]:
     return patterns
 
 
-def _summary_rows(table: Table, transposed: bool) -> list[str]:
-    """Names of the last rows of the file, from the first that is the sum or the mean of all above.
+def _rows_of_file(table: Table, transposed: bool) -> np.ndarray:
+    """The values as the file has them; none of a large table."""
+    if math.prod(table.shape) > MOST_ENTRIES:
+        return np.empty((0, 0))
+    return table.dense().T if transposed else table.dense()
 
-    The numbers decide: it works in every language.
-    """
+
+def _summary_rows(table: Table, transposed: bool) -> list[str]:
+    """Names of the last rows of the file, from the first that is the sum or mean of all above."""
     names = [str(name) for name in (table.features if transposed else table.ids)]
-    if len(names) <= 2 * SUMMARY_ROWS or math.prod(table.shape) > MOST_ENTRIES:
+    values = _rows_of_file(table, transposed)
+    if len(names) <= 2 * SUMMARY_ROWS or not len(values):
         return []
-    values = table.dense().T if transposed else table.dense()
-    for count in range(SUMMARY_ROWS, 0, -1):
-        if _sums_up(values[-count], values[:-count]):
-            return names[-count:]
-    return []
+    return next((names[-count:] for count in range(SUMMARY_ROWS, 0, -1)
+                 if _sums_up(values[-count], values[:-count])), [])  # fmt: skip
 
 
 def _sums_up_others(table: Table, about: list[str], names: list[str], transposed: bool) -> bool:
     """Whether one of these columns of the file is the sum or the mean of the others."""
-    if math.prod(table.shape) > MOST_ENTRIES:
-        return False
-    values = table.dense() if transposed else table.dense().T
-    inside = np.isin(names, about)
-    return any(_sums_up(column, values[~inside]) for column in values[inside])
+    values, inside = _rows_of_file(table, transposed).T, np.isin(names, about)
+    return len(values) > 0 and any(_sums_up(x, values[~inside]) for x in values[inside])
 
 
 def _sums_up(row: np.ndarray, others: np.ndarray) -> bool:

@@ -36,24 +36,22 @@ LAB_MARKS = frozenset({
 _BELOW = re.compile(r"^(<|≤|<=)\s*([^\W\d_]{1,8}|[\d.,]+(e[+-]?\d+)?)$", re.I)
 _WITH_UNIT = re.compile(r"^[~<>=≤≥±]*\s*[+-]?\d[\d.,'\s]*(e[+-]?\d+)?\s*[^\d]{0,12}$", re.I)
 _LIST = re.compile(r"^[\d.]+(;[\d.]+)+$")
+MAY_BE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2},\d{3}$")
 _SPACE = "[ \u00a0\u2009\u202f'\u2019]"
 _SPACED = re.compile(rf"^[+-]?\d{{1,3}}({_SPACE}\d{{3}})+([.,]\d+)?$")
 _MINUS = re.compile(r"^[\u2212\u2013](?=[\d.,])|(?<=\de)[\u2212\u2013](?=\d)", re.I)
-MAY_BE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2},\d{3}$")
-# By decimal sign: numbers that have it, thousands beside it beyond doubt, thousands at all; by the
-# usual sign: numbers with the other one that may be thousands.
-_WITH = {
-    ",": re.compile(r"^[+-]?\d+,\d+(e[+-]?\d+)?$", re.I),
-    ".": re.compile(r"^[+-]?\d+\.\d*(e[+-]?\d+)?$", re.I),
-}
-_GROUPED = {
-    ",": re.compile(r"^[+-]?\d{1,3}((\.\d{3})+,\d+|(\.\d{3}){2,})$"),
-    ".": re.compile(r"^[+-]?\d{1,3}((,\d{3})+\.\d+|(,\d{3}){2,})$"),
-}
-_THOUSANDS = {
-    ",": re.compile(r"^[+-]?\d{1,3}(\.\d{3})+(,\d+)?$"),
-    ".": re.compile(r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"),
-}
+
+
+def _by_sign(pattern: str) -> dict[str, re.Pattern[str]]:
+    """A pattern for either decimal sign: D is that sign and G the other one, between thousands."""
+    return {sign: re.compile(pattern.replace("D", f"[{sign}]").replace("G", f"[{group}]"), re.I)
+            for sign, group in (",.", ".,")}  # fmt: skip
+
+
+_WITH = _by_sign(r"^[+-]?\d+D\d+(e[+-]?\d+)?$")
+_THOUSANDS = _by_sign(r"^[+-]?\d{1,3}(G\d{3})+(D\d+)?$")
+_GROUPED = _by_sign(r"^[+-]?\d{1,3}((G\d{3})+D\d+|(G\d{3}){2,})$")  # beyond doubt
+# By the usual sign: numbers with the other one that may be thousands.
 _DOUBTFUL = {".": MAY_BE_THOUSANDS, ",": re.compile(r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$")}
 MOST_LISTED = 12  # words in one sentence
 

@@ -145,8 +145,7 @@ def _find_layout(path: Path, encoding: str, options: ReadOptions) -> Layout:
 
 
 def _first_lines(path: Path, encoding: str) -> tuple[list[tuple[str, int]], int]:
-    """The first lines that are not blank, with the lines of the file above each; without remarks,
-    which are counted."""
+    """The first lines that are not blank, with the lines above each; the number of remarks."""
     lines: list[tuple[str, int]] = []
     number = size = remarks = 0
     with _opened(path) as stream, io.TextIOWrapper(stream, encoding) as text:
@@ -479,10 +478,7 @@ def _as_numbers(column: Any, decimal: str) -> Any:
 
 
 def _single_blanks(stream: Any, layout: Layout) -> Any:
-    """The stream; of a file separated by blanks a copy with one blank between fields.
-
-    Blanks within quotes stay, those at the ends of lines go.
-    """
+    """The stream; of a file separated by blanks a copy with one blank between its fields."""
     if layout.delimiter != " ":
         return stream
     content = stream.read(LONGEST_COPY)

@@ -148,7 +148,8 @@ def tidy(
     features: Sequence[str] | None = None,
 ) -> Table:
     """A table of what a file holds, or a refusal that says what to do."""
-    request = _Request(options, tuple(labels), None if features is None else frozenset(features))
+    columns = None if features is None or options.transpose else frozenset(features)
+    request = _Request(options, tuple(labels), features is not None, columns)
     about = content.rows if content.frame is None else content.frame
     request.check_columns(content.features if content.frame is None else list(about.columns))
     rows, notes = request.kept_rows(about, len(content.ids if about is None else about))
@@ -176,20 +177,16 @@ class _Request:
 
     options: ReadOptions
     labels: tuple[str, ...]
-    features: frozenset[str] | None
-
-    @property
-    def columns_of_model(self) -> frozenset[str] | None:
-        """The features of a model, unless they are the rows of the file."""
-        return None if self.options.transpose else self.features
+    of_model: bool
+    features: frozenset[str] | None  # of a model, unless they are the rows of the file
 
     def reason(self, name: str) -> str | None:
         """Why a column is set aside by request, or None."""
         options = self.options
         if name in self.labels:
             return "known classes, kept aside"
-        if self.columns_of_model is not None:
-            return None if name in self.columns_of_model else "not in the model"
+        if self.features is not None:
+            return None if name in self.features else "not in the model"
         if any(_rule(rule)[0] == name for rule in options.drop_rows):
             return "decides which rows are dropped"
         if options.drop and matches(name, options.drop):
@@ -202,7 +199,7 @@ class _Request:
         """Names and patterns that fit no column are mistakes, but for what a model remembers."""
         given = [(name, pattern) for name in ("drop", "columns")
                  for pattern in getattr(self.options, name)]  # fmt: skip
-        for option, pattern in given if self.features is None else ():
+        for option, pattern in () if self.of_model else given:
             if any(matches(name, (pattern,)) for name in names):
                 continue
             alike = [n for n in names if fnmatchcase(n.lower(), pattern.lower())]
@@ -214,10 +211,7 @@ class _Request:
             raise unknown_name(f"column for --{option}", pattern, names)
 
     def kept_rows(self, about: Any, n: int) -> tuple[np.ndarray, list[str]]:
-        """Positions of the rows that drop_rows leaves, and notes on the others.
-
-        about : frame with the columns that describe the rows, or None
-        """
+        """Positions of the rows that drop_rows leaves, by a frame about them; notes on others."""
         keep, notes = np.ones(n, bool), []
         known = [] if about is None else list(about.columns)
         for name in self.labels:
@@ -225,7 +219,7 @@ class _Request:
                 raise unknown_name("column", name, known)
         for name, value in map(_rule, self.options.drop_rows):
             if name not in known:
-                if self.features is not None and self.options.transpose:
+                if self.of_model and self.features is None:
                     continue  # a model finds its features, the rows, by name
                 raise unknown_name("column", name, known)
             hit = _holds(about[name], value) & keep
@@ -269,14 +263,13 @@ def _from_frame(content: Content, request: _Request, rows: np.ndarray) -> Table:
     if len(rows) < len(frame):
         frame = frame.iloc[rows].reset_index(drop=True)
         numbers = None if numbers is None else numbers[rows]
-    id_column = _id_column(frame, options, content.decimal, request.features is not None)
+    id_column = _id_column(frame, options, content.decimal, request.of_model)
     reasons = [NAMES_ROWS if name == id_column else request.reason(name) for name in names]
     columns = _Columns(frame, reasons, content, options.missing_value)
-    named = bool(options.columns) or request.columns_of_model is not None
-    values = columns.numbers(numbers, free=not named)
+    values = columns.numbers(numbers, free=not options.columns and request.features is None)
     used = [name for name, reason in zip(names, reasons, strict=True) if reason is None]
     columns.check(len(used))
-    if not options.columns and request.features is None:
+    if not options.columns and not request.of_model:
         _check_meaning(frame, used, columns)
     left_out = [(n, r) for n, r in zip(names, reasons, strict=True) if r not in (None, NAMES_ROWS)]
     left_out += content.unused.items()
@@ -496,7 +489,7 @@ def _are_dates(column: np.ndarray) -> bool:
 
 
 def _no_numbers(left_out: list[tuple[str, str]], request: _Request) -> str:
-    wanted = request.columns_of_model or ()
+    wanted = request.features or ()
     found = "; ".join(f"{n!r}: {why}" for n, why in left_out if not wanted or n in wanted)[:200]
     if wanted:
         return (
@@ -504,16 +497,13 @@ def _no_numbers(left_out: list[tuple[str, str]], request: _Request) -> str:
             if not found
             else f"the columns of the model are in the table, but hold no numbers ({found})"
         )
-    if request.features is not None and request.options.columns:
+    if request.of_model and request.options.columns:
         return f"the model reads columns like {request.options.columns[0]!r}; the table has none"
     return f"the table has no numeric column to cluster ({found or 'it has no columns'})"
 
 
 def _check_meaning(frame: Any, used: list[str], columns: _Columns) -> None:
-    """Refuse a survey answered in words, and a long table with one value on each line.
-
-    Both would be clustered by the few numbers that are left.
-    """
+    """Refuse answers in words and long tables: the few numbers beside them would be clustered."""
     answers = {name: words for name, words in columns.categories.items() if len(words) > 1}
     times = Counter(word for words in answers.values() for word in words)
     asked = [n for n, words in answers.items() if min(times[word] for word in words) >= 3]
@@ -552,9 +542,9 @@ def _from_matrix(content: Content, request: _Request, rows: np.ndarray) -> Table
         values = values.astype(np.float64, copy=False)
     if not options.transpose:
         check_unique(content.source.get("file", "the table"), content.features)
-    unused = content.unused if request.features is None else {}
+    unused = {} if request.of_model else content.unused
     reasons = [unused.get(name) or request.reason(name) for name in content.features]
-    notes = list(content.notes if request.features is None else ())
+    notes = [] if request.of_model else list(content.notes)
     if sp.issparse(values):
         notes.append("entries that are not stored count as missing")
     table = Table(
