@@ -17,7 +17,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -180,11 +180,8 @@ def advise(
 
 def _with(old: Any, new: dict[str, Any]) -> Any:
     """Options with others added; those that can be repeated go after what was given."""
-    names = {f.name for f in fields(old)}
-    return replace(old, **{
-        name: (*getattr(old, name), *value) if isinstance(value, tuple) else value
-        for name, value in new.items() if name in names
-    })  # fmt: skip
+    longer = {name: (*getattr(old, name), *v) for name, v in new.items() if isinstance(v, tuple)}
+    return replace(old, **new | longer)
 
 
 # --- which rows and columns -------------------------------------------------------------------

@@ -147,7 +147,7 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 k, lam=self.lam, reference=self.reference, random_state=self.random_state,
                 n_jobs=self.n_jobs,
             ).fit(shifted)  # fmt: skip
-            settled = labels is not None and np.array_equal(labels, model.labels_)
+            unchanged = labels is not None and np.array_equal(labels, model.labels_)
             labels = model.labels_
             # A detection limit belongs to the values as measured, whatever their batch.
             limit = np.nanmin(np.where(observed, X, np.inf), axis=0)
@@ -157,7 +157,7 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             filled = np.where(observed, X, reference)
             shifts, residual = _least_squares(filled, weights, np.eye(k)[labels], of_batch, shifts)
             shifts = _shrink(shifts, counts, np.where(observed, residual, 0.0), k)
-            if settled:
+            if unchanged:
                 break
         assert labels is not None
         return shifts, labels

@@ -168,7 +168,9 @@ class Preparation:
             mean, std = self._row_moments(self._before_rows(table))
             values = values * std[:, None] + mean[:, None]
         values = np.exp2(values) if self.log2 else np.expm1(values) if self.log1p else values
-        return values if table is None else values * self._row_factors(table)[:, None]
+        if table is None or self.normalize == "none":
+            return values
+        return values * (_row_levels(table, self.normalize) / self.level)[:, None]
 
     @property
     def own_units(self) -> bool:
@@ -192,32 +194,31 @@ class Preparation:
     # --- words ----------------------------------------------------------------------------------
 
     @property
+    def _words(self) -> list[tuple[bool, str, str]]:
+        """Whether a step is taken, the units of the clustering after it, what it does."""
+        return [
+            (self.normalize != "none", "",
+             f"rows divided by their {self.normalize} (observed entries)"),
+            (self.log2, "log2", "log2(x), zeros are missing"),
+            (self.log1p, "log(1 + x)", "log(1 + x)"),
+            (self.center_rows, "centred by row", "rows centred by their mean"),
+            (self.zscore_rows, "z-score by row", "rows z-scored"),
+            (self.batch is not None, "", f"differences between batches ({self.batch}) removed"),
+            (self.center, "", "features centred: their observed mean is the reference"),
+            (self.scale == "std", "in standard deviations",
+             "features divided by their standard deviation"),
+            (self.scale == "maxabs", "relative to the largest value",
+             "features divided by their largest absolute value"),
+        ]  # fmt: skip
+
+    @property
     def units(self) -> str:
         """The units of the clustering in a word or two; empty if they are those of the table."""
-        parts = {
-            "log2": self.log2,
-            "log(1 + x)": self.log1p,
-            "centred by row": self.center_rows,
-            "z-score by row": self.zscore_rows,
-            "in standard deviations": self.scale == "std",
-            "relative to the largest value": self.scale == "maxabs",
-        }
-        return ", ".join(words for words, done in parts.items() if done)
+        return ", ".join(units for done, units, _ in self._words if done and units)
 
     def describe(self) -> list[str]:
         """The steps in words."""
-        steps = {
-            f"rows divided by their {self.normalize} (observed entries)": self.normalize != "none",
-            "log2(x), zeros are missing": self.log2,
-            "log(1 + x)": self.log1p,
-            "rows centred by their mean": self.center_rows,
-            "rows z-scored": self.zscore_rows,
-            f"differences between batches ({self.batch}) removed": self.batch is not None,
-            "features centred: their observed mean is the reference": self.center,
-            "features divided by their standard deviation": self.scale == "std",
-            "features divided by their largest absolute value": self.scale == "maxabs",
-        }
-        return [words for words, done in steps.items() if done]
+        return [words for done, _, words in self._words if done]
 
     typed = typed_options
 
@@ -302,17 +303,13 @@ class Preparation:
             raise TableError(str(error)) from error
         return np.asarray(self.batch_shifts)[codes]
 
-    def _row_factors(self, table: Table) -> np.ndarray:
-        """(n,) what every row is divided by: t_i / T, or 1."""
-        if self.normalize == "none":
-            return np.ones(table.shape[0])
-        return _row_levels(table, self.normalize) / self.level
-
     def _before_rows(self, table: Table) -> Any:
         """The values normalised and with their logarithm taken."""
         values = table.values
         if self.normalize != "none":
-            values = _changed(values, 0.0, self._row_factors(table)[:, None])
+            values = _changed(
+                values, 0.0, (_row_levels(table, self.normalize) / self.level)[:, None]
+            )
         if not (self.log1p or self.log2):
             return values
         log, lowest = (np.log1p, -1.0) if self.log1p else (np.log2, 0.0)

@@ -174,17 +174,17 @@ def _sheet(path: Path, sheet: str, cells: Any, options: ReadOptions) -> Content:
     written = frame.map(lambda cell: cell if isinstance(cell, str) else "").to_numpy().tolist()
     decimal = find_decimal(written, "", options.decimal)
     top = frame.iloc[:SAMPLE_LINES].map(lambda cell: "" if cell is None else str(cell).strip())
-    header = find_header(top.to_numpy().tolist(), ".", spans=spans)
-    names = header.names or [f"V{j + 1}" for j in range(len(used))]
+    found, first_row, notes = find_header(top.to_numpy().tolist(), ".", spans=spans)
+    names = found or [f"V{j + 1}" for j in range(len(used))]
     check_unique(path, names)
-    frame = frame.iloc[header.first_row :].reset_index(drop=True).set_axis(names, axis=1)
+    frame = frame.iloc[first_row:].reset_index(drop=True).set_axis(names, axis=1)
     if not frame.map(_is_number).to_numpy().any():
         raise TableError(
             f"{path} has no row of numbers on sheet {sheet!r}; choose another one with --sheet, or "
             "save the table alone as CSV"
         )
     source = {"sheet": sheet} | ({"decimal": ","} if decimal == "," else {})
-    return Content("xlsx", frame, decimal=decimal, source=source, notes=header.notes)
+    return Content("xlsx", frame, decimal=decimal, source=source, notes=notes)
 
 
 def _is_number(cell: Any) -> bool:

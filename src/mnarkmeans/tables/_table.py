@@ -45,13 +45,25 @@ def unknown_name(kind: str, name: str, known: Iterable[object]) -> TableError:
     names = [str(k) for k in known]
     folded = {other.lower(): other for other in reversed(names)}
     near = difflib.get_close_matches(name.lower(), folded, n=1)
-    if near:
-        hint = f"did you mean {folded[near[0]]!r}?"
-    elif names:
-        hint = "there are " + ", ".join(map(repr, names[:5])) + (", ..." if names[5:] else "")
-    else:
-        hint = "there are none"
+    some = ", ".join(map(repr, names[:5])) + (", ..." if names[5:] else "")
+    hint = f"did you mean {folded[near[0]]!r}?" if near else f"there are {some or 'none'}"
     return TableError(f"there is no {kind} called {name!r}; {hint}")
+
+
+def typed_options(options: Any) -> list[str]:
+    """The fields of a dataclass that differ from their defaults, as command-line options."""
+    words: list[str] = []
+    for f in fields(options):
+        value = getattr(options, f.name)
+        if not f.init or f.metadata.get("learned") or value is None or value == f.default:
+            continue
+        name = "--" + f.name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(name if value else name.replace("--", "--no-"))
+        else:
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [name, str(one)]
+    return words
 
 
 @dataclass(frozen=True)
@@ -83,11 +95,13 @@ class ReadOptions:
     @classmethod
     def of(cls, **given: Any) -> ReadOptions:
         """From keywords; what can be repeated may be one string (or number) or several."""
-        several = {f.name for f in fields(cls) if f.default == ()}
-        if given.get("sheet") is not None:
-            given["sheet"] = str(given["sheet"])
-        given |= {name: _several(given[name]) for name in several & given.keys()}
-        return cls(**given)
+        for f in fields(cls):
+            value = given.get(f.name)
+            if value is not None and f.default == ():
+                one = isinstance(value, str) or not hasattr(value, "__iter__")
+                value = tuple(str(v).removesuffix(".0") for v in ([value] if one else value))
+            given[f.name] = f.default if value is None else value
+        return replace(cls(**given), sheet=None if given["sheet"] is None else str(given["sheet"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and values, for a model file or for ``read_table(path, **options)``."""
@@ -98,7 +112,6 @@ class ReadOptions:
         """From a model file, whose content is not trusted."""
         if not isinstance(stored, dict):
             raise TableError("the model's record of how to read tables is damaged; fit it again")
-        given: dict[str, Any] = {}
         for f in fields(cls):
             value = stored.get(f.name)
             kind = list if f.default == () else bool if f.name in ("transpose", "header") else str
@@ -106,8 +119,7 @@ class ReadOptions:
             right = isinstance(value, kind) and all(isinstance(word, str) for word in words)
             if value is not None and (not right or (f.name == "decimal" and value not in ".,")):
                 raise TableError(f"reading/{f.name} of the model is damaged; fit the model again")
-            given[f.name] = f.default if value is None else value
-        return cls.of(**given)
+        return cls.of(**{f.name: stored.get(f.name) for f in fields(cls)})
 
     def for_new_file(self, path: str | Path) -> ReadOptions:
         """As a model's new tables are read: what belongs to the fitted file alone is left out."""
@@ -117,9 +129,7 @@ class ReadOptions:
         names = [name for name, kinds in OPTIONS_OF_FORMATS.items() if kind not in kinds]
         return replace(self, **dict.fromkeys([*names, "delimiter", "encoding"]))  # type: ignore[arg-type]
 
-    def typed(self) -> list[str]:
-        """The options as they are typed on the command line; defaults are left out."""
-        return typed_options(self)
+    typed = typed_options
 
 
 def check_unique(where: Any, names: Iterable[str]) -> None:
@@ -128,22 +138,6 @@ def check_unique(where: Any, names: Iterable[str]) -> None:
     if times > 1:
         what = f"called {name!r}" if name else "without a name"
         raise TableError(f"{where} has more than one column {what}; rename them")
-
-
-def typed_options(options: Any) -> list[str]:
-    """The fields of a dataclass that differ from their defaults, as command-line options."""
-    words: list[str] = []
-    for f in fields(options):
-        value = getattr(options, f.name)
-        if not f.init or f.metadata.get("learned") or value is None or value == f.default:
-            continue
-        name = "--" + f.name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(name if value else name.replace("--", "--no-"))
-        else:
-            for one in value if isinstance(value, tuple) else (value,):
-                words += [name, str(one)]
-    return words
 
 
 def quoted(text: str, windows: bool = os.name == "nt") -> str:
@@ -165,13 +159,6 @@ def quoted(text: str, windows: bool = os.name == "nt") -> str:
     # A backslash means itself unless another sign that is special follows.
     plain = re.match(r'^[^"$`!]*$', text) and not re.search(r"\\(\\|$)", text)
     return f'"{text}"' if plain else shlex.quote(text)
-
-
-def _several(value: Any) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    values = [value] if isinstance(value, str) or not hasattr(value, "__iter__") else value
-    return tuple(str(v).removesuffix(".0") for v in values)
 
 
 @dataclass(frozen=True)
@@ -320,11 +307,9 @@ class Table:
     @property
     def remembered(self) -> ReadOptions:
         """The options for a model to remember, with the id column and decimal sign found."""
-        found: dict[str, Any] = {
-            name: getattr(self.options, name) or self.source.get(name)
-            for name in ("id_column", "decimal")
-        }
-        return replace(self.options, **found)
+        given, found = self.options, self.source
+        return replace(given, id_column=given.id_column or found.get("id_column"),
+                       decimal=given.decimal or found.get("decimal"))  # fmt: skip
 
     def advise(self, preparation: Preparation | None = None) -> Advice:
         """Suggestions for reading and preparing this table, with reasons; nothing is changed."""
@@ -364,12 +349,11 @@ def left_out_lines(left_out: Sequence[tuple[str, str]]) -> list[str]:
         groups.setdefault(general.split(", such as")[0], []).append((name, reason))
     lines = []
     for reason, members in groups.items():
-        if reason in BY_REQUEST:
-            lines.append(f"left out {len(members):,} column{'s' * (len(members) > 1)}: {reason}")
-            continue
         names = ", ".join(repr(name) for name, _ in members[:MOST_NAMED])
-        more = f" and {len(members) - MOST_NAMED:,} more" if len(members) > MOST_NAMED else ""
-        lines.append(f"left out {names}{more}: {members[0][1] if len(members) == 1 else reason}")
+        names += f" and {len(members) - MOST_NAMED:,} more" if len(members) > MOST_NAMED else ""
+        if reason in BY_REQUEST:
+            names = f"{len(members):,} column{'s' * (len(members) > 1)}"
+        lines.append(f"left out {names}: {members[0][1] if len(members) == 1 else reason}")
     return lines
 
 

@@ -18,7 +18,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ LONGEST_LINE = 1 << 25  # bytes: 100,000 columns of 300 characters each
 SAMPLE_LINES, SAMPLE_SIZE, FEWEST_LINES = 64, 1 << 20, 8  # the first lines, fewer if they are long
 BLOCK = 1 << 20  # bytes parsed at once, at least four lines; pyarrow holds about 32 blocks
 LONGEST_COPY = 1 << 30
+ENDLESS = "{} has a line of more than {} MB; a table has one row on each line"
 REMARK = "!"  # begins the lines around the tables of GEO
 
 
@@ -126,21 +127,21 @@ def _find_layout(path: Path, encoding: str, options: ReadOptions) -> Layout:
     delimiter = _find_delimiter(path, [line for line, _ in lines], options.delimiter)
     rows = [_split(line, delimiter) for line, _ in lines]
     decimal = find_decimal(rows[1:] or rows, delimiter, options.decimal)
-    header = find_header(rows, decimal, options.header, skipped=remarks)
-    if header.names is not None and header.first_row == len(rows):
+    found, first_row, notes = find_header(rows, decimal, options.header, skipped=remarks)
+    if found is not None and first_row == len(rows):
         raise TableError(f"{path} has a header line but no rows below it")
-    names = header.names or [f"V{j + 1}" for j in range(len(rows[header.first_row]))]
+    names = found or [f"V{j + 1}" for j in range(len(rows[first_row]))]
     if names.count("") > 1:  # delimiters at the end of the lines
         names = [name or (f"V{j + 1}" if j else "") for j, name in enumerate(names)]
     check_unique(path, names)
-    whole = [row for row in rows[header.first_row :] if len(row) == len(names)]
+    whole = [row for row in rows[first_row:] if len(row) == len(names)]
     text = {j for j, name in enumerate(names) if may_name_rows(name)}
     for j, fields in enumerate(zip(*whole, strict=True)):
         if not all(is_number_or_missing(field, decimal) for field in fields) or are_padded(fields):
             text.add(j)
     longest = max(len(line) for line, _ in lines)
-    return Layout(encoding, delimiter, decimal, names, header.names is not None,
-                  lines[header.first_row][1], text, header.notes, remarks > 0,
+    return Layout(encoding, delimiter, decimal, names, found is not None,
+                  lines[first_row][1], text, notes, remarks > 0,
                   min(max(4 * longest, BLOCK), LONGEST_LINE))  # fmt: skip
 
 
@@ -158,7 +159,7 @@ def _first_lines(path: Path, encoding: str) -> tuple[list[tuple[str, int]], int]
                     break
                 line, number = line + more, number + 1
             if len(line) >= LONGEST_LINE:
-                raise _endless(path)
+                raise TableError(ENDLESS.format(path, LONGEST_LINE >> 20))
             if not line:
                 break
             size += len(line)
@@ -167,12 +168,6 @@ def _first_lines(path: Path, encoding: str) -> tuple[list[tuple[str, int]], int]
             elif line.strip():
                 lines.append((line.rstrip("\n"), begin))
     return lines, remarks
-
-
-def _endless(path: Path, size: int = LONGEST_LINE) -> TableError:
-    return TableError(
-        f"{path} has a line of more than {size >> 20} MB; a table has one row on each line"
-    )
 
 
 def _split(line: str, delimiter: str) -> list[str]:
@@ -224,24 +219,16 @@ LONGEST_UNIT = 12  # letters on average; longer lines below the names describe t
 Spans = dict[tuple[int, int], int]  # columns a merged cell covers, by line and column
 
 
-@dataclass(frozen=True)
-class Header:
-    """Names of the columns (None where the file has none), the first row below them, notes."""
-
-    names: list[str] | None
-    first_row: int
-    notes: list[str] = field(default_factory=list)
-
-
 def find_header(
     rows: list[list[str]],
     decimal: str,
     given: bool | None = None,
     spans: Callable[[], Spans] = dict,
     skipped: int = 0,
-) -> Header:
-    """The header of a table by its first rows, which are texts; missing cells are ''.
+) -> tuple[list[str] | None, int, list[str]]:
+    """Names of the columns (None: there are none), the first row below them, and notes.
 
+    rows : the first rows as texts; missing cells are ''
     spans : finds the merged cells; called where several lines of names are joined
     skipped : lines above that are known to be no part of the table
     """
@@ -261,18 +248,18 @@ def find_header(
         given = not all(is_number_or_missing(text, decimal) for text in rows[top])
     if not given:
         notes.append("the first line holds numbers, so columns are called V1, V2, ...")
-        return Header(None, top, notes)
+        return None, top, notes
     names, below = [text.strip() for text in rows[top]], rows[top + 1 :]
     if below and len(below[0]) == len(names) + 1:  # R's write.table does not name the row names
-        return Header(["", *names], top + 1, notes)
+        return ["", *names], top + 1, notes
     for more in range(min(MOST_HEADERS, len(below)) - 1, 0, -1):
         if all(len(row) == len(names) and _is_header(row, below[more:], decimal)
                for row in below[:more]):  # fmt: skip
             lines = [names, *([text.strip() for text in row] for row in below[:more])]
             merged = {(i - top, j): width for (i, j), width in spans().items() if i >= top}
             names, joined = _join_headers(lines, merged)
-            return Header(names, top + 1 + more, notes + joined)
-    return Header(names, top + 1, notes)
+            return names, top + 1 + more, notes + joined
+    return names, top + 1, notes
 
 
 def _is_title(row: list[str], usual: int) -> bool:
@@ -429,7 +416,7 @@ def _explain(path: Path, layout: Layout, error: Exception, wrong: list[Any]) -> 
     if "conversion error" in str(error):
         raise _WordAmongNumbers from error
     if "straddling" in str(error):
-        raise _endless(path, layout.block_size) from error
+        raise TableError(ENDLESS.format(path, layout.block_size >> 20)) from error
     if "Empty CSV" not in str(error) and "Could not skip" not in str(error):
         raise TableError(f"{path} cannot be read as a table: {error}") from error
 

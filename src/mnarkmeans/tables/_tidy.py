@@ -160,10 +160,7 @@ def tidy(
     _check_finite(table)
     name = content.source.get("file", "the table")
     if not table.shape[0] or not table.shape[1]:
-        raise TableError(
-            f"{name} has {table.shape[0]} rows and {table.shape[1]} numeric columns; there is "
-            "nothing to cluster"
-        )
+        raise TableError(f"{name} has {table.shape[0]} rows and {table.shape[1]} numeric columns")
     if table.missing_share() == 1.0:
         raise TableError(f"every entry of {name} is missing; check --missing-value and --columns")
     if not options.transpose:
@@ -277,10 +274,10 @@ def _from_frame(content: Content, request: _Request, rows: np.ndarray) -> Table:
         raise TableError(_no_numbers(left_out, request))
     ids, unnamed = [str(i + 1) for i in range(len(frame))], 0
     if id_column is not None:
-        given = [None if missing else str(name) for name, missing
-                 in zip(frame[id_column], frame[id_column].isna(), strict=True)]  # fmt: skip
-        unnamed = given.count(None)
-        ids = [name if name is not None else f"row {i}" for name, i in zip(given, ids, strict=True)]
+        missing = frame[id_column].isna().to_numpy()
+        named = zip(frame[id_column], ids, missing, strict=True)
+        ids = [f"row {i}" if without else str(name) for name, i, without in named]
+        unnamed = int(missing.sum())
     genes = next((n for n in names if n.strip().lower() in GENE_COLUMNS and n != id_column), None)
     labels: dict[str, str] = {}
     if options.transpose and genes is not None:
@@ -406,34 +403,27 @@ class _Columns:
     def check(self, kept: int) -> None:
         """Refuse unexplained words, and a table whose measured columns are mostly unread."""
         if self.words:
-            raise TableError(self._words_found())
+            every, names = sum(self.words.values(), Counter()), list(self.words)
+            who = f"column {names[0]!r} holds" if len(names) == 1 else f"{len(names)} columns hold"
+            codes = " ".join(f"--missing-value {quoted(word)}" for word, _ in every.most_common(3))
+            family = sample_family([n for n in self.frame.columns if n not in self.words])
+            use = f"--columns {quoted(family)}" if family else f"--drop {quoted(names[0])}"
+            raise TableError(
+                f"{who} numbers, but {every.total()} of the entries are words: {listed(every)}; if "
+                f"they mean missing add {codes}, otherwise use {use}"
+            )
         doubtful = {n: text for n, text in self.unread.items() if MAY_BE_THOUSANDS.match(text)}
         columns = doubtful or (self.unread if len(self.unread) > kept else {})
-        if columns:
-            name, example = next(iter(columns.items()))
-            hint = (
-                'if that is a decimal comma add --decimal "," and if it groups thousands remove it'
-                if "," in example and "." not in example
-                else "remove units and percent signs"
-            )
+        for name, example in [*columns.items()][:1]:
+            hint = "remove units and percent signs"
+            if "," in example and "." not in example:
+                hint = 'for a decimal comma add --decimal ",", and remove commas between thousands'
             many = f"{len(columns)} columns look" if len(columns) > 1 else "one column looks"
             raise TableError(
                 f"{many} like measurements but cannot be read as numbers, such as "
                 f"{shortened(example)!r} in column {name!r} ({kept} columns can); {hint}, or "
                 "choose columns with --columns or --drop"
             )
-
-    def _words_found(self) -> str:
-        every = sum(self.words.values(), Counter())
-        names = list(self.words)
-        who = f"column {names[0]!r} holds" if len(names) == 1 else f"{len(names)} columns hold"
-        codes = " ".join(f"--missing-value {quoted(word)}" for word, _ in every.most_common(3))
-        family = sample_family([n for n in self.frame.columns if n not in self.words])
-        columns = f"use --columns {quoted(family)}" if family else f"use --drop {quoted(names[0])}"
-        return (
-            f"{who} numbers, but {every.total()} of the entries are words: {listed(every)}; if "
-            f"they mean missing add {codes}, otherwise {columns}"
-        )
 
 
 def _id_column(frame: Any, options: ReadOptions, decimal: str, of_model: bool) -> str | None:
