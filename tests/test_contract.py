@@ -1,4 +1,4 @@
-"""What the documentation of a class or function says of its parameters is true of its signature."""
+"""Defaults are those of the documentation, and refusals name what was found."""
 
 import ast
 import importlib
@@ -6,7 +6,11 @@ import inspect
 import math
 import re
 
+import numpy as np
 import pytest
+
+from mnarkmeans import read_table
+from mnarkmeans.datasets import make_gaussian_clusters
 
 MODULES = ["", ".dask", ".metrics", ".missingness", ".datasets", ".tl", ".baselines", ".tables",
            ".displays"]  # fmt: skip
@@ -36,3 +40,29 @@ def test_defaults_are_those_of_the_documentation(part):
             continue
         for name in names.split(", "):
             assert repr(parameters[name].default) == repr(value), name
+
+
+def test_a_table_of_the_paper_is_what_is_made_unless_asked_otherwise():
+    whole = make_gaussian_clusters(mechanism=None, random_state=0)
+    assert whole.data.shape == (300, 2)
+    assert np.linalg.norm(whole.centers[0] - whole.centers[1]) == pytest.approx(3.0)
+    within = whole.data - whole.centers[whole.target]
+    assert (len(whole.centers), within.std()) == (3, pytest.approx(1.0, abs=0.1))
+
+
+@pytest.mark.parametrize("delimiter", ["ab", "é", '"', "\n"])
+def test_a_delimiter_is_one_ordinary_character(delimiter, tmp_path):
+    (tmp_path / "table.csv").write_text("id,a,b\nr,1,2\ns,3,4\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="must be one character"):
+        read_table(tmp_path / "table.csv", delimiter=delimiter)
+
+
+def test_a_checkpoint_of_another_fit_is_named_with_both_values(tmp_path):
+    da = pytest.importorskip("dask.array")
+    from mnarkmeans.dask import MNARKMeans
+
+    X = da.from_array(np.random.default_rng(0).normal(size=(60, 3)), chunks=(20, 3))
+    model = MNARKMeans(2, lam=0.25, checkpoint=tmp_path / "fit.npz", resume=True, random_state=0)
+    model.fit(X)
+    with pytest.raises(ValueError, match=r"its lam differs \(0\.25 there, 0\.5 here\)"):
+        model.set_params(lam=0.5).fit(X)
