@@ -41,8 +41,8 @@ OPERATORS = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast
 # In C++ with spaces, so that templates and pointers are left alone.
 CORE = {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " != ", " + ": " - ",
         " - ": " + ", " * ": " / ", " += ": " -= ", " && ": " || "}  # fmt: skip
-CORE_TESTS = ("tests/test_golden.py", "tests/core/", "tests/test_exactness.py",
-              "tests/test_laws.py")  # fmt: skip
+CORE_TESTS = ("tests/test_golden.py", "tests/test_units.py", "tests/core/",
+              "tests/test_exactness.py", "tests/test_laws.py")  # fmt: skip
 # Not asked: slow for what they meet, or about other things than results.
 UNASKED = re.compile("benchmarks|performance|package|types|docs|studies|reproduction|umap|fuzz"
                      "|_r.py|interrupt|browser|dask_cluster|waiting|library")  # fmt: skip
