@@ -7,7 +7,7 @@ What is written, with ``key_added="mnar_kmeans"``:
     obs["mnar_kmeans_confidence"] how sure its cluster is (`mnarkmeans.metrics.confidence`)
     varm["mnar_kmeans"]           centres (n_vars, k), NaN for genes that took no part
     uns["mnar_kmeans"]            params, lam, reference, inertia, n_iter, verdict, ...
-    uns["mnar_kmeans_markers"]    genes that make each cluster, as rank_genes_groups has them
+    uns["mnar_kmeans_markers"]    markers of each cluster, as rank_genes_groups stores them
     layers[impute_layer]          the filled matrix, only if asked for
 """
 
@@ -65,29 +65,22 @@ def mnar_kmeans(
     adata : AnnData
         Cells by genes; dense, sparse, backed, or Dask arrays.
     n_clusters : int or sequence of int
-        Number of clusters, or the numbers to choose from by stability
-        (`mnarkmeans.MNARKMeansCV`).
-    lam : float or "auto", default="auto"
-        How strongly missing values pull centres towards the reference, as in
-        `mnarkmeans.MNARKMeans`.
-    reference : float, array, "min", "auto" or None, default=None
-        As in `mnarkmeans.MNARKMeans`; an array has one number per gene of `adata` (or per column
-        of the representation).
+        Number of clusters, or the numbers to choose from by stability.
+    lam, reference : as in `mnarkmeans.MNARKMeans`
+        An array of references has one number per gene of `adata` (or column of `use_rep`).
     layer : str, optional
         Layer to use instead of ``adata.X``.
     use_rep : str, optional
-        Entry of ``adata.obsm`` to use instead of genes. Its centres go to
-        ``uns[key_added]["centers"]``, since they belong to no gene.
+        Entry of ``adata.obsm`` to use instead of genes; the centres are then stored in
+        ``uns[key_added]["centers"]``.
     use_highly_variable : bool, optional
         Use only the genes marked in ``var["highly_variable"]``. None does so if they are marked.
     zero_is_missing : bool, default=True
-        Zeros, stored or not, are missing values. With False they are measurements, only NaN is
-        missing, and a sparse matrix is made dense.
+        Zeros, stored or not, are missing values. With False only NaN is missing, and a sparse
+        matrix is made dense.
     batch_key : str, optional
-        Column of ``adata.obs`` with the batch of each cell. Differences between batches are
-        estimated beside the clusters and removed before clustering
-        (`mnarkmeans.tables.BatchCenter`); centres and distances are those of corrected values,
-        filled values belong to the batch of their cell, and the shifts are stored in
+        Column of ``adata.obs`` with the batch of each cell. Differences between batches are removed
+        before clustering (`mnarkmeans.tables.BatchCenter`) and stored in
         ``uns[key_added]["batch_shifts"]``. The matrix is made dense; Dask arrays are refused.
     key_added : str, default="mnar_kmeans"
         Under which name results are stored.
@@ -98,8 +91,8 @@ def mnar_kmeans(
     copy : bool, default=False
         Return a changed copy and leave `adata` as it is.
     impute_layer : str, optional
-        Also fill the missing values from the centres and store the (dense) result in this layer.
-        Genes that were not used keep their values.
+        Layer for the (dense) matrix with missing values filled from the centres. Genes that were
+        not used keep their values.
     verbose : bool, default=True
         Print one line about the result.
     **fitting
@@ -112,15 +105,10 @@ def mnar_kmeans(
 
     Notes
     -----
-    Genes without a single observed value are left out; their centres would be the reference
-    whatever the clusters, so the result is the same.
-
-    Markers are stored where scanpy looks for them:
-    ``sc.pl.rank_genes_groups(adata, key="mnar_kmeans_markers")``,
-    ``sc.get.rank_genes_groups_df(adata, "0", key="mnar_kmeans_markers")``. Their scores are the
-    effect sizes of `mnarkmeans.metrics.cluster_markers`, which take missing values into account;
-    p-values are NaN. ``uns["mnar_kmeans"]["verdict"]`` says whether clusters are separate groups
-    (`mnarkmeans.metrics.verdict`). For Dask arrays there are no markers, verdict and confidence.
+    Genes without any observed value are left out. Markers are stored where scanpy looks for them:
+    ``sc.pl.rank_genes_groups(adata, key="mnar_kmeans_markers")``. Their scores are the effect sizes
+    of `mnarkmeans.metrics.cluster_markers`, p-values are NaN. For Dask arrays there are no markers,
+    verdict and confidence.
 
     Examples
     --------
@@ -179,7 +167,7 @@ def mnar_kmeans(
         )  # fmt: skip
         X, settings["missing_values"] = center.fit_transform(measured, batch=batches), np.nan
     with warnings.catch_warnings():
-        if zero_is_missing:  # then zero is where values get lost, however far a gene is from it
+        if zero_is_missing:  # zero is the detection limit, however far from it a gene is
             warnings.filterwarnings("ignore", "The reference lies far outside")
         model = _estimator(X, n_clusters, lam, settings).fit(X)
     params = dict(
@@ -287,10 +275,8 @@ def _entry(mapping: Mapping[str, Any], key: str, where: str) -> Any:
 def _usable(matrix: Any, columns: np.ndarray, zero_is_missing: bool) -> tuple[Any, np.ndarray]:
     """The columns used, in memory, and their mask: asked for, and observed at least once."""
     X = _in_memory(matrix, columns)
-    if not zero_is_missing:
-        X = _dense(X)
-    if not np.issubdtype(X.dtype, np.floating):
-        X = X.astype(np.float64)
+    X = X if zero_is_missing else _dense(X)
+    X = X if np.issubdtype(X.dtype, np.floating) else X.astype(np.float64)
     observed = _observed_columns(X, zero_is_missing)
     if not observed.any():
         raise ValueError(
@@ -473,10 +459,8 @@ def _of_all_genes(found: Any, used: np.ndarray) -> float | np.ndarray:
 
 
 def _markers(adata: Any, key: str, X: Any, used: np.ndarray, model: Any) -> dict[str, Any]:
-    """What makes each cluster, in the shape of ``scanpy.tl.rank_genes_groups``.
-
-    There is no p-value (the clusters were made from the same numbers): it is NaN.
-    """
+    """In the form of ``scanpy.tl.rank_genes_groups``. There are no p-values: the clusters were found
+    in the same data."""
     pandas = require("pandas", "anndata")
     k = len(model.cluster_centers_)
     clusters = [str(l) for l in range(k)]
