@@ -39,14 +39,14 @@ class MiniBatchMNARKMeans(CentersModel):
     n_clusters : int, default=8
         Number of clusters.
     lam : float, array of shape (n_features,) or "auto", default="auto"
-        Penalty of the gaps, >= 0, for all features or for each. "auto" chooses it from the sample
-        the starts are tried on (the first batch, for ``partial_fit``), as MNARKMeans does.
+        Penalty for missing values, >= 0, for all features or for each. "auto" chooses it from the
+        sample the starts are tried on (``partial_fit``: the first batch), as MNARKMeans does.
     reference : float, array of shape (n_features,), "min", "auto" or None, default=None
-        The point near which values are likely to be missing. "min" is the least value seen so far.
+        The point near which values are likely to be missing. "min" is the smallest seen so far.
         "auto" chooses between zero and that, from the same sample as lam. None is "auto" where lam
         is "auto", and zero where lam is a number.
     missing_values : float, default=nan
-        How gaps are marked in dense input, besides NaN.
+        The code of missing values in dense input, besides NaN.
     init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, \
 default="k-means++"
         Starting centres. Those made by name are led to their optimum on a sample of three batches,

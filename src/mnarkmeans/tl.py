@@ -459,8 +459,8 @@ def _of_all_genes(found: Any, used: np.ndarray) -> float | np.ndarray:
 
 
 def _markers(adata: Any, key: str, X: Any, used: np.ndarray, model: Any) -> dict[str, Any]:
-    """In the form of ``scanpy.tl.rank_genes_groups``. There are no p-values: the clusters were found
-    in the same data."""
+    """In the form of ``scanpy.tl.rank_genes_groups``; without p-values, since the clusters were
+    found in the same data."""
     pandas = require("pandas", "anndata")
     k = len(model.cluster_centers_)
     clusters = [str(l) for l in range(k)]

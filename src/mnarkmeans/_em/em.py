@@ -106,7 +106,7 @@ class EM:
         return np.maximum(np.maximum(spread, rounding), max(self.reg_covar, 1e-100))
 
     @cached_property
-    def least_variance(self) -> np.ndarray:
+    def min_variance(self) -> np.ndarray:
         spread = self.spread.mean() if self.spherical else self.spread
         return np.maximum(LEAST_VARIANCE * spread, self.reg_covar)
 
@@ -187,14 +187,14 @@ class EM:
         total, count, values = sums.sums, pulls, sums.counts
         if missing is not None:
             weight = gaps if missing.widths is None else gaps * missing.widths.weight
-            lost = missing.mean + (reference - shift)
-            total, count, values = total + weight * lost, count + weight, values + gaps
+            filled = missing.mean + (reference - shift)
+            total, count, values = total + weight * filled, count + weight, values + gaps
         known = count > LEAST_VALUES
         mean = np.where(known, total / np.where(known, count, 1.0), now.means - shift)
         residuals = sums.squares - 2.0 * sums.sums * mean + pulls * mean**2
         residuals = np.maximum(residuals, 0.0)
         if missing is not None:
-            residuals = residuals + weight * (missing.variance + (lost - mean) ** 2)
+            residuals = residuals + weight * (missing.variance + (filled - mean) ** 2)
         variances = self._variances(residuals, values, now.variances)
         means = mean + shift
         clusters = Clusters(means - reference, variances, gaps, sizes)
@@ -211,7 +211,7 @@ class EM:
         new = np.where(values > LEAST_VALUES, new, now)
         if not self.observed.has_gaps.any():
             new = new + self.reg_covar
-        new = np.maximum(new, self.least_variance)
+        new = np.maximum(new, self.min_variance)
         return np.broadcast_to(new, shape).copy() if self.spherical else new
 
     # --- iterations -----------------------------------------------------------------------------

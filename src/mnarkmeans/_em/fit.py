@@ -16,7 +16,6 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,9 +57,6 @@ class Candidate(NamedTuple):
         price = 0.5 * math.log(max(self.em.n_rows, 2.0)) * (own + self.n_chosen)
         return self.states[-1].expectation.log_likelihood - price
 
-    def begun(self, parameters: Parameters, max_iter: int, model: Any) -> Candidate:
-        return self._replace(states=()).run(State(parameters), max_iter, model)
-
     def continued(self, max_iter: int, model: Any) -> Candidate:
         """Up to ``max_iter`` iterations in all."""
         last = self.states[-1]
@@ -98,10 +94,8 @@ def fit(
         short = SHORT_ITER if compare or len(partitions) > 1 else 1
         runs = _begin(kinds, model, partitions, short)
         if compare:
-            least = max(one.score for one in runs) - BEHIND - BEHIND_PER_ROW * ems[0].n_rows
-            runs = [
-                one.continued(CHOICE_ITER, model) if one.score >= least else one for one in runs
-            ]
+            bar = max(one.score for one in runs) - BEHIND - BEHIND_PER_ROW * ems[0].n_rows
+            runs = [one.continued(CHOICE_ITER, model) if one.score >= bar else one for one in runs]
         for one in runs:
             report(f"start {start + 1}, {one}: {one.objective:.6f}", model.verbose > 0)
         pairs = zip(best or runs, runs, strict=True)
@@ -121,33 +115,8 @@ def go_on(model: Any, observed: Observed, last: Parameters, threads: int) -> Fit
             begin = last._replace(mechanism=last.mechanism.continued(em.values))
         else:
             begin = one.em.start(memberships, one.mechanism, last.freedom)
-        runs.append(one.begun(begin, model.max_iter, model))
+        runs.append(one.run(State(begin), model.max_iter, model))
     return _finished(runs, model)
-
-
-def likeliest_mixture(
-    observed: Observed, references: dict[str, np.ndarray], partitions: list[np.ndarray], k: int
-) -> tuple[str, np.ndarray]:
-    """The reference around which values are missing ("min" also: below a limit), by BIC of normal
-    mixtures that begin with the partitions (n,); "" where "mcar" or "class" is likelier. And the
-    labels (n,) of the likeliest mixture."""
-    starts = [np.eye(k)[labels] for labels in partitions]
-    settings = SimpleNamespace(tol=1e-3, verbose=0, means_init=None, weights_init=None)
-    em = EM(observed)
-    em = em.with_prior(prior_weight(em, starts[0], 0.0))
-    kinds = [("", Candidate(em, "mcar", 0.0)), ("", Candidate(em, "class", 0.0))]
-    for where, point in references.items():
-        around = EM(replace(observed, reference=point), prior=em.prior)
-        for name in ("decay", "threshold", *(["limit"] if where == "min" else [])):
-            if MECHANISMS[name].is_possible(around.values):
-                kinds.append((where, Candidate(around, name, 0.0)))
-    runs = [
-        run.continued(CHOICE_ITER, settings)
-        for run in _begin([one for _, one in kinds], settings, starts, SHORT_ITER)
-    ]
-    best = max(range(len(runs)), key=lambda i: runs[i].score)
-    last = runs[best].states[-1].parameters
-    return kinds[best][0], posteriors(runs[best].em.observed, last, 1).labels
 
 
 def _em(model: Any, observed: Observed, threads: int) -> EM:
@@ -224,7 +193,7 @@ def _begin(
                 begin = begin._replace(means=np.array(model.means_init, dtype=np.float64))
             if model.weights_init is not None:
                 begin = begin._replace(weights=np.array(model.weights_init, dtype=np.float64))
-            starts.append(one.begun(begin, short, model))
+            starts.append(one.run(State(begin), short, model))
         begun.append(max(starts, key=lambda run: run.objective))
     return begun
 

@@ -283,7 +283,7 @@ class Blocks:
         return compute(_tree(parts, delayed(merge, pure=False)))[0]
 
     def take(self, rows: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The rows with these (ascending) numbers, gaps as NaN, and their weights."""
+        """The rows with these (ascending) numbers, missing values as NaN, and their weights."""
         take = require("dask", "dask").delayed(_take_rows, pure=False)
         owner = np.searchsorted(self.firsts, rows, side="right") - 1
         values, weights = zip(

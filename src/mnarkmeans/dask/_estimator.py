@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -50,6 +50,7 @@ from ._blocks import (
 from ._lloyd import Callback, Checkpoint, Iteration, Partition, assess, merge_assessed, run
 from ._starts import STARTS
 
+N_INIT = 3
 ROWS_TO_INSPECT = 1000  # the first ones, for codes of missing values and for raw counts
 
 
@@ -75,8 +76,8 @@ class MNARKMeans(CentersModel):
 default="k-means||"
         Starting centres. k-means|| reads all rows a few times; "k-means++" and "random" draw from a
         sample of up to 50,000 rows.
-    n_init : int, default=3
-        Number of starts. They run side by side: a pass over the rows serves all of them.
+    n_init : int or "auto", default=3
+        Number of starts ("auto" is 3). They run side by side in every pass over the rows.
     max_iter : int, default=300
         Maximum number of iterations of a start.
     tol : float, default=1e-5
@@ -130,7 +131,7 @@ feature_names_in_
         reference: Any = None,
         missing_values: float = math.nan,
         init: Any = "k-means||",
-        n_init: int = 3,
+        n_init: int | Literal["auto"] = N_INIT,
         max_iter: int = 300,
         tol: float = 1e-5,
         random_state: Any = None,
@@ -237,7 +238,8 @@ feature_names_in_
     def _check_parameters(self) -> None:
         check_count("n_clusters", self.n_clusters)
         check_lam(self.lam)
-        check_count("n_init", self.n_init)
+        if not is_auto(self.n_init):
+            check_count("n_init", self.n_init)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol)
         check_count("checkpoint_every", self.checkpoint_every)
@@ -292,7 +294,7 @@ feature_names_in_
             centers = np.zeros((self._n_starts(), k, p))
         else:
             if isinstance(self.init, str):
-                centers = STARTS[self.init](blocks, self.n_init, k, rng)
+                centers = STARTS[self.init](blocks, self._n_starts(), k, rng)
             else:
                 centers = check_init_centers(self.init, k, p)[None]
             found = blocks.summary
@@ -303,7 +305,9 @@ feature_names_in_
         )  # fmt: skip
 
     def _n_starts(self) -> int:
-        return self.n_init if isinstance(self.init, str) else 1
+        if not isinstance(self.init, str):
+            return 1
+        return N_INIT if isinstance(self.n_init, str) else self.n_init
 
     def _checkpoint(self, blocks: Blocks) -> Checkpoint:
         found = blocks.summary

@@ -308,7 +308,7 @@ def connect(address: str | None) -> Iterator[str]:
 
 
 def prepare_blocks(X: Any, missing_code: float | None, log1p: bool) -> Any:
-    """The Dask array with the code turned into gaps, and log(1 + x) taken if asked for."""
+    """The Dask array with NaN in place of the code, and log(1 + x) of it if ``log1p``."""
     if missing_code is None and not log1p:
         return X
     kind = X.dtype if X.dtype.kind == "f" else np.dtype(np.float64)

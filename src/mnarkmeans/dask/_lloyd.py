@@ -290,7 +290,7 @@ def load_checkpoint(checkpoint: Checkpoint) -> dict[str, np.ndarray] | None:
 def restore(starts: core.Starts, found: dict[str, np.ndarray]) -> tuple[int, np.ndarray]:
     """INOUT starts: as they stood. Returns the iterations done and the active starts."""
     it = int(found["iteration"])
-    if it > starts.max_iter:  # more than are asked for now: they are what there is
+    if it > starts.max_iter:  # more than this fit allows: they are kept
         starts.max_iter, starts.paths = it, np.zeros((len(starts.mu), it))
     for name in KEPT:
         getattr(starts, name)[:] = found[name]

@@ -29,7 +29,7 @@ def k_means_parallel(
     blocks: Blocks, n_starts: int, k: int, rng: np.random.RandomState
 ) -> np.ndarray:
     """k-means||. Centres (R, k, p)."""
-    means = blocks.means  # of all rows: gaps are filled with them
+    means = blocks.means  # of all rows: missing values are filled with them
     candidates = np.empty((0, len(means)))
     for size in [1] + ROUNDS * [OVERSAMPLING * k]:
         seed = int(rng.randint(0, 2**31))
@@ -40,7 +40,7 @@ def k_means_parallel(
     return k_means_plus_plus(observe(candidates, sample_weight=weights), n_starts, k, rng, 1)
 
 
-Drawn = tuple[np.ndarray, np.ndarray]  # finishing times, and the rows (m, p), gaps filled
+Drawn = tuple[np.ndarray, np.ndarray]  # finishing times, and the rows (m, p), filled
 
 
 def draw(
