@@ -274,14 +274,13 @@ def likeliest_mixture(
     em, memberships = EM(sample), np.eye(k)[start]
     prior = prior_weight(em, memberships, 0.0)
     kinds = [("", em, "mcar", 0), ("", em, "class", 0)]
-    for where, reference in references.items():
+    for number, (where, reference) in enumerate(references.items()):
         around = EM(replace(sample, reference=reference))
-        own = int(sample.has_gaps.sum()) if len(kinds) > 2 else 0  # numbers taken from the data
         names = ("decay", "threshold", "limit") if where == "min" else ("decay", "threshold")
-        kinds += [
-            (where, around, name, own if MECHANISMS[name].uses_reference else 0)
-            for name in names if MECHANISMS[name].is_possible(around.values)
-        ]  # fmt: skip
+        for name in names:
+            chosen = int(sample.has_gaps.sum()) if MECHANISMS[name].uses_reference else 0
+            if MECHANISMS[name].is_possible(around.values):
+                kinds.append((where, around, name, chosen if number > 0 else 0))
     fitted = []
     for where, own, name, chosen in kinds:
         begin = own.start(memberships, name)

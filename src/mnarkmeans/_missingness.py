@@ -191,11 +191,10 @@ def _decay(sums: CellSums) -> Mechanism:
         observed = np.log1p(-c[:, None] * np.exp(-t * squares)) @ weights
         return cells + float(gaps.sum()) * np.log(c) + observed
 
-    best = _search(value, np.linspace(-6.0, 6.0, 17), np.linspace(0.05, 0.999, 16))
-    t = math.exp(best.first)
-    mu, _, kept = clusters(t)
-    value_here = best.value - 2.0 * sums.price
-    return Mechanism("decay", t, value_here, sums.penalty(mu, mu * kept))
+    best, log_t, _ = _search(value, np.linspace(-6.0, 6.0, 17), np.linspace(0.05, 0.999, 16))
+    mu, _, kept = clusters(math.exp(log_t))
+    lam = sums.penalty(mu, mu * kept)
+    return Mechanism("decay", math.exp(log_t), best - 2.0 * sums.price, lam)
 
 
 def _limit(sums: CellSums) -> Mechanism:
@@ -213,33 +212,26 @@ def _limit(sums: CellSums) -> Mechanism:
 
     first, second = np.linspace(-4.0, 1.0, 9), np.linspace(x[0], x[-1], 17)
     for _ in range(4):
-        best = _search(value, first, second)
-        zeta, b = math.exp(best.first), best.second
-        first, second = best.first + np.linspace(-0.6, 0.6, 3), b + np.linspace(-0.5, 0.5, 5)
+        best, log_zeta, b = _search(value, first, second)
+        zeta = math.exp(log_zeta)
+        first, second = log_zeta + np.linspace(-0.6, 0.6, 3), b + np.linspace(-0.5, 0.5, 5)
         for _ in range(10):
             d = np.sqrt(variance + zeta**2)
             a, ratio = (b - mu) / d, variance / d
             h = np.exp(-0.5 * a * a - 0.5 * math.log(2.0 * math.pi) - log_ndtr(a))
             lost, spread = mu - ratio * h, np.maximum(variance - ratio**2 * h * (a + h), 0.0)
             mu, variance = sums.refitted(mu, lost, spread)
-    total = best.value + sums.log_density(mu, variance) - 2.0 * sums.price
+    total = best + sums.log_density(mu, variance) - 2.0 * sums.price
     return Mechanism("limit", float(gaps.sum() / sums.sizes.sum()), total, sums.penalty(mu, lost))
 
 
-class Found(NamedTuple):
-    """The best point of a grid."""
-
-    value: float
-    first: float
-    second: float
-
-
-def _search(value: Any, first: np.ndarray, second: np.ndarray) -> Found:
-    """Maximise value(first, second array) on a grid, then on finer ones around its best point."""
+def _search(value: Any, first: np.ndarray, second: np.ndarray) -> tuple[float, float, float]:
+    """The largest value(first, second array) on a grid, then on finer ones around its best point,
+    and where it is."""
     for _ in range(3):
         values = np.array([value(one, second) for one in first])
         i, j = np.unravel_index(np.nan_to_num(values, nan=-np.inf).argmax(), values.shape)
-        found = Found(float(values[i, j]), float(first[i]), float(second[j]))
+        found = float(values[i, j]), float(first[i]), float(second[j])
         first = np.linspace(first[max(i - 1, 0)], first[min(i + 1, len(first) - 1)], 5)
         second = np.linspace(second[max(j - 1, 0)], second[min(j + 1, len(second) - 1)], 5)
     return found
