@@ -35,7 +35,7 @@ def predict(use: Use) -> None:
             sure = confidence(X, model)
         else:
             own = np.asarray(model.transform(X), dtype=float)[np.arange(len(labels)), labels]
-            if saved.extra.get("noise") is not None:  # a table read in blocks has none
+            if saved.extra.get("odds") is not None:  # a table read in blocks has none
                 judged = {name: saved.extra.get(name) for name in ("noise", "odds")}
                 sure = confidence(X, model, **judged)
         columns = label_columns(table, labels, own, sure)

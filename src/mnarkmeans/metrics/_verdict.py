@@ -419,7 +419,9 @@ def confidence(X: Any, model: Any, *, noise: Any = None, odds: Any = None) -> np
     """
     if hasattr(model, "predict_proba"):
         return model.predict_proba(X).max(axis=1)
-    if noise is None or odds is None:
+    if (noise is None) != (odds is None):
+        raise ValueError("Give both noise and odds of a Verdict, or neither.")
+    if noise is None:
         return verdict(X, model).confidence
     squares = np.square(np.asarray(model.transform(X), dtype=np.float64))
     return _memberships(squares, squares.argmin(axis=1), noise, odds)
