@@ -195,7 +195,7 @@ def test_the_heatmap_shows_gaps_and_the_distance_from_the_reference(data):
     for cluster in range(2):
         share = np.isnan(data[model.labels_ == cluster]).mean(axis=0)
         np.testing.assert_allclose(display.missing_share[cluster], share)
-    drawn = sum(path.get_extents().width for path in display.ax_.collections[1].get_paths())
+    drawn = sum(bar.get_width() for bar in display.gaps_)
     assert drawn == pytest.approx(display.missing_share.sum())
     colored = display.image_.get_array().reshape(4, 2)
     np.testing.assert_allclose(colored, (model.cluster_centers_ - model.reference_).T)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ def cells_of_estimator(estimator: Any, X: Any) -> Cells:
     return cells_of(values, estimator.predict(X), len(estimator.cluster_centers_))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CentersDisplay:
     """Centres minus reference, clusters in columns; the grey part of a cell is its missing share.
 
@@ -62,24 +64,20 @@ class CentersDisplay:
            [0. , 1. ]])
     """
 
-    def __init__(
-        self,
-        *,
-        centers: ArrayLike,
-        reference: Any = 0.0,
-        missing_share: ArrayLike | None = None,
-        feature_names: list[str] | None = None,
-        sizes: ArrayLike | None = None,
-        max_features: int = 40,
-    ) -> None:
-        self.centers = np.asarray(centers, dtype=float)
-        p = self.centers.shape[1]
-        self.reference = np.broadcast_to(np.asarray(reference, float), p)
-        given = missing_share is not None
-        self.missing_share = np.asarray(missing_share) if given else np.zeros(self.centers.shape)
-        self.feature_names = unnamed(p) if feature_names is None else list(map(str, feature_names))
-        self.sizes = None if sizes is None else np.asarray(sizes)
-        self.max_features = max_features
+    centers: Any
+    reference: Any = 0.0
+    missing_share: Any = None
+    feature_names: Any = None
+    sizes: Any = None
+    max_features: int = 40
+
+    def __post_init__(self) -> None:
+        self.centers = np.asarray(self.centers, dtype=float)
+        self.reference = np.broadcast_to(np.asarray(self.reference, float), self.centers.shape[1])
+        share = np.zeros(self.centers.shape) if self.missing_share is None else self.missing_share
+        self.missing_share = np.asarray(share)
+        if self.feature_names is None:
+            self.feature_names = unnamed(self.centers.shape[1])
 
     @classmethod
     def from_estimator(
@@ -147,7 +145,7 @@ class CentersDisplay:
         self.ax_.set_ylim(rows, 0)
         names = [f"{i}" if self.sizes is None else f"{i}\n({self.sizes[i]:,})" for i in range(k)]
         self.ax_.set_xticks(np.arange(k) + 0.5, names)
-        shown = [brief(self.feature_names[j], 24) for j in self.shown_]
+        shown = [brief(str(self.feature_names[j]), 24) for j in self.shown_]
         # Names come from the data: a dollar sign in them is a dollar sign, not mathematics.
         self.ax_.set_yticks(np.arange(rows) + 0.5, shown, fontsize=8, parse_math=False)
         self.ax_.tick_params(length=0)
@@ -161,16 +159,10 @@ class CentersDisplay:
         return self
 
     def _draw_gaps(self, k: int, rows: int) -> None:
-        from matplotlib.collections import PatchCollection
-        from matplotlib.patches import Rectangle
-
-        share = self.missing_share[:, self.shown_]
-        gaps = [
-            Rectangle((i + 1 - share[i, j], j), share[i, j], 1)
-            for i in range(k)
-            for j in range(rows)
-            if share[i, j] > 0
-        ]
-        self.ax_.add_collection(PatchCollection(gaps, facecolor=GAP, edgecolor="none"))
+        share = self.missing_share[:, self.shown_].T
+        left = np.arange(1, k + 1) - share
+        self.gaps_ = self.ax_.barh(
+            np.repeat(np.arange(rows) + 0.5, k), share.ravel(), 1.0, left.ravel(), color=GAP
+        )
         self.ax_.hlines(np.arange(1, rows), 0, k, color="white", lw=0.8)
         self.ax_.vlines(np.arange(1, k), 0, rows, color=MUTED, lw=0.6, alpha=0.5)
