@@ -189,6 +189,6 @@ def estimator_errors() -> Iterator[None]:
         raise UserError(in_options(one_line(error))) from error
 
 
-def command_line() -> str:
+def typed_command() -> str:
     """The command as it was typed, in the quotes of every shell."""
     return " ".join(map(quoted, ["mnarkmeans", *sys.argv[1:]]))

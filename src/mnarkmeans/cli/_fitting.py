@@ -33,11 +33,11 @@ from ..tables import Preparation, Table, read_table
 from ._console import (
     Console,
     UserError,
-    command_line,
     counted,
     estimator_errors,
     in_options,
     plain,
+    typed_command,
 )
 from ._options import Folder, Source, as_number
 from ._outputs import write_csv, write_json
@@ -65,8 +65,9 @@ def open_job(console: Console, source: Source, clusters: int) -> Job:
         )
     preparation, table, X = source.preparation.fit_apply(table, clusters)
     if clusters > len(table.ids):
-        rows = counted(len(table.ids), "row")
-        raise UserError(f"-k is {clusters}, but the table has only {rows}")
+        raise UserError(
+            f"-k is {clusters}, but the table has only {counted(len(table.ids), 'row')}"
+        )
     job = Job(source, table, preparation, X, reference_of(source, preparation))
     console.note(*table.summary())
     return job
@@ -96,7 +97,7 @@ def _check_advice(source: Source, table: Table) -> None:
         options = [one.typed() for one in suggestions if one.typed()]
         raise UserError(
             f"{source.data.name} should not be clustered as it is: {'; '.join(certain)}. Run: "
-            f"{' '.join([command_line(), *options])} (or add --as-is to cluster it nevertheless)"
+            f"{' '.join([typed_command(), *options])} (or add --as-is to cluster it nevertheless)"
         )
     for one in suggestions:
         typed = one.typed()
@@ -216,7 +217,7 @@ class Job:
         left_out_columns = [{"column": name, "reason": reason} for name, reason in left_out]
         return plain({
             "mnarkmeans": __version__,
-            "command": command_line(),
+            "command": typed_command(),
             "data": data | {"left_out": left_out_columns},
             "preparation": self.preparation.describe(),
             "n_clusters": len(model.cluster_centers_),
@@ -419,13 +420,7 @@ def marker_columns(job: Job, fitted: FittedTable) -> dict[str, list[Any]]:
 
 
 def digits(value: Any, count: int) -> float | None:
-    """A number with so many significant digits; None where there is none.
-
-    Examples
-    --------
-    >>> digits(23.456789, 4), digits(483534312.25, 8), digits(float("nan"), 4)
-    (23.46, 483534310, None)
-    """
+    """A number with so many significant digits; None where there is none."""
     if not np.isfinite(value):
         return None
     rounded = float(f"{value:.{count}g}")
@@ -433,14 +428,10 @@ def digits(value: Any, count: int) -> float | None:
 
 
 def _reference_words(job: Job, model: Any) -> str:
-    """The reference, in words or in the units of the table."""
-    reference = np.asarray(model.reference_, dtype=float)
-    if isinstance(job.reference, str):
-        lowest = job.reference == "min" or np.any(reference)
-        chosen = ", chosen from the data" if job.reference == "auto" else ""
-        return ("smallest observed value of each feature" if lowest else "zero") + chosen
+    """The reference as it was asked for, and what auto has chosen."""
     if job.preparation.center:
         return "observed mean of each feature"
-    own = job.preparation.undo(np.broadcast_to(reference, len(job.table.features)))
-    different = np.unique(own.round(9))
-    return f"{different[0]:.6g}" if different.size == 1 else "given per feature"
+    if job.reference != "auto":
+        return str(job.source.reference)
+    lowest = np.any(model.reference_)
+    return f"auto: {'smallest observed value of each feature' if lowest else 'zero'}"

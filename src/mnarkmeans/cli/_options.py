@@ -73,12 +73,11 @@ def parse_clusters(text: str) -> int:
 
 def parse_cluster_range(text: str) -> list[int]:
     """'4', '2,3,5' or '2:8' (both ends included)."""
-    words = [word.strip() for word in re.split("[,:]", text)]
-    numbers = sorted({int(word) if word.isdecimal() else 0 for word in words})
-    if ":" in text:
-        first, last = words[0], words[-1]
-        pair = len(words) == 2 and first.isdecimal() and last.isdecimal()
-        numbers = list(range(int(first), int(last) + 1)) if pair else []
+    if ends := re.fullmatch(r"\s*(\d+)\s*:\s*(\d+)\s*", text):
+        numbers = list(range(int(ends[1]), int(ends[2]) + 1))
+    else:
+        words = map(str.strip, text.split(","))
+        numbers = sorted({int(word) if word.isdecimal() else 0 for word in words})
     if not numbers or numbers[0] < 1:
         raise typer.BadParameter(
             f"must be a number such as 4, a list such as 2,3,5 or a range such as 2:8, not {text!r}"

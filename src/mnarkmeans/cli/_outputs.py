@@ -15,7 +15,6 @@ import errno
 import hashlib
 import json
 import os
-import re
 import shutil
 import signal
 from collections.abc import Iterable, Iterator
@@ -172,9 +171,7 @@ class Claim:
             if error.errno is None and isinstance(error, FileNotFoundError):
                 raise  # our own, about a file to read
             reason = REASONS.get(error.errno or 0) or error.strerror or str(error)
-            text = str(self.target)
-            shown = text if len(text) <= 120 else f"{text[:60]}...{text[-40:]}"
-            raise UserError(f"{shown} could not be written: {reason}") from error
+            raise UserError(f"{self.target} could not be written: {reason}") from error
 
 
 @contextmanager
@@ -200,13 +197,12 @@ class Parts:
         text = json.dumps(plain(key), sort_keys=True)
         self._key = hashlib.sha256(text.encode()).hexdigest()
         self._claim = claim
+        self._folder = Path(os.devnull) if claim is None else claim.hidden("parts")
 
     def load(self, name: str) -> Any:
         """A part finished before (numbers, words and arrays), or None."""
-        if self._claim is None:
-            return None
         try:
-            arrays = unpack(self._path(self._claim, name).read_bytes())
+            arrays = unpack((self._folder / f"{name}.npz").read_bytes())
             stored = json.loads(arrays.pop("json").tobytes())
             return join(stored["part"], name, arrays) if stored["key"] == self._key else None
         except (OSError, ValueError, KeyError, TypeError):
@@ -218,19 +214,14 @@ class Parts:
             return
         arrays: dict[str, np.ndarray] = {}
         text = json.dumps({"key": self._key, "part": split(part, name, arrays)})
+        content = pack(arrays | {"json": np.frombuffer(text.encode(), np.uint8)})
         with self._claim.errors():
-            path = self._path(self._claim, name)
-            path.parent.mkdir(exist_ok=True)
-            write_bytes(path, pack(arrays | {"json": np.frombuffer(text.encode(), np.uint8)}))
+            self._folder.mkdir(exist_ok=True)
+            write_bytes(self._folder / f"{name}.npz", content)
 
     def clear(self) -> None:
         """The work is done: its parts are no longer needed."""
-        if self._claim is not None:
-            shutil.rmtree(self._claim.hidden("parts"), ignore_errors=True)
-
-    @staticmethod
-    def _path(claim: Claim, name: str) -> Path:
-        return claim.hidden("parts") / (re.sub(r"[^A-Za-z0-9._-]", "_", name) + ".npz")
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def write_csv(path: Path, header: Iterable[Any], rows: Iterable[Iterable[Any]]) -> None:

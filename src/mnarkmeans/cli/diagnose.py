@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 
 from .._io import require
@@ -20,7 +19,6 @@ from ._outputs import claimed, write_json
 
 TABLES = ("features", "rows", "magnitude", "mechanisms")
 FILES = ["diagnosis.txt", "diagnosis.json", "diagnosis.png", *(f"{name}.csv" for name in TABLES)]
-FEW = 0.2  # a share of the rows that is worth a warning
 
 
 @verb("diagnose proteins.csv")
@@ -43,9 +41,7 @@ def diagnose(output: OptionalFolder, source: Source) -> None:
         files = {"--reference": source.reference, "--annotations": source.annotations}
         more = [str(word) for name, value in files.items() if value for word in (name, value)]
         command = advice.command(source.data, more=tuple(more))
-        warning = _few_values(table)
-        parts = [in_options(str(found)), warning, _next_step(command, advice)]
-        text = "\n\n".join(part for part in parts if part)
+        text = f"{in_options(str(found))}\n\n{_next_step(command, advice)}"
         document = {
             "rows": found.n_rows, "features": found.n_features,
             "missing_share": found.missing_share, "kind": found.kind, "trend": found.trend,
@@ -59,7 +55,6 @@ def diagnose(output: OptionalFolder, source: Source) -> None:
             ],
             "command": command,
             "reasons": [{"options": s.typed(), "why": s.reason} for s in advice.suggestions],
-            "warning": warning or None,
         }  # fmt: skip
         if claim is not None:
             with claim.writing() as folder:
@@ -70,20 +65,6 @@ def diagnose(output: OptionalFolder, source: Source) -> None:
     if out is not None:
         console.say(f"written to {out}")
     console.result(document | {"output": out and str(out)})
-
-
-def _few_values(table: Table) -> str:
-    """A warning where many rows have too few values to be told apart."""
-    (n, p), values = table.shape, table.values
-    seen = values.getnnz(axis=1) if sp.issparse(values) else (~np.isnan(values)).sum(axis=1)
-    bare = int((seen < min(2, p)).sum())
-    if bare < FEW * n:
-        return ""
-    return (
-        f"Little is left to cluster: {bare:,} of {n:,} rows have fewer than two values in the "
-        f"{p:,} features used. Their clusters would only reflect what is missing: leave such rows "
-        "out, or use features that most rows have."
-    )
 
 
 def _next_step(command: str, advice: Advice) -> str:

@@ -6,8 +6,7 @@ A table larger than memory is read in blocks by Dask, which can do less with it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -55,15 +54,13 @@ def fit(fitting: Fitting, output: Folder, source: Source, cluster: Cluster) -> N
     results.print(console, output.out)
 
 
-@contextmanager
-def claimed_folder(source: Source, output: Folder, *more: str) -> Iterator[Claim]:
+def claimed_folder(source: Source, output: Folder, *more: str) -> AbstractContextManager[Claim]:
     """Claim the folder; what writing needs is asked for before the work, not after it."""
     require("jinja2", "cli")
     if output.embedding == "umap":
         require("umap", "umap")
     files = result_files(source, *more)
-    with claimed(output.out, files, force=output.force, inputs=source.inputs) as claim:
-        yield claim
+    return claimed(output.out, files, force=output.force, inputs=source.inputs)
 
 
 def fit_blocks(
