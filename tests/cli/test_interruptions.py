@@ -19,7 +19,6 @@ if not hasattr(signal, "SIGKILL"):
     pytest.skip("this system ends processes in another way", allow_module_level=True)
 
 PATIENCE = 600  # seconds, on a machine that is busy with something else; a hang is still a failure
-ENDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +46,7 @@ def wait_for(process, happened):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_fit_killed_while_writing_leaves_no_output_and_can_be_repeated(
     tmp_path, large, how, server
 ):
@@ -76,27 +75,24 @@ def wait_until_it_fits(process):
         assert line or process.poll() is None
 
 
-@pytest.mark.parametrize(("how", "after"), [(signal.SIGINT, 0.3), (signal.SIGTERM, 0.0)])
-def test_an_end_while_fitting(tmp_path, large, how, after):
+def test_ctrl_c_while_fitting(tmp_path, large):
     process = start("fit", large, "-k", 40, "--starts", 400, "-o", "out", cwd=tmp_path)
     wait_until_it_fits(process)
-    time.sleep(after)
-    process.send_signal(how)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 128 + how
-    assert err.endswith(f"error: {ENDS[how]}; no file was left half-written\n")
+    assert process.returncode == 130
+    assert err.endswith("error: interrupted; no file was left half-written\n")
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("when", [0.3, "read", "written"])
+@pytest.mark.parametrize("when", [0.3, "read"])
 def test_sigterm_never_shows_a_traceback(tmp_path, tables, when):
-    """At any time: while modules are imported, while the fit begins, while the process ends."""
+    """At any time: while modules are imported, while the fit begins."""
     process = start("fit", tables / "t.csv", "-k", 2, "-o", "out", cwd=tmp_path)
     if when == "read":
         assert "t.csv: 60 rows" in process.stderr.readline()
-    elif when == "written":
-        wait_for(process, (tmp_path / "out").exists)
     else:
         time.sleep(when)
     process.send_signal(signal.SIGTERM)
@@ -139,10 +135,8 @@ def test_select_goes_on_where_it_stopped(tmp_path, tables, server):
     (parts / "k4.npz").rmdir()
     mark(parts / "k2.npz", "k2/evidence/seconds", np.full(3, 12345.0))
     finished = shutil.copytree(parts, tmp_path / "finished")
-    for prepared, times in (
-        (["--scale", "std"], 0),
-        ([], 3),
-    ):  # another job starts from the beginning
+    # Another job starts from the beginning.
+    for prepared, times in (["--scale", "std"], 0), ([], 3):
         server.do(*arguments, *prepared, cwd=tmp_path)
         text = (tmp_path / "out" / "selection.csv").read_text()
         assert text.count("12345.0") == times

@@ -149,6 +149,11 @@ def test_preparation_is_repeated_on_new_tables(server, tables, tmp_path, frame):
     shuffled.to_csv(tmp_path / "new.csv", index=False)
     server.do("predict", out, tmp_path / "new.csv", "-o", tmp_path / "p.csv")
     assert rows(tmp_path / "p.csv") == rows(out / "labels.csv")
+    # Options that are given take precedence over those remembered.
+    frame.fillna(-9).to_csv(tmp_path / "coded.csv", index=False)
+    coded = ["predict", out, tmp_path / "coded.csv", "--missing-value", -9]
+    server.do(*coded, "-o", tmp_path / "c.csv")
+    assert rows(tmp_path / "c.csv") == rows(out / "labels.csv")
     server.do("impute", out, tmp_path / "new.csv", "-o", tmp_path / "f.csv")
     filled = pd.read_csv(tmp_path / "f.csv")
     assert list(filled.columns) == list(shuffled.columns)
