@@ -1,4 +1,4 @@
-"""One table in every format, a fit of it, and a server that runs commands."""
+"""One table in every format, a fit of it, and a runner of commands."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from commands import CommandServer
+from commands import Command
 
 sys.path.append(str(Path(__file__).parents[1] / "tables"))  # the files of laboratories
 
 
 @pytest.fixture(scope="session")
 def server():
-    server = CommandServer()
-    yield server
-    server.close()
+    return Command()
 
 
 @pytest.fixture(scope="session")

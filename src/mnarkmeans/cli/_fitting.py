@@ -431,7 +431,7 @@ def _reference_words(job: Job, model: Any) -> str:
     """The reference as it was asked for, and what auto has chosen."""
     if job.preparation.center:
         return "observed mean of each feature"
-    if job.reference != "auto":
+    if not isinstance(job.reference, str) or job.reference == "min":
         return str(job.source.reference)
     lowest = np.any(model.reference_)
     return f"auto: {'smallest observed value of each feature' if lowest else 'zero'}"
