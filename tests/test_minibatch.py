@@ -110,7 +110,7 @@ def test_weight_two_is_the_row_twice():
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "single"])
 def test_fit_comes_close_to_the_full_loss(kind):
-    X = clusters(20000, p=6, k=5)
+    X = clusters(8000, p=6, k=5)
     full = MNARKMeans(5, lam=0.5, random_state=0, n_init=3, algorithm="lloyd").fit(X)
     if kind == "sparse":
         X = sparse.csr_array(np.nan_to_num(X))
@@ -175,17 +175,23 @@ def test_later_batches_may_be_small_or_empty_of_values():
     assert model.n_iter_ == 3
 
 
-def test_mistakes():
-    X = clusters(50)
-    with pytest.raises(ValueError, match="batch_size must be"):
-        MiniBatchMNARKMeans(batch_size=0).fit(X)
-    with pytest.raises(ValueError, match="fewer clusters"):
-        MiniBatchMNARKMeans(8, lam=1.0).partial_fit(X[:3])
-    with pytest.raises(ValueError, match="lam must be"):
-        MiniBatchMNARKMeans(2, lam=-1.0).fit(X)
-    with pytest.raises(ValueError, match=r"lam must be one number or one per feature"):
-        MiniBatchMNARKMeans(2, lam=[1.0, 2.0]).fit(X)
-    with pytest.raises(ValueError, match=r"'random', an array or a callable; got 'best'"):
-        MiniBatchMNARKMeans(2, init="best").fit(X)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "batch_size must be"),
+        ({"n_clusters": 80}, "fewer clusters"),
+        ({"lam": -1.0}, "lam must be"),
+        ({"lam": [1.0, 2.0]}, "lam must be one number or one per feature"),
+        ({"init": "best"}, "'random', an array or a callable; got 'best'"),
+    ],
+)
+def test_mistakes(options, message):
+    model = MiniBatchMNARKMeans(**{"lam": 1.0} | options)
+    for fit in (model.fit, model.partial_fit):
+        with pytest.raises(ValueError, match=message):
+            fit(clusters(50))
+
+
+def test_rows_without_values_are_warned_of():
     with pytest.warns(MissingDataWarning, match="1 row"):
-        MiniBatchMNARKMeans(2, lam=1.0).fit(np.vstack([X, np.full((1, 4), np.nan)]))
+        MiniBatchMNARKMeans(2, lam=1.0).fit(np.vstack([clusters(50), np.full((1, 4), np.nan)]))
