@@ -25,6 +25,11 @@ def X(three_groups):
     return three_groups
 
 
+def fitted(X, k=3, sample_weight=None, **options):
+    options = {"lam": 0.5, "random_state": 0} | options
+    return MNARKMeans(k, **options).fit(X, sample_weight=sample_weight)
+
+
 @pytest.mark.filterwarnings("ignore::mnarkmeans.MissingDataWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
@@ -50,7 +55,7 @@ def test_every_fitted_attribute(X):
 
 
 def test_predict_transform_score_impute_agree(X):
-    model = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    model = fitted(X)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     distances = model.transform(X)
     np.testing.assert_array_equal(distances.argmin(axis=1), model.labels_)
@@ -60,15 +65,10 @@ def test_predict_transform_score_impute_agree(X):
     seen = ~np.isnan(X)
     np.testing.assert_array_equal(filled[seen], X[seen])
     np.testing.assert_array_equal(filled[~seen], model.cluster_centers_[model.labels_][~seen])
-    np.testing.assert_array_equal(
-        MNARKMeans(3, lam=0.5, random_state=0).fit_predict(X), model.labels_
-    )
-    np.testing.assert_allclose(MNARKMeans(3, lam=0.5, random_state=0).fit_transform(X), distances)
-
-
-def test_weighted_score_is_weighted_loss(X):
+    np.testing.assert_array_equal(model.fit_predict(X), model.labels_)
+    np.testing.assert_allclose(model.fit_transform(X), distances)
     weights = np.random.default_rng(1).random(len(X))
-    model = MNARKMeans(3, lam=0.5, random_state=0).fit(X, sample_weight=weights)
+    model.fit(X, sample_weight=weights)
     assert -model.score(X, sample_weight=weights) == pytest.approx(model.inertia_, rel=1e-13)
 
 
@@ -104,6 +104,8 @@ def test_given_centres_and_several_starts_are_warned_of():
 
 def test_clone_pickle_and_parameters_survive(X):
     model = MNARKMeans(3, lam=0.5, random_state=0)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
     before = {k: v for k, v in model.get_params().items() if v == v}
     model.fit(X)
     assert {k: v for k, v in model.get_params().items() if v == v} == before
@@ -127,18 +129,18 @@ def test_clone_pickle_and_parameters_survive(X):
 )
 def test_every_container_gives_the_same_result(X, convert):
     X = np.where(np.isnan(X), np.nan, X)
-    base = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+    base = fitted(X)
     table = convert(X)
     if sparse.issparse(table):  # NaN stored in a sparse matrix is a gap as well
         table = convert(np.nan_to_num(X))
-    other = MNARKMeans(3, lam=0.5, random_state=0).fit(table)
+    other = fitted(table)
     assert other.inertia_ == pytest.approx(base.inertia_, rel=1e-10)
 
 
 def test_a_number_may_mark_the_gaps(X):
     zeros = np.nan_to_num(X)
     by_code = MNARKMeans(3, lam=0.5, missing_values=0, random_state=0).fit(zeros)
-    by_nan = MNARKMeans(3, lam=0.5, random_state=0).fit(np.where(zeros == 0, np.nan, zeros))
+    by_nan = fitted(np.where(zeros == 0, np.nan, zeros))
     assert by_code.inertia_ == pytest.approx(by_nan.inertia_, rel=1e-12)
     assert not np.any(by_code.impute(zeros) == 0)
     stored = sparse.csr_array(zeros)
@@ -146,7 +148,7 @@ def test_a_number_may_mark_the_gaps(X):
     dense = stored.toarray()
     dense[dense == 0] = np.nan
     dropped = MNARKMeans(3, lam=0.5, missing_values=0, random_state=0).fit(stored)
-    expected = MNARKMeans(3, lam=0.5, random_state=0).fit(dense)
+    expected = fitted(dense)
     assert dropped.inertia_ == pytest.approx(expected.inertia_, rel=1e-12)
 
 
@@ -158,19 +160,13 @@ def test_stored_zeros_are_observed():
     assert one.inertia_ == pytest.approx(other.inertia_)
 
 
-def test_the_callers_data_are_untouched(X):
-    before = X.copy()
-    X.setflags(write=False)
-    model = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
-    model.impute(X)
-    np.testing.assert_array_equal(X, before)
-
-
-def test_memory_maps_are_read_in_place(X, tmp_path):
+def test_the_callers_data_are_untouched_and_memory_maps_read_in_place(X, tmp_path):
     np.save(tmp_path / "x.npy", X)
-    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    model = MNARKMeans(3, lam=0.5, random_state=0).fit(mapped)
-    assert model.inertia_ == MNARKMeans(3, lam=0.5, random_state=0).fit(X).inertia_
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")  # writing to it would be an error
+    model = fitted(mapped)
+    assert model.inertia_ == fitted(X).inertia_
+    model.impute(mapped)
+    np.testing.assert_array_equal(X, mapped)
 
 
 def test_reference_min_is_the_least_observed_value(X):
@@ -182,7 +178,7 @@ def test_reference_min_is_the_least_observed_value(X):
 
 def test_float32_is_kept_and_its_loss_is_exact(X):
     small = X.astype(np.float32)
-    model = MNARKMeans(3, lam=0.5, random_state=0).fit(small)
+    model = fitted(small)
     assert model.cluster_centers_.dtype == np.float32
     assert model.transform(small).dtype == np.float32
     assert model.impute(small).dtype == np.float32
@@ -217,11 +213,6 @@ def test_starts_that_meet_go_on_as_one(X):
     assert model.start_losses_[2] == pytest.approx(model.start_losses_[0], rel=1e-12)
     alone = MNARKMeans(3, lam=0.5, init=first + 0.3, algorithm="lloyd").fit(X)
     assert model.start_losses_[3] == pytest.approx(alone.loss_path_[-1], rel=1e-12)
-
-
-def test_unfitted_models_say_so(X):
-    with pytest.raises(NotFittedError):
-        MNARKMeans(3).predict(X)
 
 
 def test_scikit_learn_callbacks_count_the_starts(X):
@@ -296,8 +287,8 @@ def test_a_feature_never_observed_has_the_reference_as_centre(X):
 def test_a_row_never_observed_is_left_out(X):
     more = np.vstack([X, np.full((2, 4), np.nan)])
     with pytest.warns(MissingDataWarning, match=r"2 row\(s\) have no observed value"):
-        with_rows = MNARKMeans(3, lam=0.5, random_state=0).fit(more)
-    without = MNARKMeans(3, lam=0.5, random_state=0).fit(X)
+        with_rows = fitted(more)
+    without = fitted(X)
     np.testing.assert_allclose(with_rows.cluster_centers_, without.cluster_centers_)
     assert with_rows.inertia_ == pytest.approx(without.inertia_)
     nearest = np.argmin(np.sum(without.cluster_centers_**2, axis=1))
