@@ -137,65 +137,47 @@ def written(folder, ending="csv", **columns):
 )
 def test_a_column_that_is_called_an_identifier_names_the_rows(tmp_path, name, ending):
     table = read_table(written(tmp_path, ending, **{name: RNG.permutation(ROWS) + 7000}))
-    assert table.features == ["a", "b"]
-    assert table.id_name == name
+    assert (table.features, table.id_name) == (["a", "b"], name)
     assert str(table.ids[0]).startswith("70")
 
 
-def test_identifiers_that_do_not_name_the_rows_are_left_out(tmp_path):
-    path = written(
-        tmp_path,
-        name=[f"n{i}" for i in range(ROWS)],
-        patient_id=np.arange(ROWS) // 2,
-        visitId=np.arange(ROWS) * 3,
-    )
+COUNT, NAMES = np.arange(ROWS), [f"n{i}" for i in range(ROWS)]
+DAYS = pd.date_range("2023-12-20", periods=ROWS).strftime("%Y%m%d").astype(int).to_numpy()
+PADDED = np.array([f"{i:05d}" for i in range(ROWS)])
+IDENTIFIER, RUNNING = "an identifier by its name", "counts the rows in their order"
+NOT_MEASURED = [
+    ({"patient_id": COUNT // 2, "visitId": COUNT * 3}, IDENTIFIER),
+    ({"plot": PADDED[COUNT // 2]}, "names made of digits, such as '00000'"),
+    ({"sampled": DAYS}, "dates, such as 20231220"),
+    ({"vial": COUNT}, RUNNING),
+    ({"vial": COUNT + 1}, RUNNING),
+]
+MEASURED = [
+    {name: RNG.normal(size=ROWS) for name in ("ID_1", "lipid", "fluid", "id ratio")},
+    {"cell number": RNG.permutation(ROWS)}, {"dose": 2 * COUNT}, {"sampled": DAYS * 10},
+    {"sampled": np.full(ROWS, 20240101)}, {"sampled": DAYS + 100 * COUNT}, {"sampled": DAYS + 0.5},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("columns", "reason"), NOT_MEASURED)
+def test_numbers_that_measure_nothing_are_left_out(tmp_path, columns, reason):
+    path = written(tmp_path, name=NAMES, **columns)
     table = read_table(path)
     assert (table.id_name, table.features) == ("name", ["a", "b"])
-    assert table.left_out == [
-        ("patient_id", "an identifier by its name"), ("visitId", "an identifier by its name"),
-    ]  # fmt: skip
-    assert read_table(path, columns=["patient_id", "a"]).features == ["patient_id", "a"]
+    assert table.left_out == [(name, reason) for name in columns]
+    first = next(iter(columns))  # whoever names a column gets it
+    assert read_table(path, columns=[first, "a"]).features == [first, "a"]
 
 
-def test_measurements_with_id_in_their_name_are_kept(tmp_path):
-    columns = {name: RNG.normal(size=ROWS) for name in ("ID_1", "lipid", "fluid", "id ratio")}
-    columns["cell number"] = RNG.permutation(ROWS)
-    path = written(tmp_path, **{"sample": [f"s{i}" for i in range(ROWS)]}, **columns)
-    assert read_table(path).features == [*columns, "a", "b"]
+@pytest.mark.parametrize("columns", MEASURED)
+def test_measurements_are_kept_whatever_they_look_like(tmp_path, columns):
+    table = read_table(written(tmp_path, name=NAMES, **columns))
+    assert table.features == [*columns, "a", "b"]
 
 
 def test_zeros_in_front_make_names(tmp_path):
-    codes = [f"{i:05d}" for i in RNG.permutation(ROWS)]
-    table = read_table(written(tmp_path, plot=codes))
-    assert (table.id_name, table.features, list(table.ids)) == ("plot", ["a", "b"], codes)
-    twice = [f"{i // 2:05d}" for i in range(ROWS)]
-    table = read_table(written(tmp_path, plot=twice))
-    assert table.left_out == [("plot", "names made of digits, such as '00000'")]
-
-
-def test_answers_in_words_beside_an_identifier_are_no_table_of_numbers(tmp_path):
-    words = RNG.choice(["yes", "no"], (ROWS, 2))
-    frame = pd.DataFrame({"respondent_id": [f"{i:05d}" for i in range(ROWS)]})
-    frame[["has_car", "has_pet"]] = words
-    frame.to_csv(tmp_path / "words.csv", index=False)
-    with pytest.raises(TableError, match="no numeric column to cluster"):
-        read_table(tmp_path / "words.csv")
-
-
-def test_days_in_digits_are_left_out_as_days_are(tmp_path):
-    days = pd.date_range("2023-12-20", periods=ROWS).strftime("%Y%m%d").astype(int).to_numpy()
-    table = read_table(written(tmp_path, sampled=days))
-    assert table.left_out == [("sampled", "dates, such as 20231220")]
-    for other in (days * 10, np.full(ROWS, 20240101), days + np.arange(ROWS) * 100, days + 0.5):
-        assert read_table(written(tmp_path, sampled=other)).features == ["sampled", "a", "b"]
-
-
-def test_a_running_number_is_left_out(tmp_path):
-    for start in (0, 1):
-        table = read_table(written(tmp_path, vial=np.arange(ROWS) + start))
-        assert table.left_out == [("vial", "counts the rows in their order")]
-    assert read_table(tmp_path / "table.csv", columns=["vial", "a"]).features == ["vial", "a"]
-    assert "dose" in read_table(written(tmp_path, dose=2 * np.arange(ROWS))).features
+    table = read_table(written(tmp_path, plot=PADDED))
+    assert (table.id_name, table.features, list(table.ids)) == ("plot", ["a", "b"], list(PADDED))
 
 
 WORDS = np.array(["disagree", "neutral", "agree", "fully agree"])
@@ -212,6 +194,8 @@ def answers(folder, questions, numbers=1):
 
 
 def test_answers_in_words_are_not_left_out_for_the_age(tmp_path):
+    with pytest.raises(TableError, match="no numeric column to cluster"):
+        read_table(answers(tmp_path, questions=2, numbers=0))
     path = answers(tmp_path, questions=6)
     with pytest.raises(TableError, match=r"6 columns, such as 'q0', hold answers in words.*1 to 5"):
         read_table(path)

@@ -1,8 +1,8 @@
 """Any file of a laboratory as a table: read, tidy, prepare, advise.
 
-_read     bytes to a frame or a matrix (`_text`, `_header`, `_arrays`)
+_read     a file to a frame or a matrix (`_text`: text files and headers)
 _tidy     that to a `Table`: row names, features, numbers, missing values (`_cells`)
-_prepare  normalise, logarithm, centre, scale; remembered by a model
+_prepare  normalise, logarithm, centre, scale, batches (`_batch`); remembered by a model
 _advise   what a table seems to need before it is clustered, and why
 """
 
