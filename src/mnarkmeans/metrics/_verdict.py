@@ -2,7 +2,8 @@
 
 k-means cuts any cloud into k parts, and cuts the same way again. Groups are separate where the
 density between two neighbouring centres a and b is lower than at both. Where a row lies between
-them is read in the measure of the model, a gap being a value at the reference c of weight lam:
+them is read from its observed values (w = 1; missing values have w = 0 here, since rows that lack a
+feature lie apart from the others in the loss, groups or not):
 
     t_i = (d_ia - d_ib) / D_i,  d_il = sum_j w_ij (x_ij - mu_lj)^2,
                                 D_i  = sum_j w_ij (mu_aj - mu_bj)^2,
@@ -19,7 +20,8 @@ is a valid test whatever the shape of the cloud: Gaussian, skewed or heavy-taile
 factors. Rows near a third centre are left out by a half-space each; what remains is convex, so that
 a log-concave cloud stays unimodal.
 
-Confidence. In the same held-out rows of two separate groups L_i = d_ia - d_ib is a mixture of
+Confidence. Here missing values count as in the model, at the reference with w = lam. In the
+held-out rows of two separate groups L_i = d_ia - d_ib is a mixture of
 (1 - q) N(a D_i, v D_i) and q N(b D_i, v D_i), found by EM. With s = v / 2(b - a) and, halfway, the
 log-odds of the second group g = log q/(1 - q) - (b^2 - a^2) D / 2v,
 
