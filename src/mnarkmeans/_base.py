@@ -209,7 +209,7 @@ class CentersModel(
     ) -> tuple[Observed, Any]:
         """The table with its reference, and lam: as given, or chosen from the table.
 
-        ``extent``: least and largest values of all rows, where the table is a sample of them.
+        ``extent``: smallest and largest values of all rows, where the table is a sample of them.
         """
         features = getattr(self, "feature_names_in_", None)
         lam = check_lam(self.lam, observed.n_features, features)

@@ -226,7 +226,7 @@ n_features_in_, feature_names_in_
                 raise ValueError("lams is empty; give candidates >= 0, or 'auto'.")
         check_choice("criterion", self.criterion, CRITERIA)
         if self.n_splits is not None:
-            check_count("n_splits", self.n_splits, least=2)
+            check_count("n_splits", self.n_splits, minimum=2)
         check_count("n_init", self.n_init)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol)

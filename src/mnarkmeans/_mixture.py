@@ -409,7 +409,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         check_number("tol", self.tol)
         check_number("reg_covar", self.reg_covar)
         is_bool = isinstance(self.verbose, bool)
-        check_count("verbose", int(self.verbose) if is_bool else self.verbose, least=0)
+        check_count("verbose", int(self.verbose) if is_bool else self.verbose, minimum=0)
         if self._continues() and len(self.means_) != self.n_components:
             raise ValueError(
                 f"warm_start continues the last fit, which has n_components={len(self.means_)}; "

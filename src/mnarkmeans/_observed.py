@@ -89,7 +89,9 @@ class Observed:
     reference: np.ndarray  # (p,) the point towards which gaps pull
     observed_weight: np.ndarray  # (p,) weight of the rows that observe the feature
     has_gaps: np.ndarray  # (p,) bool: some row does not observe the feature
-    extent: tuple[np.ndarray, np.ndarray] | None = None  # (p,) least and largest value of any row
+    extent: tuple[np.ndarray, np.ndarray] | None = (
+        None  # (p,) smallest and largest value of any row
+    )
 
     @property
     def n_rows(self) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import partial
@@ -126,8 +127,8 @@ def check_scale(
 ) -> None:  # fmt: skip
     """Refuse numbers whose loss would overflow; if ``vanishing``, also those whose squares are 0.
 
-    ``extent``: least and largest value (p,) of each feature; ``lam``: a number or (p,); ``points``:
-    the reference (p,), centres (..., p).
+    ``extent``: smallest and largest value (p,) of each feature; ``lam``: a number or (p,);
+    ``points``: the reference (p,), centres (..., p).
     """
     lowest, highest = extent
     for point in points:
@@ -177,7 +178,7 @@ class TableSummary(NamedTuple):
     whole_weights: bool  # all weights are whole numbers
     counts: np.ndarray  # (p,) weight of the rows that observe the feature
     sums: np.ndarray  # (p,) weighted sum of its values
-    least: np.ndarray  # (p,) of the rows with a weight; inf where none observes it
+    minimum: np.ndarray  # (p,) of the rows with a weight; inf where none observes it
     observed: np.ndarray  # (p,) rows that observe the feature, whatever their weight
     lowest: np.ndarray  # (p,) of all rows; inf where none observes it
     highest: np.ndarray  # (p,) likewise, -inf
@@ -189,7 +190,7 @@ class TableSummary(NamedTuple):
 
     @property
     def extent(self) -> tuple[np.ndarray, np.ndarray]:
-        """(p,) least and largest value of any row."""
+        """(p,) smallest and largest value of any row."""
         return self.lowest, self.highest
 
     @property
@@ -237,7 +238,7 @@ def summarise(
         whole_weights=bool(np.all(weights == np.floor(weights))),
         counts=first.counts,
         sums=first.sums,
-        least=first.least,
+        minimum=first.least,
         observed=first.observed,
         lowest=every.least,
         highest=every.most,
@@ -249,7 +250,7 @@ def merge_summaries(parts: list[TableSummary]) -> TableSummary:
     """What was found in all blocks together."""
     smallest, largest = partial(np.min, axis=0), partial(np.max, axis=0)
     how: dict[str, Any] = {
-        "whole_weights": all, "least": smallest, "lowest": smallest, "highest": largest
+        "whole_weights": all, "minimum": smallest, "lowest": smallest, "highest": largest
     }  # fmt: skip
     columns = zip(TableSummary._fields, zip(*parts, strict=True), strict=True)
     return TableSummary(**{name: how.get(name, sum)(values) for name, values in columns})
@@ -279,7 +280,7 @@ def check_summary(
             "large: their sum overflows. Rescale the data."
         )
     names = getattr(estimator, "feature_names_in_", None)
-    center = check_reference(reference, len(found.counts), found.least, names)
+    center = check_reference(reference, len(found.counts), found.minimum, names)
     check_scale(found.extent, found.weight, 1.0, center, vanishing=not allow_all_missing)
     if estimator is not None:
         given = None if isinstance(reference, str) else center
@@ -310,7 +311,7 @@ def _refuse_infinite(X, row: int):
 
 # What programs write for a missing number; the last is R's NA among its whole numbers.
 CODES = (-99, -999, -9999, -99999, 999, 9999, 99999, -2147483648)
-MOST_CODED = 20  # features that are checked for each code
+MAX_CODED = 20  # features that are checked for each code
 SMALL_COUNT, VERY_SKEWED = 100, 10  # counts beyond this, and so many times above their mean
 ENTRIES_TO_JUDGE = 100_000  # whether all are whole numbers
 FEWEST_VALUES = 10  # of a feature, for its spread to be known
@@ -384,7 +385,7 @@ def _odd(X: Any, found: TableSummary, names: Any) -> Iterator[str]:
     extremes = np.concatenate([found.lowest, found.highest])
     for code in CODES if np.isin(extremes, CODES).any() else ():
         features = np.flatnonzero((found.lowest == code) | (found.highest == code))
-        features = np.array([j for j in features[:MOST_CODED] if _is_code(X, j, code)], np.intp)
+        features = np.array([j for j in features[:MAX_CODED] if _is_code(X, j, code)], np.intp)
         if len(features):
             yield (
                 f"{code} is far from all other values of {_some(features, names)}: it looks "
@@ -414,16 +415,16 @@ def _is_whole(X: Any) -> bool:
     return bool(np.all((values == np.floor(values)) | np.isnan(values)))
 
 
-def _some(features: np.ndarray, names, most: int = 5) -> str:
+def _some(features: np.ndarray, names, limit: int = 5) -> str:
     """The first few features by name, or by number."""
-    shown = ", ".join(str(f if names is None else names[f]) for f in features[:most])
-    return shown + (", ..." if len(features) > most else "")
+    shown = ", ".join(str(f if names is None else names[f]) for f in features[:limit])
+    return shown + (", ..." if len(features) > limit else "")
 
 
-def far_from(point, least: np.ndarray, most: np.ndarray) -> np.ndarray:
+def far_from(point, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """(p,) features whose values lie further from a point than they do from each other."""
-    span = most - least
-    return (span > 0) & (np.maximum(least - point, point - most) > span)
+    span = high - low
+    return (span > 0) & (np.maximum(low - point, point - high) > span)
 
 
 ADVICE_ON_TEXT = (
@@ -435,21 +436,21 @@ ADVICE_ON_TEXT = (
 # --- parameters -----------------------------------------------------------------------------------
 
 
-def check_count(name: str, value: Any, least: int = 1) -> int:
-    """A whole number >= least."""
+def check_count(name: str, value: Any, minimum: int = 1) -> int:
+    wanted = f"{name} must be a whole number >= {minimum}; got {value!r}."
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number >= {least}; got {value!r}.")
-    if value < least:
-        raise ValueError(f"{name} must be a whole number >= {least}; got {value}.")
+        raise TypeError(wanted)
+    if value < minimum:
+        raise ValueError(wanted)
     return int(value)
 
 
-def check_number(name: str, value: Any, least: float = 0.0) -> float:
-    """A finite number >= least."""
+def check_number(name: str, value: Any) -> float:
+    """A finite number >= 0."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number >= {least:g}; got {value!r}.")
-    if not math.isfinite(value) or value < least:
-        raise ValueError(f"{name} must be a finite number >= {least:g}; got {value}.")
+        raise TypeError(f"{name} must be a number >= 0; got {value!r}.")
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"{name} must be a finite number >= 0; got {value}.")
     return float(value)
 
 
@@ -458,40 +459,30 @@ def is_named(value: Any) -> bool:
     return isinstance(value, Mapping) or (hasattr(value, "index") and hasattr(value, "to_dict"))
 
 
-def by_name(name: str, value: Any, n_features: int, features: Any = None) -> Any:
-    """A dict or Series as an array in the order of the features; anything else as it is.
+def _per_feature(name: str, value: Any, n_features: int, features: Any) -> np.ndarray:
+    """() or (p,) float64, finite: one number, or one per feature (also by name).
 
     Features without names are called 0, 1, ...
     """
-    if not is_named(value):
-        return value
-    keys, names = list(value.keys()), list(range(n_features) if features is None else features)
-    unknown, absent = [key for key in keys if key not in names], [j for j in names if j not in keys]
-    repeated = [key for key in names if keys.count(key) > 1]
-    for wrong, problem in (
-        (unknown, "is not a column of X"), (absent, "has none"), (repeated, "appears twice")
-    ):  # fmt: skip
-        if wrong:
-            raise ValueError(
-                f"{name} must have one number for each column of X: {wrong[0]!r} {problem}."
-            )
-    return np.array([value[key] for key in names])
-
-
-def _per_feature(name: str, value: Any, n_features: int | None, features: Any) -> np.ndarray:
-    """() or (p,) float64, finite: one number, or one per feature (also by name)."""
-    if n_features is not None:
-        value = by_name(name, value, n_features, features)
-    elif is_named(value):
-        value = [value[key] for key in value.keys()]  # noqa: SIM118 - a Series iterates over values
+    if is_named(value):
+        keys, names = list(value.keys()), list(range(n_features) if features is None else features)
+        for wrong, problem in (
+            (set(keys) - set(names), "is not a column of X"), (set(names) - set(keys), "has none"),
+            ({key for key, times in Counter(keys).items() if times > 1}, "appears twice"),
+        ):  # fmt: skip
+            if wrong:
+                raise ValueError(
+                    f"{name} must have one number for each column of X: "
+                    f"{min(wrong, key=str)!r} {problem}."
+                )
+        value = [value[key] for key in names]
     try:
         numbers = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number or one per feature; got {value!r}.") from None
-    if numbers.ndim > 1 or (numbers.ndim == 1 and n_features not in (None, len(numbers))):
-        wanted = "" if n_features is None else f" (n_features={n_features})"
+    if numbers.shape not in ((), (n_features,)):
         raise ValueError(
-            f"{name} must be one number or one per feature{wanted}; "
+            f"{name} must be one number or one per feature (n_features={n_features}); "
             f"got an array of shape {numbers.shape}."
         )
     if not np.isfinite(numbers).all():
@@ -507,7 +498,9 @@ def check_lam(
         return check_choice("lam", lam, ("auto",), ", a number >= 0 or an array of them")
     if np.ndim(lam) == 0 and not is_named(lam):
         check_number("lam", lam)
-    numbers = _per_feature("lam", lam, n_features, features)
+    elif n_features is None:
+        return lam
+    numbers = _per_feature("lam", lam, n_features or 1, features)
     if (numbers < 0).any():
         raise ValueError(f"lam must be >= 0 for every feature; got {lam!r}.")
     if numbers.max(initial=0.0) > LARGEST_LAM:
@@ -602,19 +595,17 @@ def is_auto(value) -> bool:
 
 
 def check_reference(
-    reference, n_features: int, least: np.ndarray, features: Any = None
+    reference, n_features: int, minimum: np.ndarray, features: Any = None
 ) -> np.ndarray:
-    """(p,) float64 from a number, one per feature (also by name), or "min" (least values).
+    """(p,) float64 from a number, one per feature (also by name), or "min" (the smallest values).
 
     "auto" is 0 here: the choice needs fits (``_choice``).
     """
-    if isinstance(reference, str):
-        words = ("min", "auto")
-        check_choice("reference", reference, words, ", a number or an array of n_features")
-        if is_auto(reference):
-            return np.zeros(n_features)
-        return np.where(np.isfinite(least), least, 0.0)
-    return np.full(n_features, _per_feature("reference", reference, n_features, features))
+    if not isinstance(reference, str):
+        return np.full(n_features, _per_feature("reference", reference, n_features, features))
+    otherwise = ", a number or an array of n_features"
+    check_choice("reference", reference, ("min", "auto"), otherwise)
+    return np.where(np.isfinite(minimum) & (reference == "min"), minimum, 0.0)
 
 
 def observe(

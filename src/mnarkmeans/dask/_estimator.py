@@ -277,7 +277,7 @@ feature_names_in_
         """
         lam = check_lam(self.lam, self.n_features_in_, self._names())
         if isinstance(lam, str) or is_auto(self._reference()):
-            extent = blocks.summary.least, blocks.summary.highest
+            extent = blocks.summary.minimum, blocks.summary.highest
             sample = blocks.sample(np.random.RandomState(0))
             sample, lam = self._choose(sample, **self._stopping_rule(), extent=extent)
             blocks = replace(blocks, reference=sample.reference)
