@@ -80,7 +80,7 @@ class Verdict:
 
     Attributes
     ----------
-    kind : "separate", "continuum", "too few" or "one cluster"
+    kind : "separate", "continuum", "undecided", "too few" or "one cluster"
     sentence : str
     groups : list of lists of int
         Clusters that belong together; separate groups are lists of their own. Clusters of too few
@@ -130,6 +130,7 @@ class Verdict:
 HEADLINES = {
     "separate": "Separate groups.",
     "continuum": "Reproducible slices of one continuum.",
+    "undecided": "Apart in what is missing, not in the observed values.",
     "too few": "Too few rows to tell.",
     "one cluster": "One cluster.",
 }
@@ -168,7 +169,8 @@ def verdict(
     -------
     Verdict
         `kind` is "separate" (at least two groups with fewer rows between them than at either),
-        "continuum" (no valley, and enough rows to have seen one), "too few", or "one cluster".
+        "continuum" (no valley, and enough rows to have seen one), "undecided" (a valley only where
+        missing values count as well, as they do in the loss), "too few", or "one cluster".
 
     Examples
     --------
@@ -208,17 +210,9 @@ def verdict(
     held_out = _held_out(rows, part, rng, progress)
     sizes = np.bincount(held_out.labels, minlength=k)
     seen = held_out._replace(distance=held_out.observed[0], between=held_out.observed[1])
-    pairs = _judge_all(seen, _neighbours(model), k)
-    parts = _groups(np.arange(k), [p.clusters for p in pairs])
-    tested = np.array(max(parts, key=lambda part: sizes[part].sum()))
-    pairs = [p for p in pairs if p.clusters[0] in tested]  # of the others nothing is known
-    groups = _groups(tested, [p.clusters for p in pairs if p.p >= LEVEL])
-    undivided = _groups(tested, [p.clusters for p in pairs if p.low > CONTINUOUS])
-    kind = "too few"
-    if len(groups) > 1:
-        kind = "separate"
-    elif pairs and len(undivided) == 1:
-        kind = "continuum"
+    kind, pairs, groups = _decide(seen, _neighbours(model), sizes)
+    if kind == "continuum" and _decide(held_out, _neighbours(model), sizes)[0] == "separate":
+        kind = "undecided"
     agreement = _agreement(held_out, k)
     sentence = _sentence(kind, sizes, groups, pairs, float(agreement.mean()))
     found = Verdict(kind, sentence, groups, pairs, agreement, *unknown)
@@ -279,6 +273,20 @@ def _neighbours(model: Any) -> list[tuple[int, int]]:
         for a, b in itertools.combinations(range(len(centers)), 2)
         if sum(D[a] + D[b] <= D[a, b]) <= 2  # a and b themselves
     ]
+
+
+def _decide(
+    rows: _HeldOut, neighbours: list[tuple[int, int]], sizes: np.ndarray
+) -> tuple[str, list[Pair], list[list[int]]]:
+    """The kind of verdict, the pairs that were tested, and the groups."""
+    pairs = _judge_all(rows, neighbours, len(sizes))
+    parts = _groups(np.arange(len(sizes)), [p.clusters for p in pairs])
+    tested = np.array(max(parts, key=lambda part: sizes[part].sum()))
+    pairs = [p for p in pairs if p.clusters[0] in tested]  # of the others nothing is known
+    groups = _groups(tested, [p.clusters for p in pairs if p.p >= LEVEL])
+    undivided = _groups(tested, [p.clusters for p in pairs if p.low > CONTINUOUS])
+    kind = "continuum" if pairs and len(undivided) == 1 else "too few"
+    return "separate" if len(groups) > 1 else kind, pairs, groups
 
 
 def _judge_all(rows: _HeldOut, neighbours: list[tuple[int, int]], k: int) -> list[Pair]:
@@ -468,6 +476,12 @@ def _sentence(
         f"(95 % interval {_percent(clearest.low)} to {_percent(clearest.high)})"
     )
     what = "There are too few rows to tell groups from slices of one continuum"
+    if kind == "undecided":
+        what = (
+            "The clusters differ in which values are missing, which may or may not make them "
+            "groups; by the observed values alone"
+        )
+        return f"{what}, {figure}.{few}"
     if kind == "continuum":
         what = "The clusters are reproducible slices of one continuum, not groups"
         if again < FOUND_AGAIN:
