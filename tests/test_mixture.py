@@ -208,6 +208,16 @@ def test_no_iteration_lowers_what_is_maximised(name, tails, covariance_type):
     np.testing.assert_allclose(ends, [model.lower_bounds_[i - 1] for i in (2, 7, 40)])
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_constant_feature_and_a_complete_table_are_fitted(name):
+    X, _ = make("decay", n=60)
+    constant = np.column_stack([np.full(len(X), 4.0), X])
+    model = MNARMixture(2, mechanism=name, tails="t", random_state=0).fit(constant)
+    assert np.diff(model.lower_bounds_).min() >= -1e-9
+    complete = np.nan_to_num(X)
+    assert np.isfinite(MNARMixture(2, mechanism=name, random_state=0).fit(complete).score(complete))
+
+
 def test_without_priors_the_lower_bound_is_the_mean_log_likelihood():
     X, _ = make("limit", n=100)
     model = MNARMixture(2, mechanism="mcar", variance_prior=0.0, tol=1e-9, random_state=0)

@@ -126,7 +126,8 @@ class EM:
         now = Parameters(sums.sizes, means, spread, None, freedom)
         now, clusters = self._clusters(now, sums, np.zeros(k), None)
         if freedom > 2:  # the squared scale of Student's t, from its variance
-            now = now._replace(variances=now.variances * (1.0 - 2.0 / freedom))
+            scales = np.maximum(now.variances * (1.0 - 2.0 / freedom), self.min_variance)
+            now = now._replace(variances=scales)
             clusters = clusters._replace(variance=now.variances)
         mechanism = MECHANISMS[name].start(self.values, clusters).update(self.values, clusters)
         return now._replace(mechanism=mechanism)
@@ -330,6 +331,8 @@ def missing_values(
 
     Mean and variance of x | missing are then those weighted by w, as the M-step needs them.
     """
+    if not mechanism.has_gaps.any():
+        return Missing(np.zeros(mean.shape), mean, variance)
     if freedom <= 0 or mechanism.ignorable:
         return _where_gaps(mechanism, mechanism.missing(mean, variance), mean, variance)
     w, q = nodes(freedom)

@@ -79,9 +79,9 @@ class Values:
 
     @cached_property
     def scale(self) -> float:
-        """Mean square of the values."""
+        """Mean square of the values; 1 where no value can be missing."""
         squares, weights = self.histogram
-        return max(float(weights @ squares) / max(weights.sum(), TINY), TINY)
+        return max(float(weights @ squares) / weights.sum(), TINY) if len(weights) else 1.0
 
     @cached_property
     def nearest(self) -> np.ndarray:
