@@ -1,9 +1,9 @@
 """Mutants that once survived the suite: what is wrong, file, text that is there once, new text."""
 
 NAMED = [
-    ("a rescue empties another cluster", "src/core/rescue.h",
+    ("a rescue empties another cluster", "src/core/lloyd.h",
      "members[labels[i]] > 1", "members[labels[i]] > 0"),
-    ("a rescue takes the last of equals", "src/core/rescue.h",
+    ("a rescue takes the last of equals", "src/core/lloyd.h",
      "costs[i] > costs[best]", "costs[i] >= costs[best]"),
     ("sums are never made afresh", "src/core/loss.h",
      "> SHOWS * loss) active.afresh = 1", "> SHOWS * loss) active.afresh = 0"),

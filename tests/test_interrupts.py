@@ -56,7 +56,7 @@ def test_ctrl_c_ends_a_long_fit_within_a_second(work):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout.readline().strip() == "ready", process.stderr.read()
-    time.sleep(1.5)
+    time.sleep(0.8)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
@@ -128,7 +128,7 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
         lambda: _core.assign(table, centers, 2),
         lambda: _core.assign(table, centers, 2, plain=True),
         lambda: _core.loss_of(table, centers, labels, 2),
-        lambda: _core.last_look(table, centers, 2),
+        lambda: _core.label_and_loss(table, centers, 2),
         lambda: _core.distances(table, centers, np.float64, 2, roots=True),
         lambda: _core.pass_(table, starts, one, fresh=True, known=None, threads=2),
         lambda: _core.lloyd([table], [starts], 2),
@@ -162,9 +162,7 @@ def test_starts_are_told_as_they_end_not_all_at_once(monkeypatch, size, n_hartig
     if size is not None:  # a table in slabs, driven pass by pass
         monkeypatch.setattr(_core, "ENTRIES_OF_ONE_SLAB", size)
     monkeypatch.setattr(library, "SHORT", 0)
-    done = (
-        threading.Event
-    )  # the core is asked how far it is every time, not every tenth of a second
+    done = threading.Event  # the core is asked how far it is all the time
     monkeypatch.setattr(done, "wait", lambda self, timeout=None, wait=done.wait: wait(self, 1e-4))
     observed, heard = observe(np.tile(small(), (20, 1))), Heard()
     starts = observed.source[:160].reshape(20, 8, 20).copy()
@@ -183,12 +181,8 @@ def test_starts_are_told_as_they_end_not_all_at_once(monkeypatch, size, n_hartig
 # --- other processes --------------------------------------------------------------------------
 
 
-def fitted(X):
-    return MNARKMeans(3, lam=0.5, n_init=3, random_state=0, n_jobs=2).fit(X)
-
-
 def inertia(X):
-    return fitted(X).inertia_
+    return MNARKMeans(3, lam=0.5, n_init=3, random_state=0, n_jobs=2).fit(X).inertia_
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
@@ -200,13 +194,3 @@ def test_children_of_every_kind_fit_the_same(method):
     expected = inertia(X)
     with multiprocessing.get_context(method).Pool(1) as pool:
         assert pool.map(inertia, [X, X]) == [expected, expected]
-
-
-def test_fits_in_threads_end_when_the_main_thread_is_busy_elsewhere():
-    X, found = small(400), []
-    threads = [threading.Thread(target=lambda: found.append(inertia(X))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(found)) == 1

@@ -72,33 +72,33 @@ Packed* pack(const Table& table, const Centers& centers) {
 void unpack(Packed* it) { unmake(reinterpret_cast<Panels*>(it)); }
 
 template <class T>
-Index label_rows(const Sparse<T>& rows, const Tables& tables, Room& room, const Stretch& stretch) {
+Index label_rows(const Sparse<T>& rows, const Tables& tables, Room& room, const RowBlock& block) {
     if (room.trust == SINGLE)
-        return label_sparse(rows, *tables.strips, reinterpret_cast<float*>(room.scores.get()), stretch);
-    return label_sparse(rows, *room.fine, room.scores.get(), stretch);
+        return label_sparse(rows, *tables.strips, reinterpret_cast<float*>(room.scores.get()), block);
+    return label_sparse(rows, *room.fine, room.scores.get(), block);
 }
 
 Index label(const Table& table, const Prepared& prepared, const Packed* packed, Scratch& scratch,
-            const Stretch& stretch) {
+            const RowBlock& block) {
     const Tables& tables = reinterpret_cast<const Tables&>(prepared);
     const Panels* panels = reinterpret_cast<const Panels*>(packed);
     Room& room = reinterpret_cast<Room&>(scratch);
-    const Index groups = tables.centers.groups, count = stretch.count;
+    const Index groups = tables.centers.groups, count = block.count;
     Index unsure = groups * count;
     if (room.trust == NOTHING) {
         for (Index g = 0; g < groups; ++g)
-            for (Index e = 0; e < count; ++e) stretch.nearest[g * stretch.stride + e] = UNSURE;
-        for (Index e = 0; stretch.margins && e < count; ++e) stretch.margins[e] = 0;
+            for (Index e = 0; e < count; ++e) block.nearest[g * block.stride + e] = UNSURE;
+        for (Index e = 0; block.margins && e < count; ++e) block.margins[e] = 0;
         return unsure;
     }
     if (table.is_sparse && table.is_double)
-        unsure = label_rows(Sparse<double>(table), tables, room, stretch);
+        unsure = label_rows(Sparse<double>(table), tables, room, block);
     else if (table.is_sparse)
-        unsure = label_rows(Sparse<float>(table), tables, room, stretch);
+        unsure = label_rows(Sparse<float>(table), tables, room, block);
     else if (table.is_double)
-        unsure = label_dense(Dense<double>(table), *tables.tiles, panels, *room.dense, stretch);
+        unsure = label_dense(Dense<double>(table), *tables.tiles, panels, *room.dense, block);
     else
-        unsure = label_dense(Dense<float>(table), *tables.tiles, panels, *room.dense, stretch);
+        unsure = label_dense(Dense<float>(table), *tables.tiles, panels, *room.dense, block);
     if (unsure > MOST_UNSURE * groups * count) {
         if (room.trust == SINGLE && table.is_sparse)
             room.fine = make<Strips<double>>(table, tables.centers);

@@ -13,11 +13,11 @@ struct Prepared;  // the tables of the centres as the kernels read them; shared 
 struct Packed;    // the rows of a whole small table as the kernels read them, kept for all passes
 struct Scratch;   // what one thread needs
 
-constexpr Index STRETCH = 256;  // rows labelled before they are summed up: they stay in cache
+constexpr Index BLOCK_ROWS = 256;  // rows labelled before they are summed up: they stay in cache
 
-struct Stretch {           // rows that are labelled together, and where to
+struct RowBlock {           // rows that are labelled together, and where to
     const Index* rows;     // (count,)
-    Index count;           // at most STRETCH
+    Index count;           // at most BLOCK_ROWS
     Label* nearest;        // OUT nearest[g * stride + e]: the best centre of start g for rows[e], or UNSURE
     Index stride;
     float* margins;        // OUT (count,) how much further away the second one is, at least (the last
@@ -33,8 +33,8 @@ struct Certified {
     void (*unpack)(Packed*);
     void (*drop)(Scratch*);
     // Returns how many labels are UNSURE. With `packed` the rows are consecutive and the first is a
-    // multiple of STRETCH.
-    Index (*label)(const Table&, const Prepared&, const Packed*, Scratch&, const Stretch&);
+    // multiple of BLOCK_ROWS.
+    Index (*label)(const Table&, const Prepared&, const Packed*, Scratch&, const RowBlock&);
 };
 
 }  // namespace mnar

@@ -23,7 +23,7 @@ using Label = int32_t;
 enum Status : int32_t { DONE = 0, OUT_OF_MEMORY = 1, CANCELLED = 2 };
 
 struct Control {       // shared with the thread that waits for the call
-    int32_t cancel;    // set from outside: the call ends at the next stretch of rows
+    int32_t cancel;    // set from outside: the call ends at the next block of rows
     int32_t threads;   // how many threads may work on this call
     Index done;        // counts up while the call runs, in units of its own (starts, slabs)
 };
@@ -75,11 +75,11 @@ struct Pass {               // one assignment pass
     double largest_move;    // OUT: largest |x - shift|^2 of a row taken out of a cluster
 };
 
-struct FirstPass {       // what one look at a table tells
+struct FirstPass {       // what one pass over a table finds
     double* counts;      // (p,) weight of the rows that observe the feature
     double* sums;        // (p,) weighted sum of its values
-    double* least;       // (p,) of the rows with a weight; +inf where none observes it
-    double* most;        // (p,) likewise, -inf
+    double* lowest;      // (p,) of the rows with a weight; +inf where none observes it
+    double* highest;     // (p,) likewise, -inf
     Index* observed;     // (p,) rows that observe the feature, whatever their weight
     int32_t* seen;       // (n,) observed entries of each row
     Index infinite;      // OUT: the first row with an infinite value, or -1
@@ -164,7 +164,7 @@ struct Kernels {  // what every instruction set offers
     int32_t (*loss_of)(const Table&, const Centers&, const Label* labels, double* each, double* loss,
                        Control&);
     // INOUT labels (n,): those the centres give, where bounds do not know them; members (k,); loss.
-    int32_t (*last_look)(const Table&, const Centers&, const Bounds&, Label* labels, Index* members,
+    int32_t (*label_and_loss)(const Table&, const Centers&, const Bounds&, Label* labels, Index* members,
                          double* loss, Control&);
     // The loss of each row at every centre, or its square root: (n, k), float32 or float64.
     int32_t (*distances)(const Table&, const Centers&, int32_t roots, int32_t is_double, void* out,

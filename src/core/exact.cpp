@@ -1,6 +1,6 @@
 // All that decides and sums, for one instruction set (LEVEL): never contracted into fused
 // multiply-adds, so that labels and centres are the same at every level.
-#include "first_look.h"
+#include "first_pass.h"
 #include "hartigan.h"
 #include "lloyd.h"
 #include "mixture.h"
@@ -13,7 +13,7 @@ namespace mnar { namespace LEVEL {
 
 extern const Kernels kernels = {
     NAME(LEVEL), first_pass, fill_rows, impute, run_pass, assign_plain, assign, add_rows, loss_of,
-    last_look, distances, rescue, choose_rescued, update, decide, lloyd, hartigan, seed, soften,
+    label_and_loss, distances, rescue, choose_rescued, update, decide, lloyd, hartigan, seed, soften,
 };
 
 }}  // namespace mnar::LEVEL

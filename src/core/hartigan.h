@@ -14,7 +14,7 @@
 // A partition that no such move improves is also a fixed point of Lloyd's loop, but not the other way
 // round: these optima are never worse.
 #pragma once
-#include "looks.h"
+#include "predict.h"
 #include "pass.h"
 
 namespace mnar { namespace LEVEL { namespace {
@@ -201,7 +201,7 @@ template <class Rows> class Mover {
     int32_t pass(Label* labels, Moves& moves, const Control& control) {
         moves = {0, 0};
         for (Index i = 0; i < rows.n; ++i, ++clock) {
-            if (i % STRETCH == 0 && cancelled(control)) return CANCELLED;
+            if (i % BLOCK_ROWS == 0 && cancelled(control)) return CANCELLED;
             if (weights[i] == 0 || clusters.members[labels[i]] <= 1 || !any_news()) continue;
             spread_row(rows, i, row);
             Index own = labels[i], best = own;
@@ -270,7 +270,7 @@ template <class Rows> class Mover {
         double total = 0;
         for (Index start = 0; start < clusters.room && total < limit; start += FEATURES_AT_ONCE)
             total += price_of(row, clusters.m + at, prices.factor + at, prices.gap + at, start,
-                              least(start + FEATURES_AT_ONCE, clusters.room));
+                              min_of(start + FEATURES_AT_ONCE, clusters.room));
         return total;
     }
 };

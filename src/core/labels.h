@@ -1,4 +1,4 @@
-// Labels of chosen rows: a stretch at a time by the certified kernels (certified.h); what those leave
+// Labels of chosen rows: a block at a time by the certified kernels (certified.h); what those leave
 // UNSURE is decided by direct differences (rows.h).
 #pragma once
 #include "certified.h"
@@ -10,7 +10,7 @@ extern const Certified certified;  // certified.cpp
 
 namespace {
 
-constexpr double MOSTLY = 0.75;  // when more of a stretch must be checked, all of it is
+constexpr double MOSTLY = 0.75;  // when more of a block must be checked, all of it is
 
 constexpr Index SOME = 16;  // labels that are looked at together
 
@@ -39,13 +39,13 @@ class Labeller {
     const Table& table;
     const Centers& centers;
     Array<Index> chosen;
-    Array<Label> nearest;  // (groups, STRETCH)
+    Array<Label> nearest;  // (groups, BLOCK_ROWS)
     Array<float> margins;
     Array<double> row;     // scratch of one row, whatever its type
 
     Labeller(const Table& table, const Centers& centers, const Prepare& prepared)
-        : table(table), centers(centers), chosen(STRETCH), nearest(centers.groups * STRETCH),
-          margins(STRETCH), row(table.p), prepared(prepared),
+        : table(table), centers(centers), chosen(BLOCK_ROWS), nearest(centers.groups * BLOCK_ROWS),
+          margins(BLOCK_ROWS), row(table.p), prepared(prepared),
           distances(whole_eights(centers.k)),
           direct(centers.groups, nullptr), scratch(certified.make_scratch(table, centers)) {}
     ~Labeller() {
@@ -72,11 +72,11 @@ class Labeller {
     // OUT nearest of the `count` chosen rows, margins if wanted. False: out of memory.
     template <class Rows> bool label(const Rows& rows, Index count) {
         if (count == 0) return true;
-        const Stretch stretch{chosen, count, nearest, STRETCH, prepared.wants_margins ? margins.get() : nullptr};
-        Index unsure = certified.label(table, *prepared.tables, prepared.packed, *scratch, stretch);
+        const RowBlock block{chosen, count, nearest, BLOCK_ROWS, prepared.wants_margins ? margins.get() : nullptr};
+        Index unsure = certified.label(table, *prepared.tables, prepared.packed, *scratch, block);
         for (Index g = 0; unsure > 0 && g < centers.groups; ++g)
             for (Index e = 0; e < count; ++e) {
-                Label& label = nearest[g * STRETCH + e];
+                Label& label = nearest[g * BLOCK_ROWS + e];
                 if (e % SOME == 0 && e + SOME <= count && all_sure(&label)) {
                     e += SOME - 1;
                     continue;

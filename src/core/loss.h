@@ -134,7 +134,7 @@ INLINE double update_centers(const Stats& stats, Index k, Index p, const double*
         for (int part = 0; part < EIGHT / HALF; ++part)
             sum.parts[part] += load<Doubles>(rest + part * HALF);
     }
-    return larger(*stats.squares + sum.total(), 0);
+    return max_of(*stats.squares + sum.total(), 0);
 }
 
 // Below this share of the sum of squares, the loss from sums is taken by direct differences instead.

@@ -291,7 +291,7 @@ struct Panels {
         origin.reading(fills, rows.missing, how);
         for (Index e = 0; e < rows.n; e += LANES) {
             const T* at[LANES];
-            for (Index r = 0; r < LANES; ++r) at[r] = rows.row(least(e + r, rows.n - 1), copies + r * p);
+            for (Index r = 0; r < LANES; ++r) at[r] = rows.row(min_of(e + r, rows.n - 1), copies + r * p);
             Panel panel(panels + e / LANES * size, p);
             fill_panel(at, p, how, ahead, panel);
             complete[e / LANES] = panel.complete;

@@ -30,7 +30,7 @@ struct Moved {  // what became of a slab
 struct Gathering {  // where the rows of a slab are added up
     Stats stats;
     bool own_stats;    // of this slab alone, one for each active start; otherwise those of all starts
-    Changes& changes;  // room for a stretch
+    Changes& changes;  // room for a block
     Moved& moved;
 };
 
@@ -38,7 +38,7 @@ struct Gathering {  // where the rows of a slab are added up
 INLINE Index find_changes(const Label* nearest, const Label* own, Index count, int32_t* changed) {
     Index found = 0;
     for (Index e = 0; e < count; e += SOME) {
-        Index stop = least(e + SOME, count);
+        Index stop = min_of(e + SOME, count);
         Label apart = 0;
         for (Index i = e; i < stop; ++i) apart |= nearest[i] ^ own[i];
         if (apart == 0) continue;
@@ -75,11 +75,11 @@ class Alike {
     }
     // The first start that has the labels of start g in these rows and in all before, or g. Asked for g = 0, 1, ...
     Index first(const Labeller& by, Index g, Index count) {
-        const Label* labels = by.nearest + g * STRETCH;
+        const Label* labels = by.nearest + g * BLOCK_ROWS;
         own[g] = g;
         for (Index h = 0; worthwhile && h < g && own[g] == g; ++h)
             if (own[h] == h && known[h] == known[g] &&
-                memcmp(labels, by.nearest + h * STRETCH, sizeof(Label) * count) == 0)
+                memcmp(labels, by.nearest + h * BLOCK_ROWS, sizeof(Label) * count) == 0)
                 own[g] = h;
         return own[g];
     }
@@ -110,18 +110,18 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
     Bounds bounds = pass.fresh ? Bounds{nullptr, nullptr} : pass.bounds;
     Alike alike(table, groups, k);
     if (!alike.ok()) return OUT_OF_MEMORY;
-    for (Index start = begin; start < end; start += STRETCH) {
+    for (Index start = begin; start < end; start += BLOCK_ROWS) {
         if (cancelled(control)) return CANCELLED;
-        Index stop = least(start + STRETCH, end);
+        Index stop = min_of(start + BLOCK_ROWS, end);
         Index count = by.choose(start, stop, pass.labels + pass.active[0] * pass.label_stride, bounds);
         if (!by.label(rows, count)) return OUT_OF_MEMORY;
         if (count == 0) continue;
         alike.begin(start, stop);
         for (Index g = 0; g < groups; ++g) {
             Label* own = pass.labels + pass.active[g] * pass.label_stride;
-            const Label* nearest = by.nearest + g * STRETCH;
+            const Label* nearest = by.nearest + g * BLOCK_ROWS;
             Stats stats = stats_of(to.stats, to.own_stats ? g : pass.active[g], k, p);
-            int32_t changed[STRETCH];
+            int32_t changed[BLOCK_ROWS];
             if (Index h = pass.fresh ? alike.first(by, g, count) : g; h != g) {
                 copy_stats(stats_of(to.stats, to.own_stats ? h : pass.active[h], k, p), k, p, stats);
                 for (Index e = 0; e < count; ++e) {
@@ -147,7 +147,7 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
                 if (pass.fresh)
                     *stats.squares += changes.weights[c] * changes.squares[c];
                 else
-                    to.moved.largest = larger(to.moved.largest, changes.squares[c]);
+                    to.moved.largest = max_of(to.moved.largest, changes.squares[c]);
             changes.clear();
         }
         if (pass.fresh) alike.end();
@@ -185,7 +185,7 @@ int32_t run_pass(const Table& table, const Centers& centers, Pass& pass, const S
             merge_stats(stats_of(parts[s]->all(), g, k, p), k, p, stats_of(stats, pass.active[g], k, p));
         unmake(parts[s]);
         pass.changed += moved[s].changed;
-        pass.largest_move = larger(pass.largest_move, moved[s].largest);
+        pass.largest_move = max_of(pass.largest_move, moved[s].largest);
     }
     count_done(control, 1);
     return status;

@@ -21,10 +21,10 @@ struct Sizes {  // of the terms of scores, the largest of all centres
 
     Sizes() : reach(0), left(0), longest(0), heaviest(0) {}
     void include(double own_reach, double own_left, double own_longest, double own_heaviest) {
-        reach = larger(reach, own_reach);
-        left = larger(left, own_left);
-        longest = larger(longest, own_longest);
-        heaviest = larger(heaviest, own_heaviest);
+        reach = max_of(reach, own_reach);
+        left = max_of(left, own_left);
+        longest = max_of(longest, own_longest);
+        heaviest = max_of(heaviest, own_heaviest);
     }
 };
 
@@ -33,7 +33,7 @@ struct Rounding {  // two scores are apart for certain when further than
 
     Rounding() : norm(0), exact(0), fixed(0) {}
     Rounding(Index terms, const Sizes& of) {
-        double gamma = 1.01 * 2 * UNIT * (2 * least(terms, RUN) + terms / RUN + 8);
+        double gamma = 1.01 * 2 * UNIT * (2 * min_of(terms, RUN) + terms / RUN + 8);
         double root = __builtin_sqrt(double(terms)), delta = 8 * UNIT64 * (terms + 8);
         norm = float(gamma * of.reach + delta * of.longest + root * TINY);
         exact = float(1.01 * delta);

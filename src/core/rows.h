@@ -70,9 +70,9 @@ struct Slabs {
 
     Slabs(const Table& table, Index bytes_of_sums = 0) : n(table.n) {
         Index entries = table.is_sparse ? table.starts[n] - table.starts[0] : n * table.p;
-        count = entries <= table.one_slab ? 1 : least(entries / table.per_slab, MOST);
-        count = least(count, n);
-        if (bytes_of_sums > 0) count = least(count, BYTES_OF_SUMS / bytes_of_sums);
+        count = entries <= table.one_slab ? 1 : min_of(entries / table.per_slab, MOST);
+        count = min_of(count, n);
+        if (bytes_of_sums > 0) count = min_of(count, BYTES_OF_SUMS / bytes_of_sums);
         if (count < 1) count = 1;
     }
     Index begin(Index slab) const { return n * slab / count; }
@@ -127,7 +127,7 @@ struct Direct {
         for (Index j = 0; j < p; ++j) pulls = pulls || lam[j] > 0;
         double nearest = 0;
         for (Index l = 0; l < room; ++l) {
-            const double* from = centers.mu + (g * k + least(l, k - 1)) * p;
+            const double* from = centers.mu + (g * k + min_of(l, k - 1)) * p;
             double total = 0;
             for (Index j = 0; j < p; ++j) {
                 double away = from[j] - c[j], square = away * away;

@@ -90,8 +90,8 @@ template <class R> struct Strips {
             }
             if (even) B[t] = R((1 - lam[0]) / 4);
             constant[t] = R(total);
-            heaviest = larger(heaviest, size);
-            longest = larger(longest, __builtin_sqrt(square));
+            heaviest = max_of(heaviest, size);
+            longest = max_of(longest, __builtin_sqrt(square));
             if (even && lam[0] > Units<R>::largest) heaviest = __builtin_inf();
         }
     }
@@ -109,7 +109,7 @@ INLINE double score_row(const Sparse<T>& rows, Index i, const Strips<R>& strips,
         squares[0] = squares[1] = 0;
         for (Index start = begin; start < end; start += RUN) {
             Line<R> sums[2];  // two, so that one multiply-add need not wait for the other
-            Index stop = least(start + RUN, end), e = start;
+            Index stop = min_of(start + RUN, end), e = start;
             auto meet = [&](Index e, Line<R>& sum, double& square) INLINE_LAMBDA {
                 Index j = rows.indices[e];
                 double x = rows.values[e] - strips.reference[j];
@@ -133,8 +133,8 @@ INLINE double score_row(const Sparse<T>& rows, Index i, const Strips<R>& strips,
 template <class R> INLINE double bound_of(const Strips<R>& strips, Index stored, double square) {
     using U = Units<R>;
     double length = __builtin_sqrt(square), size = strips.heaviest + strips.longest * length;
-    if (!(larger(size, larger(strips.longest, length)) < U::largest)) return __builtin_inf();
-    double gamma = 2.02 * U::unit * (least(stored, RUN) + stored / RUN + 8);
+    if (!(max_of(size, max_of(strips.longest, length)) < U::largest)) return __builtin_inf();
+    double gamma = 2.02 * U::unit * (min_of(stored, RUN) + stored / RUN + 8);
     double delta = 8.08 * UNIT64 * (strips.p + 8);  // of the sums that decide
     return gamma * size + delta * (square + size)
            + 2 * U::tiny * (stored + 1) * (1 + strips.longest + length);
@@ -142,10 +142,10 @@ template <class R> INLINE double bound_of(const Strips<R>& strips, Index stored,
 
 // See ``Certified::label``; scores (count, SIZE) is scratch.
 template <class R, class T>
-Index label_sparse(const Sparse<T>& rows, const Strips<R>& strips, R* scores, const Stretch& stretch) {
+Index label_sparse(const Sparse<T>& rows, const Strips<R>& strips, R* scores, const RowBlock& block) {
     Index unsure = 0, k = strips.k;
-    for (Index e = 0; e < stretch.count; ++e) {
-        Index i = stretch.rows[e];
+    for (Index e = 0; e < block.count; ++e) {
+        Index i = block.rows[e];
         double square = strips.even ? score_row<R, true>(rows, i, strips, scores)
                                     : score_row<R, false>(rows, i, strips, scores);
         double bound = bound_of(strips, rows.stored(i), square);
@@ -160,13 +160,13 @@ Index label_sparse(const Sparse<T>& rows, const Strips<R>& strips, R* scores, co
                 else if (score < second)
                     second = score;
             }
-            if (stretch.margins) {
+            if (block.margins) {
                 double far = square + bound, a = best + far, b = second + far;
-                double apart = __builtin_sqrt(larger(a, 0)) + __builtin_sqrt(larger(b, 0));
-                stretch.margins[e] = apart > 0 ? float((second - best - bound) / apart) : 0.0f;
+                double apart = __builtin_sqrt(max_of(a, 0)) + __builtin_sqrt(max_of(b, 0));
+                block.margins[e] = apart > 0 ? float((second - best - bound) / apart) : 0.0f;
             }
             bool sure = k == 1 || second - best > bound;
-            stretch.nearest[g * stretch.stride + e] = sure ? label : UNSURE;
+            block.nearest[g * block.stride + e] = sure ? label : UNSURE;
             unsure += !sure;
         }
     }

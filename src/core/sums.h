@@ -6,10 +6,56 @@
 // order: the sums are the bits that ``transfer`` (loss.h) gives row by row, the plain way.
 #pragma once
 #include "certified.h"
-#include "kept.h"
 #include "loss.h"
+#include "rows.h"
 
 namespace mnar { namespace LEVEL { namespace {
+
+// --- the rows of a small table, shifted once ------------------------------------------------
+//
+// The rows of a small dense table, kept as its many passes add them up: read once, for all starts.
+//
+//     shifted_ij = x_ij - shift_j,  NaN in gaps and beyond the last feature;   |x_i - shift|^2;   the key of i
+//
+// Rows are padded to whole strips of eight features, so that nothing has to be asked while they are added.
+
+struct Shifted {
+    Index stride;           // entries between two rows
+    Array<double> values;   // (n, stride)
+    Array<double> squares;  // (n,) as ``add_row`` gives them
+    Array<uint64_t> keys;   // (n,)
+
+    Shifted(Index n, Index p)
+        : stride(whole_eights(p)), values(n * stride), squares(n), keys(n) {}
+    bool ok() const { return all_ok(values, squares, keys); }
+
+    // `first`: the number of the first row in the whole table. scratch: of one row.
+    template <class T> void fill(const Dense<T>& rows, Index first, const double* shift, T* scratch) {
+        for (Index i = 0; i < rows.n; ++i) {
+            const T* row = rows.row(i, scratch);
+            double* to = values + i * stride;
+            for (Index j = 0; j < rows.p; ++j) {
+                double x = row[j];
+                to[j] = rows.is_gap(x) ? __builtin_nan("") : x - shift[j];
+            }
+            for (Index j = rows.p; j < stride; ++j) to[j] = __builtin_nan("");
+            keys[i] = mixed(first + i);
+            Sum8 square;
+            for (Index j = 0; j < stride; j += EIGHT)
+                UNROLL for (int part = 0; part < EIGHT / HALF; ++part) {
+                    Doubles x = load<Doubles>(to + j + part * HALF), value = keep(x == x, x);
+                    square.parts[part] += value * value;
+                }
+            squares[i] = square.total();
+        }
+    }
+};
+
+// Read like any dense rows, added up from what is kept.
+template <class T> struct ShiftedRows : Dense<T> {
+    const Shifted& shifted;
+    ShiftedRows(const Dense<T>& rows, const Shifted& shifted) : Dense<T>(rows), shifted(shifted) {}
+};
 
 // Of eight features, that are added up side by side: S and C of them in registers.
 constexpr int STRIPS = WIDTH == 16 ? 8 : WIDTH == 8 ? 2 : 1;
@@ -21,14 +67,14 @@ struct Stripes {
 
     INLINE void get(Index j, Doubles& S, Doubles& C) const {
         S = C = Doubles{};
-        Index live = least(HALF, p - j);
+        Index live = min_of(HALF, p - j);
         if (live == HALF)
             S = load<Doubles>(sums + j), C = load<Doubles>(counts + j);
         else
             for (Index c = 0; c < live; ++c) S[c] = sums[j + c], C[c] = counts[j + c];
     }
     INLINE void put(Index j, Doubles S, Doubles C) const {
-        Index live = least(HALF, p - j);
+        Index live = min_of(HALF, p - j);
         if (live == HALF)
             store(sums + j, S), store(counts + j, C);
         else
@@ -36,7 +82,7 @@ struct Stripes {
     }
 };
 
-// Rows that join or leave clusters of one start, in their order; from one stretch of rows.
+// Rows that join or leave clusters of one start, in their order; from one block of rows.
 class Changes {
   public:
     Index count;
@@ -44,7 +90,7 @@ class Changes {
 
     explicit Changes(Index k)
         : count(0), weights(ROOM), squares(ROOM), rows(ROOM), partial(ROOM * EIGHT), next(ROOM), first(k, NONE),
-          last(k), touched(least(k, ROOM)), n_touched(0) {}
+          last(k), touched(min_of(k, ROOM)), n_touched(0) {}
     bool ok() const { return all_ok(weights, squares, rows, partial, next, first, last, touched); }
 
     void put(Index row, double weight, Label l) {
@@ -72,7 +118,7 @@ class Changes {
     void clear() { count = 0; }
 
   private:
-    static constexpr Index ROOM = 2 * STRETCH;
+    static constexpr Index ROOM = 2 * BLOCK_ROWS;
     static constexpr int32_t NONE = -1;
     Array<Index> rows;
     Array<double> partial;              // eight sums of squares of each, as in Sum8
@@ -98,7 +144,7 @@ class Changes {
         for (int32_t id = first[l]; id != NONE; id = next[id]) squares[id] = total_of(partial + id * EIGHT);
     }
     template <class T>
-    void add_cluster(const Kept<T>& table, Label l, Index, const double*, const Stats& stats, T*) {
+    void add_cluster(const ShiftedRows<T>& table, Label l, Index, const double*, const Stats& stats, T*) {
         const Shifted& kept = table.shifted;
         double size = stats.sizes[l];
         uint64_t key = stats.keys[l];
@@ -148,7 +194,7 @@ class Changes {
     template <int S, class T>
     void add_strips(const Dense<T>& table, int32_t id, Index j, const double* shift, double* sums, double* counts) {
         constexpr int PARTS = EIGHT / HALF, N = S * PARTS, WHOLE = N - PARTS;
-        const Index width = least(S * EIGHT, table.p - j), last = (S - 1) * EIGHT;
+        const Index width = min_of(S * EIGHT, table.p - j), last = (S - 1) * EIGHT;
         const T* end = table.end();
         Last rest;
         for (Index c = 0; c < EIGHT; ++c) {

@@ -52,8 +52,8 @@ INLINE Doubles load_doubles(const float* from) {
     return __builtin_convertvector(load<HalfFloats>(from), Doubles);
 }
 
-INLINE Index least(Index a, Index b) { return a < b ? a : b; }
-INLINE double larger(double a, double b) { return a > b ? a : b; }
+INLINE Index min_of(Index a, Index b) { return a < b ? a : b; }
+INLINE double max_of(double a, double b) { return a > b ? a : b; }
 
 // Sums of a fixed width, whatever the instruction set: entry j goes to partial sum j % 8, and the
 // eight are added in one order. That, and no fused products where something is decided, is why

@@ -610,7 +610,7 @@ def references_for(observed: Observed, extent: Any = None) -> dict[str, np.ndarr
     """
     if extent is None:
         found = first_pass(observed.table, 1)
-        extent = found.least, found.most
+        extent = found.lowest, found.highest
     least, most = (np.where(np.isfinite(end), end, 0.0) for end in extent)
     zero = {"zero": np.zeros(len(least))}
     judged = observed.has_gaps & np.isfinite(extent[0])

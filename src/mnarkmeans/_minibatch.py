@@ -177,7 +177,7 @@ feature_names_in_
             self._rng = check_random_state(self.random_state)
             self._initialise(observed, X, observed)
         if self._follows_minimum:
-            minimum = core.first_pass(observed.table, self._threads()).least
+            minimum = core.first_pass(observed.table, self._threads()).lowest
             self.reference_ = np.minimum(minimum, self.reference_)
             self._state.reference = self.reference_
         self._update(replace(observed, reference=self.reference_))
@@ -213,7 +213,7 @@ feature_names_in_
         """Starting centres, reference and lam, from a sample of all rows; sums of nothing."""
         threads, first = self._threads(), core.first_pass(whole.table, self._threads())
         starts = self._starts(sample, X, self._rng)
-        sample, self.lam_ = self._choose(sample, **TRIAL, extent=(first.least, first.most))
+        sample, self.lam_ = self._choose(sample, **TRIAL, extent=(first.lowest, first.highest))
         check_loss(sample, self.lam_, starts)
         if isinstance(self.init, str) and self.init == "k-means++":
             starts = with_component_start(sample, starts, self.lam_, threads)

@@ -252,7 +252,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         else:
             references = [observed.reference]
             if is_auto(given):
-                lowest = first_pass(observed.table, threads).least
+                lowest = first_pass(observed.table, threads).lowest
                 lowest = np.where(np.isfinite(lowest), lowest, 0.0)
                 references = [np.zeros(observed.n_features), lowest]
             found = fit(self, observed, references, rng, threads)

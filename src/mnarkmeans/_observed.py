@@ -148,7 +148,7 @@ class Observed:
         own = np.where(seen, first.sums / np.where(seen, first.counts, 1.0), self.reference)
         return Observed(
             source, self.missing, weights, own, self.reference, first.counts,
-            first.observed < len(weights), (first.least, first.most),
+            first.observed < len(weights), (first.lowest, first.highest),
         )  # fmt: skip
 
     def sample(self, size: int, seed: int = 0) -> np.ndarray:

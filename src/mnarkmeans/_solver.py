@@ -512,9 +512,9 @@ def finish(
     """
     model = model_centers(observed, centers[None], lam)
     if warm is None:
-        return core.last_look(observed.table, model, threads)
+        return core.label_and_loss(observed.table, model, threads)
     known = warm.bounds.follow(0, model.arrays[0][0], model.arrays[1][0])
-    return core.last_look(observed.table, model, threads, warm.labels, known)
+    return core.label_and_loss(observed.table, model, threads, warm.labels, known)
 
 
 # --- merging and splitting clusters ---------------------------------------------------------------
@@ -527,14 +527,16 @@ def exchange_clusters(
 ) -> np.ndarray:
     """Where one start (k, p) leads, if two clusters are merged and a third one is split while that
     lowers the loss. ``lam``: a number or one per feature; ``settings``: as for ``run_starts``."""
-    lam = penalties(lam, 1, observed.n_features)[0]
-    found, further = None, run_starts(observed, centers[None], lam, **settings)
-    while found is None or further.losses[0] < found.losses[0] * (1.0 - EQUAL):
+    own = penalties(lam, 1, observed.n_features)[0]
+    found = run_starts(observed, centers[None], own, **settings)
+    while True:
+        exchanged = _exchanged(observed, found.centers[0], own, settings["threads"])
+        if exchanged is None:
+            return found.centers[0]
+        further = run_starts(observed, exchanged[None], own, **settings)
+        if not further.losses[0] < found.losses[0] * (1.0 - EQUAL):
+            return found.centers[0]
         found = further
-        exchanged = _exchanged(observed, found.centers[0], lam, settings["threads"])
-        if exchanged is not None:
-            further = run_starts(observed, exchanged[None], lam, **settings)
-    return found.centers[0]
 
 
 def _exchanged(
@@ -552,9 +554,9 @@ def _exchanged(
         joint = weights[:l] * weights[l] / np.maximum(weights[:l] + weights[l], TINY)
         costs[l, :l] = np.sum(joint * (centers[:l] - centers[l]) ** 2, axis=1)
     best, exchanged = 0.0, None
-    for l in every:
+    for l in range(k):
         others = np.where((every == l) | (every[:, None] == l), np.inf, costs)
-        one, two = np.unravel_index(np.argmin(others), others.shape)
+        one, two = divmod(int(np.argmin(others)), k)
         rows = np.flatnonzero((labels == l) & (observed.weights > 0))
         if len(rows) < 3 or np.isinf(others[one, two]):
             continue
@@ -617,11 +619,9 @@ def with_component_start(
     n_starts, k, p = centers.shape
     if k == 1 or n_starts == 1 or p < WIDE * k:
         return centers
-    part, lam = (
-        observed.take(observed.sample(max(SAMPLE_ENTRIES // p, SAMPLE_ROWS * k))),
-        penalties(lam, 1, p)[0],
-    )
-    scores = _principal_scores(part, lam, 2 * k)
+    part = observed.take(observed.sample(max(SAMPLE_ENTRIES // p, SAMPLE_ROWS * k)))
+    own = penalties(lam, 1, p)[0]
+    scores = _principal_scores(part, own, 2 * k)
     if scores is None:
         return centers
     plane = observe(scores, sample_weight=part.weights, threads=threads)
@@ -629,7 +629,7 @@ def with_component_start(
     begun = k_means_plus_plus(plane, STARTS_IN_COMPONENTS, k, rng, threads)
     found = run_starts(plane, begun, 0.0, max_iter=100, tol=1e-4, threads=threads)
     labels = finish(plane, found.centers[found.best], 0.0, threads)[0]
-    return np.concatenate([centers[:-1], _partition(part, labels, centers[-1], lam, threads).mu])
+    return np.concatenate([centers[:-1], _partition(part, labels, centers[-1], own, threads).mu])
 
 
 def _principal_scores(part: Observed, lam: np.ndarray, d: int) -> np.ndarray | None:

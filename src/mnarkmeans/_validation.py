@@ -238,10 +238,10 @@ def summarise(
         whole_weights=bool(np.all(weights == np.floor(weights))),
         counts=first.counts,
         sums=first.sums,
-        minimum=first.least,
+        minimum=first.lowest,
         observed=first.observed,
-        lowest=every.least,
-        highest=every.most,
+        lowest=every.lowest,
+        highest=every.highest,
     )
     return X, weights, found
 

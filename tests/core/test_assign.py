@@ -120,7 +120,7 @@ def test_distances_and_losses_are_the_same_bits_everywhere(each_level):
     for table in tables(X).values():
         found = core.distances(table, centers, np.float64, 2, roots=False)
         np.testing.assert_array_equal(found, expected)
-        labels, loss, members = core.last_look(table, centers, 2)
+        labels, loss, members = core.label_and_loss(table, centers, 2)
         each = np.empty(120)
         assert core.loss_of(table, centers, labels, 1, each) == loss
         own = expected[np.arange(120), labels]

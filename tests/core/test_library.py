@@ -14,13 +14,11 @@ import pytest
 from mnarkmeans import MNARKMeans
 from mnarkmeans._core import library as _core
 
-ROOT = Path(__file__).parents[2]
-PACKAGE = Path(_core.__file__).parent.parent
-DOOR = sorted(Path(_core.__file__).parent.glob("*.py"))
+BINDINGS = sorted(Path(_core.__file__).parent.glob("*.py"))
 
 
-def import_core(path=PACKAGE.parent, **environment):
-    """What a fresh process says that imports the door, perhaps from another place."""
+def import_core(path, **environment):
+    """What a fresh process says that imports the bindings from another place."""
     code = "import sys; sys.path.insert(0, sys.argv[1])\n"
     code += "import mnarkmeans._core as core; print(core.level())"
     return subprocess.run(
@@ -31,25 +29,33 @@ def import_core(path=PACKAGE.parent, **environment):
     )
 
 
-@pytest.mark.parametrize("name", _core.ALL_LEVELS)
-def test_the_environment_forces_an_instruction_set_or_hears_why_not(name):
-    ran = import_core(MNARKMEANS_CPU=name)
-    if name in _core.available_levels():
-        assert ran.stdout.split() == [name], ran.stderr
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    """A zip file with the bindings and the library alone."""
+    path = tmp_path_factory.mktemp("core") / "package.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("mnarkmeans/__init__.py", "")
+        for module in BINDINGS:
+            file.write(module, f"mnarkmeans/_core/{module.name}")
+        file.write(_core.find_library(), f"mnarkmeans/{_core.NAME}")
+    return path
+
+
+@pytest.mark.parametrize("name", ["", *_core.ALL_LEVELS])
+def test_the_environment_forces_an_instruction_set_or_hears_why_not(name, archive):
+    ran = import_core(archive, MNARKMEANS_CPU=name)
+    if name in ("", *_core.available_levels()):  # the best one by default
+        assert ran.stdout.split() == [name or _core.available_levels()[-1]], ran.stderr
     else:
         assert ran.returncode != 0
         assert f"MNARKMEANS_CPU: this machine cannot run {name}" in ran.stderr
 
 
-def test_an_unknown_instruction_set_is_named_with_those_that_exist():
-    ran = import_core(MNARKMEANS_CPU="sse9")
+def test_an_unknown_instruction_set_is_named_with_those_that_exist(archive):
+    ran = import_core(archive, MNARKMEANS_CPU="sse9")
     assert ran.returncode != 0
     assert "MNARKMEANS_CPU: the instruction set is one of baseline, avx2, avx512" in ran.stderr
     assert "'sse9'" in ran.stderr
-
-
-def test_the_best_instruction_set_is_used_unless_told():
-    assert import_core(MNARKMEANS_CPU="").stdout.split() == [_core.available_levels()[-1]]
 
 
 def test_labels_centers_and_losses_do_not_depend_on_the_level(each_level):
@@ -106,20 +112,9 @@ def test_a_package_that_was_not_built_says_so(tmp_path):
     package = tmp_path / "mnarkmeans"
     (package / "_core").mkdir(parents=True)
     (package / "__init__.py").touch()
-    for module in DOOR:
+    for module in BINDINGS:
         (package / "_core" / module.name).write_bytes(module.read_bytes())
     ran = import_core(tmp_path)
     assert ran.returncode != 0
     assert f"mnarkmeans is not built: no {_core.NAME} in {package}" in ran.stderr
     assert "cmake --build" in ran.stderr
-
-
-def test_the_library_is_found_in_a_zip_file(tmp_path):
-    archive = tmp_path / "package.zip"
-    with zipfile.ZipFile(archive, "w") as file:
-        file.writestr("mnarkmeans/__init__.py", "")
-        for module in DOOR:
-            file.write(module, f"mnarkmeans/_core/{module.name}")
-        file.write(_core.find_library(), f"mnarkmeans/{_core.NAME}")
-    ran = import_core(archive)
-    assert ran.stdout.split() == [_core.level()], ran.stderr

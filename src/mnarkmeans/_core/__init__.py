@@ -17,8 +17,8 @@ from .library import DONE, available_levels, call, invoke, level, set_level, str
 __all__ = [
     "Centers", "FirstPass", "Known", "Mixture", "Seeding", "SoftRows", "SoftSums",
     "Starts", "Stats", "Table", "add_rows", "assign", "available_levels", "choose_rescued",
-    "decide", "distances", "fill_rows", "first_pass", "hartigan", "impute", "last_look", "level",
-    "lloyd", "loss_of", "pass_", "rescue", "seed", "set_level", "soft_rows",
+    "decide", "distances", "fill_rows", "first_pass", "hartigan", "impute", "label_and_loss",
+    "level", "lloyd", "loss_of", "pass_", "rescue", "seed", "set_level", "soft_rows",
     "soft_sums", "update",
 ]  # fmt: skip
 
@@ -218,8 +218,8 @@ class FirstPass(NamedTuple):
 
     counts: np.ndarray  # (p,) weight of the rows that observe the feature
     sums: np.ndarray  # (p,) weighted sum of its values
-    least: np.ndarray  # (p,) of the rows with a weight; +inf where none observes it
-    most: np.ndarray  # (p,) likewise, -inf
+    lowest: np.ndarray  # (p,) of the rows with a weight; +inf where none observes it
+    highest: np.ndarray  # (p,) likewise, -inf
     observed: np.ndarray  # (p,) number of rows that observe the feature
     seen: np.ndarray  # (n,) observed entries of each row
     infinite: int  # the first row with an infinite value, or -1
@@ -228,9 +228,9 @@ class FirstPass(NamedTuple):
 
 def first_pass(table: Table, threads: int) -> FirstPass:
     p = table.p
-    counts, sums, least, most = np.empty((4, p))
+    counts, sums, lowest, highest = np.empty((4, p))
     observed, seen = np.empty(p, np.int64), np.empty(table.n, np.int32)
-    arrays = counts, sums, least, most, observed, seen
+    arrays = counts, sums, lowest, highest, observed, seen
     out = structs.FirstPass(*arrays, -1, -1)
     call("first_pass", table.struct, out, threads=threads, work=table.entries)
     return FirstPass(*arrays, out.infinite, out.malformed)
@@ -324,7 +324,7 @@ def loss_of(
     return float(loss[0])
 
 
-def last_look(
+def label_and_loss(
     table: Table, centers: Centers, threads: int, labels: np.ndarray | None = None,
     known: Known | None = None,
 ) -> tuple[np.ndarray, float, np.ndarray]:  # fmt: skip
@@ -339,7 +339,7 @@ def last_look(
     members, loss = np.zeros(centers.k, np.int64), np.empty(1)
     bounds = bounds_struct(known, table.n, centers.k)
     call(
-        "last_look", table.struct, centers.struct, bounds,
+        "label_and_loss", table.struct, centers.struct, bounds,
         labels, members, loss,
         threads=threads, work=table.entries * centers.k,
     )  # fmt: skip

@@ -143,7 +143,7 @@ def merge_costly(parts: list[Costly], most: int) -> Costly:
 
 def assess(block: Block, first: int, partition: Partition) -> tuple[float, np.ndarray]:
     """The loss of the block, and the number of its rows in each cluster."""
-    _, loss, members = core.last_look(block.table(first), partition.centers, threads=1)
+    _, loss, members = core.label_and_loss(block.table(first), partition.centers, threads=1)
     return loss, members
 
 

@@ -1,9 +1,69 @@
 // What centres say of rows that are not to be moved: labels, losses, distances.
 #pragma once
-#include "distances.h"
 #include "labels.h"
+#include "rows.h"
 
 namespace mnar { namespace LEVEL { namespace {
+
+// --- distances of many rows -----------------------------------------------------------------
+//
+// The losses of many dense rows at every centre: each row in a lane of a vector, float64.
+//
+//     d_il = sum_j  (x_ij - mu_lj)^2 where observed,  lam_j (mu_lj - c_j)^2 in gaps,   in the order of j
+//
+// The bits are those of ``distances_of`` (rows.h), which takes a row at a time with its centres in the
+// lanes: there ten centres cost as much as sixteen, here as much as ten.
+
+constexpr Index ROWS_IN_LANES = 2 * HALF;
+constexpr int MOST_CENTERS = 6;  // whose sums stay in registers
+
+INLINE Doubles root(Doubles v) {
+    for (int i = 0; i < HALF; ++i) v[i] = __builtin_sqrt(v[i]);
+    return v;
+}
+
+// ROWS_IN_LANES dense rows transposed, NaN in gaps, and their losses.
+struct InLanes {
+    Array<double> x, losses;  // (p, ROWS_IN_LANES); (k, ROWS_IN_LANES)
+    InLanes(Index p, Index k) : x(p * ROWS_IN_LANES), losses(k * ROWS_IN_LANES) {}
+    bool ok() const { return all_ok(x, losses); }
+
+    // The rows i .. i + count; the last one again where there are fewer.
+    template <class T> void read(const Dense<T>& rows, Index i, Index count) {
+        for (Index r = 0; r < ROWS_IN_LANES; ++r) {
+            const T* at = rows.values + (i + min_of(r, count - 1)) * rows.row_stride;
+            for (Index j = 0; j < rows.p; ++j) {
+                double value = at[j * rows.column_stride];
+                x[j * ROWS_IN_LANES + r] = value == rows.missing ? __builtin_nan("") : value;
+            }
+        }
+    }
+    // OUT losses at all centres, or their square roots.
+    void meet(const Direct& direct, bool roots) {
+        for (Index l = 0; l < direct.k; l += MOST_CENTERS) meet_some<MOST_CENTERS>(direct, l, roots);
+    }
+
+  private:
+    template <int C> void meet_some(const Direct& direct, Index l, bool roots) {
+        if constexpr (C > 1)
+            if (direct.k - l < C) return meet_some<C - 1>(direct, l, roots);
+        const double *mu = direct.mu + l, *gap = direct.gap + l, *at = x;
+        Doubles sums[C][2] = {};
+        for (Index j = 0; j < direct.p; ++j, mu += direct.room, gap += direct.room, at += ROWS_IN_LANES) {
+            const Doubles both[2] = {load<Doubles>(at), load<Doubles>(at + HALF)};
+            UNROLL for (int c = 0; c < C; ++c)
+                UNROLL for (int half = 0; half < 2; ++half) {
+                    Doubles away = both[half] - splat(mu[c]), near = away * away;
+                    sums[c][half] += near == near ? near : splat(gap[c]);
+                }
+        }
+        for (int c = 0; c < C; ++c)
+            for (int half = 0; half < 2; ++half)
+                store(losses + (l + c) * ROWS_IN_LANES + half * HALF, roots ? root(sums[c][half]) : sums[c][half]);
+    }
+};
+
+// --- labels and losses ----------------------------------------------------------------------
 
 constexpr Index ROWS_AHEAD = 16;  // rows asked for before they are needed
 
@@ -17,8 +77,8 @@ INLINE Slabs cut_for_threads(const Table& table, Index centers, Index work_of_a_
     Slabs slabs(table);
     if (slabs.count > 1) return slabs;
     const Index entries = table.is_sparse ? table.starts[table.n] - table.starts[0] : table.n * table.p;
-    const Index worthwhile = least(entries * centers / work_of_a_thread, table.n / FEWEST_ROWS_OF_A_THREAD);
-    slabs.count = worthwhile > 1 ? least(control.threads, worthwhile) : 1;
+    const Index worthwhile = min_of(entries * centers / work_of_a_thread, table.n / FEWEST_ROWS_OF_A_THREAD);
+    slabs.count = worthwhile > 1 ? min_of(control.threads, worthwhile) : 1;
     return slabs;
 }
 
@@ -46,12 +106,12 @@ int32_t assign(const Table& table, const Centers& centers, Label* labels, Contro
     return over_pieces(table, pieces, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
         Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
-        for (Index start = begin; start < end; start += STRETCH) {
+        for (Index start = begin; start < end; start += BLOCK_ROWS) {
             if (cancelled(control)) return CANCELLED;
-            Index count = by.choose_all(start, least(start + STRETCH, end));
+            Index count = by.choose_all(start, min_of(start + BLOCK_ROWS, end));
             if (!by.label(rows, count)) return OUT_OF_MEMORY;
             for (Index g = 0; g < centers.groups; ++g)
-                memcpy(labels + g * table.n + start, by.nearest + g * STRETCH, sizeof(Label) * count);
+                memcpy(labels + g * table.n + start, by.nearest + g * BLOCK_ROWS, sizeof(Label) * count);
         }
         return DONE;
     });
@@ -65,7 +125,7 @@ int32_t assign_plain(const Table& table, const Centers& centers, Label* labels, 
             Array<double> distances(direct.room);
             if (!all_ok(direct, distances)) return OUT_OF_MEMORY;
             for (Index i = begin; i < end; ++i) {
-                if (i % STRETCH == 0 && cancelled(control)) return CANCELLED;
+                if (i % BLOCK_ROWS == 0 && cancelled(control)) return CANCELLED;
                 labels[g * table.n + i] = nearest_of(rows, i, direct, distances);
             }
         }
@@ -127,7 +187,7 @@ int32_t loss_of(const Table& table, const Centers& centers, const Label* labels,
 
 // INOUT labels (n,): those the centres give; what bounds know is not looked at again. OUT members
 // (k,): rows of each label; loss: of them all, by direct differences.
-int32_t last_look(const Table& table, const Centers& centers, const Bounds& bounds, Label* labels,
+int32_t label_and_loss(const Table& table, const Centers& centers, const Bounds& bounds, Label* labels,
                   Index* members, double* loss, Control& control) {
     Index k = centers.k, n_slabs = Slabs(table).count;
     Prepare prepared(table, centers);
@@ -138,9 +198,9 @@ int32_t last_look(const Table& table, const Centers& centers, const Bounds& boun
     int32_t status = over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
         Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
-        for (Index start = begin; start < end; start += STRETCH) {
+        for (Index start = begin; start < end; start += BLOCK_ROWS) {
             if (cancelled(control)) return CANCELLED;
-            Index stop = least(start + STRETCH, end);
+            Index stop = min_of(start + BLOCK_ROWS, end);
             Index count = by.choose(start, stop, labels, bounds);
             if (!by.label(rows, count)) return OUT_OF_MEMORY;
             for (Index e = 0; e < count; ++e) labels[by.chosen[e]] = by.nearest[e];
@@ -179,7 +239,7 @@ int32_t put_distances(const Dense<T>& rows, const Direct& direct, Index begin, I
     if (!lanes.ok()) return OUT_OF_MEMORY;
     for (Index i = begin; i < end; i += ROWS_IN_LANES) {
         if (cancelled(control)) return CANCELLED;
-        Index count = least(ROWS_IN_LANES, end - i);
+        Index count = min_of(ROWS_IN_LANES, end - i);
         for (Index r = 0; r < count; ++r) ask_ahead(rows, i + ROWS_AHEAD + r);
         lanes.read(rows, i, count);
         lanes.meet(direct, to.roots);
@@ -195,7 +255,7 @@ int32_t put_distances(const Sparse<T>& rows, const Direct& direct, Index begin, 
     Array<double> one(direct.room);
     if (!one.ok()) return OUT_OF_MEMORY;
     for (Index i = begin; i < end; ++i) {
-        if (i % STRETCH == 0 && cancelled(control)) return CANCELLED;
+        if (i % BLOCK_ROWS == 0 && cancelled(control)) return CANCELLED;
         distances_of(rows, i, direct, one);
         for (Index l = 0; l < to.k; ++l) to.put(i, l, to.roots ? __builtin_sqrt(one[l]) : one[l]);
     }

@@ -1,4 +1,4 @@
-// The first look at a table: what is observed, how large it is, whether it is finite. And rows with
+// The first pass over a table: what is observed, how large it is, whether it is finite. And rows with
 // their gaps filled.
 //
 // Sums run over the rows in their order, slab by slab, with the slabs cut by the shape of the table
@@ -13,19 +13,19 @@ INLINE Slabs slabs_by_shape(Table table, Index bytes_of_sums = 0) {
     return Slabs(table, bytes_of_sums);
 }
 
-struct Looked {  // at one slab; room for whole strips of features
+struct Summary {  // of one slab; room for whole strips of features
     Array<double> numbers;
     Array<Index> observed;
-    double *counts, *sums, *least, *most;
+    double *counts, *sums, *lowest, *highest;
     Index infinite, malformed;
 
-    explicit Looked(Index p, Index room = 0)
+    explicit Summary(Index p, Index room = 0)
         : numbers(4 * (room = whole_eights(p))), observed(room), counts(numbers),
-          sums(counts + room), least(sums + room), most(least + room), infinite(-1), malformed(-1) {
+          sums(counts + room), lowest(sums + room), highest(lowest + room), infinite(-1), malformed(-1) {
         if (!ok()) return;
         for (Index j = 0; j < room; ++j) {
             counts[j] = sums[j] = 0;
-            least[j] = __builtin_inf(), most[j] = -__builtin_inf();
+            lowest[j] = __builtin_inf(), highest[j] = -__builtin_inf();
             observed[j] = 0;
         }
     }
@@ -46,17 +46,17 @@ template <class T> struct Strip {
 // INOUT what is known of the features; seen: (ROWS_AT_ONCE, HALF) entries observed, lane by lane.
 // EQUAL: every row has weight 1. CODED: gaps have a code beside NaN.
 template <bool EQUAL, bool CODED, class T>
-INLINE void look_at(const Strip<T>& strip, double missing, const double* weights, Looked& known,
+INLINE void summarise(const Strip<T>& strip, double missing, const double* weights, Summary& known,
                     Longs* seen) {
     constexpr int PARTS = EIGHT / HALF;
-    Doubles sums[PARTS], counts[PARTS], least[PARTS], most[PARTS];
+    Doubles sums[PARTS], counts[PARTS], lowest[PARTS], highest[PARTS];
     Longs observed[PARTS];
     UNROLL for (int i = 0; i < PARTS; ++i) {
         Index j = strip.j + i * HALF;
         sums[i] = load<Doubles>(known.sums + j);
         counts[i] = load<Doubles>(known.counts + j);
-        least[i] = load<Doubles>(known.least + j);
-        most[i] = load<Doubles>(known.most + j);
+        lowest[i] = load<Doubles>(known.lowest + j);
+        highest[i] = load<Doubles>(known.highest + j);
         observed[i] = load<Longs>(known.observed + j);
     }
     const Longs none{};
@@ -74,10 +74,10 @@ INLINE void look_at(const Strip<T>& strip, double missing, const double* weights
             sums[i] += EQUAL ? value : weight * value;
             if (!EQUAL) counts[i] += keep(is, weight);
             // Comparisons with NaN are false: where every gap is one, there is nothing to mask.
-            Longs lower = x < least[i], higher = x > most[i];
+            Longs lower = x < lowest[i], higher = x > highest[i];
             if (!EQUAL || CODED) lower &= judged, higher &= judged;
-            least[i] = lower ? x : least[i];
-            most[i] = higher ? x : most[i];
+            lowest[i] = lower ? x : lowest[i];
+            highest[i] = higher ? x : highest[i];
             observed[i] -= is;
             seen[r] -= is;
         }
@@ -87,30 +87,30 @@ INLINE void look_at(const Strip<T>& strip, double missing, const double* weights
         if (EQUAL) counts[i] += __builtin_convertvector(observed[i] - load<Longs>(known.observed + j), Doubles);
         store(known.sums + j, sums[i]);
         store(known.counts + j, counts[i]);
-        store(known.least + j, least[i]);
-        store(known.most + j, most[i]);
+        store(known.lowest + j, lowest[i]);
+        store(known.highest + j, highest[i]);
         store(known.observed + j, observed[i]);
     }
 }
 
 template <class T>
-INLINE void look_at(const Strip<T>& strip, double missing, bool equal, const double* weights,
-                    Looked& known, Longs* seen) {
+INLINE void summarise(const Strip<T>& strip, double missing, bool equal, const double* weights,
+                    Summary& known, Longs* seen) {
     bool coded = missing == missing;
-    if (equal && !coded) look_at<true, false>(strip, missing, weights, known, seen);
-    else if (equal) look_at<true, true>(strip, missing, weights, known, seen);
-    else if (!coded) look_at<false, false>(strip, missing, weights, known, seen);
-    else look_at<false, true>(strip, missing, weights, known, seen);
+    if (equal && !coded) summarise<true, false>(strip, missing, weights, known, seen);
+    else if (equal) summarise<true, true>(strip, missing, weights, known, seen);
+    else if (!coded) summarise<false, false>(strip, missing, weights, known, seen);
+    else summarise<false, true>(strip, missing, weights, known, seen);
 }
 
 // OUT seen (n,): observed entries of the rows begin .. end. INOUT known.
 template <class T>
-int32_t look_at_rows(const Dense<T>& rows, Index begin, Index end, const double* weights, Looked& known,
+int32_t summarise_rows(const Dense<T>& rows, Index begin, Index end, const double* weights, Summary& known,
                      int32_t* seen) {
     const T gap = T(__builtin_nan(""));
     T copy[ROWS_AT_ONCE * EIGHT];  // of a strip that does not lie in one piece, or is not a whole one
     for (Index start = begin; start < end; start += ROWS_AT_ONCE) {
-        Index count = least(ROWS_AT_ONCE, end - start);
+        Index count = min_of(ROWS_AT_ONCE, end - start);
         const T* at = rows.values + start * rows.row_stride;
         Longs lanes[ROWS_AT_ONCE] = {};
         bool equal = true;
@@ -118,7 +118,7 @@ int32_t look_at_rows(const Dense<T>& rows, Index begin, Index end, const double*
         for (Index j = 0; j < rows.p; j += EIGHT) {
             bool asks = rows.is_contiguous() && start + 2 * ROWS_AT_ONCE <= end;
             Strip<T> strip{at + j, rows.row_stride, count, j, asks};
-            Index width = least(EIGHT, rows.p - j);
+            Index width = min_of(EIGHT, rows.p - j);
             if (!rows.is_contiguous() || width < EIGHT) {
                 for (Index r = 0; strip.asks && r < count; ++r)
                     __builtin_prefetch(strip.at + (r + ROWS_AT_ONCE) * rows.row_stride, 0, 2);
@@ -128,7 +128,7 @@ int32_t look_at_rows(const Dense<T>& rows, Index begin, Index end, const double*
                         copy[r * EIGHT + c] = at[r * rows.row_stride + (j + c) * rows.column_stride];
                 strip.at = copy, strip.stride = EIGHT, strip.asks = false;
             }
-            look_at(strip, rows.missing, equal, weights + start, known, lanes);
+            summarise(strip, rows.missing, equal, weights + start, known, lanes);
         }
         for (Index r = 0; r < count; ++r) {
             int64_t total = 0;
@@ -156,7 +156,7 @@ typedef double Pair __attribute__((vector_size(16)));
 
 // All that is known of a feature in one place: features come in no order.
 struct Feature {
-    Pair sum_count, extremes;  // extremes: - least, most
+    Pair sum_count, extremes;  // extremes: - lowest, highest
 };
 
 // Nothing else looks where a CSR matrix points before it goes there.
@@ -169,7 +169,7 @@ template <class T> bool is_sound(const Sparse<T>& rows, Index i) {
 }
 
 template <class T>
-int32_t look_at_rows(const Sparse<T>& rows, Index begin, Index end, const double* weights, Looked& known,
+int32_t summarise_rows(const Sparse<T>& rows, Index begin, Index end, const double* weights, Summary& known,
                      int32_t* seen) {
     const double far = __builtin_inf();
     bool equal = true;  // then the weight of the rows that observe a feature is their number
@@ -195,8 +195,8 @@ int32_t look_at_rows(const Sparse<T>& rows, Index begin, Index end, const double
     for (Index j = 0; j < rows.p; ++j) {
         known.sums[j] = features[j].sum_count[0];
         known.counts[j] = features[j].sum_count[1];
-        known.least[j] = -features[j].extremes[0];
-        known.most[j] = features[j].extremes[1];
+        known.lowest[j] = -features[j].extremes[0];
+        known.highest[j] = features[j].extremes[1];
         if (equal) known.observed[j] = Index(known.counts[j]);
     }
     return DONE;
@@ -212,7 +212,7 @@ template <class T> bool has_infinite(const Sparse<T>& rows, Index i) {
 
 // An infinite value has left its trace in a sum; so have finite ones whose sum overflows.
 template <class Rows>
-Index first_infinite(const Rows& rows, Index begin, Index end, const Looked& known) {
+Index first_infinite(const Rows& rows, Index begin, Index end, const Summary& known) {
     bool finite = true;
     for (Index j = 0; j < rows.p; ++j) finite = finite && known.sums[j] - known.sums[j] == 0;
     if (finite || known.malformed >= 0) return -1;
@@ -222,12 +222,12 @@ Index first_infinite(const Rows& rows, Index begin, Index end, const Looked& kno
 }
 
 // INOUT out: what was found in a later slab.
-INLINE void merge_look(const Looked& part, Index p, FirstPass& out) {
+INLINE void merge_summary(const Summary& part, Index p, FirstPass& out) {
     for (Index j = 0; j < p; ++j) {
         out.counts[j] += part.counts[j];
         out.sums[j] += part.sums[j];
-        out.least[j] = part.least[j] < out.least[j] ? part.least[j] : out.least[j];
-        out.most[j] = part.most[j] > out.most[j] ? part.most[j] : out.most[j];
+        out.lowest[j] = part.lowest[j] < out.lowest[j] ? part.lowest[j] : out.lowest[j];
+        out.highest[j] = part.highest[j] > out.highest[j] ? part.highest[j] : out.highest[j];
         out.observed[j] += part.observed[j];
     }
     if (out.infinite < 0) out.infinite = part.infinite;
@@ -236,14 +236,14 @@ INLINE void merge_look(const Looked& part, Index p, FirstPass& out) {
 
 int32_t first_pass(const Table& table, FirstPass& out, Control& control) {
     Slabs slabs = slabs_by_shape(table, 5 * sizeof(double) * (table.p + EIGHT));
-    Array<Looked*> parts(slabs.count, nullptr);
+    Array<Summary*> parts(slabs.count, nullptr);
     if (!parts.ok()) return OUT_OF_MEMORY;
     int32_t status = in_parallel(slabs.count, control, [&](Index s) -> int32_t {
-        parts[s] = make<Looked>(table.p);
+        parts[s] = make<Summary>(table.p);
         if (!parts[s]) return OUT_OF_MEMORY;
         int32_t status = with_rows(table, [&](const auto& rows) -> int32_t {
             Index begin = slabs.begin(s), end = slabs.end(s);
-            int32_t status = look_at_rows(rows, begin, end, table.weights, *parts[s], out.seen);
+            int32_t status = summarise_rows(rows, begin, end, table.weights, *parts[s], out.seen);
             if (status == DONE) parts[s]->infinite = first_infinite(rows, begin, end, *parts[s]);
             return status;
         });
@@ -253,11 +253,11 @@ int32_t first_pass(const Table& table, FirstPass& out, Control& control) {
     out.infinite = out.malformed = -1;
     for (Index j = 0; j < table.p; ++j) {
         out.counts[j] = out.sums[j] = 0;
-        out.least[j] = __builtin_inf(), out.most[j] = -__builtin_inf();
+        out.lowest[j] = __builtin_inf(), out.highest[j] = -__builtin_inf();
         out.observed[j] = 0;
     }
     for (Index s = 0; s < slabs.count; ++s) {
-        if (status == DONE) merge_look(*parts[s], table.p, out);
+        if (status == DONE) merge_summary(*parts[s], table.p, out);
         unmake(parts[s]);
     }
     return status;

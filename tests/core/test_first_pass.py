@@ -1,4 +1,4 @@
-"""The first look at a table, and rows with their gaps filled, against plain NumPy."""
+"""The first pass over a table, and rows with their gaps filled, against plain NumPy."""
 
 import numpy as np
 import pytest
@@ -17,8 +17,8 @@ def look(X, weights):
     return {
         "counts": weights @ ~gaps,
         "sums": weights @ shown,
-        "least": low[judged].min(axis=0, initial=np.inf),
-        "most": high[judged].max(axis=0, initial=-np.inf),
+        "lowest": low[judged].min(axis=0, initial=np.inf),
+        "highest": high[judged].max(axis=0, initial=-np.inf),
         "observed": (~gaps).sum(axis=0),
         "seen": (~gaps).sum(axis=1),
     }
