@@ -3,8 +3,8 @@
 cases    a case from a seed and a number: a table in some form and place, centres, penalties
 checks   what must hold of it, and what does not
 
-The oracle and the places a table can be in are those of the tests (``tests/oracle.py``,
-``tests/places.py``).
+The oracle and the backends are those of the tests (``tests/oracle.py``,
+``tests/backends.py``).
 """
 
 import sys

@@ -6,9 +6,9 @@ import contextlib
 import warnings
 from dataclasses import replace
 
+import backends
 import numpy as np
 import oracle
-import places
 
 from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, _core
 
@@ -59,7 +59,7 @@ def fit(case: Case, *, n_jobs: int = 2, **changes):
         model = MiniBatchMNARKMeans(case.k, batch_size=size, random_state=0, **options)
         return model.fit(case.table(), sample_weight=case.weights)
     if case.place == "dask":
-        return places.fit_on_dask(case.table(), case.k, case.weights, options)
+        return backends.fit_on_dask(case.table(), case.k, case.weights, options)
     model = MNARKMeans(case.k, algorithm=case.algorithm, n_jobs=n_jobs, **options)
     with _cut(case):
         return model.fit(case.table(), sample_weight=case.weights)
@@ -69,7 +69,7 @@ def ask(case: Case, model, method: str, X: np.ndarray | None = None, **arguments
     """A method of the model, asked about the table of the case or other rows, in its place."""
     table = case.table(X)
     if case.place == "dask" and not arguments:
-        return getattr(model, method)(places.on_dask(table)).compute(scheduler="synchronous")
+        return getattr(model, method)(backends.on_dask(table)).compute(scheduler="synchronous")
     with _cut(case):
         return getattr(model, method)(table, **arguments)
 
@@ -78,7 +78,7 @@ def _cut(case: Case):
     """In slabs of a few rows, or of many."""
     if case.place != "slabs":
         return contextlib.nullcontext()
-    return places.slabs(60 if case.number % 2 else max(60, case.X.size // 3))
+    return backends.slabs(60 if case.number % 2 else max(60, case.X.size // 3))
 
 
 def _some(case: Case, most: float) -> np.ndarray:
