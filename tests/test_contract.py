@@ -11,6 +11,7 @@ import pytest
 
 from mnarkmeans import read_table
 from mnarkmeans.datasets import make_gaussian_clusters
+from mnarkmeans.metrics import annotation_agreement
 
 MODULES = ["", ".dask", ".metrics", ".missingness", ".datasets", ".tl", ".baselines", ".tables",
            ".displays"]  # fmt: skip
@@ -66,3 +67,10 @@ def test_a_checkpoint_of_another_fit_is_named_with_both_values(tmp_path):
     model.fit(X)
     with pytest.raises(ValueError, match=r"its lam differs \(0\.25 there, 0\.5 here\)"):
         model.set_params(lam=0.5).fit(X)
+
+
+def test_annotations_of_a_few_rows_may_agree_by_chance():
+    for times, warns in ((2, False), (20, True)):
+        (found,) = annotation_agreement({"run": ["a", "b"] * times}, [0, 1] * times)
+        assert (found.ari, found.warns) == (1.0, warns)
+        assert (found.p < 0.01) == warns
