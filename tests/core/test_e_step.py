@@ -28,7 +28,7 @@ def problem(n, p, k, seed=0, dtype=np.float64, freedom=0.0):
 
 
 def by_definition(X, weights, mixture, shift):
-    """The formulas at the heads of densities.h and mixture.h, one array for each."""
+    """The formulas in mixture.h, one array for each."""
     log_weight, mean, variance, log_missing, log_observed, freedom = mixture
     X, seen = X.astype(float), ~np.isnan(X)
     away = (X[:, None] - mean) ** 2 / variance
