@@ -12,7 +12,13 @@ import pytest
 from backends import grouped_rows, to_csr
 from scipy import sparse
 
-from mnarkmeans import MiniBatchMNARKMeans, MissingDataWarning, MNARKMeans, load
+from mnarkmeans import (
+    MiniBatchMNARKMeans,
+    MissingDataWarning,
+    MNARKMeans,
+    MNARKMeansCV,
+    load,
+)
 from mnarkmeans.displays import CentersDisplay
 from mnarkmeans.metrics import cluster_markers
 from mnarkmeans.missingness import diagnose
@@ -167,8 +173,9 @@ def test_markers_and_figures_see_the_gaps_that_the_fit_saw(tables, form):
     labels = MNARKMeans(2, lam=0.5, random_state=0).fit_predict(X)
     np.testing.assert_array_equal(model.labels_, labels)
     expected = cluster_markers(X, labels)
-    found = cluster_markers(form(coded), labels, missing_values=CODE)
-    np.testing.assert_allclose(found.effect, expected.effect, rtol=1e-5)
+    by_labels = cluster_markers(form(coded), labels, missing_values=CODE)
+    for found in (by_labels, cluster_markers(form(coded), model)):
+        np.testing.assert_allclose(found.effect, expected.effect, rtol=1e-5)
     shown = CentersDisplay.from_estimator(model, form(coded)).missing_share
     share = np.stack([np.isnan(X[labels == l]).mean(axis=0) for l in (0, 1)])
     np.testing.assert_allclose(shown.mean(axis=0), share.mean(axis=0))
@@ -241,8 +248,15 @@ def test_columns_without_names_are_called_by_number(X):
 
 def test_n_init_auto_is_ten(X):
     assert len(fit(X, n_init="auto").start_losses_) == 10
+    searched = MNARKMeansCV([2, 3], n_init="auto", n_splits=4, random_state=0).fit(X)
+    assert len(searched.start_losses_) == 10
     with pytest.raises(TypeError, match="n_init must be"):
         fit(X, n_init="many")
+
+
+def test_missing_values_none_is_refused(X):
+    with pytest.raises((TypeError, ValueError), match="missing_values"):
+        fit(X, missing_values=None)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
-from ._base import CentersModel
+from ._base import N_INIT, CentersModel
 from ._choice import LAMS, choose, references_for
 from ._kmeans import MNARKMeans
 from ._missingness import MARGIN, Missingness
@@ -68,7 +68,7 @@ class MNARKMeansCV(CentersModel):
         clearly more stable is preferred. "paper": the instability of the paper's authors.
     n_splits : int, default=None
         Number of splits; None: 10 for "paper", otherwise 12.
-    n_init : int, default=10
+    n_init : int or "auto", default=10
         Starts of every fit. With "score", each part of the rows has half of them, which are tried
         at three of the candidates, and all candidates go on from there; with "paper", every
         candidate is fitted from all of them in every part.
@@ -142,7 +142,7 @@ n_features_in_, feature_names_in_
         lams: Literal["auto"] | Sequence[float] | np.ndarray = "auto",
         criterion: Literal["score", "paper"] = "score",
         n_splits: int | None = None,
-        n_init: int = 10,
+        n_init: int | Literal["auto"] = N_INIT,
         reference: Any = None,
         missing_values: float = math.nan,
         init: Literal["k-means++", "random"] = "k-means++",
@@ -227,7 +227,8 @@ n_features_in_, feature_names_in_
         check_choice("criterion", self.criterion, CRITERIA)
         if self.n_splits is not None:
             check_count("n_splits", self.n_splits, minimum=2)
-        check_count("n_init", self.n_init)
+        if not is_auto(self.n_init):
+            check_count("n_init", self.n_init)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol)
         check_choice("algorithm", self.algorithm, ("auto", *ALGORITHMS))
@@ -278,7 +279,7 @@ n_features_in_, feature_names_in_
             parts = subsamples(n, n_parts, SHARE_OF_ROWS, rng)
             lams = np.unique(np.append(lams if judged.has_gaps.any() else [], lam))
         check_part(int(parts.sum(axis=1).min()), k, n)
-        n_starts = self.n_init if to_the_letter else -(-self.n_init // 2)
+        n_starts = self._n_starts() if to_the_letter else -(-self._n_starts() // 2)
         seeds = rng.randint(np.iinfo(np.int32).max, size=n_parts)
 
         def starts(tables: list[Observed], lot: np.ndarray) -> list[np.ndarray]:

@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from scipy.special import digamma, polygamma, stdtrit
 from sklearn.utils import Bunch, check_array, check_consistent_length
 
@@ -95,7 +94,7 @@ class Contrasts(NamedTuple):
 
 def cluster_markers(
     X: Any,
-    labels: ArrayLike,
+    labels: Any,
     *,
     top: int | None = None,
     feature_names: Any = None,
@@ -107,8 +106,8 @@ def cluster_markers(
     ----------
     X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
         Rows with gaps; in a sparse matrix what is not stored is missing.
-    labels : array-like of shape (n_samples,)
-        Cluster of each row.
+    labels : array-like of shape (n_samples,), or a fitted model
+        Cluster of each row. A model labels the rows itself, and says how gaps are marked.
     top : int, default=None
         So many features of each cluster; None: all.
     feature_names : sequence of str, default=None
@@ -151,6 +150,8 @@ def cluster_markers(
         raise ValueError(f"top must be at least 1, or None for all features; found {top!r}.")
     X = native(X)
     names = getattr(X, "columns", None) if feature_names is None else feature_names
+    if hasattr(labels, "predict"):
+        labels, missing_values = labels.predict(X), labels.missing_values
     values = check_array(
         X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
     )
