@@ -128,13 +128,13 @@ def test_a_file_reaches_its_groups_with_one_number_typed_and_one_click(page, tmp
 
 
 def test_every_lab_file_reaches_its_groups_as_suggested(address, tmp_path):
-    """By the requests of the page: drop, look, start with k typed in; all wait in one queue."""
+    """By the requests of the page: drop, preview, start with k typed in; all wait in one queue."""
     groups = {}
     for name in READABLE if EVERY else SOME:
         (tmp_path / name).mkdir()
         file, group, *_ = LAB_FILES[name](tmp_path / name)
         taken = post(address, f"files?name={quote(file)}", (tmp_path / name / file).read_bytes())
-        found = post(address, "look", {"file": taken["file"]})
+        found = post(address, "preview", {"file": taken["file"]})
         assert "error" not in found, (name, found["error"])
         given = {"file": taken["file"], "settings": found["settings"]}
         run = post(address, "runs", given | {"clusters": str(len(set(group)))})
@@ -209,7 +209,7 @@ def test_what_is_unticked_is_not_done_and_the_command_says_so(page, tmp_path):
 def test_a_file_that_is_no_table_gets_a_sentence(page, tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     page.set_input_files("#file", str(tmp_path / name))
-    sentence = page.locator("#look-error:not([hidden])").or_(
+    sentence = page.locator("#preview-error:not([hidden])").or_(
         page.locator("#drop-status", has_text="empty")
     )
     sentence.wait_for(timeout=SECONDS)
@@ -219,7 +219,7 @@ def test_a_file_that_is_no_table_gets_a_sentence(page, tmp_path, name, content):
 def test_a_hopeless_table_is_refused_and_a_change_can_mend_it(page, tmp_path):
     name, _ = hopeless(tmp_path)
     page.set_input_files("#file", str(tmp_path / name))
-    sentence = page.locator("#look-error:not([hidden])")
+    sentence = page.locator("#preview-error:not([hidden])")
     sentence.wait_for(timeout=SECONDS)
     assert "remove units and percent signs" in sentence.inner_text()
     assert "\u201cUse only these columns\u201d" in sentence.inner_text()

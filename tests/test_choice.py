@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV
-from mnarkmeans._missingness import Mechanism
+from mnarkmeans._missingness import MechanismFit
 from mnarkmeans.metrics import center_mse
 from mnarkmeans.missingness import Missingness, ampute
 
@@ -300,7 +300,7 @@ def test_a_penalty_at_the_edge_of_the_candidates_is_said_to_be():
         "features": np.array([0, 8, 8]),
         "score": np.array([-3.0, -2.0, -1.0]), "behind": np.array([-9.0, -5.0, 0.0]),
     }  # fmt: skip
-    chance = [Mechanism("mcar", 0.2, -1.0, 0.0)]
+    chance = [MechanismFit("mcar", 0.2, -1.0, 0.0)]
     edge = Missingness(4.0, "zero", candidates, (4.0, 4.0), chance, 0.1)
     inside = Missingness(1.0, "zero", candidates, (1.0, 1.0), chance, 0.1)
     assert "largest candidate" in edge.sentence

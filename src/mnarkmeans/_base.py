@@ -32,10 +32,10 @@ from ._validation import (
     check_lam,
     check_loss,
     check_number,
+    check_table,
     is_auto,
     like_input,
     observe,
-    read_table,
     warn,
 )
 
@@ -246,7 +246,7 @@ class CentersModel(
 
     def _observe_to_fit(self, X: Any, sample_weight: Any, n_clusters: int) -> Observed:
         observed = observe(
-            read_table(self, X, reset=True),
+            check_table(self, X, reset=True),
             missing_values=self.missing_values,
             reference=self._reference(),
             sample_weight=sample_weight,
@@ -259,7 +259,7 @@ class CentersModel(
     def _observe(self, X: Any, sample_weight: Any = None) -> Observed:
         check_is_fitted(self)
         observed = observe(
-            read_table(self, X, reset=False),
+            check_table(self, X, reset=False),
             missing_values=self.missing_values,
             reference=self.reference_,
             sample_weight=sample_weight,

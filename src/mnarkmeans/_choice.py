@@ -44,7 +44,7 @@ from ._core import first_pass
 from ._em.em import EM, State, posteriors, prior_weight
 from ._em.fit import Candidate as Mixture
 from ._em.mechanisms import MECHANISMS
-from ._missingness import MARGIN, PRIOR, CellSums, Mechanism, Missingness, fit_mechanisms
+from ._missingness import MARGIN, PRIOR, CellSums, MechanismFit, Missingness, fit_mechanisms
 from ._observed import Observed
 from ._solver import (
     assign_rows,
@@ -69,7 +69,7 @@ MIXTURE_ITER, MIXTURE_TOL = 20, 1e-2  # EM of mixtures that are compared
 # --- the score ----------------------------------------------------------------------------------
 
 
-class Table:
+class ScoredSample:
     """A table as the score sees it: dense, centred, rows in the order of their folds.
 
     In single precision: scores of candidates differ by far more than its last digits.
@@ -123,7 +123,9 @@ class Cells(NamedTuple):
     shrinkage: float  # observations that pull the level of a row to 0
 
     @classmethod
-    def of(cls, table: Table, rows: np.ndarray, labels: np.ndarray, k: int, point: Any) -> Cells:
+    def of(
+        cls, table: ScoredSample, rows: np.ndarray, labels: np.ndarray, k: int, point: Any
+    ) -> Cells:
         seen, values, weights = table.seen[rows], table.values[rows], table.weights[rows]
         member = np.zeros((k, len(rows)), np.float32)
         member[labels, np.arange(len(rows))] = weights
@@ -148,8 +150,8 @@ class Cells(NamedTuple):
 
 
 def block_scores(
-    table: Table, labels: np.ndarray, centers: np.ndarray, penalty: np.ndarray, reference: Any,
-    noise: str,
+    table: ScoredSample, labels: np.ndarray, centers: np.ndarray, penalty: np.ndarray,
+    reference: Any, noise: str,
 ) -> np.ndarray:  # fmt: skip
     """(n, G) scores of a candidate from its fits without each fold: labels (F, n), centres
     (F, k, p)."""
@@ -198,7 +200,9 @@ def _exp(parts: np.ndarray) -> np.ndarray:
     return np.exp(np.maximum(parts, -60.0))
 
 
-def _log_densities(table: Table, noise: str, error: np.ndarray, own: np.ndarray) -> np.ndarray:
+def _log_densities(
+    table: ScoredSample, noise: str, error: np.ndarray, own: np.ndarray
+) -> np.ndarray:
     """(k, n, G) of the observed values of every block; the scale of a feature is that of the errors
     (k, n, p) in the nearest clusters (n,)."""
     power = 0.5 if noise == "normal" else 1.0
@@ -211,7 +215,9 @@ def _log_densities(table: Table, noise: str, error: np.ndarray, own: np.ndarray)
     return found
 
 
-def _slope(table: Table, fitted: list[Cells], weight: np.ndarray, some: np.ndarray) -> np.ndarray:
+def _slope(
+    table: ScoredSample, fitted: list[Cells], weight: np.ndarray, some: np.ndarray
+) -> np.ndarray:
     """(p,) one slope for rows left out, by Newton's method; 0 in features that have none."""
     if not some.any():
         return some.astype(np.float32)
@@ -229,7 +235,7 @@ def _slope(table: Table, fitted: list[Cells], weight: np.ndarray, some: np.ndarr
     return (some * max(slope, 0.0)).astype(np.float32)
 
 
-def _levels(table: Table, fold: slice, odds: np.ndarray) -> np.ndarray:
+def _levels(table: ScoredSample, fold: slice, odds: np.ndarray) -> np.ndarray:
     """(n, G) what to add to the log odds (n, p) of a row: one step of Newton's method from 0, with
     the features outside the block; standard normal before."""
     q = expit(odds)
@@ -237,7 +243,9 @@ def _levels(table: Table, fold: slice, odds: np.ndarray) -> np.ndarray:
     return table.without(left @ table.cut) / (table.without(information @ table.cut) + 1.0)
 
 
-def _log_pattern(table: Table, fold: slice, odds: np.ndarray, level: np.ndarray) -> np.ndarray:
+def _log_pattern(
+    table: ScoredSample, fold: slice, odds: np.ndarray, level: np.ndarray
+) -> np.ndarray:
     """(k, n, G) log probability of what is observed and missing in each block, from the log odds of
     cells (k, p) and what the rows (n, G) add to them."""
     none = np.exp(level) @ table.cut.T * np.exp(odds)[:, None]
@@ -345,7 +353,7 @@ def choose(
         mechanisms, explained = judge.mechanisms(chosen)
         theory = max(mechanisms, key=lambda one: one.log_likelihood).lam
         if search and chosen.lam > 0.0 and theory > 0.0:
-            candidates.append(judge.beside(chosen, float(f"{theory:.3g}")))
+            candidates.append(judge.refit_with_lam(chosen, float(f"{theory:.3g}")))
             candidates.sort(key=lambda one: (one.ladder, one.lam))
         behind = judge.behind(candidates)
     same = judge.same_clusters(candidates, chosen)
@@ -353,16 +361,16 @@ def choose(
     table = {
         "lam": np.array([one.lam for one in candidates]),
         "reference": np.array([one.name for one in candidates]),
-        "features": np.array([p - one.n_spared if one.lam > 0.0 else 0 for one in candidates]),
+        "features": np.array([p - one.n_unpenalised if one.lam > 0.0 else 0 for one in candidates]),
         "score": np.array([one.total / judge.weights.sum() for one in candidates]),
         "behind": behind,
     }
     found = Missingness(
         lam, chosen.name, table, (same[0], same[-1]), mechanisms, explained,
-        chosen.n_spared if search else 0, "mechanism" if judge.table is None else "score",
+        chosen.n_unpenalised if search else 0, "mechanism" if judge.table is None else "score",
     )  # fmt: skip
     taken = next((one for one in lams if np.max(one) == lam), lam)
-    if search and chosen.n_spared:
+    if search and chosen.n_unpenalised:
         taken = np.full(p, lam)
         taken[columns[chosen.penalty == 0.0]] = 0.0
     return Choice(taken, references[chosen.name], found)
@@ -385,7 +393,7 @@ class Candidate(NamedTuple):
         return float(self.penalty.max())
 
     @property
-    def n_spared(self) -> int:
+    def n_unpenalised(self) -> int:
         """Features without a penalty, where others have one."""
         return int(np.count_nonzero(self.penalty == 0.0)) if self.lam > 0.0 else 0
 
@@ -400,7 +408,7 @@ class Judge:
         self.sample, self.k, self.settings = sample, k, settings
         n, self.threads = sample.n_rows, settings["threads"]
         self.rows, self.weights, self.parts = np.arange(n), sample.weights, [sample]
-        self.table: Table | None = None
+        self.table: ScoredSample | None = None
         self.noise, self.mixture = "", ("", np.empty(0, int))
         if sample.n_features >= BLOCKS:
             count = FOLDS
@@ -408,7 +416,7 @@ class Judge:
                 count += 1
             shuffled = np.random.default_rng(0).permutation(n)
             folds = [np.sort(shuffled[f::count]) for f in range(count)]
-            self.table = Table(sample, folds)
+            self.table = ScoredSample(sample, folds)
             self.parts = [sample.take(np.setdiff1d(self.rows, fold)) for fold in folds]
             self.rows, self.weights = self.table.rows, sample.weights[self.table.rows]
 
@@ -530,7 +538,7 @@ class Judge:
         total = float(self.weights.astype(np.float64) @ scores.sum(axis=1))
         return one._replace(scores=scores, total=total)
 
-    def beside(self, near: Candidate, lam: float) -> Candidate:
+    def refit_with_lam(self, near: Candidate, lam: float) -> Candidate:
         """The candidate with another lam, fitted from where this one is, if no other partition is
         better there."""
         penalty = np.where(near.penalty > 0.0, lam, 0.0)
@@ -562,7 +570,7 @@ class Judge:
         best = candidates[int(behind.argmax())]
         return next(
             one for one in candidates
-            if one.lam > 0.0 and one.n_spared == best.n_spared and self._same(one, best)
+            if one.lam > 0.0 and one.n_unpenalised == best.n_unpenalised and self._same(one, best)
         )  # fmt: skip
 
     def _same(self, one: Candidate, two: Candidate) -> bool:
@@ -581,7 +589,7 @@ class Judge:
         high = at + next((i for i, good in enumerate(same[at:]) if not good), len(same) - at)
         return [one.lam for one in ladder[low:high]]
 
-    def mechanisms(self, candidate: Candidate) -> tuple[list[Mechanism], float]:
+    def mechanisms(self, candidate: Candidate) -> tuple[list[MechanismFit], float]:
         """How values get lost in the clusters of a candidate, fitted to all rows of the sample, and
         the share of the gaps that follows the clusters' distance from the reference."""
         sample = replace(self.sample, reference=candidate.reference)
@@ -640,7 +648,7 @@ def _no_choice(name: str, lam: Any, has_gaps: bool) -> Missingness:
         lam=np.array([lam]), reference=np.array([name]), features=np.zeros(1, int),
         score=np.zeros(1), behind=np.zeros(1),
     )  # fmt: skip
-    return Missingness(lam, name, table, (lam, lam), [Mechanism("mcar", likely, 0.0, 0.0)], 0.0)
+    return Missingness(lam, name, table, (lam, lam), [MechanismFit("mcar", likely, 0.0, 0.0)], 0.0)
 
 
 @lru_cache(1)

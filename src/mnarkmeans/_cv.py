@@ -25,7 +25,7 @@ from ._choice import LAMS, choose, references_for
 from ._kmeans import MNARKMeans
 from ._missingness import MARGIN, Missingness
 from ._observed import Observed
-from ._solver import ALGORITHMS, STARTS, assign_rows, report, starts_of_each
+from ._solver import ALGORITHMS, STARTS, assign_rows, log_line, starts_of_each
 from ._stability import (
     SHARE_OF_ROWS,
     Evidence,
@@ -442,7 +442,7 @@ class Progress:
         spent = time.perf_counter() - self.begin
         left = spent / self.done * (self.total - self.done)
         message = f"fit {self.done}/{self.total}: {spent:.1f} s spent, about {left:.1f} s left"
-        report(message, self.loud)
+        log_line(message, self.loud)
 
 
 def least_unstable(instability: np.ndarray) -> int:

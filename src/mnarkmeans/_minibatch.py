@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from . import _core as core
 from ._base import N_INIT, CentersModel, Init
 from ._observed import Observed
-from ._solver import finish, penalties, report, run_starts, with_component_start
+from ._solver import finish, log_line, penalties, run_starts, with_component_start
 from ._validation import check_count, check_loss, check_number, is_auto
 
 SAMPLE = 3  # the starts are tried on a sample of this many batches
@@ -256,7 +256,7 @@ feature_names_in_
         self.n_iter_ += 1
         self.n_rows_seen_ += met.total_weight
         self._path.append(loss / met.total_weight if met.total_weight > 0.0 else 0.0)
-        report(f"batch {self.n_iter_}: loss {self._path[-1]:.6g} per row", bool(self.verbose))
+        log_line(f"batch {self.n_iter_}: loss {self._path[-1]:.6g} per row", bool(self.verbose))
         change = max(1.0, state.lam.max()) * float(won @ moves)
         return change / loss if loss > 0.0 else 0.0
 

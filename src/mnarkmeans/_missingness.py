@@ -36,7 +36,7 @@ MECHANISM_WORDS = {
 }
 
 
-class Mechanism(NamedTuple):
+class MechanismFit(NamedTuple):
     """How values get lost, fitted to a partition."""
 
     mechanism: str  # "mcar", "decay" or "limit"
@@ -154,23 +154,23 @@ def _binned(values: np.ndarray, weights: np.ndarray, bins: int = 256) -> tuple[A
     return means[used], total[used]
 
 
-def fit_mechanisms(sums: CellSums) -> list[Mechanism]:
+def fit_mechanisms(sums: CellSums) -> list[MechanismFit]:
     """Chance, loss around the reference, and loss below a limit, given a partition."""
     if not sums.bins.size:
-        return [Mechanism("mcar", 1.0, 0.0, 0.0)]
+        return [MechanismFit("mcar", 1.0, 0.0, 0.0)]
     return [fit(sums) for fit in (_chance, _decay, _limit)]
 
 
-def _chance(sums: CellSums) -> Mechanism:
+def _chance(sums: CellSums) -> MechanismFit:
     counts, gaps = float(sums.counts.sum()), float(sums.gaps.sum())
     share = gaps / (counts + gaps)
     mu = sums.sums / np.maximum(sums.counts, 1e-300)
     mu, variance = sums.refitted(mu, mu, np.ones(mu.shape[1]))
     value = sums.log_density(mu, variance) + gaps * math.log(share) + counts * math.log1p(-share)
-    return Mechanism("mcar", share, value - sums.price, 0.0)
+    return MechanismFit("mcar", share, value - sums.price, 0.0)
 
 
-def _decay(sums: CellSums) -> Mechanism:
+def _decay(sums: CellSums) -> MechanismFit:
     """P(missing | x) = c exp(-t x^2); with D = 2 s t + 1, E[x | missing] = mu / D and
     Var[x | missing] = s / D, so that the penalty is 1 - 1 / D (Theorem 3.2)."""
     squares, weights, gaps = sums.bins**2, sums.bin_weights, sums.gaps
@@ -194,10 +194,10 @@ def _decay(sums: CellSums) -> Mechanism:
     best, log_t, _ = _search(value, np.linspace(-6.0, 6.0, 17), np.linspace(0.05, 0.999, 16))
     mu, _, kept = clusters(math.exp(log_t))
     lam = sums.penalty(mu, mu * kept)
-    return Mechanism("decay", math.exp(log_t), best - 2.0 * sums.price, lam)
+    return MechanismFit("decay", math.exp(log_t), best - 2.0 * sums.price, lam)
 
 
-def _limit(sums: CellSums) -> Mechanism:
+def _limit(sums: CellSums) -> MechanismFit:
     """P(missing | x) = Phi((b - x) / zeta); with d = sqrt(s + zeta^2), a = (b - mu) / d and
     h = phi(a) / Phi(a), E[x | missing] = mu - (s / d) h, Var = s - (s / d)^2 h (a + h)."""
     x, gaps = sums.bins, sums.gaps
@@ -222,7 +222,9 @@ def _limit(sums: CellSums) -> Mechanism:
             lost, spread = mu - ratio * h, np.maximum(variance - ratio**2 * h * (a + h), 0.0)
             mu, variance = sums.refitted(mu, lost, spread)
     total = best + sums.log_density(mu, variance) - 2.0 * sums.price
-    return Mechanism("limit", float(gaps.sum() / sums.sizes.sum()), total, sums.penalty(mu, lost))
+    return MechanismFit(
+        "limit", float(gaps.sum() / sums.sizes.sum()), total, sums.penalty(mu, lost)
+    )
 
 
 def _search(value: Any, first: np.ndarray, second: np.ndarray) -> tuple[float, float, float]:
@@ -276,7 +278,7 @@ class Missingness:
     reference: str
     candidates: dict[str, np.ndarray]
     lam_range: tuple[float, float]
-    mechanisms: list[Mechanism]
+    mechanisms: list[MechanismFit]
     explained: float
     n_by_chance: int = 0
     decided_by: str = "score"
@@ -290,7 +292,7 @@ class Missingness:
         return self._likeliest.lam
 
     @property
-    def _likeliest(self) -> Mechanism:
+    def _likeliest(self) -> MechanismFit:
         return max(self.mechanisms, key=lambda one: one.log_likelihood)
 
     @property
@@ -346,7 +348,7 @@ class Missingness:
     @classmethod
     def from_plain(cls, stored: dict[str, Any]) -> Missingness:
         """The inverse of `to_plain`."""
-        mechanisms = [Mechanism(**one) for one in stored["mechanisms"]]
+        mechanisms = [MechanismFit(**one) for one in stored["mechanisms"]]
         return cls(**stored | {"mechanisms": mechanisms, "lam_range": tuple(stored["lam_range"])})
 
     def __repr__(self) -> str:

@@ -34,10 +34,10 @@ from ._validation import (
     check_init_centers,
     check_number,
     check_numbers,
+    check_table,
     is_auto,
     like_input,
     observe,
-    read_table,
 )
 
 INIT_PARAMS = ("kmeans", "k-means++", "random", "random_from_data")
@@ -233,7 +233,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
             given = "auto" if self.mechanism == "auto" else 0.0
         threads = self._threads()
         observed = observe(
-            read_table(self, X, reset=not continues),
+            check_table(self, X, reset=not continues),
             missing_values=self.missing_values,
             reference=given,
             sample_weight=sample_weight,
@@ -348,7 +348,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
     def _posteriors(self, X: Any) -> tuple[Observed, Any]:
         check_is_fitted(self)
         observed = observe(
-            read_table(self, X, reset=False),
+            check_table(self, X, reset=False),
             missing_values=self.missing_values,
             reference=self.reference_,
             threads=self._threads(),

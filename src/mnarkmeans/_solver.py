@@ -21,7 +21,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from . import _core as core
-from ._core import Known, Starts
+from ._core import BoundArrays, Starts
 from ._observed import Observed
 from ._validation import observe
 
@@ -120,7 +120,7 @@ class Bounds:
     """The bounds of one start's rows."""
 
     def __init__(self, n_rows: int, k: int):
-        self.known = Known(np.full(n_rows, -np.inf, np.float32), np.zeros(k))
+        self.known = BoundArrays(np.full(n_rows, -np.inf, np.float32), np.zeros(k))
         self.changed = n_rows  # labels that changed in the last pass
         self._start = -1
         self._centers = np.empty(0)
@@ -134,7 +134,7 @@ class Bounds:
         """Whether to keep bounds in the next pass; until then they cost more than they save."""
         return self._start >= 0 or self.changed < RESTLESS * len(self.known.expiry)
 
-    def follow(self, start: int, centers: np.ndarray, lam: np.ndarray) -> Known:
+    def follow(self, start: int, centers: np.ndarray, lam: np.ndarray) -> BoundArrays:
         """The next pass is for this start, with these centres (k, p) and penalties (p,)."""
         if start == self._start:
             moves = np.sqrt(np.sum((centers - self._centers) ** 2, axis=1))
@@ -173,7 +173,7 @@ class InMemory:
     def __init__(self, table: core.Table, k: int, threads: int):
         self.table, self.threads = table, threads
         self.bounds = Bounds.for_table(table.n, k, table.p)
-        self._known: core.Known | None = None
+        self._known: core.BoundArrays | None = None
 
     def pass_(self, starts: core.Starts, active: np.ndarray, fresh: bool) -> float:
         bounds = self.bounds if len(active) == 1 else None
@@ -304,7 +304,7 @@ class Solution(NamedTuple):
 logger = logging.getLogger("mnarkmeans")  # handlers are the caller's
 
 
-def report(message: str, verbose: bool, level: int = logging.INFO) -> None:
+def log_line(message: str, verbose: bool, level: int = logging.INFO) -> None:
     """A line about a fit: logged, and printed if the estimator is verbose."""
     logger.log(level, message)
     if verbose:
@@ -349,7 +349,7 @@ class StartsProgress:
             self._finished += 1
             start = f"start {self._finished}/{self.n_starts}"
             message = f"{start}: loss {loss:.6g} after {n_iter} iterations"
-            report(message, bool(self.estimator.verbose))
+            log_line(message, bool(self.estimator.verbose))
         self.ended(self._finished)
 
 

@@ -531,7 +531,7 @@ def check_missing_values(missing_values: Any) -> float:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def read_table(estimator, X, *, reset: bool):
+def check_table(estimator, X, *, reset: bool):
     """A 2-d float array (not copied if it was one) or a CSR matrix, names and width checked."""
     X = without_mask(native(X))
     _refuse_dates(X)
@@ -612,7 +612,7 @@ def observe(
     X, *, missing_values=math.nan, reference=0.0, sample_weight=None, threads: int = 1,
     allow_all_missing: bool = False, estimator: Any = None,
 ) -> Observed:  # fmt: skip
-    """Turn a table that ``read_table`` has let in into an ``Observed``.
+    """Turn a table that ``check_table`` has let in into an ``Observed``.
 
     ``estimator``: one that is to be fitted, as for ``check_summary``. New rows to predict may be
     missing altogether (``allow_all_missing``), data to fit may not.

@@ -24,7 +24,7 @@ from ._cv import MNARKMeansCV
 from ._io import require
 from ._kmeans import MNARKMeans
 from ._observed import with_nan
-from ._solver import report
+from ._solver import log_line
 from ._validation import MissingDataWarning
 from .metrics import Verdict, verdict
 from .metrics._markers import contrasts
@@ -198,7 +198,7 @@ def mnar_kmeans(
             MissingDataWarning,
             stacklevel=2,
         )
-    report(f"{key_added}: {_summary(sizes, adata.uns[key_added])}", verbose)
+    log_line(f"{key_added}: {_summary(sizes, adata.uns[key_added])}", verbose)
     return adata if copy else None
 
 

@@ -24,7 +24,7 @@ from mnarkmeans.cli import _console
 from mnarkmeans.cli._fitting import job_key
 from mnarkmeans.cli._main import VERBS
 from mnarkmeans.cli._options import (
-    Source,
+    SourceOptions,
     parse_cluster_range,
     parse_lam,
     parse_lams,
@@ -318,9 +318,9 @@ def test_the_reference_file_is_an_input_and_part_of_the_key(tmp_path):
     table, limits = tmp_path / "t.csv", tmp_path / "ref.csv"
     table.write_text("a\n1\n")
     limits.write_text("feature,value\na,0\n")
-    source = Source(data=table, reference=str(limits))
+    source = SourceOptions(data=table, reference=str(limits))
     assert source.inputs == [table, limits]
-    assert Source(data=table, reference="min").inputs == [table]
+    assert SourceOptions(data=table, reference="min").inputs == [table]
     before = job_key(source)
     limits.write_text("feature,value\na,1\n")
     assert job_key(source) != before, "finished work belongs to other limits"

@@ -15,11 +15,37 @@ import numpy as np
 from .library import DONE, available_levels, call, invoke, level, set_level, structs
 
 __all__ = [
-    "Centers", "FirstPass", "Known", "Mixture", "Seeding", "SoftRows", "SoftSums",
-    "Starts", "Stats", "Table", "add_rows", "assign", "available_levels", "choose_rescued",
-    "decide", "distances", "fill_rows", "first_pass", "hartigan", "impute", "label_and_loss",
-    "level", "lloyd", "loss_of", "pass_", "rescue", "seed", "set_level", "soft_rows",
-    "soft_sums", "update",
+    "BoundArrays",
+    "Centers",
+    "FirstPass",
+    "Mixture",
+    "Seeding",
+    "SoftRows",
+    "SoftSums",
+    "Starts",
+    "Stats",
+    "Table",
+    "add_rows",
+    "assign",
+    "available_levels",
+    "choose_rescued",
+    "decide",
+    "distances",
+    "fill_rows",
+    "first_pass",
+    "hartigan",
+    "impute",
+    "label_and_loss",
+    "level",
+    "lloyd",
+    "loss_of",
+    "pass_",
+    "rescue",
+    "seed",
+    "set_level",
+    "soft_rows",
+    "soft_sums",
+    "update",
 ]  # fmt: skip
 
 # --- what goes in ---------------------------------------------------------------------------------
@@ -159,14 +185,14 @@ def stats_struct(stats: Stats):
     )  # fmt: skip
 
 
-class Known(NamedTuple):
+class BoundArrays(NamedTuple):
     """The bounds of the rows of one start (``pass.h``)."""
 
     expiry: np.ndarray  # (n,) float32
     drop: np.ndarray  # (k,)
 
 
-def bounds_struct(known: Known | None, n: int, k: int):
+def bounds_struct(known: BoundArrays | None, n: int, k: int):
     if known is None:
         return structs.Bounds()
     return structs.Bounds(shaped(known.expiry, n), shaped(known.drop, k))
@@ -266,7 +292,7 @@ def pass_(
     active: np.ndarray,
     *,
     fresh: bool,
-    known: Known | None,
+    known: BoundArrays | None,
     threads: int,
 ) -> tuple[int, float]:
     """One assignment pass for the active starts; INOUT starts.labels and starts.stats.
@@ -326,7 +352,7 @@ def loss_of(
 
 def label_and_loss(
     table: Table, centers: Centers, threads: int, labels: np.ndarray | None = None,
-    known: Known | None = None,
+    known: BoundArrays | None = None,
 ) -> tuple[np.ndarray, float, np.ndarray]:  # fmt: skip
     """Labels (n,) that the centres give, the loss by direct differences, rows of each label.
 
@@ -356,7 +382,7 @@ def distances(table: Table, centers: Centers, dtype, threads: int, *, roots: boo
     return out
 
 
-def rescue(table: Table, starts: Starts, r: int, known: Known | None, threads: int) -> None:
+def rescue(table: Table, starts: Starts, r: int, known: BoundArrays | None, threads: int) -> None:
     """Move the costliest rows of start r into its empty clusters. INOUT labels, stats."""
     centers = starts.centers(np.array([r]))
     stats = stats_struct(Stats(*(values[r : r + 1] for values in starts.stats)))

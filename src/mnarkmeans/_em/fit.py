@@ -22,7 +22,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from .._observed import Observed
-from .._solver import STARTS, best_start, finish, report, run_starts
+from .._solver import STARTS, best_start, finish, log_line, run_starts
 from .em import EM, FEW_GAPS, FIRST_FREEDOM, Parameters, State, posteriors, prior_weight
 from .mechanisms import MECHANISMS
 
@@ -66,7 +66,7 @@ class Candidate(NamedTuple):
         states = list(self.states)
         for one in self.em.run(state, max_iter=max_iter - len(state.path), tol=model.tol):
             message = f"  {self}, iteration {len(one.path)}: {one.path[-1]:.6f}"
-            report(message, model.verbose > 1, logging.DEBUG)
+            log_line(message, model.verbose > 1, logging.DEBUG)
             states.append(one)
         return self._replace(states=tuple(states))
 
@@ -97,7 +97,7 @@ def fit(
             bar = max(one.score for one in runs) - BEHIND - BEHIND_PER_ROW * ems[0].n_rows
             runs = [one.continued(CHOICE_ITER, model) if one.score >= bar else one for one in runs]
         for one in runs:
-            report(f"start {start + 1}, {one}: {one.objective:.6f}", model.verbose > 0)
+            log_line(f"start {start + 1}, {one}: {one.objective:.6f}", model.verbose > 0)
         pairs = zip(best or runs, runs, strict=True)
         best = [max(pair, key=lambda one: one.objective) for pair in pairs]
     return _finished(best, model)

@@ -23,7 +23,7 @@ from typing import Any
 
 from .._io import require
 from ..tables._table import quoted
-from ._look import LookError, command_for, look
+from ._preview import PreviewError, command_for, preview
 from ._runs import Run, Runs
 
 require("uvicorn", "app")
@@ -78,7 +78,7 @@ class App:
         answers = {
             **dict.fromkeys((f"GET {name}" for name in PAGES), self.static),
             "POST files": self.upload,
-            "POST look": self.look,
+            "POST preview": self.preview,
             "POST command": self.command,
             "GET runs": self.list_runs,
             "POST runs": self.start,
@@ -95,7 +95,7 @@ class App:
         self.asgi = Starlette(
             routes=routes,
             middleware=[Middleware(BaseHTTPMiddleware, dispatch=self.guard)],
-            exception_handlers={Refused: self.refused, LookError: self.refused},
+            exception_handlers={Refused: self.refused, PreviewError: self.refused},
         )
 
     async def guard(self, request: Request, answer: Any) -> Response:
@@ -146,9 +146,11 @@ class App:
         self.files[key] = path
         return JSONResponse({"file": key, "name": name, "size": written})
 
-    async def look(self, request: Request) -> Response:
+    async def preview(self, request: Request) -> Response:
         given = await _json(request)
-        return JSONResponse(await run_in_threadpool(look, self._file(given), given.get("settings")))
+        return JSONResponse(
+            await run_in_threadpool(preview, self._file(given), given.get("settings"))
+        )
 
     async def command(self, request: Request) -> Response:
         """What to type for the same result."""

@@ -46,22 +46,22 @@ async function drop(file) {
     Object.assign(state, { file: taken.file, settings: null });
     const megabytes = taken.size / 1e6;
     status(`${taken.name}, ${megabytes < 1 ? `${(1000 * megabytes).toFixed(1)} kB` : `${megabytes.toFixed(1)} MB`}`);
-    await look();
+    await preview();
     location.hash = "understood";
   } catch (error) { status(error.message); }
 }
 
 // --- 2. what was understood
 
-async function look() {
+async function preview() {
   const turn = ++state.looking;
   $("understood").hidden = false;
-  $("look-status").textContent = "Reading ...";
+  $("preview-status").textContent = "Reading ...";
   const isNew = state.settings === null;
-  const found = await ask("look", { file: state.file, settings: state.settings }).catch((error) => ({ error }));
+  const found = await ask("preview", { file: state.file, settings: state.settings }).catch((error) => ({ error }));
   if (turn !== state.looking) return;
-  $("look-status").textContent = "";
-  complain("look-error", found.error);
+  $("preview-status").textContent = "";
+  complain("preview-error", found.error);
   for (const id of ["table", "choose"]) $(id).hidden = Boolean(found.error);
   if (!found.settings) return;
   state.settings = found.settings;
@@ -75,10 +75,10 @@ async function look() {
   showCommand();
 }
 
-/** Set fields of reading or preparing, and look again. */
+/** Set fields of reading or preparing, and preview again. */
 function change(settings) {
   Object.assign(state.settings, settings);
-  look();
+  preview();
 }
 
 function showTable(table) {

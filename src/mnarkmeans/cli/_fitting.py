@@ -39,7 +39,7 @@ from ._console import (
     plain,
     typed_command,
 )
-from ._options import Folder, Source, as_number
+from ._options import FolderOptions, SourceOptions, as_number
 from ._outputs import write_csv, write_json
 
 FILES = [
@@ -50,7 +50,7 @@ MARKERS = 100  # features of each cluster in markers.csv
 DIGITS, FEW_DIGITS = 8, 4  # significant digits of centres; of effects and shares
 
 
-def open_job(console: Console, source: Source, clusters: int) -> Job:
+def open_job(console: Console, source: SourceOptions, clusters: int) -> Job:
     """Read and prepare a table with rows for so many clusters; say what was used and left out.
 
     A table that certainly must be read in another way is refused, with the command to run.
@@ -73,7 +73,7 @@ def open_job(console: Console, source: Source, clusters: int) -> Job:
     return job
 
 
-def read(source: Source) -> Table:
+def read(source: SourceOptions) -> Table:
     """The table with its annotations; known classes and the batch are kept out of the features."""
     options = source.options.to_dict() | {"annotations": source.annotations}
     classes = tuple(source.labels or ())
@@ -85,7 +85,7 @@ def read(source: Source) -> Table:
     return table
 
 
-def _check_advice(source: Source, table: Table) -> None:
+def _check_advice(source: SourceOptions, table: Table) -> None:
     """Refuse where the advice is certain; otherwise it becomes notes of the table."""
     kept_aside = {*(source.labels or ()), source.batch}
     suggestions = [
@@ -104,7 +104,7 @@ def _check_advice(source: Source, table: Table) -> None:
         table.notes.append(f"consider {typed}: {one.reason}" if typed else one.reason)
 
 
-def reference_of(source: Source, preparation: Preparation) -> Any:
+def reference_of(source: SourceOptions, preparation: Preparation) -> Any:
     """The reference asked for, after preparation."""
     if source.center:
         return 0.0
@@ -132,7 +132,7 @@ def _reference_file(path: Path, features: Iterable[str]) -> np.ndarray:
     return np.array([given[feature] for feature in features], dtype=float)
 
 
-def job_key(source: Source, **more: Any) -> dict[str, Any]:
+def job_key(source: SourceOptions, **more: Any) -> dict[str, Any]:
     """What a result depends on, so that finished work is used for the same job only."""
     return more | {
         "files": [file_sum(path) for path in source.inputs],
@@ -155,7 +155,7 @@ def file_sum(path: Path) -> str:
 class Job:
     """A table ready to be clustered, and how its fit went."""
 
-    source: Source
+    source: SourceOptions
     table: Table  # the features that are used, in their own units
     preparation: Preparation
     X: Any  # the values as they are clustered
@@ -251,7 +251,7 @@ class _Callback:
 # --- the results ------------------------------------------------------------------------------
 
 
-def result_files(source: Source, *more: str) -> list[str]:
+def result_files(source: SourceOptions, *more: str) -> list[str]:
     """The names of the files that may be written."""
     prepared = ["centers_prepared.csv"] if _two_units(source.preparation) else []
     known = source.annotations or source.labels or source.batch
@@ -273,7 +273,7 @@ class Results:
     facts: dict[str, Any] = field(default_factory=dict)  # further sections of the report
 
     def write(
-        self, folder: Path, output: Folder | None = None, labels: Iterable[Any] | None = None
+        self, folder: Path, output: FolderOptions | None = None, labels: Iterable[Any] | None = None
     ) -> None:
         """All files of a fit, into a folder that exists.
 
@@ -318,7 +318,7 @@ class Results:
         }  # fmt: skip
         save_model(model, folder, feature_names=table.features, extra=extra)
 
-    def page(self, output: Folder | None) -> dict[str, Any]:
+    def page(self, output: FolderOptions | None) -> dict[str, Any]:
         """The numbers of the report."""
         job, model, summary = self.job, self.fitted.model, self.summary
         data = summary["data"]

@@ -3,7 +3,7 @@
 A verb takes dataclasses; their fields are its arguments and options:
 
     @verb("predict result new.csv -o labels.csv")
-    def predict(use: Use) -> None: ...        # mnarkmeans predict MODEL DATA --missing-value ...
+    def predict(use: ModelOptions) -> None: ...  # mnarkmeans predict MODEL DATA --missing-value ...
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ _data = partial(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ReadingOptions:
     """How the file of a table is read."""
 
     missing_value: list[str] | None = _reading(
@@ -192,7 +192,7 @@ class Steps:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source(Steps, Reading):
+class SourceOptions(Steps, ReadingOptions):
     """A table, which rows and columns take part, how it is read and how it is prepared."""
 
     data: Path = _data()
@@ -234,7 +234,7 @@ JOBS = "Number of threads. Default: all cores."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fitting:
+class FittingOptions:
     """One model: the parameters of MNARKMeans."""
 
     n_clusters: int = _model(
@@ -249,7 +249,7 @@ class Fitting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Searching:
+class SearchOptions:
     """The choice of a model: the parameters of MNARKMeansCV."""
 
     n_clusters: Any = _model(
@@ -266,7 +266,7 @@ class Searching:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Talking:
+class ConsoleOptions:
     """What is printed."""
 
     quiet: bool = _output(False, "Print nothing except errors.", "-q", "--quiet")
@@ -279,21 +279,21 @@ class Talking:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Writing(Talking):
+class OutputOptions(ConsoleOptions):
     """How files are written."""
 
     force: bool = _output(False, "Replace existing files.", "--force")
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptionalFolder(Writing):
+class OptionalFolderOptions(OutputOptions):
     """A folder to write to, if anything is to be written."""
 
     out: Path | None = _output(None, "Folder to write to.", "-o", "--output", metavar="OUT")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Folder(Writing):
+class FolderOptions(OutputOptions):
     """A folder for the results of a fit, with a report."""
 
     out: Path = _output(MISSING, "Folder to write to.", "-o", "--output", metavar="OUT")
@@ -302,7 +302,7 @@ class Folder(Writing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Use(Reading, Writing):
+class ModelOptions(ReadingOptions, OutputOptions):
     """A model and a new table, read as the model's own was unless options say otherwise."""
 
     model: Path = argument("MODEL", "A folder written by fit or select.")

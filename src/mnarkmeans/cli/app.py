@@ -10,7 +10,7 @@ from ._options import option
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page:
+class AppOptions:
     """Where the page is served."""
 
     port: int = option(0, "Port on 127.0.0.1; 0 takes a free one.", min=0, max=65535)
@@ -18,7 +18,7 @@ class Page:
 
 
 @verb("app")
-def app(page: Page) -> None:
+def app(page: AppOptions) -> None:
     """Open a page in the browser that turns a file into a report, on this computer only."""
     from ..app import serve
 

@@ -23,7 +23,7 @@ from ..tables._table import unknown_name
 from ._console import Console, UserError, in_options, one_line
 from ._fitting import Job, job_key, open_job, print_agreement, result_files
 from ._main import verb
-from ._options import Fitting, OptionalFolder, Source, option
+from ._options import FittingOptions, OptionalFolderOptions, SourceOptions, option
 from ._outputs import Parts, claimed, write_csv
 
 OURS, MIXTURE = "mnarkmeans", "mixture"
@@ -51,7 +51,7 @@ SMALL = 1_000_000  # entries of a table that one thread clusters fastest
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparing:
+class CompareOptions:
     """What is compared."""
 
     methods: list[str] | None = option(None, "Methods to run, such as mixture,kpod. Default: all.")
@@ -70,7 +70,12 @@ class Comparing:
 
 
 @verb("compare cells.csv -k 4 --labels celltype")
-def compare(comparing: Comparing, fitting: Fitting, output: OptionalFolder, source: Source) -> None:
+def compare(
+    comparing: CompareOptions,
+    fitting: FittingOptions,
+    output: OptionalFolderOptions,
+    source: SourceOptions,
+) -> None:
     """Run other clustering methods on the same table; with -o, an interrupted run continues."""
     console, names, out = output.console, comparing.names(), output.out
     files = result_files(source, *FILES)

@@ -19,7 +19,7 @@ from sklearn.cluster import KMeans
 from .. import MNARKMeans
 from ._fitting import FILES, open_job
 from ._main import verb
-from ._options import Folder, Source, Writing, option
+from ._options import FolderOptions, OutputOptions, SourceOptions, option
 from ._outputs import Parts, claimed, write_csv
 from .compare import FILES as COMPARISON
 from .compare import OURS, WORDS, Comparison, run_one
@@ -30,7 +30,7 @@ COMPLETE = "k-means on the complete table (not available in practice)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown(Writing):
+class DemoOptions(OutputOptions):
     """Where the results go."""
 
     out: Path = option(
@@ -58,7 +58,7 @@ def simulate(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @verb("demo -o demo")
-def demo(shown: Shown) -> None:
+def demo(shown: DemoOptions) -> None:
     """Cluster built-in data and compare with other methods; takes under a minute. Start here."""
     console, out = shown.console, shown.out
     X, complete, types = simulate()
@@ -70,7 +70,9 @@ def demo(shown: Shown) -> None:
             for i, (row, kind) in enumerate(zip(X, types, strict=True))
         )
         write_csv(folder / TABLE, header, rows)
-        job = open_job(console, Source(data=folder / TABLE, labels=["type"], as_is=True), TYPES)
+        job = open_job(
+            console, SourceOptions(data=folder / TABLE, labels=["type"], as_is=True), TYPES
+        )
         model = MNARKMeans(TYPES, n_init=20, random_state=0)
         found = Comparison(types)
         found.run(console, job, model, ["zero", "mean", "kpod"], Parts(None, {}))
@@ -81,7 +83,7 @@ def demo(shown: Shown) -> None:
             "600 simulated cells of four types. Small values are the most likely to be missing, "
             "and each cell has its own sequencing depth. "
         )
-        results.write(folder, Folder(out=out, title="mnarkmeans demo: 600 simulated cells"))
+        results.write(folder, FolderOptions(out=out, title="mnarkmeans demo: 600 simulated cells"))
         found.write(folder, job.table.ids)
     order = sorted(found.results, key=lambda r: (r["method"] == COMPLETE, -r["cer"]))
     names = WORDS | {OURS: "mnarkmeans <- this package", COMPLETE: COMPLETE}

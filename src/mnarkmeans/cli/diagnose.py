@@ -14,7 +14,7 @@ from ..tables import Advice, Table, advise
 from ._console import estimator_errors, in_options
 from ._fitting import reference_of
 from ._main import verb
-from ._options import OptionalFolder, Source
+from ._options import OptionalFolderOptions, SourceOptions
 from ._outputs import claimed, write_json
 
 TABLES = ("features", "rows", "magnitude", "mechanisms")
@@ -22,7 +22,7 @@ FILES = ["diagnosis.txt", "diagnosis.json", "diagnosis.png", *(f"{name}.csv" for
 
 
 @verb("diagnose proteins.csv")
-def diagnose(output: OptionalFolder, source: Source) -> None:
+def diagnose(output: OptionalFolderOptions, source: SourceOptions) -> None:
     """Describe what is missing and how it depends on the values; print the command to run."""
     console, out = output.console, output.out
     if out is not None:

@@ -20,7 +20,7 @@ from ..tables import Table
 from ._console import Console, UserError, estimator_errors, in_options
 from ._fitting import Job, Results, open_job, reference_of, result_files
 from ._main import verb
-from ._options import Fitting, Folder, Source, as_number, option
+from ._options import FittingOptions, FolderOptions, SourceOptions, as_number, option
 from ._outputs import Claim, claimed
 
 ROWS_IN_REPORT = 5_000  # of a table read in blocks
@@ -28,7 +28,7 @@ POSSIBLE_IN_BLOCKS = {"data", "missing_value", "log1p", "reference", "layer", "i
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cluster:
+class ClusterOptions:
     """Where a table in blocks is fitted."""
 
     scheduler: str | None = option(
@@ -38,7 +38,9 @@ class Cluster:
 
 
 @verb("fit cells.csv -k 4 -o result")
-def fit(fitting: Fitting, output: Folder, source: Source, cluster: Cluster) -> None:
+def fit(
+    fitting: FittingOptions, output: FolderOptions, source: SourceOptions, cluster: ClusterOptions
+) -> None:
     """Cluster a table; write labels, centres, markers, model and report."""
     console = output.console
     with claimed_folder(source, output) as claim:
@@ -54,7 +56,9 @@ def fit(fitting: Fitting, output: Folder, source: Source, cluster: Cluster) -> N
     results.print(console, output.out)
 
 
-def claimed_folder(source: Source, output: Folder, *more: str) -> AbstractContextManager[Claim]:
+def claimed_folder(
+    source: SourceOptions, output: FolderOptions, *more: str
+) -> AbstractContextManager[Claim]:
     """Claim the folder; what writing needs is asked for before the work, not after it."""
     require("jinja2", "cli")
     if output.embedding == "umap":
@@ -65,9 +69,9 @@ def claimed_folder(source: Source, output: Folder, *more: str) -> AbstractContex
 
 def fit_blocks(
     console: Console,
-    source: Source,
-    fitting: Fitting,
-    output: Folder,
+    source: SourceOptions,
+    fitting: FittingOptions,
+    output: FolderOptions,
     claim: Claim,
     scheduler: str | None,
 ) -> Results:
@@ -125,7 +129,7 @@ def fit_blocks(
     return results
 
 
-def _code_for_missing(source: Source) -> float | None:
+def _code_for_missing(source: SourceOptions) -> float | None:
     """The one code a table in blocks may have; options that need the whole table are refused."""
     for name, value in vars(source).items():
         if name not in POSSIBLE_IN_BLOCKS and value not in (None, False, "none"):

@@ -16,12 +16,12 @@ from .._validation import unnamed
 from ..tables import Table
 from ._console import UserError
 from ._main import verb
-from ._options import Use
+from ._options import ModelOptions
 from .predict import claimed_output, open_table, write_frame
 
 
 @verb("impute result new.csv -o filled.csv")
-def impute(use: Use) -> None:
+def impute(use: ModelOptions) -> None:
     """Fill the missing values of a table, in its own units, order and layout."""
     console = use.console
     with claimed_output(use) as claim:

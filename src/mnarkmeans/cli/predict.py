@@ -16,14 +16,14 @@ from ..tables import Preparation, ReadOptions, Table, TableError, read_table
 from ._console import Console, UserError, counted
 from ._fitting import label_columns
 from ._main import verb
-from ._options import Use
+from ._options import ModelOptions
 from ._outputs import Claim, claimed
 
 TEXTS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 
 
 @verb("predict result new.csv -o labels.csv")
-def predict(use: Use) -> None:
+def predict(use: ModelOptions) -> None:
     """Label the rows of a new table, read and prepared like the table of the fit."""
     console = use.console
     with claimed_output(use) as claim:
@@ -46,7 +46,7 @@ def predict(use: Use) -> None:
     console.result({"rows": len(labels), "cluster_sizes": sizes, "output": str(use.out)})
 
 
-def claimed_output(use: Use) -> AbstractContextManager[Claim]:
+def claimed_output(use: ModelOptions) -> AbstractContextManager[Claim]:
     """Claim the file to write."""
     if not use.out.name.lower().endswith((*TEXTS, ".parquet")):
         raise UserError(f"{use.out} must end in one of {', '.join(TEXTS)}, .parquet")
@@ -54,7 +54,7 @@ def claimed_output(use: Use) -> AbstractContextManager[Claim]:
     return claimed(use.out, force=use.force, inputs=inputs)
 
 
-def open_table(console: Console, use: Use) -> tuple[SavedModel, Table, Preparation]:
+def open_table(console: Console, use: ModelOptions) -> tuple[SavedModel, Table, Preparation]:
     """The model, the table with the model's features, and how to prepare it."""
     try:
         saved = load_model(use.model)

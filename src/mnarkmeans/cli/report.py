@@ -9,12 +9,12 @@ from pathlib import Path
 from .._report import PAGE_VERSION, render
 from ._console import UserError
 from ._main import verb
-from ._options import Talking, argument, option
+from ._options import ConsoleOptions, argument, option
 from ._outputs import claimed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page(Talking):
+class ReportOptions(ConsoleOptions):
     """A folder of results."""
 
     folder: Path = argument("OUT", "A folder written by fit or select.")
@@ -22,7 +22,7 @@ class Page(Talking):
 
 
 @verb('report result --title "Plasma proteome"')
-def report(page: Page) -> None:
+def report(page: ReportOptions) -> None:
     """Make report.html again from the numbers stored beside it."""
     path, target = page.folder / "report.json", page.folder / "report.html"
     if not page.folder.is_dir():

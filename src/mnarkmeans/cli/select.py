@@ -17,13 +17,13 @@ from .._report import search_facts
 from ._console import plain
 from ._fitting import job_key, open_job
 from ._main import verb
-from ._options import Folder, Searching, Source
+from ._options import FolderOptions, SearchOptions, SourceOptions
 from ._outputs import Parts, write_csv
 from .fit import claimed_folder
 
 
 @verb("select cells.csv -k 2:8 -o result")
-def select(searching: Searching, output: Folder, source: Source) -> None:
+def select(searching: SearchOptions, output: FolderOptions, source: SourceOptions) -> None:
     """Choose the number of clusters and lam; an interrupted run continues where it stopped."""
     console = output.console
     with claimed_folder(source, output, "selection.csv") as claim:

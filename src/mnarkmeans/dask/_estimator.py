@@ -18,7 +18,7 @@ from .. import _kmeans
 from .._base import CentersModel
 from .._core import Starts
 from .._io import require
-from .._solver import StartResults, penalties, report
+from .._solver import StartResults, log_line, penalties
 from .._validation import (
     check_choice,
     check_count,
@@ -29,9 +29,9 @@ from .._validation import (
     check_number,
     check_scale,
     check_summary,
+    check_table,
     is_auto,
     like_input,
-    read_table,
 )
 from ._blocks import (
     Blocks,
@@ -256,7 +256,7 @@ feature_names_in_
     def _open(self, X: Any) -> Collection:
         """Keeps names and number of the features."""
         if not is_lazy(X):
-            return collection_of(to_dask(read_table(self, X, reset=True)))
+            return collection_of(to_dask(check_table(self, X, reset=True)))
         collection = collection_of(X)
         _check_feature_names(self, X._meta if is_frame(X) else None, reset=True)
         self.n_features_in_ = collection.n_features
@@ -321,7 +321,7 @@ feature_names_in_
         return Checkpoint(self.checkpoint, self.checkpoint_every, self.resume, problem)
 
     def _report(self, done: Iteration) -> None:
-        report(
+        log_line(
             f"iteration {done.number}: loss {done.loss:.6g}, {done.n_active} start(s) go on, "
             f"{done.seconds:.2f} s",
             bool(self.verbose),

@@ -25,7 +25,7 @@ from sklearn.metrics.cluster import pair_confusion_matrix
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 
 from .._kmeans import MNARKMeans
-from .._validation import observe, read_table
+from .._validation import check_table, observe
 
 
 def clustering_error_rate(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
@@ -270,7 +270,7 @@ def _partition(X: Any, labels_or_model: Any) -> tuple[Rows, np.ndarray]:
     else:
         found = np.asarray(labels_or_model)
         model = MNARKMeans(lam=1.0)
-        observed = observe(read_table(model, X, reset=True))
+        observed = observe(check_table(model, X, reset=True))
         if found.shape != (observed.n_rows,):
             raise ValueError(
                 f"Give a fitted model, or one label per row: {observed.n_rows} rows, and labels of "

@@ -22,7 +22,7 @@ from sklearn.utils import check_array
 
 from .._io import require
 from .._kmeans import MNARKMeans
-from .._missingness import Mechanism, Missingness
+from .._missingness import MechanismFit, Missingness
 from .._observed import with_nan, without_mask
 from .._validation import MissingDataWarning, check_count, check_missing_values, summarise
 
@@ -198,7 +198,7 @@ class Diagnosis:
     row_share: np.ndarray
     reference: np.ndarray
     missingness: Missingness
-    mechanisms: list[Mechanism]
+    mechanisms: list[MechanismFit]
     kind: str
     trend: float
     curve: Curve
@@ -281,7 +281,7 @@ class Diagnosis:
             },
             "mechanisms": {
                 name: np.array([getattr(fit, name) for fit in self.mechanisms])
-                for name in Mechanism._fields
+                for name in MechanismFit._fields
             },
             "candidates": self.missingness.candidates,
         }

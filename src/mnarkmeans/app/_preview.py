@@ -72,11 +72,11 @@ IN_WORDS = {
 }  # fmt: skip
 
 
-class LookError(ValueError):
+class PreviewError(ValueError):
     """One sentence for the person in front of the page."""
 
 
-def look(path: Path, settings: dict[str, Any] | None) -> dict[str, Any]:
+def preview(path: Path, settings: dict[str, Any] | None) -> dict[str, Any]:
     """Read a file with the settings of the page, or as it is advised when it is new.
 
     A file that cannot be read so comes back with the reason and with what can be changed.
@@ -103,7 +103,7 @@ def command_for(name: str, given: dict[str, Any], out: str) -> list[str]:
     options, steps = _parts(given.get("settings") or {})
     clusters = str(given.get("clusters") or "")
     if not re.fullmatch(r"\d+(:\d+)?|K", clusters):
-        raise LookError("Give the number of clusters, such as 3, or a range, such as 2:8.")
+        raise PreviewError("Give the number of clusters, such as 3, or a range, such as 2:8.")
     words = ["select" if ":" in clusters else "fit", name, "-k", clusters]
     words += [*options.typed(), *steps.typed(), *(["--as-is"] if given.get("as_is") else [])]
     for field in ("batch", "labels"):
@@ -120,7 +120,7 @@ def _parts(settings: dict[str, Any]) -> tuple[ReadOptions, Preparation]:
     try:
         return ReadOptions.from_dict(settings), Preparation(**{n: settings[n] for n in known})
     except (TableError, TypeError, ValueError) as error:
-        raise LookError(_sentence(error)) from error
+        raise PreviewError(_sentence(error)) from error
 
 
 def _settings(options: ReadOptions, steps: Preparation) -> dict[str, Any]:
