@@ -253,8 +253,8 @@ class Missingness:
         One entry per candidate: ``lam``, ``reference``, ``features`` (how many have the penalty),
         ``score`` (log-likelihood per row of what the clusters predict of features left out, or with
         fewer than 8 features the share of the rows that are in the clusters of the likeliest
-        mixture; larger is better) and ``behind`` (how far behind the best, in standard errors of
-        the difference over rows and blocks of features).
+        mixture; larger is better) and ``behind`` (score less the best one's, in standard errors of
+        the difference over rows and blocks of features: 0 is the best, -2 is two behind).
     lam_range : (float, float)
         The smallest and the largest candidate with this reference that find the same clusters.
     mechanisms : list of (mechanism, strength, log_likelihood, lam)
@@ -306,7 +306,7 @@ class Missingness:
             return f"There are too few rows to choose lam from the data: lam={self.lam:g}."
         if self.n_by_chance:
             count = f"{self.n_by_chance} feature{'s' if self.n_by_chance > 1 else ''}"
-            where += f", but 0 in {count} with missing values by chance,"
+            where += f" (but 0 in {count} whose values are missing by chance)"
         taken = f"lam={self.lam:g} with {where}" if self.lam > 0.0 else "lam=0"
         low, high = self.lam_range
         span = f" (lam from {low:g} to {high:g} finds the same clusters)" if high > low else ""
@@ -316,14 +316,14 @@ class Missingness:
             if self.lam == 0.0:
                 near, chance = chance, "because they are near the reference"
             return (
-                f"{taken}: with so few features normal mixtures decide, and values are more likely "
-                f"missing {near} than {chance}{span}. {how}"
+                f"{taken}: with so few features, Gaussian mixture models decide, and values are "
+                f"more likely to be missing {near} than {chance}{span}. {how}"
             )
         if self.lam == 0.0:
-            lead = "score less" if behind[lam > 0].max() < 0.0 else "are not clearly better"
+            lead = "score lower" if behind[lam > 0].max() < 0.0 else "are not clearly better"
             return (
-                "lam=0: missing values are ignored. Clusters that use them predict held-out "
-                f"features no better (candidates with a penalty {lead}). {how}"
+                "lam=0: missing values are ignored. Using them does not improve the prediction of "
+                f"held-out features (candidates with a penalty {lead}). {how}"
             )
         if len(no_penalty) and no_penalty[0] >= -MARGIN:
             return (
@@ -332,7 +332,7 @@ class Missingness:
             )
         lead = ""
         if len(no_penalty):
-            lead = f"; without a penalty {-no_penalty[0]:.1f} standard errors worse"
+            lead = f"; lam=0 scores {-no_penalty[0]:.1f} standard errors lower"
         edge = self.lam >= lam.max()
         more = " It is the largest candidate; a larger lam may do better." if edge else ""
         return f"{taken} predicts held-out features best{lead}{span}.{more} {how}"
@@ -362,10 +362,11 @@ class Missingness:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in self.candidates)
+        names = ["lam", "reference", "features", "score", "behind (s.e.)"]
+        head = "".join(f"<th>{name}</th>" for name in names)
         rows = "".join(
             f"<tr><td>{lam:g}</td><td>{name}</td><td>{features}</td>"
-            f"<td>{score:.4f}</td><td>{behind:.1f}</td></tr>"
+            f"<td>{score:.4f}</td><td>{-behind:.1f}</td></tr>"
             for lam, name, features, score, behind in zip(*self.candidates.values(), strict=True)
         )
         return f"<p>{self.sentence}</p><table><tr>{head}</tr>{rows}</table>"

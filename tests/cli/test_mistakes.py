@@ -59,7 +59,7 @@ MISTAKES = [
     ([*GOOD, "--log2", "--log1p"], "choose one"),
     ([*GOOD, "--center", "--reference", "1"], "choose one"),
     ([*GOOD, "--reference", "max"], "auto, min, a number, or a CSV file"),
-    ([*GOOD, "--reference", "zero.csv"], "has no number as the reference of the feature 'a'"),
+    ([*GOOD, "--reference", "zero.csv"], "gives no number for the feature 'a'"),
     ([*GOOD, "--max-missing", "7"], "--max-missing: "),
     ([*GOOD, "--embedding", "tsne"], "'pca', 'umap'"),
     ([*GOOD, "--labels", "kind"], "no column"),
@@ -160,7 +160,7 @@ def test_an_unwritable_folder_is_named(server, tables, tmp_path):
     done = server.run("fit", tables / "t.csv", "-k", 2, "-o", tmp_path / "out")
     tmp_path.chmod(0o700)
     assert done.code == 2
-    assert "you may not write to its folder" in done.err
+    assert "you do not have permission to write to its folder" in done.err
 
 
 def test_an_edited_model_is_refused(server, fitted, tables, tmp_path):

@@ -57,7 +57,7 @@ def test_a_folder_of_parquet_files(X, parts, tmp_path, capsys):
     assert run(["fit", str(parts), *options, "-o", str(out)]) == 0
     printed = capsys.readouterr().err
     assert "in 3 blocks" in printed
-    assert "it is not read whole" in printed
+    assert "it is read in blocks" in printed
     assert "iteration 1, loss" in printed
     labels = assert_results(out, X)
     assert labels["id"].tolist() == [f"row {i}" for i in range(len(X))]
@@ -85,7 +85,7 @@ def test_a_file_larger_than_memory(X, tmp_path, capsys, monkeypatch):
     options = [*OPTIONS, "--starts", "3", "--missing-value", "-9"]
     out = tmp_path / "out"
     assert run(["fit", str(tmp_path / "t.npy"), *options, "-o", str(out)]) == 0
-    assert "it is not read whole" in capsys.readouterr().err
+    assert "it is read in blocks" in capsys.readouterr().err
     assert_results(out, X)
 
 

@@ -26,8 +26,8 @@ PACKAGE = "mnarkmeans"
 ALL_LEVELS = ("baseline", "avx2", "avx512")
 NAME = "libmnarkmeans_core" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 REBUILD = (
-    "Install the package again (pip install --force-reinstall --no-deps mnarkmeans), "
-    "or in a checkout run\n"
+    "Install the package again (in a clone: pip install --force-reinstall --no-deps .), or to work "
+    "on the sources run\n"
     "    cmake -S . -B build -DMNARKMEANS_INPLACE=ON && cmake --build build"
 )
 # The types of core.h: a number, and an array of them.

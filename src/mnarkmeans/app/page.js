@@ -22,7 +22,7 @@ const draw = (tag, attributes, ...children) => make("http://www.w3.org/2000/svg"
 async function ask(path, body) {
   const content = body instanceof File || body === undefined ? body : JSON.stringify(body);
   const answer = await fetch(path, { method: body === undefined ? "GET" : "POST", body: content })
-    .catch(() => { throw new Error("The app does not answer; is it still running?"); });
+    .catch(() => { throw new Error("The app is not responding; is it still running?"); });
   const found = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Error(found.error || "The app refused this request.");
   return found;
@@ -221,7 +221,7 @@ function line(run) {
     if (run.state === "running" || run.state === "waiting") made.append(act("Stop", "stop"));
     if (run.state === "stopped") made.append(act("Continue", "resume"));
     if (run.state === "running") made.append(element("br"), bar, detail);
-    if (run.state === "failed") made.append(element("p", { class: "problem" }, run.error || "It failed."));
+    if (run.state === "failed") made.append(element("p", { class: "problem" }, run.error || "The run failed."));
     if (kept) kept.made.replaceWith(made);
     else $("runs").append(made);
     kept = { state: run.state, made, words, detail, bar };
@@ -286,7 +286,7 @@ async function showOthers(run, runs) {
   const show = (fit) => showFit(page.embedding, cluster, fit), first = fits.find((fit) => fit.chosen);
   $("others").hidden = fits.length === 0;
   const radio = (fit) => element("input", { type: "radio", name: "fit", checked: fit === first, onchange: () => show(fit) });
-  $("fits").replaceChildren(element("legend", {}, "Move along the fits"),
+  $("fits").replaceChildren(element("legend", {}, "Compare with another fit"),
     ...fits.map((fit) => element("label", {}, radio(fit), ` ${fit.name}`)));
   if (first) show(first);
 }
@@ -296,8 +296,8 @@ const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
 function showFit({ ids, x, y }, own, { name, labels }) {
   const named = matched(own, labels), moved = labels.map((label, i) => named.get(label) !== own[i]);
   const changed = ids.filter((_, i) => moved[i]);
-  $("changed").textContent = changed.length === 0 ? `${name}: the clusters of this result.` :
-    `${name}: ${changed.length} of ${ids.length} rows are in another cluster than in this result (ringed): ` +
+  $("changed").textContent = changed.length === 0 ? `${name}: same clusters as this result.` :
+    `${name}: ${changed.length} of ${ids.length} rows are in a different cluster from this result (ringed): ` +
     `${changed.slice(0, 12).join(", ")}${changed.length > 12 ? " ..." : ""}.`;
   const scale = (values, from, to) => {
     const least = Math.min(...values), span = Math.max(...values) - least || 1;

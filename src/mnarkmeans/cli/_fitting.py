@@ -97,7 +97,7 @@ def _check_advice(source: SourceOptions, table: Table) -> None:
         options = [one.typed() for one in suggestions if one.typed()]
         raise UserError(
             f"{source.data.name} should not be clustered as it is: {'; '.join(certain)}. Run: "
-            f"{' '.join([typed_command(), *options])} (or add --as-is to cluster it nevertheless)"
+            f"{' '.join([typed_command(), *options])} (or add --as-is to cluster it anyway)"
         )
     for one in suggestions:
         typed = one.typed()
@@ -128,7 +128,7 @@ def _reference_file(path: Path, features: Iterable[str]) -> np.ndarray:
         raise UserError(f"{path} must have a header and two columns, feature,value") from error
     for feature in features:
         if given.get(feature) is None:
-            raise UserError(f"{path} has no number as the reference of the feature {feature!r}")
+            raise UserError(f"{path} gives no number for the feature {feature!r}")
     return np.array([given[feature] for feature in features], dtype=float)
 
 

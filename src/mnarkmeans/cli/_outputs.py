@@ -29,7 +29,10 @@ from .._io import MARK, flush, flush_folder, join, pack, replacing, split, unpac
 from ._console import UserError, plain
 
 PATIENCE = 0.2  # seconds to wait for a lock whose owner is just leaving
-FULL, FORBIDDEN = "there is no space left on the disk", "you may not write to its folder"
+FULL, FORBIDDEN = (
+    "there is no space left on the disk",
+    "you do not have permission to write to its folder",
+)
 REASONS = {
     errno.ENOSPC: FULL, errno.EDQUOT: FULL, errno.EFBIG: FULL, errno.EACCES: FORBIDDEN,
     errno.EPERM: FORBIDDEN, errno.EROFS: FORBIDDEN, errno.ENAMETOOLONG: "its name is too long",

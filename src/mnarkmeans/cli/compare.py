@@ -111,7 +111,8 @@ def _true_labels(job: Job, columns: list[str] | None) -> np.ndarray | None:
     codes, names = pandas.factorize(pandas.Series(job.table.labels[columns[0]]))
     if len(names) < 2:
         raise UserError(
-            f"column {columns[0]!r} has {len(names) or 'no'} class; a comparison needs two"
+            f"column {columns[0]!r} has {'only one class' if len(names) else 'no classes'}; a "
+            "comparison needs at least two"
         )
     return np.asarray(codes)
 

@@ -91,5 +91,8 @@ def demo(shown: DemoOptions) -> None:
     lines = [[names[r["method"]], f"{r['cer']:.1%}", "#" * round(bar * r["cer"])] for r in order]
     console.table("pairs of cells grouped wrongly", ["method", "error", ""], lines)
     console.say(f"open {out / 'report.html'} in a browser")
-    console.say(f"the same for a table of yours: mnarkmeans fit {out / TABLE} -k 4 -o my-result")
+    console.say(
+        "for your own table, replace the file name in: "
+        f"mnarkmeans fit {out / TABLE} -k 4 -o my-result"
+    )
     console.result({"methods": found.numbers(), "lam": model.lam_, "output": str(out)})

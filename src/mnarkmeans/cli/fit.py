@@ -86,7 +86,7 @@ def fit_blocks(
         n, p = table.shape
         console.note(
             f"{source.data.name} has {n:,} rows and {p:,} features in {X.numblocks[0]} blocks, "
-            f"{table.n_bytes / 1e9:.1f} GB; it is not read whole: blocks are fitted by {where}",
+            f"{table.n_bytes / 1e9:.1f} GB; it is read in blocks, which are fitted by {where}",
             *(f"left out {name!r}: {reason}" for name, reason in table.left_out[:5]),
         )
         preparation = replace(source.preparation, features=tuple(table.features))

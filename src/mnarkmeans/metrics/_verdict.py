@@ -107,7 +107,7 @@ class Verdict:
     @property
     def headline(self) -> str:
         if self.kind == "continuum" and self.agreement.mean() < FOUND_AGAIN:
-            return "Slices of one continuum that other rows would not reproduce."
+            return "Slices of one continuum, and not reproducible."
         return HEADLINES[self.kind]
 
     def __repr__(self) -> str:
@@ -130,7 +130,7 @@ class Verdict:
 HEADLINES = {
     "separate": "Separate groups.",
     "continuum": "Reproducible slices of one continuum.",
-    "undecided": "Apart in what is missing, not in the observed values.",
+    "undecided": "The clusters differ in which values are missing, not in the observed values.",
     "too few": "Too few rows to tell.",
     "one cluster": "One cluster.",
 }
@@ -463,7 +463,10 @@ def _sentence(
         least = max(pair.ratio for pair in pairs if pair.p < LEVEL)
         between = "no rows lie between them"
         if least > 0:
-            between = f"rows between them are at most {_percent(least)} as dense as at the centres"
+            between = (
+                f"the density of rows between them is at most {_percent(least)} of that at the "
+                "centres"
+            )
         if len(groups) == k:
             return f"The {k} clusters are separate groups: {between}."
         together = "; ".join(_names(group) for group in groups if len(group) > 1)
@@ -471,8 +474,8 @@ def _sentence(
         return f"There are {len(groups)} separate groups: {between}.{joined}{few}"
     clearest = min(pairs, key=lambda pair: pair.ratio)
     figure = (
-        f"between clusters {_names(clearest.clusters)}, the clearest pair, rows are "
-        f"{_percent(clearest.ratio)} as dense as at the centres "
+        f"between clusters {_names(clearest.clusters)}, the clearest pair, the density of "
+        f"rows is {_percent(clearest.ratio)} of that at the centres "
         f"(95 % interval {_percent(clearest.low)} to {_percent(clearest.high)})"
     )
     what = "There are too few rows to tell groups from slices of one continuum"
@@ -486,8 +489,8 @@ def _sentence(
         what = "The clusters are reproducible slices of one continuum, not groups"
         if again < FOUND_AGAIN:
             what = (
-                "The clusters are slices of one continuum, and other rows would be cut differently "
-                f"(clusters are found again to {_percent(again)})"
+                "The clusters are slices of one continuum, and refits to other rows cut it "
+                f"differently (mean overlap of the clusters {_percent(again)})"
             )
     return f"{what}: {figure}.{few}"
 
@@ -540,7 +543,10 @@ def describe_choice(search: Any, found: Verdict | None = None) -> str:
             "chosen."
         )
     if found is not None and found.kind == "continuum":
-        text += " None is better than one group: however stable, they are slices of one continuum."
+        text += (
+            " However stable, these clusters are slices of one continuum: no number of clusters is "
+            "better supported than a single group."
+        )
     return text
 
 

@@ -16,10 +16,10 @@ CHOICE = (
     "lam and the reference were chosen from the data by predicting held-out data: "
     "each candidate was fitted to all but one fold of the rows, and blocks of features of the rows "
     "left out, their values and which of them are missing, were predicted from the other features "
-    "of those rows (bi-cross-validation; Owen and Perry 2009, Fu and Perry 2020). No penalty is "
-    "used unless it predicts better by more than one standard error; among values of lam that "
-    "find the same clusters, it is the one that recovers the centres under the likeliest "
-    "missingness mechanism."
+    "of those rows (bi-cross-validation; Owen and Perry 2009, Fu and Perry 2020). A penalty was "
+    "used only if it improved the prediction by more than one standard error; among values of lam "
+    "that gave the same clusters, the one that recovers the centres under the likeliest "
+    "missingness mechanism was used."
 )
 FEW_FEATURES = (
     "With so few features the BIC of normal mixtures decided whether values are missing by chance "

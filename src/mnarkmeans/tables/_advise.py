@@ -277,7 +277,11 @@ def _samples(table: Table, options: ReadOptions, given: ReadOptions) -> list[Sug
     rules = [f"{named_by}={name}" for name in summaries]
     rules += [f"{named_by}="] if table.source.get("unnamed_rows") else []
     if rules := [rule for rule in rules if rule not in options.drop_rows]:
-        why = f"{summaries[0]!r} sums up other rows" if summaries else "rows have no name"
+        why = (
+            f"{summaries[0]!r} is a total or mean of other rows"
+            if summaries
+            else "some rows have no name"
+        )
         out.append(Suggestion(why, {"drop_rows": tuple(rules)}))
     return out
 
@@ -344,8 +348,8 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> list[Sug
     code = _missing_code(values)
     if code is not None and code not in options.missing_value:
         reason = (
-            f"{code} makes up {np.mean(values == float(code)):.1%} of the entries and lies far "
-            "from the other values, as a code for missing does"
+            f"{code} makes up {np.mean(values == float(code)):.1%} of the entries and is far "
+            "from all other values, like a code for missing values"
         )
         return [Suggestion(reason, {"missing_value": (code,)})]
     if steps.log1p or steps.log2:
@@ -359,8 +363,8 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> list[Sug
         zeros = seen.min() >= 0 and kinds >= (2 if zero_share >= 0.5 else FEW_WORDS)
     if zeros:
         reason = (
-            f"{zero_share:.0%} of the entries are exactly 0 and nothing else is marked as missing, "
-            "as where 0 means not measured"
+            f"{zero_share:.0%} of the entries are exactly 0 and no entry is marked as missing, "
+            "so 0 probably means 'not measured'"
         )
         out.append(Suggestion(reason, {"missing_value": ("0",)}))
     counts = bool(positive.size and whole and np.median(positive) < INTENSITY)
@@ -371,12 +375,15 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> list[Sug
     if positive.size and seen.min() >= 0 and (lost or not answers):
         log = _logarithm(values, positive, counts)
     if log is not None:
-        reason = f"values range from {positive.min():.2g} to {positive.max():.2g}"
+        reason = (
+            f"values range from {positive.min():.2g} to {positive.max():.2g}, so they are compared "
+            "on a logarithmic scale"
+        )
         out.append(Suggestion(reason, steps={log: True}))
         uneven = _unevenness(values, counts)
         if steps.normalize == "none" and uneven > 2:
             kind = "total" if counts else "median"
-            reason = f"rows differ {uneven:.1f}-fold in size"
+            reason = f"row {kind}s differ {uneven:.1f}-fold"
             out.append(Suggestion(reason, steps={"normalize": kind}))
     observed = ~np.isnan(values) & ~(zeros & (values == 0))
     few = observed.sum(axis=0) * n / len(values) < FEWEST_VALUES
@@ -391,7 +398,10 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> list[Sug
         times = spreads / np.median(spreads[spreads > 0]) if spreads.any() else spreads
         if times.max() > 6:
             widest = table.features[int(np.argmax(times))]
-            reason = f"{widest!r} spreads {times.max():.0f} times as far as the median feature"
+            reason = (
+                f"the spread of {widest!r} is {times.max():.0f} times that of a typical feature "
+                "and would dominate"
+            )
             out.append(Suggestion(reason, steps={"scale": "std"}))
     return out
 
