@@ -157,6 +157,12 @@ def load_lymphoma(
     References
     ----------
     Jin and Wang, Influential features PCA for high dimensional clustering, 2016.
+
+    Examples
+    --------
+    >>> from mnarkmeans.datasets import load_lymphoma
+    >>> load_lymphoma().data.shape  # doctest: +SKIP
+    (62, 4026)
     """
     data = np.loadtxt(_file("lymphoma.x.txt", folder)).T
     target = np.loadtxt(_file("lymphoma.y.txt", folder)).astype(int)
@@ -201,6 +207,12 @@ def load_usoskin(
     ----------
     Usoskin et al., Unbiased classification of sensory neuron types by large-scale single-cell RNA
     sequencing, Nature Neuroscience 2015 (GSE59739).
+
+    Examples
+    --------
+    >>> from mnarkmeans.datasets import load_usoskin
+    >>> load_usoskin(preparation="log1p").data.shape  # doctest: +SKIP
+    (622, 389)
     """
     if preparation not in ("paper", "log1p", "counts"):
         raise ValueError(
