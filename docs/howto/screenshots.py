@@ -92,7 +92,7 @@ def shoot_app(browser, folder: Path) -> None:
             page.click("#run")
             page.locator("#runs li").nth(1).get_by_text("done").wait_for()
             shoot(page, "history")
-            drop(page, broken, "#look-error:not([hidden])")
+            drop(page, broken, "#preview-error:not([hidden])")
             shoot(page, "refused")
             for scheme, width in (("dark", 1040), ("light", 390), ("dark", 390)):
                 page.emulate_media(color_scheme=scheme)

@@ -332,7 +332,7 @@ class Missingness:
             )
         lead = ""
         if len(no_penalty):
-            lead = f"; lam=0 scores {-no_penalty[0]:.1f} standard errors lower"
+            lead = f"; no penalty scores {-no_penalty[0]:.1f} standard errors lower"
         edge = self.lam >= lam.max()
         more = " It is the largest candidate; a larger lam may do better." if edge else ""
         return f"{taken} predicts held-out features best{lead}{span}.{more} {how}"
