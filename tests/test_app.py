@@ -164,7 +164,7 @@ def test_rows_that_change_cluster_along_the_fits(page, tmp_path):
     cluster(page, "2:4")
     page.locator("#others summary").click()
     changed = page.locator("#changed")
-    changed.filter(has_text="k = 4: the clusters of this result").wait_for(timeout=SECONDS)
+    changed.filter(has_text="k = 4: same clusters as this result").wait_for(timeout=SECONDS)
     page.get_by_label("k = 4").press("ArrowLeft")
     changed.filter(has_text="k = 3: 8 of 32 rows").wait_for(timeout=SECONDS)
     page.get_by_label("k = 2").check()
@@ -324,9 +324,14 @@ def test_keyboard_alone(page, tmp_path):
     assert page.evaluate("getComputedStyle(document.getElementById('zone')).borderColor") != (
         page.evaluate("getComputedStyle(document.querySelector('section')).borderColor")
     )
-    with page.expect_file_chooser() as asked:
+    choosers = []
+    page.on("filechooser", lambda chooser: choosers.append(chooser))
+    for _ in range(20):  # a busy browser may miss a key
         page.keyboard.press("Space")
-    asked.value.set_files(str(tmp_path / name))
+        page.wait_for_timeout(500)
+        if choosers:
+            break
+    choosers[0].set_files(str(tmp_path / name))
     page.wait_for_selector("#choose:not([hidden])", timeout=SECONDS)
     tab_to("#clusters")
     page.keyboard.type(str(len(set(group))))
@@ -337,6 +342,20 @@ def test_keyboard_alone(page, tmp_path):
         page.keyboard.press("Enter")
     labels = pd.read_csv(waiting.value.path())
     assert adjusted_rand_score(group, labels["cluster"]) > 0.9
+
+
+def test_names_from_the_data_are_text(page, tmp_path):
+    hostile = "<img src=x onerror=\"document.title='taken'\">"
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3)).round(3) + 6 * (np.arange(40) % 2)[:, None]
+    rows = [f"{hostile} {i}" for i in range(40)]
+    pd.DataFrame(X, index=rows, columns=[hostile, "b", "c"]).to_csv(tmp_path / "names.csv")
+    drop(page, tmp_path / "names.csv")
+    assert hostile in page.locator("#understood").inner_text()
+    cluster(page, 2)
+    page.frame_locator("#report").locator("h1").wait_for(timeout=SECONDS)
+    assert page.locator("img").count() == page.frame_locator("#report").locator("img").count() == 0
+    assert page.title() != "taken"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
