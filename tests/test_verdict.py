@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, MNARMixture
+from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import annotation_agreement, confidence, describe_choice, verdict
 
 
@@ -222,3 +223,11 @@ def test_groups_with_heavy_tails_are_separate(shape):
     X = 12.0 * np.outer(truth, np.ones(p)) / np.sqrt(p) + rng.normal(size=(n, p)) / tails
     model = fit(X, 2, init=np.array([X[truth == g].mean(axis=0) for g in (0, 1)]))
     assert verdict(X, model).kind == "separate"
+
+
+@pytest.mark.parametrize("mechanism", ["mnar0", "mnar2", "limit"])
+def test_groups_that_lose_values_near_zero_or_below_a_limit_are_separate(mechanism):
+    toy = make_gaussian_clusters(
+        300, 4, 3, separation=6, mechanism=mechanism, fraction=0.3, random_state=1
+    )
+    assert verdict(toy.data, MNARKMeans(3, random_state=0).fit(toy.data)).kind == "separate"

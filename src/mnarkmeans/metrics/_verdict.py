@@ -2,8 +2,10 @@
 
 k-means cuts any cloud into k parts, and cuts the same way again. Groups are separate where the
 density between two neighbouring centres a and b is lower than at both. Where a row lies between
-them is read from its observed values (w = 1; missing values have w = 0 here, since rows that lack a
-feature lie apart from the others in the loss, groups or not):
+them is read from its observed values (w = 1, and w = 0 for missing values) or, as in the loss, from
+missing values as well (at the reference, w = lam). The latter counts only if two halves of the
+features put rows into the same clusters more often than by chance: rows that lack one feature lie
+apart from the others in the loss even where values are missing by chance.
 
     t_i = (d_ia - d_ib) / D_i,  d_il = sum_j w_ij (x_ij - mu_lj)^2,
                                 D_i  = sum_j w_ij (mu_aj - mu_bj)^2,
@@ -45,7 +47,7 @@ import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
-from scipy.stats import beta, binom
+from scipy.stats import beta, binom, chi2_contingency
 
 from .._kmeans import MNARKMeans
 from ._quality import Rows, usable_rows
@@ -144,6 +146,7 @@ class _HeldOut(NamedTuple):
     distance: np.ndarray  # (n, k) d_il
     between: np.ndarray  # (n, k, k) D_i of each pair of centres
     observed: tuple[np.ndarray, np.ndarray]  # both without the penalties of missing values
+    halves: np.ndarray  # (n, 2) nearest by each of two halves of the features
 
 
 def verdict(
@@ -170,7 +173,8 @@ def verdict(
     Verdict
         `kind` is "separate" (at least two groups with fewer rows between them than at either),
         "continuum" (no valley, and enough rows to have seen one), "undecided" (a valley only where
-        missing values count as well, as they do in the loss), "too few", or "one cluster".
+        missing values count as well, and two halves of the features do not agree on the clusters),
+        "too few", or "one cluster".
 
     Examples
     --------
@@ -211,8 +215,12 @@ def verdict(
     sizes = np.bincount(held_out.labels, minlength=k)
     seen = held_out._replace(distance=held_out.observed[0], between=held_out.observed[1])
     kind, pairs, groups = _decide(seen, _neighbours(model), sizes)
-    if kind == "continuum" and _decide(held_out, _neighbours(model), sizes)[0] == "separate":
-        kind = "undecided"
+    if kind != "separate":
+        in_loss = _decide(held_out, _neighbours(model), sizes)
+        if in_loss[0] == "separate" and _agree(*held_out.halves.T):
+            kind, pairs, groups = in_loss
+        elif in_loss[0] == "separate" and kind == "continuum":
+            kind = "undecided"
     agreement = _agreement(held_out, k)
     sentence = _sentence(kind, sizes, groups, pairs, float(agreement.mean()))
     found = Verdict(kind, sentence, groups, pairs, agreement, *unknown)
@@ -237,6 +245,9 @@ def _held_out(rows: Rows, part: np.ndarray, rng: Any, progress: Any) -> _HeldOut
     nearest = np.empty(n, dtype=int)
     distance, between = np.empty((n, k)), np.empty((n, k, k))
     seen_distance, seen_between = np.empty((n, k)), np.empty((n, k, k))
+    halves, half = np.empty((n, 2), dtype=int), np.empty(values.shape[1], dtype=int)
+    by_spread = np.argsort(-start.var(axis=0), kind="stable")  # so that both halves tell clusters
+    half[by_spread] = np.arange(len(half)) % 2
     table = values if sp.issparse(values) else np.where(observed > 0, values, np.nan)
     for number in range(folds):
         own, others = fold == number, fold != number
@@ -258,10 +269,24 @@ def _held_out(rows: Rows, part: np.ndarray, rng: Any, progress: Any) -> _HeldOut
         gaps = 1.0 - observed[own].toarray() if sp.issparse(observed) else 1.0 - observed[own]
         seen_between[own] = (apart.sum(axis=1) - gaps @ apart.T).reshape(-1, k, k)
         between[own] = seen_between[own] + (gaps @ (lam * apart).T).reshape(-1, k, k)
-        seen_distance[own] = distance[own] - gaps @ (lam * np.square(centers)).T
+        penalty = lam * np.square(centers)
+        seen_distance[own] = distance[own] - gaps @ penalty.T
+        for side in (0, 1):
+            mu = np.where(half == side, centers, 0.0)
+            by_half = observed[own] @ np.square(mu).T - 2.0 * (values[own] @ mu.T)
+            by_half += gaps @ np.where(half == side, penalty, 0.0).T
+            halves[own, side] = by_half.argmin(axis=1)
         if progress is not None:
             progress(number + 1, folds)
-    return _HeldOut(labels, nearest, distance, between, (seen_distance, seen_between))
+    return _HeldOut(labels, nearest, distance, between, (seen_distance, seen_between), halves)
+
+
+def _agree(one: np.ndarray, two: np.ndarray) -> bool:
+    """Whether two labellings depend on each other, by the chi-squared test."""
+    counts = np.zeros((one.max() + 1, two.max() + 1))
+    np.add.at(counts, (one, two), 1.0)
+    counts = counts[counts.any(axis=1)][:, counts.any(axis=0)]
+    return bool(min(counts.shape) > 1 and chi2_contingency(counts).pvalue < LEVEL)
 
 
 def _neighbours(model: Any) -> list[tuple[int, int]]:
