@@ -12,7 +12,6 @@ from mnarkmeans import MNARKMeans, _core
 from mnarkmeans._solver import (
     STARTS,
     Bounds,
-    exchange_clusters,
     run_starts,
     run_starts_of_each,
     starts_of_each,
@@ -173,22 +172,6 @@ def test_seeds_agree_on_simulated_cells():
     for seed in range(2):
         labels = MNARKMeans(8, random_state=seed).fit_predict(X)
         assert adjusted_rand_score(types, labels) > 0.97
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_clusters_are_merged_and_split_where_that_lowers_the_loss(form):
-    rng = np.random.default_rng(3)
-    places = np.array([[0.0, 0], [20, 0], [0, 20], [30, 30]])
-    X = np.repeat(places, 50, axis=0) + rng.normal(size=(200, 2))
-    X[rng.random(200) < 0.2, 0] = np.nan
-    observed = observe(Backend("slabs", form).table(X))
-    bad = np.array([[-1.0, 0], [1, 0], [10, 10], [30, 30]])  # two centres in one group
-    how = dict(max_iter=100, tol=0.0, threads=1)
-    stuck = run_starts(observed, bad[None], 0.1, **how).losses[0]
-    found, best = exchange_clusters(observed, bad, 0.1, **how), places
-    losses = [run_starts(observed, own[None], 0.1, **how).losses[0] for own in (found, best)]
-    assert losses[0] == pytest.approx(losses[1])
-    assert losses[1] < 0.5 * stuck
 
 
 # --- bounds ---------------------------------------------------------------------------------------

@@ -23,7 +23,14 @@ from sklearn.utils.validation import check_is_fitted
 from ._choice import LAMS, choose, references_for
 from ._missingness import Missingness
 from ._observed import Observed
-from ._solver import STARTS, assign_rows, effective_threads, finish, row_distances
+from ._solver import (
+    STARTS,
+    assign_rows,
+    effective_threads,
+    finish,
+    row_distances,
+    with_component_start,
+)
 from ._validation import (
     check_choice,
     check_count,
@@ -182,6 +189,17 @@ class CentersModel(
             )
         return check_init_centers(self.init, k, p)[None]
 
+    def _with_better_starts(
+        self, observed: Observed, starts: np.ndarray, lam: Any, found: np.ndarray | None
+    ) -> np.ndarray:
+        """Of several starts by k-means++ the first goes on from the centres that the choice of lam
+        found, and in wide tables the last one from principal components."""
+        if not isinstance(self.init, str) or self.init != "k-means++" or len(starts) == 1:
+            return starts
+        if found is not None:
+            starts = np.concatenate([found[None], starts[1:]])
+        return with_component_start(observed, starts, lam, self._threads())
+
     def _reference(self) -> Any:
         """The reference as given; None is "auto" where lam is, otherwise zero."""
         if self.reference is not None:
@@ -206,8 +224,9 @@ class CentersModel(
 
     def _choose(
         self, observed: Observed, *, max_iter: int, tol: float, extent: Any = None
-    ) -> tuple[Observed, Any]:
-        """The table with its reference, and lam: as given, or chosen from the table.
+    ) -> tuple[Observed, Any, np.ndarray | None]:
+        """The table with its reference, and lam: as given, or chosen from the table; and the
+        centres (k, p) that the choice found.
 
         ``extent``: smallest and largest values of all rows, where the table is a sample of them.
         """
@@ -216,13 +235,13 @@ class CentersModel(
         check_loss(observed, 1.0 if isinstance(lam, str) else lam)
         references = references_for(observed, extent) if is_auto(self._reference()) else None
         if references is None and not isinstance(lam, str):
-            return observed, lam
+            return observed, lam, None
         choice = choose(
             observed, self.n_clusters, lams=LAMS if isinstance(lam, str) else [lam],
             references=references, max_iter=max_iter, tol=tol, threads=self._threads(),
         )  # fmt: skip
         self.missingness_ = choice.missingness
-        return replace(observed, reference=choice.reference), choice.lam
+        return replace(observed, reference=choice.reference), choice.lam, choice.centers
 
     def _warn_if_few(self, members: np.ndarray) -> None:
         """``members`` (k,): rows of each cluster."""

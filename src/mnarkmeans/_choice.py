@@ -48,7 +48,7 @@ from ._missingness import MARGIN, PRIOR, CellSums, MechanismFit, Missingness, fi
 from ._observed import Observed
 from ._solver import (
     assign_rows,
-    exchange_clusters,
+    centers_of_partition,
     run_starts_of_each,
     starts_of_each,
     with_component_start,
@@ -307,11 +307,12 @@ def likeliest_mixture(
 
 
 class Choice(NamedTuple):
-    """The penalty, the reference (p,), and why."""
+    """The penalty, the reference (p,), why, and the centres (k, p) that were found with them."""
 
     lam: Any  # a number, or one per feature
     reference: np.ndarray
     missingness: Missingness
+    centers: np.ndarray | None = None
 
     @property
     def features(self) -> np.ndarray:
@@ -339,7 +340,7 @@ def choose(
     """
     references = references or {"given": observed.reference}
     search = lams is LAMS
-    sample, columns = sample_table(observed, k)
+    sample, rows, columns = sample_table(observed, k)
     if not observed.has_gaps.any() or sample.n_rows < k + 2:
         name, reference = next(iter(references.items()))
         return Choice(lams[0], reference, _no_choice(name, lams[0], bool(observed.has_gaps.any())))
@@ -353,11 +354,13 @@ def choose(
         mechanisms, explained = judge.mechanisms(chosen)
         theory = max(mechanisms, key=lambda one: one.log_likelihood).lam
         if search and chosen.lam > 0.0 and theory > 0.0:
-            candidates.append(judge.refit_with_lam(chosen, float(f"{theory:.3g}")))
+            candidates.append(judge.with_lam(chosen, float(f"{theory:.3g}")))
             candidates.sort(key=lambda one: (one.ladder, one.lam))
         behind = judge.behind(candidates)
-    same = judge.same_clusters(candidates, chosen)
-    lam = min(same, key=lambda lam: abs(lam - theory))
+        same = judge.same_clusters(candidates, chosen)
+        taken = min(same, key=lambda one: abs(one.lam - theory))
+        labels = judge.labels_of_all(taken)
+    lam = taken.lam
     table = {
         "lam": np.array([one.lam for one in candidates]),
         "reference": np.array([one.name for one in candidates]),
@@ -366,14 +369,16 @@ def choose(
         "behind": behind,
     }
     found = Missingness(
-        lam, chosen.name, table, (same[0], same[-1]), mechanisms, explained,
+        lam, chosen.name, table, (same[0].lam, same[-1].lam), mechanisms, explained,
         chosen.n_unpenalised if search else 0, "mechanism" if judge.table is None else "score",
     )  # fmt: skip
-    taken = next((one for one in lams if np.max(one) == lam), lam)
+    penalty = next((one for one in lams if np.max(one) == lam), lam)
     if search and chosen.n_unpenalised:
-        taken = np.full(p, lam)
-        taken[columns[chosen.penalty == 0.0]] = 0.0
-    return Choice(taken, references[chosen.name], found)
+        penalty = np.full(p, lam)
+        penalty[columns[chosen.penalty == 0.0]] = 0.0
+    whole = replace(observed, reference=references[chosen.name]).take(rows)
+    centers = centers_of_partition(whole, labels, k, penalty, threads)
+    return Choice(penalty, references[chosen.name], found, centers)
 
 
 class Candidate(NamedTuple):
@@ -409,6 +414,7 @@ class Judge:
         n, self.threads = sample.n_rows, settings["threads"]
         self.rows, self.weights, self.parts = np.arange(n), sample.weights, [sample]
         self.table: ScoredSample | None = None
+        self.starts: dict[str, list[np.ndarray]] = {}  # (R, k, p) of each reference and part
         self.noise, self.mixture = "", ("", np.empty(0, int))
         if sample.n_features >= BLOCKS:
             count = FOLDS
@@ -443,7 +449,7 @@ class Judge:
         found += self._climb(ladders, search)
         if not search or self.table is None:
             return found
-        labels, ladders = self._labels_of_all(found[0]), []
+        labels, ladders = self.labels_of_all(found[0]), []
         for number, (name, reference) in enumerate(references.items(), start=len(references)):
             sample = replace(self.sample, reference=reference)
             followers = CellSums(sample, labels, self.k).followers()
@@ -463,11 +469,11 @@ class Judge:
         drawn = starts_of_each("k-means++", self.parts, n_starts, self.k, seeds, self.threads)
         pools = {}
         for name, reference in references.items():
-            starts = [
+            self.starts[name] = [
                 with_component_start(replace(part, reference=reference), own, 1.0, self.threads)
                 for part, own in zip(self.parts, drawn, strict=True)
             ]
-            pools[name] = self._fitted(reference, penalties[anchors], starts)
+            pools[name] = self._fitted(reference, penalties[anchors], self.starts[name])
         return pools
 
     def _fitted(
@@ -538,15 +544,12 @@ class Judge:
         total = float(self.weights.astype(np.float64) @ scores.sum(axis=1))
         return one._replace(scores=scores, total=total)
 
-    def refit_with_lam(self, near: Candidate, lam: float) -> Candidate:
-        """The candidate with another lam, fitted from where this one is, if no other partition is
-        better there."""
+    def with_lam(self, near: Candidate, lam: float) -> Candidate:
+        """The candidate with another lam: the best of where its centres and the starts lead."""
         penalty = np.where(near.penalty > 0.0, lam, 0.0)
         starts = [
-            exchange_clusters(
-                replace(part, reference=near.reference), own, penalty, **self.settings
-            )[None]
-            for part, own in zip(self.parts, near.centers, strict=True)
+            np.concatenate([own[None], drawn])
+            for own, drawn in zip(near.centers, self.starts[near.name], strict=True)
         ]
         ladder = self._ladder(near.ladder, near.name, near.reference, penalty[None], starts)
         return self._scored(ladder[0], self.noise)
@@ -579,25 +582,25 @@ class Judge:
         alike = sum(_contingency(a, b, self.k).max(axis=1).sum() for a, b in pairs)
         return bool(alike >= SAME_CLUSTERS * one.labels.size)
 
-    def same_clusters(self, candidates: list[Candidate], chosen: Candidate) -> list[float]:
-        """The lams around the chosen one, with its reference and in its features, that find the
-        same clusters."""
+    def same_clusters(self, candidates: list[Candidate], chosen: Candidate) -> list[Candidate]:
+        """The candidates around the chosen one, with its reference and in its features, that find
+        the same clusters."""
         ladder = [one for one in candidates if one.ladder == chosen.ladder]
         same = [self._same(one, chosen) for one in ladder]
         at = next(i for i, one in enumerate(ladder) if one is chosen)
         low = at - next((i for i, good in enumerate(same[at::-1]) if not good), at + 1) + 1
         high = at + next((i for i, good in enumerate(same[at:]) if not good), len(same) - at)
-        return [one.lam for one in ladder[low:high]]
+        return ladder[low:high]
 
     def mechanisms(self, candidate: Candidate) -> tuple[list[MechanismFit], float]:
         """How values get lost in the clusters of a candidate, fitted to all rows of the sample, and
         the share of the gaps that follows the clusters' distance from the reference."""
         sample = replace(self.sample, reference=candidate.reference)
         some = (candidate.penalty > 0.0) | (candidate.lam == 0.0)
-        sums = CellSums(sample, self._labels_of_all(candidate), self.k, some)
+        sums = CellSums(sample, self.labels_of_all(candidate), self.k, some)
         return fit_mechanisms(sums), sums.explained()
 
-    def _labels_of_all(self, candidate: Candidate) -> np.ndarray:
+    def labels_of_all(self, candidate: Candidate) -> np.ndarray:
         """(n,) of the rows of the sample, from a fit to all of them."""
         sample = replace(self.sample, reference=candidate.reference)
         penalty = np.tile(candidate.penalty, (len(candidate.centers), 1))
@@ -627,19 +630,19 @@ def references_for(observed: Observed, extent: Any = None) -> dict[str, np.ndarr
     return zero | {"min": least}
 
 
-def sample_table(observed: Observed, k: int) -> tuple[Observed, np.ndarray]:
-    """Some rows and features, and which features; all of them if there are few entries."""
+def sample_table(observed: Observed, k: int) -> tuple[Observed, np.ndarray, np.ndarray]:
+    """Some rows and features of positive weight, and which; all of them if there are few."""
     n, p = observed.source.shape
     entries = min(max(n * p // 64, ENTRIES_OF_SAMPLE), 8 * ENTRIES_OF_SAMPLE)
     wanted = max(FEWEST_ROWS, 50 * k, min(n // 64, entries // p))
     rows = observed.sample(wanted)
-    sample = observed if len(rows) == n else observed.take(rows)
     columns, most = np.arange(p), max(FEWEST_COLUMNS, entries // len(rows))
+    rows = rows[observed.weights[rows] > 0]
+    sample = observed if len(rows) == n else observed.take(rows)
     if p > most:
         columns = np.sort(np.random.default_rng(0).choice(p, most, replace=False))
         sample = sample.take_columns(columns)
-    usable = np.flatnonzero(sample.weights)
-    return (sample if len(usable) == sample.n_rows else sample.take(usable)), columns
+    return sample, rows, columns
 
 
 def _no_choice(name: str, lam: Any, has_gaps: bool) -> Missingness:

@@ -20,7 +20,6 @@ from ._solver import (
     run_starts,
     starts_progress,
     with_callbacks,
-    with_component_start,
 )
 from ._validation import check_choice, check_loss
 
@@ -177,9 +176,9 @@ default="k-means++"
         self._check_parameters()
         observed = self._observe_to_fit(X, sample_weight, self.n_clusters)
         starts = self._starts(observed, X, check_random_state(self.random_state))
-        observed, lam = self._choose(observed, **self._stopping_rule())
+        observed, lam, found = self._choose(observed, **self._stopping_rule())
         check_loss(observed, lam, starts)
-        self._keep(observed, self._solve(observed, starts, lam), lam)
+        self._keep(observed, self._solve(observed, starts, lam, found), lam)
         return self
 
     # ------------------------------------------------------------------------------------------
@@ -195,9 +194,10 @@ default="k-means++"
         work = observed.n_rows * observed.n_features * self.n_clusters
         return N_HARTIGAN if work <= LARGEST_FOR_HARTIGAN else 0
 
-    def _solve(self, observed: Observed, starts: np.ndarray, lam: Any) -> Solution:
-        if isinstance(self.init, str) and self.init == "k-means++":
-            starts = with_component_start(observed, starts, lam, self._threads())
+    def _solve(
+        self, observed: Observed, starts: np.ndarray, lam: Any, found: np.ndarray | None = None
+    ) -> Solution:
+        starts = self._with_better_starts(observed, starts, lam, found)
         with starts_progress(self, len(starts)) as progress:
             results = run_starts(
                 observed, starts, lam, threads=self._threads(), progress=progress,

@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from . import _core as core
 from ._base import N_INIT, CentersModel, Init
 from ._observed import Observed
-from ._solver import finish, log_line, penalties, run_starts, with_component_start
+from ._solver import finish, log_line, penalties, run_starts
 from ._validation import check_count, check_loss, check_number, is_auto
 
 SAMPLE = 3  # the starts are tried on a sample of this many batches
@@ -213,10 +213,10 @@ feature_names_in_
         """Starting centres, reference and lam, from a sample of all rows; sums of nothing."""
         threads, first = self._threads(), core.first_pass(whole.table, self._threads())
         starts = self._starts(sample, X, self._rng)
-        sample, self.lam_ = self._choose(sample, **TRIAL, extent=(first.lowest, first.highest))
+        extent = first.lowest, first.highest
+        sample, self.lam_, found = self._choose(sample, **TRIAL, extent=extent)
         check_loss(sample, self.lam_, starts)
-        if isinstance(self.init, str) and self.init == "k-means++":
-            starts = with_component_start(sample, starts, self.lam_, threads)
+        starts = self._with_better_starts(sample, starts, self.lam_, found)
         chosen = self.missingness_.reference if is_auto(self._reference()) else self.reference
         self._follows_minimum = isinstance(chosen, str) and chosen == "min"
         results = run_starts(sample, starts, self.lam_, threads=threads, **TRIAL)

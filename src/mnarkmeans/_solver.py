@@ -517,72 +517,16 @@ def finish(
     return core.label_and_loss(observed.table, model, threads, warm.labels, known)
 
 
-# --- merging and splitting clusters ---------------------------------------------------------------
-
-STARTS_OF_SPLIT = 3
-
-
-def exchange_clusters(
-    observed: Observed, centers: np.ndarray, lam: float | np.ndarray, **settings: Any
+def centers_of_partition(
+    observed: Observed, labels: np.ndarray, k: int, lam: float | np.ndarray, threads: int
 ) -> np.ndarray:
-    """Where one start (k, p) leads, if two clusters are merged and a third one is split while that
-    lowers the loss. ``lam``: a number or one per feature; ``settings``: as for ``run_starts``."""
-    own = penalties(lam, 1, observed.n_features)[0]
-    found = run_starts(observed, centers[None], own, **settings)
-    while True:
-        exchanged = _exchanged(observed, found.centers[0], own, settings["threads"])
-        if exchanged is None:
-            return found.centers[0]
-        further = run_starts(observed, exchanged[None], own, **settings)
-        if not further.losses[0] < found.losses[0] * (1.0 - EQUAL):
-            return found.centers[0]
-        found = further
-
-
-def _exchanged(
-    observed: Observed, centers: np.ndarray, lam: np.ndarray, threads: int
-) -> np.ndarray | None:
-    """The centres (k, p) after the exchange that lowers the loss most; None if there is none."""
-    k, every = len(centers), np.arange(len(centers))
-    labels = finish(observed, centers, lam, threads)[0]
-    start = _partition(observed, labels, centers, lam, threads)
-    centers, counts, sizes = start.mu[0], start.stats.counts[0], start.stats.sizes[0]
-    # Merging two clusters costs W1 W2 / (W1 + W2) (mu1 - mu2)^2, W being the weight of the rows.
-    weights = counts + lam * (sizes[:, None] - counts)
-    costs = np.full((k, k), np.inf)
-    for l in range(1, k):
-        joint = weights[:l] * weights[l] / np.maximum(weights[:l] + weights[l], TINY)
-        costs[l, :l] = np.sum(joint * (centers[:l] - centers[l]) ** 2, axis=1)
-    best, exchanged = 0.0, None
-    for l in range(k):
-        others = np.where((every == l) | (every[:, None] == l), np.inf, costs)
-        one, two = divmod(int(np.argmin(others)), k)
-        rows = np.flatnonzero((labels == l) & (observed.weights > 0))
-        if len(rows) < 3 or np.isinf(others[one, two]):
-            continue
-        part = observed.take(rows)
-        loss = finish(part, centers[[l]], lam, threads)[1]
-        if loss - others[one, two] <= best:
-            continue
-        begun = k_means_plus_plus(part, STARTS_OF_SPLIT, 2, np.random.RandomState(0), threads)
-        split = run_starts(part, begun, lam, max_iter=20, tol=1e-4, threads=threads)
-        if (gain := loss - others[one, two] - split.losses.min()) > best:
-            best, exchanged = gain, centers.copy()
-            share = weights[two] / np.maximum(weights[one] + weights[two], TINY)
-            exchanged[one] += share * (centers[two] - centers[one])
-            exchanged[[two, l]] = split.centers[split.best]
-    return exchanged
-
-
-def _partition(
-    observed: Observed, labels: np.ndarray, centers: np.ndarray, lam: np.ndarray, threads: int
-) -> core.Starts:
-    """One start with the sums and the centres of a partition (n,); what nobody observes in a
-    cluster stays as in ``centers`` (k, p) without a penalty."""
-    start, only = _starts_of(observed, centers[None], lam[None], 1, 0.0), np.zeros(1, int)
+    """(k, p); the mean of all rows where a cluster has no value and there is no penalty."""
+    means = np.tile(observed.means, (1, k, 1))
+    own = penalties(lam, 1, observed.n_features)
+    start, only = _starts_of(observed, means, own, 1, 0.0), np.zeros(1, int)
     core.add_rows(observed.table, start.centers(only), labels, start.stats, threads)
     core.update(start, only)
-    return start
+    return start.mu[0]
 
 
 # --- what fitted centres say of rows --------------------------------------------------------------
@@ -629,7 +573,7 @@ def with_component_start(
     begun = k_means_plus_plus(plane, STARTS_IN_COMPONENTS, k, rng, threads)
     found = run_starts(plane, begun, 0.0, max_iter=100, tol=1e-4, threads=threads)
     labels = finish(plane, found.centers[found.best], 0.0, threads)[0]
-    return np.concatenate([centers[:-1], _partition(part, labels, centers[-1], own, threads).mu])
+    return np.concatenate([centers[:-1], centers_of_partition(part, labels, k, own, threads)[None]])
 
 
 def _principal_scores(part: Observed, lam: np.ndarray, d: int) -> np.ndarray | None:

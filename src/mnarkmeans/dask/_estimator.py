@@ -279,7 +279,7 @@ feature_names_in_
         if isinstance(lam, str) or is_auto(self._reference()):
             extent = blocks.summary.minimum, blocks.summary.highest
             sample = blocks.sample(np.random.RandomState(0))
-            sample, lam = self._choose(sample, **self._stopping_rule(), extent=extent)
+            sample, lam, _ = self._choose(sample, **self._stopping_rule(), extent=extent)
             blocks = replace(blocks, reference=sample.reference)
         self.reference_, self.lam_ = blocks.reference, lam
         return blocks, lam
