@@ -12,7 +12,6 @@ from ._quality import (
     calinski_harabasz_score,
     center_mse,
     clustering_error_rate,
-    davies_bouldin_score,
     silhouette_score,
 )
 from ._verdict import Verdict, confidence, describe_choice, verdict
@@ -27,7 +26,6 @@ __all__ = [
     "cluster_markers",
     "clustering_error_rate",
     "confidence",
-    "davies_bouldin_score",
     "describe_choice",
     "silhouette_score",
     "verdict",

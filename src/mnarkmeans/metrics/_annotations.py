@@ -117,21 +117,18 @@ def agreement(annotations: Mapping[str, Sequence[Any]], labels: np.ndarray) -> l
     """How far each annotation agrees with the clusters, for files: the adjusted Rand index of
     groups, eta squared of numbers."""
     found = []
-    for name, values in annotations.items():
-        one = cross(name, values, labels)
-        groups = one.numbers is None
-        value = one.rand_index(labels) if groups else eta_squared(one.numbers, labels)
+    for one in (cross(name, values, labels) for name, values in annotations.items()):
+        kind, measure, value = "groups", "adjusted Rand", one.rand_index(labels)
+        if one.numbers is not None:
+            kind, measure = "numbers", "eta squared"
+            value = eta_squared(one.numbers, labels)
         found.append(
             {
-                "column": one.name,
-                "kind": "groups" if groups else "numbers",
-                "measure": "adjusted Rand" if groups else "eta squared",
-                "agreement": value,
-                "unknown": one.unknown,
-                "groups": one.groups,
+                "column": one.name, "kind": kind, "measure": measure, "agreement": value,
+                "unknown": one.unknown, "groups": one.groups,
                 "rows_by_cluster": one.counts.tolist(),
             }
-        )
+        )  # fmt: skip
     return found
 
 

@@ -21,8 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 import sklearn.metrics as skm
 from numpy.typing import ArrayLike
-from sklearn.metrics.cluster import pair_confusion_matrix
-from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils import check_array, check_consistent_length
 
 from .._kmeans import MNARKMeans
 from .._validation import check_table, observe
@@ -49,12 +48,8 @@ def clustering_error_rate(labels_true: ArrayLike, labels_pred: ArrayLike) -> flo
     >>> round(clustering_error_rate([0, 0, 1, 1], [0, 0, 0, 1]), 3)
     0.5
     """
-    labels_true, labels_pred = np.asarray(labels_true), np.asarray(labels_pred)
     check_consistent_length(labels_true, labels_pred)
-    if len(labels_true) < 2:
-        return 0.0
-    pairs = pair_confusion_matrix(labels_true, labels_pred)
-    return float((pairs[0, 1] + pairs[1, 0]) / pairs.sum())
+    return 1.0 - float(skm.rand_score(labels_true, labels_pred))
 
 
 def center_mse(centers_true: ArrayLike, centers_pred: ArrayLike) -> float:
@@ -85,13 +80,7 @@ def center_mse(centers_true: ArrayLike, centers_pred: ArrayLike) -> float:
     return float(skm.pairwise_distances(truth, found, metric="sqeuclidean").min(axis=1).sum())
 
 
-def silhouette_score(
-    X: Any,
-    labels_or_model: Any,
-    *,
-    sample_size: int | None = None,
-    random_state: Any = None,
-) -> float:
+def silhouette_score(X: Any, labels_or_model: Any) -> float:
     """Mean silhouette of the rows of `X`, which may have missing values.
 
     A row's silhouette is ``(b - a) / max(a, b)``: a is its distance to its own cluster, b to the
@@ -106,10 +95,6 @@ def silhouette_score(
         Labels: distances are means over the rows of a cluster, as scikit-learn's, with missing
         values at the mean of their feature. A fitted model: distances are those to its centres
         (the simplified silhouette), linear in the number of rows.
-    sample_size : int, optional
-        Judge a random sample of this many rows.
-    random_state : int, RandomState or None
-        Seed of that sample.
 
     Returns
     -------
@@ -129,23 +114,14 @@ def silhouette_score(
     0.29
     """
     rows, labels = _partition(X, labels_or_model)
-    kept = np.arange(len(labels))
-    if sample_size is not None:
-        if not 2 <= sample_size <= len(kept):
-            raise ValueError(
-                f"sample_size must lie between 2 and the {len(kept)} usable rows, found "
-                f"{sample_size}."
-            )
-        kept = check_random_state(random_state).choice(kept, sample_size, replace=False)
-        _check_number_of_labels(labels[kept])
     if not hasattr(labels_or_model, "cluster_centers_"):
-        return float(skm.silhouette_score(rows.values[kept], labels[kept]))
+        return float(skm.silhouette_score(rows.values, labels))
     with_members = rows.model.cluster_centers_[np.unique(rows.clusters)]
-    distance = np.sqrt(rows.to_centers(with_members)[kept])
-    at = np.arange(len(kept)), labels[kept]
+    distance = np.sqrt(rows.to_centers(with_members))
+    at = np.arange(len(labels)), labels
     own = distance[at]
     distance[at] = np.inf
-    return float(silhouettes(own, distance.min(axis=1), labels[kept]).mean())
+    return float(silhouettes(own, distance.min(axis=1), labels).mean())
 
 
 def silhouettes(own: np.ndarray, other: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -178,44 +154,10 @@ def calinski_harabasz_score(X: Any, labels_or_model: Any) -> float:
     """
     rows, labels = _partition(X, labels_or_model)
     n, k = len(labels), labels.max() + 1
-    within, total = (rows.squares_to_own(l).sum() for l in (labels, np.zeros_like(labels)))
+    within, total = rows.loss(labels), rows.loss(np.zeros_like(labels))
     if within == 0:
         return 1.0  # scikit-learn's convention
     return float((total - within) * (n - k) / (within * (k - 1)))
-
-
-def davies_bouldin_score(X: Any, labels_or_model: Any) -> float:
-    """Davies-Bouldin index: mean over clusters of the worst overlap; smaller is better.
-
-    The overlap of clusters l and m is ``(s_l + s_m) / d_lm``: s_l is the mean distance of the rows
-    of l to its centre, d_lm the distance of the two centres with each feature weighted by its
-    observed share in the rows of l and m plus lam times its missing share.
-
-    Parameters
-    ----------
-    X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
-    labels_or_model : array-like of shape (n_samples,) or fitted model
-        As for `silhouette_score`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mnarkmeans.metrics import davies_bouldin_score
-    >>> X = np.array([[1.0, 1.0], [1.2, np.nan], [5.0, 5.0], [np.nan, 5.2], [5.1, 4.9]])
-    >>> davies_bouldin_score(X, [0, 0, 1, 1, 1]) > 0
-    True
-    """
-    rows, labels = _partition(X, labels_or_model)
-    centers, counts, sizes = rows.best_centers(labels)
-    spread = np.bincount(labels, np.sqrt(rows.squares_to_own(labels))) / sizes
-    worst = []
-    for one in range(len(centers)):
-        observed = (counts[one] + counts) / (sizes[one] + sizes)[:, None]
-        weight = observed + rows.model.lam_ * (1 - observed)
-        apart = np.sqrt((weight * np.square(centers[one] - centers)).sum(axis=1))
-        overlap = np.divide(spread[one] + spread, apart, out=np.zeros(len(apart)), where=apart > 0)
-        worst.append(np.delete(overlap, one).max())
-    return float(np.mean(worst))
 
 
 # --- rows in the geometry of a model --------------------------------------------------------------
@@ -237,22 +179,15 @@ class Rows(NamedTuple):
         model.cluster_centers_ = centers
         return np.square(np.asarray(model.transform(self.X), dtype=np.float64)[self.used])
 
-    def best_centers(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of a partition: centres (k, p), observed entries (k, p) and rows (k,).
-
-        A centre is at the reference where no value pulls.
-        """
-        member = sp.csr_array((np.ones(len(labels)), (labels, np.arange(len(labels)))))
+    def loss(self, labels: np.ndarray) -> float:
+        """The least loss of a partition; a centre is at the reference where no value pulls."""
+        n = len(labels)
+        member = sp.csr_array((np.ones(n), (labels, np.arange(n))))
         products = (member @ self.values, member @ self.observed)
         sums, counts = (p.toarray() if sp.issparse(p) else p for p in products)
-        sizes = np.bincount(labels).astype(float)
-        pull = counts + self.model.lam_ * (sizes[:, None] - counts)
+        pull = counts + self.model.lam_ * (np.bincount(labels)[:, None] - counts)
         centers = np.divide(sums, pull, out=np.zeros_like(pull), where=pull > 0)
-        return centers + self.model.reference_, counts, sizes
-
-    def squares_to_own(self, labels: np.ndarray) -> np.ndarray:
-        """(n,) squared distances to the best centres of a partition."""
-        return self.to_centers(self.best_centers(labels)[0])[np.arange(len(labels)), labels]
+        return float(self.to_centers(centers + self.model.reference_)[np.arange(n), labels].sum())
 
 
 def usable_rows(X: Any, model: Any) -> Rows:
@@ -280,15 +215,10 @@ def _partition(X: Any, labels_or_model: Any) -> tuple[Rows, np.ndarray]:
         model.cluster_centers_ = observed.means[None]
         rows = usable_rows(X, model)
         found = found[rows.used]
-    labels = np.unique(found, return_inverse=True)[1]
-    _check_number_of_labels(labels)
-    return rows, labels
-
-
-def _check_number_of_labels(labels: np.ndarray) -> None:
-    found = len(np.unique(labels))
-    if not 2 <= found < len(labels):
+    clusters, labels = np.unique(found, return_inverse=True)
+    if not 2 <= len(clusters) < len(labels):
         raise ValueError(
-            f"The rows fall into {found} cluster(s) and there are {len(labels)} usable rows; "
-            "the index needs at least 2 clusters and more rows than clusters."
+            f"The rows fall into {len(clusters)} cluster(s) and there are {len(labels)} usable "
+            "rows; the index needs at least 2 clusters and more rows than clusters."
         )
+    return rows, labels

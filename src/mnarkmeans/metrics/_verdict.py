@@ -46,8 +46,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
 from scipy.special import expit
 from scipy.stats import beta, binom, chi2_contingency
+from sklearn.metrics.cluster import contingency_matrix
 
 from .._kmeans import MNARKMeans
 from ._quality import Rows, usable_rows
@@ -214,14 +216,16 @@ def verdict(
     held_out = _held_out(rows, part, rng, progress)
     sizes = np.bincount(held_out.labels, minlength=k)
     seen = held_out._replace(distance=held_out.observed[0], between=held_out.observed[1])
-    kind, pairs, groups = _decide(seen, _neighbours(model), sizes)
+    neighbours = _neighbours(model.cluster_centers_)
+    kind, pairs, groups = _decide(seen, neighbours, sizes)
     if kind != "separate":
-        in_loss = _decide(held_out, _neighbours(model), sizes)
+        in_loss = _decide(held_out, neighbours, sizes)
         if in_loss[0] == "separate" and _agree(*held_out.halves.T):
             kind, pairs, groups = in_loss
         elif in_loss[0] == "separate" and kind == "continuum":
             kind = "undecided"
-    agreement = _agreement(held_out, k)
+    both = [(held_out.labels == l, held_out.nearest == l) for l in range(k)]
+    agreement = np.array([(a & b).sum() / max((a | b).sum(), 1) for a, b in both])
     sentence = _sentence(kind, sizes, groups, pairs, float(agreement.mean()))
     found = Verdict(kind, sentence, groups, pairs, agreement, *unknown)
     if kind != "separate":
@@ -283,16 +287,13 @@ def _held_out(rows: Rows, part: np.ndarray, rng: Any, progress: Any) -> _HeldOut
 
 def _agree(one: np.ndarray, two: np.ndarray) -> bool:
     """Whether two labellings depend on each other, by the chi-squared test."""
-    counts = np.zeros((one.max() + 1, two.max() + 1))
-    np.add.at(counts, (one, two), 1.0)
-    counts = counts[counts.any(axis=1)][:, counts.any(axis=0)]
+    counts = contingency_matrix(one, two)
     return bool(min(counts.shape) > 1 and chi2_contingency(counts).pvalue < LEVEL)
 
 
-def _neighbours(model: Any) -> list[tuple[int, int]]:
+def _neighbours(centers: np.ndarray) -> list[tuple[int, int]]:
     """Pairs of centres with no other inside the ball between them (the Gabriel graph)."""
-    centers = np.asarray(model.cluster_centers_, dtype=np.float64)
-    D = np.square(centers[:, None] - centers[None]).sum(axis=-1)
+    D = cdist(centers, centers, "sqeuclidean")
     return [
         (a, b)
         for a, b in itertools.combinations(range(len(centers)), 2)
@@ -339,23 +340,16 @@ def _judge_all(rows: _HeldOut, neighbours: list[tuple[int, int]], k: int) -> lis
     return [judged[ab] for ab in neighbours if ab in judged]
 
 
-def _axis(rows: _HeldOut, a: int, b: int, others: np.ndarray) -> np.ndarray:
-    """Which rows say where they lie between a and b: enough observed, and no other centre near."""
-    d, D = rows.distance, rows.between
-    axis = D[:, a, b]
-    kept = axis > AXIS_SEEN * np.median(axis)
-    kept &= np.abs(d[:, a] - d[:, b]) <= OUTLIER * axis
-    for c in others:
-        # At c this is -(D_ac + D_bc) / 2, on the axis D_ab / 2 less than the opposite: halfway.
-        kept &= d[:, c] - (d[:, a] + d[:, b]) / 2.0 >= -axis / 4.0
-    return kept
-
-
 def _judge(rows: _HeldOut, a: int, b: int, others: np.ndarray) -> Pair | None:
     """The test above; None where too few rows lie on either side for any outcome to be clear."""
-    kept = _axis(rows, a, b, others)
-    d = rows.distance[kept]
-    t = (d[:, a] - d[:, b]) / rows.between[kept, a, b]
+    d, D = rows.distance, rows.between[:, a, b]
+    # Rows that tell where they lie: enough of the axis observed, and no other centre near.
+    kept = np.abs(d[:, a] - d[:, b]) <= OUTLIER * D
+    kept &= AXIS_SEEN * np.median(D) < D
+    for c in others:
+        # At c this is -(D_ac + D_bc) / 2, on the axis D_ab / 2 less than the opposite: halfway.
+        kept &= d[:, c] - (d[:, a] + d[:, b]) / 2.0 >= -D / 4.0
+    t = (d[kept, a] - d[kept, b]) / D[kept]
     left, right = t[t < 0], t[t >= 0]
     if 0.5 ** min(len(left), len(right)) >= LEVEL:
         return None
@@ -373,18 +367,10 @@ def _judge(rows: _HeldOut, a: int, b: int, others: np.ndarray) -> Pair | None:
 
 def _groups(clusters: np.ndarray, joined: list[tuple[int, int]]) -> list[list[int]]:
     """Connected components of the clusters by the pairs that are joined."""
-    index = {l: i for i, l in enumerate(clusters.tolist())}
-    a = [index[pair[0]] for pair in joined]
-    b = [index[pair[1]] for pair in joined]
-    graph = sp.coo_array((np.ones(len(joined)), (a, b)), shape=(len(clusters),) * 2)
-    count, component = connected_components(graph, directed=False)
-    return [clusters[component == g].tolist() for g in range(count)]
-
-
-def _agreement(rows: _HeldOut, k: int) -> np.ndarray:
-    """Jaccard similarity of each cluster with that of fresh starts."""
-    both = [(rows.labels == l, rows.nearest == l) for l in range(k)]
-    return np.array([(own & again).sum() / max((own | again).sum(), 1) for own, again in both])
+    graph = np.zeros((clusters.max() + 1,) * 2)
+    graph[tuple(np.array(joined, dtype=int).reshape(-1, 2).T)] = 1.0
+    component = connected_components(graph, directed=False)[1][clusters]
+    return [clusters[component == g].tolist() for g in np.unique(component)]
 
 
 def _calibrated(
