@@ -357,7 +357,7 @@ def choose(
             candidates.append(judge.with_lam(chosen, float(f"{theory:.3g}")))
             candidates.sort(key=lambda one: (one.ladder, one.lam))
         behind = judge.behind(candidates)
-        same = judge.same_clusters(candidates, chosen)
+        same = judge.same_clusters(candidates, behind, chosen)
         taken = min(same, key=lambda one: abs(one.lam - theory))
         labels = judge.labels_of_all(taken)
     lam = taken.lam
@@ -582,15 +582,17 @@ class Judge:
         alike = sum(_contingency(a, b, self.k).max(axis=1).sum() for a, b in pairs)
         return bool(alike >= SAME_CLUSTERS * one.labels.size)
 
-    def same_clusters(self, candidates: list[Candidate], chosen: Candidate) -> list[Candidate]:
-        """The candidates around the chosen one, with its reference and in its features, that find
-        the same clusters."""
-        ladder = [one for one in candidates if one.ladder == chosen.ladder]
-        same = [self._same(one, chosen) for one in ladder]
-        at = next(i for i, one in enumerate(ladder) if one is chosen)
-        low = at - next((i for i, good in enumerate(same[at::-1]) if not good), at + 1) + 1
-        high = at + next((i for i, good in enumerate(same[at:]) if not good), len(same) - at)
-        return ladder[low:high]
+    def same_clusters(
+        self, candidates: list[Candidate], behind: np.ndarray, chosen: Candidate
+    ) -> list[Candidate]:
+        """The candidates with the reference and the features of the chosen one that find the same
+        clusters, and are at most one standard error worse than the best of them."""
+        same = [
+            (one, far) for one, far in zip(candidates, behind, strict=True)
+            if one.ladder == chosen.ladder and self._same(one, chosen)
+        ]  # fmt: skip
+        best = max(far for _, far in same)
+        return [one for one, far in same if far >= best - MARGIN]
 
     def mechanisms(self, candidate: Candidate) -> tuple[list[MechanismFit], float]:
         """How values get lost in the clusters of a candidate, fitted to all rows of the sample, and
