@@ -9,9 +9,6 @@ A model is a folder with two files:
 Reading runs no code from the files: JSON and plain arrays go in, every field is checked
 and an estimator is built from them. A checksum reveals damage and careless edits; it
 does not prove who wrote the model.
-
-Versions: 2 has all results of the fit under "fitted", and lam_ may be an array; 1 had arrays of the
-fit in the archive only.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ import numpy as np
 from . import __version__
 from ._em.em import LEAST_FREEDOM, MOST_FREEDOM
 from ._em.mechanisms import MECHANISMS, mechanism_of
-from ._io import ARRAY, join, pack, split, unpack, write_together
+from ._io import join, pack, split, unpack, write_together
 from ._kmeans import MNARKMeans
 from ._mixture import MixtureMissingness, MNARMixture
 from ._solver import STARTS, effective_threads
@@ -38,8 +35,9 @@ from ._validation import check_missing_values, is_named, unnamed
 FORMAT = "mnarkmeans-model"
 FORMAT_VERSION = 2
 JSON_NAME, ARRAYS_NAME = "model.json", "model.npz"
-ARRAYS_OF_VERSION_1 = ("cluster_centers_", "reference_", "loss_path_", "start_losses_")
-FITTED = (*ARRAYS_OF_VERSION_1, "lam_", "inertia_", "n_iter_")
+FITTED = (
+    "cluster_centers_", "reference_", "loss_path_", "start_losses_", "lam_", "inertia_", "n_iter_",
+)  # fmt: skip
 FITTED_MIXTURE = (
     "weights_", "means_", "covariances_", "reference_", "freedom", "temper_", "lower_bounds_",
     "converged_", "has_gaps", "missingness_",
@@ -221,7 +219,6 @@ def load_model(path: str | Path) -> SavedModel:
 
 
 def _read_document(file: Path) -> dict[str, Any]:
-    """The JSON of a model of any version, in the form of this one."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -233,8 +230,10 @@ def _read_document(file: Path) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f"{file} is not a mnarkmeans model")
     version = document.get("format_version")
-    if type(version) is not int or version < 1:
-        raise ModelFileError(f"{file} has no valid format_version (found {version!r:.40})")
+    if type(version) is not int or version < FORMAT_VERSION:
+        raise ModelFileError(
+            f"{file} has no valid format_version (found {version!r:.40}); fit the model again"
+        )
     if version > FORMAT_VERSION:
         writer = str(document.get("written_by", "a newer mnarkmeans"))[:60]
         raise ModelFileError(
@@ -247,8 +246,6 @@ def _read_document(file: Path) -> dict[str, Any]:
         raise ValueError("a text holds half a character (a lone surrogate)") from None
     if not is_unchanged:
         raise ModelFileError(f"{file} was changed after it was written; fit the model again")
-    if version == 1 and isinstance(document.get("fitted"), dict):
-        document["fitted"] |= {name: {ARRAY: f"fitted/{name}"} for name in ARRAYS_OF_VERSION_1}
     return document
 
 

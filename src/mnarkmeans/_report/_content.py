@@ -30,7 +30,6 @@ PAGE_VERSION = 4
 MARKERS = 8  # of each cluster
 SURE = 0.9  # confidence of a row
 MAX_POINTS, MAX_ROWS, MAX_FEATURES, MAX_LISTED, MAX_DOTS = 50_000, 400, 60, 100, 2_000
-LITTLE, MUCH = 0.05, 0.2  # of the rows that move between neighbouring candidates
 KIND = (
     "Confidence is the probability that a row belongs to its cluster: of rows with confidence 0.8, "
     "about 80 % are in their true group. It comes from fits to other rows, and is given for "
@@ -166,37 +165,25 @@ def _sureness(fitted: FittedTable) -> dict[str, Any]:
 
 def flow_of(flow: FlowDisplay) -> dict[str, Any]:
     """Rows flowing between the clusters of neighbouring candidates, and a sentence."""
+    moved, here = flow.layout_.moved, list(flow.names or ())[flow.chosen]
+    beside = max(moved[max(flow.chosen - 1, 0) : flow.chosen + 1])
+    by_k = flow.axis_name == "number of clusters"
+    text = (
+        f"Between {'k' if by_k else 'lam'} = {here} and its neighbours, up to {percent(beside)} "
+        f"of the rows change cluster; between any two neighbours, up to {percent(max(moved))}."
+    )
+    if by_k:
+        text += (
+            " A new cluster whose rows all come from one box splits that cluster; one whose rows "
+            "come from many boxes rearranges them."
+        )
     return {
         "axis_name": flow.axis_name,
         "names": flow.names,
         "chosen": flow.chosen,
         "labels": [labels.tolist() for labels in flow.partitions],
-        "text": _flow_words(flow),
+        "text": text,
     }
-
-
-def _flow_words(flow: FlowDisplay) -> str:
-    """Does the choice matter?"""
-    moved, here = flow.layout_.moved, list(flow.names or ())[flow.chosen]
-    beside = max(moved[max(flow.chosen - 1, 0) : flow.chosen + 1])
-    if flow.axis_name == "number of clusters":
-        return (
-            f"Between k = {here} and its neighbours, up to {percent(beside)} of the rows change "
-            "cluster. A new cluster whose rows all come from one box splits that cluster; one "
-            "whose rows come from many boxes rearranges them."
-        )
-    most = percent(max(moved))
-    if max(moved) <= LITTLE:
-        return f"From one lam to the next, at most {most} of the rows move: lam hardly matters."
-    text = (
-        f"Between lam = {here} and its neighbours, up to {percent(beside)} of the rows change "
-        f"cluster; between others, up to {most}"
-    )
-    if beside <= LITTLE:
-        return f"{text}: lam matters, but its exact value does not."
-    if beside < MUCH:
-        return f"{text}: lam matters."
-    return f"{text}: the clusters depend strongly on lam. Rely only on those that persist."
 
 
 # --- numbers --------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup, escape
 
 from .._io import require
@@ -27,7 +28,6 @@ from ._content import SURE
 
 WIDTH, HEIGHT = 460, 280
 LEFT, RIGHT, TOP, BOTTOM = 80, 30, 14, 46
-ONE_SIDED = 0.9  # share of centres above (or below) the reference, from which the mean tells more
 
 
 def render(page: dict[str, Any]) -> str:
@@ -54,15 +54,10 @@ def render(page: dict[str, Any]) -> str:
 
 
 def _one_sided(centers: dict[str, Any]) -> bool:
-    """Whether nearly all centres lie on one side of the reference."""
-    signs = [
-        c > r
-        for row in centers["centers"]
-        for c, r in zip(row, centers["reference"], strict=True)
-        if c != r
-    ]
-    share = sum(signs) / len(signs) if signs else 0.5
-    return len(centers["centers"]) > 1 and not 1 - ONE_SIDED < share < ONE_SIDED
+    """Whether nearly all of several centres lie on one side of the reference."""
+    apart = np.asarray(centers["centers"], float) - np.asarray(centers["reference"], float)
+    above = apart[apart != 0] > 0
+    return len(apart) > 1 and above.size > 0 and not 0.1 < above.mean() < 0.9
 
 
 def _palettes() -> str:

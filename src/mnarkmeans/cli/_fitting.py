@@ -16,7 +16,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from ..missingness._methods import lam_words
 from ..tables import Preparation, Table, read_table
 from ._console import (
     Console,
+    Step,
     UserError,
     counted,
     estimator_errors,
@@ -111,25 +113,20 @@ def reference_of(source: SourceOptions, preparation: Preparation) -> Any:
     word = (source.reference or "auto").strip()
     if word.lower() in ("auto", "min"):
         return word.lower()
-    value: Any = as_number(word)
-    if value is None:
-        value = _reference_file(Path(word), preparation.features)
-    return preparation.reference(value)
-
-
-def _reference_file(path: Path, features: Iterable[str]) -> np.ndarray:
-    """The references in a CSV file, in the order of the features."""
-    if not path.is_file():
-        raise UserError(f"--reference must be auto, min, a number, or a CSV file, not '{path}'")
+    number = as_number(word)
+    if number is not None:
+        return preparation.reference(number)
+    if not Path(word).is_file():
+        raise UserError(f"--reference must be auto, min, a number, or a CSV file, not '{word}'")
     try:
-        with open(path, newline="", encoding="utf-8-sig") as stream:
+        with open(word, newline="", encoding="utf-8-sig") as stream:
             given = {row[0]: as_number(row[1]) for row in list(csv.reader(stream))[1:] if row}
     except (ValueError, IndexError, OSError, csv.Error) as error:
-        raise UserError(f"{path} must have a header and two columns, feature,value") from error
-    for feature in features:
+        raise UserError(f"{word} must have a header and two columns, feature,value") from error
+    for feature in preparation.features:
         if given.get(feature) is None:
-            raise UserError(f"{path} gives no number for the feature {feature!r}")
-    return np.array([given[feature] for feature in features], dtype=float)
+            raise UserError(f"{word} gives no number for the feature {feature!r}")
+    return preparation.reference(np.array([given[name] for name in preparation.features]))
 
 
 def job_key(source: SourceOptions, **more: Any) -> dict[str, Any]:
@@ -164,29 +161,25 @@ class Job:
     seconds: float = 0.0
 
     def fit(self, console: Console, model: Any) -> None:
-        """Fit k-means, with progress where scikit-learn can tell it."""
-        has_callbacks = hasattr(model, "set_callbacks") and console.talks
+        """Fit k-means, with progress where scikit-learn has callbacks."""
+        if not hasattr(model, "set_callbacks"):
+            with self.working(console, "fitting"):
+                model.fit(self.X)
+            return
+        with self.working(console, "fitting", model.n_init) as step:
+            model.set_callbacks(_Callback(step)).fit(self.X)
+        model.set_callbacks()
 
-        def fit(step: Any) -> None:
-            if has_callbacks:
-                model.set_callbacks(_Callback(step))
-            model.fit(self.X)
-
-        self.work(console, "fitting", model.n_init if has_callbacks else None, fit)
-        if has_callbacks:
-            model.set_callbacks()
-
-    def work(
-        self, console: Console, what: str, steps: int | None, work: Callable[[Any], None]
-    ) -> None:
-        """Work with progress; warnings become notes, what is refused an error of the command."""
+    @contextmanager
+    def working(self, console: Console, what: str, steps: int | None = None) -> Iterator[Step]:
+        """Time the work and show its progress; warnings become notes."""
         begin = time.perf_counter()
         with (
             estimator_errors(),
             console.warnings_as_notes() as self.notes,
             console.progress(what, steps) as step,
         ):
-            work(step)
+            yield step
         self.seconds = time.perf_counter() - begin
 
     def results(self, console: Console, model: Any, **more: Any) -> Results:

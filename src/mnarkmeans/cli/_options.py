@@ -65,7 +65,6 @@ def grouped(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def parse_clusters(text: str) -> int:
-    """A number of clusters."""
     if not text.strip().isdecimal() or int(text) < 1:
         raise typer.BadParameter(f"must be a whole number of at least 1, such as 4, not {text!r}")
     return int(text)
@@ -97,10 +96,10 @@ def parse_lams(text: str) -> list[float] | str:
 
 def parse_lam(text: str) -> float | str:
     """'auto' or a number of at least 0."""
-    found = parse_lams(text)
-    if isinstance(found, list) and len(found) > 1:
+    if "," in text:
         raise typer.BadParameter(f"must be auto or one number of at least 0, not {text!r}")
-    return found[0] if isinstance(found, list) else found
+    found = parse_lams(text)
+    return found if isinstance(found, str) else found[0]
 
 
 def parse_decimal(text: str) -> str:

@@ -29,7 +29,6 @@ from ._outputs import Parts, claimed, write_csv
 OURS, MIXTURE = "mnarkmeans", "mixture"
 OTHERS = (MIXTURE, *BASELINES)
 WORDS = {
-    OURS: "mnarkmeans",
     MIXTURE: "Gaussian mixture with missing values (MNARMixture)",
     "zero": "k-means, zero imputation",
     "mean": "k-means, mean imputation",
@@ -187,6 +186,7 @@ class Comparison:
         return [{name: result[name] for name in COLUMNS} for result in self.results]
 
     def notes(self) -> list[str]:
+        """Why methods have no result."""
         return [f"{WORDS[r['method']]}: {r['note']}" for r in self.results if r["note"]]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -218,7 +218,7 @@ class Comparison:
         return {
             "text": before + text, "caption": " ".join(f"{note}." for note in self.notes()),
             "columns": [name[0].upper() + name[1:] for name in header], "rows": rows,
-            "ours": [WORDS[OURS]],
+            "ours": [OURS],
         }  # fmt: skip
 
     def write(self, folder: Path, ids: Any) -> None:

@@ -22,7 +22,7 @@ from ._main import verb
 from ._options import FolderOptions, OutputOptions, SourceOptions, option
 from ._outputs import Parts, claimed, write_csv
 from .compare import FILES as COMPARISON
-from .compare import OURS, WORDS, Comparison, run_one
+from .compare import Comparison, run_one
 
 TYPES, CELLS, GENES = 4, 600, 60
 TABLE = "cells.csv"
@@ -85,11 +85,7 @@ def demo(shown: DemoOptions) -> None:
         )
         results.write(folder, FolderOptions(out=out, title="mnarkmeans demo: 600 simulated cells"))
         found.write(folder, job.table.ids)
-    order = sorted(found.results, key=lambda r: (r["method"] == COMPLETE, -r["cer"]))
-    names = WORDS | {OURS: "mnarkmeans <- this package", COMPLETE: COMPLETE}
-    bar = 24 / max(*(r["cer"] for r in order), 1e-9)
-    lines = [[names[r["method"]], f"{r['cer']:.1%}", "#" * round(bar * r["cer"])] for r in order]
-    console.table("pairs of cells grouped wrongly", ["method", "error", ""], lines)
+    console.table("error: the share of pairs of cells grouped wrongly", *found.table())
     console.say(f"open {out / 'report.html'} in a browser")
     console.say(
         "for your own table, replace the file name in: "

@@ -32,11 +32,9 @@ def select(searching: SearchOptions, output: FolderOptions, source: SourceOption
         parts = Parts(claim, job_key(source, params=params))
         search = MNARKMeansCV(reference=job.reference, **vars(searching))
 
-        def fit(step: Any) -> None:
+        with job.working(console, "choosing", len(searching.n_clusters)) as step:
             search._known = KeptTrials(parts, step)
             search.fit(job.X)
-
-        job.work(console, "choosing", len(searching.n_clusters), fit)
         found = search.cv_results_
         selection = {
             "criterion": searching.criterion, "candidates": found,
