@@ -445,8 +445,7 @@ class Judge:
         else:
             totals = [self._scored((found or ladders[0])[0], noise).total for noise in NOISES]
             self.noise = NOISES[int(np.argmax(totals))]
-        found = [self._scored(one, self.noise) for one in found]
-        found += self._climb(ladders, search)
+        found = self._score_all([found, *ladders])
         if not search or self.table is None:
             return found
         labels, ladders = self.labels_of_all(found[0]), []
@@ -456,7 +455,7 @@ class Judge:
             if 0 < np.count_nonzero(followers) < len(followers):
                 some = penalties[~none] * followers
                 ladders.append(self._ladder(number, name, reference, some, pools[name]))
-        return found + self._climb(ladders, search)
+        return found + self._score_all(ladders)
 
     def _pools(
         self, penalties: np.ndarray, references: dict[str, np.ndarray]
@@ -510,28 +509,17 @@ class Judge:
             for one in zip(penalties, centers, labels, strict=True)
         ]
 
-    def _climb(self, ladders: list[list[Candidate]], search: bool) -> list[Candidate]:
-        """With scores: if ``search``, of every second candidate and of those beside the best.
-        A candidate with the labels of another one of its ladder has its scores."""
-        scored: dict[tuple[int, int], Candidate] = {}
-
-        def score(number: int, i: int) -> None:
-            one = ladders[number][i]
+    def _score_all(self, ladders: list[list[Candidate]]) -> list[Candidate]:
+        """With scores. A candidate with the labels of another one of its ladder has its scores."""
+        found: list[Candidate] = []
+        for one in (one for ladder in ladders for one in ladder):
             alike = (
-                other for at, other in scored.items()
-                if at[0] == number and np.array_equal(other.labels, one.labels)
+                other for other in found
+                if other.ladder == one.ladder and np.array_equal(other.labels, one.labels)
             )  # fmt: skip
             known = next(alike, None) or self._scored(one, self.noise)
-            scored[number, i] = one._replace(scores=known.scores, total=known.total)
-
-        for number, ladder in enumerate(ladders):
-            for i in range(len(ladder) - 1, -1, -2 if search else -1):
-                score(number, i)
-        if search and scored:
-            number, best = max(scored, key=lambda at: scored[at].total)
-            for i in {best - 1, best + 1} & set(range(len(ladders[number]))):
-                score(number, i)
-        return [scored[at] for at in sorted(scored)]
+            found.append(one._replace(scores=known.scores, total=known.total))
+        return found
 
     def _scored(self, one: Candidate, noise: str) -> Candidate:
         if self.table is None:
@@ -561,8 +549,6 @@ class Judge:
     def best(self, candidates: Sequence[Candidate]) -> Candidate:
         """The best candidate, unless no penalty is at most one standard error worse; where
         mixtures decide, the best with the reference around which they say that values are missing.
-
-        Of those that find the same clusters the first: the last digits of scores mean nothing.
         """
         if self.table is None:
             penalised = [one for one in candidates if one.lam > 0.0 and one.name == self.mixture[0]]
@@ -570,11 +556,7 @@ class Judge:
         behind = self.behind(candidates)
         if candidates[0].lam == 0.0 and behind[0] >= -MARGIN:
             return candidates[0]
-        best = candidates[int(behind.argmax())]
-        return next(
-            one for one in candidates
-            if one.lam > 0.0 and one.n_unpenalised == best.n_unpenalised and self._same(one, best)
-        )  # fmt: skip
+        return candidates[int(behind.argmax())]
 
     def _same(self, one: Candidate, two: Candidate) -> bool:
         """Whether they find the same clusters, in every part."""
