@@ -5,8 +5,7 @@
 A chunk of the collection (a ``Delayed`` array, SciPy sparse matrix or frame) becomes a ``Block`` on
 its worker: read, validated and counted once. Blocks stay in memory (``persist``) if they fit;
 otherwise every pass reads the chunks again. A block can be computed again after its worker died,
-moved, or spilled to disk: what it caches between passes (``Cache``) only saves time and is never
-sent anywhere.
+moved, or spilled to disk: what it caches between passes only saves time and is never sent anywhere.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from sklearn.utils import check_array
 from .. import _core as core
 from .._io import machine_memory, require
 from .._observed import Observed, code_in, with_nan
-from .._solver import InMemory, slices
+from .._solver import slices
 from .._validation import (
     ADVICE_ON_TEXT,
     TableSummary,
@@ -42,17 +41,6 @@ from .._validation import (
 CHUNK_BYTES = 1 << 24
 
 
-@dataclass(frozen=True)
-class Collection:
-    """A Dask array or dataframe in chunks of rows, not read yet."""
-
-    chunks: list[Any]  # of Delayed
-    n_features: int
-    lengths: list[int] | None  # rows of each chunk, if known
-    n_bytes: float  # of all chunks, nan if not known
-    dtype: Any  # of what is computed from the rows: float32 if that is what they are
-
-
 def is_lazy(X: Any) -> bool:
     """Whether it is a Dask array or dataframe."""
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
@@ -62,27 +50,25 @@ def is_frame(X: Any) -> bool:
     return is_lazy(X) and hasattr(X, "columns")
 
 
-def collection_of(X: Any) -> Collection:
-    """Chunks of columns are put together first."""
+def by_rows(X: Any) -> Any:
+    """A Dask array in blocks of whole rows; those of a dataframe are frames until they are read."""
     if X.ndim != 2:
         raise ValueError(f"X must have 2 dimensions (rows, features); got {X.ndim}.")
     if is_frame(X):
+        p = len(X.columns)
         try:
-            dtype = read_rows(X._meta_nonempty, len(X.columns)).dtype
-        except (TypeError, ValueError):  # the first chunk will say what is wrong
+            dtype = read_rows(X._meta_nonempty, p).dtype
+        except (TypeError, ValueError):  # the first block will say what is wrong
             dtype = np.dtype(np.float64)
-        return Collection(list(X.to_delayed()), len(X.columns), None, math.nan, dtype)
+        meta = np.empty((0, p), dtype)
+        return X.map_partitions(_unchanged, meta=meta, enforce_metadata=False)
     if math.isnan(X.shape[1]):
         raise ValueError("The number of features of X is not known; call X.compute_chunk_sizes().")
-    X = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
-    known = not math.isnan(X.shape[0])
-    return Collection(
-        list(X.to_delayed().ravel()),
-        int(X.shape[1]),
-        [int(size) for size in X.chunks[0]] if known else None,
-        float(X.nbytes) if known else math.nan,
-        np.dtype(np.float32 if X.dtype == np.float32 else np.float64),
-    )
+    return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+
+
+def _unchanged(frame: Any) -> Any:
+    return frame
 
 
 def to_dask(values: Any) -> Any:
@@ -94,47 +80,35 @@ def to_dask(values: Any) -> Any:
     return da.from_array(values, chunks=(rows, p), name=False, asarray=False)
 
 
-def weights_of(sample_weight: Any, X: Collection) -> list[Any]:
-    """The weights of each chunk (None where there are none)."""
+def with_weights(X: Any, sample_weight: Any) -> list[tuple[Any, Any]]:
+    """Every block of rows, as Delayed, and its weights (or None)."""
+    chunks = X.to_delayed().ravel()
     if sample_weight is None:
-        return [None] * len(X.chunks)
+        return [(chunk, None) for chunk in chunks]
     da, delayed = require("dask.array", "dask"), require("dask", "dask").delayed
     if not is_lazy(sample_weight):
         sample_weight = da.from_array(np.asarray(sample_weight, dtype=np.float64), name=False)
     if sample_weight.ndim != 1:
         raise ValueError(f"sample_weight must have 1 dimension; got {sample_weight.ndim}.")
     if hasattr(sample_weight, "chunks") and not math.isnan(sample_weight.shape[0]):
-        shapes = [] if X.lengths else compute(*(delayed(np.shape)(chunk) for chunk in X.chunks))
-        lengths = X.lengths or [n for n, _ in shapes]
+        lengths = X.chunks[0]
+        if math.isnan(X.shape[0]):
+            lengths = tuple(n for n, _ in compute(*(delayed(np.shape)(chunk) for chunk in chunks)))
         if len(sample_weight) != sum(lengths):
             raise ValueError(
                 f"sample_weight has {len(sample_weight)} entries where X has {sum(lengths)} rows."
             )
-        sample_weight = sample_weight.rechunk((tuple(lengths),))
-    parts = [*sample_weight.to_delayed()]
-    if len(parts) != len(X.chunks):
+        sample_weight = sample_weight.rechunk((lengths,))
+    weights = sample_weight.to_delayed()
+    if len(weights) != len(chunks):
         raise ValueError(
-            f"sample_weight has {len(parts)} blocks where X has {len(X.chunks)}; "
+            f"sample_weight has {len(weights)} blocks where X has {len(chunks)}; "
             "cut both into the same blocks."
         )
-    return parts
+    return list(zip(chunks, weights, strict=True))
 
 
 # --- one block ------------------------------------------------------------------------------------
-
-
-@dataclass
-class Cache:
-    """What a block keeps of the last pass of Lloyd's loop and of k-means||."""
-
-    partition: tuple[InMemory, core.Starts] | None = None
-    table: core.Table | None = None
-    # Squared distance to, and number of, the closest candidate; and how many candidates there were.
-    nearest: tuple[tuple[np.ndarray, np.ndarray], int] | None = None
-
-    def take_partition(self) -> tuple[InMemory, core.Starts] | None:
-        """Removed in one atomic step while it is changed: no other pass may find it half done."""
-        return self.__dict__.pop("partition", None)
 
 
 @dataclass
@@ -145,7 +119,7 @@ class Block:
     missing: float
     weights: np.ndarray  # (b,) 0 for rows that take no part
     summary: TableSummary
-    cache: Cache = field(default_factory=Cache)
+    cache: dict[str, Any] = field(default_factory=dict)  # of the last pass
 
     @property
     def n_rows(self) -> int:
@@ -158,21 +132,16 @@ class Block:
             arrays[:1] = [self.source.data, self.source.indices, self.source.indptr]
         return sum(array.nbytes for array in arrays)
 
-    @property
-    def kind(self) -> tuple[int, int, bool, Any]:
-        """Rows, bytes, whether it is sparse, and the type of its values."""
-        return self.n_rows, self.n_bytes, sparse.issparse(self.source), self.source.dtype
-
     def table(self, first: int) -> core.Table:
         """As the core reads it; ``first`` is the number of the first row in the whole table."""
-        if self.cache.table is None:
-            self.cache.table = core.Table(
+        if "table" not in self.cache:
+            self.cache["table"] = core.Table(
                 self.source, self.missing, self.weights, has_gaps=self.summary.has_gaps, first=first
             )
-        return self.cache.table
+        return self.cache["table"]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "cache": Cache()}
+        return {**self.__dict__, "cache": {}}
 
     def __sizeof__(self) -> int:  # lets Dask account for, and spill, what is really held
         return 200 + self.n_bytes
@@ -324,34 +293,33 @@ def _tree(parts: list[Any], merge: Merge) -> Any:
             return parts[0]
 
 
-def read_blocks(
-    X: Collection, sample_weight: Any, missing_values: float, persist: bool | str
-) -> Blocks:
-    """The first pass: every chunk is read, validated and counted, and kept if it is to be."""
+def read_blocks(X: Any, sample_weight: Any, missing_values: float, persist: bool | str) -> Blocks:
+    """The first pass: every block is read, validated and counted, and kept if it is to be."""
     dask = require("dask", "dask")
-    delayed, n_blocks, weights = dask.delayed, len(X.chunks), weights_of(sample_weight, X)
-    read = delayed(read_block, pure=False)
+    read, parts = dask.delayed(read_block, pure=False), with_weights(X, sample_weight)
     lazy = [
-        read(chunk, weight, number, n_blocks, X.n_features, missing_values)
-        for number, (chunk, weight) in enumerate(zip(X.chunks, weights, strict=True))
+        read(chunk, weights, number, len(parts), X.shape[1], missing_values)
+        for number, (chunk, weights) in enumerate(parts)
     ]
-    keep = persist is True or (persist == "auto" and X.n_bytes <= memory_for_blocks())
+    keep = persist is True or (persist == "auto" and X.nbytes <= memory_for_blocks())
     if keep:
         lazy = list(dask.persist(*lazy))
+    describe, merge = (dask.delayed(f, pure=False) for f in (_kind_of, merge_summaries))
     try:
-        summaries = [block.summary for block in lazy]
-        summary, *kinds = compute(
-            _tree(summaries, delayed(merge_summaries, pure=False)), *(block.kind for block in lazy)
-        )
+        summary, *kinds = compute(_tree([b.summary for b in lazy], merge), *map(describe, lazy))
+        n_rows, n_bytes, *_ = zip(*kinds, strict=True)
         is_sparse, dtype = _common_kind(kinds)
     except BaseException:
         _release(lazy)
         raise
-    n_rows, n_bytes = ([kind[i] for kind in kinds] for i in (0, 1))
     if not keep and persist == "auto" and sum(n_bytes) <= memory_for_blocks():
         lazy = list(dask.persist(*lazy))
     firsts = np.concatenate([[0], np.cumsum(n_rows)])
-    return Blocks(lazy, firsts, summary, is_sparse, dtype, np.zeros(X.n_features))
+    return Blocks(lazy, firsts, summary, is_sparse, dtype, np.zeros(X.shape[1]))
+
+
+def _kind_of(block: Block) -> tuple[int, int, bool, Any]:
+    return block.n_rows, block.n_bytes, sparse.issparse(block.source), block.source.dtype
 
 
 def _common_kind(kinds: list[Any]) -> tuple[bool, Any]:

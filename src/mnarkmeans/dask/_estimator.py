@@ -35,8 +35,7 @@ from .._validation import (
 )
 from ._blocks import (
     Blocks,
-    Collection,
-    collection_of,
+    by_rows,
     compute,
     is_frame,
     is_lazy,
@@ -45,7 +44,7 @@ from ._blocks import (
     read_rows,
     read_weights,
     to_dask,
-    weights_of,
+    with_weights,
 )
 from ._lloyd import Callback, Checkpoint, Iteration, Partition, assess, merge_assessed, run
 from ._starts import STARTS
@@ -166,8 +165,8 @@ feature_names_in_
         """
         require("dask", "dask")
         self._check_parameters()
-        collection = self._open(X)
-        blocks = read_blocks(collection, sample_weight, self.missing_values, self.persist)
+        table = self._open(X)
+        blocks = read_blocks(table, sample_weight, self.missing_values, self.persist)
         try:
             blocks, lam = self._choose_from(self._checked(blocks))
             starts = self._begin(blocks, lam)
@@ -175,11 +174,9 @@ feature_names_in_
             self._keep(blocks, results, lam)
         finally:
             blocks.release()
-        if is_lazy(X):
-            collection = replace(collection, lengths=np.diff(blocks.firsts).tolist())
-            self.labels_ = self._lazy_rows(collection, "predict", (), np.int32)
-        else:
-            self.labels_ = super().predict(X)
+        self.labels_ = self.predict(X)
+        if is_lazy(X):  # the sizes of all blocks are known by now
+            self.labels_._chunks = (tuple(np.diff(blocks.firsts).tolist()),)
         self._warn_if_few(self.cluster_sizes_)
         return self
 
@@ -187,14 +184,13 @@ feature_names_in_
         """Index of the closest centre of each row; lazy, cut as X is, if X is a Dask collection."""
         if not is_lazy(X):
             return super().predict(X)
-        return self._lazy_rows(self._known(X), "predict", (), np.int32)
+        return self._map_rows(X, "predict")[:, 0]
 
     def transform(self, X: Any) -> Any:
         """Square root of the penalised distance of rows to every centre; lazy as ``predict``."""
         if not is_lazy(X):
             return super().transform(X)
-        collection, k = self._known(X), len(self.cluster_centers_)
-        return self._lazy_rows(collection, "transform", (k,), collection.dtype)
+        return self._map_rows(X, "transform")
 
     def impute(self, X: Any) -> Any:
         """Fill missing values from the centre of the row; lazy as ``predict``.
@@ -203,25 +199,20 @@ feature_names_in_
         """
         if not is_lazy(X):
             return super().impute(X)
-        collection = self._known(X)
-        p, dtype = collection.n_features, collection.dtype
         if not is_frame(X):
-            return self._lazy_rows(collection, "impute", (p,), dtype)
-        meta = like_input(np.empty((0, p), dtype), X._meta)
-        return X.map_partitions(_filled_frame, self._in_memory(), dtype, meta=meta)
+            return self._map_rows(X, "impute")
+        empty = np.empty((0, self.n_features_in_), self._known(X).dtype)
+        meta = like_input(empty, X._meta)
+        return X.map_partitions(_filled_frame, self._in_memory(), empty.dtype, meta=meta)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the penalised loss of X at the fitted centres, computed now."""
         if not is_lazy(X):
             return super().score(X, y, sample_weight)
-        delayed, collection = require("dask", "dask").delayed, self._known(X)
+        delayed = require("dask", "dask").delayed
         model = delayed(self._in_memory(), traverse=False)
-        weights = weights_of(sample_weight, collection)
-        parts = [
-            delayed(_score)(chunk, weight, model)
-            for chunk, weight in zip(collection.chunks, weights, strict=True)
-        ]
-        return math.fsum(compute(*parts))
+        parts = with_weights(self._known(X), sample_weight)
+        return math.fsum(compute(*(delayed(_score)(*part, model) for part in parts)))
 
     def _in_memory(self) -> Any:
         """The same centres as an estimator for arrays and sparse matrices in memory."""
@@ -253,14 +244,14 @@ feature_names_in_
         if self.resume and self.checkpoint is None:
             raise ValueError("resume=True needs checkpoint=PATH, the file to continue from.")
 
-    def _open(self, X: Any) -> Collection:
-        """Keeps names and number of the features."""
+    def _open(self, X: Any) -> Any:
+        """The blocks of rows, a Dask array; names and number of the features are kept."""
         if not is_lazy(X):
-            return collection_of(to_dask(check_table(self, X, reset=True)))
-        collection = collection_of(X)
+            return to_dask(check_table(self, X, reset=True))
+        table = by_rows(X)
         _check_feature_names(self, X._meta if is_frame(X) else None, reset=True)
-        self.n_features_in_ = collection.n_features
-        return collection
+        self.n_features_in_ = table.shape[1]
+        return table
 
     def _checked(self, blocks: Blocks) -> Blocks:
         """With the reference; refuses and warns as for a table in memory."""
@@ -342,47 +333,44 @@ feature_names_in_
         entries = blocks.n_rows * self.n_features_in_
         self.missing_share_ = 1.0 - blocks.summary.n_entries / entries
 
-    def _known(self, X: Any) -> Collection:
-        """A Dask collection that has the features of the fit."""
+    def _known(self, X: Any) -> Any:
+        """The blocks of rows of a Dask collection that has the features of the fit."""
         check_is_fitted(self)
         _check_feature_names(self, X._meta if is_frame(X) else None, reset=False)
-        collection = collection_of(X)
-        if collection.n_features != self.n_features_in_:
+        table = by_rows(X)
+        if table.shape[1] != self.n_features_in_:
             raise ValueError(
-                f"X has {collection.n_features} features, but MNARKMeans is expecting "
+                f"X has {table.shape[1]} features, but MNARKMeans is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        return collection
+        return table
 
-    def _lazy_rows(self, X: Collection, method: str, tail: tuple[int, ...], dtype: Any) -> Any:
-        """What a method of the model gives for every chunk, as a Dask array (n, *tail)."""
-        da, delayed = require("dask.array", "dask"), require("dask", "dask").delayed
-        apply, n_chunks = delayed(_apply, pure=False), len(X.chunks)
-        lengths: list[Any] = X.lengths or [math.nan] * n_chunks
-        model, empty = delayed(self._in_memory(), traverse=False), np.empty((0, *tail), dtype)
-        arrays = [
-            da.from_delayed(
-                apply(chunk, model, method, empty, number, n_chunks), (length, *tail),
-                meta=np.empty((0,) * (1 + len(tail)), dtype),
-            )
-            for number, (chunk, length) in enumerate(zip(X.chunks, lengths, strict=True))
-        ]  # fmt: skip
-        return da.concatenate(arrays, allow_unknown_chunksizes=True)
+    def _map_rows(self, X: Any, method: str) -> Any:
+        """What a method of the model gives for every block, as a Dask array of two dimensions."""
+        table, model = self._known(X), self._in_memory()
+        width = {"predict": 1, "transform": len(model.cluster_centers_), "impute": table.shape[1]}
+        dtype = np.dtype(np.float32 if table.dtype == np.float32 else np.float64)
+        empty = np.empty((0, width[method]), np.int32 if method == "predict" else dtype)
+        return table.map_blocks(
+            _apply, require("dask", "dask").delayed(model, traverse=False), method, empty,
+            table.numblocks[0], chunks=(table.chunks[0], empty.shape[1:]), meta=empty,
+        )  # fmt: skip
 
 
 # --- fitted centres on the rows of a chunk --------------------------------------------------------
 
 
 def _apply(
-    chunk: Any, model: Any, method: str, empty: np.ndarray, number: int, n_chunks: int
+    chunk: Any, model: Any, method: str, empty: np.ndarray, n_blocks: int, block_id: tuple[int, int]
 ) -> np.ndarray:
     try:
         rows = read_rows(chunk, model.n_features_in_)
         if not rows.shape[0]:
             return empty
-        return np.asarray(getattr(model, method)(rows), empty.dtype)
+        result = np.asarray(getattr(model, method)(rows), empty.dtype)
+        return result.reshape(-1, empty.shape[1])
     except (TypeError, ValueError) as error:
-        raise named(error, number, n_chunks) from error
+        raise named(error, block_id[0], n_blocks) from error
 
 
 def _filled_frame(frame: Any, model: Any, dtype: Any) -> Any:

@@ -44,7 +44,7 @@ def step(block: Block, first: int, job: Job) -> Part:
     that do: it does what the whole table does in memory.
     """
     n_starts, active, mu, lam, reference, shift, fresh = job
-    known = block.cache.take_partition()
+    known = block.cache.pop("partition", None)  # no other pass may find it half done
     if known is not None:
         rows, starts = known
     else:
@@ -57,7 +57,7 @@ def step(block: Block, first: int, job: Job) -> Part:
     starts.mu[active], starts.lam[active] = mu, lam
     largest = rows.pass_(starts, active, fresh or known is None)
     stats = core.Stats(*(values[active] for values in starts.stats))
-    block.cache.partition = rows, starts
+    block.cache["partition"] = rows, starts
     return stats, largest
 
 

@@ -80,8 +80,8 @@ def _closest(
     Distances are those of mean-filled rows: the loss with lam = 1 and the means as reference. Only
     the candidates that the block has not seen yet are compared.
     """
-    known, start = block.cache.nearest or (None, 0)
-    if known is None or start > len(candidates):  # a task of an earlier round that runs again
+    known, start = block.cache.get("nearest", (None, 0))
+    if start > len(candidates):  # a task of an earlier round that runs again
         known, start = None, 0
     if known is None or start < len(candidates):
         mu = np.ascontiguousarray(candidates[None, start:])
@@ -94,7 +94,7 @@ def _closest(
             labels = np.where(closer, labels + start, known[1])
             values = np.where(closer, values, known[0])
         known = values, labels
-    block.cache.nearest = known, len(candidates)
+    block.cache["nearest"] = known, len(candidates)
     return known
 
 
