@@ -142,46 +142,27 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
 struct Problem {
     const Table& table;
     const Starts& starts;
-    Packed* packed;    // of a dense table, as it is compared,
-    Shifted* shifted;  // and as it is added up
-    Index size;        // starts of a slice: it does not depend on the number of threads
+    Packed* packed;  // of a dense table, as it is compared
+    Index size;      // starts of a slice: it does not depend on the number of threads
 
     Problem(const Table& table, const Starts& starts)
-        : table(table), starts(starts), packed(nullptr), shifted(nullptr), size((starts.count + 3) / 4) {
+        : table(table), starts(starts), packed(nullptr), size((starts.count + 3) / 4) {
         if (size < 4) size = 4;
         if (table.is_sparse) return;
         const Centers all{starts.count, starts.k, starts.mu, starts.lam, starts.reference, starts.shift};
         packed = certified.pack(table, all);
-        shifted = make<Shifted>(table.n, table.p);
-        Array<double> row(table.p);
-        if (!row.ok()) unmake(shifted), shifted = nullptr;
-        if (shifted) with_rows(table, [&](const auto& rows) { return keep_rows(rows, rows.scratch(row)); });
     }
-    ~Problem() { certified.unpack(packed), unmake(shifted); }
-    bool ok() const { return table.is_sparse || (packed && shifted); }
+    ~Problem() { certified.unpack(packed); }
+    bool ok() const { return table.is_sparse || packed; }
     Index slices() const { return (starts.count + size - 1) / size; }
 
     int32_t run_slice(Index s, Control& control) const {
         const Index first = s * size, count = min_of(size, starts.count - first);
         const Starts own = some_of(starts, first, count, table.n, table.p);
-        const int32_t status = with_rows(table, [&](const auto& rows) { return run(rows, own, control); });
+        const int32_t status = with_rows(table, [&](const auto& rows) { return run_starts(rows, table, packed, own, control); });
         for (Index r = 0; r < count; ++r)
             if (own.twins[r] >= 0) own.twins[r] += first;
         return status;
-    }
-
-  private:
-    template <class T> int32_t keep_rows(const Dense<T>& rows, T* scratch) const {
-        shifted->fill(rows, table.first, starts.shift, scratch);
-        return DONE;
-    }
-    template <class T> int32_t keep_rows(const Sparse<T>&, T*) const { return DONE; }
-
-    template <class T> int32_t run(const Dense<T>& rows, const Starts& own, Control& control) const {
-        return run_starts(ShiftedRows<T>(rows, *shifted), table, packed, own, control);
-    }
-    template <class T> int32_t run(const Sparse<T>& rows, const Starts& own, Control& control) const {
-        return run_starts(rows, table, nullptr, own, control);
     }
 };
 

@@ -11,76 +11,8 @@
 
 namespace mnar { namespace LEVEL { namespace {
 
-// --- the rows of a small table, shifted once ------------------------------------------------
-//
-// The rows of a small dense table, kept as its many passes add them up: read once, for all starts.
-//
-//     shifted_ij = x_ij - shift_j,  NaN in gaps and beyond the last feature;   |x_i - shift|^2;   the key of i
-//
-// Rows are padded to whole strips of eight features, so that nothing has to be asked while they are added.
-
-struct Shifted {
-    Index stride;           // entries between two rows
-    Array<double> values;   // (n, stride)
-    Array<double> squares;  // (n,) as ``add_row`` gives them
-    Array<uint64_t> keys;   // (n,)
-
-    Shifted(Index n, Index p)
-        : stride(whole_eights(p)), values(n * stride), squares(n), keys(n) {}
-    bool ok() const { return all_ok(values, squares, keys); }
-
-    // `first`: the number of the first row in the whole table. scratch: of one row.
-    template <class T> void fill(const Dense<T>& rows, Index first, const double* shift, T* scratch) {
-        for (Index i = 0; i < rows.n; ++i) {
-            const T* row = rows.row(i, scratch);
-            double* to = values + i * stride;
-            for (Index j = 0; j < rows.p; ++j) {
-                double x = row[j];
-                to[j] = rows.is_gap(x) ? __builtin_nan("") : x - shift[j];
-            }
-            for (Index j = rows.p; j < stride; ++j) to[j] = __builtin_nan("");
-            keys[i] = mixed(first + i);
-            Sum8 square;
-            for (Index j = 0; j < stride; j += EIGHT)
-                UNROLL for (int part = 0; part < EIGHT / HALF; ++part) {
-                    Doubles x = load<Doubles>(to + j + part * HALF), value = keep(x == x, x);
-                    square.parts[part] += value * value;
-                }
-            squares[i] = square.total();
-        }
-    }
-};
-
-// Read like any dense rows, added up from what is kept.
-template <class T> struct ShiftedRows : Dense<T> {
-    const Shifted& shifted;
-    ShiftedRows(const Dense<T>& rows, const Shifted& shifted) : Dense<T>(rows), shifted(shifted) {}
-};
-
 // Of eight features, that are added up side by side: S and C of them in registers.
 constexpr int STRIPS = WIDTH == 16 ? 8 : WIDTH == 8 ? 2 : 1;
-
-// The sums of one cluster, a vector of features at a time; beyond the last feature there is nothing.
-struct Stripes {
-    Index p;
-    double *sums, *counts;
-
-    INLINE void get(Index j, Doubles& S, Doubles& C) const {
-        S = C = Doubles{};
-        Index live = min_of(HALF, p - j);
-        if (live == HALF)
-            S = load<Doubles>(sums + j), C = load<Doubles>(counts + j);
-        else
-            for (Index c = 0; c < live; ++c) S[c] = sums[j + c], C[c] = counts[j + c];
-    }
-    INLINE void put(Index j, Doubles S, Doubles C) const {
-        Index live = min_of(HALF, p - j);
-        if (live == HALF)
-            store(sums + j, S), store(counts + j, C);
-        else
-            for (Index c = 0; c < live; ++c) sums[j + c] = S[c], counts[j + c] = C[c];
-    }
-};
 
 // Rows that join or leave clusters of one start, in their order; from one block of rows.
 class Changes {
@@ -143,41 +75,6 @@ class Changes {
             add_block<STRIPS>(table, first[l], j, shift, sums, counts);
         for (int32_t id = first[l]; id != NONE; id = next[id]) squares[id] = total_of(partial + id * EIGHT);
     }
-    template <class T>
-    void add_cluster(const ShiftedRows<T>& table, Label l, Index, const double*, const Stats& stats, T*) {
-        const Shifted& kept = table.shifted;
-        double size = stats.sizes[l];
-        uint64_t key = stats.keys[l];
-        for (int32_t id = first[l]; id != NONE; id = next[id]) {
-            Index i = rows[id];
-            size += weights[id];
-            key += weights[id] > 0 ? kept.keys[i] : -kept.keys[i];
-            squares[id] = kept.squares[i];
-        }
-        stats.sizes[l] = size;
-        stats.keys[l] = key;
-        Stripes to{table.p, stats.sums + l * table.p, stats.counts + l * table.p};
-        for (Index j = 0; j < table.p; j += STRIPS * EIGHT) add_kept<STRIPS>(kept, first[l], j, to);
-    }
-    template <int S> void add_kept(const Shifted& kept, int32_t id, Index j, const Stripes& to) {
-        constexpr int N = S * EIGHT / HALF;
-        if constexpr (S > 1)
-            if (kept.stride - j <= (S - 1) * EIGHT) return add_kept<S - 1>(kept, id, j, to);
-        Doubles S_l[N], C_l[N];
-        UNROLL for (int i = 0; i < N; ++i) to.get(j + i * HALF, S_l[i], C_l[i]);
-        for (; id != NONE; id = next[id]) {
-            const double* at = kept.values + rows[id] * kept.stride + j;
-            const Doubles weight = splat(weights[id]);
-            UNROLL for (int i = 0; i < N; ++i) {
-                Doubles x = load<Doubles>(at + i * HALF);
-                Longs is = x == x;
-                S_l[i] += weight * keep(is, x);
-                C_l[i] += keep(is, weight);
-            }
-        }
-        UNROLL for (int i = 0; i < N; ++i) to.put(j + i * HALF, S_l[i], C_l[i]);
-    }
-
     template <int S, class T>
     void add_block(const Dense<T>& table, int32_t id, Index j, const double* shift, double* sums, double* counts) {
         if constexpr (S > 1)

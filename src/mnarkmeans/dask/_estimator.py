@@ -174,9 +174,10 @@ feature_names_in_
             self._keep(blocks, results, lam)
         finally:
             blocks.release()
-        self.labels_ = self.predict(X)
+        labels = self.predict(X)
         if is_lazy(X):  # the sizes of all blocks are known by now
-            self.labels_._chunks = (tuple(np.diff(blocks.firsts).tolist()),)
+            labels._chunks = (tuple(np.diff(blocks.firsts).tolist()),)
+        self.labels_ = labels
         self._warn_if_few(self.cluster_sizes_)
         return self
 
