@@ -235,6 +235,13 @@ def test_a_far_cell_is_set_aside():
     assert one != two
 
 
+def test_equal_cells_are_one_group():
+    """Most distances are 0, which is no scale."""
+    groups = group_cells(np.repeat([[1.0, 2.0, 1.0], [2.0, 1.0, 3.0]], [30, 10], axis=0), 2, 0)
+    assert len(set(groups[:30])) == len(set(groups[30:])) == 1
+    assert groups[0] != groups[-1]
+
+
 def test_counts_keep_their_units_and_their_clusters():
     rng = np.random.default_rng(0)
     means = np.array([[50, 5] * 10, [5, 50] * 10])

@@ -1,10 +1,5 @@
 """Simulated clusters, the two real tables, and files that are not what they claim to be."""
 
-import functools
-import hashlib
-import http.server
-import threading
-
 import numpy as np
 import pytest
 
@@ -105,47 +100,17 @@ def test_a_missing_file_is_named_and_a_damaged_one_refused(tmp_path):
         load_lymphoma(tmp_path)
 
 
-@pytest.fixture
-def served(tmp_path, monkeypatch):
-    """A small file offered by a web server on this machine, as if it were the source."""
-    pytest.importorskip("pooch")
-    site, cache = tmp_path / "site", tmp_path / "cache"
-    site.mkdir()
-    (site / "lymphoma.y.txt").write_text("0\n1\n2\n")
-    handler = functools.partial(_QuietHandler, directory=str(site))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    monkeypatch.setattr(datasets, "SOURCE", f"http://127.0.0.1:{server.server_port}/")
-    monkeypatch.setattr("pooch.os_cache", lambda project: cache)
-    monkeypatch.delenv("MNARKMEANS_DATA", raising=False)
-    yield site
-    server.shutdown()
-    server.server_close()
-
-
-class _QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        pass
-
-
-def test_a_download_is_checked_and_made_once(served, monkeypatch):
-    with pytest.raises(ValueError, match="hash"):
-        datasets._file("lymphoma.y.txt", None)
-    digest = hashlib.sha256((served / "lymphoma.y.txt").read_bytes()).hexdigest()
-    monkeypatch.setitem(datasets.SHA256, "lymphoma.y.txt", digest)
-    path = datasets._file("lymphoma.y.txt", None)
-    assert path.read_text() == "0\n1\n2\n"
-    (served / "lymphoma.y.txt").unlink()
-    assert datasets._file("lymphoma.y.txt", None) == path  # from the cache
-
-
-def test_a_download_that_fails_says_what_to_do(monkeypatch):
+def test_a_download_is_checked_and_one_that_fails_says_what_to_do(monkeypatch):
     pooch = pytest.importorskip("pooch")
+    asked = {}
 
-    def retrieve(**_):
+    def retrieve(**settings):
+        asked.update(settings)
         raise ConnectionError("no route to host")
 
     monkeypatch.delenv("MNARKMEANS_DATA", raising=False)
     monkeypatch.setattr(pooch, "retrieve", retrieve)
     with pytest.raises(RuntimeError, match=r"could not be downloaded .* MNARKMEANS_DATA"):
         load_lymphoma()
+    assert asked["url"] == datasets.SOURCE + "lymphoma.x.txt"
+    assert asked["known_hash"] == "sha256:" + datasets.SHA256["lymphoma.x.txt"]

@@ -62,10 +62,13 @@ def test_every_display_draws_on_given_axes(model, data):
         MissingnessDisplay.from_estimator(model, data, ax=axes[1]),
         ClustersDisplay.from_estimator(model, data, ax=axes[2]),
         CentersDisplay.from_estimator(model, data, ax=axes[3]),
-        InstabilityDisplay.from_predictions(
-            [0.0, 0.1, 10.0], [0.2, 0.1, 0.3], std_instability=[0.1] * 3, best_index=1, ax=axes[4]
-        ),
-        FlowDisplay.from_predictions([[0, 1], [1, 1]], ax=axes[5]),
+        InstabilityDisplay(
+            lam=[0.0, 0.1, 10.0],
+            mean_instability=[0.2, 0.1, 0.3],
+            std_instability=[0.1] * 3,
+            best_index=1,
+        ).plot(axes[4]),
+        FlowDisplay(partitions=[[0, 1], [1, 1]]).plot(axes[5]),
     ]
     for display, ax in zip(displays, axes, strict=True):
         assert display.ax_ is ax
@@ -227,7 +230,7 @@ def test_a_flow_keeps_every_row_and_tells_how_many_move():
     rng = np.random.default_rng(0)
     first = rng.integers(0, 3, 200)
     second = np.where(np.arange(200) < 20, (first + 1) % 3, first)
-    display = FlowDisplay.from_predictions([first, second, second], names=["a", "b", "$c$"])
+    display = FlowDisplay(partitions=[first, second, second], names=["a", "b", "$c$"]).plot()
     layout = display.layout_
     assert layout.moved == [pytest.approx(0.1), 0.0]
     assert sum(ribbon.rows for ribbon in layout.ribbons) == 400
@@ -242,7 +245,7 @@ def test_a_flow_keeps_every_row_and_tells_how_many_move():
             assert share == pytest.approx(ribbon.rows / (own == ribbon.source).sum())
     display.figure_.canvas.draw()
     with pytest.raises(ValueError, match="same rows"):
-        FlowDisplay.from_predictions([[0, 1], [0]])
+        FlowDisplay(partitions=[[0, 1], [0]])
 
 
 def test_a_flow_is_drawn_along_the_candidates(search, data):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -67,6 +68,33 @@ def test_a_group_cut_in_two_is_one_group():
     labels = fit(X, 3).labels_
     assert np.isnan(found.confidence[np.isin(labels, halves)]).all()
     assert np.isfinite(found.confidence[~np.isin(labels, halves)]).all()
+
+
+def test_pairs_are_those_with_no_other_centre_in_the_ball_between_them():
+    rng = np.random.default_rng(0)
+    centers = np.array([[0.0, 0.0], [20.0, 0.0], [10.0, 8.0], [30.0, 25.0], [8.0, 30.0]])
+    X = np.repeat(centers, 40, axis=0) + rng.normal(size=(200, 2))
+    model = fit(X, 5, init=centers)
+    found = {pair.clusters for pair in verdict(X, model).pairs}
+    mu = model.cluster_centers_
+    for a, b in combinations(range(5), 2):
+        middle, radius = (mu[a] + mu[b]) / 2, np.linalg.norm(mu[a] - mu[b]) / 2
+        inside = [np.linalg.norm(mu[c] - middle) < radius for c in range(5) if c not in (a, b)]
+        assert ((a, b) in found) == (not any(inside))
+
+
+def test_a_row_at_a_centre_is_there_whatever_it_lacks():
+    """Rows without noise: none between the centres, and only those that hardly see the axis go."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(400) % 2
+    centers = np.array([[0.0] * 5, [6.0, 5.0, 4.0, 7.0, 6.0]])
+    seen = rng.random((400, 5)) < 0.6
+    seen[:, 0] = True
+    X = np.where(seen, centers[labels] + 1e-3 * rng.normal(size=(400, 5)), np.nan)
+    (pair,) = verdict(X, fit(X, 2, init=centers)).pairs
+    axis = seen @ np.square(centers[1])
+    sizes = np.bincount(labels[axis > np.median(axis) / 2])
+    assert pair.rows == (sizes[0], 0, sizes[1])
 
 
 def test_wide_noise_is_not_called_separate_and_six_rows_are_too_few():

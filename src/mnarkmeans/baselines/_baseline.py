@@ -13,12 +13,6 @@ from sklearn.utils import check_array, check_random_state
 from .._observed import without_mask
 
 
-class Settings(NamedTuple):
-    n_clusters: int
-    n_init: int
-    max_iter: int
-
-
 class Found(NamedTuple):
     """What a method finds; None where it has no such thing."""
 
@@ -30,9 +24,6 @@ class Found(NamedTuple):
     probabilities: np.ndarray | None = None  # (n, k)
 
 
-Method = Callable[[np.ndarray, Settings, np.random.RandomState], Found]
-
-
 class Baseline(ClusterMixin, BaseEstimator):
     """A method to compare with, as `BASELINES` makes it.
 
@@ -40,7 +31,7 @@ class Baseline(ClusterMixin, BaseEstimator):
     ----------
     n_clusters : int
     method : callable
-        Clusters a table with NaN where values are missing.
+        Clusters a table with NaN where values are missing, by the settings of the estimator.
     n_init, max_iter : int
         Starts and iterations.
     random_state : int, RandomState or None
@@ -67,7 +58,7 @@ class Baseline(ClusterMixin, BaseEstimator):
         self,
         n_clusters: int = 8,
         *,
-        method: Method,
+        method: Callable[[np.ndarray, Baseline, np.random.RandomState], Found],
         n_init: int = 100,
         max_iter: int = 100,
         random_state: Any = None,
@@ -89,8 +80,7 @@ class Baseline(ClusterMixin, BaseEstimator):
             raise ValueError(
                 f"n_clusters={self.n_clusters}, but X has {len(X)} rows; give 1 to {len(X)}."
             )
-        settings = Settings(self.n_clusters, self.n_init, self.max_iter)
-        found = self.method(X, settings, check_random_state(self.random_state))
+        found = self.method(X, self, check_random_state(self.random_state))
         self.labels_, self.cluster_centers_ = found.labels, found.centers
         for name, value in found._asdict().items():
             if name not in ("labels", "centers") and value is not None:

@@ -15,10 +15,10 @@ import numpy as np
 
 from .._io import require
 from .._kmeans import MNARKMeans
-from ._baseline import Found, Settings
+from ._baseline import Baseline, Found
 
 
-def regularised_kpod(X: np.ndarray, settings: Settings, rng: Any, *, lam: float = 0.1) -> Found:
+def regularised_kpod(X: np.ndarray, settings: Baseline, rng: Any, *, lam: float = 0.1) -> Found:
     """k-POD with a group penalty on each feature's centres (arXiv 2507.11884).
 
         sum_{observed} (x_ij - mu_{z_i} j)^2 + n lam sum_j w_j |mu_.j|
@@ -54,7 +54,7 @@ def regularised_kpod(X: np.ndarray, settings: Settings, rng: Any, *, lam: float 
     return Found(labels, mean + sd * M, n_iter=n_iter)
 
 
-def stepmix_clusters(X: np.ndarray, settings: Settings, rng: Any, *, mask: bool = False) -> Found:
+def stepmix_clusters(X: np.ndarray, settings: Baseline, rng: Any, *, mask: bool = False) -> Found:
     """StepMix's diagonal Gaussian mixture; centres are observed means weighted by posteriors."""
     stepmix = require("stepmix", "rivals")
     p = X.shape[1]
@@ -76,7 +76,7 @@ def stepmix_clusters(X: np.ndarray, settings: Settings, rng: Any, *, mask: bool 
 # --- FWPD -----------------------------------------------------------------------------------------
 
 
-def fwpd_kmeans(X: np.ndarray, settings: Settings, rng: Any) -> Found:
+def fwpd_kmeans(X: np.ndarray, settings: Baseline, rng: Any) -> Found:
     """k-means with the feature-weighted penalty dissimilarity (Datta, Bhattacharjee and Das 2018).
 
     A centre is the observed mean of its rows, NaN where none of them observes the feature. Every
@@ -88,7 +88,7 @@ def fwpd_kmeans(X: np.ndarray, settings: Settings, rng: Any) -> Found:
     return min(starts, key=lambda found: found.inertia or 0.0)
 
 
-def _fwpd_start(table: FWPD, settings: Settings, rng: Any) -> Found:
+def _fwpd_start(table: FWPD, settings: Baseline, rng: Any) -> Found:
     n, k = len(table.values), settings.n_clusters
     labels, n_iter, repeated = rng.randint(k, size=n), 0, False
     while n_iter < settings.max_iter and not repeated:

@@ -25,26 +25,26 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.impute import KNNImputer, SimpleImputer
 
-from ._baseline import Found, Settings
+from ._baseline import Baseline, Found
 
 Fill = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 
 
-def kmeans(filled: np.ndarray, settings: Settings, seed: int) -> Found:
+def kmeans(filled: np.ndarray, settings: Baseline, seed: int) -> Found:
     found = KMeans(
         settings.n_clusters, n_init=settings.n_init, max_iter=settings.max_iter, random_state=seed
     ).fit(filled)
     return Found(found.labels_, found.cluster_centers_, found.inertia_, found.n_iter_)
 
 
-def imputed_kmeans(fill: Fill, X: np.ndarray, settings: Settings, rng: Any) -> Found:
+def imputed_kmeans(fill: Fill, X: np.ndarray, settings: Baseline, rng: Any) -> Found:
     """k-means on the table that ``fill`` completes."""
     seed = rng.randint(2**31 - 1)
     filled = fill(X, np.random.default_rng(seed))
     return kmeans(filled, settings, seed)._replace(imputed=filled)
 
 
-def pca_kmeans(X: np.ndarray, settings: Settings, rng: Any) -> Found:
+def pca_kmeans(X: np.ndarray, settings: Baseline, rng: Any) -> Found:
     """The centres are the means of the zero-filled rows."""
     seed = rng.randint(2**31 - 1)
     filled = np.nan_to_num(X, nan=0.0)

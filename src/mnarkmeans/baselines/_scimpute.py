@@ -22,13 +22,13 @@ from sklearn.cluster import SpectralClustering
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
 
-from ._baseline import Found, Settings
+from ._baseline import Baseline, Found
 from ._imputation import kmeans
 
 FLOOR = np.log10(1.01)  # a count of zero
 
 
-def scimpute_kmeans(X: np.ndarray, settings: Settings, rng: Any) -> Found:
+def scimpute_kmeans(X: np.ndarray, settings: Baseline, rng: Any) -> Found:
     """k-means on standardised genes after imputation. NaN and zero are both counts of zero."""
     seed = rng.randint(2**31 - 1)
     filled, _ = scimpute(np.nan_to_num(X, nan=0.0), settings.n_clusters, seed)
@@ -75,8 +75,7 @@ def group_cells(logged: np.ndarray, n_groups: int, random_state: Any) -> np.ndar
 
     groups = np.full(len(logged), -1)
     inner = distances[np.ix_(usual, usual)]
-    squares = inner[np.isfinite(inner)] ** 2
-    typical = np.median(squares) if squares.size and np.median(squares) > 0 else 1.0
+    typical = np.median(inner[np.isfinite(inner)] ** 2) or 1.0  # 0 where most cells are equal
     groups[usual] = SpectralClustering(
         n_groups, gamma=1 / typical, random_state=random_state
     ).fit_predict(points[usual])

@@ -1,7 +1,7 @@
 """Plots for fitted models, in scikit-learn's Display manner: store numbers, then draw them.
 
-Every class has `from_estimator`, `from_predictions`, `plot(ax=None)`, and after plotting `ax_` and
-`figure_`. Matplotlib is imported on use.
+Every class has `from_estimator` and `plot(ax=None)`, and after plotting `ax_` and `figure_`; those
+that draw rows have `from_predictions` for given labels. Matplotlib is imported on use.
 
 _displays  rows, missing shares, instability, loss    _centers  a heatmap    _flow  rows that move
 _chart     charts described once; drawn with matplotlib here, as SVG in the report

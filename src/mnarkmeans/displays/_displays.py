@@ -208,7 +208,7 @@ class InstabilityDisplay:
 
     Examples
     --------
-    >>> display = InstabilityDisplay.from_predictions([0.1, 1.0], [0.2, 0.05], best_index=1)
+    >>> display = InstabilityDisplay(lam=[0.1, 1.0], mean_instability=[0.2, 0.05], best_index=1)
     >>> len(display.plot().lines_)
     1
     """
@@ -228,24 +228,6 @@ class InstabilityDisplay:
             lam=results["param_lam"], mean_instability=results["mean_instability"],
             std_instability=results.get("std_instability"), n_clusters=results["param_n_clusters"],
             best_index=estimator.best_index_,
-        ).plot(ax, **kwargs)  # fmt: skip
-
-    @classmethod
-    def from_predictions(
-        cls,
-        lam: ArrayLike,
-        mean_instability: ArrayLike,
-        *,
-        std_instability: ArrayLike | None = None,
-        n_clusters: ArrayLike | None = None,
-        best_index: int | None = None,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> InstabilityDisplay:
-        """Draw given numbers; keywords go to the lines."""
-        return cls(
-            lam=lam, mean_instability=mean_instability, std_instability=std_instability,
-            n_clusters=n_clusters, best_index=best_index,
         ).plot(ax, **kwargs)  # fmt: skip
 
     def plot(self, ax: Any = None, **kwargs: Any) -> InstabilityDisplay:
@@ -276,7 +258,7 @@ class LossPathDisplay:
 
     Examples
     --------
-    >>> display = LossPathDisplay.from_predictions([9.0, 5.0, 4.0], start_losses=[4.0, 6.0])
+    >>> display = LossPathDisplay(loss_path=[9.0, 5.0, 4.0], start_losses=[4.0, 6.0])
     >>> display.plot().ax_.get_xlabel()
     'iteration'
     """
@@ -290,18 +272,6 @@ class LossPathDisplay:
         check_is_fitted(estimator, "loss_path_")
         starts = getattr(estimator, "start_losses_", None)
         return cls(loss_path=estimator.loss_path_, start_losses=starts).plot(ax, **kwargs)
-
-    @classmethod
-    def from_predictions(
-        cls,
-        loss_path: ArrayLike,
-        *,
-        start_losses: ArrayLike | None = None,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> LossPathDisplay:
-        """Draw given losses; keywords go to the line."""
-        return cls(loss_path=loss_path, start_losses=start_losses).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> LossPathDisplay:
         """Draw; keywords go to the line."""

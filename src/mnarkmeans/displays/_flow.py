@@ -81,7 +81,7 @@ class FlowDisplay:
 
     Examples
     --------
-    >>> display = FlowDisplay.from_predictions([[0, 0, 0, 1], [0, 0, 1, 1]], names=["a", "b"])
+    >>> display = FlowDisplay(partitions=[[0, 0, 0, 1], [0, 0, 1, 1]], names=["a", "b"])
     >>> display.layout_.moved
     [0.25]
     """
@@ -124,21 +124,6 @@ class FlowDisplay:
         ax : matplotlib Axes, optional
         """
         return flow_of_search(estimator, X, along).plot(ax=ax, **kwargs)
-
-    @classmethod
-    def from_predictions(
-        cls,
-        partitions: Sequence[ArrayLike],
-        *,
-        names: Sequence[str] | None = None,
-        chosen: int = 0,
-        axis_name: str = "",
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> FlowDisplay:
-        """Draw given labels; keywords go to the ribbons."""
-        display = cls(partitions=partitions, names=names, chosen=chosen, axis_name=axis_name)
-        return display.plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> FlowDisplay:
         """Draw; keywords go to the ribbons."""
@@ -265,7 +250,8 @@ def lay_out(partitions: list[np.ndarray], chosen: int = 0) -> Layout:
                     ends.append((float(first), float(first + height * rows)))
                     placed[l] += rows
                 ribbons.append(Ribbon(c, int(a), int(b), rows, ends[0], ends[1], int(color[c][a])))
-    moved = [_moved_share(table) for table in tables]
+    # Rows outside the best one-to-one matching of the clusters of two columns.
+    moved = [float(1.0 - table[linear_sum_assignment(-table)].sum() / n) for table in tables]
     return Layout(boxes, ribbons, moved)
 
 
@@ -274,11 +260,6 @@ def _shared_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     table = np.zeros((int(a.max()) + 1, int(b.max()) + 1), dtype=int)
     np.add.at(table, (a, b), 1)
     return table
-
-
-def _moved_share(table: np.ndarray) -> float:
-    """Share of rows outside the best one-to-one matching of the clusters of two partitions."""
-    return float(1.0 - table[linear_sum_assignment(-table)].sum() / max(table.sum(), 1))
 
 
 def _spans(count: np.ndarray, order: np.ndarray, n: int) -> tuple[list[float], list[float]]:
