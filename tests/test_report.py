@@ -14,9 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, MNARMixture, report
 from mnarkmeans._report import FittedTable, page_of, render
 from mnarkmeans._report._content import flow_of
-from mnarkmeans._report._render import draw
 from mnarkmeans.displays import FlowDisplay
-from mnarkmeans.displays._chart import instability
 from mnarkmeans.metrics import confidence
 from mnarkmeans.missingness import diagnose
 
@@ -203,13 +201,6 @@ def test_an_annotation_that_is_the_clustering_and_a_penalty_for_each_feature():
     assert html.index("--batch run") < html.index("<dl")
 
 
-def test_colours_of_clusters_are_lighter_on_dark_ground(html):
-    assert "--c8: #332288;" in html
-    assert "--c8: #685ba7;" in html
-    assert html.count("background:var(--c0)") >= 2
-    assert "background:#" not in html.split("</style>")[1]
-
-
 def test_numbers_of_any_size_and_the_smallest_tables_fit_their_places():
     rng = np.random.default_rng(0)
     for size in (1e-90, 1e10):
@@ -219,12 +210,6 @@ def test_numbers_of_any_size_and_the_smallest_tables_fit_their_places():
         assert not re.search(r">[^<]*\d[eE][+-]?\d\d+[^<]*</(text|dd|td)>", shown)
     X = np.arange(8.0)[:, None]
     assert "Nothing is missing" in render(collect(X, MNARKMeans(1, lam=1.0).fit(X)))
-
-
-def test_instability_is_drawn_against_k_where_lam_is_one():
-    drawn = str(draw(instability([0.0] * 3, [2, 3, 4], [0.3, 0.1, None], [0.0] * 3, 1)))
-    assert "number of clusters" in drawn
-    assert drawn.count('class="ring"') == 1
 
 
 def test_a_report_from_python_is_saved_and_shown_in_a_notebook(tmp_path):

@@ -222,7 +222,7 @@ def _read_document(file: Path) -> dict[str, Any]:
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ModelFileError(f"{file} may not be read: {error.strerror}") from error
+        raise ModelFileError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise ModelFileError(
             f"{file} is not a whole model file (cut short or damaged); copy it or fit it again"
@@ -243,7 +243,7 @@ def _read_document(file: Path) -> dict[str, Any]:
     try:
         is_unchanged = document.get("sha256") == _document_sum(document)
     except UnicodeEncodeError:
-        raise ValueError("a text holds half a character (a lone surrogate)") from None
+        raise ValueError("a text contains a lone surrogate") from None
     if not is_unchanged:
         raise ModelFileError(f"{file} was changed after it was written; fit the model again")
     return document
@@ -254,7 +254,7 @@ def _read_arrays(file: Path, document: dict[str, Any]) -> dict[str, np.ndarray]:
     if not isinstance(named, dict) or not isinstance(named.get("sha256"), str):
         raise ValueError(f"arrays must name a checksum, found {named!r:.40}")
     if not file.is_file():
-        raise ModelFileError(f"{file}, the other half of the model, is not there; copy it as well")
+        raise ModelFileError(f"{file}, the second file of the model, is missing; copy it as well")
     content = file.read_bytes()
     if _sha256(content) != named["sha256"]:
         raise ModelFileError(

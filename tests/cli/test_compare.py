@@ -9,7 +9,7 @@ from commands import FILES, names, rows
 
 from mnarkmeans import MNARKMeans
 from mnarkmeans.baselines import BASELINES
-from mnarkmeans.cli.compare import MIXTURE, Comparison, makers_of, run_one
+from mnarkmeans.cli.compare import MIXTURE, Comparison, make, run_one
 
 
 def test_compare_with_known_classes_and_output(server, tables, tmp_path):
@@ -45,8 +45,7 @@ def test_the_mixture_has_the_reference_of_the_table():
     X = 10.0 + np.random.default_rng(0).normal(size=(60, 3))
     X[X < 9.5] = np.nan
     X = X[~np.isnan(X).all(axis=1)]
-    makers = makers_of(MNARKMeans(2, random_state=0), "min")
-    model = makers[MIXTURE]().fit(X)
+    model = make(MIXTURE, MNARKMeans(2, reference="min", random_state=0)).fit(X)
     np.testing.assert_allclose(model.reference_, np.nanmin(X, axis=0))
 
 

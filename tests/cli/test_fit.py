@@ -9,7 +9,6 @@ import shlex
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -29,8 +28,6 @@ from mnarkmeans.cli._options import (
     parse_lam,
     parse_lams,
 )
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -114,17 +111,6 @@ def test_a_table_that_must_be_read_otherwise_is_refused_with_the_command(server,
     np.testing.assert_allclose(np.log2(centers), prepared, rtol=1e-6)
     done = server.run("fit", file.name, "-k", 3, "--as-is", "-q", "-o", "as-is", cwd=file.parent)
     assert (done.code, done.err) == (0, "")
-
-
-def test_fit_and_diagnose_give_the_same_notes_of_the_same_table(server, protein_groups):
-    file, _ = protein_groups
-    options = ["--columns", "LFQ intensity *", "--transpose", "--missing-value", 0, "--log2"]
-    notes = []
-    for verb in (["fit", "-k", 3, "-o", "again"], ["diagnose"]):
-        done = server.do(verb[0], file.name, *verb[1:], *options, cwd=file.parent)
-        notes.append([line for line in done.err.splitlines() if "left out" in line])
-    assert notes[0]
-    assert notes[0][:1] == notes[1][:1]
 
 
 def test_proteins_are_clustered_by_their_profile(server, protein_groups):
@@ -283,14 +269,6 @@ def test_help_and_version(server):
     assert "Examples" in server.do("--help").out
     for verb in VERBS:
         assert "Example:" in server.do(verb, "--help").out, verb
-
-
-@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="they are not part of the sdist")
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_stands_in_the_lists(verb):
-    guide = (ROOT / "docs" / "command_line.md").read_text()
-    assert re.search(rf"^(\| `|mnarkmeans ){verb}\b", guide, re.M)
-    assert f"`mnarkmeans {verb}`" in (ROOT / "llms.txt").read_text()
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -72,8 +72,7 @@ MISTAKES = [
     (["impute", "good.csv", "good.csv", "-o", "l.csv"], "not a whole model file"),
     (["predict", "MODEL", "other.csv", "-o", "l.csv"], "none of the model's columns, such as 'a'"),
     (["predict", "MODEL", "gap_new.csv", "-o", "l.csv"], "hold no number"),
-    (["report", "."], "holds no report.json"),
-    (["report", "none"], "there is no folder none"),
+    (["report", "none"], "there is no file none"),
     # the output
     (["fit", "good.csv", "-k", "2", "-o", "good.csv"], "is a file"),
     (["fit", "good.csv", "-k", "2", "-o", "good.csv/out"], "is a file, not a folder"),

@@ -132,8 +132,6 @@ _data = partial(
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """How the file of a table is read."""
-
     missing_value: list[str] | None = _reading(
         None, "A further code for missing values, such as 0 or -99; may be repeated. Empty cells, "
         "NA, n.d., -, <LOD and similar marks are always missing.", metavar="CODE")
@@ -164,8 +162,6 @@ class ReadingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Steps:
-    """How the values are prepared."""
-
     max_missing: float | None = _preparing(
         None, "Leave out features with a larger share of missing values, for example 0.8.",
         metavar="SHARE", min=0.0, max=1.0)
@@ -266,28 +262,21 @@ class SearchOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ConsoleOptions:
-    """What is printed."""
-
     quiet: bool = _output(False, "Print nothing except errors.", "-q", "--quiet")
     as_json: bool = _output(False, "Print one JSON object and nothing else.", "--json")
 
     @property
     def console(self) -> Console:
-        """The console that talks so."""
         return Console(self.quiet, self.as_json)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(ConsoleOptions):
-    """How files are written."""
-
     force: bool = _output(False, "Replace existing files.", "--force")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptionalFolderOptions(OutputOptions):
-    """A folder to write to, if anything is to be written."""
-
     out: Path | None = _output(None, "Folder to write to.", "-o", "--output", metavar="OUT")
 
 

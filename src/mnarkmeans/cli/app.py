@@ -11,8 +11,6 @@ from ._options import option
 
 @dataclass(frozen=True, kw_only=True)
 class AppOptions:
-    """Where the page is served."""
-
     port: int = option(0, "Port on 127.0.0.1; 0 takes a free one.", min=0, max=65535)
     browser: bool = option(True, "Open the page in the browser.", "--browser/--no-browser")
 

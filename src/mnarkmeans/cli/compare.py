@@ -51,8 +51,6 @@ SMALL = 1_000_000  # entries of a table that one thread clusters fastest
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions:
-    """What is compared."""
-
     methods: list[str] | None = option(None, "Methods to run, such as mixture,kpod. Default: all.")
     without: list[str] | None = option(None, "Methods to leave out, such as mice,fwpd.")
 
@@ -116,15 +114,14 @@ def _true_labels(job: Job, columns: list[str] | None) -> np.ndarray | None:
     return np.asarray(codes)
 
 
-def makers_of(model: MNARKMeans, reference: Any) -> dict[str, Callable[[], Any]]:
-    """What makes each method that is run beside our k-means."""
-    k, seed = model.n_clusters, model.random_state
+def make(name: str, model: MNARKMeans) -> Any:
+    """A method with the number of clusters and the seed of our k-means, the mixture with more."""
+    params = {"random_state": model.random_state}
+    if name != MIXTURE:
+        return BASELINES[name](model.n_clusters, **params)
+    params |= {"reference": model.reference, "n_jobs": model.n_jobs}
     # temper=1: calibrated probabilities take more fits and change no label.
-    mixture = partial(
-        MNARMixture, k, reference=reference, temper=1.0, random_state=seed, n_jobs=model.n_jobs
-    )
-    others = {name: partial(make, k, random_state=seed) for name, make in BASELINES.items()}
-    return {MIXTURE: mixture, **others}
+    return MNARMixture(model.n_clusters, temper=1.0, **params)
 
 
 def run_one(name: str, make: Callable[[], Any], X: Any) -> dict[str, Any]:
@@ -157,11 +154,11 @@ class Comparison:
         """Our k-means, then other methods; those finished by an earlier run are not run again."""
         job.fit(console, model)
         self.add({"method": OURS, "labels": model.labels_, "seconds": job.seconds, "note": ""})
-        makers, kept = makers_of(model, job.reference), {name: parts.load(name) for name in names}
+        kept = {name: parts.load(name) for name in names}
         with console.progress("comparing", sum(part is None for part in kept.values())) as step:
             for name, part in kept.items():
                 if part is None:
-                    part = run_one(name, makers[name], job.X)
+                    part = run_one(name, partial(make, name, model), job.X)
                     parts.save(name, part)
                     step(f"{WORDS[name]} is done")
                 self.add(part)

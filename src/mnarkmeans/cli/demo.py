@@ -31,8 +31,6 @@ COMPLETE = "k-means on the complete table (not available in practice)"
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions(OutputOptions):
-    """Where the results go."""
-
     out: Path = option(
         Path("mnarkmeans-demo"), "Folder to write to.", "-o", "--output", metavar="OUT",
         panel="Output",

@@ -29,8 +29,6 @@ POSSIBLE_IN_BLOCKS = {"data", "missing_value", "log1p", "reference", "layer", "i
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterOptions:
-    """Where a table in blocks is fitted."""
-
     scheduler: str | None = option(
         None, "A running Dask cluster to fit on, such as tcp://host:8786; its workers must see the "
         "table under the same path.", panel="Model", metavar="ADDRESS",

@@ -15,8 +15,6 @@ from ._outputs import claimed
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(ConsoleOptions):
-    """A folder of results."""
-
     folder: Path = argument("OUT", "A folder written by fit or select.")
     title: str | None = option(None, "Title of the report.", panel="Output")
 
@@ -25,10 +23,8 @@ class ReportOptions(ConsoleOptions):
 def report(page: ReportOptions) -> None:
     """Make report.html again from the numbers stored beside it."""
     path, target = page.folder / "report.json", page.folder / "report.html"
-    if not page.folder.is_dir():
-        raise UserError(f"there is no folder {page.folder}; name one written by fit or select")
     if not path.is_file():
-        raise UserError(f"{page.folder} holds no report.json; name a folder written by fit")
+        raise UserError(f"there is no file {path}; give a folder written by fit or select")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         if int(found["page_version"]) > PAGE_VERSION:
