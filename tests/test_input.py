@@ -274,7 +274,7 @@ def test_text_and_dates_are_refused_with_their_column(frame):
         fit(np.array([[1, "b"], [2, "c"]], dtype=object))
 
 
-@pytest.mark.parametrize("code", [-999, -2147483648, 9999])
+@pytest.mark.parametrize("code", [-99, -999, -9999, -99999, 999, 9999, 99999, -2147483648])
 @pytest.mark.parametrize("form", [np.asarray, to_csr])
 def test_codes_of_missing_values_are_noticed(X, code, form):
     coded = X.copy()

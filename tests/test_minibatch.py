@@ -124,6 +124,15 @@ def test_fit_comes_close_to_the_full_loss(kind):
     assert len(mini.loss_path_) == mini.n_iter_ < 1000
 
 
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+def test_batches_begin_where_the_best_of_the_starts_ended(init):
+    X = clusters(500, k=8, spread=2.0)
+    options = dict(lam=0.5, init=init, n_init=10, max_iter=1, batch_size=500, random_state=0)
+    model = MiniBatchMNARKMeans(8, **options).fit(X)
+    assert len(model.start_losses_) == 10
+    assert model.inertia_ <= 1.01 * model.start_losses_.min()
+
+
 def test_same_seed_same_result_whatever_the_threads():
     X = clusters(5000)
     one, two = (

@@ -161,8 +161,11 @@ def test_threshold_against_integrals(mu, tau, freedom):
     found = missing_values(mechanism, np.array([[mu]]), np.array([[sd**2]]), freedom)
     nodes, weights = np.polynomial.legendre.leggauss(60)
     x = tau * nodes
-    rate, first = (tau * weights @ (x**i * own.pdf(x)) for i in (0, 1))
+    rate, first, second = (tau * weights @ (x**i * own.pdf(x)) for i in (0, 1, 2))
     mean = found.mean if found.widths is None else found.widths.mean
+    if found.widths is None:
+        variance = second / rate - (first / rate) ** 2
+        assert found.variance[0, 0] == pytest.approx(variance, rel=1e-3)
     assert found.log_rate[0, 0] == pytest.approx(math.log(rate), abs=1e-4)
     assert mean[0, 0] == pytest.approx(first / rate, abs=1e-3 * tau)
 
