@@ -370,7 +370,7 @@ def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "folder").mkdir()
     link = tmp_path / "link.txt"
     link.symlink_to(tmp_path / "folder" / "real.txt")
-    _io.write_text(link, "é")
+    _io.write_bytes(link, "é".encode())
     assert link.is_symlink()
     assert (tmp_path / "folder" / "real.txt").read_text(encoding="utf-8") == "é"
 

@@ -67,11 +67,6 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
             flush(hidden)
 
 
-def write_text(target: str | os.PathLike[str], text: str) -> None:
-    """Write a text file whole or not at all, as UTF-8."""
-    write_bytes(target, text.encode())
-
-
 def flush(path: Path) -> None:
     """Return when the bytes of a file are on the disk."""
     with open(path, "rb+") as stream:

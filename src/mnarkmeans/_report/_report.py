@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from .._io import write_text
+from .._io import write_bytes
 from .._model_files import as_kmeans
 from .._observed import values_with_nan
 from ._content import page_of, search_facts
@@ -41,7 +41,7 @@ class Report:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the page to a file, replacing what was there."""
-        write_text(path, self.html)
+        write_bytes(path, self.html.encode())
 
     def __repr__(self) -> str:
         data, k = self.page["data"], self.page["fit"]["k"]
