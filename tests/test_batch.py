@@ -67,6 +67,21 @@ def test_missing_values_stay_missing_and_shifts_can_be_added_again():
     assert model.batches_.tolist() == ["a", "b", "c"]
 
 
+def test_masks_and_numbers_by_name_are_those_of_the_estimators():
+    pd = pytest.importorskip("pandas")
+    X, _, run = proteomics_runs(4, n_features=20)
+    masked = np.ma.array(np.where(np.isnan(X), 1e6, X), mask=np.isnan(X))
+    names = [f"f{j}" for j in range(X.shape[1])]
+    by_name = dict(zip(names[::-1], np.arange(X.shape[1])[::-1] / 10, strict=True))
+    fits = [
+        BatchCenter(4, lam=lam, reference="min", random_state=0).fit(table, batch=run)
+        for table, lam in ((masked, np.arange(len(names)) / 10),
+                           (pd.DataFrame(X, columns=names), by_name))
+    ]  # fmt: skip
+    np.testing.assert_array_equal(fits[0].shifts_, fits[1].shifts_)
+    np.testing.assert_array_equal(np.isnan(fits[0].transform(masked, batch=run)), np.isnan(X))
+
+
 def test_shifting_a_run_changes_nothing_else():
     X, _, run = proteomics_runs(5)
     moved = X + np.array([0.0, 3.0, -2.0])[run][:, None]
@@ -85,6 +100,13 @@ def test_mistakes():
         model.fit(X, batch=[None if i == 4 else "a" for i in range(len(X))])
     with pytest.raises(ValueError, match="cannot be told apart"):
         model.fit(X, batch=run, groups=run)
+    with pytest.raises(ValueError, match="Every row is a batch of its own"):
+        model.fit(X, batch=np.arange(len(X)))
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match="the first is row 1"):
+        model.fit(X, batch=pd.Series(["a", pd.NA] + ["b"] * (len(X) - 2), dtype="string"))
+    with pytest.raises(ValueError, match="column 'tissue' holds 'liver'"):
+        model.fit(pd.DataFrame(X).add_prefix("f").assign(tissue="liver"), batch=run)
     model.fit(X, batch=run, groups=group)
     with pytest.raises(ValueError, match="Batch 5 was not among those of the fit"):
         model.transform(X, batch=run + 5)

@@ -5,6 +5,7 @@ import pytest
 from limit_data import NOISE, lost_below_a_limit, mixture
 from scipy import sparse
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV
@@ -305,3 +306,13 @@ def test_a_penalty_at_the_edge_of_the_candidates_is_said_to_be():
     inside = Missingness(1.0, "zero", candidates, (1.0, 1.0), chance, 0.1)
     assert "largest candidate" in edge.sentence
     assert "largest candidate" not in inside.sentence
+
+
+def test_equal_rows_with_gaps_are_one_cluster_and_no_error():
+    """What they differ by is the rounding error of their mean."""
+    rng = np.random.default_rng(0)
+    X = np.tile(rng.normal(20, 2, 20), (48, 1))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    with pytest.warns(ConvergenceWarning):
+        model = MNARKMeans(2, random_state=0).fit(X)
+    assert np.isfinite(model.missingness_.candidates["score"]).all()

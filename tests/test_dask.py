@@ -397,3 +397,12 @@ def test_what_memory_warns_about_is_warned_about(X, change, message):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_text_and_dates_are_refused_with_their_column():
+    pd, frames = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    table = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0]})
+    for column, words in (("liver", "column 'b' holds 'liver'"),
+                          (pd.Timestamp("2020-01-01"), "'b' holds dates")):  # fmt: skip
+        with pytest.raises(ValueError, match=f"Block [01] of 2.*{words}"):
+            MNARKMeans(2).fit(frames.from_pandas(table.assign(b=column), npartitions=2))

@@ -17,6 +17,7 @@ from mnarkmeans import (
     MissingDataWarning,
     MNARKMeans,
     MNARKMeansCV,
+    MNARMixture,
     load,
 )
 from mnarkmeans.displays import CentersDisplay
@@ -207,6 +208,7 @@ def test_what_a_masked_array_masks_is_missing(X, dtype):
         fit(whole, n_init=1, init=[[1, 2], [3, 4], [50, 60]]).impute(whole)[:, 0], [1, 3, 50]
     )
     assert diagnose(masked).missing_share == diagnose(X).missing_share
+    assert repr(cluster_markers(masked, model)) == repr(cluster_markers(X, model))
 
 
 @pytest.mark.parametrize("kind", [dict, pd.Series])
@@ -234,6 +236,8 @@ def test_numbers_by_name_are_aligned_with_the_columns(X, kind, estimator, tmp_pa
             run(kind(wrong), 0.0)
         with pytest.raises(ValueError, match=f"reference must have one number .* {message}"):
             run(0.5, kind(wrong))
+    with pytest.raises(TypeError, match="lam must be a number"):
+        run(kind({"a": "x", "b": 1, "c": 1, "d": 1}), 0.0)
 
 
 def test_columns_without_names_are_called_by_number(X):
@@ -250,6 +254,8 @@ def test_n_init_auto_is_ten(X):
     assert len(fit(X, n_init="auto").start_losses_) == 10
     searched = MNARKMeansCV([2, 3], n_init="auto", n_splits=4, random_state=0).fit(X)
     assert len(searched.start_losses_) == 10
+    one, auto = (MNARMixture(3, n_init=n, random_state=0).fit(X) for n in (1, "auto"))
+    np.testing.assert_array_equal(one.means_, auto.means_)
     with pytest.raises(TypeError, match="n_init must be"):
         fit(X, n_init="many")
 
@@ -262,8 +268,9 @@ def test_missing_values_none_is_refused(X):
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_text_and_dates_are_refused_with_their_column(frame):
     text = frame({"a": [1.0, 2.0, 3.0], "tissue": ["x", "liver", "y"]})
-    with pytest.raises(ValueError, match="column 'tissue' holds 'x'"):
-        fit(text)
+    for read in (fit, diagnose, lambda table: cluster_markers(table, [0, 1, 1])):
+        with pytest.raises(ValueError, match="column 'tissue' holds 'x'"):
+            read(text)
     when = np.array(["2020-01-01", "2021-01-01", "2022-01-01"], "datetime64[ms]")
     for table in (frame({"a": [1.0, 2.0, 3.0], "day": when}), frame({"day": when})):
         with pytest.raises(ValueError, match=r"'day' holds (dates|'20)"):

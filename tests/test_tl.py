@@ -108,6 +108,18 @@ def test_the_seed_has_two_names_and_one_meaning(expression):
         run(make(expression), rng=1, random_state=1)
 
 
+@pytest.mark.parametrize("name", ["lam", "reference"])
+def test_numbers_by_name_go_to_their_genes(expression, name):
+    adata = make(expression)
+    given = np.arange(adata.n_vars) / 10
+    named = dict(zip(adata.var_names[::-1], given[::-1], strict=True))
+    run(adata, **{name: named})
+    found = adata.uns[KEY][name]
+    np.testing.assert_array_equal(found[~np.isnan(found)], given[~np.isnan(found)])
+    with pytest.raises(ValueError, match=f"{name} must have one number .* 'other' is not a column"):
+        run(adata, **{name: named | {"other": 1.0}})
+
+
 def test_either_name_of_the_seed_reaches_the_batches(expression, monkeypatch):
     from mnarkmeans import tables
 

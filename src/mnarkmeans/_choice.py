@@ -86,7 +86,8 @@ class ScoredSample:
         counts = np.maximum(weights @ seen, 1e-9)
         self.shift = weights @ values / counts
         values = np.where(seen, values - self.shift, 0.0)
-        self.unit = math.sqrt(weights @ (values**2).sum(axis=1) / counts.sum()) or 1.0
+        spread = math.sqrt(weights @ (values**2).sum(axis=1) / counts.sum())
+        self.unit = max(spread, 1e-7 * np.abs(self.shift).max()) or 1.0  # not a rounding error
         self.values = (values / self.unit).astype(np.float32)
         self.seen = seen.astype(np.float32)
         self.weights = weights.astype(np.float32)
@@ -135,7 +136,7 @@ class Cells(NamedTuple):
         mean = (sums + PRIOR * average) / (count + PRIOR)
         rest = seen * (values - mean[labels])
         squares = weights @ rest**2
-        noise = float(squares.sum() / max(observed.sum(), 1e-9)) + 1e-30
+        noise = float(squares.sum() / max(observed.sum(), 1e-9)) + 1e-18
         spread = np.sqrt(squares / np.maximum(observed, 1e-9)) + 1e-12
         share = (observed + 0.5) / (total + 1.0)
         away = np.abs(mean - point) / spread

@@ -96,8 +96,8 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         Smallest variance; on a complete table it is added to the variances instead.
     max_iter : int, default=100
         Maximum number of EM iterations.
-    n_init : int, default=1
-        Number of starts; the one with the largest ``lower_bound_`` is kept.
+    n_init : int or "auto", default=1
+        Number of starts ("auto": 1); the one with the largest ``lower_bound_`` is kept.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         First partition: k-means with missing values (the best of lam = 0, 1/2 and 1), rows nearest
         to k-means++ centres or to random rows, or random memberships.
@@ -192,7 +192,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         tol: float = 1e-3,
         reg_covar: float = 1e-6,
         max_iter: int = 100,
-        n_init: int = 1,
+        n_init: int | Literal["auto"] = 1,
         init_params: Literal["kmeans", "k-means++", "random", "random_from_data"] = "kmeans",
         weights_init: Any = None,
         means_init: Any = None,
@@ -404,7 +404,8 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
                 check_number(name, value)
         check_choice("covariance_type", self.covariance_type, ("diag", "spherical"))
         check_choice("init_params", self.init_params, INIT_PARAMS)
-        check_count("n_init", self.n_init)
+        if not is_auto(self.n_init):
+            check_count("n_init", self.n_init)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol)
         check_number("reg_covar", self.reg_covar)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from . import _core as core
 from ._observed import LARGEST_WHOLE, Observed, code_in, seen_in, without_mask
@@ -366,8 +366,8 @@ def _far(
         instead = "another mechanism"
         uses_reference = mechanism in ("auto", "decay", "threshold")
     else:
-        lam = list(lam.values()) if isinstance(lam, Mapping) else lam
-        uses_reference = isinstance(lam, str) or bool(np.any(np.asarray(lam) > 0))
+        lam = check_lam(lam, len(reference), names)
+        uses_reference = isinstance(lam, str) or bool(np.any(lam > 0))
     judged = found.has_gaps & (found.observed >= FEWEST_VALUES) & (found.highest > found.lowest)
     low, high = np.where(judged, found.lowest, 0.0), np.where(judged, found.highest, 0.0)
     far = far_from(reference, low, high)
@@ -459,6 +459,11 @@ def is_named(value: Any) -> bool:
     return isinstance(value, Mapping) or (hasattr(value, "index") and hasattr(value, "to_dict"))
 
 
+def by_position(name: str, value: Any, features: Any) -> Any:
+    """Numbers by name as an array (p,) in the order of the features; anything else as it is."""
+    return _per_feature(name, value, len(features), features) if is_named(value) else value
+
+
 def _per_feature(name: str, value: Any, n_features: int, features: Any) -> np.ndarray:
     """() or (p,) float64, finite: one number, or one per feature (also by name).
 
@@ -531,21 +536,25 @@ def check_missing_values(missing_values: Any) -> float:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def check_table(estimator, X, *, reset: bool):
-    """A 2-d float array (not copied if it was one) or a CSR matrix, names and width checked."""
+def check_table(estimator, X, *, reset: bool = True, **options):
+    """A 2-d float array (not copied if it was one) or a CSR matrix, names and width checked.
+
+    Without an estimator (None) there are none to check; ``options`` are those of `check_array`.
+    """
     X = without_mask(native(X))
     _refuse_dates(X)
+    options = {
+        "dtype": [np.float64, np.float32], "accept_sparse": "csr", "ensure_all_finite": False,
+    } | options  # fmt: skip
     try:
-        X = validate_data(
-            estimator, X, reset=reset, dtype=[np.float64, np.float32], accept_sparse="csr",
-            accept_large_sparse=True, ensure_all_finite=False, copy=False,
-        )  # fmt: skip
+        if estimator is None:
+            return check_array(X, **options)
+        return validate_data(estimator, X, reset=reset, **options)
     except (TypeError, ValueError) as error:
         text = _first_text(X)
         if text is None:
             raise
         raise ValueError(f"The table must hold numbers only: {text}. {ADVICE_ON_TEXT}") from error
-    return X
 
 
 def _refuse_dates(X: Any) -> None:

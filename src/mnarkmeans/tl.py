@@ -25,7 +25,7 @@ from ._io import require
 from ._kmeans import MNARKMeans
 from ._observed import with_nan
 from ._solver import log_line
-from ._validation import MissingDataWarning
+from ._validation import MissingDataWarning, by_position
 from .metrics import Verdict, verdict
 from .metrics._markers import contrasts
 
@@ -40,7 +40,7 @@ def mnar_kmeans(
     adata: Any,
     n_clusters: int | Sequence[int],
     *,
-    lam: float | str = "auto",
+    lam: Any = "auto",
     reference: Any = None,
     layer: str | None = None,
     use_rep: str | None = None,
@@ -67,7 +67,8 @@ def mnar_kmeans(
     n_clusters : int or sequence of int
         Number of clusters, or the numbers to choose from by stability.
     lam, reference : as in `mnarkmeans.MNARKMeans`
-        An array of references has one number per gene of `adata` (or column of `use_rep`).
+        Arrays have one number per gene of `adata` (or column of `use_rep`), a dict or a Series
+        goes by their names.
     layer : str, optional
         Layer to use instead of ``adata.X``.
     use_rep : str, optional
@@ -128,9 +129,9 @@ def mnar_kmeans(
     require("anndata", "anndata")
     if rng is not None and random_state is not None:
         raise ValueError("random_state and rng are two names of the seed; give one of them.")
-    if isinstance(rng, np.random.Generator):  # estimators take an integer or a RandomState
-        rng = int(rng.integers(2**31 - 1))
-    seed = rng if random_state is None else random_state
+    seed: Any = rng if random_state is None else random_state
+    if isinstance(seed, np.random.Generator):  # estimators take an integer or a RandomState
+        seed = int(seed.integers(2**31 - 1))
     if unknown := [name for name in fitting if name not in FITTING]:
         raise TypeError(
             f"mnar_kmeans() got an unexpected keyword argument {unknown[0]!r}; to the fit it "
@@ -150,8 +151,11 @@ def mnar_kmeans(
     matrix, columns = _matrix_of(adata, layer, use_rep, use_highly_variable)
     X, used = _usable(matrix, columns, zero_is_missing)
     _check_expression(X, zero_is_missing, is_expression=use_rep is None)
+    names = adata.var_names if use_rep is None else range(len(used))
+    lam, reference = (by_position(*one, names) for one in (("lam", lam), ("reference", reference)))
+    lam_used = _of_used("lam", lam, used)
     settings = dict(
-        reference=_reference_of(reference, used),
+        reference=_of_used("reference", reference, used),
         random_state=seed,
         missing_values=0.0 if zero_is_missing else np.nan,
         **fitting,
@@ -162,14 +166,14 @@ def mnar_kmeans(
 
         measured = _dense_with_nan(X, settings["missing_values"])
         center = BatchCenter(
-            int(np.max(n_clusters)), lam=lam, reference=settings["reference"],
+            int(np.max(n_clusters)), lam=lam_used, reference=settings["reference"],
             random_state=seed, n_jobs=fitting.get("n_jobs"),
         )  # fmt: skip
         X, settings["missing_values"] = center.fit_transform(measured, batch=batches), np.nan
     with warnings.catch_warnings():
         if zero_is_missing:  # zero is the detection limit, however far from it a gene is
             warnings.filterwarnings("ignore", "The reference lies far outside")
-        model = _estimator(X, n_clusters, lam, settings).fit(X)
+        model = _estimator(X, n_clusters, lam_used, settings).fit(X)
     params = dict(
         n_clusters=n_clusters, lam=lam, reference=reference, layer=layer, use_rep=use_rep,
         use_highly_variable=use_highly_variable, zero_is_missing=zero_is_missing,
@@ -214,6 +218,8 @@ def _estimator(X: Any, n_clusters: Any, lam: Any, settings: dict[str, Any]) -> A
             raise ValueError(f"The matrix is a Dask array, which does not work with {what}.")
         return DaskMNARKMeans(n_clusters, lam=lam, **settings)
     if several:
+        if np.ndim(lam):
+            raise ValueError("With several n_clusters lam must be one number or 'auto'.")
         lams: Any = lam if isinstance(lam, str) else [lam]
         return MNARKMeansCV(list(n_clusters), lams=lams, **settings)
     return MNARKMeans(n_clusters, lam=lam, **settings)
@@ -349,16 +355,16 @@ def _check_expression(X: Any, zero_is_missing: bool, *, is_expression: bool) -> 
         )
 
 
-def _reference_of(reference: Any, used: np.ndarray) -> Any:
+def _of_used(name: str, numbers: Any, used: np.ndarray) -> Any:
     """One number per column used, from one per column of the matrix."""
-    if isinstance(reference, str) or np.ndim(reference) == 0:
-        return reference
-    if np.shape(reference) != used.shape:
+    if isinstance(numbers, str) or np.ndim(numbers) == 0:
+        return numbers
+    if np.shape(numbers) != used.shape:
         raise ValueError(
-            f"reference must be one number or one per column ({len(used)}); "
-            f"got an array of shape {np.shape(reference)}."
+            f"{name} must be one number or one per column ({len(used)}); "
+            f"got an array of shape {np.shape(numbers)}."
         )
-    return np.asarray(reference)[used]
+    return np.asarray(numbers)[used]
 
 
 def _dense_with_nan(X: Any, missing: float) -> np.ndarray:

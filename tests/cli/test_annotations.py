@@ -83,6 +83,12 @@ def test_a_batch_is_removed_and_remembered(server, tmp_path, where):
         assert "The clusters follow 'run'" in done.err
         notes = json.loads((tmp_path / "plain" / "summary.json").read_text())["notes"]
         assert "--batch run" in notes[0]
+    if in_table:
+        table.assign(run=run, group=run).to_csv(tmp_path / "same.csv", index=False)
+        same = ["fit", "same.csv", "-k", 2, "--labels", "group", "--batch", "run", "-o", "no"]
+        assert "cannot be told apart" in server.run(*same, cwd=tmp_path).err
+        alone = server.run(*arguments, "no", "--batch", "id", cwd=tmp_path)
+        assert "a batch of its own" in alone.err
     server.do(*arguments, "out", "--batch", "run", cwd=tmp_path)
     labels = np.array([int(r[1]) for r in rows(tmp_path / "out" / "labels.csv")[1:]])
     assert adjusted_rand_score(group, labels) > 0.9

@@ -23,6 +23,7 @@ from scipy.optimize import brentq
 
 from .._observed import Observed
 from .._solver import STARTS, best_start, finish, log_line, run_starts
+from .._validation import is_auto
 from .em import EM, FEW_GAPS, FIRST_FREEDOM, Parameters, State, posteriors, prior_weight
 from .mechanisms import MECHANISMS
 
@@ -87,10 +88,11 @@ def fit(
     """references: those to choose from."""
     ems = [_em(model, replace(observed, reference=one), threads) for one in references]
     best: list[Candidate] = []
-    for start in range(model.n_init):
+    n_init = 1 if is_auto(model.n_init) else model.n_init
+    for start in range(n_init):
         partitions = _partitions(ems, model, rng)
         kinds = [one._replace(states=()) for one in best] or _candidates(ems, model, partitions[0])
-        compare = len(kinds) * model.n_init > 1
+        compare = len(kinds) * n_init > 1
         short = SHORT_ITER if compare or len(partitions) > 1 else 1
         runs = _begin(kinds, model, partitions, short)
         if compare:

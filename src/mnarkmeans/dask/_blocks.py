@@ -20,16 +20,15 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array
 
 from .. import _core as core
 from .._io import machine_memory, require
 from .._observed import Observed, code_in, with_nan
 from .._solver import slices
 from .._validation import (
-    ADVICE_ON_TEXT,
     TableSummary,
     check_missing_values,
+    check_table,
     merge_summaries,
     summarise,
 )
@@ -178,16 +177,7 @@ def read_rows(chunk: Any, n_features: int) -> Any:
         )
     if sparse.issparse(chunk) and not chunk.shape[0]:
         return sparse.csr_array(chunk.shape, dtype=np.float64)
-    try:
-        return check_array(
-            chunk, dtype=[np.float64, np.float32], accept_sparse="csr", accept_large_sparse=True,
-            ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0,
-        )  # fmt: skip
-    except ValueError as error:
-        if "could not convert string" in str(error):
-            message = f"the table must hold numbers only: {error}. {ADVICE_ON_TEXT}"
-            raise ValueError(message) from None
-        raise
+    return check_table(None, chunk, ensure_min_samples=0, ensure_min_features=0)
 
 
 def read_weights(weights: Any, n_rows: int) -> np.ndarray:

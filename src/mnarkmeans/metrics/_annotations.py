@@ -65,7 +65,7 @@ def annotation_agreement(annotations: Mapping[str, Sequence[Any]], labels: Any) 
     annotations : mapping
         Name -> one value per row; None, NaN or "" where unknown. Numbers of many values are cut
         into quarters.
-    labels : array-like of shape (n_samples,)
+    labels : array-like of shape (n_samples,), or a fitted model
 
     Returns
     -------
@@ -81,7 +81,8 @@ def annotation_agreement(annotations: Mapping[str, Sequence[Any]], labels: Any) 
     The clusters follow 'run' (adjusted Rand index 1.00; 0 would be chance). If it is a batch, \
 cluster again with --batch run; if it is the grouping you want, it has been found.
     """
-    labels = np.unique(np.asarray(labels), return_inverse=True)[1]
+    labels = np.asarray(getattr(labels, "labels_", labels))
+    labels = np.unique(labels, return_inverse=True)[1]
     found = [
         _agreement(cross(name, values, labels), labels) for name, values in annotations.items()
     ]

@@ -27,11 +27,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import digamma, polygamma, stdtrit
-from sklearn.utils import Bunch, check_array, check_consistent_length
+from sklearn.utils import Bunch, check_consistent_length
 
 from .._io import require
 from .._observed import with_nan
-from .._validation import native
+from .._validation import check_table, native
 from ..missingness._diagnose import cells_of
 
 DIRECTIONS = ("higher", "lower", "seen more often", "seen less often")
@@ -152,10 +152,7 @@ def cluster_markers(
     names = getattr(X, "columns", None) if feature_names is None else feature_names
     if hasattr(labels, "predict"):
         labels, missing_values = labels.predict(X), labels.missing_values
-    values = check_array(
-        X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
-    )
-    values = with_nan(values, missing_values)
+    values = with_nan(check_table(None, X, ensure_all_finite="allow-nan"), missing_values)
     labels = np.asarray(labels)
     if labels.ndim != 1:
         raise ValueError(f"labels must have one entry per row; found an array {labels.shape}.")

@@ -18,13 +18,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
 
 from .._io import require
 from .._kmeans import MNARKMeans
 from .._missingness import MechanismFit, Missingness
-from .._observed import with_nan, without_mask
-from .._validation import MissingDataWarning, check_count, check_missing_values, summarise
+from .._observed import with_nan
+from .._validation import (
+    MissingDataWarning,
+    check_count,
+    check_missing_values,
+    check_table,
+    summarise,
+)
 
 BINS = 10
 MANY_ZEROS = 0.05  # share of exact zeros from which they may stand for gaps
@@ -338,8 +343,7 @@ def diagnose(
     """
     check_count("n_clusters", n_clusters)
     names = getattr(X, "columns", None)
-    floats = [np.float64, np.float32]
-    table = check_array(without_mask(X), accept_sparse="csr", dtype=floats, ensure_all_finite=False)
+    table = check_table(None, X)
     values = with_nan(table, check_missing_values(missing_values))
     n, p = values.shape
     by_row = observed_by_row(values)

@@ -20,9 +20,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._kmeans import MNARKMeans
+from .._validation import by_position, check_count, check_table
 
 ROUNDS = 5  # of clustering; the labels rarely change after the third
 SWEEPS = 20  # of least squares for centres and shifts, per round
@@ -102,8 +103,12 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         X = self._read(X, reset=True)
         self.batches_, codes = np.unique(batch_names(batch, len(X)), return_inverse=True)
+        if 1 < len(self.batches_) == len(X):
+            raise ValueError(
+                "Every row is a batch of its own; name the run, plate or plex instead."
+            )
         if groups is not None:
-            _check_design(codes, groups)
+            check_design(codes, groups)
         self.shifts_, self.labels_ = self._estimate(X, codes)
         return self
 
@@ -127,9 +132,7 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return X + self.shifts_[batch_codes(batch_names(batch, len(X)), self.batches_)]
 
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
-        return validate_data(
-            self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
-        )
+        return check_table(self, X, reset=reset, accept_sparse=False, ensure_all_finite="allow-nan")
 
     def _estimate(self, X: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         observed = ~np.isnan(X)
@@ -139,22 +142,24 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         overall = values.sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
         shifts = np.where(counts > 0, of_batch.T @ values / np.maximum(counts, 1) - overall, 0.0)
         shifts -= shifts.mean(axis=0)
-        k = min(self.n_clusters, max(1, len(X) // 2))
+        k = min(check_count("n_clusters", self.n_clusters), max(1, len(X) // 2))
+        names = getattr(self, "feature_names_in_", range(X.shape[1]))
+        lam = by_position("lam", self.lam, names)
+        reference = by_position("reference", self.reference, names)
         labels = None
         for _ in range(ROUNDS):
             shifted = X - shifts[codes]
             model = MNARKMeans(
-                k, lam=self.lam, reference=self.reference, random_state=self.random_state,
-                n_jobs=self.n_jobs,
+                k, lam=lam, reference=reference, random_state=self.random_state, n_jobs=self.n_jobs
             ).fit(shifted)  # fmt: skip
             unchanged = labels is not None and np.array_equal(labels, model.labels_)
             labels = model.labels_
             # A detection limit belongs to the values as measured, whatever their batch.
             limit = np.nanmin(np.where(observed, X, np.inf), axis=0)
             at_limit = model.reference_ == np.where(observed, shifted, np.inf).min(axis=0)
-            reference = np.where(at_limit & np.isfinite(limit), limit, model.reference_)
+            point = np.where(at_limit & np.isfinite(limit), limit, model.reference_)
             weights = np.where(observed, 1.0, model.lam_)
-            filled = np.where(observed, X, reference)
+            filled = np.where(observed, X, point)
             shifts, residual = _least_squares(filled, weights, np.eye(k)[labels], of_batch, shifts)
             shifts = _shrink(shifts, counts, np.where(observed, residual, 0.0), k)
             if unchanged:
@@ -170,7 +175,7 @@ def batch_names(batch: Any, n_rows: int) -> np.ndarray:
     names = np.asarray(batch)
     if names.shape != (n_rows,):
         raise ValueError(f"batch must name each of the {n_rows} rows; it has {names.shape}.")
-    unknown = np.array([name is None or name != name for name in names.tolist()])
+    unknown = np.array([name is None or str(name != name) != "False" for name in names.tolist()])
     if unknown.any():
         raise ValueError(
             f"{unknown.sum()} row(s) have no batch, the first is row {unknown.argmax()}. "
@@ -219,7 +224,7 @@ def _shrink(shifts: np.ndarray, counts: np.ndarray, residual: np.ndarray, k: int
     return np.where(known, shifts * variance / np.maximum(variance + error, 1e-300), 0.0)
 
 
-def _check_design(codes: np.ndarray, groups: Any) -> None:
+def check_design(codes: np.ndarray, groups: Any) -> None:
     """Refuse batches and groups that cannot be told apart: no chain of shared rows joins them."""
     _, groups = np.unique(np.asarray(groups).astype(str), return_inverse=True)
     n_batches, n_groups = codes.max() + 1, groups.max() + 1

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._batch import BatchCenter, batch_codes, batch_names
+from ._batch import BatchCenter, batch_codes, batch_names, check_design
 from ._table import Table, TableError, typed_options, unknown_name
 from ._tidy import NEVER_OBSERVED, without_codes
 
@@ -110,7 +110,13 @@ class Preparation:
             if sp.issparse(values):
                 raise TableError("--batch is for dense tables; this one is sparse")
             names = self._batches_of_rows(table)
-            found = BatchCenter(n_clusters, random_state=0).fit(values, batch=names)
+            try:
+                for name, groups in table.labels.items():
+                    if name != self.batch:
+                        check_design(np.unique(names, return_inverse=True)[1], groups)
+                found = BatchCenter(n_clusters, random_state=0).fit(values, batch=names)
+            except ValueError as error:
+                raise TableError(f"--batch {self.batch}: {error}") from error
             batches = tuple(found.batches_.tolist())
             fitted = replace(fitted, batches=batches, batch_shifts=found.shifts_)
             values = fitted.apply(table)
