@@ -15,14 +15,14 @@ struct Tables {
     Table table;
     Centers centers;
     Tiles* tiles;           // of a dense table
-    Strips<float>* strips;  // of a CSR table
+    CenterLines<float>* lines;  // of a CSR table
 
     Tables(const Table& table, const Centers& centers, bool wants_margins, const Panels* kept)
         : table(table), centers(centers),
           tiles(table.is_sparse ? nullptr : make<Tiles>(table, centers, wants_margins, kept)),
-          strips(table.is_sparse ? make<Strips<float>>(table, centers) : nullptr) {}
-    ~Tables() { unmake(tiles), unmake(strips); }
-    bool ok() const { return tiles || strips; }
+          lines(table.is_sparse ? make<CenterLines<float>>(table, centers) : nullptr) {}
+    ~Tables() { unmake(tiles), unmake(lines); }
+    bool ok() const { return tiles || lines; }
 };
 
 enum Trust { SINGLE, DOUBLE, NOTHING };
@@ -31,7 +31,7 @@ struct Room {
     Trust trust;
     DenseScratch* dense;
     Array<double> scores;
-    Strips<double>* fine;  // made when float32 proves too coarse
+    CenterLines<double>* fine;  // made when float32 proves too coarse
 
     Room(const Table& table, const Centers& centers)
         : trust(table.p > MOST_FEATURES ? NOTHING : SINGLE),
@@ -74,7 +74,7 @@ void unpack(Packed* it) { unmake(reinterpret_cast<Panels*>(it)); }
 template <class T>
 Index label_rows(const Sparse<T>& rows, const Tables& tables, Room& room, const RowBlock& block) {
     if (room.trust == SINGLE)
-        return label_sparse(rows, *tables.strips, reinterpret_cast<float*>(room.scores.get()), block);
+        return label_sparse(rows, *tables.lines, reinterpret_cast<float*>(room.scores.get()), block);
     return label_sparse(rows, *room.fine, room.scores.get(), block);
 }
 
@@ -101,7 +101,7 @@ Index label(const Table& table, const Prepared& prepared, const Packed* packed, 
         unsure = label_dense(Dense<float>(table), *tables.tiles, panels, *room.dense, block);
     if (unsure > MOST_UNSURE * groups * count) {
         if (room.trust == SINGLE && table.is_sparse)
-            room.fine = make<Strips<double>>(table, tables.centers);
+            room.fine = make<CenterLines<double>>(table, tables.centers);
         room.trust = room.trust == SINGLE && room.fine ? DOUBLE : NOTHING;
     }
     return unsure;

@@ -13,7 +13,7 @@ INLINE Slabs slabs_by_shape(Table table, Index bytes_of_sums = 0) {
     return Slabs(table, bytes_of_sums);
 }
 
-struct Summary {  // of one slab; room for whole strips of features
+struct Summary {  // of one slab; room for whole octets of features
     Array<double> numbers;
     Array<Index> observed;
     double *counts, *sums, *lowest, *highest;
@@ -34,10 +34,10 @@ struct Summary {  // of one slab; room for whole strips of features
 
 // --- dense ------------------------------------------------------------------------------------
 
-constexpr Index ROWS_AT_ONCE = 32;  // the sums of a strip of features over them stay in registers
+constexpr Index ROWS_AT_ONCE = 32;  // the sums of a octet of features over them stay in registers
 
 // The entries of some rows in EIGHT features from j on, and whether to ask for those of the next rows.
-template <class T> struct Strip {
+template <class T> struct Octet {
     const T* at;
     Index stride, rows, j;
     bool asks;
@@ -46,13 +46,13 @@ template <class T> struct Strip {
 // INOUT what is known of the features; seen: (ROWS_AT_ONCE, HALF) entries observed, lane by lane.
 // EQUAL: every row has weight 1. CODED: gaps have a code beside NaN.
 template <bool EQUAL, bool CODED, class T>
-INLINE void summarise(const Strip<T>& strip, double missing, const double* weights, Summary& known,
+INLINE void summarise(const Octet<T>& octet, double missing, const double* weights, Summary& known,
                     Longs* seen) {
     constexpr int PARTS = EIGHT / HALF;
     Doubles sums[PARTS], counts[PARTS], lowest[PARTS], highest[PARTS];
     Longs observed[PARTS];
     UNROLL for (int i = 0; i < PARTS; ++i) {
-        Index j = strip.j + i * HALF;
+        Index j = octet.j + i * HALF;
         sums[i] = load<Doubles>(known.sums + j);
         counts[i] = load<Doubles>(known.counts + j);
         lowest[i] = load<Doubles>(known.lowest + j);
@@ -60,9 +60,9 @@ INLINE void summarise(const Strip<T>& strip, double missing, const double* weigh
         observed[i] = load<Longs>(known.observed + j);
     }
     const Longs none{};
-    for (Index r = 0; r < strip.rows; ++r) {
-        const T* row = strip.at + r * strip.stride;
-        if (strip.asks) __builtin_prefetch(row + ROWS_AT_ONCE * strip.stride, 0, 2);
+    for (Index r = 0; r < octet.rows; ++r) {
+        const T* row = octet.at + r * octet.stride;
+        if (octet.asks) __builtin_prefetch(row + ROWS_AT_ONCE * octet.stride, 0, 2);
         const Doubles weight = splat(EQUAL ? 1.0 : weights[r]);
         const Longs counted = EQUAL ? ~none : (Longs)(weight > 0.0);
         UNROLL for (int i = 0; i < PARTS; ++i) {
@@ -83,7 +83,7 @@ INLINE void summarise(const Strip<T>& strip, double missing, const double* weigh
         }
     }
     UNROLL for (int i = 0; i < PARTS; ++i) {
-        Index j = strip.j + i * HALF;
+        Index j = octet.j + i * HALF;
         if (EQUAL) counts[i] += __builtin_convertvector(observed[i] - load<Longs>(known.observed + j), Doubles);
         store(known.sums + j, sums[i]);
         store(known.counts + j, counts[i]);
@@ -94,13 +94,13 @@ INLINE void summarise(const Strip<T>& strip, double missing, const double* weigh
 }
 
 template <class T>
-INLINE void summarise(const Strip<T>& strip, double missing, bool equal, const double* weights,
+INLINE void summarise(const Octet<T>& octet, double missing, bool equal, const double* weights,
                     Summary& known, Longs* seen) {
     bool coded = missing == missing;
-    if (equal && !coded) summarise<true, false>(strip, missing, weights, known, seen);
-    else if (equal) summarise<true, true>(strip, missing, weights, known, seen);
-    else if (!coded) summarise<false, false>(strip, missing, weights, known, seen);
-    else summarise<false, true>(strip, missing, weights, known, seen);
+    if (equal && !coded) summarise<true, false>(octet, missing, weights, known, seen);
+    else if (equal) summarise<true, true>(octet, missing, weights, known, seen);
+    else if (!coded) summarise<false, false>(octet, missing, weights, known, seen);
+    else summarise<false, true>(octet, missing, weights, known, seen);
 }
 
 // OUT seen (n,): observed entries of the rows begin .. end. INOUT known.
@@ -108,7 +108,7 @@ template <class T>
 int32_t summarise_rows(const Dense<T>& rows, Index begin, Index end, const double* weights, Summary& known,
                      int32_t* seen) {
     const T gap = T(__builtin_nan(""));
-    T copy[ROWS_AT_ONCE * EIGHT];  // of a strip that does not lie in one piece, or is not a whole one
+    T copy[ROWS_AT_ONCE * EIGHT];  // of a octet that does not lie in one piece, or is not a whole one
     for (Index start = begin; start < end; start += ROWS_AT_ONCE) {
         Index count = min_of(ROWS_AT_ONCE, end - start);
         const T* at = rows.values + start * rows.row_stride;
@@ -117,18 +117,18 @@ int32_t summarise_rows(const Dense<T>& rows, Index begin, Index end, const doubl
         for (Index r = 0; r < count; ++r) equal = equal && weights[start + r] == 1.0;
         for (Index j = 0; j < rows.p; j += EIGHT) {
             bool asks = rows.is_contiguous() && start + 2 * ROWS_AT_ONCE <= end;
-            Strip<T> strip{at + j, rows.row_stride, count, j, asks};
+            Octet<T> octet{at + j, rows.row_stride, count, j, asks};
             Index width = min_of(EIGHT, rows.p - j);
             if (!rows.is_contiguous() || width < EIGHT) {
-                for (Index r = 0; strip.asks && r < count; ++r)
-                    __builtin_prefetch(strip.at + (r + ROWS_AT_ONCE) * rows.row_stride, 0, 2);
+                for (Index r = 0; octet.asks && r < count; ++r)
+                    __builtin_prefetch(octet.at + (r + ROWS_AT_ONCE) * rows.row_stride, 0, 2);
                 for (Index e = 0; e < count * EIGHT; ++e) copy[e] = gap;
                 for (Index c = 0; c < width; ++c)
                     for (Index r = 0; r < count; ++r)
                         copy[r * EIGHT + c] = at[r * rows.row_stride + (j + c) * rows.column_stride];
-                strip.at = copy, strip.stride = EIGHT, strip.asks = false;
+                octet.at = copy, octet.stride = EIGHT, octet.asks = false;
             }
-            summarise(strip, rows.missing, equal, weights + start, known, lanes);
+            summarise(octet, rows.missing, equal, weights + start, known, lanes);
         }
         for (Index r = 0; r < count; ++r) {
             int64_t total = 0;

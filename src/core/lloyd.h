@@ -159,7 +159,9 @@ struct Problem {
     int32_t run_slice(Index s, Control& control) const {
         const Index first = s * size, count = min_of(size, starts.count - first);
         const Starts own = some_of(starts, first, count, table.n, table.p);
-        const int32_t status = with_rows(table, [&](const auto& rows) { return run_starts(rows, table, packed, own, control); });
+        const int32_t status = with_rows(table, [&](const auto& rows) {
+            return run_starts(rows, table, packed, own, control);
+        });
         for (Index r = 0; r < count; ++r)
             if (own.twins[r] >= 0) own.twins[r] += first;
         return status;

@@ -253,19 +253,19 @@ void tile_logits(const Dense<T>& rows, const Soft& soft, Index begin, Index coun
     if (soft.heavy) take_tails(soft, groups * EIGHT, slab);
 }
 
-// OUT sums, logs of one CSR row in the clusters of a strip.
+// OUT sums, logs of one CSR row in the clusters of a octet.
 template <bool HEAVY, class T>
-INLINE void strip_logits(const Sparse<T>& rows, const Soft& soft, Index row, Index strip,
+INLINE void octet_logits(const Sparse<T>& rows, const Soft& soft, Index row, Index octet,
                          Doubles* sums, Doubles* logs) {
     Doubles products[PARTS_OF_EIGHT];
     UNROLL for (int i = 0; i < PARTS_OF_EIGHT; ++i) {
-        sums[i] = load<Doubles>(soft.base + strip + i * HALF);
+        sums[i] = load<Doubles>(soft.base + octet + i * HALF);
         products[i] = splat(1.0);
         logs[i] = Doubles{};
     }
     const Index begin = rows.starts[row], end = rows.starts[row + 1];
     for (Index e = begin; e < end; ++e) {
-        Index at = rows.indices[e] * soft.room + strip;
+        Index at = rows.indices[e] * soft.room + octet;
         double x = rows.values[e];
         UNROLL for (int i = 0; i < PARTS_OF_EIGHT; ++i) {
             Doubles away = x - load<Doubles>(soft.mu + at + i * HALF);
@@ -287,14 +287,14 @@ void tile_logits(const Sparse<T>& rows, const Soft& soft, Index begin, Index cou
     Doubles sums[PARTS_OF_EIGHT], logs[PARTS_OF_EIGHT];
     double all[EIGHT], tails[EIGHT];
     for (Index r = 0; r < count; ++r)
-        for (Index strip = 0; strip < soft.room; strip += EIGHT) {
-            if (soft.heavy) strip_logits<true>(rows, soft, begin + r, strip, sums, logs);
-            else strip_logits<false>(rows, soft, begin + r, strip, sums, logs);
+        for (Index octet = 0; octet < soft.room; octet += EIGHT) {
+            if (soft.heavy) octet_logits<true>(rows, soft, begin + r, octet, sums, logs);
+            else octet_logits<false>(rows, soft, begin + r, octet, sums, logs);
             memcpy(all, sums, sizeof all);
             memcpy(tails, logs, sizeof tails);
-            for (Index l = strip; l < min_of(soft.k, strip + EIGHT); ++l) {
-                slab.logits[l * ROWS + r] = all[l - strip];
-                if (soft.heavy) slab.logs[l * ROWS + r] = tails[l - strip];
+            for (Index l = octet; l < min_of(soft.k, octet + EIGHT); ++l) {
+                slab.logits[l * ROWS + r] = all[l - octet];
+                if (soft.heavy) slab.logs[l * ROWS + r] = tails[l - octet];
             }
         }
     if (soft.heavy) take_tails(soft, whole_eights(count), slab);

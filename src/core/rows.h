@@ -111,7 +111,7 @@ template <class T> void read_row(const Sparse<T>& rows, Index i, double* x, doub
 
 // --- the nearest centre -----------------------------------------------------------------------
 
-// The k centres of one start side by side, eight to a strip: one feature of a row meets all of them
+// The k centres of one start side by side, eight to a octet: one feature of a row meets all of them
 // at once, and each sum still runs in the order of the features.
 struct Direct {
     Index k, p, room;
@@ -169,11 +169,11 @@ struct Distances {
     INLINE void put(double* out) const { memcpy(out, parts, sizeof parts); }
 };
 
-// As ``distances_of``, for S strips of centres from `strip` on: one need not wait for the other.
+// As ``distances_of``, for S octets of centres from `octet` on: one need not wait for the other.
 template <int S, class T>
-INLINE Index distances_to(const Dense<T>& rows, Index i, const Direct& direct, Index strip, double* out) {
+INLINE Index distances_to(const Dense<T>& rows, Index i, const Direct& direct, Index octet, double* out) {
     const T* row = rows.values + i * rows.row_stride;
-    const double *mu = direct.mu + strip, *gap = direct.gap + strip;
+    const double *mu = direct.mu + octet, *gap = direct.gap + octet;
     Index seen = 0, room = direct.room;
     Distances sums[S];
     for (Index j = 0; j < rows.p; ++j, mu += room, gap += room) {
@@ -182,7 +182,7 @@ INLINE Index distances_to(const Dense<T>& rows, Index i, const Direct& direct, I
         UNROLL for (int s = 0; s < S; ++s) sums[s].meet(mu + s * EIGHT, gap + s * EIGHT, x, is);
         seen += is;
     }
-    for (int s = 0; s < S; ++s) sums[s].put(out + strip + s * EIGHT);
+    for (int s = 0; s < S; ++s) sums[s].put(out + octet + s * EIGHT);
     return seen;
 }
 
@@ -190,26 +190,26 @@ INLINE Index distances_to(const Dense<T>& rows, Index i, const Direct& direct, I
 // many features the row observes.
 template <class T>
 Index distances_of(const Dense<T>& rows, Index i, const Direct& direct, double* out) {
-    Index seen = 0, strip = 0;
-    for (; strip + 2 * EIGHT <= direct.room; strip += 2 * EIGHT)
-        seen = distances_to<2>(rows, i, direct, strip, out);
-    if (strip < direct.room) seen = distances_to<1>(rows, i, direct, strip, out);
+    Index seen = 0, octet = 0;
+    for (; octet + 2 * EIGHT <= direct.room; octet += 2 * EIGHT)
+        seen = distances_to<2>(rows, i, direct, octet, out);
+    if (octet < direct.room) seen = distances_to<1>(rows, i, direct, octet, out);
     return seen;
 }
 
 template <class T>
 Index distances_of(const Sparse<T>& rows, Index i, const Direct& direct, double* out) {
     Index begin = rows.starts[i], end = rows.starts[i + 1], room = direct.room;
-    for (Index strip = 0; strip < room; strip += EIGHT) {
+    for (Index octet = 0; octet < room; octet += EIGHT) {
         Distances sums;
-        const double *mu = direct.mu + strip, *gap = direct.gap + strip;
+        const double *mu = direct.mu + octet, *gap = direct.gap + octet;
         Index j = 0;
         for (Index e = begin; e < end; ++e, ++j) {
             for (Index next = rows.indices[e]; j < next; ++j) sums.miss(gap + j * room);
             sums.observe(mu + j * room, rows.values[e]);
         }
         for (; j < rows.p; ++j) sums.miss(gap + j * room);
-        sums.put(out + strip);
+        sums.put(out + octet);
     }
     return end - begin;
 }

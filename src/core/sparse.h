@@ -3,9 +3,9 @@
 //     d_il - |x'_i|^2 = const_l + sum_{j stored} [ A_lj x'_ij + B_lj ]
 //     x' = x - c,  m = mu - c,   A = -2 m,  B = (1 - lam_j) m^2,  const = sum_j lam_j m_lj^2
 //
-// The centres are kept a cache line to a *strip* (16 in float32, 8 in float64). Where lam is the same
+// Of every feature as many centres lie together as a cache line holds (16 in float32, 8 in float64). Where lam is the same
 // for all features, B = q A^2 with q = (1 - lam) / 4 and one table serves: a stored entry needs one
-// cache line and two multiply-adds for a whole strip. Otherwise B has a table of its own; a feature
+// cache line and two multiply-adds for all of them. Otherwise B has a table of its own; a feature
 // without gaps then counts with lam = 0, so that what gaps would cost is not added to be taken away.
 //
 // Labels come from float32; where too many of those are unsure, from float64, by the same code.
@@ -53,7 +53,7 @@ template <class R> struct Line {  // a cache line of numbers
     }
 };
 
-template <class R> struct Strips {
+template <class R> struct CenterLines {
     static constexpr Index SIZE = Line<R>::SIZE;
     Index groups, k, p, count;
     const double* reference;
@@ -71,7 +71,7 @@ template <class R> struct Strips {
         return true;
     }
 
-    Strips(const Table& of, const Centers& centers)
+    CenterLines(const Table& of, const Centers& centers)
         : groups(centers.groups), k(centers.k), p(of.p), count((groups * k + SIZE - 1) / SIZE),
           reference(centers.reference), even(is_even(of, centers)), A(count * p * SIZE, R(0)),
           B(count * (even ? 1 : p) * SIZE, R(0)), constant(count * SIZE, R(0)), heaviest(0), longest(0) {
@@ -99,20 +99,20 @@ template <class R> struct Strips {
 
 // OUT scores (count, SIZE) of row i. Returns |x'|^2.
 template <class R, bool EVEN, class T>
-INLINE double score_row(const Sparse<T>& rows, Index i, const Strips<R>& strips, R* scores) {
-    constexpr Index SIZE = Strips<R>::SIZE;
+INLINE double score_row(const Sparse<T>& rows, Index i, const CenterLines<R>& lines, R* scores) {
+    constexpr Index SIZE = CenterLines<R>::SIZE;
     const Index begin = rows.starts[i], end = rows.starts[i + 1], p = rows.p;
     double squares[2] = {0, 0};
-    for (Index s = 0; s < strips.count; ++s) {
-        const R *A = strips.A + s * p * SIZE, *B = strips.B + s * (EVEN ? 1 : p) * SIZE;
-        Line<R> total(strips.constant + s * SIZE), q(B);
+    for (Index s = 0; s < lines.count; ++s) {
+        const R *A = lines.A + s * p * SIZE, *B = lines.B + s * (EVEN ? 1 : p) * SIZE;
+        Line<R> total(lines.constant + s * SIZE), q(B);
         squares[0] = squares[1] = 0;
         for (Index start = begin; start < end; start += RUN) {
             Line<R> sums[2];  // two, so that one multiply-add need not wait for the other
             Index stop = min_of(start + RUN, end), e = start;
             auto meet = [&](Index e, Line<R>& sum, double& square) INLINE_LAMBDA {
                 Index j = rows.indices[e];
-                double x = rows.values[e] - strips.reference[j];
+                double x = rows.values[e] - lines.reference[j];
                 square += x * x;
                 if (EVEN)
                     sum.add_product(Line<R>(A + j * SIZE), R(x), q);
@@ -130,26 +130,26 @@ INLINE double score_row(const Sparse<T>& rows, Index i, const Strips<R>& strips,
 }
 
 // How far apart two scores of a row must be to be apart for certain; infinite: nothing is.
-template <class R> INLINE double bound_of(const Strips<R>& strips, Index stored, double square) {
+template <class R> INLINE double bound_of(const CenterLines<R>& lines, Index stored, double square) {
     using U = Units<R>;
-    double length = __builtin_sqrt(square), size = strips.heaviest + strips.longest * length;
-    if (!(max_of(size, max_of(strips.longest, length)) < U::largest)) return __builtin_inf();
+    double length = __builtin_sqrt(square), size = lines.heaviest + lines.longest * length;
+    if (!(max_of(size, max_of(lines.longest, length)) < U::largest)) return __builtin_inf();
     double gamma = 2.02 * U::unit * (min_of(stored, RUN) + stored / RUN + 8);
-    double delta = 8.08 * UNIT64 * (strips.p + 8);  // of the sums that decide
+    double delta = 8.08 * UNIT64 * (lines.p + 8);  // of the sums that decide
     return gamma * size + delta * (square + size)
-           + 2 * U::tiny * (stored + 1) * (1 + strips.longest + length);
+           + 2 * U::tiny * (stored + 1) * (1 + lines.longest + length);
 }
 
 // See ``Certified::label``; scores (count, SIZE) is scratch.
 template <class R, class T>
-Index label_sparse(const Sparse<T>& rows, const Strips<R>& strips, R* scores, const RowBlock& block) {
-    Index unsure = 0, k = strips.k;
+Index label_sparse(const Sparse<T>& rows, const CenterLines<R>& lines, R* scores, const RowBlock& block) {
+    Index unsure = 0, k = lines.k;
     for (Index e = 0; e < block.count; ++e) {
         Index i = block.rows[e];
-        double square = strips.even ? score_row<R, true>(rows, i, strips, scores)
-                                    : score_row<R, false>(rows, i, strips, scores);
-        double bound = bound_of(strips, rows.stored(i), square);
-        for (Index g = 0; g < strips.groups; ++g) {
+        double square = lines.even ? score_row<R, true>(rows, i, lines, scores)
+                                    : score_row<R, false>(rows, i, lines, scores);
+        double bound = bound_of(lines, rows.stored(i), square);
+        for (Index g = 0; g < lines.groups; ++g) {
             const R* own = scores + g * k;
             double best = own[0], second = __builtin_inf();
             Label label = 0;

@@ -11,8 +11,8 @@
 
 namespace mnar { namespace LEVEL { namespace {
 
-// Of eight features, that are added up side by side: S and C of them in registers.
-constexpr int STRIPS = WIDTH == 16 ? 8 : WIDTH == 8 ? 2 : 1;
+// Octets (of eight features) that are added up side by side: S and C of them stay in registers.
+constexpr int OCTETS = WIDTH == 16 ? 8 : WIDTH == 8 ? 2 : 1;
 
 // Rows that join or leave clusters of one start, in their order; from one block of rows.
 class Changes {
@@ -71,25 +71,25 @@ class Changes {
             stats.keys[l] += w > 0 ? mixed(from + rows[id]) : -mixed(from + rows[id]);
         }
         double *sums = stats.sums + l * table.p, *counts = stats.counts + l * table.p;
-        for (Index j = 0; j < table.p; j += STRIPS * EIGHT)
-            add_block<STRIPS>(table, first[l], j, shift, sums, counts);
+        for (Index j = 0; j < table.p; j += OCTETS * EIGHT)
+            add_block<OCTETS>(table, first[l], j, shift, sums, counts);
         for (int32_t id = first[l]; id != NONE; id = next[id]) squares[id] = total_of(partial + id * EIGHT);
     }
     template <int S, class T>
     void add_block(const Dense<T>& table, int32_t id, Index j, const double* shift, double* sums, double* counts) {
         if constexpr (S > 1)
             if (table.p - j <= (S - 1) * EIGHT) return add_block<S - 1>(table, id, j, shift, sums, counts);
-        add_strips<S>(table, id, j, shift + j, sums + j, counts + j);
+        add_octets<S>(table, id, j, shift + j, sums + j, counts + j);
     }
 
-    struct Last {  // the last strip of a block, which may be less than a whole one
+    struct Last {  // the last octet of a block, which may be less than a whole one
         double shift[EIGHT], sums[EIGHT], counts[EIGHT];
         int64_t live[EIGHT];
     };
 
-    // S strips of features from j on.
+    // S octets of features from j on.
     template <int S, class T>
-    void add_strips(const Dense<T>& table, int32_t id, Index j, const double* shift, double* sums, double* counts) {
+    void add_octets(const Dense<T>& table, int32_t id, Index j, const double* shift, double* sums, double* counts) {
         constexpr int PARTS = EIGHT / HALF, N = S * PARTS, WHOLE = N - PARTS;
         const Index width = min_of(S * EIGHT, table.p - j), last = (S - 1) * EIGHT;
         const T* end = table.end();
