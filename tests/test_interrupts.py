@@ -185,7 +185,7 @@ def inertia(X):
     return MNARKMeans(3, lam=0.5, n_init=3, random_state=0, n_jobs=2).fit(X).inertia_
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_children_of_every_kind_fit_the_same(method):
     if method not in multiprocessing.get_all_start_methods():

@@ -89,18 +89,6 @@ def test_every_backend_gives_the_same_result(backend, problem, weighted):
 
 
 @most_backends
-@given(problems(), st.lists(st.integers(0, 39), min_size=1))
-def test_what_a_row_gets_depends_on_the_row_and_the_model_alone(backend, problem, rows):
-    X, init, lam, reference, _ = problem
-    rows, model = np.array(rows) % len(X), backend.fit(X, init, lam, reference)
-    far = np.vstack([X[rows], np.full(X.shape[1], 1e9)])
-    for method in ("predict", "transform", "impute"):
-        whole = backend.ask(model, method, X)[rows]
-        np.testing.assert_array_equal(backend.ask(model, method, X[rows]), whole)
-        np.testing.assert_array_equal(backend.ask(model, method, far)[:-1], whole)
-
-
-@most_backends
 @given(problems())
 def test_a_penalty_per_feature(backend, problem):
     X, init, lam, reference, rng = problem
@@ -168,20 +156,6 @@ def test_lam_zero_is_k_pod(backend, problem):
         seen = ~np.isnan(X[model.labels_ == l]).all(axis=0)
         means = filled[model.labels_ == l].mean(axis=0)
         np.testing.assert_allclose(means[seen], model.cluster_centers_[l, seen], atol=1e-8)
-
-
-@everywhere
-def test_large_lam_drives_centres_to_the_reference_where_there_are_gaps(backend):
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(60, 4)) + 5.0
-    X[rng.random(X.shape) < 0.3] = np.nan
-    reference = np.array([1.0, 2.0, 3.0, 4.0])
-    model = backend.fit(X, np.array([[4.0] * 4, [6.0] * 4]), 1e12, reference, max_iter=20)
-    for l in range(2):
-        rows = np.isnan(X[model.labels_ == l])
-        if len(rows):
-            gaps = rows.any(axis=0)
-            np.testing.assert_allclose(model.cluster_centers_[l, gaps], reference[gaps], atol=1e-6)
 
 
 @most_backends
