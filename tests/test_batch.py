@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
 
 from mnarkmeans import MNARKMeans
 from mnarkmeans.tables import BatchCenter
@@ -38,6 +39,9 @@ def test_groups_are_found_behind_runs(balanced):
     corrected = BatchCenter(4, random_state=0).fit_transform(X, batch=run)
     assert agreement(X, group) < 0.5
     assert agreement(corrected, group) > 0.9
+    both = make_pipeline(BatchCenter(4, random_state=0), MNARKMeans(4, random_state=0))
+    labels = both.fit_predict(X, batchcenter__batch=run)
+    assert adjusted_rand_score(group, labels) > 0.9
 
 
 def test_nothing_is_lost_where_there_is_no_batch_effect():

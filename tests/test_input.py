@@ -252,6 +252,8 @@ def test_columns_without_names_are_called_by_number(X):
 
 def test_n_init_auto_is_ten(X):
     assert len(fit(X, n_init="auto").start_losses_) == 10
+    batches = MiniBatchMNARKMeans(3, n_init="auto", random_state=0).fit(X)
+    assert len(batches.start_losses_) == 10
     searched = MNARKMeansCV([2, 3], n_init="auto", n_splits=4, random_state=0).fit(X)
     assert len(searched.start_losses_) == 10
     one, auto = (MNARMixture(3, n_init=n, random_state=0).fit(X) for n in (1, "auto"))

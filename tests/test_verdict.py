@@ -217,6 +217,9 @@ def test_a_batch_is_told_from_what_chance_gives():
     assert not found["chance"].warns
     with pytest.raises(ValueError, match="one per row"):
         annotation_agreement({"batch": batch[:3]}, split)
+    model = MNARKMeans(4, random_state=0).fit(10.0 * np.eye(4)[split])
+    (of_model,) = annotation_agreement({"batch": batch}, model)
+    assert of_model.ari == pytest.approx(found["batch"].ari)
 
 
 def test_equally_stable_numbers_of_clusters_are_named():

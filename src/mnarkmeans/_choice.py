@@ -24,7 +24,8 @@ Features that lose values by chance, beside others that do not, get no penalty (
 that scores better. Fewer features than blocks hardly predict each other: then the likelihood of
 normal mixtures tells whether there is a penalty and at which reference, and a candidate's score is
 the share of the rows that it puts into the clusters of the likeliest mixture (`likeliest_mixture`).
-Of the lam that find the same clusters, the one is taken that recovers the centres (`_missingness`).
+Of the lam that find the same clusters and that the score cannot tell apart, the one is taken that
+recovers the centres (`_missingness`); the fit goes on from the centres found with it.
 """
 
 from __future__ import annotations

@@ -256,7 +256,8 @@ class Missingness:
         mixture; larger is better) and ``behind`` (score less the best one's, in standard errors of
         the difference over rows and blocks of features: 0 is the best, -2 is two behind).
     lam_range : (float, float)
-        The smallest and the largest candidate with this reference that find the same clusters.
+        The smallest and the largest candidate with this reference that find the same clusters and
+        score at most one standard error lower than the best of them.
     mechanisms : list of (mechanism, strength, log_likelihood, lam)
         Missingness mechanisms, each fitted to the chosen clusters: by chance ("mcar"), around the
         reference ("decay"), below a limit ("limit"). ``log_likelihood`` has log(n)/2 per parameter

@@ -18,8 +18,8 @@ CHOICE = (
     "left out, their values and which of them are missing, were predicted from the other features "
     "of those rows (bi-cross-validation; Owen and Perry 2009, Fu and Perry 2020). A penalty was "
     "used only if it improved the prediction by more than one standard error; among values of lam "
-    "that gave the same clusters, the one that recovers the centres under the likeliest "
-    "missingness mechanism was used."
+    "that gave the same clusters and predicted equally well, the one that recovers the centres "
+    "under the likeliest missingness mechanism was used."
 )
 FEW_FEATURES = (
     "With so few features the BIC of normal mixtures decided whether values are missing by chance "
