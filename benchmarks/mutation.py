@@ -251,6 +251,11 @@ class Chosen:
         if report.failed and not self.killer.exists():
             self.killer.write_text(report.nodeid)
 
+    def pytest_keyboard_interrupt(self, excinfo):
+        """A mutant that calls itself cancelled; pytest says the same when the time is over."""
+        if excinfo.type is KeyboardInterrupt and not self.killer.exists():
+            self.killer.write_text("a call that says it was cancelled")
+
     def pytest_runtest_teardown(self, item):
         if sum(os.times()[:4]) > self.budget:
             item.session.shouldstop = "the time is over"

@@ -293,7 +293,9 @@ def test_codes_of_missing_values_are_noticed(X, code, form):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit(coded, missing_values=code)
-        fit(np.where(np.isnan(X), X, 300.0 * X))  # -999 within the range of values
+        within = np.abs(code) / 3.0 * X  # the code is among the values, or the last of them
+        fit(within)
+        fit(np.clip(within, -abs(code), abs(code)))
 
 
 def test_counts_without_a_logarithm_are_noticed():
