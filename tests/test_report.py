@@ -12,7 +12,7 @@ from markupsafe import escape
 from sklearn.exceptions import ConvergenceWarning
 
 from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, MNARMixture, report
-from mnarkmeans._report import FittedTable, page_of, render
+from mnarkmeans._report import render
 from mnarkmeans._report._content import flow_of
 from mnarkmeans.displays import FlowDisplay
 from mnarkmeans.metrics import confidence
@@ -56,8 +56,7 @@ FACTS = {
 
 
 def collect(X, model, **names):
-    facts = names.pop("facts", None)
-    return page_of(FittedTable(X, model, **names), title=names.pop("title", "t"), facts=facts)
+    return report(model, X, **names).page
 
 
 def fitted(n=300, p=12, k=3, sparse=False):
@@ -74,12 +73,12 @@ def fitted(n=300, p=12, k=3, sparse=False):
 @pytest.fixture(scope="module")
 def page():
     X, model = fitted()
-    names = FittedTable(
-        X, model, ids=[ROW, *(f"row {i}" for i in range(1, 300))],
+    page = collect(
+        X, model, title=HOSTILE, ids=[ROW, *(f"row {i}" for i in range(1, 300))],
         features=[HOSTILE, *(f"feature {j}" for j in range(1, 12))],
         annotations={HOSTILE: [HOSTILE, "b"] * 150, "age": np.arange(300) / 7},
     )  # fmt: skip
-    return page_of(names, title=HOSTILE, facts=FACTS)
+    return page | FACTS
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import json
 import math
 import os
 import uuid
@@ -149,6 +150,24 @@ def join(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     if not isinstance(word, str) or word not in known:
         raise ValueError(f"{name} has the tag {tags[0]} with the unknown value {word!r}")
     return known[word]
+
+
+def plain(value: Any) -> Any:
+    """Numbers, strings, lists and dicts that JSON can hold; NaN and infinity become null."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def as_json(value: Any, indent: int | None = 2) -> str:
+    """The text of a JSON document."""
+    return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def pack(arrays: dict[str, np.ndarray]) -> bytes:

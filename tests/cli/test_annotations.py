@@ -46,6 +46,19 @@ def test_a_column_of_known_classes_is_compared_and_takes_no_part(server, tables,
     assert summary["data"]["features"] == 5
 
 
+def test_known_classes_may_be_in_the_annotations(server, tmp_path):
+    file, _ = annotated(tmp_path)
+    known = ["--annotations", "about.csv", "--labels", "tissue"]
+    done = server.do("fit", file, "-k", 3, *known, "-o", "out", cwd=tmp_path)
+    assert "The clusters follow" not in done.err  # they are what was looked for
+    done = server.do("compare", file, "-k", 3, *known, "--methods", "zero", "--json", cwd=tmp_path)
+    assert json.loads(done.out)["methods"][0]["cer"] == 0.0
+    done = server.do("diagnose", file, *known, "--json", cwd=tmp_path)
+    assert "--annotations about.csv" in json.loads(done.out)["command"]
+    done = server.run("fit", file, "-k", 3, *known[:-1], "tissues", "-o", "no", cwd=tmp_path)
+    assert (done.code, "did you mean 'tissue'?" in done.err) == (2, True)
+
+
 def test_diagnose_takes_a_batch_and_puts_it_into_the_command(server, tables):
     done = server.do("diagnose", tables / "t.csv", "--batch", "kind", "--json")
     assert "--batch kind" in json.loads(done.out)["command"]

@@ -97,7 +97,7 @@ def test_on_a_running_cluster(X, parts, tmp_path, capsys):
         address = cluster.scheduler_address
         options = [*OPTIONS, "--scheduler", address]
         assert run(["fit", str(parts), *options, "-o", str(tmp_path / "out")]) == 0
-    assert f"the Dask cluster at {address} (1 workers)" in capsys.readouterr().err
+    assert f"the Dask cluster at {address} (1 worker)" in capsys.readouterr().err
     assert_results(tmp_path / "out", X)
 
 

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from .._embedding import embed
+from .._io import plain
 from .._versions import versions
 from ..displays._centers import most_different
 from ..displays._flow import FlowDisplay, flow_of_search
@@ -24,6 +24,7 @@ from ..metrics._verdict import BETWEEN
 from ..missingness import methods_paragraph
 from ..missingness._diagnose import Cells, missing_against_mean, why_no_penalty
 from ..missingness._methods import lam_words
+from ..tables import Table
 from ._fitted import FittedTable
 
 PAGE_VERSION = 4
@@ -38,17 +39,11 @@ KIND = (
 )
 
 
-def page_of(
-    fitted: FittedTable,
-    *,
-    title: str,
-    facts: dict[str, Any] | None = None,
-    embedding: str = "pca",
-) -> dict[str, Any]:
+def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str, Any]:
     """Everything the page shows about a fitted table.
 
-    `facts`: what the caller knows besides: "command", "left_out", "notes", "preparation",
-    "settings", "comparison", and what `search_facts` gives.
+    The caller may add "command", "left_out", "notes", "preparation", "settings", "comparison", and
+    what `search_facts` gives.
     """
     model, cells, labels = fitted.model, fitted.cells, fitted.labels
     n, p = fitted.X.shape
@@ -58,7 +53,7 @@ def page_of(
     undecided = int((fitted.confidence < BETWEEN).sum())
     found = getattr(model, "missingness_", None)
     why = "" if found is None else why_no_penalty(found, cells)
-    page: dict[str, Any] = {
+    return plain({
         "page_version": PAGE_VERSION,
         "title": title,
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -66,20 +61,20 @@ def page_of(
         "data": {
             "rows": n,
             "features": p,
-            "missing_share": float(fitted.missing_by_row.mean()),
+            "missing_share": fitted.missing_by_row.mean(),
             "by_feature": _histogram(cells.pooled().missing_share[0]),
             "by_row": _histogram(fitted.missing_by_row),
         },
         "fit": {
             "k": fitted.n_clusters,
-            "lam": np.asarray(model.lam_, dtype=float).tolist(),  # a number, or one per feature
-            "inertia": float(model.inertia_),
-            "n_iter": int(model.n_iter_),
+            "lam": model.lam_,  # a number, or one per feature
+            "inertia": model.inertia_,
+            "n_iter": model.n_iter_,
             "loss_path": rounded(model.loss_path_, 7),
             "start_losses": rounded(np.sort(np.asarray(model.start_losses_)), 7),
         },
         "sure": _sureness(fitted),
-        "clusters": _clusters(fitted),
+        "clusters": [_cluster(fitted, cluster) for cluster in range(fitted.n_clusters)],
         "embedding": _points(fitted, embedding, kept),
         "far": _listed(fitted, np.argsort(-fitted.own_distance, kind="stable")),
         "between": _listed(fitted, np.argsort(fitted.confidence, kind="stable")[:undecided]),
@@ -90,30 +85,32 @@ def page_of(
         "lam_text": lam_text(model),
         "methods": methods_paragraph(model),
         "stability": None if fitted.stability is None else rounded(fitted.stability),
-    }
-    return page | _centers(fitted) | (facts or {})
+        **_centers(fitted),
+    })  # fmt: skip
 
 
 def search_facts(search: Any, X: Any, verdict: Verdict) -> dict[str, Any]:
     """What the page shows of a search for lam and the number of clusters."""
-    found = search.cv_results_
-    columns = {"lam": "param_lam", "k": "param_n_clusters",
-               "mean": "mean_instability", "std": "std_instability"}  # fmt: skip
-    choice: dict[str, Any] = {name: rounded(found[at], 7) for name, at in columns.items()}
-    choice |= {"k": [int(k) for k in choice["k"]], "best_index": int(search.best_index_)}
-    several = len(set(choice["k"])) > 1
+    found, lams, ks = search.cv_results_, "param_lam", "param_n_clusters"
+    several = len(np.unique(found[ks])) > 1
     what = f"k = {search.n_clusters_} and " if several else ""
     text = (
         f"{what}lam = {lam_words(search.lam_)} {'were' if several else 'was'} chosen from "
-        f'{len(choice["lam"])} candidates (criterion "{search.criterion}").'
+        f'{len(found[lams])} candidates (criterion "{search.criterion}").'
     )
     flows = [flow_of_search(search, X, along) for along in ("lam", *(["k"] if several else []))]
-    return {
-        "choice": choice,
+    return plain({
+        "choice": {
+            "lam": rounded(found[lams], 7),
+            "k": found[ks],
+            "mean": rounded(found["mean_instability"], 7),
+            "std": rounded(found["std_instability"], 7),
+            "best_index": search.best_index_,
+        },
         "flow": [flow_of(flow) for flow in flows if len(flow.partitions) > 1],
         "lam_text": " ".join(filter(None, [text, describe_choice(search, verdict)])),
         "methods": methods_paragraph(search),
-    }
+    })  # fmt: skip
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -157,8 +154,8 @@ def _sureness(fitted: FittedTable) -> dict[str, Any]:
         "warnings": len(fitted.batch_warnings),
         "next": steps,
         "between": between,
-        "mean_confidence": float(known.mean()) if known.size else None,
-        "silhouette": float(fitted.silhouettes.mean()),
+        "mean_confidence": known.mean() if known.size else None,
+        "silhouette": fitted.silhouettes.mean(),
         "verdict": found.to_dict(),
     }
 
@@ -189,29 +186,24 @@ def flow_of(flow: FlowDisplay) -> dict[str, Any]:
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def _clusters(fitted: FittedTable) -> list[dict[str, Any]]:
-    out = []
-    for cluster, size in enumerate(fitted.sizes):
-        own = fitted.labels == cluster
-        sure = fitted.confidence[own]
-        judged = size > 0 and not np.isnan(sure).any()
-        high, between = int((sure >= SURE).sum()), int((sure < BETWEEN).sum())
-        means = {
-            "distance": fitted.own_distance,
-            "missing": fitted.missing_by_row,
-            "silhouette": fitted.silhouettes,
-        }
-        out.append(
-            {
-                "cluster": cluster,
-                "rows": int(size),
-                "share": float(size / own.size),
-                **{name: float(v[own].mean()) if size else None for name, v in means.items()},
-                "confidence": float(sure.mean()) if judged else None,
-                "levels": [high, int(size) - high - between, between] if judged else None,
-            }
-        )
-    return out
+def _cluster(fitted: FittedTable, cluster: int) -> dict[str, Any]:
+    own, size = fitted.labels == cluster, int(fitted.sizes[cluster])
+    sure = fitted.confidence[own]
+    judged = size > 0 and not np.isnan(sure).any()
+    high, between = int((sure >= SURE).sum()), int((sure < BETWEEN).sum())
+    means = {
+        "distance": fitted.own_distance,
+        "missing": fitted.missing_by_row,
+        "silhouette": fitted.silhouettes,
+    }
+    return {
+        "cluster": cluster,
+        "rows": size,
+        "share": size / own.size,
+        **{name: values[own].mean() if size else None for name, values in means.items()},
+        "confidence": sure.mean() if judged else None,
+        "levels": [high, size - high - between, between] if judged else None,
+    }
 
 
 def _points(fitted: FittedTable, method: str, kept: np.ndarray) -> dict[str, Any]:
@@ -222,10 +214,10 @@ def _points(fitted: FittedTable, method: str, kept: np.ndarray) -> dict[str, Any
         "rows": fitted.X.shape[0],
         "x": rounded(found.points[:, 0], 5),
         "y": rounded(found.points[:, 1], 5),
-        "axis_names": list(found.axis_names),
-        "explained": list(found.explained) if found.explained else None,
-        "ids": [str(fitted.ids[i]) for i in kept],
-        "cluster": fitted.labels[kept].tolist(),
+        "axis_names": found.axis_names,
+        "explained": found.explained or None,
+        "ids": [fitted.ids[i] for i in kept],
+        "cluster": fitted.labels[kept],
         "distance": rounded(fitted.own_distance[kept]),
         "missing": rounded(fitted.missing_by_row[kept], 3),
         "confidence": rounded(fitted.confidence[kept], 3),
@@ -234,19 +226,18 @@ def _points(fitted: FittedTable, method: str, kept: np.ndarray) -> dict[str, Any
 
 def _listed(fitted: FittedTable, order: np.ndarray) -> list[dict[str, Any]]:
     """The first rows of an order."""
-    at = order[:MAX_LISTED]
-    columns = {
-        "id": [str(fitted.ids[i]) for i in at],
-        "cluster": fitted.labels[at].tolist(),
-        "distance": fitted.own_distance[at].tolist(),
-        "next_cluster": fitted.next_cluster[at].tolist(),
-        "next_distance": fitted.next_distance[at].tolist(),
-        "confidence": rounded(fitted.confidence[at], 6),
-        "missing": fitted.missing_by_row[at].tolist(),
-    }
-    if fitted.n_clusters == 1:
-        columns |= {"next_cluster": [None] * len(at), "next_distance": [None] * len(at)}
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return [
+        {
+            "id": fitted.ids[i],
+            "cluster": fitted.labels[i],
+            "distance": fitted.own_distance[i],
+            "next_cluster": fitted.next_cluster[i],
+            "next_distance": fitted.next_distance[i],
+            "confidence": rounded(fitted.confidence[i], 6)[0],
+            "missing": fitted.missing_by_row[i],
+        }
+        for i in order[:MAX_LISTED]
+    ]
 
 
 def _annotation(name: str, values: Any, labels: np.ndarray, kept: np.ndarray) -> dict[str, Any]:
@@ -254,9 +245,9 @@ def _annotation(name: str, values: Any, labels: np.ndarray, kept: np.ndarray) ->
     return {
         "name": one.name,
         "groups": one.groups,
-        "counts": one.counts.tolist(),
+        "counts": one.counts,
         "unknown": one.unknown,
-        "codes": one.codes[kept].tolist(),
+        "codes": one.codes[kept],
         "values": None if one.numbers is None else rounded(one.numbers[kept]),
         "ari": one.rand_index(labels),
     }
@@ -266,11 +257,7 @@ def _markers(fitted: FittedTable) -> list[dict[str, Any]]:
     """The strongest features of each cluster, as records."""
     names = np.array(fitted.features, dtype=object)
     found = ranked(fitted.contrasts, range(fitted.n_clusters), names, MARKERS)
-    columns = {
-        name: [None if isinstance(v, float) and not np.isfinite(v) else v for v in values.tolist()]
-        for name, values in found.items()
-        if name != "rank"
-    }
+    columns = {name: values for name, values in found.items() if name != "rank"}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
@@ -295,7 +282,7 @@ def _missing(cells: Cells, names: list[str]) -> dict[str, Any]:
             for name, curve in curves.items()
         },
         "dots": {
-            "feature": [str(names[j]) for j in some],
+            "feature": [names[j] for j in some],
             "mean": rounded(features.mean[0][some]),
             "missing_share": rounded(features.missing_share[0][some]),
         },
@@ -309,15 +296,11 @@ def _centers(fitted: FittedTable) -> dict[str, Any]:
     reference = np.broadcast_to(np.asarray(model.reference_, dtype=float), centers.shape[1])
     mean = cells.sizes @ centers / max(cells.sizes.sum(), 1)
     shown = most_different(centers, MAX_FEATURES)
-    names = [str(fitted.features[j]) for j in shown]
+    names = [fitted.features[j] for j in shown]
     rng, n = np.random.default_rng(0), len(fitted.labels)
     kept = np.arange(n) if n <= MAX_ROWS else rng.choice(n, MAX_ROWS, replace=False)
     kept = kept[np.lexsort((kept, fitted.labels[kept]))]
-    part = fitted.X[kept][:, shown]
-    if sp.issparse(part):
-        stored = part.tocoo()
-        part = np.full(part.shape, np.nan)
-        part[stored.row, stored.col] = stored.data
+    part = Table(fitted.X[kept][:, shown], kept, names).dense()
     return {
         "centers": {
             "n_features": centers.shape[1],
@@ -326,11 +309,11 @@ def _centers(fitted: FittedTable) -> dict[str, Any]:
             "reference": rounded(reference[shown]),
             "mean": rounded(mean[shown]),
             "missing": [rounded(row, 3) for row in cells.missing_share[:, shown]],
-            "sizes": cells.sizes.tolist(),
+            "sizes": cells.sizes,
         },
         "rows_by_cluster": {
-            "ids": [str(fitted.ids[i]) for i in kept],
-            "cluster": fitted.labels[kept].tolist(),
+            "ids": [fitted.ids[i] for i in kept],
+            "cluster": fitted.labels[kept],
             "features": names,
             "levels": _levels(part - reference[shown]),
             "levels_mean": _levels(part - mean[shown]),
@@ -338,7 +321,7 @@ def _centers(fitted: FittedTable) -> dict[str, Any]:
     }
 
 
-def _levels(distance: np.ndarray) -> list[int]:
+def _levels(distance: np.ndarray) -> np.ndarray:
     """0..200, 100 at no distance, -1 in the gaps.
 
     Each feature has its own span, so that one loud feature does not bleach the others.
@@ -347,11 +330,9 @@ def _levels(distance: np.ndarray) -> list[int]:
     columns = zip(distance.T, seen.T, strict=True)
     top = np.array([np.quantile(np.abs(c[m]), 0.98) if m.any() else 1.0 for c, m in columns])
     level = np.clip(distance / np.where(top > 0, top, 1.0), -1, 1)
-    return (
-        np.where(seen, np.round((np.nan_to_num(level) + 1) * 100), -1).astype(int).ravel().tolist()
-    )
+    return np.where(seen, np.round((np.nan_to_num(level) + 1) * 100), -1).astype(int).ravel()
 
 
 def _histogram(share: np.ndarray, bins: int = 20) -> dict[str, Any]:
     counts, edges = np.histogram(share, bins=bins, range=(0.0, 1.0))
-    return {"edges": rounded(edges, 3), "counts": counts.tolist()}
+    return {"edges": rounded(edges, 3), "counts": counts}

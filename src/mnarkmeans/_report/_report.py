@@ -118,12 +118,12 @@ def report(
     nameless.missing_values = np.nan
     nameless.__dict__.pop("feature_names_in_", None)
     fitted = FittedTable(
-        values, nameless, ids=ids, features=None if features is None else list(map(str, features)),
-        labels=labels, annotations=annotations,
-    )  # fmt: skip
-    searched = hasattr(model, "cv_results_")
-    facts = search_facts(model, X, fitted.verdict) if searched else None
-    made = Report(page_of(fitted, title=title, facts=facts, embedding=embedding))
+        values, nameless, labels, ids=ids, features=features, annotations=annotations
+    )
+    page = page_of(fitted, title, embedding)
+    if hasattr(model, "cv_results_"):
+        page |= search_facts(model, X, fitted.verdict)
+    made = Report(page)
     if path is not None:
         made.save(path)
     return made

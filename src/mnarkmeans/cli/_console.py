@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 from rich.console import Console as RichConsole
 from rich.markup import escape
 from rich.progress import Progress, TimeElapsedColumn
 from rich.table import Table as RichTable
 
+from .._io import as_json
 from ..tables._table import quoted
 
 Step = Callable[[str], None]
@@ -68,7 +68,7 @@ class Console:
     def result(self, value: dict[str, Any]) -> None:
         """The JSON object of --json."""
         if self.as_json:
-            print(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+            print(as_json(value))
 
     @contextmanager
     def progress(self, what: str, total: int | None = None) -> Iterator[Step]:
@@ -129,19 +129,6 @@ def print_error(message: object, as_json: bool = False) -> None:
     print(f"error: {text}", file=sys.stderr)
 
 
-def plain(value: Any) -> Any:
-    """Numbers, strings, lists and dicts that JSON can hold; NaN and infinity become null."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
-
-
 def one_line(message: object) -> str:
     """The message with every run of white space turned into one blank."""
     return " ".join(str(message).split())
@@ -185,7 +172,7 @@ def estimator_errors() -> Iterator[None]:
     """What an estimator refuses is the user's to correct: one sentence, in options."""
     try:
         yield
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, RuntimeError) as error:
         raise UserError(in_options(one_line(error))) from error
 
 

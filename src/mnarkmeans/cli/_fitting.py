@@ -17,7 +17,7 @@ import csv
 import hashlib
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,11 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from .._io import plain, require
 from .._model_files import save_model
 from .._report import FittedTable, page_of, render
+from ..displays._style import rounded
+from ..metrics._annotations import agreement
 from ..metrics._markers import ranked
 from ..metrics._verdict import FOLDS
 from ..missingness._methods import lam_words
@@ -38,11 +41,10 @@ from ._console import (
     counted,
     estimator_errors,
     in_options,
-    plain,
     typed_command,
 )
-from ._options import FolderOptions, SourceOptions, as_number
-from ._outputs import write_csv, write_json
+from ._options import FolderOptions, OptionalFolderOptions, SourceOptions, as_number
+from ._outputs import claimed, write_csv, write_json
 
 FILES = [
     "labels.csv", "centers.csv", "markers.csv", "summary.json", "model.json", "model.npz",
@@ -52,12 +54,38 @@ MARKERS = 100  # features of each cluster in markers.csv
 DIGITS, FEW_DIGITS = 8, 4  # significant digits of centres; of effects and shares
 
 
+def claimed_folder(
+    source: SourceOptions, output: FolderOptions | OptionalFolderOptions, *more: str
+) -> AbstractContextManager[Any]:
+    """Claim the folder; what writing needs is asked for before the work, not after it."""
+    require("jinja2", "cli")
+    if getattr(output, "embedding", "pca") == "umap":
+        require("umap", "umap")
+    prepared = ["centers_prepared.csv"] if _two_units(source.preparation) else []
+    known = ["annotations.csv"] if source.annotations or source.labels or source.batch else []
+    files = [*FILES, *prepared, *known, *more]
+    return claimed(output.out, files, force=output.force, inputs=source.inputs)
+
+
+def _two_units(preparation: Preparation) -> bool:
+    """Whether centres have other units in the clustering than in the table."""
+    return bool(preparation.units and preparation.own_units)
+
+
 def open_job(console: Console, source: SourceOptions, clusters: int) -> Job:
     """Read and prepare a table with rows for so many clusters; say what was used and left out.
 
     A table that certainly must be read in another way is refused, with the command to run.
     """
-    table = read(source)
+    classes = [*(source.labels or ()), *([source.batch] if source.batch else ())]
+    table = read_table(
+        source.data, labels=classes, annotations=source.annotations, **source.options.to_dict()
+    )
+    for name in classes:
+        if name not in table.labels:
+            raise UserError(f"with --transpose, {name!r} says nothing about the rows; give it in "
+                            "a file of --annotations")  # fmt: skip
+    table.annotations |= {name: list(values) for name, values in table.labels.items()}
     if not source.as_is:
         _check_advice(source, table)
     if source.center and source.reference is not None:
@@ -75,24 +103,11 @@ def open_job(console: Console, source: SourceOptions, clusters: int) -> Job:
     return job
 
 
-def read(source: SourceOptions) -> Table:
-    """The table with its annotations; known classes and the batch are kept out of the features."""
-    options = source.options.to_dict() | {"annotations": source.annotations}
-    classes = tuple(source.labels or ())
-    table = read_table(source.data, labels=classes, **options)
-    batch = source.batch
-    if batch is not None and batch not in (*classes, *table.annotations):  # a column of the table
-        table = read_table(source.data, labels=(*classes, batch), **options)
-    table.annotations |= {name: list(values) for name, values in table.labels.items()}
-    return table
-
-
 def _check_advice(source: SourceOptions, table: Table) -> None:
     """Refuse where the advice is certain; otherwise it becomes notes of the table."""
-    kept_aside = {*(source.labels or ()), source.batch}
     suggestions = [
         one for one in table.advise(source.preparation).suggestions
-        if not one.options.get("drop") or {*one.options["drop"]} - kept_aside
+        if not one.options.get("drop") or {*one.options["drop"]} - {*table.labels}
     ]  # fmt: skip
     certain = [one.reason for one in suggestions if one.certain]
     if certain:
@@ -145,20 +160,19 @@ def file_sum(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-# --- its fit ----------------------------------------------------------------------------------
-
-
 @dataclass
 class Job:
-    """A table ready to be clustered, and how its fit went."""
+    """A table on its way from being read, by `fit` and `judge`, to the files of its fit."""
 
     source: SourceOptions
     table: Table  # the features that are used, in their own units
     preparation: Preparation
     X: Any  # the values as they are clustered
     reference: Any
-    notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+    summary: dict[str, Any] = field(default_factory=dict)  # summary.json
+    sections: dict[str, Any] = field(default_factory=dict)  # further ones of the report
 
     def fit(self, console: Console, model: Any) -> None:
         """Fit k-means, with progress where scikit-learn has callbacks."""
@@ -182,88 +196,49 @@ class Job:
             yield step
         self.seconds = time.perf_counter() - begin
 
-    def results(self, console: Console, model: Any, **more: Any) -> Results:
-        """The results of a fit to a table that was read whole; `more` goes into summary.json."""
-        source, table = self.source, self.table
-        fitted = FittedTable(
-            self.X, model, ids=table.short_ids, features=table.features, labels=model.labels_,
-            annotations=table.annotations, classes=[*(source.labels or ()), source.batch or ""],
-        )  # fmt: skip
-        with console.progress("judging the clusters", FOLDS) as step:
-            fitted.judge(lambda done, total: step(f"fit {done}"))
-        console.note(*fitted.batch_warnings)
-        self.notes = [*fitted.batch_warnings, *table.notes, *self.notes]
-        data = table.source | {
-            "sha256": file_sum(source.data), "rows": table.shape[0], "features": table.shape[1],
-            "missing_share": table.missing_share(), "id_column": table.id_name,
-        }  # fmt: skip
-        summary = self.summary(model, fitted.sizes, data, table.left_out)
-        if table.annotations:
-            summary["annotations"] = plain(fitted.agreement)
-        return Results(self, fitted, summary | plain(more))
+    def judge(
+        self, console: Console, model: Any, blocks: dict[str, Any] | None = None, **more: Any
+    ) -> None:
+        """How sure the clusters are, and the summary, to which `more` is added.
 
-    def summary(
-        self, model: Any, sizes: Any, data: dict[str, Any], left_out: list[tuple[str, str]]
-    ) -> dict[str, Any]:
-        """summary.json, however the table was read."""
+        blocks : what a table read in blocks has of its own; `table` is a sample of its rows then
+        """
+        source, table = self.source, self.table
+        with console.progress("judging the clusters", FOLDS) as step:
+            self.fitted = fitted = FittedTable(
+                self.X, model, model.predict(self.X) if blocks else model.labels_,
+                ids=table.short_ids, features=table.features, annotations=table.annotations,
+                classes=table.labels, progress=lambda done, _: step(f"fit {done}"),
+            )  # fmt: skip
+        console.note(*fitted.batch_warnings)
         missingness = getattr(model, "missingness_", None)
-        left_out_columns = [{"column": name, "reason": reason} for name, reason in left_out]
-        return plain({
+        own = blocks or {
+            "sha256": file_sum(source.data),
+            "rows": table.shape[0],
+            "missing_share": table.missing_share(),
+            "id_column": table.id_name,
+        }
+        self.summary = plain({
             "mnarkmeans": __version__,
             "command": typed_command(),
-            "data": data | {"left_out": left_out_columns},
+            "data": table.source | {"features": table.shape[1]} | own | {
+                "left_out": [{"column": name, "reason": why} for name, why in table.left_out]
+            },
             "preparation": self.preparation.describe(),
-            "n_clusters": len(model.cluster_centers_),
+            "n_clusters": fitted.n_clusters,
             "lam": model.lam_,
             "missingness": None if missingness is None else missingness.to_plain(),
             "inertia": model.inertia_,
             "n_iter": model.n_iter_,
-            "cluster_sizes": sizes,
+            "cluster_sizes": fitted.sizes,
             "loss_path": model.loss_path_,
             "start_losses": model.start_losses_,
             "seconds": round(self.seconds, 3),
-            "notes": self.notes,
+            "notes": [*fitted.batch_warnings, *table.notes, *self.notes],
+            **({"annotations": agreement(table.annotations, fitted.labels)}
+               if table.annotations else {}),
+            **more,
         })  # fmt: skip
-
-
-class _Callback:
-    """Moves the progress on with every finished initialisation (scikit-learn 1.9 and newer)."""
-
-    def __init__(self, step: Any) -> None:
-        self.step = step
-
-    def setup(self, estimator: Any, context: Any) -> None: ...
-    def teardown(self, estimator: Any, context: Any) -> None: ...
-    def on_fit_task_begin(self, estimator: Any, context: Any, **kwargs: Any) -> None: ...
-
-    def on_fit_task_end(self, estimator: Any, context: Any, **kwargs: Any) -> None:
-        if context.task_name == "start":
-            self.step("initialisations")
-
-
-# --- the results ------------------------------------------------------------------------------
-
-
-def result_files(source: SourceOptions, *more: str) -> list[str]:
-    """The names of the files that may be written."""
-    prepared = ["centers_prepared.csv"] if _two_units(source.preparation) else []
-    known = source.annotations or source.labels or source.batch
-    return [*FILES, *prepared, *(["annotations.csv"] if known else []), *more]
-
-
-def _two_units(preparation: Preparation) -> bool:
-    """Whether centres have other units in the clustering than in the table."""
-    return bool(preparation.units and preparation.own_units)
-
-
-@dataclass(frozen=True)
-class Results:
-    """What the files are made of."""
-
-    job: Job
-    fitted: FittedTable
-    summary: dict[str, Any]
-    facts: dict[str, Any] = field(default_factory=dict)  # further sections of the report
 
     def write(
         self, folder: Path, output: FolderOptions | None = None, labels: Iterable[Any] | None = None
@@ -273,9 +248,8 @@ class Results:
         output : title and map of the report
         labels : rows of labels.csv, where they are not those of the fitted table (read in blocks)
         """
-        job, fitted = self.job, self.fitted
-        model, table, preparation = fitted.model, job.table, job.preparation
-        header, of_new_rows = ["id", "cluster", "distance"], {}
+        fitted, table, preparation = self.fitted, self.table, self.preparation
+        model, header, of_new_rows = fitted.model, ["id", "cluster", "distance"], {}
         if labels is None:
             columns = label_columns(table, fitted.labels, fitted.own_distance, fitted.confidence)
             header, labels = list(columns), zip(*columns.values(), strict=True)
@@ -286,9 +260,9 @@ class Results:
         if _two_units(preparation):
             centers["centers_prepared.csv"] = model.cluster_centers_
         for name, rows in centers.items():
-            lines = [[i, *(digits(v, DIGITS) for v in row)] for i, row in enumerate(rows.tolist())]
+            lines = [[i, *digits(row, DIGITS)] for i, row in enumerate(rows)]
             write_csv(folder / name, ["cluster", *table.features], lines)
-        markers = marker_columns(job, fitted)
+        markers = marker_columns(self)
         write_csv(folder / "markers.csv", markers, zip(*markers.values(), strict=True))
         if "annotations" in self.summary:
             counts = [
@@ -313,33 +287,37 @@ class Results:
 
     def page(self, output: FolderOptions | None) -> dict[str, Any]:
         """The numbers of the report."""
-        job, model, summary = self.job, self.fitted.model, self.summary
-        data = summary["data"]
+        model, summary, data = self.fitted.model, self.summary, self.summary["data"]
         settings = {
             "Table": data.get("file"),
             "Clusters": summary["n_clusters"],
             "lam": model.lam if isinstance(model.lam, str) else lam_words(model.lam),
-            "Reference": _reference_words(job, model),
+            "Reference": self.reference_words(),
             "Initialisations": model.n_init,
             "Algorithm": model.algorithm,
             "Seed": summary.get("seed", model.random_state),
-            "SHA-256 of the table": (data.get("sha256") or "none")[:16],
+            "SHA-256 of the table": (data["sha256"] or "none")[:16],
         }
-        facts = {
+        title = (output and output.title) or self.source.data.name
+        page = page_of(self.fitted, title, output.embedding if output else "pca")
+        return page | {
+            "diagnosis": [in_options(line) for line in page["diagnosis"]],
             "command": summary["command"],
             "notes": summary["notes"],
-            "left_out": [[one["column"], one["reason"]] for one in data["left_out"]],
+            "left_out": [list(one.values()) for one in data["left_out"]],
             "preparation": summary["preparation"],
             "settings": {name: str(value) for name, value in settings.items()},
+            **self.sections,
         }
-        page = page_of(
-            self.fitted,
-            title=(output and output.title) or job.source.data.name,
-            facts=facts | self.facts,
-            embedding=output.embedding if output else "pca",
-        )
-        page["diagnosis"] = [in_options(line) for line in page["diagnosis"]]
-        return plain(page)
+
+    def reference_words(self) -> str:
+        """The reference as it was asked for, and what auto has chosen."""
+        if self.preparation.center:
+            return "observed mean of each feature"
+        if not isinstance(self.reference, str) or self.reference == "min":
+            return str(self.source.reference)
+        lowest = np.any(self.fitted.model.reference_)
+        return f"auto: {'smallest observed value of each feature' if lowest else 'zero'}"
 
     def print(self, console: Console, out: Path) -> None:
         """What was found, the verdict first, and where it is."""
@@ -359,6 +337,21 @@ class Results:
         console.result(summary | {"output": str(out)})
 
 
+class _Callback:
+    """Moves the progress on with every finished initialisation (scikit-learn 1.9 and newer)."""
+
+    def __init__(self, step: Any) -> None:
+        self.step = step
+
+    def setup(self, estimator: Any, context: Any) -> None: ...
+    def teardown(self, estimator: Any, context: Any) -> None: ...
+    def on_fit_task_begin(self, estimator: Any, context: Any, **kwargs: Any) -> None: ...
+
+    def on_fit_task_end(self, estimator: Any, context: Any, **kwargs: Any) -> None:
+        if context.task_name == "start":
+            self.step("initialisations")
+
+
 def print_agreement(console: Console, found: list[dict[str, Any]]) -> None:
     """A line for each annotation."""
     lines = []
@@ -371,9 +364,9 @@ def print_agreement(console: Console, found: list[dict[str, Any]]) -> None:
 
 def label_columns(table: Table, labels: Any, distance: Any, confidence: Any) -> dict[str, Any]:
     """labels.csv; the names of samples without what all of them share are a further column."""
-    columns: dict[str, Any] = {"id": table.ids.tolist(), "cluster": np.asarray(labels).tolist()}
+    columns: dict[str, Any] = {"id": table.ids.tolist(), "cluster": labels.tolist()}
     if distance is not None:
-        columns["distance"] = np.asarray(distance).tolist()
+        columns["distance"] = distance.tolist()
     if confidence is not None:  # empty where nothing can be said
         columns["confidence"] = [None if np.isnan(v) else round(float(v), 6) for v in confidence]
     if table.options.transpose and table.short_ids != columns["id"]:
@@ -381,50 +374,38 @@ def label_columns(table: Table, labels: Any, distance: Any, confidence: Any) -> 
     return columns
 
 
-def marker_columns(job: Job, fitted: FittedTable) -> dict[str, list[Any]]:
+def marker_columns(job: Job) -> dict[str, list[Any]]:
     """markers.csv: the features that distinguish each cluster most from the other rows.
 
     Differences are in the units of the clustering (with --log2: log2 fold changes), means in those
     of the table.
     """
-    table, preparation, found = job.table, job.preparation, fitted.contrasts
+    table, preparation, found = job.table, job.preparation, job.fitted.contrasts
     features = np.arange(len(table.features))
-    markers = ranked(found, range(fitted.n_clusters), features, MARKERS)
-    names = [table.features[j] for j in markers.feature]
-    columns = {"cluster": list(markers.cluster), "rank": list(markers.rank), "feature": names}
-    if table.feature_labels:
-        columns["gene"] = [table.feature_labels.get(name, "") for name in names]
-
-    def add(name: str, values: Any, count: int = FEW_DIGITS) -> None:
-        columns[name] = [digits(value, count) for value in values]
-
-    for name in ("effect", "low", "high"):
-        add(name, markers[name])
-    columns["direction"] = list(markers.direction)
+    markers = ranked(found, range(job.fitted.n_clusters), features, MARKERS)
+    at, names = (markers.cluster, markers.feature), [table.features[j] for j in markers.feature]
+    genes = [table.feature_labels.get(name, "") for name in names]
     scaled = preparation.scale != "none" or preparation.zscore_rows
     title = "log2_fold_change" if preparation.log2 and not scaled else "difference"
-    add(title, markers.mean_inside - markers.mean_outside)
-    for name in ("mean_inside", "mean_outside"):
-        own_units = preparation.undo(getattr(found, name))
-        add(name, own_units[markers.cluster, markers.feature], DIGITS)
-    for name in ("observed_inside", "observed_outside"):
-        add(name, markers[name])
-    return columns
+    difference = markers.mean_inside - markers.mean_outside
+    means = {
+        name: preparation.undo(getattr(found, name))[at] for name in ("mean_inside", "mean_outside")
+    }
+    return {
+        "cluster": list(markers.cluster),
+        "rank": list(markers.rank),
+        "feature": names,
+        **({"gene": genes} if table.feature_labels else {}),
+        **{name: digits(markers[name], FEW_DIGITS) for name in ("effect", "low", "high")},
+        "direction": list(markers.direction),
+        title: digits(difference, FEW_DIGITS),
+        **{name: digits(values, DIGITS) for name, values in means.items()},
+        "observed_inside": digits(markers.observed_inside, FEW_DIGITS),
+        "observed_outside": digits(markers.observed_outside, FEW_DIGITS),
+    }
 
 
-def digits(value: Any, count: int) -> float | None:
-    """A number with so many significant digits; None where there is none."""
-    if not np.isfinite(value):
-        return None
-    rounded = float(f"{value:.{count}g}")
-    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
-
-
-def _reference_words(job: Job, model: Any) -> str:
-    """The reference as it was asked for, and what auto has chosen."""
-    if job.preparation.center:
-        return "observed mean of each feature"
-    if not isinstance(job.reference, str) or job.reference == "min":
-        return str(job.source.reference)
-    lowest = np.any(model.reference_)
-    return f"auto: {'smallest observed value of each feature' if lowest else 'zero'}"
+def digits(values: Any, count: int) -> list[float | None]:
+    """Numbers with so many significant digits; None where there is none."""
+    found = rounded(values, count)
+    return [int(v) if v is not None and v.is_integer() and abs(v) < 1e15 else v for v in found]

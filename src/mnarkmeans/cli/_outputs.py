@@ -17,16 +17,18 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from filelock import FileLock, Timeout
 
-from .._io import MARK, flush, flush_folder, join, pack, replacing, split, unpack, write_bytes
-from ._console import UserError, plain
+from .. import _io
+from .._io import MARK, as_json, flush, flush_folder, replacing
+from ._console import UserError
 
 PATIENCE = 0.2  # seconds to wait for a lock whose owner is just leaving
 FULL, FORBIDDEN = (
@@ -52,13 +54,11 @@ def claimed(
         yield None
         return
     claim = Claim(target, names, force)
-    try:
+    with ExitStack() as held:
         with claim.errors():
             claim.check(inputs)
-            claim.take()
+            claim.take(held)
         yield claim
-    finally:
-        claim.leave()
 
 
 class Claim:
@@ -69,8 +69,6 @@ class Claim:
         self.place = Path(os.path.realpath(target))  # where links lead
         self.names = None if names is None else list(names)
         self.is_new = not os.path.isdir(self.place)
-        self._made: list[Path] = []
-        self._lock: FileLock | None = None
 
     def hidden(self, what: str) -> Path:
         """A hidden path beside the output, or inside a folder that exists."""
@@ -97,15 +95,19 @@ class Claim:
             if not self.force:
                 raise UserError(f"{shown} exists; add --force to replace it")
 
-    def take(self) -> None:
-        """Create the folders above, test that the place can be written to, lock it."""
+    def take(self, held: ExitStack) -> None:
+        """Create the folders above, test that the place can be written to, lock it.
+
+        In the end the lock is released, and folders that were created and stayed empty go.
+        """
         above = [self.place.parent, *self.place.parent.parents]
-        self._made = [folder for folder in above if not folder.exists()]
-        first = above[len(self._made)]
+        absent = [folder for folder in above if not folder.exists()]
+        first = above[len(absent)]
         if not first.is_dir():
             raise UserError(f"{self.target} could not be written: {first} is a file, not a folder")
-        for folder in reversed(self._made):
+        for folder in reversed(absent):
             folder.mkdir()
+            held.callback(_attempt, folder.rmdir)
         if self.place.is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         with suppress(FileNotFoundError):
@@ -113,24 +115,16 @@ class Claim:
         probe = self.hidden(f"probe-{os.getpid()}")
         os.mkdir(probe)  # access rights alone say nothing about read-only or full disks
         os.rmdir(probe)
-        self._lock = FileLock(self.hidden("lock"), timeout=PATIENCE)
+        lock = FileLock(self.hidden("lock"), timeout=PATIENCE)
         try:
-            self._lock.acquire()
+            lock.acquire()
         except Timeout:
             raise UserError(
                 f"another run is writing to {self.target}; wait until it ends, or choose another "
                 "output"
             ) from None
-
-    def leave(self) -> None:
-        """Release the lock; remove folders that were created and stayed empty."""
-        if self._lock is not None and self._lock.is_locked:
-            with suppress(FileNotFoundError):
-                self.hidden("lock").unlink()  # still ours: nobody else can have locked it
-            self._lock.release(force=True)
-        with suppress(OSError):
-            for folder in self._made:
-                folder.rmdir()
+        held.callback(lock.release, force=True)
+        held.callback(_attempt, self.hidden("lock").unlink)  # while nobody else can have locked it
 
     @contextmanager
     def writing(self) -> Iterator[Path]:
@@ -154,16 +148,15 @@ class Claim:
                 shutil.rmtree(staging, ignore_errors=True)
 
     def _put_in_place(self, staging: Path) -> None:
-        if self.is_new:
-            if self.place.exists():
-                raise UserError(f"{self.target} was created by something else in the meantime")
+        if not self.is_new:
+            self.check()
+            for path in sorted(staging.iterdir()):
+                os.replace(path, self.place / path.name)
+        elif self.place.exists():
+            raise UserError(f"{self.target} was created by something else in the meantime")
+        else:
             os.rename(staging, self.place)
-            flush_folder(self.place.parent)
-            return
-        self.check()
-        for path in sorted(staging.iterdir()):
-            os.replace(path, self.place / path.name)
-        flush_folder(self.place)
+        flush_folder(self.place.parent if self.is_new else self.place)
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -171,10 +164,13 @@ class Claim:
         try:
             yield
         except OSError as error:
-            if error.errno is None and isinstance(error, FileNotFoundError):
-                raise  # our own, about a file to read
             reason = REASONS.get(error.errno or 0) or error.strerror or str(error)
             raise UserError(f"{self.target} could not be written: {reason}") from error
+
+
+def _attempt(action: Callable[[], None]) -> None:
+    with suppress(OSError):
+        action()
 
 
 @contextmanager
@@ -197,17 +193,16 @@ class Parts:
     """
 
     def __init__(self, claim: Claim | None, key: dict[str, Any]) -> None:
-        text = json.dumps(plain(key), sort_keys=True)
-        self._key = hashlib.sha256(text.encode()).hexdigest()
+        self._key = hashlib.sha256(as_json(key).encode()).hexdigest()
         self._claim = claim
         self._folder = Path(os.devnull) if claim is None else claim.hidden("parts")
 
     def load(self, name: str) -> Any:
         """A part finished before (numbers, words and arrays), or None."""
         try:
-            arrays = unpack((self._folder / f"{name}.npz").read_bytes())
+            arrays = _io.unpack((self._folder / f"{name}.npz").read_bytes())
             stored = json.loads(arrays.pop("json").tobytes())
-            return join(stored["part"], name, arrays) if stored["key"] == self._key else None
+            return _io.join(stored["part"], name, arrays) if stored["key"] == self._key else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -216,11 +211,11 @@ class Parts:
         if self._claim is None:
             return
         arrays: dict[str, np.ndarray] = {}
-        text = json.dumps({"key": self._key, "part": split(part, name, arrays)})
-        content = pack(arrays | {"json": np.frombuffer(text.encode(), np.uint8)})
+        text = json.dumps({"key": self._key, "part": _io.split(part, name, arrays)})
+        content = _io.pack(arrays | {"json": np.frombuffer(text.encode(), np.uint8)})
         with self._claim.errors():
             self._folder.mkdir(exist_ok=True)
-            write_bytes(self._folder / f"{name}.npz", content)
+            _io.write_bytes(self._folder / f"{name}.npz", content)
 
     def clear(self) -> None:
         """The work is done: its parts are no longer needed."""
@@ -230,12 +225,9 @@ class Parts:
 def write_csv(path: Path, header: Iterable[Any], rows: Iterable[Iterable[Any]]) -> None:
     """A line for the header and one for each row; None is an empty field."""
     with open(path, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
+        csv.writer(stream, lineterminator="\n").writerows(chain([header], rows))
 
 
 def write_json(path: Path, value: Any, indent: int | None = 2) -> None:
     """A JSON document."""
-    text = json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    path.write_text(as_json(value, indent) + "\n", encoding="utf-8")

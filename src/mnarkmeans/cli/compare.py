@@ -21,10 +21,10 @@ from ..metrics import clustering_error_rate
 from ..metrics._annotations import agreement
 from ..tables._table import unknown_name
 from ._console import Console, UserError, in_options, one_line
-from ._fitting import Job, job_key, open_job, print_agreement, result_files
+from ._fitting import Job, claimed_folder, job_key, open_job, print_agreement
 from ._main import verb
 from ._options import FittingOptions, OptionalFolderOptions, SourceOptions, option
-from ._outputs import Parts, claimed, write_csv
+from ._outputs import Parts, write_csv
 
 OURS, MIXTURE = "mnarkmeans", "mixture"
 OTHERS = (MIXTURE, *BASELINES)
@@ -75,8 +75,7 @@ def compare(
 ) -> None:
     """Run other clustering methods on the same table; with -o, an interrupted run continues."""
     console, names, out = output.console, comparing.names(), output.out
-    files = result_files(source, *FILES)
-    with claimed(out, files, force=output.force, inputs=source.inputs) as claim:
+    with claimed_folder(source, output, *FILES) as claim:
         job = open_job(console, source, fitting.n_clusters)
         found = Comparison(_true_labels(job, source.labels))
         key = job_key(source, clusters=fitting.n_clusters, seed=fitting.random_state)
@@ -84,10 +83,10 @@ def compare(
         model = MNARKMeans(reference=job.reference, **vars(fitting))
         found.run(console, job, model, names, parts)
         if claim is not None:
-            results = job.results(console, model, comparison=found.numbers())
-            results.facts["comparison"] = found.section()
+            job.judge(console, model, comparison=found.numbers())
+            job.sections["comparison"] = found.section()
             with claim.writing() as folder:
-                results.write(folder)
+                job.write(folder)
                 found.write(folder, job.table.ids)
             parts.clear()
     known = found.truth is not None

@@ -76,12 +76,12 @@ def demo(shown: DemoOptions) -> None:
         found.run(console, job, model, ["zero", "mean", "kpod"], Parts(None, {}))
         best = partial(KMeans, TYPES, n_init=20, random_state=0)
         found.add(run_one(COMPLETE, best, complete))
-        results = job.results(console, model, comparison=found.numbers())
-        results.facts["comparison"] = found.section(
+        job.judge(console, model, comparison=found.numbers())
+        job.sections["comparison"] = found.section(
             "600 simulated cells of four types. Small values are the most likely to be missing, "
             "and each cell has its own sequencing depth. "
         )
-        results.write(folder, FolderOptions(out=out, title="mnarkmeans demo: 600 simulated cells"))
+        job.write(folder, FolderOptions(out=out, title="mnarkmeans demo: 600 simulated cells"))
         found.write(folder, job.table.ids)
     console.table("error: the share of pairs of cells grouped wrongly", *found.table())
     console.say(f"open {out / 'report.html'} in a browser")

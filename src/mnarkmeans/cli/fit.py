@@ -5,23 +5,19 @@ A table larger than memory is read in blocks by Dask, which can do less with it.
 
 from __future__ import annotations
 
-import time
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .. import MNARKMeans
-from .._io import require
 from .._model_files import as_kmeans
-from .._report import FittedTable
 from ..dask._files import needs_blocks
 from ..tables import Table
-from ._console import Console, UserError, estimator_errors, in_options
-from ._fitting import Job, Results, open_job, reference_of, result_files
+from ._console import Console, UserError, estimator_errors
+from ._fitting import Job, claimed_folder, open_job, reference_of
 from ._main import verb
 from ._options import FittingOptions, FolderOptions, SourceOptions, as_number, option
-from ._outputs import Claim, claimed
+from ._outputs import Claim
 
 ROWS_IN_REPORT = 5_000  # of a table read in blocks
 POSSIBLE_IN_BLOCKS = {"data", "missing_value", "log1p", "reference", "layer", "id_column", "as_is"}
@@ -43,26 +39,15 @@ def fit(
     console = output.console
     with claimed_folder(source, output) as claim:
         if cluster.scheduler is not None or needs_blocks(source.data, source.layer):
-            results = fit_blocks(console, source, fitting, output, claim, cluster.scheduler)
+            job = fit_blocks(console, source, fitting, output, claim, cluster.scheduler)
         else:
             job = open_job(console, source, fitting.n_clusters)
             model = MNARKMeans(reference=job.reference, **vars(fitting))
             job.fit(console, model)
-            results = job.results(console, model)
+            job.judge(console, model)
             with claim.writing() as folder:
-                results.write(folder, output)
-    results.print(console, output.out)
-
-
-def claimed_folder(
-    source: SourceOptions, output: FolderOptions, *more: str
-) -> AbstractContextManager[Claim]:
-    """Claim the folder; what writing needs is asked for before the work, not after it."""
-    require("jinja2", "cli")
-    if output.embedding == "umap":
-        require("umap", "umap")
-    files = result_files(source, *more)
-    return claimed(output.out, files, force=output.force, inputs=source.inputs)
+                job.write(folder, output)
+    job.print(console, output.out)
 
 
 def fit_blocks(
@@ -72,59 +57,51 @@ def fit_blocks(
     output: FolderOptions,
     claim: Claim,
     scheduler: str | None,
-) -> Results:
+) -> Job:
     """Cluster a table that is read in blocks and write the results."""
-    from ..dask import ClusterLostError, _files, open_table
     from ..dask import MNARKMeans as DaskKMeans
+    from ..dask import _files, open_table
 
     code = _code_for_missing(source)
     with estimator_errors(), _files.connect(scheduler) as where:
-        table = open_table(source.data, layer=source.layer, id_column=source.id_column)
-        X = _files.prepare_blocks(table.X, code, source.log1p)
-        n, p = table.shape
+        file = open_table(source.data, layer=source.layer, id_column=source.id_column)
+        X = _files.prepare_blocks(file.X, code, source.log1p)
+        n, p = file.shape
         console.note(
             f"{source.data.name} has {n:,} rows and {p:,} features in {X.numblocks[0]} blocks, "
-            f"{table.n_bytes / 1e9:.1f} GB; it is read in blocks, which are fitted by {where}",
-            *(f"left out {name!r}: {reason}" for name, reason in table.left_out[:5]),
+            f"{file.n_bytes / 1e9:.1f} GB; it is read in blocks, which are fitted by {where}",
+            *(f"left out {name!r}: {reason}" for name, reason in file.left_out[:5]),
         )
-        preparation = replace(source.preparation, features=tuple(table.features))
-        reference, begin = reference_of(source, preparation), time.perf_counter()
-        with console.warnings_as_notes() as notes, console.progress("fitting") as step:
+        names, values = _files.sample(X, file, ROWS_IN_REPORT, seed=0)
+        table = Table(values, np.array(names, dtype=object), file.features, left_out=file.left_out)
+        table.notes.append(f"the table was read in blocks, fitted by {where}")
+        if len(names) < n:
+            table.notes.append(f"the report shows {len(names):,} of {n:,} rows, drawn at random")
+        preparation = replace(source.preparation, features=tuple(file.features))
+        job = Job(source, table, preparation, values, reference_of(source, preparation))
+        with job.working(console, "fitting") as step:
             model = DaskKMeans(
-                reference=reference,
+                reference=job.reference,
                 callback=lambda done: step(
                     f"iteration {done.number}, loss {done.loss:.6g}, {done.n_active} "
                     f"initialisations still running ({done.seconds:.1f} s)"
                 ),
                 **{name: value for name, value in vars(fitting).items() if name != "n_jobs"},
-            )
-            try:
-                model.fit(X)
-            except ClusterLostError as error:
-                raise UserError(in_options(str(error))) from error
-        seconds = time.perf_counter() - begin
-        names, values = _files.sample(X, table, ROWS_IN_REPORT, seed=0)
-        sample = Table(values, np.array(names, dtype=object), list(table.features))
-        notes = [f"the table was read in blocks, fitted by {where}", *notes]
-        if len(names) < n:
-            notes.append(f"the report shows {len(names):,} of {n:,} rows, drawn at random")
-        job = Job(source, sample, preparation, values, reference, notes, seconds)
-        data = {
-            "file": source.data.name, "format": "blocks", "sha256": None, "rows": n, "features": p,
-            "blocks": len(table.X.chunks[0]), "missing_share": model.missing_share_,
+            ).fit(X)
+        blocks = {
+            "file": source.data.name, "format": "blocks", "sha256": None, "rows": n,
+            "blocks": len(X.chunks[0]), "missing_share": model.missing_share_,
             "missing_codes": source.missing_value or [], "id_column": source.id_column or "id",
         }  # fmt: skip
-        fitted = FittedTable(values, as_kmeans(model), ids=names, features=table.features)
-        summary = job.summary(model, model.cluster_sizes_, data, table.left_out)
-        results = Results(job, fitted, summary)
+        job.judge(console, as_kmeans(model), blocks, cluster_sizes=model.cluster_sizes_)
         labels = (
             [name, int(label), float(distance)]
-            for block in _files.labelled(model, X, table)
+            for block in _files.labelled(model, X, file)
             for name, label, distance in zip(*block, strict=True)
         )
         with claim.writing() as folder:
-            results.write(folder, output, labels)
-    return results
+            job.write(folder, output, labels)
+    return job
 
 
 def _code_for_missing(source: SourceOptions) -> float | None:

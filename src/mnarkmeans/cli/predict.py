@@ -30,18 +30,17 @@ def predict(use: ModelOptions) -> None:
         saved, table, preparation = open_table(console, use)
         model, X = saved.estimator, preparation.apply(table)
         labels = np.asarray(model.predict(X))
-        own, sure = None, None
+        distance = sure = None
         if isinstance(model, MNARMixture):
-            sure = confidence(X, model)
+            sure, k = confidence(X, model), model.n_components
         else:
-            own = np.asarray(model.transform(X), dtype=float)[np.arange(len(labels)), labels]
+            k = model.n_clusters
+            distance = np.asarray(model.transform(X), dtype=float)[np.arange(len(labels)), labels]
             if saved.extra.get("odds") is not None:  # a table read in blocks has none
-                judged = {name: saved.extra.get(name) for name in ("noise", "odds")}
-                sure = confidence(X, model, **judged)
-        columns = label_columns(table, labels, own, sure)
+                sure = confidence(X, model, noise=saved.extra["noise"], odds=saved.extra["odds"])
+        columns = label_columns(table, labels, distance, sure)
         write_frame(claim, require("pandas", "cli").DataFrame(columns))
-    params = model.get_params(deep=False)
-    sizes = np.bincount(labels, minlength=params.get("n_clusters") or params["n_components"])
+    sizes = np.bincount(labels, minlength=k)
     console.say(f"{counted(len(labels), 'row')} labelled; written to {use.out}")
     console.result({"rows": len(labels), "cluster_sizes": sizes, "output": str(use.out)})
 
@@ -66,10 +65,9 @@ def open_table(console: Console, use: ModelOptions) -> tuple[SavedModel, Table, 
     given = {n: v for n, v in use.options.to_dict().items() if v not in (None, False, [])}
     if use.header is not None:
         given["header"] = use.header
-    # The batch of each row is in the annotations, or in a column of the table.
-    batch = () if preparation.batch is None or use.annotations else (preparation.batch,)
     options: dict[str, Any] = remembered.to_dict() | given
-    options |= {"features": features, "annotations": use.annotations, "labels": batch}
+    options |= {"features": features, "annotations": use.annotations}
+    options["labels"] = () if preparation.batch is None else (preparation.batch,)
     try:
         table = read_table(use.data, **options)
     except TableError as error:

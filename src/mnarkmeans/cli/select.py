@@ -12,14 +12,13 @@ import numpy as np
 
 from .. import MNARKMeansCV
 from .._cv import Trial, Trials
+from .._io import plain
 from .._model_files import as_kmeans
 from .._report import search_facts
-from ._console import plain
-from ._fitting import job_key, open_job
+from ._fitting import claimed_folder, job_key, open_job
 from ._main import verb
 from ._options import FolderOptions, SearchOptions, SourceOptions
 from ._outputs import Parts, write_csv
-from .fit import claimed_folder
 
 
 @verb("select cells.csv -k 2:8 -o result")
@@ -35,22 +34,21 @@ def select(searching: SearchOptions, output: FolderOptions, source: SourceOption
         with job.working(console, "choosing", len(searching.n_clusters)) as step:
             search._known = KeptTrials(parts, step)
             search.fit(job.X)
+        job.judge(console, as_kmeans(search), seed=searching.random_state)
+        job.sections = search_facts(search, job.X, job.fitted.verdict)
         found = search.cv_results_
-        selection = {
+        job.summary["selection"] = {
             "criterion": searching.criterion, "candidates": found,
             "best_index": search.best_index_, "cluster_stability": search.stability_,
+            "sentence": job.sections["lam_text"],
         }  # fmt: skip
-        more = {"seed": searching.random_state, "selection": selection}
-        results = job.results(console, as_kmeans(search), **more)
-        results.facts.update(search_facts(search, job.X, results.fitted.verdict))
-        results.summary["selection"]["sentence"] = results.facts["lam_text"]
         with claim.writing() as folder:
-            results.write(folder, output)
+            job.write(folder, output)
             columns = found | {"chosen": np.arange(len(found["param_lam"])) == search.best_index_}
             rows = zip(*map(plain, columns.values()), strict=True)
             write_csv(folder / "selection.csv", columns, rows)
         parts.clear()
-    results.print(console, output.out)
+    job.print(console, output.out)
 
 
 class KeptTrials(Trials):

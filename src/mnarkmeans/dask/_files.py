@@ -304,7 +304,7 @@ def connect(address: str | None) -> Iterator[str]:
         workers = len(client.scheduler_info(n_workers=-1)["workers"])
         if not workers:
             raise ConnectionError(f"the Dask scheduler at {address} has no workers; start some")
-        yield f"the Dask cluster at {address} ({workers} workers)"
+        yield f"the Dask cluster at {address} ({workers} worker{'s' * (workers != 1)})"
 
 
 def prepare_blocks(X: Any, missing_code: float | None, log1p: bool) -> Any:

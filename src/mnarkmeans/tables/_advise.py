@@ -33,7 +33,7 @@ from ._cells import (
 from ._prepare import Preparation
 from ._read import read_content
 from ._table import ReadOptions, Table, quoted, unknown_name
-from ._tidy import FEW_WORDS, read_annotations, tidy
+from ._tidy import FEW_WORDS, annotate, own_columns, tidy
 
 MOST_ENTRIES = 2_000_000  # looked at; of larger tables a sample of the rows
 MOST_CODES = 3  # for missing, in one table
@@ -137,18 +137,18 @@ def advise(
     >>> advise(frame).suggestions[0].typed()
     '--transpose'
     """
-    preparation = preparation or Preparation()
+    preparation, wanted = preparation or Preparation(), labels
     if isinstance(source, Table):
         options = options or source.options
         if source.origin is None:
             return Advice(source, options, preparation, [])
-        content, labels = source.origin.content, tuple(source.labels)
+        content = source.origin.content
+        labels = own_columns(content, tuple(source.labels))
     else:
         options = options or ReadOptions()
         content = read_content(source, options)
-        about = content.rows if content.frame is None else content.frame
-        if about is not None and preparation.batch in about.columns:
-            labels = (*labels, str(preparation.batch))
+        of_batch = own_columns(content, [str(preparation.batch)])
+        labels = (*(labels if annotations is None else own_columns(content, labels)), *of_batch)
     suggestions: list[Suggestion] = []
 
     def add(more: list[Suggestion]) -> bool:
@@ -170,8 +170,7 @@ def advise(
         table = tidy(content, options, labels)  # the rest is seen without the missing values
     add([one for one in more if not one.options])
     if annotations is not None:
-        table.annotations, notes = read_annotations(annotations, table.ids)
-        table.notes.extend(notes)
+        annotate(table, annotations, wanted)
     known = {**table.labels, **table.annotations}
     if preparation.batch not in (None, *known) and not isinstance(source, Table):
         raise unknown_name("column for --batch", str(preparation.batch), known)

@@ -106,7 +106,7 @@ def read_table(
     delimiter, decimal, encoding, header : optional
         How a text file is written; found if not given.
     labels : str or list of str, optional
-        Columns with known classes, kept aside in ``Table.labels``.
+        Columns with known classes, of the table or the annotations, for ``Table.labels``.
     annotations : path, optional
         A second file with further columns for the rows, for ``Table.annotations``.
     features : list of str, optional
@@ -133,12 +133,32 @@ def read_table(
         missing_value=missing_value, sheet=sheet, layer=layer, delimiter=delimiter,
         decimal=decimal, encoding=encoding, header=header,
     )  # fmt: skip
-    kept_aside = (labels,) if isinstance(labels, str) else tuple(labels)
-    table = tidy(read_content(source, options), options, kept_aside, features)
+    content, wanted = (
+        read_content(source, options),
+        (labels,) if isinstance(labels, str) else labels,
+    )
+    own = wanted if annotations is None else own_columns(content, wanted)
+    table = tidy(content, options, own, features)
     if annotations is not None:
-        table.annotations, notes = read_annotations(annotations, table.ids)
-        table.notes.extend(notes)
+        annotate(table, annotations, wanted)
     return table
+
+
+def own_columns(content: Content, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the names that are columns of the file itself."""
+    about = content.rows if content.frame is None else content.frame
+    return () if about is None else tuple(name for name in names if name in about.columns)
+
+
+def annotate(table: Table, path: str | Path, labels: Sequence[str]) -> None:
+    """Add the columns of a second file, among them the labels that the first does not have."""
+    table.annotations, notes = read_annotations(path, table.ids)
+    table.notes.extend(notes)
+    for name in labels:
+        if name not in (*table.labels, *table.annotations):
+            raise unknown_name("column", name, (*table.labels, *table.annotations))
+        if name not in table.labels:
+            table.labels[name] = np.array(table.annotations[name], dtype=object)
 
 
 def tidy(
