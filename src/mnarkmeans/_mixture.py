@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._base import Saving
 from ._core import first_pass
 from ._em.em import Parameters, hidden_rows, missing_of, posteriors
-from ._em.fit import Fitted, fit, go_on, temper_of, tempered
+from ._em.fit import Fitted, fit, temper_of, tempered
 from ._em.mechanisms import MECHANISMS, entries
 from ._observed import Observed
 from ._solver import effective_threads
@@ -245,17 +245,13 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
             names = "means_init", "n_components"
             check_init_centers(self.means_init, self.n_components, observed.n_features, names)
         rng = check_random_state(self.random_state)
-        if continues:
-            if is_auto(given):
-                observed = replace(observed, reference=self.reference_)
-            found = go_on(self, observed, self._parameters(), threads)
-        else:
-            references = [observed.reference]
-            if is_auto(given):
-                lowest = first_pass(observed.table, threads).lowest
-                lowest = np.where(np.isfinite(lowest), lowest, 0.0)
-                references = [np.zeros(observed.n_features), lowest]
-            found = fit(self, observed, references, rng, threads)
+        references = [observed.reference]
+        if is_auto(given):
+            lowest = first_pass(observed.table, threads).lowest
+            lowest = np.where(np.isfinite(lowest), lowest, 0.0)
+            references = [self.reference_] if continues else [np.zeros_like(lowest), lowest]
+        tables = [replace(observed, reference=one) for one in references]
+        found = fit(self, tables, rng, threads, self._parameters() if continues else None)
         self._keep(found, rng)
         return self
 
@@ -281,12 +277,12 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of the rows with an observed value."""
         total, n_rows, _ = self._totals(X)
-        return total / max(n_rows, 1)
+        return total / n_rows
 
     def bic(self, X: Any) -> float:
         """Bayesian information criterion; smaller is better. Rows without values do not count."""
         total, n_rows, _ = self._totals(X)
-        return self._n_parameters() * math.log(max(n_rows, 1)) - 2.0 * total
+        return self._n_parameters() * math.log(n_rows) - 2.0 * total
 
     def aic(self, X: Any) -> float:
         """Akaike's information criterion; smaller is better."""
@@ -372,7 +368,8 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         observed, rows = self._posteriors(X)
         each, some = self._log_likelihoods(observed, rows)
         posterior = rows.memberships[some]
-        return float(each.sum()), int(some.sum()), -float(xlogy(posterior, posterior).sum())
+        entropy = -float(xlogy(posterior, posterior).sum())
+        return float(each.sum()), max(int(some.sum()), 1), entropy
 
     def _n_parameters(self) -> int:
         k, p = self.means_.shape

@@ -222,6 +222,8 @@ class EM:
         state is its E-step.
         """
         for _ in range(max_iter):
+            if state.converged:
+                return
             parameters, last = state.parameters, state.expectation
             if last is not None:
                 parameters = self.m_step(parameters, last)
@@ -230,8 +232,6 @@ class EM:
             converged = last is not None and abs(path[-1] - path[-2]) < tol
             state = State(parameters, expectation, path, converged)
             yield state
-            if converged:
-                return
 
     def _best_freedom(self, parameters: Parameters, state: State) -> tuple[Expectation, Parameters]:
         """The E-step, with degrees of freedom that do not lower the objective.

@@ -58,14 +58,11 @@ class Candidate(NamedTuple):
         price = 0.5 * math.log(max(self.em.n_rows, 2.0)) * (own + self.n_chosen)
         return self.states[-1].expectation.log_likelihood - price
 
-    def continued(self, max_iter: int, model: Any) -> Candidate:
-        """Up to ``max_iter`` iterations in all."""
-        last = self.states[-1]
-        return self if last.converged else self.run(last, max_iter, model)
-
-    def run(self, state: State, max_iter: int, model: Any) -> Candidate:
-        states = list(self.states)
-        for one in self.em.run(state, max_iter=max_iter - len(state.path), tol=model.tol):
+    def run(self, max_iter: int, model: Any, begin: Parameters | None = None) -> Candidate:
+        """From parameters, or on from the last state, up to ``max_iter`` iterations in all."""
+        states = [] if begin else list(self.states)
+        last = State(begin) if begin else states[-1]
+        for one in self.em.run(last, max_iter=max_iter - len(last.path), tol=model.tol):
             message = f"  {self}, iteration {len(one.path)}: {one.path[-1]:.6f}"
             log_line(message, model.verbose > 1, logging.DEBUG)
             states.append(one)
@@ -83,21 +80,24 @@ class Fitted(NamedTuple):
 
 
 def fit(
-    model: Any, observed: Observed, references: list[np.ndarray], rng: Any, threads: int
+    model: Any, tables: list[Observed], rng: Any, threads: int, last: Parameters | None = None
 ) -> Fitted:
-    """references: those to choose from."""
-    ems = [_em(model, replace(observed, reference=one), threads) for one in references]
+    """tables: one for each reference to choose from; last: of an earlier fit (warm start)."""
+    spherical = model.covariance_type == "spherical"
+    ems = [EM(one, spherical, float(model.reg_covar), threads=threads) for one in tables]
+    if last is not None:
+        return _finished(_continued(ems[0], model, last), model)
     best: list[Candidate] = []
     n_init = 1 if is_auto(model.n_init) else model.n_init
     for start in range(n_init):
         partitions = _partitions(ems, model, rng)
-        kinds = [one._replace(states=()) for one in best] or _candidates(ems, model, partitions[0])
+        kinds = best or _candidates(ems, model, partitions[0])
         compare = len(kinds) * n_init > 1
         short = SHORT_ITER if compare or len(partitions) > 1 else 1
         runs = _begin(kinds, model, partitions, short)
         if compare:
             bar = max(one.score for one in runs) - BEHIND - BEHIND_PER_ROW * ems[0].n_rows
-            runs = [one.continued(CHOICE_ITER, model) if one.score >= bar else one for one in runs]
+            runs = [one.run(CHOICE_ITER, model) if one.score >= bar else one for one in runs]
         for one in runs:
             log_line(f"start {start + 1}, {one}: {one.objective:.6f}", model.verbose > 0)
         pairs = zip(best or runs, runs, strict=True)
@@ -105,36 +105,27 @@ def fit(
     return _finished(best, model)
 
 
-def go_on(model: Any, observed: Observed, last: Parameters, threads: int) -> Fitted:
-    """From the parameters of an earlier fit (warm start)."""
-    em = _em(model, observed, threads)
+def _continued(em: EM, model: Any, last: Parameters) -> list[Candidate]:
     tails = {"normal": 0.0, "t": last.freedom or FIRST_FREEDOM}
     last = last._replace(freedom=tails.get(model.tails, last.freedom))
-    memberships = posteriors(observed, last, threads).memberships
+    memberships = posteriors(em.observed, last, em.threads).memberships
     runs = []
     for one in _candidates([em], model, memberships, freedoms=[last.freedom]):
         if one.mechanism == last.mechanism.name:
             begin = last._replace(mechanism=last.mechanism.continued(em.values))
         else:
             begin = one.em.start(memberships, one.mechanism, last.freedom)
-        runs.append(one.run(State(begin), model.max_iter, model))
-    return _finished(runs, model)
-
-
-def _em(model: Any, observed: Observed, threads: int) -> EM:
-    spherical = model.covariance_type == "spherical"
-    return EM(observed, spherical, float(model.reg_covar), threads=threads)
+        runs.append(one.run(model.max_iter, model, begin))
+    return runs
 
 
 def _finished(runs: list[Candidate], model: Any) -> Fitted:
     """The best candidate, run to its end; scores of all."""
     best = max(runs, key=lambda one: one.score)
-    scores: dict[str, float] = {}
-    values: dict[str, float] = {}
-    for one in sorted(runs, key=lambda one: one.score):
-        scores[one.mechanism] = one.score
-        values[one.mechanism] = one.states[-1].expectation.log_likelihood
-    states = best.continued(model.max_iter, model).states
+    each = {one.mechanism: one for one in sorted(runs, key=lambda one: one.score)}  # its best one
+    scores = {name: one.score for name, one in each.items()}
+    values = {name: one.states[-1].expectation.log_likelihood for name, one in each.items()}
+    states = best.run(model.max_iter, model).states
     state = states[min(len(states), model.max_iter) - 1]
     parameters = best.em.m_step(state.parameters, state.expectation)
     return Fitted(best.em, parameters, state, values, scores)
@@ -195,7 +186,7 @@ def _begin(
                 begin = begin._replace(means=np.array(model.means_init, dtype=np.float64))
             if model.weights_init is not None:
                 begin = begin._replace(weights=np.array(model.weights_init, dtype=np.float64))
-            starts.append(one.run(State(begin), short, model))
+            starts.append(one.run(short, model, begin))
         begun.append(max(starts, key=lambda run: run.objective))
     return begun
 

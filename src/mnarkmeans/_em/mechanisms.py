@@ -26,7 +26,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.special import expit, log_ndtr, logit, ndtr, xlogy
+from scipy.special import expit, log_ndtr, logit, xlogy
 
 from .._observed import Observed, seen_in
 
@@ -350,15 +350,12 @@ class Decaying(Mechanism):
     def start(cls, values: Values, clusters: Clusters) -> Self:
         """From the best point of a grid."""
         share = float(values.missing_rate[values.has_gaps].mean()) if values.has_gaps.any() else 0.5
-        likelihood = _decay_likelihood(values, clusters)
-        grid = [
-            np.array([log_t, logit(share + (1.0 - share) * part)])
-            for log_t in np.linspace(-4.0, 8.0, 9)
-            for part in (0.05, 0.5, 0.99)
-        ]
-        theta = max(grid, key=lambda theta: likelihood(theta)[0])
+        rates = logit(share + (1.0 - share) * np.array([0.05, 0.5, 0.99]))
+        grid = np.stack(np.meshgrid(np.linspace(-4.0, 8.0, 9), rates), axis=-1).reshape(-1, 2)
+        value = _decay_likelihood(values, clusters)
+        theta = grid[value(grid).argmax()]
         for _ in range(5):
-            theta = _uphill(likelihood, theta)
+            theta = _uphill(value, theta)
         return cls(math.exp(theta[0]) / values.scale, float(expit(theta[1])), values.has_gaps)
 
     def update(self, values: Values, clusters: Clusters) -> Any:
@@ -377,74 +374,52 @@ class Decaying(Mechanism):
         return Missing(np.log(self.c * rate), mean - away, spread)
 
     def log_observed(self, x: np.ndarray, features: Any = slice(None)) -> np.ndarray:
-        return self._log_observed(np.square(x))
-
-    def _log_observed(self, squares: np.ndarray) -> np.ndarray:
-        seen = (1.0 - self.c) - self.c * (1.0 - ANYWHERE) * np.expm1(-self.t * squares)
+        seen = (1.0 - self.c) - self.c * (1.0 - ANYWHERE) * np.expm1(-self.t * x**2)
         return np.log(np.maximum(seen, TINY))
 
     def total_log_observed(self, values: Values) -> float:
         squares, weights = values.histogram
-        return float(weights @ self._log_observed(squares))
+        return float(weights @ self.log_observed(np.sqrt(squares)))
 
     def n_parameters(self, k: int) -> int:
         return 2
 
 
-def _decay_likelihood(
-    values: Values, clusters: Clusters
-) -> Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]:
-    """The log-likelihood of theta = (log t, logit c), its gradient and its Hessian.
-
-    Squares and variances in units of the mean square.
-    """
+def _decay_likelihood(values: Values, clusters: Clusters) -> Callable[[np.ndarray], np.ndarray]:
+    """The log-likelihood of rows theta (m, 2): log t in units of the mean square, and logit c."""
     some = (clusters.gaps > 0) & values.has_gaps
     gaps = clusters.gaps[some]
     means = clusters.mean[some] ** 2 / values.scale
     variances = clusters.variance[some] / values.scale
-    squares, w = values.histogram[0] / values.scale, values.histogram[1]
+    squares, weights = values.histogram[0] / values.scale, values.histogram[1]
 
-    def likelihood(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        t, c, not_c = math.exp(theta[0]), float(expit(theta[1])), float(expit(-theta[1]))
-        # Missing values: log(c rate), rate = q + ANYWHERE.
-        vt = variances * t
-        d = 2.0 * vt + 1.0
-        pull = t * means / d
-        q = (1.0 - ANYWHERE) * np.exp(-pull) / np.sqrt(d)
-        rate = q + ANYWHERE
-        share, slope = q / rate, -(vt + pull) / d  # of q in rate; of log q
-        bend = -(vt + pull / d) / d - 2.0 * vt * slope / d
-        total = gaps.sum()
-        # Observed values: log(seen), seen = 1 - c (ANYWHERE + (1 - ANYWHERE) exp(-u)).
-        u = t * squares
-        far = -np.expm1(-u)
-        curve = (1.0 - ANYWHERE) * u * (1.0 - far)
-        seen = np.maximum(not_c + c * (1.0 - ANYWHERE) * far, TINY)
-        missing = 1.0 - (1.0 - ANYWHERE) * far
-        by_t, by_c = c * curve / seen, -c * not_c * missing / seen
-        value = gaps @ np.log(c * rate) + w @ np.log(seen)
-        gradient = np.array([gaps @ (share * slope) + w @ by_t, not_c * total + w @ by_c])
-        tt = gaps @ (share * ((1.0 - share) * slope**2 + bend)) + w @ (by_t * (1.0 - u - by_t))
-        cc = w @ (by_c * (not_c - c - by_c)) - c * not_c * total
-        tc = w @ (by_t * (not_c - by_c))
-        return float(value), gradient, np.array([[tt, tc], [tc, cc]])
+    def likelihood(theta: np.ndarray) -> np.ndarray:
+        t, c, not_c = np.exp(theta[:, :1]), expit(theta[:, 1:]), expit(-theta[:, 1:])
+        d = 2.0 * variances * t + 1.0
+        rate = (1.0 - ANYWHERE) * np.exp(-t * means / d) / np.sqrt(d) + ANYWHERE
+        seen = np.maximum(not_c - c * (1.0 - ANYWHERE) * np.expm1(-t * squares), TINY)
+        return np.log(c * rate) @ gaps + np.log(seen) @ weights
 
     return likelihood
 
 
-def _uphill(likelihood: Callable, theta: np.ndarray) -> np.ndarray:
+STENCIL = np.array([[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1]])
+
+
+def _uphill(value: Callable[[np.ndarray], np.ndarray], theta: np.ndarray) -> np.ndarray:
     """A Newton step inside the bounds, shortened until it does not lower the value, or none."""
-    value, gradient, hessian = likelihood(theta)
-    curvature, vectors = np.linalg.eigh(hessian)
+    h = 1e-3
+    now, right, left, up, down, both, neither = value(theta + h * STENCIL)
+    gradient = np.array([right - left, up - down]) / (2.0 * h)
+    across = (both + neither - right - left - up - down) / 2.0 + now
+    bend = np.array([[right + left - 2.0 * now, across], [across, up + down - 2.0 * now]]) / h**2
+    curvature, vectors = np.linalg.eigh(bend)
     steepness = np.maximum(np.abs(curvature), 1e-3 * np.abs(curvature).max() + 1e-12)
     step = vectors @ (vectors.T @ gradient / steepness)
     step *= min(1.0, 2.0 / max(np.abs(step).max(), TINY))
-    for _ in range(6):
-        trial = np.clip(theta + step, -BOUND, BOUND)
-        if likelihood(trial)[0] >= value:
-            return trial
-        step = 0.25 * step
-    return theta
+    trials = np.clip(theta + np.outer(0.25 ** np.arange(4), step), -BOUND, BOUND)
+    good = value(trials) >= now
+    return trials[good.argmax()] if good.any() else theta
 
 
 @dataclass(frozen=True)
@@ -573,10 +548,9 @@ class BelowLimit(Mechanism):
         return np.where(self.has_gaps, missing, 0.0) + self._seen(values)
 
     def _seen(self, values: Values) -> np.ndarray:
-        """(p,) sum of log P(observed | x) of each feature."""
-        bins = values.bins
-        seen = log_ndtr((bins.centers - self.c[:, None]) / self.zeta[:, None])
-        return np.where(self.has_gaps, (bins.weights * seen).sum(axis=1), 0.0)
+        """(p,) sum of log P(observed | x); without missing values a feature has no weights."""
+        seen = self.log_observed(values.bins.centers.T).T
+        return (values.bins.weights * seen).sum(axis=1)
 
     def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
         d = np.sqrt(variance + self.zeta**2)
@@ -590,9 +564,6 @@ class BelowLimit(Mechanism):
 
     def total_log_observed(self, values: Values) -> float:
         return float(self._seen(values).sum())
-
-    def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        return ndtr((self.c - x) / self.zeta)
 
     def n_parameters(self, k: int) -> int:
         return int(self.has_gaps.sum()) + 1
