@@ -162,7 +162,7 @@ def _sureness(fitted: FittedTable) -> dict[str, Any]:
 
 def flow_of(flow: FlowDisplay) -> dict[str, Any]:
     """Rows flowing between the clusters of neighbouring candidates, and a sentence."""
-    moved, here = flow.layout_.moved, list(flow.names or ())[flow.chosen]
+    moved, here = flow.moved_, list(flow.names or ())[flow.chosen]
     beside = max(moved[max(flow.chosen - 1, 0) : flow.chosen + 1])
     by_k = flow.axis_name == "number of clusters"
     text = (

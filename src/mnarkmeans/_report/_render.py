@@ -81,7 +81,11 @@ def _for_script(page: dict[str, Any]) -> dict[str, Any]:
     more["flow"] = [
         {
             "axis_name": flow["axis_name"], "names": flow["names"],
-            "ribbons": [ribbon._asdict() for ribbon in _flow(flow).layout_.ribbons],
+            "ribbons": [
+                {"column": c, "source": int(a), "target": int(b), "rows": int(table[a, b])}
+                for c, table in enumerate(_flow(flow).shared_)
+                for a, b in np.argwhere(table)
+            ],
         }
         for flow in page.get("flow") or []
     ]  # fmt: skip

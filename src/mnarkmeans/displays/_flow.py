@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,31 +29,6 @@ MOST_COLUMNS = 7
 N_INIT = 10
 GAP = 0.12  # of the height, shared by the spaces between the boxes of a column
 WIDE = 0.16  # of a box, columns being 1 apart
-
-
-class Box(NamedTuple):
-    column: int
-    cluster: int
-    rows: int
-    low: float
-    high: float
-    color: int  # the cluster of the chosen column whose colour it has
-
-
-class Ribbon(NamedTuple):
-    column: int  # from this column to the next
-    source: int
-    target: int
-    rows: int
-    left: tuple[float, float]
-    right: tuple[float, float]
-    color: int
-
-
-class Layout(NamedTuple):
-    boxes: list[Box]
-    ribbons: list[Ribbon]
-    moved: list[float]  # share of the rows that change cluster from each column to the next
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -76,13 +51,14 @@ class FlowDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure, after `plot`
-    layout_ : boxes, ribbons, and the share of rows that move from each column to the next
+    shared_ : rows that each cluster of a column shares with each of the next, (k, next k)
+    moved_ : share of the rows that change cluster from each column to the next
     ribbons_ : one patch per ribbon
 
     Examples
     --------
     >>> display = FlowDisplay(partitions=[[0, 0, 0, 1], [0, 0, 1, 1]], names=["a", "b"])
-    >>> display.layout_.moved
+    >>> display.moved_
     [0.25]
     """
 
@@ -104,7 +80,10 @@ class FlowDisplay:
         self.names = [str(name) for name in (numbers if self.names is None else self.names)]
         if len(self.names) != columns:
             raise ValueError(f"{len(self.names)} names for {columns} columns.")
-        self.layout_ = lay_out(self.partitions, self.chosen)
+        self.shared_ = [_shared_rows(a, b) for a, b in pairwise(self.partitions)]
+        # Rows outside the best one-to-one matching of the clusters of two columns.
+        kept = [table[linear_sum_assignment(-table)].sum() for table in self.shared_]
+        self.moved_ = [float(1.0 - rows / lengths[0]) for rows in kept]
 
     @classmethod
     def from_estimator(
@@ -132,23 +111,9 @@ class FlowDisplay:
 
     def chart(self) -> Chart:
         """The layout as a chart, for matplotlib or the report."""
-        half = WIDE / 2
-        series = [
-            Series(
-                (r.column + half, r.column + 1 - half), (*r.left, *r.right), "ribbon", r.color,
-                titles=[f"{r.rows:,} rows: cluster {r.source} to {r.target}"],
-            )
-            for r in self.layout_.ribbons
-        ]  # fmt: skip
-        series += [
-            Series(
-                (b.column - half, b.column + half), (b.low, b.high) * 2, "box", b.color,
-                titles=[f"cluster {b.cluster}: {b.rows:,} rows"],
-            )
-            for b in self.layout_.boxes
-        ]  # fmt: skip
+        series = _lay_out(self.partitions, self.shared_, self.chosen)
         shown = [brief(name, 12) for name in self.names or ()]
-        moved = [(at + 0.5, -0.03, f"{percent(m)} move") for at, m in enumerate(self.layout_.moved)]
+        moved = [(at + 0.5, -0.03, f"{percent(m)} move") for at, m in enumerate(self.moved_)]
         return Chart(
             "Where the rows go", "bold: chosen", Axis(self.axis_name, "names", names=shown),
             Axis("", "none"), series, (float(self.chosen), 0.0), moved,
@@ -173,11 +138,14 @@ def flow_of_search(search: Any, X: Any, along: str = "auto") -> FlowDisplay:
         spread[np.abs(spread - at).argmin()] = at
         candidates = candidates[np.unique(spread)]
     values = values_with_nan(X, search.missing_values)
-    if values.shape[0] > MOST_ROWS:
-        kept = np.random.default_rng(0).choice(values.shape[0], MOST_ROWS, replace=False)
-        values = values[np.sort(kept)]
+    kept = np.arange(values.shape[0])
+    if len(kept) > MOST_ROWS:
+        kept = np.sort(np.random.default_rng(0).choice(kept, MOST_ROWS, replace=False))
     return FlowDisplay(
-        partitions=[_labels(search, values, int(i)) for i in candidates],
+        partitions=[
+            search.predict(X)[kept] if i == best else _labels(search, values[kept], int(i))
+            for i in candidates
+        ],
         names=[f"{ks[i]}" if by_k else f"{results['param_lam'][i]:.3g}" for i in candidates],
         chosen=int(np.flatnonzero(candidates == best)[0]),
         axis_name="number of clusters" if by_k else "penalty lam",
@@ -185,21 +153,17 @@ def flow_of_search(search: Any, X: Any, along: str = "auto") -> FlowDisplay:
 
 
 def _labels(search: Any, values: Any, candidate: int) -> np.ndarray:
+    """Clusters of a candidate that was not taken."""
     k = int(search.cv_results_["param_n_clusters"][candidate])
     lam = float(search.cv_results_["param_lam"][candidate])
     if np.ndim(search.lam_):  # candidates are for the features that the chosen one is for
         lam = lam * (search.lam_ > 0)
-    model = MNARKMeans(
-        k, lam=lam, reference=search.reference_,
-        n_init=N_INIT, random_state=0, n_jobs=search.n_jobs,
-    )  # fmt: skip
-    if candidate == search.best_index_:  # the clusters that the user has
-        for name in ("cluster_centers_", "lam_", "reference_", "n_features_in_"):
-            setattr(model, name, getattr(search, name))
-        return model.predict(values)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of candidates that were not taken
-        return model.fit(values).labels_
+        warnings.simplefilter("ignore")
+        return MNARKMeans(
+            k, lam=lam, reference=search.reference_,
+            n_init=N_INIT, random_state=0, n_jobs=search.n_jobs,
+        ).fit(values).labels_  # fmt: skip
 
 
 def _consecutive(labels: ArrayLike) -> np.ndarray:
@@ -213,10 +177,9 @@ def _consecutive(labels: ArrayLike) -> np.ndarray:
 # --- where boxes and ribbons lie ------------------------------------------------------------------
 
 
-def lay_out(partitions: list[np.ndarray], chosen: int = 0) -> Layout:
-    """Boxes and ribbons in a picture of height 1, columns 0, 1, 2, ..."""
-    n, columns = len(partitions[0]), len(partitions)
-    tables = [_shared_rows(a, b) for a, b in pairwise(partitions)]
+def _lay_out(partitions: Sequence[Any], tables: list[np.ndarray], chosen: int) -> list[Series]:
+    """Ribbons and boxes in a picture of height 1, columns 1 apart."""
+    n, columns, half = len(partitions[0]), len(partitions), WIDE / 2
     count = [np.bincount(labels) for labels in partitions]
     order: dict[int, np.ndarray] = {chosen: np.arange(len(count[chosen]))}
     color: dict[int, np.ndarray] = {chosen: np.arange(len(count[chosen]))}
@@ -229,30 +192,25 @@ def lay_out(partitions: list[np.ndarray], chosen: int = 0) -> Layout:
         order[there] = np.argsort(place @ table / np.maximum(weight, 1), kind="stable")
         color[there] = color[here][table.argmax(axis=0)]
     low, high = zip(*(_spans(count[c], order[c], n) for c in range(columns)), strict=True)
-    boxes = [
-        Box(c, int(l), int(count[c][l]), low[c][l], high[c][l], int(color[c][l]))
-        for c in range(columns)
-        for l in order[c]
-        if count[c][l]
-    ]
-    ribbons = []
+    series = []
     for c, table in enumerate(tables):
-        used, used_right = np.zeros(len(table)), np.zeros(table.shape[1])  # rows placed already
+        left, right = np.array(low[c]), np.array(low[c + 1])  # where the next ribbon begins
         for a in order[c]:
             for b in order[c + 1]:
-                rows = int(table[a, b])
-                if not rows:
-                    continue
-                ends = []
-                for at, l, placed in ((c, a, used), (c + 1, b, used_right)):
-                    height = (high[at][l] - low[at][l]) / count[at][l]
-                    first = low[at][l] + height * placed[l]
-                    ends.append((float(first), float(first + height * rows)))
-                    placed[l] += rows
-                ribbons.append(Ribbon(c, int(a), int(b), rows, ends[0], ends[1], int(color[c][a])))
-    # Rows outside the best one-to-one matching of the clusters of two columns.
-    moved = [float(1.0 - table[linear_sum_assignment(-table)].sum() / n) for table in tables]
-    return Layout(boxes, ribbons, moved)
+                if rows := int(table[a, b]):
+                    begin = left[a], right[b]
+                    left[a] += (high[c][a] - low[c][a]) * rows / count[c][a]
+                    right[b] += (high[c + 1][b] - low[c + 1][b]) * rows / count[c + 1][b]
+                    ends = tuple(map(float, (begin[0], left[a], begin[1], right[b])))
+                    told = [f"{rows:,} rows: cluster {a} to {b}"]
+                    at = c + half, c + 1 - half
+                    series.append(Series(at, ends, "ribbon", int(color[c][a]), titles=told))
+    for c in range(columns):
+        for l in order[c][count[c][order[c]] > 0]:
+            told = [f"cluster {l}: {count[c][l]:,} rows"]
+            ends = (low[c][l], high[c][l]) * 2
+            series.append(Series((c - half, c + half), ends, "box", int(color[c][l]), titles=told))
+    return series
 
 
 def _shared_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
