@@ -35,8 +35,8 @@ for name, diagnosis in found.items():
 # Share of missing values by the distance from zero.
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for (name, diagnosis), color in zip(found.items(), ["#0072B2", "0.5", "#D55E00"], strict=True):
-    share = 100 * diagnosis.magnitude_share
-    ax.plot(diagnosis.magnitude, share, "o-", ms=4, color=color, label=f"missing {name}")
+    share = 100 * diagnosis.curve.missing_share
+    ax.plot(diagnosis.curve.mean, share, "o-", ms=4, color=color, label=f"missing {name}")
 ax.set(xlabel="distance of the centre from zero", ylabel="missing, %", ylim=(0, 100))
 ax.legend()
 plt.show()

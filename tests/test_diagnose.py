@@ -62,10 +62,10 @@ def test_the_curve_falls_with_the_mean_below_a_limit():
     X = rng.normal(np.linspace(18, 30, 40), 1.0, size=(200, 40))  # features of all intensities
     X[rng.random(X.shape) < 1 / (1 + np.exp(2 * (X - 21)))] = np.nan
     found = diagnose(X, n_clusters=2)
-    assert found.magnitude_share[0] > 0.8
-    assert found.magnitude_share[-1] < 0.02
+    assert found.curve.missing_share[0] > 0.8
+    assert found.curve.missing_share[-1] < 0.02
     assert found.trend < -0.3
-    assert (np.diff(found.magnitude) > 0).all()
+    assert (np.diff(found.curve.mean) > 0).all()
 
 
 def test_lam_0_on_gaps_that_are_not_random_is_explained():
@@ -143,7 +143,7 @@ def test_tables():
     assert len(found.to_frame("candidates")) == len(found.missingness.candidates["lam"])
     curves = found.to_frame("magnitude").set_index("mean_of")
     np.testing.assert_array_equal(
-        curves.loc["cluster and feature", "missing_share"], found.magnitude_share
+        curves.loc["cluster and feature", "missing_share"], found.curve.missing_share
     )
     np.testing.assert_array_equal(curves.loc["feature", "mean"], found.feature_curve.mean)
     with pytest.raises(ValueError, match="table must be"):
@@ -165,7 +165,7 @@ def test_plot_draws_the_curve(decaying):
     pytest.importorskip("matplotlib").use("Agg")
     found = decaying[1]
     display = found.plot()
-    np.testing.assert_array_equal(display.line_.get_ydata(), found.magnitude_share)
+    np.testing.assert_array_equal(display.line_.get_ydata(), found.curve.missing_share)
     np.testing.assert_array_equal(
         display.feature_line_.get_ydata(), found.feature_curve.missing_share
     )
@@ -186,7 +186,7 @@ def test_empty_rows_and_features_are_counted():
         found = diagnose(X, reference)
         assert found.feature_share[3] == 1.0
         assert "without a single value" in str(found)
-        assert 0 <= found.magnitude_share.min() <= found.magnitude_share.max() <= 1
+        assert 0 <= found.curve.missing_share.min() <= found.curve.missing_share.max() <= 1
 
 
 def test_printed_results_are_short_whatever_the_number_of_features():

@@ -17,10 +17,10 @@ from .._versions import versions
 from ..displays._centers import most_different
 from ..displays._flow import FlowDisplay, flow_of_search
 from ..displays._style import percent, rounded
-from ..metrics import Verdict, describe_choice
+from ..metrics import Verdict
 from ..metrics._annotations import cross
 from ..metrics._markers import ranked
-from ..metrics._verdict import BETWEEN
+from ..metrics._verdict import BETWEEN, names_of
 from ..missingness import methods_paragraph
 from ..missingness._diagnose import Cells, missing_against_mean, why_no_penalty
 from ..missingness._methods import lam_words
@@ -108,7 +108,7 @@ def search_facts(search: Any, X: Any, verdict: Verdict) -> dict[str, Any]:
             "best_index": search.best_index_,
         },
         "flow": [flow_of(flow) for flow in flows if len(flow.partitions) > 1],
-        "lam_text": " ".join(filter(None, [text, describe_choice(search, verdict)])),
+        "lam_text": " ".join(filter(None, [text, _equally_stable(search, verdict)])),
         "methods": methods_paragraph(search),
     })  # fmt: skip
 
@@ -122,6 +122,35 @@ def lam_text(model: Any) -> str:
         return f"lam = {lam_words(model.lam_)} was given."
     why = getattr(getattr(model, "missingness_", None), "sentence", "")
     return f"lam = {lam_words(model.lam_)} was chosen from the data. {why}".strip()
+
+
+def _equally_stable(search: Any, verdict: Verdict) -> str:
+    """Which numbers of clusters are: their mean instabilities differ by no more than the standard
+    error of either. Empty where one number was tried."""
+    results = search.cv_results_
+    chosen = np.asarray(results["chosen_for_k"], bool)
+    ks = np.asarray(results["param_n_clusters"])[chosen]
+    if len(ks) < 2:
+        return ""
+    mean = np.asarray(results["mean_instability"], float)[chosen]
+    error = np.asarray(results["std_instability"], float)[chosen]
+    error = error / np.sqrt(search.n_splits or 10)
+    best = int(np.flatnonzero(ks == search.n_clusters_)[0])
+    close = np.abs(mean - mean[best]) <= np.maximum(error, error[best])
+    close &= ks > 1  # one cluster is always found again
+    text = f"k = {ks[best]} was chosen; no other is as stable (instability {mean[best]:.3f})."
+    if close.sum() > 1:
+        span = " to ".join(dict.fromkeys(f"{end:.3f}" for end in np.sort(mean[close])[[0, -1]]))
+        text = (
+            f"k = {names_of(ks[close])} are equally stable (instability {span}); k = {ks[best]} "
+            "was chosen."
+        )
+    if verdict.kind == "continuum":
+        text += (
+            " However stable, these clusters are slices of one continuum: no number of clusters is "
+            "better supported than a single group."
+        )
+    return text
 
 
 def _sureness(fitted: FittedTable) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def diagnose(output: OptionalFolderOptions, source: SourceOptions) -> None:
             "suggested_lam": found.suggested_lam,
             "suggested_reference": found.suggested_reference,
             "advice": [in_options(sentence) for sentence in found.advice],
-            "magnitude": found.magnitude, "magnitude_share": found.magnitude_share,
+            "magnitude": found.curve.mean, "magnitude_share": found.curve.missing_share,
             "mechanisms": [
                 {n: getattr(fit, n) for n in ("mechanism", "strength", "log_likelihood")}
                 for fit in found.mechanisms

@@ -14,7 +14,7 @@ from ._quality import (
     clustering_error_rate,
     silhouette_score,
 )
-from ._verdict import Verdict, confidence, describe_choice, verdict
+from ._verdict import Verdict, confidence, verdict
 
 __all__ = [
     "Agreement",
@@ -26,7 +26,6 @@ __all__ = [
     "cluster_markers",
     "clustering_error_rate",
     "confidence",
-    "describe_choice",
     "silhouette_score",
     "verdict",
 ]

@@ -26,19 +26,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import brentq
 from scipy.special import digamma, polygamma, stdtrit
 from sklearn.utils import Bunch, check_consistent_length
 
 from .._io import require
 from .._observed import with_nan
 from .._validation import check_table, native
-from ..missingness._diagnose import cells_of
+from ..missingness._diagnose import cells_of, parts_of
 
 DIRECTIONS = ("higher", "lower", "seen more often", "seen less often")
 FALSE_SHARE = 0.05
 PERMUTATIONS, FEWEST = 99, 5
 MOST_WORK = 50_000_000  # entries and cells passed over by permutations
 LARGEST = 1e3  # of |d| and of the score, where the values do not vary at all
+MOST_FREEDOM = 1e6  # of the prior; beyond, all features have one variance
 SHOWN = 10  # lines of the text
 _BLOCK_ENTRIES = 4_000_000
 
@@ -270,9 +272,9 @@ def _prior(squares: np.ndarray, freedom: np.ndarray) -> tuple[float, float]:
     half = freedom[some] / 2.0
     e = np.log(squares[some] / freedom[some]) - digamma(half) + np.log(half)
     excess = e.var(ddof=1) - polygamma(1, half).mean()
-    if excess <= 0.0:
+    if not excess > polygamma(1, MOST_FREEDOM / 2.0):
         return float(np.exp(e.mean())), np.inf
-    f0 = 2.0 * _inverse_trigamma(excess)
+    f0 = 2.0 * float(brentq(lambda x: polygamma(1, x) - excess, 1e-8, MOST_FREEDOM / 2.0))
     return float(np.exp(e.mean() + digamma(f0 / 2.0) - np.log(f0 / 2.0))), f0
 
 
@@ -283,15 +285,6 @@ def _moderated(squares: np.ndarray, freedom: np.ndarray, prior: tuple[float, flo
         return np.full(squares.shape, s0), np.full(squares.shape, freedom.sum())
     together = f0 + freedom
     return (f0 * s0 + squares) / np.where(together > 0, together, 1.0), together
-
-
-def _inverse_trigamma(y: float) -> float:
-    """x with trigamma(x) = y, by Newton's method on 1 / trigamma, which is nearly linear."""
-    x = 0.5 + 1.0 / y
-    for _ in range(20):
-        value = float(polygamma(1, x))
-        x = max(x + value * (1.0 - value / y) / float(polygamma(2, x)), 1e-8)
-    return x
 
 
 def _as_normal(t: np.ndarray, freedom: np.ndarray) -> np.ndarray:
@@ -333,23 +326,10 @@ def _moments(X: Any, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
         member = sp.csr_array(
             (np.ones(own.size), (own.ravel(), columns.ravel())), shape=(k, own.shape[1])
         )
-        for into, part in zip(moments, _parts(X[begin : begin + step], shift), strict=True):
+        for into, part in zip(moments, parts_of(X[begin : begin + step], shift), strict=True):
             product = member @ part
             into += product.toarray() if sp.issparse(product) else product
     return shift, *moments
-
-
-def _parts(rows: Any, shift: np.ndarray) -> list[Any]:
-    """Mask, values and squares of a block, 0 where missing."""
-    stored = rows.tocsr() if sp.issparse(rows) else rows
-    entries, at = (stored.data, shift[stored.indices]) if sp.issparse(rows) else (rows, shift)
-    seen = ~np.isnan(entries)
-    value = np.where(seen, entries - at, 0.0)
-    parts = [seen.astype(np.float64), value, value**2]
-    if sp.issparse(rows):
-        place = stored.indices, stored.indptr
-        return [sp.csr_array((part, *place), shape=rows.shape) for part in parts]
-    return parts
 
 
 def _mean_and_squares(count: Any, total: Any, square: Any) -> tuple[np.ndarray, np.ndarray]:

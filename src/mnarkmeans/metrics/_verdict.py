@@ -480,12 +480,12 @@ def _sentence(
             )
         if len(groups) == k:
             return f"The {k} clusters are separate groups: {between}."
-        together = "; ".join(_names(group) for group in groups if len(group) > 1)
+        together = "; ".join(names_of(group) for group in groups if len(group) > 1)
         joined = f" Clusters that form one group: {together}." if together else ""
         return f"There are {len(groups)} separate groups: {between}.{joined}{few}"
     clearest = min(pairs, key=lambda pair: pair.ratio)
     figure = (
-        f"between clusters {_names(clearest.clusters)}, the clearest pair, the density of "
+        f"between clusters {names_of(clearest.clusters)}, the clearest pair, the density of "
         f"rows is {_percent(clearest.ratio)} of that at the centres "
         f"(95 % interval {_percent(clearest.low)} to {_percent(clearest.high)})"
     )
@@ -506,66 +506,11 @@ def _sentence(
     return f"{what}: {figure}.{few}"
 
 
-def describe_choice(search: Any, found: Verdict | None = None) -> str:
-    """Which numbers of clusters a search found equally stable, and whether any beats one group.
-
-    Two are equally stable where their mean instabilities differ by no more than the standard error
-    of either.
-
-    Parameters
-    ----------
-    search : fitted MNARKMeansCV
-    found : Verdict, default=None
-        Of its clusters; without groups, nothing beats one cluster, however stable.
-
-    Returns
-    -------
-    str
-        Empty where one number of clusters was tried.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mnarkmeans import MNARKMeansCV
-    >>> from mnarkmeans.metrics import describe_choice
-    >>> centers = np.array([[0.0, 0.0], [0.0, 9.0], [30.0, 0.0], [30.0, 9.0]])
-    >>> X = np.repeat(centers, 30, axis=0) + np.random.default_rng(0).normal(size=(120, 2))
-    >>> print(describe_choice(MNARKMeansCV([2, 3, 4], lams=[0.0], random_state=0).fit(X)))
-    k = 2 and 4 are equally stable (instability 0.000); k = 4 was chosen.
-    """
-    results = search.cv_results_
-    chosen = np.asarray(results["chosen_for_k"], bool)
-    ks = np.asarray(results["param_n_clusters"])[chosen]
-    if len(ks) < 2:
-        return ""
-    mean = np.asarray(results["mean_instability"], float)[chosen]
-    error = np.asarray(results["std_instability"], float)[chosen]
-    error = error / np.sqrt(search.n_splits or FOLDS)
-    best = int(np.flatnonzero(ks == search.n_clusters_)[0])
-    close = np.abs(mean - mean[best]) <= np.maximum(error, error[best])
-    close &= ks > 1  # one cluster is always found again
-    if close.sum() < 2:
-        text = f"k = {ks[best]} was chosen; no other is as stable (instability {mean[best]:.3f})."
-    else:
-        least, most = (f"{end:.3f}" for end in (mean[close].min(), mean[close].max()))
-        span = least if least == most else f"{least} to {most}"
-        text = (
-            f"k = {_names(ks[close])} are equally stable (instability {span}); k = {ks[best]} was "
-            "chosen."
-        )
-    if found is not None and found.kind == "continuum":
-        text += (
-            " However stable, these clusters are slices of one continuum: no number of clusters is "
-            "better supported than a single group."
-        )
-    return text
-
-
 def _percent(share: float) -> str:
     return "more than 200 %" if share > 2 else f"{100 * share:.0f} %"
 
 
-def _names(clusters: Any) -> str:
+def names_of(clusters: Any) -> str:
     """Clusters by their numbers: 0, 1 and 4."""
     *first, last = map(str, clusters)
     return f"{', '.join(first)} and {last}" if first else last

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,31 +74,39 @@ class Curve(NamedTuple):
     entries: np.ndarray
 
 
+def parts_of(X: Any, shift: np.ndarray | None = None) -> Iterator[Any]:
+    """What is observed, the values less the shift (p,), 0 where missing, and their squares."""
+    sparse = sp.issparse(X)
+    X = X.tocsr() if sparse else X
+    entries = X.data if sparse else X
+
+    def as_table(part: np.ndarray) -> Any:
+        return sp.csr_array((part, X.indices, X.indptr), shape=X.shape) if sparse else part
+
+    seen = ~np.isnan(entries)
+    yield as_table(seen)
+    if shift is not None:
+        entries = entries - (shift[X.indices] if sparse else shift)
+    values = np.where(seen, entries, 0.0)
+    yield as_table(values)
+    yield as_table(values**2)
+
+
 def cells_of(X: Any, labels: ArrayLike | None = None, k: int = 1) -> Cells:
     """Count and average what every cluster observes of every feature; without labels, all rows."""
     n = X.shape[0]
     at = np.zeros(n, dtype=int) if labels is None else np.asarray(labels)
     member = sp.csr_array((np.ones(n), (at, np.arange(n))), shape=(k, n))
+    observed, sums = (member @ part for part in islice(parts_of(X), 2))
     if sp.issparse(X):
-        values = sp.csr_array(X, dtype=np.float64)
-        seen = values.copy()
-        seen.data = (~np.isnan(values.data)).astype(np.float64)
-        values.data = np.nan_to_num(values.data)
-        observed, sums = (member @ seen).toarray(), (member @ values).toarray()
-    else:
-        seen = ~np.isnan(X)
-        observed, sums = member @ seen.astype(float), member @ np.where(seen, X, 0.0)
+        observed, sums = observed.toarray(), sums.toarray()
     mean = sums / np.where(observed > 0, observed, np.nan)
     return Cells(np.bincount(at, minlength=k), observed, mean)
 
 
 def observed_by_row(X: Any) -> np.ndarray:
     """(n,) observed entries of every row."""
-    if sp.issparse(X):
-        X = X.tocsr()
-        stored = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        return np.bincount(stored, ~np.isnan(X.data), minlength=X.shape[0])
-    return (~np.isnan(X)).sum(axis=1).astype(float)
+    return np.asarray(next(parts_of(X)).sum(axis=1), dtype=float)
 
 
 def missing_against_mean(cells: Cells, n_bins: int = BINS) -> Curve:
@@ -175,7 +185,7 @@ class Diagnosis:
         Missing share of every row and of every feature.
     feature_curve, curve : (mean, missing_share, entries)
         Missing share against the mean of the feature, and against the mean of cluster and feature,
-        in bins of equally many entries; ``magnitude`` and ``magnitude_share`` are those of `curve`.
+        in bins of equally many entries.
     trend : float
         Missing share of the third of the entries with the highest means (of cluster and feature)
         minus that of the third with the lowest; 0 where the difference is within chance.
@@ -229,14 +239,6 @@ class Diagnosis:
     @property
     def feature_share(self) -> np.ndarray:
         return self._features["missing_share"]
-
-    @property
-    def magnitude(self) -> np.ndarray:
-        return self.curve.mean
-
-    @property
-    def magnitude_share(self) -> np.ndarray:
-        return self.curve.missing_share
 
     def __str__(self) -> str:
         lines = [
