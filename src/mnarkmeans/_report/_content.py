@@ -218,19 +218,17 @@ def flow_of(flow: FlowDisplay) -> dict[str, Any]:
 def _cluster(fitted: FittedTable, cluster: int) -> dict[str, Any]:
     own, size = fitted.labels == cluster, int(fitted.sizes[cluster])
     sure = fitted.confidence[own]
-    judged = size > 0 and not np.isnan(sure).any()
     high, between = int((sure >= SURE).sum()), int((sure < BETWEEN).sum())
+    judged = size > 0 and not np.isnan(sure).any()
     means = {
-        "distance": fitted.own_distance,
-        "missing": fitted.missing_by_row,
-        "silhouette": fitted.silhouettes,
-    }
+        "distance": fitted.own_distance, "missing": fitted.missing_by_row,
+        "confidence": fitted.confidence, "silhouette": fitted.silhouettes,
+    }  # fmt: skip
     return {
         "cluster": cluster,
         "rows": size,
         "share": size / own.size,
         **{name: values[own].mean() if size else None for name, values in means.items()},
-        "confidence": sure.mean() if judged else None,
         "levels": [high, size - high - between, between] if judged else None,
     }
 

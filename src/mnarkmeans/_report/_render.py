@@ -74,11 +74,8 @@ def _palettes() -> str:
 
 
 def _for_script(page: dict[str, Any]) -> dict[str, Any]:
-    """What the script draws or offers for download."""
-    names = ("embedding", "rows_by_cluster", "centers", "missing", "clusters", "far", "choice",
-             "comparison", "title", "between", "markers", "annotations", "fit")  # fmt: skip
-    more = {name: page["data"][name] for name in ("by_feature", "by_row")}
-    more["flow"] = [
+    """What the script draws or offers for download: of flows the ribbons, not every row."""
+    flows = [
         {
             "axis_name": flow["axis_name"], "names": flow["names"],
             "ribbons": [
@@ -89,7 +86,7 @@ def _for_script(page: dict[str, Any]) -> dict[str, Any]:
         }
         for flow in page.get("flow") or []
     ]  # fmt: skip
-    return {name: page.get(name) for name in names} | more | {"colors": len(CLUSTERS)}
+    return page | {"flow": flows, "colors": len(CLUSTERS)}
 
 
 def _safe_json(value: Any) -> str:
@@ -202,24 +199,20 @@ def draw(chart: Chart) -> Markup:
     y = Scale(chart.y, ys or [0.0], base, TOP + 16 * math.ceil(len(legend) / in_line))
     parts = _axes(x, y, left, right, int(chart.chosen[0]) if named and chart.chosen else None)
     parts += [_series(one, x, y) for one in chart.series]
-    parts += [
-        f'<text class="tick" x="{x(a)}" y="{y(b)}" text-anchor="middle">{escape(text)}</text>'
-        for a, b, text in chart.texts
-    ]
+    parts += [_text(x(a), y(b), text) for a, b, text in chart.texts]
     if chart.chosen is not None and not named:
         cx, cy = x(chart.chosen[0]), y(chart.chosen[1])
         side, shift = ("end", -6) if cx + 7 * len(chart.below) > width else ("start", 6)
         parts.append(
             f'<line class="drop" x1="{cx}" x2="{cx}" y1="{TOP + 34}" y2="{base}"/>'
             f'<circle class="ring" cx="{cx}" cy="{cy}" r="8.5"/>'
-            f'<text class="tick" x="{cx + shift}" y="{TOP + 44}" text-anchor="{side}">'
-            f"{escape(chart.below)}</text>"
+            + _text(cx + shift, TOP + 44, chart.below, side)
         )
     for index, one in enumerate(legend):
         cx, cy = left + 10 + step * (index % in_line), 8 + 16 * (index // in_line)
         parts.append(
             f'<circle cx="{cx}" cy="{cy}" r="4.5" style="fill:{_tone(one.color)}"/>'
-            f'<text class="tick" x="{cx + 8}" y="{cy + 4}">{escape(one.name)}</text>'
+            + _text(cx + 8, cy + 4, one.name, "start")
         )
     size = f' width="{width}" height="{HEIGHT}" style="--least:{width}px"' if named else ""
     described = f"{chart.title}; {chart.below}" if chart.below else chart.title
@@ -273,27 +266,21 @@ def _series(one: Series, x: Scale, y: Scale) -> str:
     return body
 
 
+def _text(x: float, y: float, text: str, anchor: str = "middle", look: str = 'class="tick"') -> str:
+    return f'<text {look} x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
 def _axes(x: Scale, y: Scale, left: int, right: int, bold: int | None) -> list[str]:
     base = HEIGHT - BOTTOM
-    parts = []
-    for value, text in y.ticks:
-        at = y(value)
-        parts.append(
-            f'<line class="grid" x1="{left}" x2="{right}" y1="{at}" y2="{at}"/>'
-            f'<text class="tick" x="{left - 7}" y="{at + 4}" text-anchor="end">{text}</text>'
-        )
+    parts = [f'<line class="axis" x1="{left}" x2="{right}" y1="{base}" y2="{base}"/>']
+    for at, text in ((y(value), text) for value, text in y.ticks):
+        parts.append(f'<line class="grid" x1="{left}" x2="{right}" y1="{at}" y2="{at}"/>')
+        parts.append(_text(left - 7, at + 4, text, "end"))
     for value, text in x.ticks:
-        at, weight = x(value), ' font-weight="700"' if value == bold else ""
-        parts.append(
-            f'<line class="axis" x1="{at}" x2="{at}" y1="{base}" y2="{base + 4}"/>'
-            f'<text class="tick" x="{at}" y="{base + 17}" text-anchor="middle"{weight}>'
-            f"{escape(text)}</text>"
-        )
-    across, up = (left + right) / 2, (TOP + base) / 2
-    parts.append(
-        f'<line class="axis" x1="{left}" x2="{right}" y1="{base}" y2="{base}"/>'
-        f'<text class="name" x="{across}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x.name)}'
-        f'</text><text class="name" transform="rotate(-90 13 {up})" x="13" y="{up}" '
-        f'text-anchor="middle">{escape(y.name)}</text>'
-    )
+        at, look = x(value), 'class="tick"' + ' font-weight="700"' * (value == bold)
+        parts.append(f'<line class="axis" x1="{at}" x2="{at}" y1="{base}" y2="{base + 4}"/>')
+        parts.append(_text(at, base + 17, text, look=look))
+    up = (TOP + base) / 2
+    parts.append(_text((left + right) / 2, HEIGHT - 8, x.name, look='class="name"'))
+    parts.append(_text(13, up, y.name, look=f'class="name" transform="rotate(-90 13 {up})"'))
     return parts
