@@ -35,13 +35,18 @@ from ._validation import check_missing_values, is_named, unnamed
 FORMAT = "mnarkmeans-model"
 FORMAT_VERSION = 2
 JSON_NAME, ARRAYS_NAME = "model.json", "model.npz"
-FITTED = (
-    "cluster_centers_", "reference_", "loss_path_", "start_losses_", "lam_", "inertia_", "n_iter_",
-)  # fmt: skip
-FITTED_MIXTURE = (
-    "weights_", "means_", "covariances_", "reference_", "freedom", "temper_", "lower_bounds_",
-    "converged_", "has_gaps", "missingness_",
-)  # fmt: skip
+PARTS = ("params", "fitted", "extra")
+# Numbers by name, and their axes: k clusters, p features, * any length.
+FITTED = {
+    "cluster_centers_": "kp", "reference_": "p", "loss_path_": "*", "start_losses_": "*",
+    "lam_": "", "inertia_": "", "n_iter_": "",
+}  # fmt: skip
+FITTED_MIXTURE = {
+    "weights_": "k", "means_": "kp", "covariances_": "kp", "reference_": "p", "freedom": "",
+    "temper_": "", "lower_bounds_": "*",
+}  # fmt: skip
+NOT_NUMBERS = ("converged_", "has_gaps", "missingness_")  # of a mixture
+LOWEST = dict.fromkeys(["lam_", "inertia_", "n_iter_", "weights_", "temper_"], 0.0)
 
 
 class ModelFileError(ValueError):
@@ -54,7 +59,6 @@ class SavedModel(NamedTuple):
     estimator: Any  # fitted MNARKMeans (its `labels_` are not stored) or MNARMixture
     feature_names: list[str]  # in the order of the centres
     extra: dict[str, Any]  # what the caller stored beside it, arrays included
-    info: dict[str, Any]  # the whole JSON document
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -85,7 +89,7 @@ def save_model(
             params[name] = np.asarray(getattr(estimator, f"{name}_"), dtype=float)
         elif isinstance(value, (list, tuple, np.ndarray)):
             params[name] = np.asarray(value, dtype=float)
-    fields = FITTED_MIXTURE if is_mixture else FITTED
+    fields = (*FITTED_MIXTURE, *NOT_NUMBERS) if is_mixture else FITTED
     fitted = {name: getattr(estimator, name, None) for name in fields}
     if is_mixture:
         fitted["freedom"] = estimator._parameters().freedom
@@ -201,28 +205,27 @@ def load_model(path: str | Path) -> SavedModel:
         document = _read_document(file)
         arrays = _read_arrays(file.parent / ARRAYS_NAME, document)
         names = _checked_names(document.get("feature_names"))
-        params, fitted, extra = (
-            join(document.get(part), part, arrays) for part in ("params", "fitted", "extra")
-        )
-        for part, found in (("params", params), ("fitted", fitted), ("extra", extra)):
-            if not isinstance(found, dict):
-                raise ValueError(f"{part} must be an object, found {found!r:.40}")
+        parts = {name: join(document.get(name), name, arrays) for name in PARTS}
+        for name, part in parts.items():
+            if not isinstance(part, dict):
+                raise ValueError(f"{name} must be an object, found {part!r:.40}")
+        params, fitted, extra = parts.values()
         estimator = _checked_model(document.get("estimator"), params, fitted, len(names))
     except ModelFileError:
         raise
+    except OSError as error:
+        raise ModelFileError(f"{file} cannot be read: {error.strerror}") from error
     except RecursionError:
         raise ModelFileError(f"{file} is nested too deeply") from None
     except ValueError as error:
         reason = " ".join(str(error).split())  # an array that was found is shown in several lines
         raise ModelFileError(f"{file}: {reason}; fit the model again") from error
-    return SavedModel(estimator, names, extra, document)
+    return SavedModel(estimator, names, extra)
 
 
 def _read_document(file: Path) -> dict[str, Any]:
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ModelFileError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise ModelFileError(
             f"{file} is not a whole model file (cut short or damaged); copy it or fit it again"
@@ -231,21 +234,15 @@ def _read_document(file: Path) -> dict[str, Any]:
         raise ModelFileError(f"{file} is not a mnarkmeans model")
     version = document.get("format_version")
     if type(version) is not int or version < FORMAT_VERSION:
-        raise ModelFileError(
-            f"{file} has no valid format_version (found {version!r:.40}); fit the model again"
-        )
+        raise ValueError(f"there is no valid format_version (found {version!r:.40})")
     if version > FORMAT_VERSION:
         writer = str(document.get("written_by", "a newer mnarkmeans"))[:60]
         raise ModelFileError(
             f"{file} has format version {version}, written by {writer}; this version reads up to "
             f"{FORMAT_VERSION}: run pip install --upgrade mnarkmeans"
         )
-    try:
-        is_unchanged = document.get("sha256") == _document_sum(document)
-    except UnicodeEncodeError:
-        raise ValueError("a text contains a lone surrogate") from None
-    if not is_unchanged:
-        raise ModelFileError(f"{file} was changed after it was written; fit the model again")
+    if document.get("sha256") != _document_sum(document):
+        raise ValueError("the file was changed after it was written")
     return document
 
 
@@ -292,13 +289,21 @@ def _checked_model(kind: Any, params: dict[str, Any], fitted: dict[str, Any], p:
         effective_threads(model.n_jobs)
     except (TypeError, ValueError) as error:
         raise ValueError(f"params: {str(error).rstrip('.')}") from error
-    is_mixture = kind == "MNARMixture"
-    lacking = [n for n in (FITTED_MIXTURE if is_mixture else FITTED) if n not in fitted]
-    if lacking:
-        raise ValueError(f"fitted lacks {lacking[0]}")
-    (_set_mixture if is_mixture else _set_kmeans)(model, fitted, p)
+    if kind == "MNARMixture":
+        _set_mixture(model, fitted, p)
+    else:
+        per_feature = {"lam_": "p" if isinstance(fitted.get("lam_"), np.ndarray) else ""}
+        _set_numbers(model, fitted, FITTED | per_feature, {"k": model.n_clusters, "p": p})
     model.n_features_in_ = p
     return model
+
+
+def _set_numbers(model: Any, fitted: dict[str, Any], axes: dict[str, str], sizes: Any) -> None:
+    for name, shape in axes.items():
+        if name not in fitted:
+            raise ValueError(f"fitted lacks {name}")
+        low = LOWEST.get(name, -math.inf)
+        setattr(model, name, _numbers(name, fitted[name], *map(sizes.get, shape), low=low))
 
 
 def _numbers(
@@ -319,35 +324,21 @@ def _numbers(
     return array if shape else array.item()
 
 
-def _set_kmeans(model: MNARKMeans, fitted: dict[str, Any], p: int) -> None:
-    centers = _numbers("cluster_centers_", fitted["cluster_centers_"], model.n_clusters, p)
-    model.cluster_centers_ = centers
-    model.reference_ = _numbers("reference_", fitted["reference_"], p)
-    per_feature = (p,) if isinstance(fitted["lam_"], np.ndarray) else ()
-    model.lam_ = _numbers("lam_", fitted["lam_"], *per_feature, low=0.0)
-    model.loss_path_ = _numbers("loss_path_", fitted["loss_path_"], None)
-    model.start_losses_ = _numbers("start_losses_", fitted["start_losses_"], None)
-    model.inertia_ = float(_numbers("inertia_", fitted["inertia_"], low=0.0))
-    model.n_iter_ = int(_numbers("n_iter_", fitted["n_iter_"], low=0.0))
-
-
 def _set_mixture(model: MNARMixture, fitted: dict[str, Any], p: int) -> None:
     k = model.n_components
-    model.weights_ = _numbers("weights_", fitted["weights_"], k, low=0.0)
-    model.means_ = _numbers("means_", fitted["means_"], k, p)
-    shape = (k,) if model.covariance_type == "spherical" else (k, p)
-    model.covariances_ = _numbers("covariances_", fitted["covariances_"], *shape, low=1e-300)
-    model.reference_ = _numbers("reference_", fitted["reference_"], p)
-    freedom = float(_numbers("freedom", fitted["freedom"]))
+    spread = {"covariances_": "k" if model.covariance_type == "spherical" else "kp"}
+    _set_numbers(model, fitted, FITTED_MIXTURE | spread, {"k": k, "p": p})
+    _numbers("covariances_", model.covariances_, *model.covariances_.shape, low=1e-300)
+    freedom = float(model.__dict__.pop("freedom"))
     if freedom != 0.0:
         _numbers("freedom", freedom, low=LEAST_FREEDOM, high=MOST_FREEDOM)
     model.degrees_of_freedom_ = freedom or math.inf
     model.tails_ = "t" if freedom else "normal"
-    model.temper_ = float(_numbers("temper_", fitted["temper_"], low=0.0))
-    bounds = _numbers("lower_bounds_", fitted["lower_bounds_"], None).tolist()
+    model.lower_bounds_ = bounds = fitted["lower_bounds_"].tolist()
     if not bounds:
         raise ValueError("lower_bounds_ must have a number for each iteration")
-    model.lower_bounds_, model.lower_bound_, model.n_iter_ = bounds, bounds[-1], len(bounds)
+    model.lower_bound_, model.n_iter_ = bounds[-1], len(bounds)
+    _check_keys("fitted", fitted, (*FITTED_MIXTURE, *NOT_NUMBERS))
     model.converged_ = bool(fitted["converged_"])
     model.missingness_ = _checked_missingness(fitted["missingness_"], {"k": k, "p": p, "1": 1})
     model.mechanism_ = model.missingness_.mechanism

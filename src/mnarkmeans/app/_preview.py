@@ -59,17 +59,7 @@ ADVANCED: list[dict[str, Any]] = [
          help="Random initialisations; the best result is kept."),
     dict(name="seed", value="0", label="Seed", help="The same seed gives the same result."),
 ]  # fmt: skip
-
-# What a suggestion does, in words; {} is its value.
-IN_WORDS = {
-    "columns": "Use the columns {}", "drop": "Leave out the columns {}",
-    "drop_rows": "Leave out rows with {}", "id_column": "Rows are named by {}",
-    "transpose": "Samples are the columns", "missing_value": "{} means missing",
-    "normalize": "Normalise samples to the same {}", "log2": "Take log2",
-    "log1p": "Take log(1 + x)", "scale": "Scale features ({})", "center": "Centre features",
-    "max_missing": "Leave out features with more than {:.0%} missing",
-    "center_rows": "Centre each row", "zscore_rows": "Standardise each row",
-}  # fmt: skip
+LABELS = {one["name"]: one["label"] for one in READING}
 
 
 class PreviewError(ValueError):
@@ -132,12 +122,11 @@ def _settings(options: ReadOptions, steps: Preparation) -> dict[str, Any]:
 def _suggestion(one: Any) -> dict[str, Any]:
     changes = one.options | one.steps
     defaults = _settings(ReadOptions(), Preparation())
-    words = [
-        IN_WORDS.get(name, f"{name.replace('_', ' ')}: {{}}").format(
-            ", ".join(value) if isinstance(value, tuple) else value
-        )
-        for name, value in changes.items()
-    ]
+    words = []
+    for name, value in changes.items():
+        text = ", ".join(value) if isinstance(value, tuple) else value
+        label = LABELS.get(name, name.replace("_", " ").capitalize())
+        words.append(label if value is True else f"{label}: {text}")
     return dict(title="; ".join(words) or "Note", reason=_sentence(one.reason), changes=changes,
                 defaults={name: defaults[name] for name in changes})  # fmt: skip
 
@@ -178,6 +167,6 @@ def _table(table: Table, used: Table, values: Any) -> dict[str, Any]:
 def _sentence(error: object) -> str:
     """One sentence that names what the page has, not parameters or options."""
     text = " ".join(str(getattr(error, "command_line", error)).split())
-    for one in sorted(READING, key=lambda one: -len(one["name"])):
-        text = text.replace(f"--{one['name'].replace('_', '-')}", f"\u201c{one['label']}\u201d")
+    for name in sorted(LABELS, key=len, reverse=True):
+        text = text.replace(f"--{name.replace('_', '-')}", f"\u201c{LABELS[name]}\u201d")
     return text[:1].upper() + text[1:]

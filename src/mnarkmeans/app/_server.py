@@ -16,7 +16,6 @@ import socket
 import tempfile
 import threading
 import webbrowser
-import zipfile
 from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Any
@@ -114,8 +113,7 @@ class App:
         return response
 
     async def refused(self, request: Request, error: Exception) -> Response:
-        status = getattr(error, "status", 400)
-        return JSONResponse({"error": str(error)}, status_code=status)
+        return JSONResponse({"error": str(error)}, status_code=getattr(error, "status", 400))
 
     async def static(self, request: Request) -> Response:
         name = PAGES[request.url.path.rsplit("/", 1)[1]]
@@ -147,26 +145,22 @@ class App:
         return JSONResponse({"file": key, "name": name, "size": written})
 
     async def preview(self, request: Request) -> Response:
-        given = await _json(request)
-        return JSONResponse(
-            await run_in_threadpool(preview, self._file(given), given.get("settings"))
-        )
+        given, path = await self._given(request)
+        return JSONResponse(await run_in_threadpool(preview, path, given.get("settings")))
 
     async def command(self, request: Request) -> Response:
         """What to type for the same result."""
-        given = await _json(request)
-        name = self._file(given).name
-        words = ["mnarkmeans", *command_for(name, given, out=f"{Path(name).stem}-clusters")]
+        given, path = await self._given(request)
+        words = ["mnarkmeans", *command_for(path.name, given, out=f"{path.stem}-clusters")]
         return JSONResponse({"command": " ".join(map(quoted, words))})
 
     async def list_runs(self, request: Request) -> Response:
         return JSONResponse([run.describe() for run in self.runs.all])
 
     async def start(self, request: Request) -> Response:
-        given = await _json(request)
-        path, out = self._file(given), f"result{len(self.runs.all) + 1}"
+        given, path = await self._given(request)
+        out, k = f"result{len(self.runs.all) + 1}", str(given.get("clusters"))
         arguments = command_for(path.name, given, out)
-        k = str(given["clusters"])
         title = f"{k.replace(':', ' to ')} cluster{'s' * (k != '1')} of {path.name}"
         return JSONResponse(self.runs.add(title, path, arguments, out).describe(), 201)
 
@@ -182,16 +176,15 @@ class App:
 
     async def apply(self, request: Request) -> Response:
         """Labels for, or missing values filled in, another file (or the same) with this model."""
-        run, given = self._run(request), await _json(request)
+        run = self._run(request)
+        given, path = await self._given(request, run.file)
         verb = given.get("verb")
         if verb not in ("predict", "impute") or "model.json" not in run.files():
             raise Refused("There is no model to apply.")
-        path = self._file(given) if given.get("file") else run.file
-        if verb == "predict":
-            title, ending = "labels for", "labels.csv"
-        else:
-            title, same = "missing values filled in", path.suffix in (".tsv", ".txt", ".parquet")
-            ending = f"filled{path.suffix if same else '.csv'}"
+        title, ending = "labels for", "labels.csv"
+        if verb == "impute":
+            same = path.suffix in (".tsv", ".txt", ".parquet")
+            title, ending = "missing values filled in", f"filled{path.suffix if same else '.csv'}"
         out = f"{path.stem}-{len(self.runs.all) + 1}-{ending}"
         arguments = [verb, os.path.relpath(run.out, path.parent), path.name, "-o", out]
         made = self.runs.add(f"{title} {path.name}, with run {run.number}", path, arguments, out)
@@ -207,15 +200,21 @@ class App:
 
     async def archive(self, request: Request) -> Response:
         run = self._run(request)
-        path = run.out.with_name(f"{run.out.name}.zip")
-        await run_in_threadpool(write_archive, run, path)
-        return FileResponse(path, filename=f"{run.file.stem}-{path.name}")
+        path = await run_in_threadpool(shutil.make_archive, str(run.out), "zip", run.out)
+        return FileResponse(path, filename=f"{run.file.stem}-{run.out.name}.zip")
 
-    def _file(self, given: dict[str, Any]) -> Path:
-        path = self.files.get(str(given.get("file")))
+    async def _given(self, request: Request, file: Path | None = None) -> tuple[Any, Path]:
+        """What the page sent, and the file it is about."""
+        try:
+            given = await request.json()
+        except ValueError:
+            given = None
+        if not isinstance(given, dict):
+            raise Refused("The request is not one of this page.")
+        path = self.files.get(str(given.get("file"))) if given.get("file") else file
         if path is None:
             raise Refused("This file is no longer here; drop it again.", 404)
-        return path
+        return given, path
 
     def _run(self, request: Request) -> Run:
         number = request.path_params["number"]
@@ -224,26 +223,10 @@ class App:
         return self.runs.all[number - 1]
 
 
-async def _json(request: Request) -> dict[str, Any]:
-    try:
-        given = await request.json()
-    except ValueError:
-        given = None
-    if not isinstance(given, dict):
-        raise Refused("The request is not one of this page.")
-    return given
-
-
 def safe_name(name: str) -> str:
     """The last part of a name, without anything a path or a command could trip over."""
     last = PurePath(name.replace("\\", "/")).name
     return re.sub(r"[^\w.()+\- ]", "_", last)[-120:].strip(" .-") or "table.csv"
-
-
-def write_archive(run: Run, path: Path) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, file in run.files().items():
-            archive.write(file, name)
 
 
 def remove_leftovers() -> None:
