@@ -63,6 +63,6 @@ def absent():
 
 def test_a_method_that_is_not_installed_is_named_with_the_command():
     found = Comparison(None)
-    found.add(run_one("gmm", absent, np.zeros((3, 2))))
+    found.add("gmm", **run_one(absent, np.zeros((3, 2))))
     assert found.notes()[0].endswith('not installed: run pip install "mnarkmeans[rivals]"')
     assert found.table()[1][0][1] == "not installed"

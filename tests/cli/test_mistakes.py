@@ -48,7 +48,7 @@ MISTAKES = [
     (["fit", "good.csv", "-o", "out"], "'-k'"),
     (["select", "good.csv", "-k", "5:2", "-o", "out"], "a range such as 2:8, not '5:2'"),
     (["select", "good.csv", "-k", "2:9", "-o", "out"], "only 3 rows"),
-    (["select", "good.csv", "-k", "2", "--lams", "0,x", "-o", "out"], "not '0,x'"),
+    (["select", "good.csv", "-k", "2", "--lams", "0,x", "-o", "out"], "not 'x'"),
     (["select", "good.csv", "-k", "2", "--criterion", "luck", "-o", "out"], "'luck'"),
     ([*GOOD, "--lam", "-1"], "at least 0"),
     ([*GOOD, "--lam", "much"], "not 'much'"),

@@ -86,20 +86,19 @@ def parse_cluster_range(text: str) -> list[int]:
 
 def parse_lams(text: str) -> list[float] | str:
     """'auto' or numbers of at least 0, separated by commas."""
-    if text.strip().lower() == "auto":
-        return "auto"
-    numbers = [as_number(part) for part in text.split(",")]
-    if any(n is None or not 0 <= n < math.inf for n in numbers):
-        raise typer.BadParameter(f"must be auto or numbers of at least 0, not {text!r}")
-    return [n for n in numbers if n is not None]
+    return "auto" if text.strip().lower() == "auto" else [_penalty(p) for p in text.split(",")]
 
 
 def parse_lam(text: str) -> float | str:
     """'auto' or a number of at least 0."""
-    if "," in text:
-        raise typer.BadParameter(f"must be auto or one number of at least 0, not {text!r}")
-    found = parse_lams(text)
-    return found if isinstance(found, str) else found[0]
+    return "auto" if text.strip().lower() == "auto" else _penalty(text)
+
+
+def _penalty(text: str) -> float:
+    number = as_number(text)
+    if number is None or not 0 <= number < math.inf:
+        raise typer.BadParameter(f"must be auto or a number of at least 0, not {text!r}")
+    return number
 
 
 def parse_decimal(text: str) -> str:
@@ -156,12 +155,14 @@ class ReadingOptions:
     @property
     def options(self) -> ReadOptions:
         """As `mnarkmeans.tables` takes them."""
-        known = {one.name for one in fields(ReadOptions)}
-        return ReadOptions.of(**{n: v for n, v in vars(self).items() if n in known})
+        names = [one.name for one in fields(ReadOptions)]
+        return ReadOptions.of(**{name: getattr(self, name, None) for name in names})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps:
+class SourceOptions(ReadingOptions):
+    """A table, which rows and columns take part, how it is read and how it is prepared."""
+
     max_missing: float | None = _preparing(
         None, "Leave out features with a larger share of missing values, for example 0.8.",
         metavar="SHARE", min=0.0, max=1.0)
@@ -184,12 +185,6 @@ class Steps:
     batch: str | None = _preparing(
         None, "Remove differences between batches: a column of the table or of --annotations.",
         metavar="COLUMN")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourceOptions(Steps, ReadingOptions):
-    """A table, which rows and columns take part, how it is read and how it is prepared."""
-
     data: Path = _data()
     columns: list[str] | None = _reading(
         None, 'Use only matching columns, for example "LFQ intensity *"; may be repeated.',
@@ -213,14 +208,15 @@ class SourceOptions(Steps, ReadingOptions):
     @property
     def preparation(self) -> Preparation:
         """As `mnarkmeans.tables` takes it."""
-        return Preparation(**{one.name: getattr(self, one.name) for one in fields(Steps)})
+        steps = [one.name for one in fields(Preparation) if not one.metadata]
+        return Preparation(**{name: getattr(self, name) for name in steps})
 
     @property
     def inputs(self) -> list[Path]:
         """The files that are read: the table, a file of references, annotations."""
-        reference = Path(self.reference) if self.reference else None
-        files = self.data, reference if reference and reference.is_file() else None
-        return [path for path in (*files, self.annotations) if path is not None]
+        files = [self.data, *([self.annotations] if self.annotations else [])]
+        reference = Path(self.reference or "auto")
+        return [*files, reference] if reference.is_file() else files
 
 
 STARTS = "Number of random initialisations; the best result is kept."

@@ -83,8 +83,7 @@ def compare(
         model = MNARKMeans(reference=job.reference, **vars(fitting))
         found.run(console, job, model, names, parts)
         if claim is not None:
-            job.judge(console, model, comparison=found.numbers())
-            job.sections["comparison"] = found.section()
+            found.judge(console, job, model)
             with claim.writing() as folder:
                 job.write(folder)
                 found.write(folder, job.table.ids)
@@ -96,35 +95,33 @@ def compare(
     print_agreement(console, agreement(job.table.annotations, model.labels_))
     if out is not None:
         console.say(f"written to {out}; open {out / 'report.html'}")
-    console.result({"methods": found.numbers(), "output": out and str(out)})
+    console.result({"methods": found.results, "output": out and str(out)})
 
 
 def _true_labels(job: Job, columns: list[str] | None) -> np.ndarray | None:
     """The known classes as numbers, -1 where unknown."""
     if not columns:
         return None
-    pandas = require("pandas", "cli")
-    codes, names = pandas.factorize(pandas.Series(job.table.labels[columns[0]]))
+    codes, names = require("pandas", "cli").factorize(job.table.labels[columns[0]])
     if len(names) < 2:
         raise UserError(
             f"column {columns[0]!r} has {'only one class' if len(names) else 'no classes'}; a "
             "comparison needs at least two"
         )
-    return np.asarray(codes)
+    return codes
 
 
 def make(name: str, model: MNARKMeans) -> Any:
     """A method with the number of clusters and the seed of our k-means, the mixture with more."""
-    params = {"random_state": model.random_state}
     if name != MIXTURE:
-        return BASELINES[name](model.n_clusters, **params)
-    params |= {"reference": model.reference, "n_jobs": model.n_jobs}
+        return BASELINES[name](model.n_clusters, random_state=model.random_state)
     # temper=1: calibrated probabilities take more fits and change no label.
+    params = {name: getattr(model, name) for name in ("reference", "random_state", "n_jobs")}
     return MNARMixture(model.n_clusters, temper=1.0, **params)
 
 
-def run_one(name: str, make: Callable[[], Any], X: Any) -> dict[str, Any]:
-    """One method; one that cannot handle the table is a result, not an error."""
+def run_one(make: Callable[[], Any], X: Any) -> dict[str, Any]:
+    """Labels, seconds and a note; a method that cannot handle the table has no labels."""
     begin, labels, note = time.perf_counter(), None, ""
     # On a busy machine the threads of a small table wait longer than they work.
     few_threads = threadpool_limits(1 if np.prod(X.shape) < SMALL else None, "openmp")
@@ -136,50 +133,46 @@ def run_one(name: str, make: Callable[[], Any], X: Any) -> dict[str, Any]:
         note = f"not installed: run {one_line(error).rpartition(': ')[2]}"
     except (ValueError, ArithmeticError, np.linalg.LinAlgError, MemoryError) as error:
         note = f"failed: {in_options(one_line(error))}"
-    seconds = time.perf_counter() - begin
-    return {"method": name, "labels": labels, "note": note, "seconds": seconds}
+    return {"labels": labels, "seconds": time.perf_counter() - begin, "note": note}
 
 
 @dataclass
 class Comparison:
-    """The results of the methods, ours first: COLUMNS and labels (None: no result) of each."""
+    """The results of the methods, ours first."""
 
     truth: np.ndarray | None  # known classes, -1 where unknown
-    results: list[dict[str, Any]] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)  # COLUMNS of each method
+    labels: dict[str, np.ndarray] = field(default_factory=dict)  # of the methods that have any
 
     def run(
         self, console: Console, job: Job, model: MNARKMeans, names: list[str], parts: Parts
     ) -> None:
         """Our k-means, then other methods; those finished by an earlier run are not run again."""
         job.fit(console, model)
-        self.add({"method": OURS, "labels": model.labels_, "seconds": job.seconds, "note": ""})
+        self.add(OURS, model.labels_, job.seconds)
         kept = {name: parts.load(name) for name in names}
         with console.progress("comparing", sum(part is None for part in kept.values())) as step:
             for name, part in kept.items():
                 if part is None:
-                    part = run_one(name, partial(make, name, model), job.X)
+                    part = run_one(partial(make, name, model), job.X)
                     parts.save(name, part)
                     step(f"{WORDS[name]} is done")
-                self.add(part)
+                self.add(name, **part)
 
-    def add(self, result: dict[str, Any]) -> None:
+    def add(self, method: str, labels: Any, seconds: float, note: str = "") -> None:
         """With error and adjusted Rand index against the known classes, or agreement with ours."""
+        result = dict.fromkeys(COLUMNS) | {"method": method, "seconds": seconds, "note": note}
         self.results.append(result)
-        labels, truth = result["labels"], self.truth
-        result.update(cer=None, ari=None, clusters=None)
         if labels is None:
             return
+        self.labels[method] = labels
         result["clusters"] = int(np.unique(labels).size)
-        if truth is not None:
-            known = truth >= 0
-            result["cer"] = float(clustering_error_rate(truth[known], labels[known]))
-            result["ari"] = float(adjusted_rand_score(truth[known], labels[known]))
-        elif len(self.results) > 1:  # our own labels would only agree with themselves
-            result["ari"] = float(adjusted_rand_score(self.results[0]["labels"], labels))
-
-    def numbers(self) -> list[dict[str, Any]]:
-        """The results without the label of every row."""
-        return [{name: result[name] for name in COLUMNS} for result in self.results]
+        if self.truth is not None:
+            known = self.truth >= 0
+            result["cer"] = float(clustering_error_rate(self.truth[known], labels[known]))
+            result["ari"] = float(adjusted_rand_score(self.truth[known], labels[known]))
+        elif method != OURS:  # our own labels would only agree with themselves
+            result["ari"] = float(adjusted_rand_score(self.labels[OURS], labels))
 
     def notes(self) -> list[str]:
         """Why methods have no result."""
@@ -193,25 +186,25 @@ class Comparison:
         rows = []
         for r in self.results:
             cells = ["" if r[name] is None else f"{r[name]:.3f}" for name in shown.values()]
-            if r["labels"] is None:
+            if r["note"]:
                 cells[0] = r["note"].partition(":")[0]  # failed, not installed
             rows.append([WORDS.get(r["method"], r["method"]), *cells, f"{r['seconds']:.2f}"])
         return ["method", *shown, "seconds"], rows
 
-    def section(self, before: str = "") -> dict[str, Any]:
-        """The section of the report."""
+    def judge(self, console: Console, job: Job, model: MNARKMeans, before: str = "") -> None:
+        """The summary of our fit and the report, with a section about the methods."""
         header, rows = self.table()
-        if self.truth is None:
-            text = (
-                "No classes are known. Agreement is the adjusted Rand index between the clusters "
-                "of each method and those of mnarkmeans: how much they differ, not which is right."
-            )
-        else:
+        text = (
+            "No classes are known. Agreement is the adjusted Rand index between the clusters "
+            "of each method and those of mnarkmeans: how much they differ, not which is right."
+        )
+        if self.truth is not None:
             text = (
                 "How well each method recovers the known classes, which none of them was given. "
                 "The error is the share of pairs of rows on which clusters and classes disagree."
             )
-        return {
+        job.judge(console, model, comparison=self.results)
+        job.sections["comparison"] = {
             "text": before + text, "caption": " ".join(f"{note}." for note in self.notes()),
             "columns": [name[0].upper() + name[1:] for name in header], "rows": rows,
             "ours": [OURS],
@@ -220,9 +213,8 @@ class Comparison:
     def write(self, folder: Path, ids: Any) -> None:
         """comparison.csv (one row per method) and comparison_labels.csv (one row per row)."""
         lines = [[round(v, 4) if isinstance(v, float) else v for v in one.values()]
-                 for one in self.numbers()]  # fmt: skip
+                 for one in self.results]  # fmt: skip
         write_csv(folder / FILES[0], COLUMNS, lines)
-        labels = {} if self.truth is None else {"class": self.truth}
-        labels |= {r["method"]: r["labels"] for r in self.results if r["labels"] is not None}
+        labels = ({} if self.truth is None else {"class": self.truth}) | self.labels
         rows = zip(ids, *(column.tolist() for column in labels.values()), strict=True)
         write_csv(folder / FILES[1], ["id", *labels], rows)

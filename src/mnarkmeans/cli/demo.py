@@ -27,6 +27,10 @@ from .compare import Comparison, run_one
 TYPES, CELLS, GENES = 4, 600, 60
 TABLE = "cells.csv"
 COMPLETE = "k-means on the complete table (not available in practice)"
+DESIGN = (
+    "600 simulated cells of four types. Small values are the most likely to be missing, and each "
+    "cell has its own sequencing depth. "
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +79,8 @@ def demo(shown: DemoOptions) -> None:
         found = Comparison(types)
         found.run(console, job, model, ["zero", "mean", "kpod"], Parts(None, {}))
         best = partial(KMeans, TYPES, n_init=20, random_state=0)
-        found.add(run_one(COMPLETE, best, complete))
-        job.judge(console, model, comparison=found.numbers())
-        job.sections["comparison"] = found.section(
-            "600 simulated cells of four types. Small values are the most likely to be missing, "
-            "and each cell has its own sequencing depth. "
-        )
+        found.add(COMPLETE, **run_one(best, complete))
+        found.judge(console, job, model, DESIGN)
         job.write(folder, FolderOptions(out=out, title="mnarkmeans demo: 600 simulated cells"))
         found.write(folder, job.table.ids)
     console.table("error: the share of pairs of cells grouped wrongly", *found.table())
@@ -89,4 +89,4 @@ def demo(shown: DemoOptions) -> None:
         "for your own table, replace the file name in: "
         f"mnarkmeans fit {out / TABLE} -k 4 -o my-result"
     )
-    console.result({"methods": found.numbers(), "lam": model.lam_, "output": str(out)})
+    console.result({"methods": found.results, "lam": model.lam_, "output": str(out)})
