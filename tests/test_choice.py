@@ -316,3 +316,20 @@ def test_equal_rows_with_gaps_are_one_cluster_and_no_error():
     with pytest.warns(ConvergenceWarning):
         model = MNARKMeans(2, random_state=0).fit(X)
     assert np.isfinite(model.missingness_.candidates["score"]).all()
+
+
+def test_rows_of_hardly_any_weight_hide_nothing_of_the_others():
+    """They lose high values, the others low ones."""
+    rng = np.random.default_rng(0)
+    centers = 3.0 * rng.choice([0.0, 1.0], size=(3, 10))
+    X = centers[rng.integers(3, size=400)] + rng.normal(size=(400, 10))
+    kept = np.arange(400) % 4 == 0
+    lost = np.where(kept[:, None], np.exp(-(X**2)), 1.0 - np.exp(-0.3 * X**2))
+    lost[:, 0] = 0.0
+    X[rng.random(X.shape) < lost] = np.nan
+    gains = []
+    for rows, weights in ((X, np.where(kept, 1.0, 1e-6)), (X[kept], None)):
+        model = MNARKMeans(3, reference=0.0, random_state=0).fit(rows, sample_weight=weights)
+        found = model.missingness_.candidates
+        gains.append(float(found["score"][found["lam"] == 0.5][0] - found["score"][0]))
+    assert gains[0] == pytest.approx(gains[1], rel=0.1)

@@ -320,6 +320,19 @@ def test_temper_is_the_square_of_what_the_bootstrap_asks_for():
     assert np.mean(powers - powers**2) > 0.07  # or the test could not tell
 
 
+def test_temper_takes_a_weight_for_so_many_rows():
+    X, _ = make("mcar", n=60, p=4)
+    weights = np.where(np.abs(np.nanmean(X, axis=1) - 0.8) < 0.6, 5, 1)  # between the clusters
+    settings = {"mechanism": "mcar", "tails": "normal", "variance_prior": 5.0}
+
+    def temper(X, **weights):
+        models = (MNARMixture(2, random_state=i, **settings) for i in range(12))
+        return np.mean([model.fit(X, **weights).temper_ for model in models])
+
+    weighted = temper(X, sample_weight=weights)
+    assert weighted == pytest.approx(temper(np.repeat(X, weights, axis=0)), abs=0.03)
+
+
 def test_temper_changes_no_label_and_fades_with_more_rows():
     X, _ = make("mcar", n=100)
     settings = {"mechanism": "mcar", "random_state": 0}
@@ -329,8 +342,6 @@ def test_temper_changes_no_label_and_fades_with_more_rows():
     np.testing.assert_array_equal(model.predict(X), plain.predict(X))
     raised = plain.predict_proba(X) ** model.temper_
     np.testing.assert_allclose(model.predict_proba(X), raised / raised.sum(axis=1, keepdims=True))
-    weighted = MNARMixture(2, **settings).fit(X, sample_weight=np.full(len(X), 9.0))
-    assert weighted.temper_ > model.temper_
     assert MNARMixture(2, **settings).fit(make("mcar", n=3000)[0]).temper_ == 1.0
 
 
@@ -402,23 +413,24 @@ def test_heavy_tails_are_found_and_do_no_harm():
     assert MNARMixture(2, mechanism="mcar", random_state=0).fit(X).tails_ == "normal"
 
 
-def test_variances_are_drawn_together_as_far_as_they_are_alike():
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("d", [3.0, 12.0])
+def test_variances_are_drawn_together_as_far_as_they_are_alike(d):
+    """Where they have d degrees of freedom around a common one, "auto" is a prior of d rows."""
     rng = np.random.default_rng(0)
-    labels = rng.integers(3, size=150)
-    for widths, alike in (([1.0, 1.0, 1.0], True), ([0.3, 1.0, 3.0], False)):
-        X = 8.0 * labels[:, None] + rng.normal(size=(150, 5)) * np.array(widths)[labels, None]
-        X[:, :4][rng.random((150, 4)) < 0.3] = np.nan
-        spreads = [
-            np.log(
-                MNARMixture(3, mechanism="mcar", variance_prior=prior, random_state=0)
-                .fit(X)
-                .covariances_
-            )
-            for prior in (0.0, "auto", 1e6)
-        ]
-        free, auto, tied = (spread.std(axis=0).mean() for spread in spreads)
-        assert tied < 1e-3 < auto <= free
-        assert auto < 0.5 * free if alike else auto > 0.8 * free
+    labels = np.arange(150) % 3
+    widths = np.sqrt(d / rng.chisquare(d, (3, 300)))
+    X = 3.0 * labels[:, None] + rng.normal(size=(150, 300)) * widths[labels]
+    X[rng.random(X.shape) < 0.2] = np.nan
+
+    def log_variances(prior):
+        model = MNARMixture(3, mechanism="mcar", tails="normal", variance_prior=prior, temper=1.0)
+        return np.log(model.set_params(random_state=0).fit(X).covariances_)
+
+    auto = log_variances("auto")
+    away = {share: np.abs(auto - log_variances(share * d)).mean() for share in (0.7, 1.0, 1.4)}
+    assert min(away, key=away.get) == 1.0
+    assert log_variances(1e6).std(axis=0).max() < 1e-3
 
 
 @pytest.mark.parametrize(("name", "shift"), [("decay", 0.0), ("limit", 30.0)])
@@ -469,6 +481,18 @@ def test_every_way_to_begin(init_params):
         2, mechanism="mcar", init_params=init_params, n_init=5, max_iter=500, random_state=0
     ).fit(X)
     assert adjusted_rand_score(labels, model.predict(X)) > 0.8
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_several_starts_give_the_best_of_single_ones():
+    X, _ = make("decay", n=80)
+    settings = {"mechanism": "decay", "tails": "normal", "init_params": "random", "temper": 1.0,
+                "tol": 1e-4, "max_iter": 50}  # fmt: skip
+    rng = np.random.RandomState(0)
+    single = [MNARMixture(4, random_state=rng, **settings).fit(X).lower_bound_ for _ in range(6)]
+    several = MNARMixture(4, random_state=0, n_init=6, **settings).fit(X).lower_bound_
+    assert several == pytest.approx(max(single), abs=1e-12)
+    assert np.ptp(single) > 0.01
 
 
 # --- files and messages --------------------------------------------------------------------------

@@ -172,6 +172,20 @@ def test_between_a_large_group_and_a_small_one_most_rows_belong_to_the_large_one
     assert sure[~small].min() > 0.5
 
 
+def test_a_third_group_says_nothing_of_the_other_two():
+    """Nor does a row that observes only a constant feature, in which no centres differ."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(900) % 3
+    centers = np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 0.0], [2.0, 40.0, 0.0]])
+    X = centers[labels] + rng.normal(size=(900, 3)) * [1, 1, 0]
+    X[0, :2] = np.nan
+    two = labels < 2
+    alone = verdict(X[two], fit(X[two], 2, init=centers[:2])).confidence
+    beside = verdict(X, fit(X, 3, init=centers)).confidence[two]
+    assert np.isfinite(alone).all()
+    np.testing.assert_allclose(beside[1:], alone[1:], atol=0.1)
+
+
 def test_which_values_are_missing_by_chance_makes_no_groups():
     """With a large penalty and a far reference, rows that lack a feature lie apart in the loss."""
     rng = np.random.default_rng(0)
