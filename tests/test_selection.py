@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, SelectionWarning, _stability
-from mnarkmeans._cv import CRITERIA, Trial, Trials, choose_k, least_unstable
+from mnarkmeans._cv import CRITERIA, Trial, choose_k, least_unstable
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import clustering_error_rate
 from mnarkmeans.missingness import ampute
@@ -226,30 +226,19 @@ def test_a_search_that_remembers_its_trials_ends_the_same():
     X = rng.normal(size=(90, 3)) + 5.0 * rng.integers(0, 3, size=(90, 1))
     X[:, 1:][rng.random((90, 2)) < 0.2] = np.nan
 
-    class Remembered(Trials):
-        def __init__(self, kept):
-            self.kept, self.tried = kept, []
-
-        def load(self, k):
-            found = self.kept.get(k)
-            return None if found is None else Trial.from_plain(found)
-
-        def done(self, k, trial):
-            self.tried.append(k)
-            self.kept[k] = trial.to_plain()
-
-    def search(kept):
+    def search(known):
         model = MNARKMeansCV([2, 3], lams=[0.0, 0.5], n_splits=3, n_init=2, random_state=0)
-        model._known = Remembered(kept)
+        model._known = known
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SelectionWarning)
             return model.fit(X)
 
-    kept = {}
-    first = search(kept)
-    assert first._known.tried == [2, 3]
-    kept[2]["evidence"]["seconds"] = np.full(3, 12345.0)  # whoever reads it has not tried again
-    second = search(kept)
+    known = {}
+    first = search(known)
+    stored = {k: trial.to_plain() for k, trial in known.items()}
+    assert list(stored) == [2, 3]
+    stored[2]["evidence"]["seconds"] = np.full(3, 12345.0)  # whoever reads it has not tried again
+    second = search({k: Trial.from_plain(plain) for k, plain in stored.items()})
     assert (second.lam_, second.n_clusters_) == (first.lam_, first.n_clusters_)
     np.testing.assert_array_equal(second.labels_, first.labels_)
     np.testing.assert_array_equal(second.cluster_centers_, first.cluster_centers_)

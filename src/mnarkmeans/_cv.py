@@ -133,7 +133,7 @@ n_features_in_, feature_names_in_
     cv_results_: dict[str, np.ndarray]
     stability_: np.ndarray
 
-    _known: Any = None  # a `Trials` that remembers them, where a long search may be resumed
+    _known: Any = None  # k -> Trial, a mapping that remembers them where a search may be resumed
 
     def __init__(
         self,
@@ -191,7 +191,12 @@ n_features_in_, feature_names_in_
         usual = n // 3 if self.criterion == "paper" else subsample_size(n, SHARE_OF_ROWS)
         check_part(usual, max(ks), n)
         progress = Progress(len(ks) * self._n_parts(), bool(self.verbose))
-        trials = [self._trial(observed, judged, k, lams, seed, progress) for k in ks]
+        known = {} if self._known is None else self._known
+        trials = []
+        for k in ks:
+            trial = known.get(k) or self._try(observed, judged, k, lams, seed, progress)
+            known[k] = trial
+            trials.append(trial)
         best = choose_k(trials)
         chosen = trials[best]
         self.n_clusters_, self.lam_ = chosen.evidence.k, chosen.lam
@@ -247,13 +252,6 @@ n_features_in_, feature_names_in_
             rng = np.random.default_rng(0)
             counting = np.sort(rng.choice(counting, MOST_ROWS, replace=False))
         return observed if len(counting) == observed.n_rows else observed.take(counting)
-
-    def _trial(self, observed: Observed, judged: Observed, k: int, *how: Any) -> Trial:
-        """One k, unless it is known already."""
-        known = self._known or Trials()
-        trial = known.load(k) or self._try(observed, judged, k, *how)
-        known.done(k, trial)
-        return trial
 
     def _try(
         self, observed: Observed, judged: Observed, k: int, lams: Any, seed: int, progress: Progress
@@ -418,17 +416,6 @@ class Trial:
             "evidence": Evidence(**stored["evidence"]),
             "missingness": None if found is None else Missingness.from_plain(found),
         })  # fmt: skip
-
-
-class Trials:
-    """What is known of each k before it is tried: nothing. Subclasses remember."""
-
-    def load(self, k: int) -> Trial | None:
-        """The trial of an earlier run."""
-        return None
-
-    def done(self, k: int, trial: Trial) -> None:
-        """Called with every trial, in the order of k."""
 
 
 class Progress:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import MNARKMeansCV
-from .._cv import Trial, Trials
+from .._cv import Trial
 from .._io import plain
 from .._model_files import as_kmeans
 from .._report import search_facts
@@ -51,19 +51,19 @@ def select(searching: SearchOptions, output: FolderOptions, source: SourceOption
     job.print(console, output.out)
 
 
-class KeptTrials(Trials):
+class KeptTrials:
     """The numbers of clusters an earlier run has finished, and progress with each new one."""
 
     def __init__(self, parts: Parts, step: Any) -> None:
         self._parts, self._step = parts, step
 
-    def load(self, k: int) -> Trial | None:
+    def get(self, k: int) -> Trial | None:
         stored = self._parts.load(f"k{k}")
         try:
             return None if stored is None else Trial.from_plain(stored)
         except (KeyError, TypeError):  # of another version
             return None
 
-    def done(self, k: int, trial: Trial) -> None:
+    def __setitem__(self, k: int, trial: Trial) -> None:
         self._parts.save(f"k{k}", trial.to_plain())
         self._step(f"k = {k}: lam = {np.max(trial.lam):.4g}")
