@@ -30,22 +30,20 @@ from ._scimpute import scimpute_kmeans
 __all__ = ["BASELINES", "Baseline"]
 
 
-def _make(kind: type, n_clusters: int, random_state: Any = None, **settings: Any) -> Any:
+def _make(n_clusters: int, random_state: Any = None, kind: Any = Baseline, **settings: Any) -> Any:
     return kind(n_clusters, random_state=random_state, **settings)
 
 
-def _baseline(method: Any, **settings: Any) -> Callable[..., Baseline]:
-    return partial(_make, Baseline, method=method, **settings)
-
-
 BASELINES: dict[str, Callable[..., Any]] = {
-    **{name: _baseline(partial(imputed_kmeans, fill)) for name, fill in FILLS.items()},
-    "pca": _baseline(pca_kmeans, max_iter=300),
+    **{name: partial(_make, method=partial(imputed_kmeans, name)) for name in FILLS},
+    "pca": partial(_make, method=pca_kmeans, max_iter=300),
     # k-POD (Chi, Chi and Baraniuk 2016): the loss over observed entries only.
-    "kpod": partial(_make, MNARKMeans, lam=0.0, n_init=100, max_iter=100),
-    "rkpod": _baseline(regularised_kpod),
-    "fwpd": _baseline(fwpd_kmeans),
-    "scimpute": _baseline(scimpute_kmeans),
-    "gmm": _baseline(stepmix_clusters, n_init=5, max_iter=1000),
-    "gmm_mask": _baseline(partial(stepmix_clusters, mask=True), n_init=5, max_iter=1000),
+    "kpod": partial(_make, kind=MNARKMeans, lam=0.0, n_init=100, max_iter=100),
+    "rkpod": partial(_make, method=regularised_kpod),
+    "fwpd": partial(_make, method=fwpd_kmeans),
+    "scimpute": partial(_make, method=scimpute_kmeans),
+    "gmm": partial(_make, method=stepmix_clusters, n_init=5, max_iter=1000),
+    "gmm_mask": partial(
+        _make, method=partial(stepmix_clusters, mask=True), n_init=5, max_iter=1000
+    ),
 }

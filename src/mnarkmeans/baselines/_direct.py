@@ -9,6 +9,7 @@ gmm_mask  the same, and every cluster misses a feature at a rate of its own: the
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,9 +38,7 @@ def regularised_kpod(X: np.ndarray, settings: Baseline, rng: Any, *, lam: float 
     kpod = MNARKMeans(settings.n_clusters, lam=0.0, n_init=settings.n_init, random_state=rng).fit(Z)
     M, labels = kpod.cluster_centers_, kpod.labels_
     weight = 1.0 / np.maximum(np.linalg.norm(M, axis=0), 1e-8)
-    n_iter = 0
-    while n_iter < settings.max_iter:
-        n_iter += 1
+    for n_iter in range(1, settings.max_iter + 1):
         filled = np.where(gaps, M[labels], Z)
         sizes = np.bincount(labels, minlength=len(M))[:, None]
         sums = np.zeros_like(M)
@@ -83,22 +82,18 @@ def fwpd_kmeans(X: np.ndarray, settings: Baseline, rng: Any) -> Found:
     start gives the rows random labels and ends when the labels repeat; the start with the smallest
     sum of dissimilarities wins. An empty cluster takes the row that fits its own cluster worst.
     """
-    table = FWPD.of(X)
-    starts = (_fwpd_start(table, settings, rng) for _ in range(settings.n_init))
+    table, k, starts = FWPD.of(X), settings.n_clusters, []
+    for _ in range(settings.n_init):
+        labels = rng.randint(k, size=len(X))
+        for n_iter in count(1):
+            before = table.without_empty(labels, k)
+            centers = table.means(before, k)
+            cost = table.dissimilarity(centers)
+            labels = cost.argmin(axis=1)
+            if n_iter == settings.max_iter or np.array_equal(before, labels):
+                break
+        starts.append(Found(labels, centers, float(cost.min(axis=1).sum()), n_iter))
     return min(starts, key=lambda found: found.inertia or 0.0)
-
-
-def _fwpd_start(table: FWPD, settings: Baseline, rng: Any) -> Found:
-    n, k = len(table.values), settings.n_clusters
-    labels, n_iter, repeated = rng.randint(k, size=n), 0, False
-    while n_iter < settings.max_iter and not repeated:
-        before = table.without_empty(labels, k)
-        centers = table.means(before, k)
-        cost = table.dissimilarity(centers)
-        labels = cost.argmin(axis=1)
-        repeated = np.array_equal(before, labels)
-        n_iter += 1
-    return Found(labels, centers, float(cost[np.arange(n), labels].sum()), n_iter)
 
 
 class FWPD(NamedTuple):

@@ -37,10 +37,10 @@ def kmeans(filled: np.ndarray, settings: Baseline, seed: int) -> Found:
     return Found(found.labels_, found.cluster_centers_, found.inertia_, found.n_iter_)
 
 
-def imputed_kmeans(fill: Fill, X: np.ndarray, settings: Baseline, rng: Any) -> Found:
-    """k-means on the table that ``fill`` completes."""
+def imputed_kmeans(way: str, X: np.ndarray, settings: Baseline, rng: Any) -> Found:
+    """k-means on the table that one of ``FILLS`` completes."""
     seed = rng.randint(2**31 - 1)
-    filled = fill(X, np.random.default_rng(seed))
+    filled = FILLS[way](X, np.random.default_rng(seed))
     return kmeans(filled, settings, seed)._replace(imputed=filled)
 
 
@@ -55,18 +55,6 @@ def pca_kmeans(X: np.ndarray, settings: Baseline, rng: Any) -> Found:
 
 
 # --- ways to fill a table -------------------------------------------------------------------------
-
-
-def fill_zero(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return np.nan_to_num(X, nan=0.0)
-
-
-def fill_mean(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return SimpleImputer(keep_empty_features=True).fit_transform(X)
-
-
-def fill_knn(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return KNNImputer(n_neighbors=10, keep_empty_features=True).fit_transform(X)
 
 
 def fill_mice(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -101,9 +89,9 @@ def fill_minprob(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 FILLS: dict[str, Fill] = {
-    "zero": fill_zero,
-    "mean": fill_mean,
-    "knn": fill_knn,
+    "zero": lambda X, rng: np.nan_to_num(X, nan=0.0),
+    "mean": lambda X, rng: SimpleImputer(keep_empty_features=True).fit_transform(X),
+    "knn": lambda X, rng: KNNImputer(n_neighbors=10, keep_empty_features=True).fit_transform(X),
     "mice": fill_mice,
     "qrilc": fill_qrilc,
     "minprob": fill_minprob,
