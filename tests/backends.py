@@ -1,7 +1,7 @@
 """Where a table can be and in what form: the laws of the suite hold in every backend.
 
 block   one call of the core does the whole fit
-slabs   the table is cut, as large ones are, and the driver in Python runs pass after pass
+chunks   the table is cut, as large ones are, and the driver in Python runs pass after pass
 dask    pieces on Dask, of different sizes
 """
 
@@ -18,7 +18,10 @@ from scipy import sparse
 from mnarkmeans import MNARKMeans, _core
 
 FORMS = ["dense", "csr"]
-CUT = {"ENTRIES_OF_ONE_SLAB": 24, "ENTRIES_PER_SLAB": 60}  # small tables are cut as large ones are
+CUT = {
+    "ENTRIES_OF_ONE_CHUNK": 24,
+    "ENTRIES_PER_CHUNK": 60,
+}  # cuts small tables as large ones are
 
 
 def to_csr(X):
@@ -52,10 +55,10 @@ def on_dask(table, n_blocks=3):
 
 
 @contextlib.contextmanager
-def slabs(entries: int = CUT["ENTRIES_PER_SLAB"]):
-    """``entries`` of each slab, about."""
+def chunks(entries: int = CUT["ENTRIES_PER_CHUNK"]):
+    """``entries`` of each chunk, about."""
     with contextlib.ExitStack() as stack:
-        for name, value in (CUT | {"ENTRIES_PER_SLAB": entries}).items():
+        for name, value in (CUT | {"ENTRIES_PER_CHUNK": entries}).items():
             stack.enter_context(mock.patch.object(_core, name, value))
         yield
 
@@ -76,7 +79,7 @@ class Backend(NamedTuple):
             warnings.simplefilter("ignore")  # random tables have empty rows, features and clusters
             if self.where == "dask":
                 return fit_on_dask(table, k, sample_weight, options)
-            with slabs() if self.where == "slabs" else contextlib.nullcontext():
+            with chunks() if self.where == "chunks" else contextlib.nullcontext():
                 return MNARKMeans(k, **options).fit(table, sample_weight=sample_weight)
 
     def ask(self, model, method, X):
@@ -84,7 +87,7 @@ class Backend(NamedTuple):
         table = self.table(X)
         if self.where == "dask":
             return getattr(model, method)(on_dask(table)).compute(scheduler="synchronous")
-        with slabs() if self.where == "slabs" else contextlib.nullcontext():
+        with chunks() if self.where == "chunks" else contextlib.nullcontext():
             return getattr(model, method)(table)
 
 
@@ -101,7 +104,7 @@ def fit_on_dask(table, k, sample_weight, options):
     return model
 
 
-IN_MEMORY = [Backend(where, form) for where in ("block", "slabs") for form in FORMS]
+IN_MEMORY = [Backend(where, form) for where in ("block", "chunks") for form in FORMS]
 BACKENDS = IN_MEMORY.copy()
 if importlib.util.find_spec("dask") is not None:
     BACKENDS += [Backend("dask", form) for form in FORMS]

@@ -159,8 +159,8 @@ class Heard:
 
 @pytest.mark.parametrize(("size", "n_hartigan"), [(None, 0), (24, 0), (None, 20)])
 def test_starts_are_told_as_they_end_not_all_at_once(monkeypatch, size, n_hartigan):
-    if size is not None:  # a table in slabs, driven pass by pass
-        monkeypatch.setattr(_core, "ENTRIES_OF_ONE_SLAB", size)
+    if size is not None:  # a table in chunks, driven pass by pass
+        monkeypatch.setattr(_core, "ENTRIES_OF_ONE_CHUNK", size)
     monkeypatch.setattr(library, "SHORT", 0)
     done = threading.Event  # the core is asked how far it is all the time
     monkeypatch.setattr(done, "wait", lambda self, timeout=None, wait=done.wait: wait(self, 1e-4))

@@ -1,4 +1,4 @@
-"""The laws of the loss, on random tables in every backend: one block, slabs, Dask; dense and CSR.
+"""The laws of the loss, on random tables in every backend: one block, chunks, Dask; dense and CSR.
 
 pytest --hypothesis-profile=explore draws new tables, and more of them, instead of the same few.
 """
@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 import oracle
 import pytest
-from backends import BACKENDS, FORMS, IN_MEMORY, Backend, names, slabs
+from backends import BACKENDS, FORMS, IN_MEMORY, Backend, chunks, names
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
@@ -266,8 +266,8 @@ def test_starts_of_k_means_parallel_are_as_good_as_those_of_k_means_plus_plus():
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_init", [1, 5])
-def test_slabs_and_threads_change_nothing(form, weighted, n_init):
-    """The same table in one compiled call, cut into slabs, and on any number of threads."""
+def test_chunks_and_threads_change_nothing(form, weighted, n_init):
+    """The same table in one compiled call, cut into chunks, and on any number of threads."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(700, 9)) + rng.normal(scale=2, size=(4, 9))[rng.integers(4, size=700)]
     X[rng.random(X.shape) < 0.4] = np.nan
@@ -280,9 +280,9 @@ def test_slabs_and_threads_change_nothing(form, weighted, n_init):
 
     whole = [run(n_jobs) for n_jobs in (1, 2, 3)]
     follow = mock.patch.object(Bounds, "follow", autospec=True, side_effect=Bounds.follow)
-    with slabs(), follow as followed:
+    with chunks(), follow as followed:
         cut = [run(n_jobs) for n_jobs in (1, 2, 3)]
-    assert n_init > 1 or followed.call_count > 0  # in the slabs bounds were kept
+    assert n_init > 1 or followed.call_count > 0  # in the chunks bounds were kept
     for group in (whole, cut):
         for model in group[1:]:
             np.testing.assert_array_equal(model.cluster_centers_, group[0].cluster_centers_)

@@ -5,7 +5,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from backends import FORMS, Backend, slabs, to_csr
+from backends import FORMS, Backend, chunks, to_csr
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeans, _core
@@ -90,14 +90,14 @@ def test_a_start_ends_where_it_would_have_ended_alone(k, each_level):
         assert np.array_equal(together.path(r), alone.path(0))
 
 
-@pytest.mark.parametrize("one_slab", [200, 1 << 19])
+@pytest.mark.parametrize("one_chunk", [200, 1 << 19])
 @pytest.mark.parametrize("form", [np.asarray, to_csr])
 def test_starts_that_part_some_of_the_rows_alike_end_as_each_would_alone(
-    form, one_slab, each_level, monkeypatch
+    form, one_chunk, each_level, monkeypatch
 ):
     """Their sums are shared only while no row has told them apart."""
-    monkeypatch.setattr(_core, "ENTRIES_OF_ONE_SLAB", one_slab)
-    monkeypatch.setattr(_core, "ENTRIES_PER_SLAB", 400 * 9)
+    monkeypatch.setattr(_core, "ENTRIES_OF_ONE_CHUNK", one_chunk)
+    monkeypatch.setattr(_core, "ENTRIES_PER_CHUNK", 400 * 9)
     X = np.where(np.isnan(table(800, 9)), 100.0, table(800, 9)) - 97.0
     X[260:500, ::2] = np.nan  # rows in the middle; without gaps lam makes no difference
     observed = observe(form(X))
@@ -116,7 +116,7 @@ def test_starts_that_part_some_of_the_rows_alike_end_as_each_would_alone(
 def test_tables_that_are_solved_together_end_as_each_would_alone(large, each_level, monkeypatch):
     """Small ones in one call of the core, others one after the other."""
     if large:
-        monkeypatch.setattr(_core, "ENTRIES_OF_ONE_SLAB", 200)
+        monkeypatch.setattr(_core, "ENTRIES_OF_ONE_CHUNK", 200)
     tables = [observe(form(table(n, 9) - 3.0)) for n in (40, 130) for form in (np.asarray, to_csr)]
     centers = [STARTS["k-means++"](own, 9, 3, np.random.RandomState(0), 1) for own in tables]
     lams = [np.linspace(0.0, own.n_rows / 50, 9) for own in tables]
@@ -194,8 +194,8 @@ def fit(X, start, lam, form, entries=60, **options):
         "lam": lam,
         "init": start,
     } | options
-    with slabs(entries):
-        return MNARKMeans(len(start), **options).fit(Backend("slabs", form).table(X))
+    with chunks(entries):
+        return MNARKMeans(len(start), **options).fit(Backend("chunks", form).table(X))
 
 
 def with_and_without(X, start, lam, form, **options):
@@ -227,7 +227,7 @@ def test_fits_are_the_same_without_bounds(form, lam, spread):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("scale", [2.0**-330, 2.0**-134, 2.0**-126, 2.0**64, 2.0**127, 2.0**300])
 def test_fits_are_the_same_without_bounds_where_float32_ends(form, scale):
-    """Bounds are kept as float32, which has no such numbers, or only a few digits of them; slabs of
+    """Bounds are kept as float32, which has no such numbers, or few digits of them; chunks of
     many rows, of which later ones are no longer looked at in float32."""
     X, start = grouped(np.random.default_rng(6), spread=0.3, share=0.3 if form == "dense" else 0.7)
     pruned, plain = with_and_without(scale * X, scale * start, 0.4, form, entries=30_000)
@@ -265,7 +265,7 @@ def passes(X, start, lam, form, count):
 def test_margins_never_exceed_the_true_ones(form, lam):
     X, start = grouped(np.random.default_rng(7), n=1500, p=13, k=5)
     _, bounds = passes(X, start, lam, form, 1)
-    margins, seen = bounds.known.expiry, ~np.isnan(X)
+    margins, seen = bounds.known.certain_until, ~np.isnan(X)
     filled = np.where(seen, X, 0.0)[:, None]
     near = np.sum(seen[:, None] * (filled - start) ** 2, axis=2)
     distances = np.sort(np.sqrt(near + lam * np.sum(~seen[:, None] * start**2, axis=2)), axis=1)

@@ -6,7 +6,7 @@ import joblib
 import numpy as np
 import oracle
 import pytest
-from backends import slabs, to_csr
+from backends import chunks, to_csr
 from scipy.special import ndtr
 
 from mnarkmeans import MNARKMeans, MNARMixture
@@ -93,7 +93,7 @@ def test_many_starts_of_a_large_table_all_count(monkeypatch):
     X = np.random.default_rng(0).normal(size=(200, 6))
     X[::7, 1] = np.nan
     settings = {"lam": 0.5, "n_init": 7, "algorithm": "lloyd", "random_state": 3}
-    with slabs():  # the table is cut, as large ones are
+    with chunks():  # the table is cut, as large ones are
         whole = MNARKMeans(4, **settings).fit(X)
         monkeypatch.setattr("mnarkmeans._solver.BYTES_OF_LABELS", 3 * 4 * len(X))
         parts = MNARKMeans(4, **settings).fit(X)

@@ -26,7 +26,7 @@ SPARSE_FORMS = (
     "csr stored gaps",
     "csr matrix",
 )
-PLACES = ("block", "slabs", "dask", "batches")
+PLACES = ("block", "chunks", "dask", "batches")
 
 
 @dataclass(frozen=True)

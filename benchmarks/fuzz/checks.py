@@ -40,7 +40,7 @@ def check(case: Case, levels: tuple[str, ...]) -> None:
             _check_model(case, model)
             _check_rows(case, model)
             _check_first_step(case)
-            if case.place == "slabs":
+            if case.place == "chunks":
                 _same(model, fit(case, n_jobs=3), "with three threads")
             for level in levels[1:2] if case.place == "dask" else levels[1:]:
                 _core.set_level(level)
@@ -75,10 +75,10 @@ def ask(case: Case, model, method: str, X: np.ndarray | None = None, **arguments
 
 
 def _cut(case: Case):
-    """In slabs of a few rows, or of many."""
-    if case.place != "slabs":
+    """In chunks of a few rows, or of many."""
+    if case.place != "chunks":
         return contextlib.nullcontext()
-    return backends.slabs(60 if case.number % 2 else max(60, case.X.size // 3))
+    return backends.chunks(60 if case.number % 2 else max(60, case.X.size // 3))
 
 
 def _some(case: Case, most: float) -> np.ndarray:

@@ -25,7 +25,7 @@ enum Status : int32_t { DONE = 0, OUT_OF_MEMORY = 1, CANCELLED = 2 };
 struct Control {       // shared with the thread that waits for the call
     int32_t cancel;    // set from outside: the call ends at the next block of rows
     int32_t threads;   // how many threads may work on this call
-    Index done;        // counts up while the call runs, in units of its own (starts, slabs)
+    Index done;        // counts up while the call runs, in units of its own (starts, chunks)
 };
 
 struct Table {                // rows with gaps, and their weights
@@ -40,8 +40,8 @@ struct Table {                // rows with gaps, and their weights
     const double* weights;    // (n,)
     const uint8_t* has_gaps;  // (p,) features of which some row may have a gap; null: all
     Index first;              // number of the first row in the whole table
-    Index one_slab;           // up to so many entries the table is one slab of rows,
-    Index per_slab;           // otherwise they have about so many each
+    Index one_chunk;           // up to so many entries the table is one chunk of rows,
+    Index per_chunk;           // otherwise they have about so many each
 };
 
 struct Centers {              // of G starts with k centres each
@@ -61,7 +61,7 @@ struct Stats {        // sums over rows, for G starts of k clusters; they add up
 };
 
 struct Bounds {           // which rows cannot change cluster (pass.h); for one start
-    float* expiry;        // (n,); null: none are kept
+    float* certain_until; // (n,); null: none are kept
     const double* drop;   // (k,)
 };
 
@@ -96,7 +96,7 @@ struct Starts {            // R starts of Lloyd's loop on a table, side by side
     Label* labels;         // (R, n) scratch, OUT
     double* paths;         // (R, max_iter) OUT: the loss after every iteration
     Index* n_iter;         // (R,) OUT
-    Index* twins;          // (R,) OUT: an earlier start that this one fell together with, or -1
+    Index* merged_into;    // (R,) OUT: an earlier start that this one fell together with, or -1
     uint8_t* settled;      // (R,) OUT: stopped before max_iter
     uint64_t* seen;        // (R,) the partition each start had last
     Index max_iter;

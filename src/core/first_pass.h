@@ -1,19 +1,19 @@
 // The first pass over a table: what is observed, how large it is, whether it is finite. And rows with
 // their gaps filled.
 //
-// Sums run over the rows in their order, slab by slab, with the slabs cut by the shape of the table
+// Sums run over the rows in their order, chunk by chunk, with the chunks cut by the shape of the table
 // alone: dense and CSR tables with the same entries give the same bits.
 #pragma once
 #include "rows.h"
 
 namespace mnar { namespace LEVEL { namespace {
 
-INLINE Slabs slabs_by_shape(Table table, Index bytes_of_sums = 0) {
+INLINE Chunks chunks_by_shape(Table table, Index bytes_of_sums = 0) {
     table.is_sparse = 0;
-    return Slabs(table, bytes_of_sums);
+    return Chunks(table, bytes_of_sums);
 }
 
-struct Summary {  // of one slab; room for whole octets of features
+struct Summary {  // of one chunk; room for whole octets of features
     Array<double> numbers;
     Array<Index> observed;
     double *counts, *sums, *lowest, *highest;
@@ -34,7 +34,7 @@ struct Summary {  // of one slab; room for whole octets of features
 
 // --- dense ------------------------------------------------------------------------------------
 
-constexpr Index ROWS_AT_ONCE = 32;  // the sums of a octet of features over them stay in registers
+constexpr Index ROWS_AT_ONCE = 32;  // the sums of an octet of features over them stay in registers
 
 // The entries of some rows in EIGHT features from j on, and whether to ask for those of the next rows.
 template <class T> struct Octet {
@@ -108,7 +108,7 @@ template <class T>
 int32_t summarise_rows(const Dense<T>& rows, Index begin, Index end, const double* weights, Summary& known,
                      int32_t* seen) {
     const T gap = T(__builtin_nan(""));
-    T copy[ROWS_AT_ONCE * EIGHT];  // of a octet that does not lie in one piece, or is not a whole one
+    T copy[ROWS_AT_ONCE * EIGHT];  // of an octet that does not lie in one piece, or is not a whole one
     for (Index start = begin; start < end; start += ROWS_AT_ONCE) {
         Index count = min_of(ROWS_AT_ONCE, end - start);
         const T* at = rows.values + start * rows.row_stride;
@@ -221,7 +221,7 @@ Index first_infinite(const Rows& rows, Index begin, Index end, const Summary& kn
     return -1;
 }
 
-// INOUT out: what was found in a later slab.
+// INOUT out: what was found in a later chunk.
 INLINE void merge_summary(const Summary& part, Index p, FirstPass& out) {
     for (Index j = 0; j < p; ++j) {
         out.counts[j] += part.counts[j];
@@ -235,14 +235,14 @@ INLINE void merge_summary(const Summary& part, Index p, FirstPass& out) {
 }
 
 int32_t first_pass(const Table& table, FirstPass& out, Control& control) {
-    Slabs slabs = slabs_by_shape(table, 5 * sizeof(double) * (table.p + EIGHT));
-    Array<Summary*> parts(slabs.count, nullptr);
+    Chunks chunks = chunks_by_shape(table, 5 * sizeof(double) * (table.p + EIGHT));
+    Array<Summary*> parts(chunks.count, nullptr);
     if (!parts.ok()) return OUT_OF_MEMORY;
-    int32_t status = in_parallel(slabs.count, control, [&](Index s) -> int32_t {
+    int32_t status = in_parallel(chunks.count, control, [&](Index s) -> int32_t {
         parts[s] = make<Summary>(table.p);
         if (!parts[s]) return OUT_OF_MEMORY;
         int32_t status = with_rows(table, [&](const auto& rows) -> int32_t {
-            Index begin = slabs.begin(s), end = slabs.end(s);
+            Index begin = chunks.begin(s), end = chunks.end(s);
             int32_t status = summarise_rows(rows, begin, end, table.weights, *parts[s], out.seen);
             if (status == DONE) parts[s]->infinite = first_infinite(rows, begin, end, *parts[s]);
             return status;
@@ -256,7 +256,7 @@ int32_t first_pass(const Table& table, FirstPass& out, Control& control) {
         out.lowest[j] = __builtin_inf(), out.highest[j] = -__builtin_inf();
         out.observed[j] = 0;
     }
-    for (Index s = 0; s < slabs.count; ++s) {
+    for (Index s = 0; s < chunks.count; ++s) {
         if (status == DONE) merge_summary(*parts[s], table.p, out);
         unmake(parts[s]);
     }
@@ -321,9 +321,9 @@ int32_t impute_as(const Rows& rows, const Table& table, const double* mu, const 
     for (Index e = 0; e < k * p; ++e) centers[e] = T(mu[e]);
     bool in_place = out == table.values && out_row_stride == table.row_stride && !table.is_sparse;
     Index step = in_place ? table.column_stride : 1;
-    Slabs slabs = slabs_by_shape(table);
-    return in_parallel(slabs.count, control, [&](Index s) -> int32_t {
-        for (Index i = slabs.begin(s); i < slabs.end(s); ++i)
+    Chunks chunks = chunks_by_shape(table);
+    return in_parallel(chunks.count, control, [&](Index s) -> int32_t {
+        for (Index i = chunks.begin(s); i < chunks.end(s); ++i)
             fill_row(rows, i, centers + labels[i] * p, static_cast<T*>(out) + i * out_row_stride, step);
         count_done(control, 1);
         return DONE;

@@ -61,11 +61,11 @@ class Labeller {
     }
     // OUT chosen: those of the rows start .. stop that may change cluster; all where most may.
     Index choose(Index start, Index stop, const Label* labels, const Bounds& bounds) const {
-        if (!bounds.expiry || prepared.packed) return choose_all(start, stop);
+        if (!bounds.certain_until || prepared.packed) return choose_all(start, stop);
         Index count = 0;
         for (Index i = start; i < stop; ++i) {
             chosen[count] = i;
-            count += !(bounds.expiry[i] > bounds.drop[labels[i]]);
+            count += !(bounds.certain_until[i] > bounds.drop[labels[i]]);
         }
         return count < MOSTLY * (stop - start) ? count : choose_all(start, stop);
     }

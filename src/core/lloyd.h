@@ -60,7 +60,7 @@ int32_t rescue(const Table& table, const Centers& centers, Label* labels, const 
         Index i = taken[l];
         if (i < 0) continue;
         labels[i] = Label(l);
-        if (bounds.expiry) bounds.expiry[i] = -__builtin_inff();
+        if (bounds.certain_until) bounds.certain_until[i] = -__builtin_inff();
     }
     // The costliest rows are far out: taken away from a sum, they would leave their rounding behind.
     return add_rows(table, centers, labels, stats, control);
@@ -78,7 +78,7 @@ INLINE Starts some_of(Starts starts, Index first, Index count, Index n, Index p)
     starts.labels += first * n;
     starts.paths += first * starts.max_iter;
     starts.n_iter += first;
-    starts.twins += first;
+    starts.merged_into += first;
     starts.settled += first;
     starts.seen += first;
     return starts;
@@ -94,7 +94,7 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
     if (!all_ok(numbers, losses, mu, lam, doubtful)) return OUT_OF_MEMORY;
     for (Index r = 0; r < count; ++r) {
         numbers[r] = r;
-        starts.twins[r] = -1;
+        starts.merged_into[r] = -1;
         starts.settled[r] = 0;
     }
     Changes changes(k);
@@ -163,7 +163,7 @@ struct Problem {
             return run_starts(rows, table, packed, own, control);
         });
         for (Index r = 0; r < count; ++r)
-            if (own.twins[r] >= 0) own.twins[r] += first;
+            if (own.merged_into[r] >= 0) own.merged_into[r] += first;
         return status;
     }
 };

@@ -37,7 +37,7 @@ INLINE void copy_stats(const Stats& from, Index k, Index p, const Stats& to) {
     *to.squares = *from.squares;
 }
 
-// Stats of one start after the other in one piece of memory, for the sums of a slab.
+// Stats of one start after the other in one piece of memory, for the sums of a chunk.
 struct OwnStats {
     Index groups, k, p;
     Array<double> numbers;
@@ -201,10 +201,10 @@ void decide(const Starts& starts, Index p, Index it, double largest_move, Active
         const double* lam = starts.lam + r * p;
         for (Index b = 0; b < a && !ends; ++b) {
             Index s = everyone[b];
-            bool same = starts.seen[r] == starts.seen[s] && starts.twins[s] < 0
+            bool same = starts.seen[r] == starts.seen[s] && starts.merged_into[s] < 0
                         && memcmp(lam, starts.lam + s * p, sizeof(double) * p) == 0;
             if (!same || !is_determined(stats, k, p, lam)) continue;
-            starts.twins[r] = s;
+            starts.merged_into[r] = s;
             ends = true;
         }
         if (largest_move * starts.total_weight > SHOWS * loss) active.afresh = 1;

@@ -122,8 +122,8 @@ struct Soft {
     bool ok() const { return all_ok(mu, h, b, base); }
 };
 
-// The sums of one slab, and the room to work in.
-struct SoftSlab {
+// The sums of one chunk, and the room to work in.
+struct SoftChunk {
     Array<double> sizes, sums, counts, squares;  // (k,), then (k, p), in CSR tables (p, room)
     Array<double> pulls;   // the same, heavy tails only
     Array<double> logs;    // (room, ROWS): sum of log(1 + (x - mu)^2 / tv), heavy tails only
@@ -133,7 +133,7 @@ struct SoftSlab {
     Array<double> own;     // (room,) memberships of one row
     double likelihood = 0, tail = 0;
 
-    SoftSlab(const Soft& soft, bool is_sparse, Index size)
+    SoftChunk(const Soft& soft, bool is_sparse, Index size)
         : sizes(soft.room, 0.0), sums(size, 0.0), counts(size, 0.0), squares(size, 0.0),
           pulls(soft.heavy ? size : 0, 0.0), logs(soft.heavy ? soft.room * ROWS : 0, 0.0), x(is_sparse ? 0 : ROWS / EIGHT * GROUP_STEP), logits(soft.room * ROWS, 0.0), totals(ROWS),
           own(soft.room, 0.0) {}
@@ -219,41 +219,41 @@ INLINE void add_heavy(const Soft& soft, Index l, Index from, Index to, const dou
 }
 
 // INOUT logits: the tails are taken off.
-INLINE void take_tails(const Soft& soft, Index count, SoftSlab& slab) {
+INLINE void take_tails(const Soft& soft, Index count, SoftChunk& chunk) {
     for (Index l = 0; l < soft.k; ++l)
         for (Index r = 0; r < count; r += HALF) {
-            double* at = slab.logits + l * ROWS + r;
-            store(at, load<Doubles>(at) - soft.power * load<Doubles>(slab.logs + l * ROWS + r));
+            double* at = chunk.logits + l * ROWS + r;
+            store(at, load<Doubles>(at) - soft.power * load<Doubles>(chunk.logs + l * ROWS + r));
         }
 }
 
 constexpr int GROUPS_AT_ONCE = WIDTH >= 16 ? 4 : 2;
 
 template <class T>
-void tile_logits(const Dense<T>& rows, const Soft& soft, Index begin, Index count, SoftSlab& slab) {
+void tile_logits(const Dense<T>& rows, const Soft& soft, Index begin, Index count, SoftChunk& chunk) {
     Index groups = (count + EIGHT - 1) / EIGHT;
     for (Index l = 0; l < soft.k; ++l)
-        for (Index r = 0; r < groups * EIGHT; ++r) slab.logits[l * ROWS + r] = soft.base[l];
-    if (soft.heavy) memset(slab.logs, 0, sizeof(double) * soft.room * ROWS);
+        for (Index r = 0; r < groups * EIGHT; ++r) chunk.logits[l * ROWS + r] = soft.base[l];
+    if (soft.heavy) memset(chunk.logs, 0, sizeof(double) * soft.room * ROWS);
     for (Index from = 0; from < soft.p; from += FEATURES) {
         Index to = min_of(from + FEATURES, soft.p);
-        read_tile(rows, begin, count, from, to, slab.x);
+        read_tile(rows, begin, count, from, to, chunk.x);
         for (Index g = 0; g < groups;) {
             bool several = !soft.heavy && g + GROUPS_AT_ONCE <= groups;
             for (Index l = 0; l < soft.k; ++l) {
-                double *x = slab.x + g * GROUP_STEP, *logits = slab.logits + l * ROWS + g * EIGHT;
+                double *x = chunk.x + g * GROUP_STEP, *logits = chunk.logits + l * ROWS + g * EIGHT;
                 if (soft.heavy)
-                    add_heavy(soft, l, from, to, x, logits, slab.logs + l * ROWS + g * EIGHT);
+                    add_heavy(soft, l, from, to, x, logits, chunk.logs + l * ROWS + g * EIGHT);
                 else if (several) add_logits<GROUPS_AT_ONCE>(soft, l, from, to, x, logits);
                 else add_logits<1>(soft, l, from, to, x, logits);
             }
             g += several ? GROUPS_AT_ONCE : 1;
         }
     }
-    if (soft.heavy) take_tails(soft, groups * EIGHT, slab);
+    if (soft.heavy) take_tails(soft, groups * EIGHT, chunk);
 }
 
-// OUT sums, logs of one CSR row in the clusters of a octet.
+// OUT sums, logs of one CSR row in the clusters of an octet.
 template <bool HEAVY, class T>
 INLINE void octet_logits(const Sparse<T>& rows, const Soft& soft, Index row, Index octet,
                          Doubles* sums, Doubles* logs) {
@@ -283,7 +283,7 @@ INLINE void octet_logits(const Sparse<T>& rows, const Soft& soft, Index row, Ind
 }
 
 template <class T>
-void tile_logits(const Sparse<T>& rows, const Soft& soft, Index begin, Index count, SoftSlab& slab) {
+void tile_logits(const Sparse<T>& rows, const Soft& soft, Index begin, Index count, SoftChunk& chunk) {
     Doubles sums[PARTS_OF_EIGHT], logs[PARTS_OF_EIGHT];
     double all[EIGHT], tails[EIGHT];
     for (Index r = 0; r < count; ++r)
@@ -293,20 +293,20 @@ void tile_logits(const Sparse<T>& rows, const Soft& soft, Index begin, Index cou
             memcpy(all, sums, sizeof all);
             memcpy(tails, logs, sizeof tails);
             for (Index l = octet; l < min_of(soft.k, octet + EIGHT); ++l) {
-                slab.logits[l * ROWS + r] = all[l - octet];
-                if (soft.heavy) slab.logs[l * ROWS + r] = tails[l - octet];
+                chunk.logits[l * ROWS + r] = all[l - octet];
+                if (soft.heavy) chunk.logs[l * ROWS + r] = tails[l - octet];
             }
         }
-    if (soft.heavy) take_tails(soft, whole_eights(count), slab);
+    if (soft.heavy) take_tails(soft, whole_eights(count), chunk);
 }
 
 // --- memberships ------------------------------------------------------------------------------
 
 // INOUT logits -> memberships; OUT totals.
-INLINE void share_rows(const Soft& soft, Index count, SoftSlab& slab) {
+INLINE void share_rows(const Soft& soft, Index count, SoftChunk& chunk) {
     const Index end = whole_eights(count);  // lanes beyond the last row hold something
     for (Index r = 0; r < end; r += HALF) {
-        double* at = slab.logits + r;
+        double* at = chunk.logits + r;
         Doubles top = load<Doubles>(at), total{};
         for (Index l = 1; l < soft.k; ++l) {
             Doubles other = load<Doubles>(at + l * ROWS);
@@ -320,40 +320,40 @@ INLINE void share_rows(const Soft& soft, Index count, SoftSlab& slab) {
         Doubles scale = 1.0 / total;
         for (Index l = 0; l < soft.k; ++l)
             store(at + l * ROWS, load<Doubles>(at + l * ROWS) * scale);
-        store(slab.totals + r, top + log_of(total));
+        store(chunk.totals + r, top + log_of(total));
     }
 }
 
 // INOUT memberships, times the weights of the rows (0 beyond the last one); and what they add up to.
-INLINE void weigh_rows(const Soft& soft, const double* weights, Index count, SoftSlab& slab) {
+INLINE void weigh_rows(const Soft& soft, const double* weights, Index count, SoftChunk& chunk) {
     alignas(64) double all[ROWS] = {};
     memcpy(all, weights, sizeof(double) * count);
     Sum8 likelihood;
     for (Index r = 0; r < count; r += EIGHT)
         UNROLL for (int i = 0; i < PARTS_OF_EIGHT; ++i) {
             Index at = r + i * HALF;
-            likelihood.parts[i] += load<Doubles>(all + at) * load<Doubles>(slab.totals + at);
+            likelihood.parts[i] += load<Doubles>(all + at) * load<Doubles>(chunk.totals + at);
         }
-    slab.likelihood += likelihood.total();
+    chunk.likelihood += likelihood.total();
     for (Index l = 0; l < soft.k; ++l) {
         Sum8 size;
         for (Index r = 0; r < count; r += EIGHT)
             UNROLL for (int i = 0; i < PARTS_OF_EIGHT; ++i) {
-                double* at = slab.logits + l * ROWS + r + i * HALF;
+                double* at = chunk.logits + l * ROWS + r + i * HALF;
                 Doubles share = load<Doubles>(at) * load<Doubles>(all + r + i * HALF);
                 store(at, share);
                 size.parts[i] += share;
             }
-        slab.sizes[l] += size.total();
+        chunk.sizes[l] += size.total();
         if (!soft.heavy) continue;
         Sum8 tail;
         for (Index r = 0; r < count; r += EIGHT)
             UNROLL for (int i = 0; i < PARTS_OF_EIGHT; ++i) {
                 Index at = l * ROWS + r + i * HALF;
-                Doubles share = load<Doubles>(slab.logits + at);
-                tail.parts[i] += keep(share > 0.0, share * load<Doubles>(slab.logs + at));
+                Doubles share = load<Doubles>(chunk.logits + at);
+                tail.parts[i] += keep(share > 0.0, share * load<Doubles>(chunk.logs + at));
             }
-        slab.tail += tail.total();
+        chunk.tail += tail.total();
     }
 }
 
@@ -362,8 +362,8 @@ INLINE void weigh_rows(const Soft& soft, const double* weights, Index count, Sof
 // One feature of a tile: INOUT the four sums of cluster l.
 template <bool HEAVY>
 INLINE void feature_sums(const Soft& soft, Index l, Index j, double shift, Index groups,
-                         const double* values, const int64_t* seen, SoftSlab& slab) {
-    const double* shares = slab.logits + l * ROWS;
+                         const double* values, const int64_t* seen, SoftChunk& chunk) {
+    const double* shares = chunk.logits + l * ROWS;
     const Doubles mu = splat(soft.mu[j * soft.room + l] - shift), h = splat(soft.h[j * soft.room + l]);
     Sum8 sum, square, weight, pull;
     for (Index g = 0; g < groups; ++g)
@@ -381,43 +381,43 @@ INLINE void feature_sums(const Soft& soft, Index l, Index j, double shift, Index
             weight.parts[i] += share;
         }
     Index to = l * soft.p + j;
-    slab.sums[to] += sum.total();
-    slab.squares[to] += square.total();
-    slab.counts[to] += weight.total();
-    if (HEAVY) slab.pulls[to] += pull.total();
+    chunk.sums[to] += sum.total();
+    chunk.squares[to] += square.total();
+    chunk.counts[to] += weight.total();
+    if (HEAVY) chunk.pulls[to] += pull.total();
 }
 
 template <class T>
-void tile_sums(const Dense<T>& rows, const Soft& soft, Index begin, Index count, SoftSlab& slab) {
+void tile_sums(const Dense<T>& rows, const Soft& soft, Index begin, Index count, SoftChunk& chunk) {
     const double* shift = soft.shift;
     Index groups = (count + EIGHT - 1) / EIGHT, p = soft.p;
     alignas(64) double values[ROWS];
     alignas(64) int64_t seen[ROWS];
     for (Index from = 0; from < p; from += FEATURES) {
         Index to = min_of(from + FEATURES, p);
-        if (p > FEATURES) read_tile(rows, begin, count, from, to, slab.x);
+        if (p > FEATURES) read_tile(rows, begin, count, from, to, chunk.x);
         for (Index j = from; j < to; ++j) {
             for (Index g = 0; g < groups; ++g)
                 UNROLL for (int i = 0; i < PARTS_OF_EIGHT; ++i) {
-                    const double* at = slab.x + g * GROUP_STEP + (j - from) * EIGHT + i * HALF;
+                    const double* at = chunk.x + g * GROUP_STEP + (j - from) * EIGHT + i * HALF;
                     Doubles x = load<Doubles>(at);
                     Longs is = x == x;
                     store(values + g * EIGHT + i * HALF, keep(is, x - shift[j]));
                     store(seen + g * EIGHT + i * HALF, is);
                 }
             for (Index l = 0; l < soft.k; ++l)
-                if (soft.heavy) feature_sums<true>(soft, l, j, shift[j], groups, values, seen, slab);
-                else feature_sums<false>(soft, l, j, shift[j], groups, values, seen, slab);
+                if (soft.heavy) feature_sums<true>(soft, l, j, shift[j], groups, values, seen, chunk);
+                else feature_sums<false>(soft, l, j, shift[j], groups, values, seen, chunk);
         }
     }
 }
 
 template <class T>
-void tile_sums(const Sparse<T>& rows, const Soft& soft, Index begin, Index count, SoftSlab& slab) {
-    double* own = slab.own;
+void tile_sums(const Sparse<T>& rows, const Soft& soft, Index begin, Index count, SoftChunk& chunk) {
+    double* own = chunk.own;
     const double* shift = soft.shift;
     for (Index r = 0; r < count; ++r) {
-        for (Index l = 0; l < soft.k; ++l) own[l] = slab.logits[l * ROWS + r];
+        for (Index l = 0; l < soft.k; ++l) own[l] = chunk.logits[l * ROWS + r];
         for (Index e = rows.starts[begin + r]; e < rows.starts[begin + r + 1]; ++e) {
             Index j = rows.indices[e], at = j * soft.room;
             double x = rows.values[e] - shift[j];
@@ -426,12 +426,12 @@ void tile_sums(const Sparse<T>& rows, const Soft& soft, Index begin, Index count
                 if (soft.heavy) {
                     Doubles away = rows.values[e] - load<Doubles>(soft.mu + at);
                     pulled = share * (soft.pull / heavy_term(away, load<Doubles>(soft.h + at)));
-                    store(slab.pulls + at, load<Doubles>(slab.pulls + at) + pulled);
+                    store(chunk.pulls + at, load<Doubles>(chunk.pulls + at) + pulled);
                 }
                 Doubles part = pulled * x;
-                store(slab.counts + at, load<Doubles>(slab.counts + at) + share);
-                store(slab.sums + at, load<Doubles>(slab.sums + at) + part);
-                store(slab.squares + at, load<Doubles>(slab.squares + at) + part * x);
+                store(chunk.counts + at, load<Doubles>(chunk.counts + at) + share);
+                store(chunk.sums + at, load<Doubles>(chunk.sums + at) + part);
+                store(chunk.squares + at, load<Doubles>(chunk.squares + at) + part * x);
             }
         }
     }
@@ -440,75 +440,75 @@ void tile_sums(const Sparse<T>& rows, const Soft& soft, Index begin, Index count
 // --- all of it --------------------------------------------------------------------------------
 
 // What is wanted of each row: labels from the logits, the rest after share_rows.
-INLINE void keep_labels(const Soft& soft, Index count, const SoftSlab& slab, Label* labels) {
+INLINE void keep_labels(const Soft& soft, Index count, const SoftChunk& chunk, Label* labels) {
     for (Index r = 0; r < count; ++r) {
         Label best = 0;
         for (Label l = 1; l < soft.k; ++l)
-            if (slab.logits[l * ROWS + r] > slab.logits[best * ROWS + r]) best = l;
+            if (chunk.logits[l * ROWS + r] > chunk.logits[best * ROWS + r]) best = l;
         labels[r] = best;
     }
 }
 
-INLINE void keep_memberships(const Soft& soft, Index count, const SoftSlab& slab, double* out) {
+INLINE void keep_memberships(const Soft& soft, Index count, const SoftChunk& chunk, double* out) {
     for (Index r = 0; r < count; ++r)
-        for (Index l = 0; l < soft.k; ++l) out[r * soft.k + l] = slab.logits[l * ROWS + r];
+        for (Index l = 0; l < soft.k; ++l) out[r * soft.k + l] = chunk.logits[l * ROWS + r];
 }
 
 template <class Rows>
 int32_t soften_rows(const Table& table, const Rows& rows, const Soft& soft, Index begin, Index end,
-                    SoftSlab& slab, const Softened& out, Control& control) {
+                    SoftChunk& chunk, const Softened& out, Control& control) {
     for (; begin < end; begin += ROWS) {
         if (cancelled(control)) return CANCELLED;
         Index count = min_of(ROWS, end - begin);
-        tile_logits(rows, soft, begin, count, slab);
-        if (out.labels) keep_labels(soft, count, slab, out.labels + begin);
-        share_rows(soft, count, slab);
+        tile_logits(rows, soft, begin, count, chunk);
+        if (out.labels) keep_labels(soft, count, chunk, out.labels + begin);
+        share_rows(soft, count, chunk);
         if (out.row_likelihoods)
-            memcpy(out.row_likelihoods + begin, slab.totals, sizeof(double) * count);
-        if (out.memberships) keep_memberships(soft, count, slab, out.memberships + begin * soft.k);
+            memcpy(out.row_likelihoods + begin, chunk.totals, sizeof(double) * count);
+        if (out.memberships) keep_memberships(soft, count, chunk, out.memberships + begin * soft.k);
         if (!out.sums) continue;
-        weigh_rows(soft, table.weights + begin, count, slab);
-        tile_sums(rows, soft, begin, count, slab);
+        weigh_rows(soft, table.weights + begin, count, chunk);
+        tile_sums(rows, soft, begin, count, chunk);
     }
     return DONE;
 }
 
-// INOUT out: the sums of one slab more.
-INLINE void add_slab(const Soft& soft, bool is_sparse, const SoftSlab& slab, Softened& out) {
+// INOUT out: the sums of one chunk more.
+INLINE void add_chunk(const Soft& soft, bool is_sparse, const SoftChunk& chunk, Softened& out) {
     Index k = soft.k, p = soft.p;
     for (Index l = 0; l < k; ++l) {
-        out.sizes[l] += slab.sizes[l];
+        out.sizes[l] += chunk.sizes[l];
         for (Index j = 0; j < p; ++j) {
             Index from = is_sparse ? j * soft.room + l : l * p + j, to = l * p + j;
-            out.sums[to] += slab.sums[from];
-            out.counts[to] += slab.counts[from];
-            out.squares[to] += slab.squares[from];
-            if (soft.heavy) out.pulls[to] += slab.pulls[from];
+            out.sums[to] += chunk.sums[from];
+            out.counts[to] += chunk.counts[from];
+            out.squares[to] += chunk.squares[from];
+            if (soft.heavy) out.pulls[to] += chunk.pulls[from];
         }
     }
-    out.log_likelihood += slab.likelihood;
-    out.tail += slab.tail;
+    out.log_likelihood += chunk.likelihood;
+    out.tail += chunk.tail;
 }
 
-// Sums are added to what `out` has (null sums: only what is asked of each row). Cut into slabs of
+// Sums are added to what `out` has (null sums: only what is asked of each row). Cut into chunks of
 // rows, whose sums are added in their order, whatever the number of threads.
 int32_t soften(const Table& table, const Mixture& it, Softened& out, Control& control) {
     const Soft soft(it, table.p);
-    const Slabs slabs(table, (soft.heavy ? 4 : 3) * soft.room * table.p * Index(sizeof(double)));
+    const Chunks chunks(table, (soft.heavy ? 4 : 3) * soft.room * table.p * Index(sizeof(double)));
     const Index size = out.sums ? table.p * (table.is_sparse ? soft.room : soft.k) : 0;
-    Array<SoftSlab*> parts(slabs.count, nullptr);
+    Array<SoftChunk*> parts(chunks.count, nullptr);
     if (!all_ok(soft, parts)) return OUT_OF_MEMORY;
-    int32_t status = in_parallel(slabs.count, control, [&](Index slab) -> int32_t {
-        parts[slab] = make<SoftSlab>(soft, table.is_sparse, size);
-        if (!parts[slab]) return OUT_OF_MEMORY;
+    int32_t status = in_parallel(chunks.count, control, [&](Index chunk) -> int32_t {
+        parts[chunk] = make<SoftChunk>(soft, table.is_sparse, size);
+        if (!parts[chunk]) return OUT_OF_MEMORY;
         return with_rows(table, [&](const auto& rows) {
-            return soften_rows(table, rows, soft, slabs.begin(slab), slabs.end(slab), *parts[slab], out,
+            return soften_rows(table, rows, soft, chunks.begin(chunk), chunks.end(chunk), *parts[chunk], out,
                                control);
         });
     });
-    for (Index slab = 0; slab < slabs.count; ++slab) {
-        if (status == DONE && out.sums) add_slab(soft, table.is_sparse, *parts[slab], out);
-        unmake(parts[slab]);
+    for (Index chunk = 0; chunk < chunks.count; ++chunk) {
+        if (status == DONE && out.sums) add_chunk(soft, table.is_sparse, *parts[chunk], out);
+        unmake(parts[chunk]);
     }
     return status;
 }

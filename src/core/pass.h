@@ -1,7 +1,7 @@
 // One assignment pass: labels of all rows, sums of their clusters, bounds.
 //
-// A pass over a large table is cut into slabs that threads take one after the other; their sums are
-// added in the order of the slabs.
+// A pass over a large table is cut into chunks that threads take one after the other; their sums are
+// added in the order of the chunks.
 //
 // Bounds. The loss of row i at a centre mu is a squared distance in a norm of the row's own, so when
 // centre l moves by D_l, it changes by no more than s D_l with s = sqrt(max(1, lam)). A row whose
@@ -11,7 +11,7 @@
 //
 // has used the margin up. With drop_l summed up from the beginning, a row need not be checked while
 //
-//     expiry_i = margin_i + drop_l (when measured)  >  drop_l (now),
+//     certain_until_i = margin_i + drop_l (when measured)  >  drop_l (now),
 //
 // one number per row that changes only when the row is looked at. Labels are the same as without.
 #pragma once
@@ -22,14 +22,14 @@ namespace mnar { namespace LEVEL { namespace {
 
 constexpr double CAUTIOUS = 1 - 1e-6;  // covers the rounding of a margin
 
-struct Moved {  // what became of a slab
+struct Moved {  // what became of a chunk
     Index changed;
     double largest;
 };
 
-struct Gathering {  // where the rows of a slab are added up
+struct Gathering {  // where the rows of a chunk are added up
     Stats stats;
-    bool own_stats;    // of this slab alone, one for each active start; otherwise those of all starts
+    bool own_stats;    // of this chunk alone, one for each active start; otherwise those of all starts
     Changes& changes;  // room for a block
     Moved& moved;
 };
@@ -93,7 +93,7 @@ class Alike {
 };
 
 // As float32, rounded down; at once where float32 has too few digits for it, or no such number.
-INLINE float expiry(double until) {
+INLINE float rounded_down(double until) {
     return until > 0x1p-120 && until < 0x1p126 ? float(CAUTIOUS * until) : -__builtin_inff();
 }
 
@@ -151,9 +151,9 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
             changes.clear();
         }
         if (pass.fresh) alike.end();
-        if (pass.bounds.expiry)
+        if (pass.bounds.certain_until)
             for (Index e = 0; e < count; ++e)
-                pass.bounds.expiry[by.chosen[e]] = expiry(by.margins[e] + pass.bounds.drop[by.nearest[e]]);
+                pass.bounds.certain_until[by.chosen[e]] = rounded_down(by.margins[e] + pass.bounds.drop[by.nearest[e]]);
     }
     return DONE;
 }
@@ -162,12 +162,12 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
 int32_t run_pass(const Table& table, const Centers& centers, Pass& pass, const Stats& stats,
                  Control& control) {
     Index k = centers.k, p = table.p, groups = centers.groups;
-    Slabs slabs(table, OwnStats::bytes(groups, k, p));
-    Prepare prepared(table, centers, pass.bounds.expiry != nullptr);
-    Array<OwnStats*> parts(slabs.count, nullptr);
-    Array<Moved> moved(slabs.count, Moved{0, 0});
+    Chunks chunks(table, OwnStats::bytes(groups, k, p));
+    Prepare prepared(table, centers, pass.bounds.certain_until != nullptr);
+    Array<OwnStats*> parts(chunks.count, nullptr);
+    Array<Moved> moved(chunks.count, Moved{0, 0});
     if (!all_ok(prepared, parts, moved)) return OUT_OF_MEMORY;
-    int32_t status = in_parallel(slabs.count, control, [&](Index s) -> int32_t {
+    int32_t status = in_parallel(chunks.count, control, [&](Index s) -> int32_t {
         Labeller by(table, centers, prepared);
         Changes changes(k);
         parts[s] = make<OwnStats>(groups, k, p);
@@ -175,12 +175,12 @@ int32_t run_pass(const Table& table, const Centers& centers, Pass& pass, const S
         parts[s]->clear();
         const Gathering to{parts[s]->all(), true, changes, moved[s]};
         return with_rows(table, [&](const auto& rows) {
-            return pass_rows(rows, by, slabs.begin(s), slabs.end(s), pass, to, control);
+            return pass_rows(rows, by, chunks.begin(s), chunks.end(s), pass, to, control);
         });
     });
     pass.changed = 0;
     pass.largest_move = 0;
-    for (Index s = 0; s < slabs.count; ++s) {
+    for (Index s = 0; s < chunks.count; ++s) {
         for (Index g = 0; status == DONE && g < groups; ++g)
             merge_stats(stats_of(parts[s]->all(), g, k, p), k, p, stats_of(stats, pass.active[g], k, p));
         unmake(parts[s]);
@@ -195,17 +195,17 @@ int32_t run_pass(const Table& table, const Centers& centers, Pass& pass, const S
 int32_t add_rows(const Table& table, const Centers& centers, const Label* labels, const Stats& stats,
                  Control& control) {
     Index k = centers.k, p = table.p;
-    Slabs slabs(table, OwnStats::bytes(1, k, p));
-    Array<OwnStats*> parts(slabs.count, nullptr);
+    Chunks chunks(table, OwnStats::bytes(1, k, p));
+    Array<OwnStats*> parts(chunks.count, nullptr);
     if (!parts.ok()) return OUT_OF_MEMORY;
-    int32_t status = in_parallel(slabs.count, control, [&](Index s) -> int32_t {
+    int32_t status = in_parallel(chunks.count, control, [&](Index s) -> int32_t {
         parts[s] = make<OwnStats>(1, k, p);
         Array<double> row(p);
         if (!parts[s] || !row.ok()) return OUT_OF_MEMORY;
         parts[s]->clear();
         Stats to = parts[s]->all();
         with_rows(table, [&](const auto& rows) {
-            for (Index i = slabs.begin(s); i < slabs.end(s); ++i) {
+            for (Index i = chunks.begin(s); i < chunks.end(s); ++i) {
                 double w = table.weights[i];
                 if (w != 0)
                     *to.squares += w * transfer(rows, i, table.first, w, centers.shift, labels[i], to,
@@ -216,7 +216,7 @@ int32_t add_rows(const Table& table, const Centers& centers, const Label* labels
         return DONE;
     });
     clear_stats(stats, k, p);
-    for (Index s = 0; s < slabs.count; ++s) {
+    for (Index s = 0; s < chunks.count; ++s) {
         if (status == DONE) merge_stats(parts[s]->all(), k, p, stats);
         unmake(parts[s]);
     }

@@ -71,20 +71,20 @@ constexpr Index ROWS_AHEAD = 16;  // rows asked for before they are needed
 constexpr Index WORK_OF_LABELS = 1 << 23, WORK_OF_LOSSES = 1 << 21;
 constexpr Index FEWEST_ROWS_OF_A_THREAD = 64;
 
-// Where every row has an answer of its own, a table of one slab may be cut as well: into a piece for each
+// Where every row has an answer of its own, a table of one chunk may be cut as well: into a piece for each
 // thread that is worth it. `centers`: how many the rows meet.
-INLINE Slabs cut_for_threads(const Table& table, Index centers, Index work_of_a_thread, const Control& control) {
-    Slabs slabs(table);
-    if (slabs.count > 1) return slabs;
+INLINE Chunks cut_for_threads(const Table& table, Index centers, Index work_of_a_thread, const Control& control) {
+    Chunks chunks(table);
+    if (chunks.count > 1) return chunks;
     const Index entries = table.is_sparse ? table.starts[table.n] - table.starts[0] : table.n * table.p;
     const Index worthwhile = min_of(entries * centers / work_of_a_thread, table.n / FEWEST_ROWS_OF_A_THREAD);
-    slabs.count = worthwhile > 1 ? min_of(control.threads, worthwhile) : 1;
-    return slabs;
+    chunks.count = worthwhile > 1 ? min_of(control.threads, worthwhile) : 1;
+    return chunks;
 }
 
-// work(rows, begin, end, slab) over the pieces of a table.
+// work(rows, begin, end, chunk) over the pieces of a table.
 template <class Work>
-int32_t over_pieces(const Table& table, const Slabs& pieces, Control& control, const Work& work) {
+int32_t over_pieces(const Table& table, const Chunks& pieces, Control& control, const Work& work) {
     return in_parallel(pieces.count, control, [&](Index s) -> int32_t {
         int32_t status = with_rows(table, [&](const auto& rows) -> int32_t {
             return work(rows, pieces.begin(s), pieces.end(s), s);
@@ -94,15 +94,15 @@ int32_t over_pieces(const Table& table, const Slabs& pieces, Control& control, c
     });
 }
 
-template <class Work> int32_t over_slabs(const Table& table, Control& control, const Work& work) {
-    return over_pieces(table, Slabs(table), control, work);
+template <class Work> int32_t over_chunks(const Table& table, Control& control, const Work& work) {
+    return over_pieces(table, Chunks(table), control, work);
 }
 
 // OUT labels (G, n).
 int32_t assign(const Table& table, const Centers& centers, Label* labels, Control& control) {
     Prepare prepared(table, centers);
     if (!prepared.ok()) return OUT_OF_MEMORY;
-    const Slabs pieces = cut_for_threads(table, centers.groups * centers.k, WORK_OF_LABELS, control);
+    const Chunks pieces = cut_for_threads(table, centers.groups * centers.k, WORK_OF_LABELS, control);
     return over_pieces(table, pieces, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
         Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
@@ -119,7 +119,7 @@ int32_t assign(const Table& table, const Centers& centers, Label* labels, Contro
 
 // The same by the plain loop alone.
 int32_t assign_plain(const Table& table, const Centers& centers, Label* labels, Control& control) {
-    return over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
+    return over_chunks(table, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
         for (Index g = 0; g < centers.groups; ++g) {
             Direct direct(centers, g, table.p);
             Array<double> distances(direct.room);
@@ -170,18 +170,18 @@ double sum_costs(const Rows& rows, const double* weights, const Costs& costs, In
 // OUT loss: of the partition, by direct differences; each (n,): of every row, unless null.
 int32_t loss_of(const Table& table, const Centers& centers, const Label* labels, double* each,
                 double* loss, Control& control) {
-    Index n_slabs = Slabs(table).count;
+    Index n_chunks = Chunks(table).count;
     Costs costs(centers, table.p);
-    Array<double> losses(n_slabs, 0.0);
+    Array<double> losses(n_chunks, 0.0);
     if (!all_ok(costs, losses)) return OUT_OF_MEMORY;
-    int32_t status = over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
+    int32_t status = over_chunks(table, control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
         Array<double> row(table.p);
         if (!row.ok()) return OUT_OF_MEMORY;
         losses[s] = sum_costs(rows, table.weights, costs, begin, end, labels, row, each);
         return DONE;
     });
     *loss = 0;
-    for (Index s = 0; s < n_slabs; ++s) *loss += losses[s];
+    for (Index s = 0; s < n_chunks; ++s) *loss += losses[s];
     return status;
 }
 
@@ -189,13 +189,13 @@ int32_t loss_of(const Table& table, const Centers& centers, const Label* labels,
 // (k,): rows of each label; loss: of them all, by direct differences.
 int32_t label_and_loss(const Table& table, const Centers& centers, const Bounds& bounds, Label* labels,
                   Index* members, double* loss, Control& control) {
-    Index k = centers.k, n_slabs = Slabs(table).count;
+    Index k = centers.k, n_chunks = Chunks(table).count;
     Prepare prepared(table, centers);
     Costs costs(centers, table.p);
-    Array<double> losses(n_slabs, 0.0);
-    Array<Index> counts(n_slabs * k, 0);
+    Array<double> losses(n_chunks, 0.0);
+    Array<Index> counts(n_chunks * k, 0);
     if (!all_ok(prepared, costs, losses, counts)) return OUT_OF_MEMORY;
-    int32_t status = over_slabs(table, control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
+    int32_t status = over_chunks(table, control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
         Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
         for (Index start = begin; start < end; start += BLOCK_ROWS) {
@@ -211,7 +211,7 @@ int32_t label_and_loss(const Table& table, const Centers& centers, const Bounds&
     });
     *loss = 0;
     memset(members, 0, sizeof(Index) * k);
-    for (Index s = 0; s < n_slabs; ++s) {
+    for (Index s = 0; s < n_chunks; ++s) {
         *loss += losses[s];
         for (Index l = 0; l < k; ++l) members[l] += counts[s * k + l];
     }
@@ -265,7 +265,7 @@ int32_t put_distances(const Sparse<T>& rows, const Direct& direct, Index begin, 
 int32_t distances(const Table& table, const Centers& centers, int32_t roots, int32_t is_double,
                   void* out, Control& control) {
     const Losses to{centers.k, roots != 0, is_double != 0, out};
-    const Slabs pieces = cut_for_threads(table, centers.k, WORK_OF_LOSSES, control);
+    const Chunks pieces = cut_for_threads(table, centers.k, WORK_OF_LOSSES, control);
     return over_pieces(table, pieces, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
         Direct direct(centers, 0, table.p);
         if (!direct.ok()) return OUT_OF_MEMORY;

@@ -62,21 +62,21 @@ template <class Work> INLINE auto with_rows(const Table& table, const Work& work
     return table.is_double ? work(Dense<double>(table)) : work(Dense<float>(table));
 }
 
-// Slabs of rows: the cut depends on the shape of the problem only, and sums are added in the order
-// of the slabs, so that results do not depend on the number of threads.
-struct Slabs {
+// Chunks of rows: the cut depends on the shape of the problem only, and sums are added in the order
+// of the chunks, so that results do not depend on the number of threads.
+struct Chunks {
     static constexpr Index MOST = 64, BYTES_OF_SUMS = 1 << 27;
     Index n, count;
 
-    Slabs(const Table& table, Index bytes_of_sums = 0) : n(table.n) {
+    Chunks(const Table& table, Index bytes_of_sums = 0) : n(table.n) {
         Index entries = table.is_sparse ? table.starts[n] - table.starts[0] : n * table.p;
-        count = entries <= table.one_slab ? 1 : min_of(entries / table.per_slab, MOST);
+        count = entries <= table.one_chunk ? 1 : min_of(entries / table.per_chunk, MOST);
         count = min_of(count, n);
         if (bytes_of_sums > 0) count = min_of(count, BYTES_OF_SUMS / bytes_of_sums);
         if (count < 1) count = 1;
     }
-    Index begin(Index slab) const { return n * slab / count; }
-    Index end(Index slab) const { return begin(slab + 1); }
+    Index begin(Index chunk) const { return n * chunk / count; }
+    Index end(Index chunk) const { return begin(chunk + 1); }
 };
 
 // A number well mixed from i (the finaliser of splitmix64).
@@ -111,7 +111,7 @@ template <class T> void read_row(const Sparse<T>& rows, Index i, double* x, doub
 
 // --- the nearest centre -----------------------------------------------------------------------
 
-// The k centres of one start side by side, eight to a octet: one feature of a row meets all of them
+// The k centres of one start side by side, eight to an octet: one feature of a row meets all of them
 // at once, and each sum still runs in the order of the features.
 struct Direct {
     Index k, p, room;

@@ -227,11 +227,11 @@ constexpr Index BYTES_TO_REMEMBER = 1 << 25;     // of distances to candidates, 
 struct Seeding {  // what all threads share
     const Table& table;
     const double* means;
-    Slabs slabs;
+    Chunks chunks;
     Array<double> squares;  // (n,) |x'|^2
 
     Seeding(const Table& table, const Seeds& seeds)
-        : table(table), means(seeds.means), slabs(slabs_by_shape(table)), squares(table.n) {}
+        : table(table), means(seeds.means), chunks(chunks_by_shape(table)), squares(table.n) {}
 };
 
 // The starts first .. first + count of `seeds`.
@@ -345,7 +345,7 @@ Index draw(Index n, const double* ends, Index stride, double u, const Mass& mass
 
 // OUT ends (blocks, G): weights * mass (n, G) summed up; mass null: the weights alone.
 int32_t cumulate(const Seeding& of, const double* mass, Index groups, double* ends, Control& control) {
-    const Index n = of.table.n, blocks = (n + BLOCK - 1) / BLOCK, jobs = min_of(of.slabs.count, blocks);
+    const Index n = of.table.n, blocks = (n + BLOCK - 1) / BLOCK, jobs = min_of(of.chunks.count, blocks);
     int32_t status = in_parallel(jobs, control, [&](Index job) -> int32_t {
         for (Index b = blocks * job / jobs; b < blocks * (job + 1) / jobs; ++b) {
             double* sums = ends + b * groups;
@@ -370,19 +370,19 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, co
                   Control& control) {
     const Table& table = of.table;
     const Index groups = seeds.count, k = seeds.k, trials = seeds.trials;
-    const Index n = table.n, p = table.p, blocks = (n + BLOCK - 1) / BLOCK, n_slabs = of.slabs.count;
+    const Index n = table.n, p = table.p, blocks = (n + BLOCK - 1) / BLOCK, n_chunks = of.chunks.count;
     Candidates tried(groups, trials, p), kept(groups, 1, p);
     Array<double> nearest(n * groups), ends(blocks * groups), row(p);
-    Array<double> parts(n_slabs * tried.room);
+    Array<double> parts(n_chunks * tried.room);
     bool remembers = 8 * n * tried.lanes <= BYTES_TO_REMEMBER;
     Array<double> lowered(remembers ? n * tried.lanes : 0);
     Array<Index> winners(groups);
     if (!all_ok(tried, kept, nearest, ends, row, parts, lowered, winners)) return OUT_OF_MEMORY;
     auto pass = [&](const Candidates& with, Passing passing) {
-        return in_parallel(n_slabs, control, [&](Index s) -> int32_t {
+        return in_parallel(n_chunks, control, [&](Index s) -> int32_t {
             const Lowered to{passing, nearest, remembers && passing == TRY ? lowered.get() : nullptr,
                              parts + s * with.room};
-            return lower_rows(rows, of.slabs.begin(s), of.slabs.end(s), of, with, to);
+            return lower_rows(rows, of.chunks.begin(s), of.chunks.end(s), of, with, to);
         });
     };
     for (Index l = 0; l < k; ++l) {
@@ -405,7 +405,7 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, co
             double least_potential = 0;
             for (Index t = 0; tried.tried > 1 && t < trials; ++t) {
                 double potential = 0;
-                for (Index s = 0; s < n_slabs; ++s) potential += parts[s * tried.room + tried.lane(g, t)];
+                for (Index s = 0; s < n_chunks; ++s) potential += parts[s * tried.room + tried.lane(g, t)];
                 if (t == 0 || potential < least_potential) best = t, least_potential = potential;
             }
             Index lane = winners[g] = tried.lane(g, best);
@@ -426,10 +426,10 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, co
 
 // OUT squares of all rows.
 template <class Rows> int32_t square_rows(const Rows& rows, const Seeding& of, Control& control) {
-    return in_parallel(of.slabs.count, control, [&](Index s) -> int32_t {
+    return in_parallel(of.chunks.count, control, [&](Index s) -> int32_t {
         Array<double> row(rows.p);
         if (!row.ok()) return OUT_OF_MEMORY;
-        for (Index i = of.slabs.begin(s); i < of.slabs.end(s); ++i) {
+        for (Index i = of.chunks.begin(s); i < of.chunks.end(s); ++i) {
             const double* x = centered(rows, i, of.means, row);
             double sum = 0;
             for (Index j = 0; j < rows.p; ++j) sum += x[j] * x[j];
@@ -450,7 +450,7 @@ int32_t seed_rows(const Rows& rows, const Seeding& of, const Seeds& seeds, Contr
     auto some = [&](Index first, Index groups) {
         return seed_some(rows, of, weights, some_of(seeds, first, groups, p), control);
     };
-    if (of.slabs.count == 1) {  // small: the threads share the starts
+    if (of.chunks.count == 1) {  // small: the threads share the starts
         Index threads = control.threads > 1 ? control.threads : 1;
         Index size = min_of((count + threads - 1) / threads, MOST_STARTS);
         return in_parallel((count + size - 1) / size, control, [&](Index piece) -> int32_t {
@@ -510,7 +510,7 @@ int32_t seed_table(const Table& table, const Seeds& seeds, Control& control) {
     Seeding of(table, seeds);
     if (!of.squares.ok()) return OUT_OF_MEMORY;
     return with_rows(table, [&](const auto& rows) -> int32_t {
-        if (of.slabs.count > 1) return seed_rows(rows, of, seeds, control);
+        if (of.chunks.count > 1) return seed_rows(rows, of, seeds, control);
         return seed_small(rows, of, seeds, control);
     });
 }

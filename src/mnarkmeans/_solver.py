@@ -132,7 +132,7 @@ class Bounds:
 
     def worthwhile(self) -> bool:
         """Whether to keep bounds in the next pass; until then they cost more than they save."""
-        return self._start >= 0 or self.changed < RESTLESS * len(self.known.expiry)
+        return self._start >= 0 or self.changed < RESTLESS * len(self.known.certain_until)
 
     def follow(self, start: int, centers: np.ndarray, lam: np.ndarray) -> BoundArrays:
         """The next pass is for this start, with these centres (k, p) and penalties (p,)."""
@@ -142,7 +142,7 @@ class Bounds:
             others[moves.argmax()] = np.partition(moves, -2)[-2] if len(moves) > 1 else 0.0
             self.known.drop[:] += MARGIN * np.sqrt(max(1.0, lam.max())) * (moves + others)
         else:
-            self.known.expiry.fill(-np.inf)
+            self.known.certain_until.fill(-np.inf)
             self.known.drop.fill(0.0)
         self._start, self._centers = start, centers.copy()
         return self.known
@@ -248,18 +248,18 @@ class StartResults(NamedTuple):
 
     @classmethod
     def of(cls, starts: Starts) -> StartResults:
-        """The results of starts that have ended; a twin ended where the earlier start did."""
-        left = starts.twins >= 0
-        while left.any():  # those first whose twin is done
-            ready = np.flatnonzero(left & ~left[starts.twins])
-            twins, own = starts.twins[ready], starts.n_iter[ready]
-            last = int(starts.n_iter[twins].max())
+        """The results of ended starts; one that merged with an earlier start ended there."""
+        left = starts.merged_into >= 0
+        while left.any():  # those first whose earlier start is done
+            ready = np.flatnonzero(left & ~left[starts.merged_into])
+            earlier, own = starts.merged_into[ready], starts.n_iter[ready]
+            last = int(starts.n_iter[earlier].max())
             later = np.arange(last) >= own[:, None]
             starts.paths[ready, :last] = np.where(
-                later, starts.paths[twins, :last], starts.paths[ready, :last]
+                later, starts.paths[earlier, :last], starts.paths[ready, :last]
             )
-            starts.n_iter[ready] = starts.n_iter[twins]
-            starts.mu[ready] = starts.mu[twins]
+            starts.n_iter[ready] = starts.n_iter[earlier]
+            starts.mu[ready] = starts.mu[earlier]
             left[ready] = False
         losses = starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1]
         return cls(starts.mu, losses, starts.n_iter, starts.paths)
@@ -484,10 +484,10 @@ def _starts_of(
 
 
 def _worth_moving(starts: core.Starts, most: int) -> np.ndarray:
-    """The ``most`` starts with the smallest losses, twins left out, in their order."""
+    """The ``most`` starts with the smallest losses, merged ones left out, in their order."""
     losses = starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1]
     order = np.argsort(losses, kind="stable")
-    return np.sort(order[starts.twins[order] < 0][:most])
+    return np.sort(order[starts.merged_into[order] < 0][:most])
 
 
 def best_of(observed: Observed, results: StartResults, lam, threads: int = 1) -> Solution:

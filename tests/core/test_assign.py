@@ -130,7 +130,7 @@ def test_distances_and_losses_are_the_same_bits_everywhere(each_level):
 
 
 @pytest.mark.parametrize("form", ["rows", "csr"])
-def test_rows_of_one_slab_that_threads_share_get_the_same_answers(form, each_level):
+def test_rows_of_one_chunk_that_threads_share_get_the_same_answers(form, each_level):
     """A table that is fitted in one piece, and meets so many centres that threads are worth it."""
     rng = np.random.default_rng(2)
     X = with_gaps(2_003, 60)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from backends import slabs, to_csr
+from backends import chunks, to_csr
 from inputs import tables, with_gaps
 
 from mnarkmeans import _core
@@ -54,7 +54,7 @@ CASES = [
     (1, 1, 1, 1, 2), (5, 3, 5, 3, 3), (300, 50, 3, 10, 3), (300, 50, 3, 37, 3), (129, 7, 10, 5, 4),
     (64, 130, 4, 9, 3), (65, 9, 1, 3, 2),
 ]  # fmt: skip
-IN_SLABS = [(2_000, 30, 6, 3, 3), (4_000, 15, 3, 17, 3)]
+IN_CHUNKS = [(2_000, 30, 6, 3, 3), (4_000, 15, 3, 17, 3)]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -63,10 +63,10 @@ def test_seeding_follows_the_rule(case, weighted, each_level):
     check_rule(case, weighted)
 
 
-@pytest.mark.parametrize("case", IN_SLABS)
+@pytest.mark.parametrize("case", IN_CHUNKS)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_seeding_in_slabs_follows_the_rule(case, weighted, each_level):
-    with slabs(10_000):
+def test_seeding_in_chunks_follows_the_rule(case, weighted, each_level):
+    with chunks(10_000):
         check_rule(case, weighted)
 
 

@@ -50,10 +50,10 @@ __all__ = [
 
 # --- what goes in ---------------------------------------------------------------------------------
 
-# The cut into slabs depends on the shape of a problem only, so that threads change nothing.
-ENTRIES_OF_ONE_SLAB = 1 << 19
-ENTRIES_PER_SLAB = 1 << 18
-FEW_ROWS = 256  # of a wide table, cut into slabs, hardly fill the lanes of a panel
+# The cut into chunks depends on the shape of a problem only, so that threads change nothing.
+ENTRIES_OF_ONE_CHUNK = 1 << 19
+ENTRIES_PER_CHUNK = 1 << 18
+FEW_ROWS = 256  # of a wide table, cut into chunks, hardly fill the lanes of a panel
 
 # glibc hands memory back to the system when more of it lies free than twice the largest block it
 # has seen freed, up to 32 MB: in a process that had no large array yet, every step of a search
@@ -108,7 +108,7 @@ class Table:
             is_sparse=self.is_sparse, is_double=values.dtype == np.float64, n=n, p=p,
             missing=missing, weights=shaped(weights, n),
             has_gaps=shaped(has_gaps, p), first=first,
-            one_slab=ENTRIES_OF_ONE_SLAB, per_slab=ENTRIES_PER_SLAB,
+            one_chunk=ENTRIES_OF_ONE_CHUNK, per_chunk=ENTRIES_PER_CHUNK,
         )  # fmt: skip
         if self.is_sparse:
             self._take_sparse(own, source)
@@ -139,8 +139,8 @@ class Table:
 
     @property
     def is_small(self) -> bool:
-        """Whether its starts are run in one call, side by side (``lloyd.h``), not slab by slab."""
-        most = self.struct.one_slab
+        """Whether its starts run in one call, side by side (``lloyd.h``), not chunk by chunk."""
+        most = self.struct.one_chunk
         return self.entries <= (4 * most if self.n <= FEW_ROWS else most)
 
 
@@ -188,14 +188,14 @@ def stats_struct(stats: Stats):
 class BoundArrays(NamedTuple):
     """The bounds of the rows of one start (``pass.h``)."""
 
-    expiry: np.ndarray  # (n,) float32
+    certain_until: np.ndarray  # (n,) float32
     drop: np.ndarray  # (k,)
 
 
 def bounds_struct(known: BoundArrays | None, n: int, k: int):
     if known is None:
         return structs.Bounds()
-    return structs.Bounds(shaped(known.expiry, n), shaped(known.drop, k))
+    return structs.Bounds(shaped(known.certain_until, n), shaped(known.drop, k))
 
 
 class Starts:
@@ -211,7 +211,7 @@ class Starts:
         self.labels = np.full((count, n_rows), -1, np.int32)
         self.paths = np.zeros((count, max_iter))
         self.n_iter = np.zeros(count, np.int64)
-        self.twins = np.full(count, -1, np.int64)
+        self.merged_into = np.full(count, -1, np.int64)
         self.settled = np.zeros(count, np.bool_)
         self.seen = np.zeros(count, np.uint64)
         self.max_iter, self.tol = max_iter, tol
@@ -231,7 +231,7 @@ class Starts:
         return structs.Starts(
             count, k, self.mu, shaped(self.lam, count, p), shaped(self.reference, p),
             shaped(self.shift, p), stats_struct(self.stats), self.labels, self.paths, self.n_iter,
-            self.twins, self.settled, self.seen, self.max_iter, self.tol, self.whole_weights,
+            self.merged_into, self.settled, self.seen, self.max_iter, self.tol, self.whole_weights,
             self.total_weight,
         )  # fmt: skip
 

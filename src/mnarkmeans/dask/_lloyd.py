@@ -246,8 +246,8 @@ def run(
 
 # --- checkpoints ----------------------------------------------------------------------------------
 
-KEPT = ("mu", "lam", "n_iter", "twins", "settled", "seen")
-FORMAT = 2
+KEPT = ("mu", "lam", "n_iter", "merged_into", "settled", "seen")
+FORMAT = 3
 
 
 def save_checkpoint(
