@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -22,8 +21,6 @@ from typing import Any
 from ..tables._table import quoted
 
 SECONDS_TO_END = 0.8
-STEP = re.compile(r"(?P<done>\d+)/(?P<total>\d+)")
-LEFT = re.compile(r"about (?P<seconds>\d+) s left")
 
 
 @dataclass
@@ -37,30 +34,16 @@ class Run:
     out: Path
     state: str = "waiting"  # then running, and done, failed or stopped
     line: str = ""  # the last one it printed
-    done: int | None = None
-    total: int | None = None
-    left: int | None = None  # seconds, as the command estimates it
     began: float = 0.0
     ended: float | None = None
     error: str | None = None
     process: subprocess.Popen[str] | None = None
 
-    def follow(self, line: str) -> None:
-        """Take progress from a line that the command printed."""
-        self.line = line
-        if step := STEP.search(line):
-            self.done, self.total = int(step["done"]), int(step["total"])
-        if left := LEFT.search(line):
-            self.left = int(left["seconds"])
-        if line.startswith("error: "):
-            self.error = line.removeprefix("error: ")
-
     def files(self) -> dict[str, Path]:
         """The results by name."""
         if self.out.is_file():
             return {self.out.name: self.out}
-        found = sorted(path for path in self.out.rglob("*") if path.is_file())
-        return {path.relative_to(self.out).as_posix(): path for path in found}
+        return {path.name: path for path in sorted(self.out.glob("*")) if path.is_file()}
 
     def describe(self) -> dict[str, Any]:
         """For the page."""
@@ -71,7 +54,7 @@ class Run:
             verdict = summary["sure"]["headline"]
         return dict(
             number=self.number, title=self.title, table=self.file.parent.name, state=self.state,
-            done=self.done, total=self.total, left=self.left, line=self.line, error=self.error,
+            line=self.line, error=self.error,
             seconds=(self.ended or time.monotonic()) - self.began, verdict=verdict,
             files=list(files), command=" ".join(map(quoted, ["mnarkmeans", *self.arguments])),
         )  # fmt: skip
@@ -131,7 +114,9 @@ class Runs:
         with process:
             assert process.stdout is not None
             for line in filter(None, map(str.strip, process.stdout)):
-                run.follow(line)
+                run.line = line
+                if line.startswith("error: "):
+                    run.error = line.removeprefix("error: ")
         with self._lock:
             run.ended, run.process = time.monotonic(), None
             if run.state == "running" and process.returncode:

@@ -229,11 +229,12 @@ function line(run) {
   }
   kept.words.textContent = words(run);
   kept.detail.textContent = run.line;
-  if (run.total) Object.assign(kept.bar, { max: run.total, value: run.done });
+  const step = run.line.match(/(\d+)\/(\d+)/);
+  if (step) Object.assign(kept.bar, { max: step[2], value: step[1] });
 }
 
 function words(run) {
-  const time = run.left === null ? `${Math.round(run.seconds)} s` : `about ${run.left} s left`;
+  const time = run.line.match(/about \d+ s left/)?.[0] || `${Math.round(run.seconds)} s`;
   if (run.state === "running") return `running, ${time}`;
   if (run.state === "done") return run.verdict ? `done: ${run.verdict.toLowerCase()}` : "done.";
   return run.state;

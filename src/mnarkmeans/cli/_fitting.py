@@ -50,6 +50,7 @@ FILES = [
     "labels.csv", "centers.csv", "markers.csv", "summary.json", "model.json", "model.npz",
     "report.json", "report.html",
 ]  # fmt: skip
+FITTED = ("lam", "inertia", "n_iter", "loss_path", "start_losses")  # of the model, in the summary
 MARKERS = 100  # features of each cluster in markers.csv
 DIGITS, FEW_DIGITS = 8, 4  # significant digits of centres; of effects and shares
 
@@ -226,13 +227,9 @@ class Job:
             },
             "preparation": self.preparation.describe(),
             "n_clusters": fitted.n_clusters,
-            "lam": model.lam_,
+            **{name: getattr(model, f"{name}_") for name in FITTED},
             "missingness": None if missingness is None else missingness.to_plain(),
-            "inertia": model.inertia_,
-            "n_iter": model.n_iter_,
             "cluster_sizes": fitted.sizes,
-            "loss_path": model.loss_path_,
-            "start_losses": model.start_losses_,
             "seconds": round(self.seconds, 3),
             "notes": [*fitted.batch_warnings, *table.notes, *self.notes],
             **({"annotations": agreement(table.annotations, fitted.labels)}
