@@ -13,7 +13,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import typer
 from commands import COMMAND, FILES, names, rows
 from lab_files import maxquant
 from sklearn.metrics import adjusted_rand_score
@@ -22,12 +21,7 @@ from mnarkmeans import MNARKMeansCV, SelectionWarning
 from mnarkmeans.cli import _console
 from mnarkmeans.cli._fitting import job_key
 from mnarkmeans.cli._main import VERBS
-from mnarkmeans.cli._options import (
-    SourceOptions,
-    parse_cluster_range,
-    parse_lam,
-    parse_lams,
-)
+from mnarkmeans.cli._options import SourceOptions
 
 
 @pytest.mark.parametrize(
@@ -282,14 +276,6 @@ def test_progress_is_a_bar_on_a_terminal_and_lines_in_a_pipe(capsys, monkeypatch
         assert "\u2501" in printed
     else:
         assert printed == "choosing ...\nchoosing: 1/2 k = 2, about 1 s left\n"
-
-
-def test_words_become_numbers():
-    assert (parse_lam("auto"), parse_lam("0.5"), parse_lams("0,10")) == ("auto", 0.5, [0.0, 10.0])
-    assert [parse_cluster_range(text) for text in ("4", "2:4", "5,3")] == [[4], [2, 3, 4], [3, 5]]
-    for text in ("0:2", "1:2:3", "", "2,x"):
-        with pytest.raises(typer.BadParameter, match="must be"):
-            parse_cluster_range(text)
 
 
 def test_the_reference_file_is_an_input_and_part_of_the_key(tmp_path):
