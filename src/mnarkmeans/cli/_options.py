@@ -195,8 +195,8 @@ class SourceOptions(ReadingOptions):
         None, 'Leave out rows with this value in this column, such as "Reverse=+"; may be '
         "repeated.", metavar="COLUMN=VALUE")
     labels: list[str] | None = _reading(
-        None, "Column of known classes: kept out of the clustering and compared with the "
-        "clusters; may be repeated.", metavar="COLUMN")
+        None, "Column of known classes, of the table or of --annotations: kept out of the "
+        "clustering and compared with the clusters; may be repeated.", metavar="COLUMN")
     as_is: bool = _reading(
         False, "Cluster the table as it is, even if diagnose advises against it.", "--as-is")
     reference: str | None = _model(

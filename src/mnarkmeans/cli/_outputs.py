@@ -19,7 +19,6 @@ import shutil
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -222,10 +221,14 @@ class Parts:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def write_csv(path: Path, header: Iterable[Any], rows: Iterable[Iterable[Any]]) -> None:
+def write_csv(
+    path: Path, header: Iterable[Any], rows: Iterable[Iterable[Any]], separator: str = ","
+) -> None:
     """A line for the header and one for each row; None is an empty field."""
     with open(path, "w", newline="", encoding="utf-8") as stream:
-        csv.writer(stream, lineterminator="\n").writerows(chain([header], rows))
+        writer = csv.writer(stream, delimiter=separator, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
 
 
 def write_json(path: Path, value: Any, indent: int | None = 2) -> None:

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from .. import MNARMixture
-from .._io import require
 from .._validation import unnamed
 from ..tables import Table
 from ._console import UserError
 from ._main import verb
 from ._options import ModelOptions
-from .predict import claimed_output, open_table, write_frame
+from .predict import claimed_output, open_table, write_columns
 
 
 @verb("impute result new.csv -o filled.csv")
@@ -31,15 +30,15 @@ def impute(use: ModelOptions) -> None:
             expected = np.asarray(model.impute(X), dtype=float)
         else:
             expected = np.asarray(model.cluster_centers_, dtype=float)[model.predict(X)]
-        frame, filled = fill(table, preparation.undo(expected, table))
-        write_frame(claim, frame, layout=table.source)
-    rows, columns = table.shape
-    console.say(f"{filled:,} of {rows * columns:,} values filled in; written to {use.out}")
-    console.result({"rows": rows, "filled": filled, "output": str(use.out)})
+        columns, filled = fill(table, preparation.undo(expected, table))
+        write_columns(claim, columns, layout=table.source)
+    n, p = table.shape
+    console.say(f"{filled:,} of {n * p:,} values filled in; written to {use.out}")
+    console.result({"rows": n, "filled": filled, "output": str(use.out)})
 
 
-def fill(table: Table, expected: np.ndarray) -> tuple[Any, int]:
-    """The whole file as a frame with `expected` in its missing entries, and how many."""
+def fill(table: Table, expected: np.ndarray) -> tuple[dict[str, Any], int]:
+    """All columns of the file with `expected` in their missing entries, and how many these are."""
     origin = table.origin
     if origin is None:
         raise UserError("this file cannot be written back with its missing values filled")
@@ -76,6 +75,4 @@ def fill(table: Table, expected: np.ndarray) -> tuple[Any, int]:
             column[rows[here][gaps]] = numbers[gaps]
         columns[j] = column
         filled += int(gaps.sum())
-    out = require("pandas", "cli").DataFrame(columns)
-    out.columns = list(frame.columns)
-    return out, filled
+    return dict(zip(frame.columns, columns.values(), strict=True)), filled

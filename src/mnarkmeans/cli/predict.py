@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -17,7 +18,7 @@ from ._console import Console, UserError, counted
 from ._fitting import label_columns
 from ._main import verb
 from ._options import ModelOptions
-from ._outputs import Claim, claimed
+from ._outputs import Claim, claimed, write_csv
 
 TEXTS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 
@@ -38,8 +39,7 @@ def predict(use: ModelOptions) -> None:
             distance = np.asarray(model.transform(X), dtype=float)[np.arange(len(labels)), labels]
             if saved.extra.get("odds") is not None:  # a table read in blocks has none
                 sure = confidence(X, model, noise=saved.extra["noise"], odds=saved.extra["odds"])
-        columns = label_columns(table, labels, distance, sure)
-        write_frame(claim, require("pandas", "cli").DataFrame(columns))
+        write_columns(claim, label_columns(table, labels, distance, sure))
     sizes = np.bincount(labels, minlength=k)
     console.say(f"{counted(len(labels), 'row')} labelled; written to {use.out}")
     console.result({"rows": len(labels), "cluster_sizes": sizes, "output": str(use.out)})
@@ -81,8 +81,10 @@ def open_table(console: Console, use: ModelOptions) -> tuple[SavedModel, Table, 
     return saved, table, preparation
 
 
-def write_frame(claim: Claim, frame: Any, layout: dict[str, Any] | None = None) -> None:
-    """Write a frame as text or Parquet, by the ending of the name.
+def write_columns(
+    claim: Claim, columns: dict[str, Any], layout: dict[str, Any] | None = None
+) -> None:
+    """Write columns as text or Parquet, by the ending of the name.
 
     A .csv keeps the separator and the decimal sign of the .csv it was made from (`layout`): the
     spreadsheet that wrote the one opens the other.
@@ -90,35 +92,33 @@ def write_frame(claim: Claim, frame: Any, layout: dict[str, Any] | None = None) 
     name = claim.target.name.lower()
     with claim.writing() as path:
         if name.endswith(".parquet"):
+            frame = require("pandas", "cli").DataFrame(columns)
             texts = frame.select_dtypes("object")  # a column of Parquet has one kind of value
             frame[texts.columns] = texts.where(texts.isna(), texts.astype(str))
             frame.to_parquet(path, index=False)
             return
         separator = "," if name.endswith((".csv", ".csv.gz")) else "\t"
+        rows: Iterable[Any] = zip(*columns.values(), strict=True)
         if layout is not None:
             if separator == "," and layout.get("delimiter") == "semicolon":
                 separator = ";"
-            frame = as_text(frame, "." if separator == "," else layout.get("decimal", "."))
-        content = frame.to_csv(index=False, sep=separator, lineterminator="\n").encode()
-        # No time stamp in the gzip header: the same input gives the same bytes.
-        path.write_bytes(gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
+            decimal = "." if separator == "," else layout.get("decimal", ".")
+            rows = ([as_text(value, decimal) for value in row] for row in rows)
+        write_csv(path, columns, rows, separator)
+        if name.endswith(".gz"):  # without a time stamp: the same input gives the same bytes
+            path.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
 
 
-def as_text(frame: Any, decimal: str) -> Any:
-    """The frame as text: whole numbers without a point, others with this decimal sign.
+def as_text(value: Any, decimal: str) -> Any:
+    """Whole numbers without a point, others with this decimal sign, nothing for a missing value.
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> as_text(pd.DataFrame({"a": [1.0, 2.5, None], "b": ["x", 3.0, ""]}), ",").values.tolist()
-    [['1', 'x'], ['2,5', '3'], ['', '']]
+    >>> [as_text(value, ",") for value in (1.0, 2.5, None, "x")]
+    ['1', '2,5', '', 'x']
     """
-
-    def text(value: Any) -> Any:
-        if value is None or value != value:
-            return ""
-        if not isinstance(value, float):
-            return value
-        return repr(float(value)).removesuffix(".0").replace(".", decimal)
-
-    return frame.astype(object).map(text)
+    if value is None or value != value:
+        return ""
+    if not isinstance(value, float):
+        return value
+    return repr(float(value)).removesuffix(".0").replace(".", decimal)
