@@ -145,9 +145,8 @@ class _HeldOut(NamedTuple):
 
     labels: np.ndarray  # (n,) by the model
     nearest: np.ndarray  # (n,) by a fit of fresh starts
-    distance: np.ndarray  # (n, k) d_il
-    between: np.ndarray  # (n, k, k) D_i of each pair of centres
-    observed: tuple[np.ndarray, np.ndarray]  # both without the penalties of missing values
+    distance: np.ndarray  # (2, n, k) d_il from observed values alone, and from missing ones as well
+    between: np.ndarray  # (2, n, k, k) D_i of each pair of centres, likewise
     halves: np.ndarray  # (n, 2) nearest by each of two halves of the features
 
 
@@ -215,11 +214,11 @@ def verdict(
         part = np.sort(rng.choice(part, most, replace=False))
     held_out = _held_out(rows, part, rng, progress)
     sizes = np.bincount(held_out.labels, minlength=k)
-    seen = held_out._replace(distance=held_out.observed[0], between=held_out.observed[1])
     neighbours = _neighbours(model.cluster_centers_)
-    kind, pairs, groups = _decide(seen, neighbours, sizes)
+    seen, whole = zip(held_out.distance, held_out.between, strict=True)
+    kind, pairs, groups = _decide(*seen, neighbours, sizes)
     if kind != "separate":
-        in_loss = _decide(held_out, neighbours, sizes)
+        in_loss = _decide(*whole, neighbours, sizes)
         if in_loss[0] == "separate" and _agree(*held_out.halves.T):
             kind, pairs, groups = in_loss
         elif in_loss[0] == "separate" and kind == "continuum":
@@ -230,10 +229,10 @@ def verdict(
     found = Verdict(kind, sentence, groups, pairs, agreement, *unknown)
     if kind != "separate":
         return found
-    noise, odds = _calibrated(held_out, pairs, groups, k)
+    noise, odds = _calibrated(held_out.labels, *whole, pairs, groups)
     if usable > len(part):
         found.confidence[rows.used] = confidence(X, model, noise=noise, odds=odds)[rows.used]
-    sure = _memberships(held_out.distance, held_out.labels, noise, odds)
+    sure = _memberships(whole[0], held_out.labels, noise, odds)
     found.confidence[rows.used[part]] = sure
     return replace(found, noise=noise, odds=odds)
 
@@ -246,12 +245,10 @@ def _held_out(rows: Rows, part: np.ndarray, rng: Any, progress: Any) -> _HeldOut
     start = np.asarray(rows.model.cluster_centers_, dtype=np.float64) - rows.model.reference_
     folds = min(FOLDS, n)
     fold = rng.permutation(n) % folds
-    nearest = np.empty(n, dtype=int)
-    distance, between = np.empty((n, k)), np.empty((n, k, k))
-    seen_distance, seen_between = np.empty((n, k)), np.empty((n, k, k))
-    halves, half = np.empty((n, 2), dtype=int), np.empty(values.shape[1], dtype=int)
+    nearest, halves = np.empty(n, dtype=int), np.empty((n, 2), dtype=int)
+    distance, between = np.empty((2, n, k)), np.empty((2, n, k, k))
     by_spread = np.argsort(-start.var(axis=0), kind="stable")  # so that both halves tell clusters
-    half[by_spread] = np.arange(len(half)) % 2
+    half = np.argsort(by_spread) % 2
     table = values if sp.issparse(values) else np.where(observed > 0, values, np.nan)
     for number in range(folds):
         own, others = fold == number, fold != number
@@ -265,24 +262,25 @@ def _held_out(rows: Rows, part: np.ndarray, rng: Any, progress: Any) -> _HeldOut
             counts = np.zeros((k, k))
             np.add.at(counts, (labels[others], fit.labels_), 1.0)
             order = linear_sum_assignment(-counts)[1]  # clusters that share most rows
-            distance[own] = np.square(fit.transform(table[own]))[:, order]
             if init is not start:
-                nearest[own] = distance[own].argmin(axis=1)
-        centers = fit.cluster_centers_[order]
-        apart = np.square(centers[:, None] - centers).reshape(k * k, -1)
-        gaps = 1.0 - observed[own].toarray() if sp.issparse(observed) else 1.0 - observed[own]
-        seen_between[own] = (apart.sum(axis=1) - gaps @ apart.T).reshape(-1, k, k)
-        between[own] = seen_between[own] + (gaps @ (lam * apart).T).reshape(-1, k, k)
-        penalty = lam * np.square(centers)
-        seen_distance[own] = distance[own] - gaps @ penalty.T
+                nearest[own] = np.argsort(order)[fit.predict(table[own])]
+        centers, here = fit.cluster_centers_[order], (values[own], observed[own])
+        for i, weight in enumerate((0.0, lam)):
+            distance[i, own], between[i, own] = _measured(*here, centers, weight)
         for side in (0, 1):
             mu = np.where(half == side, centers, 0.0)
-            by_half = observed[own] @ np.square(mu).T - 2.0 * (values[own] @ mu.T)
-            by_half += gaps @ np.where(half == side, penalty, 0.0).T
-            halves[own, side] = by_half.argmin(axis=1)
+            halves[own, side] = _measured(*here, mu, lam)[0].argmin(axis=1)
         if progress is not None:
             progress(number + 1, folds)
-    return _HeldOut(labels, nearest, distance, between, (seen_distance, seen_between), halves)
+    return _HeldOut(labels, nearest, distance, between, halves)
+
+
+def _measured(values: Any, observed: Any, mu: np.ndarray, w: Any) -> tuple[np.ndarray, np.ndarray]:
+    """d_il (n, k), less the squares of the row's values, and D_i of all pairs (n, k, k)."""
+    d = observed @ ((1.0 - w) * mu**2).T - 2.0 * (values @ mu.T) + (w * mu**2).sum(axis=1)
+    apart = np.square(mu[:, None] - mu).reshape(len(mu) ** 2, -1)
+    D = observed @ ((1.0 - w) * apart).T + (w * apart).sum(axis=1)
+    return d, D.reshape(-1, len(mu), len(mu))
 
 
 def _agree(one: np.ndarray, two: np.ndarray) -> bool:
@@ -302,10 +300,10 @@ def _neighbours(centers: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _decide(
-    rows: _HeldOut, neighbours: list[tuple[int, int]], sizes: np.ndarray
+    d: np.ndarray, D: np.ndarray, neighbours: list[tuple[int, int]], sizes: np.ndarray
 ) -> tuple[str, list[Pair], list[list[int]]]:
     """The kind of verdict, the pairs that were tested, and the groups."""
-    pairs = _judge_all(rows, neighbours, len(sizes))
+    pairs = _judge_all(d, D, neighbours)
     parts = _groups(np.arange(len(sizes)), [p.clusters for p in pairs])
     tested = np.array(max(parts, key=lambda part: sizes[part].sum()))
     pairs = [p for p in pairs if p.clusters[0] in tested]  # of the others nothing is known
@@ -315,19 +313,19 @@ def _decide(
     return "separate" if len(groups) > 1 else kind, pairs, groups
 
 
-def _judge_all(rows: _HeldOut, neighbours: list[tuple[int, int]], k: int) -> list[Pair]:
+def _judge_all(d: np.ndarray, D: np.ndarray, neighbours: list[tuple[int, int]]) -> list[Pair]:
     """Every pair of neighbours that has rows enough; the most surely continuous ones first.
 
     Clusters that are not told apart belong together: rows near one of them are not left out where
     the other is compared with a third that it was not told apart from before.
     """
-    home = np.arange(k)
+    home = np.arange(d.shape[1])
     judged: dict[tuple[int, int], Pair] = {}
     open_ = neighbours
     while open_:
         for a, b in open_:
             others = np.flatnonzero((home != home[a]) & (home != home[b]))
-            pair = _judge(rows, a, b, others)
+            pair = _judge(d, D[:, a, b], a, b, others)
             if pair is not None:
                 judged[a, b] = pair
         open_ = [ab for ab in open_ if ab not in judged or judged[ab].p >= LEVEL]
@@ -340,9 +338,8 @@ def _judge_all(rows: _HeldOut, neighbours: list[tuple[int, int]], k: int) -> lis
     return [judged[ab] for ab in neighbours if ab in judged]
 
 
-def _judge(rows: _HeldOut, a: int, b: int, others: np.ndarray) -> Pair | None:
+def _judge(d: np.ndarray, D: np.ndarray, a: int, b: int, others: np.ndarray) -> Pair | None:
     """The test above; None where too few rows lie on either side for any outcome to be clear."""
-    d, D = rows.distance, rows.between[:, a, b]
     # Rows that tell where they lie: enough of the axis observed, and no other centre near.
     kept = np.abs(d[:, a] - d[:, b]) <= OUTLIER * D
     kept &= AXIS_SEEN * np.median(D) < D
@@ -374,18 +371,19 @@ def _groups(clusters: np.ndarray, joined: list[tuple[int, int]]) -> list[list[in
 
 
 def _calibrated(
-    rows: _HeldOut, pairs: list[Pair], groups: list[list[int]], k: int
+    labels: np.ndarray, d: np.ndarray, D: np.ndarray, pairs: list[Pair], groups: list[list[int]]
 ) -> tuple[np.ndarray, np.ndarray]:
     """s and g (k, k) of all pairs, with NaN for clusters that are not a group of their own."""
+    k = d.shape[1]
     noise, odds = np.full((k, k), np.nan), np.zeros((k, k))
     single = [group[0] for group in groups if len(group) == 1]
     for a, b in (pair.clusters for pair in pairs):
         if a in single or b in single:
-            own = np.isin(rows.labels, (a, b)) & (rows.between[:, a, b] > 0)
-            L, D = rows.distance[own, a] - rows.distance[own, b], rows.between[own, a, b]
-            z = np.abs(L) / np.sqrt(D)
+            own = np.isin(labels, (a, b)) & (D[:, a, b] > 0)
+            L, apart = d[own, a] - d[own, b], D[own, a, b]
+            z = np.abs(L) / np.sqrt(apart)
             near = z <= OUTLIER * np.median(z)
-            noise[a, b], odds[a, b] = _two_normals(L[near], D[near])
+            noise[a, b], odds[a, b] = _two_normals(L[near], apart[near])
             noise[b, a], odds[b, a] = noise[a, b], -odds[a, b]
     if np.isfinite(noise).any():  # other pairs have hardly a row that could belong to both
         noise[np.isnan(noise)] = np.nanmedian(noise)
