@@ -15,7 +15,7 @@ from sklearn.impute import IterativeImputer
 from mnarkmeans.baselines import BASELINES
 from mnarkmeans.baselines._direct import FWPD, regularised_kpod
 from mnarkmeans.baselines._imputation import FILLS, chained_equations
-from mnarkmeans.baselines._scimpute import FLOOR, fit_mixture, group_cells, impute_group, scimpute
+from mnarkmeans.baselines._scimpute import FLOOR, group_cells, impute_group, scimpute
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import clustering_error_rate
 
@@ -125,15 +125,6 @@ def test_chained_equations_draw_as_iterative_imputer_does():
     assert np.median(ours.std(axis=0) / spread) == pytest.approx(1, abs=0.1)
 
 
-def test_chained_equations_find_an_exact_relation():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=200)
-    X = np.column_stack([x, 2 * x + 1])
-    X[:40, 1] = nan
-    filled = chained_equations(X, 5, rng)
-    np.testing.assert_allclose(filled[:40, 1], 2 * x[:40] + 1, atol=0.01)
-
-
 # --- k-POD, regularised k-POD, FWPD ---------------------------------------------------------------
 
 
@@ -196,17 +187,6 @@ def test_fwpd_finds_separated_clusters_and_leaves_none_empty():
 
 
 # --- scImpute -----------------------------------------------------------------------------------
-
-
-def test_mixture_separates_dropouts_from_expression():
-    rng = np.random.default_rng(0)
-    dropped = rng.random((600, 2)) < [0.3, 0.6]
-    y = np.where(dropped, FLOOR, rng.normal(2.0, 0.3, size=(600, 2)))
-    mixture = fit_mixture(y)
-    np.testing.assert_allclose(mixture.rate, dropped.mean(axis=0), atol=0.03)
-    np.testing.assert_allclose(mixture.mean, 2.0, atol=0.05)
-    np.testing.assert_allclose(mixture.spread, 0.3, atol=0.05)
-    np.testing.assert_array_equal(mixture.dropout(y) > 0.5, dropped)
 
 
 def test_a_dropout_is_rebuilt_from_the_other_cells():

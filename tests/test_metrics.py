@@ -37,9 +37,10 @@ def fitted(centers, labels, lam=1.0, reference=0.0):
     return model
 
 
-@pytest.fixture(params=[0.0, 0.4, 1.0, 6.0])
+@pytest.fixture(params=[0.0, 0.4, 6.0, [0.0, 0.4, 1.0, 6.0]], ids=str)
 def lam(request):
-    return request.param
+    """One penalty, or one for each of four features."""
+    return np.array(request.param)
 
 
 @pytest.fixture
@@ -56,16 +57,17 @@ def case(lam):
 
 
 def slow_row_to_point(x, y, lam, c):
+    lam = np.broadcast_to(lam, len(x))
     return sum(
-        lam * (y[j] - c[j]) ** 2 if np.isnan(x[j]) else (x[j] - y[j]) ** 2 for j in range(len(x))
+        lam[j] * (y[j] - c[j]) ** 2 if np.isnan(x[j]) else (x[j] - y[j]) ** 2 for j in range(len(x))
     )
 
 
 def slow_centre(rows, lam, c):
-    centre = np.array(c, dtype=float)
+    centre, lam = np.array(c, dtype=float), np.broadcast_to(lam, len(c))
     for j in range(rows.shape[1]):
         seen = rows[~np.isnan(rows[:, j]), j] - c[j]
-        pull = len(seen) + lam * (len(rows) - len(seen))
+        pull = len(seen) + lam[j] * (len(rows) - len(seen))
         if pull > 0:
             centre[j] += seen.sum() / pull
     return centre
@@ -81,7 +83,6 @@ def test_cer_counts_the_pairs_judged_differently():
     one, two = rng.integers(4, size=40), rng.integers(3, size=40)
     differ = [(one[i] == one[j]) != (two[i] == two[j]) for i, j in combinations(range(40), 2)]
     assert clustering_error_rate(one, two) == pytest.approx(np.mean(differ))
-    assert clustering_error_rate(one, two) == pytest.approx(1 - skm.rand_score(one, two))
     assert clustering_error_rate([1], [5]) == 0.0
     with pytest.raises(ValueError, match="inconsistent numbers"):
         clustering_error_rate([1, 2], [1, 2, 3])
@@ -97,7 +98,7 @@ def test_center_mse_sums_over_true_centres():
 def test_complete_data_give_scikit_learns_values(lam, offset):
     rng = np.random.default_rng(1)
     labels = rng.integers(3, size=80)
-    X = rng.normal(size=(80, 5)) + 2 * labels[:, None] + offset
+    X = rng.normal(size=(80, 4)) + 2 * labels[:, None] + offset
     model = fitted([X[labels == g].mean(axis=0) for g in range(3)], labels, lam)
     assert silhouette_score(X, labels) == pytest.approx(skm.silhouette_score(X, labels))
     expected = skm.calinski_harabasz_score(X, labels)
@@ -169,18 +170,3 @@ def test_labels_alone_are_judged_with_gaps_at_the_means(case):
             assert ours(form, names) == pytest.approx(theirs(filled, labels))
     with pytest.raises(ValueError, match="one label per row"):
         silhouette_score(rows, names[:-1])
-
-
-@pytest.mark.parametrize("form", [np.asarray, to_csr], ids=["dense", "csr"])
-@pytest.mark.parametrize("score", SCORES)
-def test_a_penalty_for_each_feature_is_a_number_where_all_are_equal(form, score):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(80, 4)) + 4.0 * rng.integers(0, 2, (80, 1))
-    X[rng.random(X.shape) < 0.2] = np.nan
-    X = X[~np.isnan(X).all(axis=1)]
-    one, many, mixed = (
-        MNARKMeans(2, lam=lam, random_state=0).fit(form(X))
-        for lam in (0.5, np.full(4, 0.5), [0.0, 0.5, 2.0, 0.1])
-    )
-    assert score(form(X), many) == pytest.approx(score(form(X), one), rel=1e-12)
-    assert np.isfinite(score(form(X), mixed))

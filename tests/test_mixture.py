@@ -257,34 +257,23 @@ def test_threads_weights_and_storage_change_nothing(name):
     np.testing.assert_allclose(as_sparse.score_samples(stored), model.score_samples(X), atol=1e-6)
 
 
-def test_samples_have_the_tails_of_the_mixture():
-    rng = np.random.default_rng(0)
-    X = rng.standard_t(3, (600, 3)) + 6.0 * rng.integers(2, size=(600, 1))
-    X[rng.random(X.shape) < 0.1] = np.nan
-    model = MNARMixture(2, mechanism="mcar", tails="t", random_state=0).fit(X)
-    drawn, labels = model.sample(20_000)
-    away = np.abs(drawn - model.means_[labels])[labels == 0]
-    far, middle = np.quantile(away, [0.99, 0.5], axis=0)
-    theirs = student_t(model.degrees_of_freedom_).ppf([0.995, 0.75])
-    np.testing.assert_allclose(far / middle, theirs[0] / theirs[1], rtol=0.2)
-
-
-@pytest.mark.parametrize("name", ["decay", "limit", "class"])
-def test_sample_loses_values_around_the_reference(name):
-    """A mixture fitted to a sample of a mixture is the same mixture."""
-    X, _ = make(name, n=1500)
-    settings = {"mechanism": name, "tails": "normal", "variance_prior": 0.0, "random_state": 0}
-    model = MNARMixture(2, reference=7.0, temper=1.0, **settings).fit(X + 7.0)
+@pytest.mark.parametrize(
+    ("name", "tails"), [("decay", "normal"), ("limit", "normal"), ("class", "t")]
+)
+def test_a_mixture_fitted_to_a_sample_of_a_mixture_is_the_same(name, tails):
+    X, _ = make(name, n=1500, heavy=tails == "t")
+    settings = {"mechanism": name, "tails": tails, "variance_prior": 0.0, "reference": 7.0,
+                "temper": 1.0, "random_state": 0}  # fmt: skip
+    model = MNARMixture(2, **settings).fit(X + 7.0)
     complete, labels = model.sample(4000)
     for l in range(2):
         np.testing.assert_allclose(complete[labels == l].mean(axis=0), model.means_[l], atol=0.15)
     drawn, _ = model.sample(4000, gaps=True)
     drawn = drawn[~np.isnan(drawn).all(axis=1)]
-    again = MNARMixture(
-        2, reference=7.0, means_init=model.means_, temper=1.0, max_iter=300, **settings
-    ).fit(drawn)
+    again = MNARMixture(2, means_init=model.means_, max_iter=300, **settings).fit(drawn)
     np.testing.assert_allclose(again.means_, model.means_, atol=0.25)
     np.testing.assert_allclose(again.covariances_, model.covariances_, atol=0.5)
+    assert 1 / again.degrees_of_freedom_ == pytest.approx(1 / model.degrees_of_freedom_, abs=0.05)
     theirs, ours = again.missingness_.parameters, model.missingness_.parameters
     for key, value in ours.items():
         np.testing.assert_allclose(theirs[key], value, rtol=0.5, atol=0.15)
@@ -388,17 +377,6 @@ def test_auto_finds_the_mechanism_and_the_clusters(name):
     np.testing.assert_array_equal(model.predict(X), given.predict(X))
     assert adjusted_rand_score(labels, model.predict(X)) > 0.75
     np.testing.assert_allclose(np.sort(model.means_.mean(axis=1)), [-0.5, 2.0], atol=0.2)
-
-
-def test_probabilities_are_as_sure_as_they_say():
-    X, labels = make("limit", n=4000)
-    model = MNARMixture(2, random_state=0).fit(X)
-    sure = model.predict_proba(X).max(axis=1)
-    low = int(model.means_[:, 0].argmax())
-    right = (model.predict(X) == low) == (labels == 1)
-    for least in (0.5, 0.7, 0.9):
-        part = (sure >= least) & (sure < least + 0.2)
-        assert abs(right[part].mean() - sure[part].mean()) < 0.05
 
 
 def test_heavy_tails_are_found_and_do_no_harm():
@@ -591,14 +569,3 @@ def expected_failed_checks(estimator):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-@pytest.mark.parametrize("k", [1, 3])
-def test_sparse_probabilities_have_a_column_for_each_component(k):
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(40, 3))
-    X[X < 0.3] = 0.0
-    table = sparse.csr_array(X[X.any(axis=1)])
-    shares = MNARMixture(k, random_state=0).fit(table).predict_proba(table)
-    assert shares.shape == (table.shape[0], k)
-    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
