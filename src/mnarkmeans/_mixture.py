@@ -327,7 +327,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         observed, rows = self._posteriors(X)
         filled, gaps = observed.filled_and_gaps()
         missing = missing_of(self._parameters(), self.reference_)
-        mean = missing.mean if missing.widths is None else missing.widths.mean
+        mean = missing.mean if missing.expected is None else missing.expected
         expected = tempered(rows.memberships, self.temper_) @ (self.reference_ + mean)
         return like_input(np.where(gaps, expected.astype(filled.dtype), filled), X)
 

@@ -187,7 +187,7 @@ class EM:
         pulls = sums.counts if sums.pulls is None else sums.pulls
         total, count, values = sums.sums, pulls, sums.counts
         if missing is not None:
-            weight = gaps if missing.widths is None else gaps * missing.widths.weight
+            weight = gaps * missing.weight
             filled = missing.mean + (reference - shift)
             total, count, values = total + weight * filled, count + weight, values + gaps
         known = count > LEAST_VALUES
@@ -298,15 +298,6 @@ FIRST_FREEDOM = 5.0
 LEAST_FREEDOM, MOST_FREEDOM = 1.5, 80.0
 
 
-class Widths(NamedTuple):
-    """Nodes of w, given that a value is missing."""
-
-    w: np.ndarray  # (m,)
-    posterior: np.ndarray  # (m, k, p)
-    weight: np.ndarray  # (k, p) E[w | missing]
-    mean: np.ndarray  # (k, p) E[x | missing]
-
-
 @lru_cache(maxsize=64)
 def nodes(freedom: float) -> tuple[np.ndarray, np.ndarray]:
     """w_m and q_m by the trapezoidal rule in log w, whose density is smooth and dies away.
@@ -348,8 +339,8 @@ def missing_values(
     weight = weights.sum(axis=0)
     center = (weights * given.mean).sum(axis=0) / weight
     spread = (weights * (given.variance + (given.mean - center) ** 2)).sum(axis=0) / weight
-    widths = Widths(w, posterior, weight, (posterior * given.mean).sum(axis=0))
-    return Missing(top + np.log(total), center, spread, widths=widths)
+    expected = (posterior * given.mean).sum(axis=0)
+    return Missing(top + np.log(total), center, spread, None, weight, expected, (w, posterior))
 
 
 def _where_gaps(mechanism: Any, found: Missing, mean: np.ndarray, variance: np.ndarray) -> Missing:
@@ -365,26 +356,27 @@ def _where_gaps(mechanism: Any, found: Missing, mean: np.ndarray, variance: np.n
     )  # fmt: skip
 
 
-def by_width(clusters: Clusters, widths: Widths | None) -> Clusters:
+def by_width(clusters: Clusters, widths: Any) -> Clusters:
     """Student's t clusters as normal ones of every width, for the update of the mechanism."""
     if widths is None:
         return clusters
-    m, (k, p) = len(widths.w), clusters.mean.shape
+    (w, posterior), p = widths, clusters.mean.shape[1]
     return Clusters(
-        np.tile(clusters.mean, (m, 1)),
-        (clusters.variance / widths.w[:, None, None]).reshape(m * k, p),
-        (clusters.gaps * widths.posterior).reshape(m * k, p),
-        np.tile(clusters.sizes, m),
+        np.tile(clusters.mean, (len(w), 1)),
+        (clusters.variance / w[:, None, None]).reshape(-1, p),
+        (clusters.gaps * posterior).reshape(-1, p),
+        np.tile(clusters.sizes, len(w)),
     )
 
 
-def next_freedom(sums: SoftSums, gaps: np.ndarray, widths: Widths | None, freedom: float) -> float:
+def next_freedom(sums: SoftSums, gaps: np.ndarray, widths: Any, freedom: float) -> float:
     """The degrees of freedom that maximise the expected log-likelihood."""
     count, half = float(sums.counts.sum()), 0.5 * (freedom + 1.0)
     total = count * (math.log1p(1.0 / freedom) + digamma(half) - math.log(half)) - sums.tail
     total -= float(np.sum(sums.pulls))  # type: ignore[arg-type]
     if widths is not None:
-        expected = np.tensordot(np.log(widths.w) - widths.w, widths.posterior, axes=1)
+        w, posterior = widths
+        expected = np.tensordot(np.log(w) - w, posterior, axes=1)
         total += float((gaps * expected).sum())
         count += float(gaps.sum())
     mean = total / max(count, TINY)

@@ -169,7 +169,11 @@ class Missing(NamedTuple):
     mean: np.ndarray  # of x | missing
     variance: np.ndarray
     log_observed: np.ndarray | None = None  # log P(observed), where it does not depend on x
-    widths: Any = None  # of Student's t (``em.Widths``)
+    # Of Student's t: E[w | missing], which mean and variance are weighted by; E[x | missing];
+    # and the nodes of w (m,) with their probabilities, given that a value is missing (m, k, p).
+    weight: Any = 1.0
+    expected: np.ndarray | None = None
+    widths: tuple[np.ndarray, np.ndarray] | None = None
 
 
 class Clusters(NamedTuple):
