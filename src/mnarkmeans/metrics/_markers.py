@@ -40,7 +40,7 @@ FALSE_SHARE = 0.05
 PERMUTATIONS, FEWEST = 99, 5
 MOST_WORK = 50_000_000  # entries and cells passed over by permutations
 LARGEST = 1e3  # of |d| and of the score, where the values do not vary at all
-MOST_FREEDOM = 1e6  # of the prior; beyond, all features have one variance
+MOST_FREEDOM = 1e6  # of the prior: all features have one variance
 SHOWN = 10  # lines of the text
 _BLOCK_ENTRIES = 4_000_000
 
@@ -263,8 +263,7 @@ def _prior(squares: np.ndarray, freedom: np.ndarray) -> tuple[float, float]:
     """s0^2 and f0, from the sums of squares (p,) and their degrees of freedom.
 
     With e = log s^2 - digamma(f/2) + log(f/2), the mean of e is log s0^2 - digamma(f0/2) +
-    log(f0/2), and the variance of e exceeds the mean of trigamma(f/2) by trigamma(f0/2). f0 is
-    infinite where all features have one variance.
+    log(f0/2), and the variance of e exceeds the mean of trigamma(f/2) by trigamma(f0/2).
     """
     some = (freedom > 0) & (squares > 0)
     if some.sum() < 3:  # features too few to tell of a common variance
@@ -272,19 +271,18 @@ def _prior(squares: np.ndarray, freedom: np.ndarray) -> tuple[float, float]:
     half = freedom[some] / 2.0
     e = np.log(squares[some] / freedom[some]) - digamma(half) + np.log(half)
     excess = e.var(ddof=1) - polygamma(1, half).mean()
-    if not excess > polygamma(1, MOST_FREEDOM / 2.0):
-        return float(np.exp(e.mean())), np.inf
-    f0 = 2.0 * float(brentq(lambda x: polygamma(1, x) - excess, 1e-8, MOST_FREEDOM / 2.0))
+    f0 = MOST_FREEDOM
+    if excess > polygamma(1, f0 / 2.0):
+        f0 = 2.0 * float(brentq(lambda x: polygamma(1, x) - excess, 1e-8, f0 / 2.0))
     return float(np.exp(e.mean() + digamma(f0 / 2.0) - np.log(f0 / 2.0))), f0
 
 
 def _moderated(squares: np.ndarray, freedom: np.ndarray, prior: tuple[float, float]) -> Any:
-    """Variances drawn to their prior, and their degrees of freedom."""
+    """Variances drawn to their prior, and their degrees of freedom: at most those of all data."""
     freedom, (s0, f0) = np.maximum(freedom, 0.0), prior
-    if np.isinf(f0):
-        return np.full(squares.shape, s0), np.full(squares.shape, freedom.sum())
     together = f0 + freedom
-    return (f0 * s0 + squares) / np.where(together > 0, together, 1.0), together
+    variance = (f0 * s0 + squares) / np.where(together > 0, together, 1.0)
+    return variance, np.minimum(together, freedom.sum())
 
 
 def _as_normal(t: np.ndarray, freedom: np.ndarray) -> np.ndarray:
