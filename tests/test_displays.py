@@ -9,7 +9,6 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
 from mnarkmeans import MNARKMeans, MNARKMeansCV, SelectionWarning
@@ -119,14 +118,6 @@ def test_missing_share_against_the_mean_has_its_peak_at_the_reference(model, dat
 
 
 # --- the rows -------------------------------------------------------------------------------------
-
-
-def test_points_are_the_principal_components_where_nothing_is_missing(model):
-    complete = np.random.default_rng(1).normal(size=(60, 4)) * [3, 2, 1, 1]
-    display = ClustersDisplay.from_estimator(model, complete)
-    pca = PCA(2).fit(complete)
-    np.testing.assert_allclose(np.abs(display.points), np.abs(pca.transform(complete)), atol=1e-6)
-    np.testing.assert_allclose(display.explained, pca.explained_variance_ratio_, atol=1e-6)
 
 
 def test_the_labels_colour_the_rows_and_do_not_place_them(model, data):
