@@ -111,9 +111,9 @@ def _continued(em: EM, model: Any, last: Parameters) -> list[Candidate]:
     memberships = posteriors(em.observed, last, em.threads).memberships
     runs = []
     for one in _candidates([em], model, memberships, freedoms=[last.freedom]):
-        if one.mechanism == last.mechanism.name:
-            begin = last._replace(mechanism=last.mechanism.continued(em.values))
-        else:
+        begin, before = last, last.mechanism
+        same_gaps = np.array_equal(before.has_gaps, em.values.has_gaps)
+        if one.mechanism != before.name or not same_gaps:
             begin = one.em.start(memberships, one.mechanism, last.freedom)
         runs.append(one.run(model.max_iter, model, begin))
     return runs

@@ -212,10 +212,6 @@ class Mechanism:
         """Whether no observed value contradicts it."""
         return True
 
-    def continued(self, values: Values) -> Any:
-        """The same for another table, which may miss values of other features."""
-        return replace(self, has_gaps=values.has_gaps)  # type: ignore[type-var]
-
     def parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.own_parameters}
 
@@ -256,39 +252,42 @@ class ByClass(Mechanism):
 
     rates: np.ndarray  # (k, p)
     has_gaps: np.ndarray
-    shared: bool = False  # one rate of a cluster for all features
     name: ClassVar[str] = "class"
     own_parameters: ClassVar = {"rates": Parameter("kp", most=1.0)}
     ignorable: ClassVar[bool] = True
 
     @classmethod
     def start(cls, values: Values, clusters: Clusters) -> Self:
-        own = cls(np.zeros_like(clusters.mean), values.has_gaps).update(values, clusters)
-        shared = replace(own, shared=True).update(values, clusters)
+        own, shared = (
+            cls(cls._rates(values, clusters, shared), values.has_gaps) for shared in (False, True)
+        )
         ratio = _log_likelihood_ratio(own.rates, shared.rates)[:, values.has_gaps]
         sizes = clusters.sizes if len(ratio) > 1 else clusters.sizes.sum()[None]
         price = 0.5 * (ratio.size - len(ratio)) * math.log(max(sizes.sum(), 2.0))
         return shared if float(sizes @ ratio.sum(axis=1)) <= price else own
 
-    def continued(self, values: Values) -> Any:
-        return replace(self, has_gaps=values.has_gaps, shared=self._is_shared())
-
-    def _is_shared(self) -> bool:
+    @property
+    def shared(self) -> bool:
         """Whether every cluster has the same rate in all features."""
         rates = self.rates[:, self.has_gaps]
         return rates.size == 0 or bool(np.ptp(rates, axis=1).max() == 0.0)
 
-    def _expected(self, values: Values, clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
+    @classmethod
+    def _expected(cls, values: Values, clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
         """Missing values (k, p) and rows (k, 1), the prior's included."""
         gaps = clusters.gaps + PRIOR_ROWS * values.missing_rate
         return gaps, clusters.sizes[:, None] + PRIOR_ROWS
 
+    @classmethod
+    def _rates(cls, values: Values, clusters: Clusters, shared: bool) -> np.ndarray:
+        gaps, rows = cls._expected(values, clusters)
+        if shared and values.has_gaps.any():
+            common = gaps[:, values.has_gaps].mean(axis=1, keepdims=True)
+            gaps = np.where(values.has_gaps, common, gaps)
+        return np.clip(gaps / np.maximum(rows, TINY), 0.0, 1.0)
+
     def update(self, values: Values, clusters: Clusters) -> Any:
-        gaps, rows = self._expected(values, clusters)
-        if self.shared and self.has_gaps.any():
-            common = gaps[:, self.has_gaps].mean(axis=1, keepdims=True)
-            gaps = np.where(self.has_gaps, common, gaps)
-        return replace(self, rates=np.clip(gaps / np.maximum(rows, TINY), 0.0, 1.0))
+        return replace(self, rates=self._rates(values, clusters, self.shared))
 
     def log_prior(self, values: Values) -> float:
         """-PRIOR_ROWS times the divergence of a cluster's rates from those of the table."""
@@ -308,7 +307,7 @@ class ByClass(Mechanism):
 
     def n_parameters(self, k: int) -> int:
         rates = self.rates[:, self.has_gaps]
-        return len(rates) * (1 if self._is_shared() else rates.shape[1])
+        return len(rates) * (1 if self.shared else rates.shape[1])
 
 
 @dataclass(frozen=True)
@@ -318,7 +317,8 @@ class ByChance(ByClass):
     name: ClassVar[str] = "mcar"
     own_parameters: ClassVar = {"rates": Parameter("1p", most=1.0)}
 
-    def _expected(self, values: Values, clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
+    @classmethod
+    def _expected(cls, values: Values, clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
         return clusters.gaps.sum(axis=0, keepdims=True), clusters.sizes.sum()
 
     def log_prior(self, values: Values) -> float:
@@ -437,7 +437,7 @@ class WithinThreshold(Mechanism):
     uses_reference: ClassVar[bool] = True
 
     @classmethod
-    def start(cls, values: Values, clusters: Clusters | None) -> Self:
+    def start(cls, values: Values, clusters: Clusters) -> Self:
         finite = values.nearest[np.isfinite(values.nearest)]
         tau = np.where(np.isfinite(values.nearest), values.nearest, finite.max(initial=0.0))
         return cls(np.maximum(tau, 1e-6 * math.sqrt(values.scale)), values.has_gaps)
@@ -447,8 +447,8 @@ class WithinThreshold(Mechanism):
         """No feature with missing values has an observed one at the reference itself."""
         return bool(values.nearest.min() > 1e-6 * math.sqrt(values.scale))
 
-    def continued(self, values: Values) -> Any:
-        return self.start(values, None)
+    def update(self, values: Values, clusters: Clusters) -> Any:
+        return self.start(values, clusters)
 
     def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
         """With m = |mu| / sd, reach = tau / sd, a = -reach - m and b = reach - m:
@@ -518,12 +518,6 @@ class BelowLimit(Mechanism):
         for _ in range(5):
             starts = [one._with_limits(values, clusters) for one in starts]
         return max(starts, key=lambda one: one._value(values, clusters).sum())
-
-    def continued(self, values: Values) -> Any:
-        new = values.has_gaps & ~self.has_gaps
-        c = np.where(new, values.bins.centers[:, 0], self.c)
-        zeta = np.where(new, SOFTNESS[1] * values.bins.scale, self.zeta)
-        return BelowLimit(c, zeta, values.has_gaps)
 
     def update(self, values: Values, clusters: Clusters) -> Any:
         now, scale = self._with_limits(values, clusters), values.bins.scale
