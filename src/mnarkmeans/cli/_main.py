@@ -54,7 +54,8 @@ def verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         text = f"Example: [bold]mnarkmeans {example}[/bold]"
-        return commands.command(function.__name__, epilog=text)(grouped(function))
+        described = {"help": function.__doc__, "epilog": text}
+        return commands.command(function.__name__, **described)(grouped(function))
 
     return register
 

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
-from functools import partial, wraps
+from functools import partial
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
@@ -48,7 +48,6 @@ def grouped(verb: Callable[..., None]) -> Callable[..., None]:
             more = {"default": default, "annotation": hint}
             flat.append(Parameter(one.name, Parameter.KEYWORD_ONLY, **more))
 
-    @wraps(verb)
     def command(**options: Any) -> None:
         verb(**{
             name: kind(**{one.name: options[one.name] for one in fields(kind)})
@@ -57,7 +56,6 @@ def grouped(verb: Callable[..., None]) -> Callable[..., None]:
 
     command.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in flat}
-    del command.__wrapped__  # it has the other signature
     return command
 
 
