@@ -31,8 +31,6 @@ def test_fit_compares_annotations_with_the_clusters(server, tmp_path):
     assert sum(int(r[3]) for r in table if r[0] == "tissue") == len(rows(tmp_path / file)) - 1
     page = json.loads((tmp_path / "out" / "report.json").read_text())
     assert [one["name"] for one in page["annotations"]] == ["tissue", "batch", "age"]
-    done = server.run("diagnose", file, "--annotations", "about.csv", "--json", cwd=tmp_path)
-    assert "--annotations about.csv" in json.loads(done.out)["command"]
 
 
 def test_a_column_of_known_classes_is_compared_and_takes_no_part(server, tables, tmp_path):
@@ -54,7 +52,7 @@ def test_known_classes_may_be_in_the_annotations(server, tmp_path):
     done = server.do("compare", file, "-k", 3, *known, "--methods", "zero", "--json", cwd=tmp_path)
     assert json.loads(done.out)["methods"][0]["cer"] == 0.0
     done = server.do("diagnose", file, *known, "--json", cwd=tmp_path)
-    assert "--annotations about.csv" in json.loads(done.out)["command"]
+    assert "--annotations about.csv --labels tissue" in json.loads(done.out)["command"]
     done = server.run("fit", file, "-k", 3, *known[:-1], "tissues", "-o", "no", cwd=tmp_path)
     assert (done.code, "did you mean 'tissue'?" in done.err) == (2, True)
 

@@ -63,6 +63,7 @@ MISTAKES = [
     ([*GOOD, "--max-missing", "7"], "--max-missing: "),
     ([*GOOD, "--embedding", "tsne"], "'pca', 'umap'"),
     ([*GOOD, "--labels", "kind"], "no column"),
+    ([*GOOD, "--transpose", "--labels", "a"], "'a' says nothing about the rows"),
     ([*GOOD, "--colour"], "colour"),
     (["cluster", "good.csv"], "No such command 'cluster'"),
     (["compare", "good.csv", "-k", "2", "--methods", "magic"], "no method called 'magic'"),

@@ -38,9 +38,10 @@ def diagnose(output: OptionalFolderOptions, source: SourceOptions) -> None:
             X = require("pandas", "cli").DataFrame(X, columns=table.features)
         with estimator_errors(), console.warnings_as_notes():
             found = describe_missingness(X, reference, random_state=0)
-        files = {"--reference": source.reference, "--annotations": source.annotations}
-        more = [str(word) for name, value in files.items() if value for word in (name, value)]
-        command = advice.command(source.data, more=tuple(more))
+        given = [("--reference", source.reference), ("--annotations", source.annotations)]
+        given += [("--labels", name) for name in labels]
+        more = tuple(str(word) for name, value in given if value for word in (name, value))
+        command = advice.command(source.data, more=more)
         text = f"{in_options(str(found))}\n\n{_next_step(command, advice)}"
         document = {
             "rows": found.n_rows, "features": found.n_features,
