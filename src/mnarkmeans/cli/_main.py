@@ -54,8 +54,8 @@ def verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         text = f"Example: [bold]mnarkmeans {example}[/bold]"
-        described = {"help": function.__doc__, "epilog": text}
-        return commands.command(function.__name__, **described)(grouped(function))
+        name, words = function.__name__, function.__doc__
+        return commands.command(name, help=words, epilog=text)(grouped(function))
 
     return register
 
