@@ -121,16 +121,16 @@ def test_numbers_by_name_go_to_their_genes(expression, name):
 
 
 def test_either_name_of_the_seed_reaches_the_batches(expression, monkeypatch):
-    from mnarkmeans import tables
+    from mnarkmeans import _batch
 
     seeds = []
 
-    class Watched(tables.BatchCenter):
+    class Watched(_batch.BatchCenter):
         def fit_transform(self, X, *args, **kwargs):
             seeds.append(self.random_state)
             return super().fit_transform(X, *args, **kwargs)
 
-    monkeypatch.setattr(tables, "BatchCenter", Watched)
+    monkeypatch.setattr(_batch, "BatchCenter", Watched)
     for seed in ({"random_state": 7}, {"random_state": None, "rng": 7}):
         adata = make(expression)
         adata.obs["run"] = np.where(np.arange(adata.n_obs) % 2, "a", "b")

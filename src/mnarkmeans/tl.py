@@ -162,7 +162,7 @@ def mnar_kmeans(
     )
     batches = None if batch_key is None else _entry(adata.obs, batch_key, "obs").to_numpy()
     if batches is not None:
-        from .tables import BatchCenter
+        from ._batch import BatchCenter
 
         measured = _dense_with_nan(X, settings["missing_values"])
         center = BatchCenter(

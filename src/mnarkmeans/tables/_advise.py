@@ -16,7 +16,7 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,7 +39,6 @@ MOST_ENTRIES = 2_000_000  # looked at; of larger tables a sample of the rows
 MOST_CODES = 3  # for missing, in one table
 MOST_CLUSTERS, ROWS_PER_CLUSTER = 8, 4  # of the command
 SUMMARY_ROWS = 6  # at the end of a table that may sum up the others
-FEWEST_VALUES = 5  # of a feature, below which its means are hardly more than single values
 PANEL = 20  # features that were measured together and share a unit
 SURVEY_FACTS = {  # written beside the answers by Qualtrics
     "Status", "Progress", "Duration (in seconds)", "Finished", "LocationLatitude",
@@ -161,10 +160,10 @@ def advise(
     table = tidy(content, options, labels)
     given = options
     for look in (_structure, _samples):  # samples are recognised once the columns are known
-        if add(look(table, options, given)):
+        if add([*look(table, options, given)]):
             table = tidy(content, options, labels)
     for _ in range(MOST_CODES):
-        more = _numbers(table, options, preparation)
+        more = [*_numbers(table, options, preparation)]
         if not add([one for one in more if one.options]):
             break
         table = tidy(content, options, labels)  # the rest is seen without the missing values
@@ -186,39 +185,36 @@ def _with(old: Any, new: dict[str, Any]) -> Any:
 # --- which rows and columns -------------------------------------------------------------------
 
 
-def _structure(table: Table, options: ReadOptions, given: ReadOptions) -> list[Suggestion]:
+def _structure(table: Table, options: ReadOptions, given: ReadOptions) -> Iterator[Suggestion]:
     """Which columns are samples, whether rows are features, which of both are neither."""
     names = [str(i) for i in table.ids] if options.transpose else table.features
-    out: list[Suggestion] = []
     family = sample_family(names)
     others = [name for name in names if family and not matches(name, (family,))]
     if others and not options.columns:
         reason = f"the samples are the columns {family!r}, not {others[0]!r} and the like"
-        out.append(Suggestion(reason, {"columns": (family,)}, certain=True))
+        yield Suggestion(reason, {"columns": (family,)}, certain=True)
     why = "rows are features, columns are samples" if family else _rows_are_features(table)
     turned = bool(why) or options.transpose
     if why and not options.transpose and given.columns:
-        out.append(Suggestion(f"{why}: they are clustered by their profile over the samples",
-                              steps={"center_rows": True}))  # fmt: skip
+        reason = f"{why}: they are clustered by their profile over the samples"
+        yield Suggestion(reason, steps={"center_rows": True})
     elif why and not options.transpose:
-        out.append(Suggestion(why, {"transpose": True}, certain=bool(family)))
+        yield Suggestion(why, {"transpose": True}, certain=bool(family))
     if not (options.columns or options.drop or (turned and family)):
-        about = [n for n in names if describes_features(n)] if turned else []
         for reason, found in (
-            ("describes features and is not a sample", about),
+            ("describes features and is not a sample",
+             [n for n in names if turned and describes_features(n)]),
             ("looks like a known class, not a measurement", [] if turned else _classes(table)),
             ("describes how the survey was taken and is not an answer",
              [n for n in names if n in SURVEY_FACTS and not turned]),
         ):  # fmt: skip
             if found and 2 * len(found) < len(names) + 2 * (not turned):
-                certain = turned and _sums_up_others(table, found, names, options.transpose)
-                reason = f"{found[0]!r} {reason}"
-                out.append(Suggestion(reason, {"drop": tuple(found)}, certain=certain))
-    rules = [] if options.drop_rows else _decoys(table, options.transpose)
-    if rules:
-        reason = "decoys and contaminants are not measurements"
-        out.append(Suggestion(reason, {"drop_rows": tuple(rules)}))
-    return out
+                values, about = _rows_of_file(table, options).T, np.isin(names, found)
+                certain = turned and len(values) > 0
+                certain = certain and any(_sums_up(x, values[~about]) for x in values[about])
+                yield Suggestion(f"{found[0]!r} {reason}", {"drop": tuple(found)}, certain=certain)
+    if not options.drop_rows and (rules := _decoys(table, options)):
+        yield Suggestion("decoys and contaminants are not measurements", {"drop_rows": rules})
 
 
 def _rows_are_features(table: Table) -> str | None:
@@ -242,25 +238,24 @@ def _classes(table: Table) -> list[str]:
             if len(x) <= FEW_WORDS and (x == np.round(x)).all()]  # fmt: skip
 
 
-def _decoys(table: Table, transposed: bool) -> list[str]:
+def _decoys(table: Table, options: ReadOptions) -> tuple[str, ...]:
     """Rules for rows that a program marked as decoys or contaminants, by a flag or a name."""
     marked = ((name, word) for name in FLAGS for word in table.categories.get(name, ()))
     rules = [f"{name}={word}" for name, word in marked if word.strip().lower() in FLAGGED]
     named_by = table.source.get("id_column")
-    if rules or not named_by:
-        return rules
-    names = [str(name) for name in (table.features if transposed else table.ids)]
-    return [f"{named_by}={p}" for p in DECOYS if any(matches(name, (p,)) for name in names)]
+    if not rules and named_by:
+        names = [str(name) for name in (table.features if options.transpose else table.ids)]
+        rules = [f"{named_by}={p}" for p in DECOYS if any(matches(name, (p,)) for name in names)]
+    return tuple(rules)
 
 
-def _samples(table: Table, options: ReadOptions, given: ReadOptions) -> list[Suggestion]:
+def _samples(table: Table, options: ReadOptions, given: ReadOptions) -> Iterator[Suggestion]:
     """Controls, and rows that sum up others, which are read like samples and are none."""
-    out = []
-    reason = "pools and blanks are not samples"
     named_by = table.source.get("id_column")
     patterns = _control_patterns([str(name) for name in table.ids])
+    controls: dict[str, Any] = {}
     if options.transpose and patterns and not given.drop:
-        out.append(Suggestion(reason, {"drop": tuple(patterns)}))
+        controls = {"drop": tuple(patterns)}
     elif not options.transpose and not given.drop_rows:
         rules = [f"{named_by}={p}" for p in patterns] if named_by else []
         for column, values in table.categories.items():
@@ -268,21 +263,17 @@ def _samples(table: Table, options: ReadOptions, given: ReadOptions) -> list[Sug
             if 0 < len(marked) < len(values):
                 rules = [f"{column}={value}" for value in marked]
                 break
-        if rules:
-            out.append(Suggestion(reason, {"drop_rows": tuple(rules)}))
-    if not named_by:
-        return out
-    summaries = _summary_rows(table, options.transpose)
-    rules = [f"{named_by}={name}" for name in summaries]
-    rules += [f"{named_by}="] if table.source.get("unnamed_rows") else []
+        controls = {"drop_rows": tuple(rules)} if rules else {}
+    if controls:
+        yield Suggestion("pools and blanks are not samples", controls)
+    summaries = _summary_rows(table, options) if named_by else []
+    names = [*summaries, *([""] if named_by and table.source.get("unnamed_rows") else [])]
+    rules = [f"{named_by}={name}" for name in names]
     if rules := [rule for rule in rules if rule not in options.drop_rows]:
-        why = (
-            f"{summaries[0]!r} is a total or mean of other rows"
-            if summaries
-            else "some rows have no name"
+        is_total = f"{names[0]!r} is a total or mean of other rows"
+        yield Suggestion(
+            is_total if summaries else "some rows have no name", {"drop_rows": tuple(rules)}
         )
-        out.append(Suggestion(why, {"drop_rows": tuple(rules)}))
-    return out
 
 
 def _control_patterns(names: Sequence[str]) -> list[str]:
@@ -297,27 +288,21 @@ def _control_patterns(names: Sequence[str]) -> list[str]:
     return patterns
 
 
-def _rows_of_file(table: Table, transposed: bool) -> np.ndarray:
+def _rows_of_file(table: Table, options: ReadOptions) -> np.ndarray:
     """The values as the file has them; none of a large table."""
     if math.prod(table.shape) > MOST_ENTRIES:
         return np.empty((0, 0))
-    return table.dense().T if transposed else table.dense()
+    return table.dense().T if options.transpose else table.dense()
 
 
-def _summary_rows(table: Table, transposed: bool) -> list[str]:
+def _summary_rows(table: Table, options: ReadOptions) -> list[str]:
     """Names of the last rows of the file, from the first that is the sum or mean of all above."""
-    names = [str(name) for name in (table.features if transposed else table.ids)]
-    values = _rows_of_file(table, transposed)
+    names = [str(name) for name in (table.features if options.transpose else table.ids)]
+    values = _rows_of_file(table, options)
     if len(names) <= 2 * SUMMARY_ROWS or not len(values):
         return []
     return next((names[-count:] for count in range(SUMMARY_ROWS, 0, -1)
                  if _sums_up(values[-count], values[:-count])), [])  # fmt: skip
-
-
-def _sums_up_others(table: Table, about: list[str], names: list[str], transposed: bool) -> bool:
-    """Whether one of these columns of the file is the sum or the mean of the others."""
-    values, inside = _rows_of_file(table, transposed).T, np.isin(names, about)
-    return len(values) > 0 and any(_sums_up(x, values[~inside]) for x in values[inside])
 
 
 def _sums_up(row: np.ndarray, others: np.ndarray) -> bool:
@@ -334,8 +319,8 @@ def _sums_up(row: np.ndarray, others: np.ndarray) -> bool:
 # --- what the numbers are ---------------------------------------------------------------------
 
 
-def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> list[Suggestion]:
-    """Codes and zeros that mean missing, logarithm, normalisation, rare features, scale."""
+def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> Iterator[Suggestion]:
+    """Codes and zeros that mean missing, logarithm, normalisation, scale."""
     n, p = table.shape
     rows = np.arange(n)
     if n * p > MOST_ENTRIES:
@@ -343,17 +328,17 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> list[Sug
     values = Table(table.values[rows], table.ids[rows], table.features).dense()
     seen = values[~np.isnan(values)]
     if not seen.size:
-        return []
+        return
     code = _missing_code(values)
     if code is not None and code not in options.missing_value:
         reason = (
             f"{code} makes up {np.mean(values == float(code)):.1%} of the entries and is far "
             "from all other values, like a code for missing values"
         )
-        return [Suggestion(reason, {"missing_value": (code,)})]
+        yield Suggestion(reason, {"missing_value": (code,)})
+        return
     if steps.log1p or steps.log2:
-        return []
-    out = []
+        return
     positive, zero_share = seen[seen > 0], float(np.mean(values == 0))
     whole = bool((seen == np.round(seen)).all())
     zeros = zero_share >= 0.1 and len(seen) > 0.99 * values.size
@@ -365,7 +350,7 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> list[Sug
             f"{zero_share:.0%} of the entries are exactly 0 and no entry is marked as missing, "
             "so 0 probably means 'not measured'"
         )
-        out.append(Suggestion(reason, {"missing_value": ("0",)}))
+        yield Suggestion(reason, {"missing_value": ("0",)})
     counts = bool(positive.size and whole and np.median(positive) < INTENSITY)
     cells = table.origin is not None and table.origin.content.rows is not None  # AnnData
     lost = zeros or cells or "0" in options.missing_value or len(seen) < 0.5 * values.size
@@ -378,19 +363,12 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> list[Sug
             f"values range from {positive.min():.2g} to {positive.max():.2g}, so they are compared "
             "on a logarithmic scale"
         )
-        out.append(Suggestion(reason, steps={log: True}))
+        yield Suggestion(reason, steps={log: True})
         uneven = _unevenness(values, counts)
         if steps.normalize == "none" and uneven > 2:
             kind = "total" if counts else "median"
             reason = f"row {kind}s differ {uneven:.1f}-fold"
-            out.append(Suggestion(reason, steps={"normalize": kind}))
-    observed = ~np.isnan(values) & ~(zeros & (values == 0))
-    few = observed.sum(axis=0) * n / len(values) < FEWEST_VALUES
-    if few.any() and not few.all() and p >= PANEL and steps.max_missing is None:
-        digits = 10 ** len(str(n))
-        share = max(math.ceil((1 - FEWEST_VALUES / n) * digits) / digits, 0.5)
-        reason = f"{few.sum():,} of {p:,} features have fewer than {FEWEST_VALUES} values"
-        out.append(Suggestion(reason, steps={"max_missing": share}))
+            yield Suggestion(reason, steps={"normalize": kind})
     unscaled = steps.scale == "none" and not (steps.center_rows or steps.zscore_rows)
     if log is None and unscaled and p < 500:  # of more features one decides nothing alone
         spreads = _by_feature(values, np.std)
@@ -401,8 +379,7 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> list[Sug
                 f"the spread of {widest!r} is {times.max():.0f} times that of a typical feature "
                 "and would dominate"
             )
-            out.append(Suggestion(reason, steps={"scale": "std"}))
-    return out
+            yield Suggestion(reason, steps={"scale": "std"})
 
 
 def _missing_code(values: np.ndarray) -> str | None:

@@ -36,23 +36,13 @@ LAB_MARKS = frozenset({
 _BELOW = re.compile(r"^(<|≤|<=)\s*([^\W\d_]{1,8}|[\d.,]+(e[+-]?\d+)?)$", re.I)
 _WITH_UNIT = re.compile(r"^[~<>=≤≥±]*\s*[+-]?\d[\d.,'\s]*(e[+-]?\d+)?\s*[^\d]{0,12}$", re.I)
 _LIST = re.compile(r"^[\d.]+(;[\d.]+)+$")
-MAY_BE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2},\d{3}$")
 _SPACE = "[ \u00a0\u2009\u202f'\u2019]"
 _SPACED = re.compile(rf"^[+-]?\d{{1,3}}({_SPACE}\d{{3}})+([.,]\d+)?$")
 _MINUS = re.compile(r"^[\u2212\u2013](?=[\d.,])|(?<=\de)[\u2212\u2013](?=\d)", re.I)
-
-
-def _by_sign(pattern: str) -> dict[str, re.Pattern[str]]:
-    """A pattern for either decimal sign: D is that sign and G the other one, between thousands."""
-    return {sign: re.compile(pattern.replace("D", f"[{sign}]").replace("G", f"[{group}]"), re.I)
-            for sign, group in (",.", ".,")}  # fmt: skip
-
-
-_WITH = _by_sign(r"^[+-]?\d+D\d+(e[+-]?\d+)?$")
-_THOUSANDS = _by_sign(r"^[+-]?\d{1,3}(G\d{3})+(D\d+)?$")
-_GROUPED = _by_sign(r"^[+-]?\d{1,3}((G\d{3})+D\d+|(G\d{3}){2,})$")  # beyond doubt
-# By the usual sign: numbers with the other one that may be thousands.
-_DOUBTFUL = {".": MAY_BE_THOUSANDS, ",": re.compile(r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$")}
+_PLAIN = re.compile(r"^[+-]?\d+([.,])\d+(e[+-]?\d+)?$", re.I)
+_GROUPED = re.compile(r"^[+-]?\d{1,3}([.,])\d{3}(\1\d{3})*((?!\1)[.,]\d+)?$")
+MAY_BE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2},\d{3}$")
+OTHER = {",": ".", ".": ","}
 MOST_LISTED = 12  # words in one sentence
 
 
@@ -90,13 +80,15 @@ def _plain_number(text: str) -> str:
     return re.sub(_SPACE, "", text) if _SPACED.match(text) else text
 
 
-def _decimal_sign(text: str, usual: str) -> str | None:
-    """The decimal sign a number is written with; None if it has none or leaves doubt."""
+def _signs(text: str, usual: str) -> tuple[str | None, str | None]:
+    """The sign between thousands and the decimal sign of a number; None where it tells nothing."""
     text = _plain_number(text.strip())
-    if _DOUBTFUL[usual].match(text):
-        return None
-    return next((sign for sign in ",." if _WITH[sign].match(text) or _GROUPED[sign].match(text)),
-                None)  # fmt: skip
+    grouped, plain = _GROUPED.match(text), _PLAIN.match(text)
+    if grouped and (grouped[2] or grouped[3]):
+        return grouped[1], OTHER[grouped[1]]
+    if not plain or (plain[1] != usual and MAY_BE_THOUSANDS.match(text.replace(".", ","))):
+        return None, None
+    return None, plain[1]
 
 
 def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> str:
@@ -110,7 +102,7 @@ def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> st
     signs: list[set[str | None]] = [set() for _ in range(min(1000, max(map(len, rows))))]
     for row in rows:
         for found, text in zip(signs, row, strict=False):  # a thousand columns tell enough
-            found.add(_decimal_sign(text, usual))
+            found.add(_signs(text, usual)[1])
     commas, points = (sum(sign in found for found in signs) for sign in ",.")
     return "," if commas > points else "."
 
@@ -165,14 +157,15 @@ def read_cells(column: Any, decimal: str, codes: tuple[str, ...] = ()) -> Cells:
     texts = [str(value).strip() for value in distinct]
     numeric = [isinstance(v, Real) and not isinstance(v, bool) for v in distinct]
     plain = [_plain_number(text) for text in texts]
-    written = [text for text, number in zip(plain, numeric, strict=True) if not number]
-    grouped = next((s for s in _GROUPED if any(map(_GROUPED[s].match, written))), None)
-    signs = {_decimal_sign(text, decimal) for text in written} - {None}
-    if grouped is not None:
-        decimal, group = grouped, "." if grouped == "," else ","
-        plain = [t.replace(group, "") if _THOUSANDS[decimal].match(t) else t for t in plain]
+    found = [_signs(t, decimal) for t, known in zip(plain, numeric, strict=True) if not known]
+    groups, signs = {group for group, _ in found if group}, {sign for _, sign in found if sign}
+    if groups:
+        group = max(groups)
+        decimal = OTHER[group]
+        grouped = [(m := _GROUPED.match(text)) and m[1] == group for text in plain]
+        plain = [t.replace(group, "") if g else t for t, g in zip(plain, grouped, strict=True)]
     elif signs and decimal not in signs:
-        decimal = "," if decimal == "." else "."
+        decimal = OTHER[decimal]
     numbers = np.full(len(texts) + 1, np.nan)  # the last one is for missing cells (place -1)
     marks: Counter[str] = Counter()
     words: Counter[str] = Counter()
@@ -267,16 +260,12 @@ def has_role(name: str, role: str) -> bool:
     return not ROLES[role].isdisjoint(words_of(name))
 
 
-def is_statistic(name: str) -> bool:
-    """Whether a column of this name sums up or compares samples."""
-    return has_role(name, "statistic") or any(pair <= {*words_of(name)} for pair in STATISTICS)
-
-
 def describes_features(name: str) -> bool:
     """Whether a column of this name describes features: a statistic, a mass, a retention time."""
     words = {word for word in words_of(name.replace("m/z", "mz")) if not word.isdigit()}
     known = words & ROLES["description"]
-    return is_statistic(name) or bool(known and words <= known | UNITS)
+    statistic = words & ROLES["statistic"] or any(pair <= words for pair in STATISTICS)
+    return bool(statistic or (known and words <= known | UNITS))
 
 
 def is_identifier(name: str) -> bool:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._batch import BatchCenter, batch_codes, batch_names, check_design
+from .._batch import BatchCenter, batch_codes, batch_names, check_design
 from ._table import Table, TableError, typed_options, unknown_name
 from ._tidy import NEVER_OBSERVED, without_codes
 

@@ -32,7 +32,6 @@ from ._cells import (
     find_decimal,
     is_mark,
     is_number_or_missing,
-    is_statistic,
     may_name_rows,
 )
 from ._table import ReadOptions, TableError, check_unique
@@ -333,12 +332,12 @@ def _describes(line: list[str], names: list[str]) -> bool:
 
 
 def _extended(upper: list[str], lower: list[str], widths: dict[int, int]) -> list[str]:
-    """Groups over all of their columns: the merged cell's, or up to the next group or statistic."""
+    """Groups over all of their columns: the merged cell's, or up to the next group."""
     out, group, end = [], "", len(upper)
     for j, (above, below) in enumerate(zip(upper, lower, strict=True)):
         if above:
             group, end = above, j + widths.get(j, len(upper))
-        elif j >= end or (j not in widths and is_statistic(below)):
+        elif j >= end:
             group = ""
         out.append(group if below else above)
     return out

@@ -399,8 +399,6 @@ class _Columns:
         counters = {i for i in np.flatnonzero((first == 0) | (first == 1)).tolist()
                     if len(values) >= FEWEST_ROWS
                     and np.array_equal(values[:, i], first[i] + count)}  # fmt: skip
-        if len(counters) == len(kept):
-            counters = set()
         for i, j in enumerate(kept):
             if is_identifier(self.frame.columns[j]) and _all_whole(values[:, i]):
                 self.reasons[j] = IDENTIFIER
@@ -467,7 +465,6 @@ def _id_column(frame: Any, options: ReadOptions, decimal: str, of_model: bool) -
         *(name for name in unique if may_name_rows(name)),
         *(name for name in names if may_name_rows(name, surely=True) and complete(name)),
         *(name for name in text if may_name_rows(name) and complete(name, 0.8)),
-        *(name for name in unique if names_features(name)),
         *(name for name in text if names_features(name) and 2 * frame[name].nunique() >= n),
         *unique,
     )

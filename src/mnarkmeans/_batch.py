@@ -22,8 +22,8 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._kmeans import MNARKMeans
-from .._validation import by_position, check_count, check_table
+from ._kmeans import MNARKMeans
+from ._validation import by_position, check_count, check_table
 
 ROUNDS = 5  # of clustering; the labels rarely change after the third
 SWEEPS = 20  # of least squares for centres and shifts, per round
