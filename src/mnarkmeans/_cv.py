@@ -305,11 +305,8 @@ n_features_in_, feature_names_in_
         return replace(trial, choice=index, missingness=missingness)
 
     def _keep_results(self, trials: list[Trial], best: int) -> None:
-        columns: dict[str, list[np.ndarray]] = {}
-        for trial in trials:
-            for name, values in trial.columns().items():
-                columns.setdefault(name, []).append(values)
-        self.cv_results_ = {name: np.concatenate(parts) for name, parts in columns.items()}
+        tables = [trial.columns() for trial in trials]
+        self.cv_results_ = {n: np.concatenate([table[n] for table in tables]) for n in tables[0]}
         ranks = rankdata(self.cv_results_["mean_instability"], method="min")
         self.cv_results_["rank_instability"] = ranks.astype(np.int64)
         before = sum(len(trial.evidence.lams) for trial in trials[:best])
@@ -404,9 +401,8 @@ class Trial:
 
     def to_plain(self) -> dict[str, Any]:
         """Numbers, words and arrays, for a file."""
-        return asdict(self) | {"evidence": asdict(self.evidence)} | {
-            "missingness": None if self.missingness is None else self.missingness.to_plain()
-        }  # fmt: skip
+        found = self.missingness
+        return asdict(self) | {"missingness": None if found is None else found.to_plain()}
 
     @classmethod
     def from_plain(cls, stored: dict[str, Any]) -> Trial:

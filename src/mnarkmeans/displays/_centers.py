@@ -140,7 +140,13 @@ class CentersDisplay:
         cmap = colors.LinearSegmentedColormap.from_list("mnarkmeans", DIVERGING)
         look = {"cmap": cmap, "vmin": -top, "vmax": top} | kwargs
         self.image_ = self.ax_.pcolormesh(np.arange(k + 1), np.arange(rows + 1), distance.T, **look)
-        self._draw_gaps(k, rows)
+        share = self.missing_share[:, self.shown_].T
+        left = np.arange(1, k + 1) - share
+        self.gaps_ = self.ax_.barh(
+            np.repeat(np.arange(rows) + 0.5, k), share.ravel(), 1.0, left.ravel(), color=GAP
+        )
+        self.ax_.hlines(np.arange(1, rows), 0, k, color="white", lw=0.8)
+        self.ax_.vlines(np.arange(1, k), 0, rows, color=MUTED, lw=0.6, alpha=0.5)
         self.ax_.set_xlim(0, k)
         self.ax_.set_ylim(rows, 0)
         names = [f"{i}" if self.sizes is None else f"{i}\n({self.sizes[i]:,})" for i in range(k)]
@@ -157,12 +163,3 @@ class CentersDisplay:
         below = "grey: missing share" if rows == p else f"{rows} of {p} features; grey: missing"
         write_title(self.ax_, "Centres", below)
         return self
-
-    def _draw_gaps(self, k: int, rows: int) -> None:
-        share = self.missing_share[:, self.shown_].T
-        left = np.arange(1, k + 1) - share
-        self.gaps_ = self.ax_.barh(
-            np.repeat(np.arange(rows) + 0.5, k), share.ravel(), 1.0, left.ravel(), color=GAP
-        )
-        self.ax_.hlines(np.arange(1, rows), 0, k, color="white", lw=0.8)
-        self.ax_.vlines(np.arange(1, k), 0, rows, color=MUTED, lw=0.6, alpha=0.5)

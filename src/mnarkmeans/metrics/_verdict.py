@@ -487,21 +487,21 @@ def _sentence(
         f"rows is {_percent(clearest.ratio)} of that at the centres "
         f"(95 % interval {_percent(clearest.low)} to {_percent(clearest.high)})"
     )
-    what = "There are too few rows to tell groups from slices of one continuum"
-    if kind == "undecided":
-        what = (
-            "The clusters differ in which values are missing, which may or may not make them "
-            "groups; by the observed values alone"
+    slices = "The clusters are reproducible slices of one continuum, not groups:"
+    if again < FOUND_AGAIN:
+        slices = (
+            "The clusters are slices of one continuum, and refits to other rows cut it differently "
+            f"(mean overlap of the clusters {_percent(again)}):"
         )
-        return f"{what}, {figure}.{few}"
-    if kind == "continuum":
-        what = "The clusters are reproducible slices of one continuum, not groups"
-        if again < FOUND_AGAIN:
-            what = (
-                "The clusters are slices of one continuum, and refits to other rows cut it "
-                f"differently (mean overlap of the clusters {_percent(again)})"
-            )
-    return f"{what}: {figure}.{few}"
+    what = {
+        "continuum": slices,
+        "undecided": (
+            "The clusters differ in which values are missing, which may or may not make them "
+            "groups; by the observed values alone,"
+        ),
+        "too few": "There are too few rows to tell groups from slices of one continuum:",
+    }[kind]
+    return f"{what} {figure}.{few}"
 
 
 def _percent(share: float) -> str:
