@@ -195,6 +195,15 @@ def test_scalable_start_does_not_depend_on_the_blocks(X):
     assert fits[0].inertia_ < 1.05 * best
 
 
+def test_starts_of_a_function_and_of_an_array(X):
+    table = da.from_array(X, chunks=(111, P))
+    made = MNARKMeans(K, lam=0.7, init=lambda X, k, random_state: start_of(X.compute()), n_init=1)
+    given = MNARKMeans(K, lam=0.7, init=start_of(X), n_init=5)
+    with pytest.warns(RuntimeWarning, match="there is one start"):
+        given.fit(table)
+    assert_same_fit(made.fit(table), given)
+
+
 def test_few_distinct_rows():
     X = np.repeat([[0.0, 1.0], [5.0, 5.0], [9.0, 0.0]], 20, axis=0)
     model = MNARKMeans(3, lam=1.0, n_init="auto", random_state=0)
@@ -349,7 +358,7 @@ def test_a_bad_block_is_named():
     [
         ({}, np.ones(9), "Expected 2D array, got 1D array"),
         ({}, da.ones(9), "must have 2 dimensions"),
-        ({"init": "best"}, None, "'k-means||', 'k-means++', 'random' or an array; got 'best'"),
+        ({"init": "best"}, None, "'k-means||', 'k-means++', 'random', an array or a callable; got"),
         ({"persist": "yes"}, None, "persist must be"),
         ({"resume": True}, None, "needs checkpoint"),
         ({"n_clusters": 50}, None, "Ask for fewer clusters"),

@@ -105,6 +105,8 @@ class CentersModel(
     missingness_: Missingness
     n_features_in_: int
     feature_names_in_: np.ndarray
+    _STARTS = STARTS  # by name
+    _N_INIT = N_INIT
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the centres."""
@@ -173,15 +175,15 @@ class CentersModel(
     def _threads(self) -> int:
         return effective_threads(getattr(self, "n_jobs", None))
 
-    def _starts(self, observed: Observed, X: Any, rng: np.random.RandomState) -> np.ndarray:
-        """Starting centres (n_init, k, p), by ``init``."""
+    def _starts(self, observed: Any, X: Any, rng: np.random.RandomState) -> np.ndarray:
+        """Starting centres (n_init, k, p), by ``init``; on Dask ``observed`` are blocks of rows."""
         k, p = self.n_clusters, observed.n_features
         if isinstance(self.init, str):
-            return STARTS[self.init](observed, self._n_starts(), k, rng, self._threads())
+            return self._STARTS[self.init](observed, self._n_starts(), k, rng, self._threads())
         if callable(self.init):
             made = [self.init(X, k, random_state=rng) for _ in range(self._n_starts())]
             return np.stack([check_init_centers(centers, k, p) for centers in made])
-        if self._n_starts() not in (1, N_INIT):
+        if self._n_starts() not in (1, self._N_INIT):
             warn(
                 f"Explicit initial centre positions were passed: there is one start, and "
                 f"n_init={self.n_init} is not used. Leave n_init out, or set n_init=1.",
@@ -207,7 +209,7 @@ class CentersModel(
         return "auto" if isinstance(self.lam, str) else 0.0
 
     def _n_starts(self) -> int:
-        return N_INIT if isinstance(self.n_init, str) else self.n_init
+        return self._N_INIT if isinstance(self.n_init, str) else self.n_init
 
     def _stopping_rule(self) -> Any:
         return dict(max_iter=self.max_iter, tol=float(self.tol))
@@ -220,7 +222,7 @@ class CentersModel(
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol)
         if isinstance(self.init, str):
-            check_choice("init", self.init, tuple(STARTS), ", an array or a callable")
+            check_choice("init", self.init, tuple(self._STARTS), ", an array or a callable")
 
     def _choose(
         self, observed: Observed, *, max_iter: int, tol: float, extent: Any = None

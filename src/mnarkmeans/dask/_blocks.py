@@ -60,14 +60,10 @@ def by_rows(X: Any) -> Any:
         except (TypeError, ValueError):  # the first block will say what is wrong
             dtype = np.dtype(np.float64)
         meta = np.empty((0, p), dtype)
-        return X.map_partitions(_unchanged, meta=meta, enforce_metadata=False)
+        return X.map_partitions(lambda frame: frame, meta=meta, enforce_metadata=False)
     if math.isnan(X.shape[1]):
         raise ValueError("The number of features of X is not known; call X.compute_chunk_sizes().")
     return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
-
-
-def _unchanged(frame: Any) -> Any:
-    return frame
 
 
 def to_dask(values: Any) -> Any:
@@ -84,12 +80,11 @@ def with_weights(X: Any, sample_weight: Any) -> list[tuple[Any, Any]]:
     chunks = X.to_delayed().ravel()
     if sample_weight is None:
         return [(chunk, None) for chunk in chunks]
-    da, delayed = require("dask.array", "dask"), require("dask", "dask").delayed
-    if not is_lazy(sample_weight):
-        sample_weight = da.from_array(np.asarray(sample_weight, dtype=np.float64), name=False)
+    delayed = require("dask", "dask").delayed
+    sample_weight = require("dask.array", "dask").asarray(sample_weight)
     if sample_weight.ndim != 1:
         raise ValueError(f"sample_weight must have 1 dimension; got {sample_weight.ndim}.")
-    if hasattr(sample_weight, "chunks") and not math.isnan(sample_weight.shape[0]):
+    if not math.isnan(sample_weight.shape[0]):
         lengths = X.chunks[0]
         if math.isnan(X.shape[0]):
             lengths = tuple(n for n, _ in compute(*(delayed(np.shape)(chunk) for chunk in chunks)))
@@ -220,8 +215,8 @@ class Blocks:
     reference: np.ndarray  # (p,)
 
     @property
-    def n_rows(self) -> int:
-        return self.summary.n_rows
+    def n_features(self) -> int:
+        return len(self.reference)
 
     @cached_property
     def means(self) -> np.ndarray:
@@ -256,10 +251,10 @@ class Blocks:
 
     def sample(self, rng: np.random.RandomState) -> Observed:
         """Rows drawn at random, or all if they are few, with the means of all rows."""
-        size = max(1000, min(SAMPLE_ROWS, SAMPLE_ENTRIES // len(self.means)))
-        rows = np.arange(self.n_rows)
-        if size < self.n_rows:
-            rows = np.unique(rng.randint(0, self.n_rows, size))
+        size = max(1000, min(SAMPLE_ROWS, SAMPLE_ENTRIES // self.n_features))
+        rows = np.arange(self.summary.n_rows)
+        if size < len(rows):
+            rows = np.unique(rng.randint(0, len(rows), size))
         source, weights = self.take(rows)
         return Observed(
             source, math.nan, weights, self.means, self.reference, self.summary.counts,

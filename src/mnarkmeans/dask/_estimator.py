@@ -6,9 +6,10 @@ L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + lam sum_{j missing} (m
 from __future__ import annotations
 
 import math
-import os
+import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -18,15 +19,12 @@ from .. import _kmeans
 from .._base import CentersModel
 from .._core import Starts
 from .._io import require
-from .._solver import StartResults, log_line, penalties
+from .._solver import StartResults, lloyd, log_line, penalties
 from .._validation import (
-    check_choice,
     check_count,
     check_enough_rows,
-    check_init_centers,
     check_lam,
     check_missing_values,
-    check_number,
     check_scale,
     check_summary,
     check_table,
@@ -35,6 +33,7 @@ from .._validation import (
 )
 from ._blocks import (
     Blocks,
+    ClusterLostError,
     by_rows,
     compute,
     is_frame,
@@ -46,11 +45,20 @@ from ._blocks import (
     to_dask,
     with_weights,
 )
-from ._lloyd import Callback, Checkpoint, Iteration, Partition, assess, merge_assessed, run
+from ._lloyd import BlockRows, Partition, add, assess, load_checkpoint, restore, save_checkpoint
 from ._starts import STARTS
 
 N_INIT = 3
 ROWS_TO_INSPECT = 1000  # the first ones, for codes of missing values and for raw counts
+
+
+class Iteration(NamedTuple):
+    """What a callback gets after every iteration."""
+
+    number: int  # the first is 1
+    loss: float  # the smallest among the starts
+    n_active: int  # starts that go on
+    seconds: float  # of this iteration
 
 
 class MNARKMeans(CentersModel):
@@ -71,10 +79,10 @@ class MNARKMeans(CentersModel):
         "auto" chooses it from the same sample as lam.
     missing_values : float, default=nan
         The code of missing values in dense blocks; in sparse blocks what is not stored is missing.
-    init : {"k-means||", "k-means++", "random"}, array of shape (n_clusters, n_features), \
-default="k-means||"
+    init : {"k-means||", "k-means++", "random"}, array of shape (n_clusters, n_features) or \
+callable, default="k-means||"
         Starting centres. k-means|| reads all rows a few times; "k-means++" and "random" draw from a
-        sample of up to 50,000 rows.
+        sample of up to 50,000 rows. A callable gets X as it was given.
     n_init : int or "auto", default=3
         Number of starts ("auto" is 3). They run side by side in every pass over the rows.
     max_iter : int, default=300
@@ -122,6 +130,9 @@ feature_names_in_
     (True, False)
     """
 
+    _STARTS = STARTS
+    _N_INIT = N_INIT
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -138,7 +149,7 @@ feature_names_in_
         checkpoint: Any = None,
         checkpoint_every: int = 5,
         resume: bool = False,
-        callback: Callback | None = None,
+        callback: Callable[[Iteration], object] | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
@@ -165,13 +176,10 @@ feature_names_in_
         """
         require("dask", "dask")
         self._check_parameters()
-        table = self._open(X)
-        blocks = read_blocks(table, sample_weight, self.missing_values, self.persist)
+        blocks = read_blocks(self._open(X), sample_weight, self.missing_values, self.persist)
         try:
-            blocks, lam = self._choose_from(self._checked(blocks))
-            starts = self._begin(blocks, lam)
-            results = run(blocks, starts, self._checkpoint(blocks), self._report)
-            self._keep(blocks, results, lam)
+            blocks = self._with_reference(blocks)
+            self._keep(blocks, self._run(blocks, X))
         finally:
             blocks.release()
         labels = self.predict(X)
@@ -228,18 +236,9 @@ feature_names_in_
     # ------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        check_count("n_clusters", self.n_clusters)
-        check_lam(self.lam)
-        if not is_auto(self.n_init):
-            check_count("n_init", self.n_init)
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol)
+        super()._check_parameters()
         check_count("checkpoint_every", self.checkpoint_every)
         check_missing_values(self.missing_values)
-        if isinstance(self.init, str):
-            check_choice("init", self.init, tuple(STARTS), " or an array")
-        elif callable(self.init):
-            raise TypeError("init must be a name or an array here; a callable would need all rows.")
         if self.persist not in (True, False, "auto"):
             raise ValueError(f"persist must be True, False or 'auto'; got {self.persist!r}.")
         if self.resume and self.checkpoint is None:
@@ -254,63 +253,71 @@ feature_names_in_
         self.n_features_in_ = table.shape[1]
         return table
 
-    def _checked(self, blocks: Blocks) -> Blocks:
-        """With the reference; refuses and warns as for a table in memory."""
+    def _with_reference(self, blocks: Blocks) -> Blocks:
+        """The blocks with their reference, and ``lam_``: as given, or chosen from a sample, which
+        is the same whatever the seed: a resumed fit has to choose the same.
+
+        Refuses and warns as for a table in memory.
+        """
         found = blocks.summary
         rows, _ = blocks.take(np.arange(min(ROWS_TO_INSPECT, found.n_rows)))
-        reference = check_summary(rows, found, self._reference(), self)
+        blocks = replace(blocks, reference=check_summary(rows, found, self._reference(), self))
         check_enough_rows(found.n_usable, found.n_rows, self.n_clusters)
-        return replace(blocks, reference=reference)
-
-    def _choose_from(self, blocks: Blocks) -> tuple[Blocks, Any]:
-        """With its reference, and lam; those that are not given are chosen from a sample.
-
-        The sample is the same whatever the seed: a resumed run has to choose the same.
-        """
-        lam = check_lam(self.lam, self.n_features_in_, self._names())
+        names = getattr(self, "feature_names_in_", None)
+        lam: Any = check_lam(self.lam, self.n_features_in_, names)
         if isinstance(lam, str) or is_auto(self._reference()):
-            extent = blocks.summary.minimum, blocks.summary.highest
             sample = blocks.sample(np.random.RandomState(0))
+            extent = found.minimum, found.highest
             sample, lam, _ = self._choose(sample, **self._stopping_rule(), extent=extent)
             blocks = replace(blocks, reference=sample.reference)
-        self.reference_, self.lam_ = blocks.reference, lam
-        return blocks, lam
+        self.lam_, self.reference_ = lam, blocks.reference
+        return blocks
 
-    def _names(self) -> Any:
-        return getattr(self, "feature_names_in_", None)
-
-    def _begin(self, blocks: Blocks, lam: Any) -> Starts:
-        k, p = self.n_clusters, self.n_features_in_
-        rng = check_random_state(self.random_state)
-        if self.resume and os.path.exists(self.checkpoint):  # it has the centres
-            centers = np.zeros((self._n_starts(), k, p))
-        else:
-            if isinstance(self.init, str):
-                centers = STARTS[self.init](blocks, self._n_starts(), k, rng)
-            else:
-                centers = check_init_centers(self.init, k, p)[None]
-            found = blocks.summary
-            check_scale(found.extent, found.weight, lam, self.reference_, centers)
-        return Starts(
-            centers, penalties(lam, len(centers), p), blocks.reference, blocks.means, n_rows=0,
-            weights=blocks.summary.total_weight, **self._stopping_rule(),
+    def _run(self, blocks: Blocks, X: Any) -> StartResults:
+        """Run the starts to their ends, from their beginning or from the checkpoint."""
+        found, problem = blocks.summary, self._problem(blocks)
+        saved = load_checkpoint(self.checkpoint, problem) if self.resume else {}
+        centers = saved.get("mu")
+        if centers is None:
+            centers = self._starts(blocks, X, check_random_state(self.random_state))
+            check_scale(found.extent, found.weight, self.lam_, self.reference_, centers)
+        starts = Starts(
+            centers, penalties(self.lam_, len(centers), self.n_features_in_), blocks.reference,
+            blocks.means, n_rows=0, weights=found.total_weight, **self._stopping_rule(),
         )  # fmt: skip
+        done, active = restore(starts, saved) if saved else (0, None)
+        begun = time.perf_counter()
 
-    def _n_starts(self) -> int:
-        if not isinstance(self.init, str):
-            return 1
-        return N_INIT if isinstance(self.n_init, str) else self.n_init
+        def after(iteration: int, active: np.ndarray) -> None:
+            nonlocal done, begun
+            done = iteration
+            ended = not len(active) or done == starts.max_iter
+            if self.checkpoint is not None and (ended or done % self.checkpoint_every == 0):
+                save_checkpoint(self.checkpoint, problem, starts, done, active)
+            loss = float(starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1].min())
+            self._report(Iteration(done, loss, len(active), time.perf_counter() - begun))
+            begun = time.perf_counter()
 
-    def _checkpoint(self, blocks: Blocks) -> Checkpoint:
-        found = blocks.summary
+        try:
+            lloyd(BlockRows(blocks), starts, iteration=done, active=active, after=after)
+        except ClusterLostError as error:
+            advice = "With checkpoint=PATH a later fit can go on from where this one stopped"
+            if self.checkpoint is not None:
+                advice = f"Go on with resume=True: the centres are in {self.checkpoint}"
+            raise ClusterLostError(
+                f"In iteration {done + 1} the fit was lost. {error} {advice}."
+            ) from error
+        return StartResults.of(starts)
+
+    def _problem(self, blocks: Blocks) -> dict[str, Any]:
+        """What tells the checkpoint of this fit from another's."""
+        found, is_drawn = blocks.summary, isinstance(self.init, str) or callable(self.init)
         problem = dict(
             n_rows=found.n_rows, n_features=self.n_features_in_, reference=blocks.reference,
             observed=found.counts, sums=found.sums, n_clusters=self.n_clusters,
-            n_starts=self._n_starts(),
+            n_starts=self._n_starts() if is_drawn else 1,
         )  # fmt: skip
-        if not isinstance(self.lam, str):
-            problem["lam"] = self.lam_
-        return Checkpoint(self.checkpoint, self.checkpoint_every, self.resume, problem)
+        return problem if isinstance(self.lam, str) else problem | {"lam": self.lam_}
 
     def _report(self, done: Iteration) -> None:
         log_line(
@@ -321,17 +328,17 @@ feature_names_in_
         if self.callback is not None:
             self.callback(done)
 
-    def _keep(self, blocks: Blocks, results: StartResults, lam: Any) -> None:
+    def _keep(self, blocks: Blocks, results: StartResults) -> None:
         best = results.best
         self.cluster_centers_ = results.centers[best].astype(blocks.dtype)
         self.n_iter_ = int(results.n_iter[best])
         self.loss_path_ = results.path(best)
         self.start_losses_ = results.losses
         mu = self.cluster_centers_.astype(np.float64)
-        lams = penalties(lam, 1, self.n_features_in_)
-        fitted = Partition(mu[None], lams, blocks.reference, mu.mean(axis=0))
-        self.inertia_, self.cluster_sizes_ = blocks.reduce(assess, merge_assessed, fitted)
-        entries = blocks.n_rows * self.n_features_in_
+        lam = penalties(self.lam_, 1, self.n_features_in_)
+        fitted = Partition(mu[None], lam, blocks.reference, mu.mean(axis=0))
+        self.inertia_, self.cluster_sizes_ = blocks.reduce(assess, add, fitted)
+        entries = blocks.summary.n_rows * self.n_features_in_
         self.missing_share_ = 1.0 - blocks.summary.n_entries / entries
 
     def _known(self, X: Any) -> Any:

@@ -12,7 +12,6 @@ needs for tables larger than memory.
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -101,11 +100,15 @@ def open_table(
         return _open_parquet(path, id_column)
     if kind == "h5ad":
         return _open_h5ad(path, layer, block_bytes)
-    if kind == "zarr":
-        return _open_zarr(path)
-    raise ValueError(
-        f"{path} is no .npy, .parquet, .h5ad or .zarr, and no folder of .parquet files."
-    )
+    if kind is None:
+        raise ValueError(
+            f"{path} is no .npy, .parquet, .h5ad or .zarr, and no folder of .parquet files."
+        )
+    require("zarr", "dask")
+    X = require("dask.array", "dask").from_zarr(str(path))
+    if X.ndim != 2:
+        raise ValueError(f"{path} holds a {X.ndim}-dimensional Zarr array; a table has two.")
+    return TableFile(X, unnamed(X.shape[1]), int(X.nbytes))
 
 
 def kind_of(path: Path) -> str | None:
@@ -252,17 +255,6 @@ def _h5ad_names(path: Path, table: str, start: int, stop: int) -> list[str]:
         return [v.decode() if isinstance(v, bytes) else str(v) for v in names[start:stop]]
 
 
-# --- Zarr -----------------------------------------------------------------------------------------
-
-
-def _open_zarr(path: Path) -> TableFile:
-    require("zarr", "dask")
-    X = require("dask.array", "dask").from_zarr(str(path))
-    if X.ndim != 2:
-        raise ValueError(f"{path} holds a {X.ndim}-dimensional Zarr array; a table has two.")
-    return TableFile(X, unnamed(X.shape[1]), int(X.nbytes))
-
-
 # --- for the command line -------------------------------------------------------------------------
 
 SHARE_OF_MEMORY = 0.4  # a table beyond this share is read in blocks: fitting needs room too
@@ -346,16 +338,11 @@ def labelled(
 
 def sample(X: Any, table: TableFile, size: int, seed: int) -> tuple[list[str], Any]:
     """Names and values of at most ``size`` rows drawn at random, in memory."""
-    dask, n = require("dask", "dask"), table.shape[0]
+    n, names = table.shape[0], []
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(n, size, replace=False)) if n > size else np.arange(n)
-    names, parts = [], []
-    edges = pairwise(np.cumsum([0, *X.chunks[0]]).tolist())
-    for block, (first, last) in zip(X.to_delayed().ravel(), edges, strict=True):
-        own = rows[(rows >= first) & (rows < last)] - first
-        if len(own):
-            parts.append(dask.delayed(operator.getitem)(block, own))
-            ids = table.ids(first, last)
-            names += [ids[i] for i in own]
-    values = dask.compute(*parts)
-    return names, sparse.vstack(values, "csr") if sparse.issparse(values[0]) else np.vstack(values)
+    for first, last in pairwise(np.cumsum([0, *X.chunks[0]]).tolist()):
+        own = rows[(rows >= first) & (rows < last)]
+        ids = table.ids(first, last) if len(own) else []
+        names += [ids[i - first] for i in own]
+    return names, X[rows].compute()

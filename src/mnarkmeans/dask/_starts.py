@@ -26,7 +26,7 @@ OVERSAMPLING = 2  # candidates per round, in units of k
 
 
 def k_means_parallel(
-    blocks: Blocks, n_starts: int, k: int, rng: np.random.RandomState
+    blocks: Blocks, n_starts: int, k: int, rng: np.random.RandomState, threads: int
 ) -> np.ndarray:
     """k-means||. Centres (R, k, p)."""
     means = blocks.means  # of all rows: missing values are filled with them
@@ -37,7 +37,7 @@ def k_means_parallel(
         _, rows = blocks.reduce(draw, merge, candidates, means, seed, size)
         candidates = np.vstack([candidates, rows])
     weights = blocks.reduce(followers, partial(np.sum, axis=0), candidates, means)
-    return k_means_plus_plus(observe(candidates, sample_weight=weights), n_starts, k, rng, 1)
+    return k_means_plus_plus(observe(candidates, sample_weight=weights), n_starts, k, rng, threads)
 
 
 Drawn = tuple[np.ndarray, np.ndarray]  # finishing times, and the rows (m, p), filled
@@ -106,10 +106,9 @@ def uniform(seed: int, first: int, count: int) -> np.ndarray:
 
 
 def _on_sample(start: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    def sampled(blocks: Blocks, n_starts: int, k: int, rng: np.random.RandomState) -> np.ndarray:
-        return start(blocks.sample(rng), n_starts, k, rng, 1)
-
-    return sampled
+    return lambda blocks, n_starts, k, rng, threads: start(
+        blocks.sample(rng), n_starts, k, rng, threads
+    )
 
 
 STARTS: dict[str, Callable[..., np.ndarray]] = {
