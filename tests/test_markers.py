@@ -56,7 +56,7 @@ def test_variances_are_drawn_to_their_prior():
     prior = _prior(squares, np.full(20_000, f))
     assert prior[1] == pytest.approx(f0, rel=0.1)
     assert prior[0] == pytest.approx(s0, rel=0.05)
-    variance, _ = _moderated(squares, np.full(20_000, f), prior)
+    variance, _ = _moderated(squares, np.full(20_000, f), *prior)
     assert np.square(variance - true).mean() < 0.7 * np.square(squares / f - true).mean()
 
 

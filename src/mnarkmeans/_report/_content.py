@@ -276,7 +276,7 @@ def _annotation(name: str, values: Any, labels: np.ndarray, kept: np.ndarray) ->
         "unknown": one.unknown,
         "codes": one.codes[kept],
         "values": None if one.numbers is None else rounded(one.numbers[kept]),
-        "ari": one.rand_index(labels),
+        "ari": one.ari,
     }
 
 

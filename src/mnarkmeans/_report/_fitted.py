@@ -16,36 +16,10 @@ from ..missingness._diagnose import cells_of, observed_by_row
 class FittedTable:
     """Rows, a fitted k-means model, and what it says of them.
 
-    Parameters
-    ----------
-    X : array with NaN, or CSR matrix whose stored entries are observed
-        The values as they were clustered (after preparation).
-    model : fitted MNARKMeans
-    labels : array of shape (n_samples,)
-        The cluster of each row.
-    ids, features : sequences, optional
-        Names of rows and columns; numbers if not given.
-    annotations : mapping, optional
-        What else is known of the rows: name -> one value per row, None where unknown.
-    classes : collection of str, optional
-        Annotations that are known not to be batches: the classes looked for.
-    progress : callable, optional
-        Takes (done, total) while the verdict is made, which takes long on large tables.
-
-    Attributes
-    ----------
-    distances : (n, k) square roots of the penalised distances to the centres
-    own_distance, next_distance, next_cluster : (n,)
-        To the row's own centre, to the nearest other one, and which that is (NaN, None: no other).
-    missing_by_row : (n,) share of missing entries
-    silhouettes : (n,) by distances to centres; 0 where there is one cluster
-    verdict : separate groups or slices of one continuum, and how sure that is
-    confidence : (n,) of each row in its own cluster; NaN where nothing can be said
-    stability : (k,) how much of each cluster is found again by fits to other rows; None if unknown
-    cells : of each cluster and feature: rows, observed entries and their mean
-    sizes : (k,) rows of each cluster
-    contrasts : each cluster against the other rows, feature by feature: the markers
-    batch_warnings : annotations that the clusters follow as they would follow a batch, in sentences
+    X are the values as they were clustered: an array with NaN, or a CSR matrix whose stored entries
+    are observed. Annotations are name -> one value per row; `classes` are those known not to be
+    batches. `progress` takes (done, total) while the verdict is made, which takes long on large
+    tables.
 
     Examples
     --------
@@ -75,24 +49,18 @@ class FittedTable:
         self.ids = [str(name) for name in (range(n) if ids is None else ids)]
         self.features = [f"x{j}" for j in range(p)] if features is None else [*map(str, features)]
         self.annotations = dict(annotations or {})
-        self.distances = np.asarray(model.transform(X), dtype=float)
-        every = np.arange(n)
-        self.own_distance = self.distances[every, self.labels]
-        self.next_cluster, self.next_distance = np.full(n, None), np.full(n, np.nan)
-        self.silhouettes = np.zeros(n)
-        if k > 1:
-            others = self.distances.copy()
-            others[every, self.labels] = np.inf
-            self.next_cluster, self.next_distance = others.argmin(axis=1), others.min(axis=1)
-            self.silhouettes = silhouettes(self.own_distance, self.next_distance, self.labels)
+        distances = np.asarray(model.transform(X), dtype=float)
+        self.own_distance = distances[np.arange(n), self.labels]
+        found = silhouettes(distances, self.labels)
+        self.silhouettes, self.next_cluster, self.next_distance = found
         self.missing_by_row = 1.0 - observed_by_row(X) / p
         self.cells = cells_of(X, self.labels, k)
         self.sizes = self.cells.sizes
         self.contrasts = contrasts(X, self.labels, k)
         self.verdict = verdict(X, model, progress=progress)
         self.confidence = self.verdict.confidence
-        again = self.verdict.agreement
+        again = self.verdict.agreement  # of each cluster, what refits to other rows find again
         self.stability = None if k == 1 or np.isnan(again).any() else again
         unknown = {n: v for n, v in self.annotations.items() if n not in classes}
-        found = annotation_agreement(unknown, self.labels)
-        self.batch_warnings = [one.sentence for one in found if one.warns]
+        agreements = annotation_agreement(unknown, self.labels)
+        self.batch_warnings = [one.sentence for one in agreements if one.warns]

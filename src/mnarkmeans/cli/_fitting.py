@@ -352,8 +352,8 @@ def print_agreement(console: Console, found: list[dict[str, Any]]) -> None:
     lines = []
     for one in found:
         value = "" if one["agreement"] is None else f"{one['agreement']:.2f}"
-        lines.append([one["column"], one["measure"], value, f"{one['unknown']:,}"])
-    header = ["annotation", "measure", "agreement", "rows unknown"]
+        lines.append([one["column"], value, f"{one['unknown']:,}"])
+    header = ["annotation", "adjusted Rand", "rows unknown"]
     console.table("agreement with the clusters", header, lines)
 
 

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._io import require
 from .._observed import values_with_nan
-from .._validation import unnamed
 from ..missingness._diagnose import Cells, cells_of
 from ._chart import axes, write_title
 from ._style import DIVERGING, GAP, INK, MUTED, brief
@@ -77,7 +76,7 @@ class CentersDisplay:
         share = np.zeros(self.centers.shape) if self.missing_share is None else self.missing_share
         self.missing_share = np.asarray(share)
         if self.feature_names is None:
-            self.feature_names = unnamed(self.centers.shape[1])
+            self.feature_names = [f"x{j}" for j in range(self.centers.shape[1])]
 
     @classmethod
     def from_estimator(

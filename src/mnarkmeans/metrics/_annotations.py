@@ -3,8 +3,7 @@
 ARI    adjusted Rand index: 1 the same partition, 0 what chance gives
 nested adjusted mutual information over the smaller of the two entropies: 1 where one partition is a
        refinement of the other, 0 what chance gives
-p      of the mutual information under independence, 2 n MI ~ chi^2
-eta^2  of numbers: the share of their variance that lies between clusters
+p      of the chi-squared test of independence
 
 A clustering may split every batch in two and still be the batches: that is why `nested` warns.
 """
@@ -16,8 +15,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
-from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, mutual_info_score
+from scipy.stats import chi2_contingency
+from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
+from sklearn.metrics.cluster import contingency_matrix
 
 MOST_GROUPS = 30
 UNKNOWN = {"", "None", "nan", "<NA>", "NaT"}
@@ -34,27 +34,6 @@ class Agreement(NamedTuple):
     p: float
     warns: bool
     sentence: str
-
-
-class Crossed(NamedTuple):
-    """An annotation as groups, crossed with the clusters."""
-
-    name: str
-    codes: np.ndarray  # (n,) group of each row, -1 where unknown
-    groups: list[str]
-    numbers: np.ndarray | None  # where the values are numbers; their groups are quarters
-    counts: np.ndarray  # (clusters, groups) rows
-
-    @property
-    def unknown(self) -> int:
-        return int((self.codes < 0).sum())
-
-    def rand_index(self, labels: np.ndarray) -> float | None:
-        """Adjusted, of the rows that are known; None where there is one group."""
-        known = self.codes >= 0
-        if len(self.groups) < 2 or not known.any():
-            return None
-        return float(adjusted_rand_score(self.codes[known], labels[known]))
 
 
 def annotation_agreement(annotations: Mapping[str, Sequence[Any]], labels: Any) -> list[Agreement]:
@@ -83,65 +62,65 @@ cluster again with --batch run; if it is the grouping you want, it has been foun
     """
     labels = np.asarray(getattr(labels, "labels_", labels))
     labels = np.unique(labels, return_inverse=True)[1]
-    found = [
-        _agreement(cross(name, values, labels), labels) for name, values in annotations.items()
-    ]
-    return sorted((one for one in found if one is not None), key=lambda one: -one.nested)
+    found = []
+    for name, values in annotations.items():
+        one = cross(name, values, labels)
+        known = one.codes >= 0
+        if one.n_groups > min(MOST_GROUPS, known.sum() / 2):
+            continue  # names of rows rather than of groups
+        both = one.codes[known], labels[known]
+        if min(len(np.unique(part)) for part in both) < 2:
+            continue
+        ari = float(adjusted_rand_score(*both))
+        nested = float(adjusted_mutual_info_score(*both, average_method="min"))
+        p = p_of_independence(*both)
+        warns = nested >= WARNS and p < LEVEL
+        sentence = f"The clusters do not follow {name!r} (adjusted Rand index {ari:.2f})."
+        if warns:
+            how = f"adjusted Rand index {ari:.2f}"
+            if ari < WARNS:
+                how = f"one subdivides the other; adjusted mutual information {nested:.2f}"
+            sentence = (
+                f"The clusters follow {name!r} ({how}; 0 would be chance). If it is a batch, "
+                f"cluster again with --batch {name}; if it is the grouping you want, it has been "
+                "found."
+            )
+        found.append(Agreement(name, ari, nested, p, warns, sentence))
+    return sorted(found, key=lambda one: -one.nested)
 
 
-def _agreement(found: Crossed, labels: np.ndarray) -> Agreement | None:
-    name, known = found.name, found.codes >= 0
-    if not found.groups or found.groups[-1].endswith(" others"):
-        return None  # names of rows rather than of groups
-    both = found.codes[known], labels[known]
-    groups, clusters = (len(np.unique(one)) for one in both)
-    if min(groups, clusters) < 2 or groups > known.sum() / 2:
-        return None
-    ari = float(adjusted_rand_score(*both))
-    nested = float(adjusted_mutual_info_score(*both, average_method="min"))
-    shared = 2.0 * known.sum() * mutual_info_score(*both)
-    p = float(chi2.sf(shared, (groups - 1) * (clusters - 1)))
-    warns = nested >= WARNS and p < LEVEL
-    sentence = f"The clusters do not follow {name!r} (adjusted Rand index {ari:.2f})."
-    if warns:
-        how = f"adjusted Rand index {ari:.2f}"
-        if ari < WARNS:
-            how = f"one subdivides the other; adjusted mutual information {nested:.2f}"
-        sentence = (
-            f"The clusters follow {name!r} ({how}; 0 would be chance). If it is a batch, cluster "
-            f"again with --batch {name}; if it is the grouping you want, it has been found."
-        )
-    return Agreement(name, ari, nested, p, warns, sentence)
+def p_of_independence(one: np.ndarray, two: np.ndarray) -> float:
+    """Of two partitions, by the chi-squared test; 1 where either has one part."""
+    counts = contingency_matrix(one, two)
+    return float(chi2_contingency(counts).pvalue) if min(counts.shape) > 1 else 1.0
+
+
+class Crossed(NamedTuple):
+    """An annotation as groups, crossed with the clusters."""
+
+    name: str
+    codes: np.ndarray  # (n,) group of each row, -1 where unknown
+    groups: list[str]  # at most MOST_GROUPS, the rarest together
+    n_groups: int
+    numbers: np.ndarray | None  # where the values are numbers; their groups are quarters
+    counts: np.ndarray  # (clusters, groups) rows
+    ari: float | None  # of the rows that are known; None where there is one group
+
+    @property
+    def unknown(self) -> int:
+        return int((self.codes < 0).sum())
 
 
 def agreement(annotations: Mapping[str, Sequence[Any]], labels: np.ndarray) -> list[dict[str, Any]]:
-    """How far each annotation agrees with the clusters, for files: the adjusted Rand index of
-    groups, eta squared of numbers."""
-    found = []
-    for one in (cross(name, values, labels) for name, values in annotations.items()):
-        kind, measure, value = "groups", "adjusted Rand", one.rand_index(labels)
-        if one.numbers is not None:
-            kind, measure = "numbers", "eta squared"
-            value = eta_squared(one.numbers, labels)
-        found.append(
-            {
-                "column": one.name, "kind": kind, "measure": measure, "agreement": value,
-                "unknown": one.unknown, "groups": one.groups,
-                "rows_by_cluster": one.counts.tolist(),
-            }
-        )  # fmt: skip
-    return found
-
-
-def eta_squared(values: Any, labels: np.ndarray) -> float | None:
-    """The share of the variance of `values` that lies between clusters; None without variance."""
-    known = np.isfinite(values)
-    values, labels = values[known], labels[known]
-    total = float(np.square(values - values.mean()).sum()) if values.size else 0.0
-    if total <= 0:
-        return None
-    means = np.bincount(labels, values) / np.maximum(np.bincount(labels), 1)
-    return 1.0 - float(np.square(values - means[labels]).sum()) / total
+    """How far each annotation agrees with the clusters, for files."""
+    found = (cross(name, values, labels) for name, values in annotations.items())
+    return [
+        {
+            "column": one.name, "agreement": one.ari, "unknown": one.unknown,
+            "groups": one.groups, "rows_by_cluster": one.counts.tolist(),
+        }
+        for one in found
+    ]  # fmt: skip
 
 
 def cross(name: Any, values: Any, labels: np.ndarray) -> Crossed:
@@ -166,19 +145,21 @@ def cross(name: Any, values: Any, labels: np.ndarray) -> Crossed:
         edges = np.unique(np.quantile(numbers[known], [0.0, 0.25, 0.5, 0.75, 1.0]))
         codes = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
         groups = [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)]
+        n_groups = len(groups)
     else:
         texts = np.array([f"{v:.4g}" if isinstance(v, float) and v % 1 else str(v) for v in values])
         names, counts = np.unique(texts[known], return_counts=True)
-        groups = names.tolist()
-        if len(groups) > MOST_GROUPS:  # the rarest together
+        groups, n_groups = names.tolist(), len(names)
+        if n_groups > MOST_GROUPS:
             kept = np.sort(np.argsort(-counts, kind="stable")[: MOST_GROUPS - 1])
-            groups = [*names[kept].tolist(), f"{len(names) - len(kept)} others"]
+            groups = [*names[kept].tolist(), f"{n_groups - len(kept)} others"]
         place = {name: i for i, name in enumerate(groups)}
         codes = np.array([place.get(text, len(groups) - 1) for text in texts.tolist()], dtype=int)
     codes = np.where(known, codes, -1)
     table = np.zeros((int(labels.max(initial=0)) + 1, len(groups)), int)
     np.add.at(table, (labels[known], codes[known]), 1)
-    return Crossed(str(name), codes, groups, numbers, table)
+    ari = float(adjusted_rand_score(codes[known], labels[known])) if n_groups > 1 else None
+    return Crossed(str(name), codes, groups, n_groups, numbers, table, ari)
 
 
 def _as_numbers(values: np.ndarray, known: np.ndarray) -> np.ndarray | None:

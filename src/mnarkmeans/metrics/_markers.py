@@ -61,7 +61,7 @@ class Markers(Bunch):
             return "No markers: nothing separates the clusters more than permuted labels would."
         more = f", the first {SHOWN}" if count > SHOWN else ""
         lines = [f"{count:,} markers of {len(np.unique(self.cluster))} clusters{more}"]
-        lines.append("cluster  effect  95 % interval   in the cluster: feature")
+        lines.append("cluster  effect  95% interval    in the cluster: feature")
         names = ("cluster", "effect", "low", "high", "direction", "feature")
         for cluster, effect, low, high, direction, feature in zip(
             *(self[name][:SHOWN] for name in names), strict=True
@@ -78,14 +78,13 @@ class Contrasts(NamedTuple):
     """Each cluster against the rest: arrays (k, p)."""
 
     effect: np.ndarray
-    low: np.ndarray  # 95 % interval, in the direction of the effect
+    low: np.ndarray  # 95% interval, in the direction of the effect
     high: np.ndarray
     direction: np.ndarray  # index into DIRECTIONS
     mean_inside: np.ndarray  # NaN where nothing was observed
     mean_outside: np.ndarray
     observed_inside: np.ndarray
     observed_outside: np.ndarray
-    score: np.ndarray  # distance from 0 in standard errors, on the scale of a normal variable
     listed: np.ndarray  # bool: permuted labels would hardly list it
 
     @property
@@ -121,7 +120,7 @@ def cluster_markers(
     -------
     Markers
         ``cluster``, ``rank`` (from 1), ``feature``, ``effect`` (on the scale of Cohen's d),
-        ``low``, ``high`` (its 95 % interval), ``direction`` ("higher", "lower", "seen more often",
+        ``low``, ``high`` (its 95% interval), ``direction`` ("higher", "lower", "seen more often",
         "seen less often"), ``mean_inside``, ``mean_outside`` (of observed values),
         ``observed_inside``, ``observed_outside`` (shares). `to_frame()` gives a DataFrame.
 
@@ -171,28 +170,48 @@ def contrasts(X: Any, labels: np.ndarray, k: int) -> Contrasts:
     """Every cluster 0..k-1 against the rest; a cluster without rows, or the only one, has none."""
     entries = X.nnz if sp.issparse(X) else X.size
     draws = int(np.clip(MOST_WORK // max(entries, 40 * k * X.shape[1], 1), FEWEST, PERMUTATIONS))
-    permuted = _permutations(labels, draws)
-    stacked = np.concatenate([[labels], permuted + k * np.arange(1, len(permuted) + 1)[:, None]])
-    shift, *moments = _moments(X, stacked, k * len(stacked))
-    sizes = np.bincount(labels, minlength=k).astype(float)
-    found, priors = _compare([part[:k] for part in moments], sizes, shift)
-    # The same prior for permuted labels: under them true markers are variance, and the prior of
-    # that would make the others look closer together than they are.
-    chance = [
-        _compare([part[begin : begin + k] for part in moments], sizes, shift, priors)[0].score
-        for begin in range(k, len(moments[0]), k)
-    ]
-    return found._replace(listed=_beyond_chance(found.score, np.array(chance)))
-
-
-def _permutations(labels: np.ndarray, draws: int) -> np.ndarray:
-    """Labels in other orders, none of which is the same partition."""
-    rng = np.random.default_rng(0)
+    rng, same = np.random.default_rng(0), len(np.unique(labels))
     drawn = (rng.permutation(labels) for _ in range(draws))
-    k = labels.max(initial=0) + 1
-    same = len(np.unique(labels))  # pairs of labels, where the partition is the same
-    others = [own for own in drawn if len(np.unique(k * labels + own)) > same]
-    return np.array(others, dtype=labels.dtype).reshape(-1, len(labels))
+    others = [own for own in drawn if len(np.unique(k * labels + own)) > same]  # partitions
+    # The first of an array's axes: the labels, then the permutations.
+    shift, count, total, square = _moments(X, np.array([labels, *others]), k)
+    n1 = np.bincount(labels, minlength=k).astype(float)[:, None]
+    n0 = n1.sum() - n1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        c1, m1, s1 = _mean_and_squares(count, total, square)
+        c0, m0, s0 = _mean_and_squares(
+            *(part.sum(axis=1, keepdims=True) - part for part in (count, total, square))
+        )
+        squares, freedom = s1 + s0, np.maximum(c1 + c0 - 2.0, 0.0)
+        # The same prior for permuted labels: under them true markers are variance, and the prior of
+        # that would make the others look closer together than they are.
+        priors = [_prior(*own) for own in zip(squares[0], freedom[0], strict=True)]
+        variance, freedom = _moderated(squares, freedom, *np.array(priors).T[:, :, None])
+        both = (c1 > 0) & (c0 > 0) & (freedom > 0)
+        difference = np.where(both, m1 - m0, 0.0)
+        d = np.where(difference == 0.0, 0.0, difference / np.sqrt(variance))
+        d = np.clip(d, -LARGEST, LARGEST)
+        error_d = np.sqrt(1.0 / c1 + 1.0 / c0)
+        z_d = np.where(d == 0.0, 0.0, _as_normal(np.abs(d) / error_d, freedom))
+        q1, q0 = np.minimum(c1 / n1, 1.0), np.minimum(c0 / n0, 1.0)
+        h = 2.0 * (np.arcsin(np.sqrt(q1)) - np.arcsin(np.sqrt(q0)))
+        error_h = np.sqrt(1.0 / n1 + 1.0 / n0)
+        z_h = np.abs(h) / error_h
+        score = np.where(z_h > z_d, z_h, z_d)
+        score = np.where((n1 > 0) & (n0 > 0) & np.isfinite(score), score, 0.0)
+        d, h, q1, q0, by_gaps = d[0], h[0], q1[0], q0[0], (z_h > z_d)[0]
+        effect = np.where(by_gaps, np.abs(h), np.abs(d))
+        quantile = stdtrit(np.maximum(freedom[0], 1.0), 0.975)
+        width = np.where(by_gaps, 1.96 * error_h, quantile * error_d[0])
+    apart = (n1 > 0) & (n0 > 0) & np.isfinite(effect)
+    effect, width = np.where(apart, effect, 0.0), np.where(apart & (effect > 0), width, 0.0)
+    return Contrasts(
+        effect, effect - width, effect + width,
+        np.where(by_gaps, 2 + (h < 0), (d < 0).astype(int)),
+        np.where(c1 > 0, m1 + shift, np.nan)[0], np.where(c0 > 0, m0 + shift, np.nan)[0],
+        np.where(n1 > 0, q1, np.nan), np.where(n0 > 0, q0, np.nan),
+        _beyond_chance(score[0], score[1:]),
+    )  # fmt: skip
 
 
 def _beyond_chance(score: np.ndarray, chance: np.ndarray) -> np.ndarray:
@@ -210,53 +229,6 @@ def _beyond_chance(score: np.ndarray, chance: np.ndarray) -> np.ndarray:
         good &= own[order] > 0.0
         listed[l, order[: np.flatnonzero(good)[-1] + 1 if good.any() else 0]] = True
     return listed
-
-
-def _compare(
-    moments: list[np.ndarray],
-    sizes: np.ndarray,
-    shift: np.ndarray,
-    priors: list[tuple[float, float]] | None = None,
-) -> tuple[Contrasts, list[tuple[float, float]]]:
-    """The formula above, from counts, sums and squares (k, p) of each cluster."""
-    count, total, square = moments
-    n1 = sizes[:, None]
-    n0 = sizes.sum() - n1
-    c1, c0 = count, count.sum(axis=0) - count
-    m1, s1 = _mean_and_squares(c1, total, square)
-    m0, s0 = _mean_and_squares(c0, total.sum(axis=0) - total, square.sum(axis=0) - square)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        squares, freedom = s1 + s0, c1 + c0 - 2.0
-        permuted = priors is not None
-        if priors is None:
-            priors = [_prior(*own) for own in zip(squares, freedom, strict=True)]
-        drawn = [_moderated(*own) for own in zip(squares, freedom, priors, strict=True)]
-        variance, freedom = (np.array(part) for part in zip(*drawn, strict=True))
-        both = (c1 > 0) & (c0 > 0) & (freedom > 0)
-        difference = np.where(both, m1 - m0, 0.0)
-        d = np.where(difference == 0.0, 0.0, difference / np.sqrt(variance))
-        d = np.clip(d, -LARGEST, LARGEST)
-        error_d = np.sqrt(1.0 / c1 + 1.0 / c0)
-        z_d = np.where(d == 0.0, 0.0, _as_normal(np.abs(d) / error_d, freedom))
-        q1, q0 = np.minimum(c1 / n1, 1.0), np.minimum(c0 / n0, 1.0)
-        h = 2.0 * (np.arcsin(np.sqrt(q1)) - np.arcsin(np.sqrt(q0)))
-        error_h = np.broadcast_to(np.sqrt(1.0 / n1 + 1.0 / n0), h.shape)
-        z_h = np.abs(h) / error_h
-        by_gaps = z_h > z_d
-        effect = np.where(by_gaps, np.abs(h), np.abs(d))
-        score = np.where(by_gaps, z_h, z_d)
-        # The quantile takes most of the time, and of permutations only the score is used.
-        quantile = 1.96 if permuted else stdtrit(np.maximum(freedom, 1.0), 0.975)
-        width = np.where(by_gaps, 1.96 * error_h, quantile * error_d)
-    apart = (n1 > 0) & (n0 > 0) & np.isfinite(effect)
-    effect, width = np.where(apart, effect, 0.0), np.where(apart & (effect > 0), width, 0.0)
-    return Contrasts(
-        effect, effect - width, effect + width,
-        np.where(by_gaps, 2 + (h < 0), (d < 0).astype(int)),
-        np.where(c1 > 0, m1 + shift, np.nan), np.where(c0 > 0, m0 + shift, np.nan),
-        np.where(n1 > 0, q1, np.nan), np.where(n0 > 0, q0, np.nan),
-        np.where(apart & np.isfinite(score), score, 0.0), np.zeros(effect.shape, bool),
-    ), priors  # fmt: skip
 
 
 def _prior(squares: np.ndarray, freedom: np.ndarray) -> tuple[float, float]:
@@ -277,12 +249,11 @@ def _prior(squares: np.ndarray, freedom: np.ndarray) -> tuple[float, float]:
     return float(np.exp(e.mean() + digamma(f0 / 2.0) - np.log(f0 / 2.0))), f0
 
 
-def _moderated(squares: np.ndarray, freedom: np.ndarray, prior: tuple[float, float]) -> Any:
+def _moderated(squares: Any, freedom: Any, s0: Any, f0: Any) -> tuple[np.ndarray, np.ndarray]:
     """Variances drawn to their prior, and their degrees of freedom: at most those of all data."""
-    freedom, (s0, f0) = np.maximum(freedom, 0.0), prior
     together = f0 + freedom
     variance = (f0 * s0 + squares) / np.where(together > 0, together, 1.0)
-    return variance, np.minimum(together, freedom.sum())
+    return variance, np.minimum(together, freedom.sum(axis=-1, keepdims=True))
 
 
 def _as_normal(t: np.ndarray, freedom: np.ndarray) -> np.ndarray:
@@ -297,9 +268,8 @@ def ranked(found: Contrasts, clusters: Any, names: Any, top: int | None) -> Mark
     for low, listed in zip(found.low, map(np.flatnonzero, found.listed), strict=True):
         orders.append(listed[np.argsort(-low[listed], kind="stable")][:top])
     at = np.repeat(np.arange(len(orders)), list(map(len, orders))), np.concatenate(orders)
-    columns = {name: values[at] for name, values in found._asdict().items()}
+    columns = {name: values[at] for name, values in found._asdict().items() if name != "listed"}
     columns["direction"] = np.array(DIRECTIONS, dtype=object)[columns["direction"]]
-    del columns["score"], columns["listed"]
     return Markers(
         cluster=np.asarray(clusters)[at[0]],
         rank=np.concatenate([np.arange(1, len(order) + 1) for order in orders]),
@@ -309,28 +279,25 @@ def ranked(found: Contrasts, clusters: Any, names: Any, top: int | None) -> Mark
 
 
 def _moments(X: Any, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-    """Shift (p,); counts, sums and squares (k, p) of the observed values minus the shift.
-
-    labels (partitions, n): several partitions whose clusters are numbered apart.
-    """
-    n, p = X.shape
+    """Shift (p,); counts, sums and squares (b, k, p) of the observed values minus the shift, in
+    each of the partitions labels (b, n)."""
+    (b, n), p = labels.shape, X.shape[1]
+    labels = labels + k * np.arange(b)[:, None]
     step = n if sp.issparse(X) else max(1, _BLOCK_ENTRIES // max(p, 1))
     # Values far from 0 would lose their digits in the squares: any value nearby is taken from them.
     shift = np.nan_to_num(cells_of(X[:step]).mean[0])
-    moments = np.zeros((3, k, p))
+    moments = np.zeros((3, b * k, p))
     for begin in range(0, n, step):
         own = labels[:, begin : begin + step]
-        columns = np.broadcast_to(np.arange(own.shape[1]), own.shape)
-        member = sp.csr_array(
-            (np.ones(own.size), (own.ravel(), columns.ravel())), shape=(k, own.shape[1])
-        )
+        at = own.ravel(), np.tile(np.arange(own.shape[1]), b)
+        member = sp.csr_array((np.ones(own.size), at), shape=(b * k, own.shape[1]))
         for into, part in zip(moments, parts_of(X[begin : begin + step], shift), strict=True):
             product = member @ part
             into += product.toarray() if sp.issparse(product) else product
-    return shift, *moments
+    return shift, *moments.reshape(3, b, k, p)
 
 
-def _mean_and_squares(count: Any, total: Any, square: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Mean, and sum of squares around it."""
+def _mean_and_squares(count: Any, total: Any, square: Any) -> tuple[np.ndarray, ...]:
+    """Count, mean, and sum of squares around it."""
     mean = total / np.maximum(count, 1.0)
-    return mean, np.maximum(square - mean * total, 0.0)
+    return count, mean, np.maximum(square - mean * total, 0.0)

@@ -113,24 +113,30 @@ def silhouette_score(X: Any, labels_or_model: Any) -> float:
     >>> round(silhouette_score(X, [0, 0, 1, 1]), 2)
     0.29
     """
-    rows, labels = _partition(X, labels_or_model)
+    rows = _partition(X, labels_or_model)
     if not hasattr(labels_or_model, "cluster_centers_"):
-        return float(skm.silhouette_score(rows.values, labels))
-    with_members = rows.model.cluster_centers_[np.unique(rows.clusters)]
-    distance = np.sqrt(rows.to_centers(with_members))
-    at = np.arange(len(labels)), labels
-    own = distance[at]
-    distance[at] = np.inf
-    return float(silhouettes(own, distance.min(axis=1), labels).mean())
+        return float(skm.silhouette_score(rows.values, rows.labels))
+    clusters, labels = np.unique(rows.labels, return_inverse=True)  # without empty ones
+    distance = np.asarray(rows.model.transform(X), dtype=np.float64)[rows.used][:, clusters]
+    return float(silhouettes(distance, labels)[0].mean())
 
 
-def silhouettes(own: np.ndarray, other: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """(b - a) / max(a, b) of each row, from its distances a, b; 0 for one alone in its cluster."""
+def silhouettes(distance: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Of each row its silhouette by distances (n, k) to centres, the nearest other cluster and the
+    distance to it. 0, None and NaN with one cluster; a row alone in its cluster has silhouette 0.
+    """
+    n, k = distance.shape
+    if k == 1:
+        return np.zeros(n), np.full(n, None), np.full(n, np.nan)
+    at = np.arange(n), labels
+    others = distance.copy()
+    others[at] = np.inf
+    own, other = distance[at], others.min(axis=1)
     largest = np.maximum(own, other)
     with np.errstate(invalid="ignore"):
         values = np.where(largest > 0, (other - own) / largest, 0.0)
     alone = np.bincount(labels)[labels] == 1
-    return np.where(alone, 0.0, values)
+    return np.where(alone, 0.0, values), others.argmin(axis=1), other
 
 
 def calinski_harabasz_score(X: Any, labels_or_model: Any) -> float:
@@ -152,73 +158,64 @@ def calinski_harabasz_score(X: Any, labels_or_model: Any) -> float:
     >>> calinski_harabasz_score(X, [0, 0, 1, 1, 1]) > 0
     True
     """
-    rows, labels = _partition(X, labels_or_model)
-    n, k = len(labels), labels.max() + 1
-    within, total = rows.loss(labels), rows.loss(np.zeros_like(labels))
+    rows = _partition(X, labels_or_model)
+    n, k = len(rows.labels), len(np.unique(rows.labels))
+    within, total = _loss(X, rows), _loss(X, rows._replace(labels=np.zeros(n, dtype=int)))
     if within == 0:
         return 1.0  # scikit-learn's convention
     return float((total - within) * (n - k) / (within * (k - 1)))
 
 
-# --- rows in the geometry of a model --------------------------------------------------------------
+def _loss(X: Any, rows: Rows) -> float:
+    """The least loss of a partition; a centre is at the reference where no value pulls."""
+    n, model = len(rows.labels), copy.copy(rows.model)
+    member = sp.csr_array((np.ones(n), (rows.labels, np.arange(n))))
+    products = (member @ rows.values, member @ rows.observed)
+    sums, counts = (p.toarray() if sp.issparse(p) else p for p in products)
+    pull = counts + model.lam_ * (np.bincount(rows.labels)[:, None] - counts)
+    centers = np.divide(sums, pull, out=np.zeros_like(pull), where=pull > 0)
+    model.cluster_centers_ = centers + model.reference_
+    distance = np.asarray(model.transform(X), dtype=np.float64)  # by direct differences
+    return float(np.square(distance[rows.used, rows.labels]).sum())
 
 
 class Rows(NamedTuple):
     """The rows of X with at least one observed value, as a model sees them."""
 
-    X: Any
     model: Any
     used: np.ndarray  # which rows of X
     values: Any  # minus the reference, 0 where missing
     observed: Any  # 1 or 0; both dense, or both CSR with the same structure
-    clusters: np.ndarray  # by the model
-
-    def to_centers(self, centers: np.ndarray) -> np.ndarray:
-        """(n, k) squared distances, by direct differences."""
-        model = copy.copy(self.model)
-        model.cluster_centers_ = centers
-        return np.square(np.asarray(model.transform(self.X), dtype=np.float64)[self.used])
-
-    def loss(self, labels: np.ndarray) -> float:
-        """The least loss of a partition; a centre is at the reference where no value pulls."""
-        n = len(labels)
-        member = sp.csr_array((np.ones(n), (labels, np.arange(n))))
-        products = (member @ self.values, member @ self.observed)
-        sums, counts = (p.toarray() if sp.issparse(p) else p for p in products)
-        pull = counts + self.model.lam_ * (np.bincount(labels)[:, None] - counts)
-        centers = np.divide(sums, pull, out=np.zeros_like(pull), where=pull > 0)
-        return float(self.to_centers(centers + self.model.reference_)[np.arange(n), labels].sum())
+    labels: np.ndarray
 
 
-def usable_rows(X: Any, model: Any) -> Rows:
-    """The rows as the model reads them; those without an observed value are left out."""
+def rows_of(X: Any, model: Any, labels: Any = None) -> Rows:
+    """The rows as the model reads them, in its clusters or in given ones."""
     values, mask = model._observe(X).zero_filled()
     used = np.flatnonzero(np.asarray(mask.sum(axis=1)).ravel() > 0)
-    return Rows(X, model, used, values[used], mask[used], np.asarray(model.predict(X))[used])
+    labels = np.asarray(model.predict(X) if labels is None else labels)
+    return Rows(model, used, values[used], mask[used], labels[used])
 
 
-def _partition(X: Any, labels_or_model: Any) -> tuple[Rows, np.ndarray]:
-    """The rows to judge, and their clusters, numbered without empty ones."""
+def _partition(X: Any, labels_or_model: Any) -> Rows:
+    """The rows to judge; labels without a model are judged with missing values at the means."""
     if hasattr(labels_or_model, "cluster_centers_"):
-        rows = usable_rows(X, labels_or_model)
-        found = rows.clusters
+        rows = rows_of(X, labels_or_model)
     else:
-        found = np.asarray(labels_or_model)
-        model = MNARKMeans(lam=1.0)
+        labels, model = np.asarray(labels_or_model), MNARKMeans(lam=1.0)
         observed = observe(check_table(model, X, reset=True))
-        if found.shape != (observed.n_rows,):
+        if labels.shape != (observed.n_rows,):
             raise ValueError(
                 f"Give a fitted model, or one label per row: {observed.n_rows} rows, and labels of "
-                f"shape {found.shape}."
+                f"shape {labels.shape}."
             )
         model.lam_, model.reference_ = 1.0, observed.means
         model.cluster_centers_ = observed.means[None]
-        rows = usable_rows(X, model)
-        found = found[rows.used]
-    clusters, labels = np.unique(found, return_inverse=True)
-    if not 2 <= len(clusters) < len(labels):
+        rows = rows_of(X, model, np.unique(labels, return_inverse=True)[1])
+    found = len(np.unique(rows.labels))
+    if not 2 <= found < len(rows.labels):
         raise ValueError(
-            f"The rows fall into {len(clusters)} cluster(s) and there are {len(labels)} usable "
+            f"The rows fall into {found} cluster(s) and there are {len(rows.labels)} usable "
             "rows; the index needs at least 2 clusters and more rows than clusters."
         )
-    return rows, labels
+    return rows

@@ -48,11 +48,12 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 from scipy.special import expit
-from scipy.stats import beta, binom, chi2_contingency
-from sklearn.metrics.cluster import contingency_matrix
+from scipy.stats import binom, binomtest
+from sklearn.utils.validation import _num_samples
 
 from .._kmeans import MNARKMeans
-from ._quality import Rows, usable_rows
+from ._annotations import p_of_independence
+from ._quality import Rows, rows_of
 
 FOLDS, N_INIT = 10, 5
 LEVEL = 0.01  # of the test between two clusters; there may be a dozen pairs
@@ -196,50 +197,48 @@ def verdict(
             f"verdict needs a fitted k-means of this package; found {type(model).__name__}."
         )
     k = len(model.cluster_centers_)
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    unknown = np.full(n, np.nan), np.full((k, k), np.nan), np.zeros((k, k))
+    unknown = np.full(_num_samples(X), np.nan), np.full((k, k), np.nan), np.zeros((k, k))
     if k == 1:
         sentence = "There is one cluster, so there is nothing to tell apart."
         return Verdict("one cluster", sentence, [[0]], [], np.ones(1), *unknown)
-    rows = usable_rows(X, model)
+    rows = rows_of(X, model)
     usable = len(rows.used)
     if usable < 2 * k:
-        sentence = f"There are {usable:,} rows for {k} clusters: too few to tell."
-        return Verdict("too few", sentence, [], [], np.full(k, np.nan), *unknown)
+        return Verdict("too few", _too_few(usable, k), [], [], np.full(k, np.nan), *unknown)
     rng = np.random.default_rng(random_state)
-    entries = max(rows.values.shape[1], k**2)
     part = np.arange(usable)
-    most = max(min(MOST_ROWS, MOST_ENTRIES // entries), 50 * k)
+    most = max(min(MOST_ROWS, MOST_ENTRIES // max(rows.values.shape[1], k**2)), 50 * k)
     if usable > most:
         part = np.sort(rng.choice(part, most, replace=False))
     held_out = _held_out(rows, part, rng, progress)
-    sizes = np.bincount(held_out.labels, minlength=k)
+    labels, nearest = held_out.labels, held_out.nearest
+    sizes = np.bincount(labels, minlength=k)
     neighbours = _neighbours(model.cluster_centers_)
-    seen, whole = zip(held_out.distance, held_out.between, strict=True)
-    kind, pairs, groups = _decide(*seen, neighbours, sizes)
+    observed, all_values = zip(held_out.distance, held_out.between, strict=True)
+    kind, pairs, groups = _decide(*observed, neighbours, sizes)
     if kind != "separate":
-        in_loss = _decide(*whole, neighbours, sizes)
-        if in_loss[0] == "separate" and _agree(*held_out.halves.T):
+        in_loss = _decide(*all_values, neighbours, sizes)
+        if in_loss[0] == "separate" and p_of_independence(*held_out.halves.T) < LEVEL:
             kind, pairs, groups = in_loss
         elif in_loss[0] == "separate" and kind == "continuum":
             kind = "undecided"
-    both = [(held_out.labels == l, held_out.nearest == l) for l in range(k)]
-    agreement = np.array([(a & b).sum() / max((a | b).sum(), 1) for a, b in both])
+    shared = np.bincount(labels[labels == nearest], minlength=k)
+    either = sizes + np.bincount(nearest, minlength=k) - shared
+    agreement = shared / np.maximum(either, 1)
     sentence = _sentence(kind, sizes, groups, pairs, float(agreement.mean()))
     found = Verdict(kind, sentence, groups, pairs, agreement, *unknown)
     if kind != "separate":
         return found
-    noise, odds = _calibrated(held_out.labels, *whole, pairs, groups)
+    noise, odds = _calibrated(labels, *all_values, pairs, groups)
     if usable > len(part):
         found.confidence[rows.used] = confidence(X, model, noise=noise, odds=odds)[rows.used]
-    sure = _memberships(whole[0], held_out.labels, noise, odds)
-    found.confidence[rows.used[part]] = sure
+    found.confidence[rows.used[part]] = _memberships(all_values[0], labels, noise, odds)
     return replace(found, noise=noise, odds=odds)
 
 
 def _held_out(rows: Rows, part: np.ndarray, rng: Any, progress: Any) -> _HeldOut:
     """Every row measured by centres that other rows have made, numbered as the model's."""
-    values, observed, labels = rows.values[part], rows.observed[part], rows.clusters[part]
+    values, observed, labels = rows.values[part], rows.observed[part], rows.labels[part]
     n, k = len(labels), len(rows.model.cluster_centers_)
     lam = np.broadcast_to(rows.model.lam_, values.shape[1])
     start = np.asarray(rows.model.cluster_centers_, dtype=np.float64) - rows.model.reference_
@@ -259,9 +258,8 @@ def _held_out(rows: Rows, part: np.ndarray, rng: Any, progress: Any) -> _HeldOut
                     k, lam=rows.model.lam_, init=init, n_init=N_INIT, n_jobs=1,
                     random_state=int(rng.integers(2**31)),
                 ).fit(table[others])  # fmt: skip
-            counts = np.zeros((k, k))
-            np.add.at(counts, (labels[others], fit.labels_), 1.0)
-            order = linear_sum_assignment(-counts)[1]  # clusters that share most rows
+            shared = np.bincount(k * labels[others] + fit.labels_, minlength=k * k).reshape(k, k)
+            order = linear_sum_assignment(-shared)[1]  # clusters that share most rows
             if init is not start:
                 nearest[own] = np.argsort(order)[fit.predict(table[own])]
         centers, here = fit.cluster_centers_[order], (values[own], observed[own])
@@ -281,12 +279,6 @@ def _measured(values: Any, observed: Any, mu: np.ndarray, w: Any) -> tuple[np.nd
     apart = np.square(mu[:, None] - mu).reshape(len(mu) ** 2, -1)
     D = observed @ ((1.0 - w) * apart).T + (w * apart).sum(axis=1)
     return d, D.reshape(-1, len(mu), len(mu))
-
-
-def _agree(one: np.ndarray, two: np.ndarray) -> bool:
-    """Whether two labellings depend on each other, by the chi-squared test."""
-    counts = contingency_matrix(one, two)
-    return bool(min(counts.shape) > 1 and chi2_contingency(counts).pvalue < LEVEL)
 
 
 def _neighbours(centers: np.ndarray) -> list[tuple[int, int]]:
@@ -356,9 +348,8 @@ def _judge(d: np.ndarray, D: np.ndarray, a: int, b: int, others: np.ndarray) -> 
     n_a, n_m, n_b = (int(((t >= lo) & (t < hi)).sum()) for lo, hi in itertools.pairwise(edges))
     least = min(n_a, n_b)
     p = float(binom.cdf(n_m, n_m + least, 0.5))
-    low = beta.ppf(0.025, n_m, least + 1) if n_m else 0.0
-    high = beta.ppf(0.975, n_m + 1, least) if least else 1.0
-    low, high = (float(share / (1.0 - share)) if share < 1.0 else np.inf for share in (low, high))
+    shares = binomtest(n_m, max(n_m + least, 1)).proportion_ci()
+    low, high = (float(share / (1.0 - share)) if share < 1.0 else np.inf for share in shares)
     return Pair((a, b), n_m / max(least, 0.5), low, high, p, (n_a, n_m, n_b))
 
 
@@ -455,57 +446,57 @@ def _memberships(squares: np.ndarray, labels: np.ndarray, noise: Any, odds: Any)
 
 
 def _sentence(
-    kind: str, sizes: np.ndarray, groups: list[list[int]], pairs: list[Pair], again: float
+    kind: str, sizes: np.ndarray, groups: list[list[int]], pairs: list[Pair], overlap: float
 ) -> str:
     k, n = len(sizes), int(sizes.sum())
-    small = k - sum(map(len, groups))
-    has = "has" if small == 1 else "have"
-    few = f" {small} of the clusters {has} too few rows to be judged." if small else ""
     if not pairs:
         apart = n - int(sizes.max())
         if not apart:
             return "All rows are in one cluster: the rows do not differ."
         if apart < FEW_ROWS * (k - 1):
             return f"All rows but {apart:,} are in one cluster: the others are outliers."
-        return f"There are too few rows to tell: {n:,} for {k} clusters."
+        return _too_few(n, k)
+    few, small = "", k - sum(map(len, groups))
+    if small:
+        has = "has" if small == 1 else "have"
+        few = f" {small} of the clusters {has} too few rows to be judged."
     if kind == "separate":
-        least = max(pair.ratio for pair in pairs if pair.p < LEVEL)
         between = "no rows lie between them"
-        if least > 0:
-            between = (
-                f"the density of rows between them is at most {_percent(least)} of that at the "
-                "centres"
-            )
+        if (most := max(pair.ratio for pair in pairs if pair.p < LEVEL)) > 0:
+            between = f"the density between them is at most {_percent(most)} of that at the centres"
         if len(groups) == k:
             return f"The {k} clusters are separate groups: {between}."
         together = "; ".join(names_of(group) for group in groups if len(group) > 1)
         joined = f" Clusters that form one group: {together}." if together else ""
         return f"There are {len(groups)} separate groups: {between}.{joined}{few}"
-    clearest = min(pairs, key=lambda pair: pair.ratio)
-    figure = (
-        f"between clusters {names_of(clearest.clusters)}, the clearest pair, the density of "
-        f"rows is {_percent(clearest.ratio)} of that at the centres "
-        f"(95 % interval {_percent(clearest.low)} to {_percent(clearest.high)})"
-    )
-    slices = "The clusters are reproducible slices of one continuum, not groups:"
-    if again < FOUND_AGAIN:
-        slices = (
-            "The clusters are slices of one continuum, and refits to other rows cut it differently "
-            f"(mean overlap of the clusters {_percent(again)}):"
-        )
-    what = {
-        "continuum": slices,
-        "undecided": (
+    if kind == "undecided":
+        what = (
             "The clusters differ in which values are missing, which may or may not make them "
             "groups; by the observed values alone,"
-        ),
-        "too few": "There are too few rows to tell groups from slices of one continuum:",
-    }[kind]
-    return f"{what} {figure}.{few}"
+        )
+    elif kind == "too few":
+        what = "There are too few rows to tell groups from slices of one continuum:"
+    elif overlap >= FOUND_AGAIN:
+        what = "The clusters are reproducible slices of one continuum, not groups:"
+    else:
+        what = (
+            "The clusters are slices of one continuum, and refits to other rows cut it differently "
+            f"(mean overlap of the clusters {_percent(overlap)}):"
+        )
+    clearest = min(pairs, key=lambda pair: pair.ratio)
+    return (
+        f"{what} between clusters {names_of(clearest.clusters)}, the clearest pair, the density "
+        f"is {_percent(clearest.ratio)} of that at the centres (95% interval "
+        f"{_percent(clearest.low)} to {_percent(clearest.high)}).{few}"
+    )
+
+
+def _too_few(n: int, k: int) -> str:
+    return f"There are too few rows to tell: {n:,} for {k} clusters."
 
 
 def _percent(share: float) -> str:
-    return "more than 200 %" if share > 2 else f"{100 * share:.0f} %"
+    return "more than 200%" if share > 2 else f"{share:.0%}"
 
 
 def names_of(clusters: Any) -> str:
