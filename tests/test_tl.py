@@ -100,14 +100,6 @@ def test_several_numbers_of_clusters_are_compared(expression):
     assert sorted(set(found["cv_results"]["param_n_clusters"])) == [2, 3]
 
 
-def test_the_seed_has_two_names_and_one_meaning(expression):
-    one = run(make(expression), random_state=7)
-    other = run(make(expression), random_state=None, rng=7)
-    assert (one.obs[KEY] == other.obs[KEY]).all()
-    with pytest.raises(ValueError, match="two names"):
-        run(make(expression), rng=1, random_state=1)
-
-
 @pytest.mark.parametrize("name", ["lam", "reference"])
 def test_numbers_by_name_go_to_their_genes(expression, name):
     adata = make(expression)
@@ -118,24 +110,6 @@ def test_numbers_by_name_go_to_their_genes(expression, name):
     np.testing.assert_array_equal(found[~np.isnan(found)], given[~np.isnan(found)])
     with pytest.raises(ValueError, match=f"{name} must have one number .* 'other' is not a column"):
         run(adata, **{name: named | {"other": 1.0}})
-
-
-def test_either_name_of_the_seed_reaches_the_batches(expression, monkeypatch):
-    from mnarkmeans import _batch
-
-    seeds = []
-
-    class Watched(_batch.BatchCenter):
-        def fit_transform(self, X, *args, **kwargs):
-            seeds.append(self.random_state)
-            return super().fit_transform(X, *args, **kwargs)
-
-    monkeypatch.setattr(_batch, "BatchCenter", Watched)
-    for seed in ({"random_state": 7}, {"random_state": None, "rng": 7}):
-        adata = make(expression)
-        adata.obs["run"] = np.where(np.arange(adata.n_obs) % 2, "a", "b")
-        run(adata, batch_key="run", **seed)
-    assert seeds == [7, 7]
 
 
 def test_one_line_about_the_result(expression, capsys):
@@ -281,12 +255,13 @@ def test_nothing_observed_is_an_error():
         run(make(np.zeros((10, 4))))
 
 
+@pytest.mark.parametrize("zero_is_missing", [True, False])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
-def test_dask_matrix_equals_memory(expression, kind):
+def test_dask_matrix_equals_memory(expression, kind, zero_is_missing):
     da = pytest.importorskip("dask.array")
-    start = expression[[0, 20, 40], :7]
-    blocks = da.from_array(expression, chunks=(25, 8)).map_blocks(kind)
-    settings = dict(init=start, n_init=1, impute_layer="filled")
+    start = expression[[0, 20, 40], : 7 if zero_is_missing else 8]
+    blocks = da.from_array(expression, chunks=(25, 4)).map_blocks(kind)
+    settings = dict(init=start, n_init=1, impute_layer="filled", zero_is_missing=zero_is_missing)
     lazy, memory = (run(make(X), **settings) for X in (blocks, kind(expression)))
     np.testing.assert_allclose(np.asarray(lazy.layers["filled"]), memory.layers["filled"])
     assert (lazy.obs[KEY] == memory.obs[KEY]).all()

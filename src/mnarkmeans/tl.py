@@ -19,14 +19,16 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import gen_batches
 
+from ._batch import BatchCenter
 from ._cv import MNARKMeansCV
 from ._io import require
 from ._kmeans import MNARKMeans
-from ._observed import with_nan
+from ._observed import seen_in, with_nan
 from ._solver import log_line
 from ._validation import MissingDataWarning, by_position
-from .metrics import Verdict, verdict
+from .metrics import verdict
 from .metrics._markers import contrasts
 
 __all__ = ["mnar_kmeans"]
@@ -49,7 +51,6 @@ def mnar_kmeans(
     batch_key: str | None = None,
     key_added: str = "mnar_kmeans",
     random_state: int | np.random.RandomState | None = None,
-    rng: int | np.random.Generator | None = None,
     copy: bool = False,
     impute_layer: str | None = None,
     verbose: bool = True,
@@ -87,8 +88,6 @@ def mnar_kmeans(
         Under which name results are stored.
     random_state : int, RandomState instance or None, default=None
         Seed.
-    rng : int, numpy Generator or None, default=None
-        Another name for the seed.
     copy : bool, default=False
         Return a changed copy and leave `adata` as it is.
     impute_layer : str, optional
@@ -127,11 +126,6 @@ def mnar_kmeans(
     (4, 2)
     """
     require("anndata", "anndata")
-    if rng is not None and random_state is not None:
-        raise ValueError("random_state and rng are two names of the seed; give one of them.")
-    seed: Any = rng if random_state is None else random_state
-    if isinstance(seed, np.random.Generator):  # estimators take an integer or a RandomState
-        seed = int(seed.integers(2**31 - 1))
     if unknown := [name for name in fitting if name not in FITTING]:
         raise TypeError(
             f"mnar_kmeans() got an unexpected keyword argument {unknown[0]!r}; to the fit it "
@@ -149,46 +143,39 @@ def mnar_kmeans(
         )
     adata = adata.copy() if copy else adata
     matrix, columns = _matrix_of(adata, layer, use_rep, use_highly_variable)
-    X, used = _usable(matrix, columns, zero_is_missing)
-    _check_expression(X, zero_is_missing, is_expression=use_rep is None)
+    missing = 0.0 if zero_is_missing else np.nan
+    X, used = _usable(matrix, columns, missing)
+    if zero_is_missing:
+        _check_expression(X, is_expression=use_rep is None)
     names = adata.var_names if use_rep is None else range(len(used))
     lam, reference = (by_position(*one, names) for one in (("lam", lam), ("reference", reference)))
-    lam_used = _of_used("lam", lam, used)
-    settings = dict(
-        reference=_of_used("reference", reference, used),
-        random_state=seed,
-        missing_values=0.0 if zero_is_missing else np.nan,
-        **fitting,
-    )
-    batches = None if batch_key is None else _entry(adata.obs, batch_key, "obs").to_numpy()
-    if batches is not None:
-        from ._batch import BatchCenter
-
-        measured = _dense_with_nan(X, settings["missing_values"])
-        center = BatchCenter(
-            int(np.max(n_clusters)), lam=lam_used, reference=settings["reference"],
-            random_state=seed, n_jobs=fitting.get("n_jobs"),
-        )  # fmt: skip
-        X, settings["missing_values"] = center.fit_transform(measured, batch=batches), np.nan
+    chosen = dict(
+        lam=_of_used("lam", lam, used), reference=_of_used("reference", reference, used),
+        random_state=random_state,
+    )  # fmt: skip
+    if batch_key is not None:
+        batches = _entry(adata.obs, batch_key, "obs").to_numpy()
+        measured = _dense_with_nan(X, missing)
+        center = BatchCenter(int(np.max(n_clusters)), n_jobs=fitting.get("n_jobs"), **chosen)
+        X, missing = center.fit_transform(measured, batch=batches), np.nan
     with warnings.catch_warnings():
         if zero_is_missing:  # zero is the detection limit, however far from it a gene is
             warnings.filterwarnings("ignore", "The reference lies far outside")
-        model = _estimator(X, n_clusters, lam_used, settings).fit(X)
+        model = _estimator(X, n_clusters, missing_values=missing, **chosen, **fitting).fit(X)
     params = dict(
         n_clusters=n_clusters, lam=lam, reference=reference, layer=layer, use_rep=use_rep,
         use_highly_variable=use_highly_variable, zero_is_missing=zero_is_missing,
-        batch_key=batch_key, random_state=seed, impute_layer=impute_layer,
+        batch_key=batch_key, random_state=random_state, impute_layer=impute_layer,
         n_init=model.n_init, max_iter=model.max_iter, tol=model.tol,
     )  # fmt: skip
-    found = None if _is_dask(X) else verdict(X, model)
-    store_results(adata, key_added, model, X, used, params, found, in_genes=use_rep is None)
-    if batches is not None:
+    _store_results(adata, key_added, model, X, used, params, in_genes=use_rep is None)
+    if batch_key is not None:
         adata.uns[key_added]["batches"] = center.batches_.astype(str)
         shifts = [_of_all_genes(one, used) for one in center.shifts_]
         adata.uns[key_added]["batch_shifts"] = np.array(shifts)
     if impute_layer is not None:
         filled = model.impute(X)
-        if batches is not None:
+        if batch_key is not None:
             filled = center.inverse_transform(filled, batch=batches)
             if np.nanmin(measured) >= 0.0:  # expression is not negative
                 filled = np.maximum(filled, 0.0)
@@ -206,23 +193,23 @@ def mnar_kmeans(
     return adata if copy else None
 
 
-def _estimator(X: Any, n_clusters: Any, lam: Any, settings: dict[str, Any]) -> Any:
+def _estimator(X: Any, n_clusters: Any, *, lam: Any, **settings: Any) -> Any:
     """The estimator for this matrix: in memory or on Dask, with k given or to be chosen."""
     several = np.ndim(n_clusters) == 1
     if _is_dask(X):
-        from .dask import MNARKMeans as DaskMNARKMeans
-
         refused = [name for name in ("algorithm", "n_jobs") if name in settings]
         if several or refused:
             what = "several numbers of clusters" if several else refused[0]
             raise ValueError(f"The matrix is a Dask array, which does not work with {what}.")
+        from .dask import MNARKMeans as DaskMNARKMeans
+
         return DaskMNARKMeans(n_clusters, lam=lam, **settings)
-    if several:
-        if np.ndim(lam):
-            raise ValueError("With several n_clusters lam must be one number or 'auto'.")
-        lams: Any = lam if isinstance(lam, str) else [lam]
-        return MNARKMeansCV(list(n_clusters), lams=lams, **settings)
-    return MNARKMeans(n_clusters, lam=lam, **settings)
+    if not several:
+        return MNARKMeans(n_clusters, lam=lam, **settings)
+    if np.ndim(lam):
+        raise ValueError("With several n_clusters lam must be one number or 'auto'.")
+    lams: Any = lam if isinstance(lam, str) else [lam]
+    return MNARKMeansCV(list(n_clusters), lams=lams, **settings)
 
 
 def _summary(sizes: np.ndarray, results: dict[str, Any]) -> str:
@@ -278,12 +265,12 @@ def _entry(mapping: Mapping[str, Any], key: str, where: str) -> Any:
     return mapping[key]
 
 
-def _usable(matrix: Any, columns: np.ndarray, zero_is_missing: bool) -> tuple[Any, np.ndarray]:
+def _usable(matrix: Any, columns: np.ndarray, missing: float) -> tuple[Any, np.ndarray]:
     """The columns used, in memory, and their mask: asked for, and observed at least once."""
     X = _in_memory(matrix, columns)
-    X = X if zero_is_missing else _dense(X)
+    X = _dense(X) if np.isnan(missing) else X
     X = X if np.issubdtype(X.dtype, np.floating) else X.astype(np.float64)
-    observed = _observed_columns(X, zero_is_missing)
+    observed = _observed_columns(X, missing)
     if not observed.any():
         raise ValueError(
             f"None of the {X.shape[0]} x {X.shape[1]} values is observed; there is nothing to "
@@ -300,41 +287,30 @@ def _is_dask(matrix: Any) -> bool:
 
 def _in_memory(matrix: Any, columns: np.ndarray) -> Any:
     """Some columns of a matrix, in memory unless it is a Dask array."""
-    everything = bool(columns.all())
     if _is_dask(matrix):
-        return matrix if everything else matrix[:, np.flatnonzero(columns)]
-    if isinstance(matrix, np.ndarray) or sparse.issparse(matrix):
-        X = matrix if everything else matrix[:, columns]
-    elif hasattr(matrix, "to_memory") and matrix.format == "csc":
+        matrix = matrix.rechunk({1: -1})
+    if _is_dask(matrix) or isinstance(matrix, np.ndarray) or sparse.issparse(matrix):
+        X = matrix if columns.all() else matrix[:, np.flatnonzero(columns)]
+    elif getattr(matrix, "format", None) == "csc":
         X = matrix.to_memory()[:, columns]  # by rows it would be read once per slice
     else:
-        parts = [
-            matrix[start : start + BACKED_ROWS][:, columns]
-            for start in range(0, matrix.shape[0], BACKED_ROWS)
-        ]
+        parts = [matrix[rows][:, columns] for rows in gen_batches(matrix.shape[0], BACKED_ROWS)]
         X = sparse.vstack(parts) if sparse.issparse(parts[0]) else np.concatenate(parts)
-    return X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    return X.tocsr() if sparse.issparse(X) else X
 
 
-def _observed_columns(X: Any, zero_is_missing: bool) -> np.ndarray:
+def _observed_columns(X: Any, missing: float) -> np.ndarray:
     if _is_dask(X):
-        parts = X.to_delayed().ravel()
-        dask = require("dask", "dask")
-        found = dask.compute(*(dask.delayed(_observed_columns)(b, zero_is_missing) for b in parts))
+        dask, parts = require("dask", "dask"), X.to_delayed().ravel()
+        found = dask.compute(*(dask.delayed(_observed_columns)(part, missing) for part in parts))
         return np.any(found, axis=0)
     if sparse.issparse(X):
-        seen = ~np.isnan(X.data) & (X.data != 0)
-        return np.bincount(X.indices[seen], minlength=X.shape[1]) > 0
-    seen = ~np.isnan(X)
-    if zero_is_missing:
-        seen &= X != 0
-    return seen.any(axis=0)
+        return np.bincount(X.indices[seen_in(X.data, missing)], minlength=X.shape[1]) > 0
+    return np.any(seen_in(X, missing), axis=0)
 
 
-def _check_expression(X: Any, zero_is_missing: bool, *, is_expression: bool) -> None:
+def _check_expression(X: Any, *, is_expression: bool) -> None:
     """Refuse counts, warn about scaled values: zero has to mean "not detected"."""
-    if not zero_is_missing:
-        return
     rows = X[:BACKED_ROWS].compute() if _is_dask(X) else X
     values = rows.data if sparse.issparse(rows) else rows
     values = values[np.isfinite(values)]
@@ -385,18 +361,11 @@ def _dense_with_nan(X: Any, missing: float) -> np.ndarray:
 # --- the results
 
 
-def store_results(
-    adata: Any,
-    key: str,
-    model: Any,
-    X: Any,
-    used: np.ndarray,
-    params: dict[str, Any],
-    found: Verdict | None,
-    *,
-    in_genes: bool = True,
-) -> None:
-    """Write what the module's docstring lists; no verdict, no confidence and no markers."""
+def _store_results(
+    adata: Any, key: str, model: Any, X: Any, used: np.ndarray, params: dict[str, Any], *,
+    in_genes: bool,
+) -> None:  # fmt: skip
+    """Write what the module's docstring lists."""
     pandas = require("pandas", "anndata")
     k = len(model.cluster_centers_)
     labels, distances = np.asarray(model.labels_), np.asarray(model.transform(X))
@@ -408,11 +377,11 @@ def store_results(
         "params": _writable(params),
         "n_clusters": k,
         "lam": _of_all_genes(model.lam_, used),
-        "reference": _of_all_genes(np.asarray(model.reference_), used),
+        "reference": _of_all_genes(model.reference_, used),
         "inertia": float(model.inertia_),
         "n_iter": int(model.n_iter_),
-        "loss_path": np.asarray(model.loss_path_),
-        "start_losses": np.asarray(model.start_losses_),
+        "loss_path": model.loss_path_,
+        "start_losses": model.start_losses_,
         "n_features": int(used.sum()),
     }
     if isinstance(model, MNARKMeansCV):
@@ -421,7 +390,8 @@ def store_results(
         adata.varm[key] = centers
     else:
         results["centers"] = centers
-    if found is not None:
+    if not _is_dask(X):
+        found = verdict(X, model)
         results["verdict"] = {
             name: getattr(found, name) for name in ("kind", "headline", "sentence")
         }
@@ -444,14 +414,14 @@ def _writable(params: dict[str, Any]) -> dict[str, Any]:
 def _with_other_genes(filled: np.ndarray, matrix: Any, used: np.ndarray) -> np.ndarray:
     if used.all():
         return filled
-    others = _in_memory(matrix, ~used)
-    if _is_dask(others):
-        others = others.map_blocks(_dense, dtype=others.dtype, meta=np.empty((0, 0), others.dtype))
+    others = _dense(_in_memory(matrix, ~used))
     order = np.argsort(np.concatenate([np.flatnonzero(used), np.flatnonzero(~used)]))
-    return np.concatenate([filled, _dense(others)], axis=1)[:, order]
+    return np.concatenate([filled, others], axis=1)[:, order]
 
 
 def _dense(matrix: Any) -> Any:
+    if _is_dask(matrix):
+        return matrix.map_blocks(_dense, dtype=matrix.dtype, meta=np.empty((0, 0), matrix.dtype))
     return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
