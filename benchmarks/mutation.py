@@ -6,8 +6,8 @@
 A mutant is the package with one comparison, operator, constant or condition changed, in Python (by
 its syntax tree) or in the C++ core (by its text; the core is built again). NAMED are mutants that
 once survived. First a few cases of every test run, to learn which blocks of statements they reach.
-Of a mutant, the tests that reach the changed block run, then the others of their files, for
---seconds of the processor at most; the first failure kills it. A survivor is a missing test, or an
+Of a mutant, the tests that reach the changed block run, quick ones first, for --seconds of the
+processor at most; the first failure kills it. A survivor is a missing test, or an
 equivalent change.
 """
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import hashlib
 import json
 import multiprocessing
 import os
@@ -41,12 +42,20 @@ OPERATORS = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast
 # In C++ with spaces, so that templates and pointers are left alone.
 CORE = {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " != ", " + ": " - ",
         " - ": " + ", " * ": " / ", " += ": " -= ", " && ": " || "}  # fmt: skip
-CORE_TESTS = ("tests/test_golden.py", "tests/test_units.py", "tests/core/",
-              "tests/test_exactness.py", "tests/test_laws.py")  # fmt: skip
+# Tests that meet a file of the core, by parts of their names, and those that meet any.
+CORE_TESTS = {"": ("test_golden", "tests/core/", "test_exactness", "test_laws"),
+              "mixture": ("test_mixture", "test_e_step"), "predict": ("test_estimator",),
+              "hartigan": ("test_estimator",), "seeding": ("test_starts",),
+              "first_pass": ("test_missingness", "test_input")}  # fmt: skip
+QUICK = 0.5  # seconds of a test that has its turn first
 # Not asked: slow for what they meet, or about other things than results.
 UNASKED = re.compile("benchmarks|performance|package|types|docs|studies|reproduction|umap|fuzz"
                      "|_r.py|interrupt|browser|dask_cluster|waiting|library")  # fmt: skip
 CLOCKED = re.compile("within_a_second")  # on a busy machine these fail without any mutant
+# Imported once, as they take longer than most tests.
+PRELOADED = ("pytest", "pandas", "scipy.stats", "scipy.sparse", "sklearn",
+             "sklearn.cluster", "sklearn.mixture", "sklearn.utils.estimator_checks", "pyarrow",
+             "matplotlib.pyplot", "typer", "rich.console", "jinja2", "dask.array")  # fmt: skip
 CASES = 4  # of a parametrised test that are recorded
 
 
@@ -157,19 +166,30 @@ def hit(place):
     test = now[os.getpid()]
     if (test, place) not in seen:
         seen.add((test, place))
-        os.write(LOG, (test + "|" + place + "\\n").encode())
+        os.write(LOG, (test + "\\t" + place + "\\n").encode())
 """
 
 
-def blocks(tree: ast.AST) -> list[list[ast.stmt]]:
-    """The lists of statements within functions."""
+class Block(NamedTuple):
+    """A list of statements within a function; its key outlives changes elsewhere in the file."""
+
+    key: str
+    statements: list[ast.stmt]
+
+    def holds(self, line: int) -> bool:
+        return self.statements[0].lineno <= line <= self.statements[-1].end_lineno
+
+
+def blocks(tree: ast.AST, path: str) -> list[Block]:
+    """From outside to inside."""
     found = {}
     for function in ast.walk(tree):
         for node in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
             for field in ("body", "orelse", "finalbody"):
                 statements = getattr(node, field, None)
                 if isinstance(statements, list) and statements:
-                    found[id(statements)] = statements
+                    begin = re.sub(r"[\s:]+", " ", ast.unparse(statements[0])[:60])
+                    found[id(statements)] = Block(f"{path}:{function.name}:{begin}", statements)
     return list(found.values())
 
 
@@ -178,8 +198,8 @@ def instrument(copy: Path) -> None:
     (copy / "src/mutation_hits.py").write_text(HITS.format(log=str(copy / "hits")))
     for file in (copy / "src/mnarkmeans").rglob("*.py"):
         tree, path = ast.parse(file.read_text()), file.relative_to(copy).as_posix()
-        for block in blocks(tree):
-            report = f"__import__('mutation_hits').hit('{path}:{block[0].lineno}')"
+        for key, block in blocks(tree, path):
+            report = f"__import__('mutation_hits').hit({key!r})"
             is_text = isinstance(block[0], ast.Expr) and isinstance(block[0].value, ast.Constant)
             block.insert(int(is_text), ast.parse(report).body[0])
         file.write_text(ast.unparse(ast.fix_missing_locations(tree)))
@@ -189,16 +209,26 @@ def places(mutant: Mutant) -> set[str]:
     """The block of a mutant; of one outside functions, the blocks that mention its name."""
     text = (ROOT / mutant.path).read_text()
     tree, line = ast.parse(text), text.count("\n", 0, mutant.start) + 1
-    around = [b[0].lineno for b in blocks(tree) if b[0].lineno <= line <= b[-1].end_lineno]
+    around = [block for block in blocks(tree, mutant.path) if block.holds(line)]
     if around:
-        return {f"{mutant.path}:{max(around)}"}
+        return {max(around, key=lambda block: block.statements[0].lineno).key}
     top = next(node for node in tree.body if node.lineno <= line <= node.end_lineno)
     name, found = re.search(r"(?:def |class |)(\w+)", text.splitlines()[top.lineno - 1])[1], set()
     for file in (ROOT / "src/mnarkmeans").rglob("*.py"):
-        lines, path = file.read_text().splitlines(), file.relative_to(ROOT).as_posix()
-        for block in blocks(ast.parse("\n".join(lines))) if name in "\n".join(lines) else ():
-            if name in "\n".join(lines[block[0].lineno - 1 : block[-1].end_lineno]):
-                found.add(f"{path}:{block[0].lineno}")
+        text, path = file.read_text(), file.relative_to(ROOT).as_posix()
+        for key, block in blocks(ast.parse(text), path) if name in text else ():
+            if name in "\n".join(text.splitlines()[block[0].lineno - 1 : block[-1].end_lineno]):
+                found.add(key)
+    return found
+
+
+def meeting(mutant: Mutant, recorded: dict) -> list[str]:
+    """Tests that reach the block; if it is newer than the record, its function or its file."""
+    at, found = places(mutant), []
+    while at and not found:
+        begin = tuple(at)
+        found = [t for t, (_, keys) in recorded.items() if any(k.startswith(begin) for k in keys)]
+        at = {key.rpartition(":")[0] for key in at} - {""}
     return found
 
 
@@ -212,7 +242,7 @@ class Recorder:
     def pytest_collection_modifyitems(self, items):
         cases = defaultdict(list)
         for item in items:
-            if not CLOCKED.search(item.nodeid):
+            if not CLOCKED.search(item.nodeid) and "browser" not in item.fixturenames:
                 cases[item.nodeid.partition("[")[0]].append(item)
         items[:] = [item for some in cases.values() for item in some[:: -(-len(some) // CASES)]]
 
@@ -230,17 +260,19 @@ class Recorder:
 class Chosen:
     """A plugin of pytest: the tests of some functions, until one fails or the time is over."""
 
-    def __init__(self, tests: list[str], killer: Path, budget: float):
-        self.place, self.killer, self.budget = {t: i for i, t in enumerate(tests)}, killer, budget
+    def __init__(self, tests: dict[str, int], killer: Path, budget: float):
+        self.tests, self.killer, self.budget = tests, killer, budget
         self.files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
 
     def pytest_collection_modifyitems(self, items):
-        """Two cases of every test, then the others; files apart, as they have fixtures."""
-        cases, order = Counter(), {}
+        """Turn by turn; in a turn files apart, as they have fixtures. Of a test of the first turn
+        two cases, its others in the second."""
+        cases, order, places = Counter(), {}, {test: i for i, test in enumerate(self.tests)}
         for item in items:
             test, file = item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]
-            if test in self.place:
-                order[item] = (cases[test] > 1, self.files.index(file), self.place[test])
+            if test in self.tests:
+                turn = max(self.tests[test], int(cases[test] > 1))
+                order[item] = (turn, self.files.index(file), places[test])
                 cases[test] += 1
         items[:] = sorted(order, key=order.get)
 
@@ -261,15 +293,15 @@ class Chosen:
             item.session.shouldstop = "the time is over"
 
 
-def choose(mutant: Mutant, recorded: dict) -> list[str]:
-    """Tests that reach the block of a mutant, quick ones first, then the others of their files."""
-    if not mutant.path.endswith(".py"):
-        return [test for part in CORE_TESTS for test in recorded if test.startswith(part)]
-    at = places(mutant)
-    meet = [test for test in recorded if at.intersection(recorded[test][1])]
-    files = Counter(test.partition("::")[0] for test in meet)
-    others = [t for t in recorded if t.partition("::")[0] in files and t not in meet]
-    return sorted(meet, key=lambda t: recorded[t][0]) + sorted(others, key=lambda t: recorded[t][0])
+def choose(mutant: Mutant, recorded: dict) -> dict[str, int]:
+    """Tests that reach the block of a mutant and their turn: quick ones, slow ones."""
+    if mutant.path.endswith(".py"):
+        meet = meeting(mutant, recorded)
+    else:
+        own = CORE_TESTS.get(Path(mutant.path).stem, ())
+        meet = [test for part in (*own, *CORE_TESTS[""]) for test in recorded if part in test]
+    meet = sorted(meet, key=lambda test: recorded[test][0])
+    return {test: int(recorded[test][0] > QUICK) for test in meet}
 
 
 # --- running them ---------------------------------------------------------------------------------
@@ -325,18 +357,24 @@ def in_process(copy: Path, limit: float, *arguments) -> int | None:
     return code
 
 
-def record(folder: Path) -> dict:
-    """Of each test its seconds and the blocks it reaches."""
+def record(folder: Path, known: dict) -> dict:
+    """Of each test its seconds and the blocks it reaches; files that are ``known`` are not run."""
     copy = make_copy(folder / "recorded")
     instrument(copy)
-    files = sorted(str(f.relative_to(copy)) for f in (copy / "tests").rglob("test_*.py"))
-    in_process(copy, 7200, [f for f in files if not UNASKED.search(f)], Recorder(copy / "hits"))
-    reached = defaultdict(set)
-    for line in (copy / "hits").read_text().splitlines():
-        test, place = line.split("|")
-        reached[test].add(place)
-    seconds = json.loads((copy / "seconds").read_text())
-    return {test: (sum(s) / len(s), sorted(reached[test])) for test, s in seconds.items()}
+    texts = {str(f.relative_to(copy)): f.read_text() for f in (copy / "tests").rglob("test_*.py")}
+    hashes = {f: hashlib.sha256(t.encode()).hexdigest() for f, t in texts.items()}
+    asked = {f: h for f, h in sorted(hashes.items()) if not UNASKED.search(f)}
+    new = [f for f, h in asked.items() if known.get("files", {}).get(f) != h]
+    tests, reached = known.get("tests", {}), defaultdict(set)
+    tests = {t: at for t, at in tests.items() if t.partition("::")[0] in asked.keys() - new}
+    if new:
+        in_process(copy, 7200, new, Recorder(copy / "hits"))
+        for line in (copy / "hits").read_text().splitlines():
+            test, _, key = line.partition("\t")
+            reached[test].add(key)
+        for test, seconds in json.loads((copy / "seconds").read_text()).items():
+            tests[test] = (sum(seconds) / len(seconds), sorted(reached[test]))
+    return {"files": asked, "tests": tests}
 
 
 def judge(mutant: Mutant, copy: Path, recorded: dict, budget: float) -> str:
@@ -362,6 +400,8 @@ def judge(mutant: Mutant, copy: Path, recorded: dict, budget: float) -> str:
         code = in_process(copy, 30 + 3 * budget, ["-x", *chosen.files], chosen)
         if killer.exists():
             return f"killed by {killer.read_text()}"
+        if code in (1, 3):  # pytest itself
+            raise SystemExit((copy / "log").read_text())
         return "survived" if code in (0, 2, 5) else f"killed: the tests ended with {code}"
     finally:
         write(original)
@@ -375,22 +415,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", default=[], help="parts of paths")
     parser.add_argument("--named", action="store_true", help="the list of benchmarks/mutants.py")
     parser.add_argument("--seconds", type=float, default=30.0, help="of tests for a mutant")
-    parser.add_argument("--recorded", type=Path, help="what the tests reach: read, else written")
+    parser.add_argument("--recorded", type=Path, help="what tests reach: read, mended")
     parser.add_argument("--history", action="store_true", help="append to history.csv")
     given = parser.parse_args(arguments)
     mutants = named(given.only) if given.named else []
     mutants += draw(given.mutants, given.seed, given.only)
-    multiprocessing.get_context("forkserver").set_forkserver_preload(
-        ["pytest", "pandas", "scipy.stats", "scipy.sparse", "sklearn.cluster"]
-    )
+    multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
     verdicts = []
     with tempfile.TemporaryDirectory() as folder:
-        if given.recorded and given.recorded.exists():
-            recorded = json.loads(given.recorded.read_text())
-        else:
-            recorded = record(Path(folder))
-            if given.recorded:
-                given.recorded.write_text(json.dumps(recorded))
+        known = given.recorded.read_text() if given.recorded and given.recorded.exists() else "{}"
+        record_of_tests = record(Path(folder), json.loads(known))
+        if given.recorded:
+            given.recorded.write_text(json.dumps(record_of_tests))
+        recorded = record_of_tests["tests"]
         print(f"{len(recorded)} tests pass", flush=True)
         copy = make_copy(Path(folder, "copy"))
         for mutant in mutants:

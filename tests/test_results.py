@@ -1,0 +1,247 @@
+"""Results on fixed tables are those of the last release: what changes here changes for users.
+
+A change that is meant goes into the changelog, and `python tests/test_results.py` writes the new
+results. Long arrays are kept as three sums.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import ndtr
+
+from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV, MNARMixture, metrics
+from mnarkmeans._embedding import embed
+from mnarkmeans.baselines import BASELINES
+from mnarkmeans.datasets import make_gaussian_clusters
+from mnarkmeans.missingness import ampute, diagnose
+from mnarkmeans.tables import BatchCenter, advise
+
+sys.path.append(str(Path(__file__).parent / "tables"))
+from lab_files import LAB_FILES
+
+STORED = Path(__file__).parent / "data" / "results.json"
+MECHANISMS = ("mcar", "decay", "threshold", "limit", "class")
+WHOLE = 12  # entries of an array that are kept one by one
+NOT_RESULTS = ("mean_fit_time", "std_fit_time")
+
+
+def table(mechanism, n=60, p=4, apart=4.0, seed=0):
+    """Three groups that differ in the first features, and values lost in some way."""
+    rng = np.random.default_rng(seed)
+    group = np.arange(n) % 3
+    X = rng.normal(size=(n, p)) + apart * np.eye(3, p)[group]
+    lost = {
+        "mcar": np.full(X.shape, 0.25),
+        "class": np.where(group == 0, 0.1, 0.4)[:, None] + np.zeros(p),
+        "decay": 0.8 * np.exp(-0.5 * X**2),
+        "threshold": (np.abs(X) < 0.6).astype(float),
+        "limit": ndtr((-0.4 - X) / 0.3),
+    }[mechanism]
+    X[rng.random(X.shape) < lost] = np.nan
+    return X[~np.isnan(X).all(axis=1)]
+
+
+def weights_of(X):
+    return 0.5 + np.arange(len(X)) % 4
+
+
+def choice(mechanism, p):
+    """lam="auto" and its reasons, with weights."""
+    X = table(mechanism, p=p)
+    model = MNARKMeans(3, n_init=3, random_state=0).fit(X, sample_weight=weights_of(X))
+    found = model.missingness_
+    return {
+        "centers": model.cluster_centers_, "lam": model.lam_, "reference": model.reference_,
+        "candidates": found.candidates, "lam_range": found.lam_range, "explained": found.explained,
+        "mechanisms": [fit._asdict() for fit in found.mechanisms], "theory": found.lam_theory,
+        "by_chance": found.n_by_chance, "decided_by": found.decided_by,
+    }  # fmt: skip
+
+
+def selection(criterion):
+    model = MNARKMeansCV([2, 3, 4], criterion=criterion, n_init=2, n_splits=4, random_state=0)
+    model.fit(table("decay", n=45))
+    columns = {k: v for k, v in model.cv_results_.items() if k not in NOT_RESULTS}
+    return {"columns": columns, "best": model.best_index_, "centers": model.cluster_centers_}
+
+
+def mixture(mechanism, **options):
+    X = table("decay" if mechanism == "auto" else mechanism, apart=2.5)
+    model = MNARMixture(3, mechanism=mechanism, max_iter=15, tol=0.0, random_state=0, **options)
+    model.fit(X, sample_weight=weights_of(X))
+    fitted = {
+        name: value
+        for name, value in vars(model).items()
+        if name.endswith("_") and name not in ("missingness_", "n_features_in_", "n_iter_")
+    }
+    return fitted | {
+        "scores": model.score_samples(X), "probabilities": model.predict_proba(X),
+        "criteria": [model.bic(X), model.aic(X), model.icl(X)], "imputed": model.impute(X),
+        "sample": np.nansum(model.sample(50, gaps=True)[0], axis=0),
+        "missingness": model.missingness_._asdict(),
+    }  # fmt: skip
+
+
+def description(mechanism):
+    found = diagnose(table(mechanism))
+    return {
+        "kind": found.kind, "trend": found.trend, "curve": found.curve._asdict(),
+        "feature_curve": found.feature_curve._asdict(), "lam": found.suggested_lam,
+        "reference": found.suggested_reference, "rows": found.row_share,
+        "mechanisms": [fit._asdict() for fit in found.mechanisms],
+    }  # fmt: skip
+
+
+def judgement(mechanism, apart):
+    X = table(mechanism, n=150, apart=apart)
+    model = MNARKMeans(3, lam=0.3, n_init=3, random_state=0).fit(X)
+    found = metrics.verdict(X, model)
+    markers = metrics.cluster_markers(X, model)
+    return {
+        "verdict": {k: v for k, v in found.to_dict().items() if k not in ("sentence", "headline")},
+        "confidence": found.confidence, "markers": {k: v for k, v in markers.items()},
+        "indices": [metrics.silhouette_score(X, model), metrics.silhouette_score(X, model.labels_),
+                    metrics.calinski_harabasz_score(X, model)],
+    }  # fmt: skip
+
+
+def markers_of_sparse_counts():
+    rng = np.random.default_rng(3)
+    labels = np.repeat([0, 1, 2], [10, 30, 8])
+    counts = rng.poisson(np.where((np.arange(40) < 6) & (labels == 1)[:, None], 5.0, 1.2))
+    return dict(metrics.cluster_markers(sp.csr_array(counts.astype(float)), labels))
+
+
+def baseline(name):
+    X = table("mcar", n=45, p=5)
+    X = np.abs(X) if name == "scimpute" else X
+    model = BASELINES[name](3, random_state=0).fit(X)
+    return {
+        "sizes": np.sort(np.bincount(model.labels_)),
+        "centers": sorted(model.cluster_centers_.tolist()),
+    }
+
+
+def advice(name):
+    """Of a file of a laboratory: how it is read, what to do with it, and what then is clustered."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, *_ = LAB_FILES[name](Path(folder))
+        found = advise(Path(folder, file))
+        _, table, X = found.preparation.fit_apply(found.table)
+    return {
+        "command": found.command(file), "shape": table.shape, "steps": len(found.suggestions),
+        "features": list(table.features[:3]), "ids": list(table.ids[:3]),
+        "left_out": len(found.table.left_out), "notes": len(found.table.notes),
+        "values": X.toarray() if sp.issparse(X) else X,
+    }  # fmt: skip
+
+
+def lost(mechanism):
+    X = np.random.default_rng(1).normal(1.0, 2.0, size=(80, 3))
+    softness = {"softness": 0.4} if mechanism == "limit" else {}
+    return {
+        str(fraction): np.isnan(ampute(X, mechanism, fraction=fraction, rng=0, **softness))
+        for fraction in (0.2, 0.5)
+    }
+
+
+def mini_batches():
+    X = table("decay", n=120)
+    model = MiniBatchMNARKMeans(3, lam=0.4, batch_size=20, max_iter=3, random_state=0)
+    model.fit(X, sample_weight=weights_of(X)).partial_fit(X[:30] + 0.5)
+    return {
+        "centers": model.cluster_centers_, "path": model.loss_path_,
+        "observed": model.observed_weights_, "missing": model.missing_weights_,
+    }  # fmt: skip
+
+
+def batches():
+    X, batch = table("mcar", n=60), np.repeat(["a", "b", "c"], [10, 20, 30])
+    X = X + 3.0 * (batch == "b")[:, None] * np.arange(4)
+    model = BatchCenter(random_state=0)
+    return {"moved": model.fit_transform(X, batch=batch), "new": model.transform(X, batch=batch)}
+
+
+def plane():
+    X = table("decay", p=8)
+    found = embed(X, 0.3, 0.5)
+    return {"points": np.abs(found.points), "explained": found.explained}
+
+
+def clusters():
+    made = make_gaussian_clusters(50, centers=3, n_features=6, random_state=0)
+    return {"data": made.data, "target": made.target}
+
+
+CASES = {
+    **{f"choice-{m}-{p}": (choice, m, p) for m in ("mcar", "decay", "limit") for p in (4, 30)},
+    **{f"selection-{c}": (selection, c) for c in ("score", "paper")},
+    **{f"mixture-{m}": (mixture, m) for m in (*MECHANISMS, "auto")},
+    **{f"description-{m}": (description, m) for m in MECHANISMS},
+    "judgement-groups": (judgement, "decay", 6.0),
+    "judgement-continuum": (judgement, "mcar", 0.5),
+    "markers-sparse": (markers_of_sparse_counts,),
+    **{f"baseline-{name}": (baseline, name) for name in BASELINES if not name.startswith("gmm")},
+    **{f"lost-{m}": (lost, m) for m in ("mcar", "mar", "mnar0", "mnar1", "mnar2", "limit")},
+    **{f"advice-{name}": (advice, name) for name in LAB_FILES if name != "hopeless"},
+    "mini-batches": (mini_batches,),
+    "batches": (batches,),
+    "plane": (plane,),
+    "clusters": (clusters,),
+}
+
+
+def plain(value):
+    """As JSON can hold it: of a long array its length and three sums."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(own) for key, own in value.items()}
+    array = np.asarray(value)
+    if array.dtype.kind in "OU":
+        return [plain(own) for own in value] if array.ndim else str(value)
+    array = array.astype(float).ravel()
+    if array.size > WHOLE:
+        wave, missing = np.sin(np.arange(1, array.size + 1)), ~np.isfinite(array)
+        array = np.where(missing, 0.0, array)
+        array = np.array([missing.size, array.sum(), wave @ array, wave @ missing])
+    values = [str(x) if not np.isfinite(x) else float(np.round(x, 9)) for x in array]
+    return values if np.ndim(value) else values[0]
+
+
+def result(name):
+    make, *given = CASES[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return plain(make(*given))
+
+
+def differences(found, stored, path=""):
+    """Where two results differ."""
+    if isinstance(stored, dict) and isinstance(found, dict) and stored.keys() == found.keys():
+        return [line for k in stored for line in differences(found[k], stored[k], f"{path}/{k}")]
+    if isinstance(stored, list) and isinstance(found, list) and len(stored) == len(found):
+        pairs = enumerate(zip(found, stored, strict=True))
+        return [line for i, (a, b) in pairs for line in differences(a, b, f"{path}/{i}")]
+    if isinstance(stored, (int, float)) and isinstance(found, (int, float)):
+        same = np.isclose(found, stored, rtol=1e-5, atol=1e-6)
+    else:
+        same = found == stored
+    return [] if same else [f"{path}: {found} instead of {stored}"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_those_of_the_last_release(name):
+    assert differences(result(name), json.loads(STORED.read_text())[name]) == []
+
+
+if __name__ == "__main__":
+    lines = [f"{json.dumps(name)}: {json.dumps(result(name))}" for name in CASES]
+    STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
