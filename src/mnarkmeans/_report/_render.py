@@ -20,8 +20,8 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from .._io import require
-from ..displays._chart import Axis, Chart, Series, instability, loss_path, missing_curve
-from ..displays._flow import FlowDisplay
+from ..displays import FlowDisplay, InstabilityDisplay, LossPathDisplay, MissingnessDisplay
+from ..displays._chart import Axis, Chart, Series
 from ..displays._style import CLUSTERS, DARK, lam_ticks, number, percent, ticks
 from ..metrics._verdict import BETWEEN
 from ._content import SURE
@@ -102,21 +102,28 @@ def _safe_json(value: Any) -> str:
 
 def _charts(page: dict[str, Any]) -> dict[str, Any]:
     data, fit, missing = page["data"], page["fit"], page["missing"]
-    flows = page.get("flow") or []
+    by_feature, by_cell, dots = missing["of_features"], missing["of_cells"], missing["dots"]
     charts: dict[str, Any] = {
-        "by_feature": draw(_histogram(**data["by_feature"], name="features")),
-        "by_row": draw(_histogram(**data["by_row"], name="rows")),
-        "missing": draw(
-            missing_curve(missing["of_features"], missing["of_cells"], missing["dots"])
-        ),
-        "loss_path": draw(loss_path(fit["loss_path"], fit["start_losses"])),
-        "flows": [(f["axis_name"], f["text"], draw(_flow(f).chart())) for f in flows],
-    }
-    choice = page.get("choice")
-    if choice:
-        columns = (choice[name] for name in ("lam", "k", "mean", "std", "best_index"))
-        charts["choice"] = draw(instability(*columns))
-    return charts
+        "by_feature": _histogram(**data["by_feature"], name="features"),
+        "by_row": _histogram(**data["by_row"], name="rows"),
+        "missing": MissingnessDisplay(
+            magnitude=by_cell["mean"], missing_share=by_cell["missing_share"],
+            feature_magnitude=by_feature["mean"], feature_missing_share=by_feature["missing_share"],
+            feature_mean=dots["mean"], feature_share=dots["missing_share"],
+            feature_names=dots["feature"],
+        ).chart(),
+        "loss_path": LossPathDisplay(
+            loss_path=fit["loss_path"], start_losses=fit["start_losses"]
+        ).chart(),
+    }  # fmt: skip
+    if choice := page.get("choice"):
+        charts["choice"] = InstabilityDisplay(
+            lam=choice["lam"], n_clusters=choice["k"], mean_instability=choice["mean"],
+            std_instability=choice["std"], best_index=choice["best_index"],
+        ).chart()  # fmt: skip
+    drawn = {name: draw(chart) for name, chart in charts.items()}
+    flows = page.get("flow") or []
+    return drawn | {"flows": [(f["axis_name"], f["text"], draw(_flow(f).chart())) for f in flows]}
 
 
 def _flow(flow: dict[str, Any]) -> FlowDisplay:

@@ -1,7 +1,6 @@
-"""Charts described once: series of points, axes, what is marked. Two renderers draw them.
+"""Charts described once: series of points, axes, what is marked.
 
-`draw` here draws a `Chart` with matplotlib for the displays; `_report._render` draws the same chart
-as SVG for the page.
+The displays make them; `draw` draws one with matplotlib, `_report._render` as SVG for the page.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._io import require
-from ._style import ACCENT, INK, MUTED, WARM, color, lam_ticks, marker, number, percent
+from ._style import ACCENT, INK, MUTED, WARM, color, lam_ticks, marker
 
 Numbers = Sequence[Any] | np.ndarray
 
@@ -48,78 +47,6 @@ class Chart(NamedTuple):
     series: list[Series]
     chosen: tuple[float, float] | None = None  # ringed; of names, the bold one
     texts: Sequence[tuple[float, float, str]] = ()
-
-
-def missing_curve(
-    of_features: dict[str, Any], of_cells: dict[str, Any], dots: dict[str, Any] | None = None
-) -> Chart:
-    """Missing share against the mean of the feature, and of cluster and feature.
-
-    Each curve has "mean" and "missing_share", in bins; the dots are single features.
-    """
-    series = []
-    if dots is not None:
-        told = [
-            f"{name}: mean {number(m)}, {percent(s)} missing"
-            for name, m, s in zip(dots["feature"], dots["mean"], dots["missing_share"], strict=True)
-        ]
-        series.append(Series(dots["mean"], dots["missing_share"], "dots", titles=told))
-    for curve, ink, name in (
-        (of_features, "accent", "by feature"), (of_cells, "warm", "by cluster and feature"),
-    ):  # fmt: skip
-        at = list(zip(curve["mean"], curve["missing_share"], strict=True))
-        told = [f"mean {number(m)}: {percent(s)} missing" for m, s in at]
-        series.append(Series([m for m, _ in at], [s for _, s in at], "line", ink, name, told))
-    below = "lines: pooled" if dots is None else "dots: single features; lines: pooled"
-    return Chart(
-        "Missing share against the mean", below, Axis("observed mean"), Axis("missing", "share"),
-        series,
-    )  # fmt: skip
-
-
-def loss_path(path: Numbers, starts: Numbers | None = None) -> Chart:
-    """Loss after every iteration, and where all starts ended."""
-    n = len(path)
-    titles = [f"iteration {i + 1}: loss {number(v)}" for i, v in enumerate(path)]
-    series = [Series(range(1, n + 1), path, titles=titles)]
-    below = f"best start: {path[-1]:.5g} after {n} iterations"
-    if starts is not None and len(starts) > 1:
-        series.append(Series([n + max(0.04 * n, 0.3)] * len(starts), starts, "dashes"))
-        below += f"; dashes: final loss of all {len(starts)} starts"
-    return Chart("Loss path", below, Axis("iteration", "whole"), Axis("penalised loss"), series)
-
-
-def instability(
-    lam: Numbers,
-    k: Numbers,
-    mean: Numbers,
-    std: Numbers | None = None,
-    best: int | None = None,
-) -> Chart:
-    """Instability against lam, one line per k; against k where all candidates have one lam."""
-    lams, ks = np.asarray(lam, dtype=float), np.asarray(k, dtype=int)
-    means = np.array(mean, dtype=float)
-    spread = None if std is None else np.array(std, dtype=float)
-    by_k = len(np.unique(lams)) == 1 and len(np.unique(ks)) > 1
-    series = []
-    for index, one in enumerate([None] if by_k else np.unique(ks)):
-        own = np.flatnonzero(np.isfinite(means) & (by_k | (ks == one)))
-        own = own[np.argsort(ks[own] if by_k else lams[own], kind="stable")]
-        titles = [f"k = {ks[i]}, lam = {number(lams[i])}: {number(means[i])}" for i in own]
-        band = None if spread is None else np.nan_to_num(spread[own]).tolist()
-        label = "" if by_k else f"k = {one}"
-        at = (ks if by_k else lams)[own].tolist()
-        series.append(Series(at, means[own].tolist(), "line", index, label, titles, band))
-    chosen, below = None, ""
-    if best is not None:
-        chosen = float((ks if by_k else lams)[best]), float(np.nan_to_num(means[best]))
-        below = f"chosen: lam = {lams[best]:.3g}" + (f", k = {ks[best]}" if ks[best] else "")
-    x = Axis("number of clusters", "whole") if by_k else Axis("penalty lam", "lam")
-    y = Axis("instability (lower is better)", from_zero=True)
-    return Chart("How stable the clusters are", below, x, y, series, chosen)
-
-
-# --- matplotlib -----------------------------------------------------------------------------------
 
 
 def axes(ax: Any = None, size: tuple[float, float] = (6.4, 4.2)) -> tuple[Any, Any]:

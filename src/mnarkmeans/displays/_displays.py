@@ -15,8 +15,10 @@ from .._observed import values_with_nan
 from ..metrics import confidence
 from ..missingness._diagnose import Cells, cells_of, missing_against_mean
 from ._centers import cells_of_estimator
-from ._chart import axes, draw, instability, loss_path, missing_curve, write_title
-from ._style import INK, color, marker
+from ._chart import Axis, Chart, Series, axes, draw, write_title
+from ._style import INK, color, marker, number, percent
+
+MOST_DOTS = 2_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -129,6 +131,7 @@ class MissingnessDisplay:
         The curve by mean of the feature, pooled in bins.
     feature_mean, feature_share : arrays, optional
         One point per feature.
+    feature_names : sequence of str, optional
 
     Attributes
     ----------
@@ -147,8 +150,9 @@ class MissingnessDisplay:
     missing_share: Any
     feature_magnitude: Any = ()
     feature_missing_share: Any = ()
-    feature_mean: Any = None
-    feature_share: Any = None
+    feature_mean: Any = ()
+    feature_share: Any = ()
+    feature_names: Any = None
 
     @classmethod
     def from_estimator(
@@ -168,26 +172,39 @@ class MissingnessDisplay:
     @classmethod
     def _from_cells(cls, cells: Cells) -> MissingnessDisplay:
         features = cells.pooled()
+        some = features.some_features(MOST_DOTS)
         curve, of_features = missing_against_mean(cells), missing_against_mean(features)
         return cls(
             magnitude=curve.mean, missing_share=curve.missing_share,
             feature_magnitude=of_features.mean, feature_missing_share=of_features.missing_share,
-            feature_mean=features.mean[0], feature_share=features.missing_share[0],
+            feature_mean=features.mean[0][some], feature_share=features.missing_share[0][some],
+            feature_names=[f"x{j}" for j in some],
         )  # fmt: skip
 
     def plot(self, ax: Any = None, **kwargs: Any) -> MissingnessDisplay:
         """Draw; keywords go to the curves."""
-        dots = None
-        if self.feature_mean is not None:
-            dots = {"feature": range(len(self.feature_mean)), "mean": self.feature_mean,
-                    "missing_share": self.feature_share}  # fmt: skip
-        chart = missing_curve(
-            {"mean": self.feature_magnitude, "missing_share": self.feature_missing_share},
-            {"mean": self.magnitude, "missing_share": self.missing_share},
-            dots,
-        )
-        self.figure_, self.ax_, (self.feature_line_, self.line_) = draw(chart, ax, **kwargs)
+        self.figure_, self.ax_, (self.feature_line_, self.line_) = draw(self.chart(), ax, **kwargs)
         return self
+
+    def chart(self) -> Chart:
+        """The picture as a chart, for matplotlib or the report."""
+        names = self.feature_names
+        if names is None:
+            names = [f"x{j}" for j in range(len(self.feature_mean))]
+        dots = zip(names, self.feature_mean, self.feature_share, strict=True)
+        titles = [f"{name}: mean {number(m)}, {percent(s)} missing" for name, m, s in dots]
+        series = [Series(self.feature_mean, self.feature_share, "dots", titles=titles)]
+        for mean, share, ink, name in (
+            (self.feature_magnitude, self.feature_missing_share, "accent", "by feature"),
+            (self.magnitude, self.missing_share, "warm", "by cluster and feature"),
+        ):
+            points = zip(mean, share, strict=True)
+            titles = [f"mean {number(m)}: {percent(s)} missing" for m, s in points]
+            series.append(Series(mean, share, "line", ink, name, titles))
+        return Chart(
+            "Missing share against the mean", "dots: single features; lines: pooled",
+            Axis("observed mean"), Axis("missing", "share"), series,
+        )  # fmt: skip
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -232,12 +249,33 @@ class InstabilityDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> InstabilityDisplay:
         """Draw; keywords go to the lines."""
-        ks = np.zeros(len(self.lam)) if self.n_clusters is None else self.n_clusters
-        chart = instability(
-            self.lam, ks, self.mean_instability, self.std_instability, self.best_index
-        )
-        self.figure_, self.ax_, self.lines_ = draw(chart, ax, **kwargs)
+        self.figure_, self.ax_, self.lines_ = draw(self.chart(), ax, **kwargs)
         return self
+
+    def chart(self) -> Chart:
+        """Against lam, one line per k; against k where all candidates have one lam."""
+        lams, means = np.asarray(self.lam, dtype=float), np.array(self.mean_instability, float)
+        ks = np.broadcast_to(0 if self.n_clusters is None else self.n_clusters, lams.shape)
+        by_k = len(np.unique(lams)) == 1 and len(np.unique(ks)) > 1
+        places = ks if by_k else lams
+        series = []
+        for index, k in enumerate([None] if by_k else np.unique(ks)):
+            own = np.flatnonzero(np.isfinite(means) & (by_k | (ks == k)))
+            own = own[np.argsort(places[own], kind="stable")]
+            titles = [f"k = {ks[i]}, lam = {number(lams[i])}: {number(means[i])}" for i in own]
+            band = None
+            if self.std_instability is not None:
+                band = np.nan_to_num(np.array(self.std_instability, float)[own]).tolist()
+            name = "" if by_k else f"k = {k}"
+            line = places[own].tolist(), means[own].tolist()
+            series.append(Series(*line, "line", index, name, titles, band))
+        chosen, below, best = None, "", self.best_index
+        if best is not None:
+            chosen = float(places[best]), float(np.nan_to_num(means[best]))
+            below = f"chosen: lam = {lams[best]:.3g}" + (f", k = {ks[best]}" if ks[best] else "")
+        x = Axis("number of clusters", "whole") if by_k else Axis("penalty lam", "lam")
+        y = Axis("instability (lower is better)", from_zero=True)
+        return Chart("How stable the clusters are", below, x, y, series, chosen)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -275,6 +313,17 @@ class LossPathDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> LossPathDisplay:
         """Draw; keywords go to the line."""
-        chart = loss_path(np.asarray(self.loss_path, float).tolist(), self.start_losses)
-        self.figure_, self.ax_, (self.line_,) = draw(chart, ax, **kwargs)
+        self.figure_, self.ax_, (self.line_,) = draw(self.chart(), ax, **kwargs)
         return self
+
+    def chart(self) -> Chart:
+        """The picture as a chart, for matplotlib or the report."""
+        path, starts = np.asarray(self.loss_path, float).tolist(), self.start_losses
+        n = len(path)
+        titles = [f"iteration {i}: loss {number(loss)}" for i, loss in enumerate(path, 1)]
+        series = [Series(range(1, n + 1), path, titles=titles)]
+        below = f"best start: {path[-1]:.5g} after {n} iteration{'s' * (n != 1)}"
+        if starts is not None and len(starts) > 1:
+            series.append(Series([n + max(0.04 * n, 0.3)] * len(starts), starts, "dashes"))
+            below += f"; dashes: final loss of all {len(starts)} starts"
+        return Chart("Loss path", below, Axis("iteration", "whole"), Axis("penalised loss"), series)

@@ -33,7 +33,7 @@ from sklearn.utils import Bunch, check_consistent_length
 from .._io import require
 from .._observed import with_nan
 from .._validation import check_table, native
-from ..missingness._diagnose import cells_of, parts_of
+from ..missingness._diagnose import moments
 
 DIRECTIONS = ("higher", "lower", "seen more often", "seen less often")
 FALSE_SHARE = 0.05
@@ -42,7 +42,6 @@ MOST_WORK = 50_000_000  # entries and cells passed over by permutations
 LARGEST = 1e3  # of |d| and of the score, where the values do not vary at all
 MOST_FREEDOM = 1e6  # of the prior: all features have one variance
 SHOWN = 10  # lines of the text
-_BLOCK_ENTRIES = 4_000_000
 
 
 class Markers(Bunch):
@@ -174,7 +173,7 @@ def contrasts(X: Any, labels: np.ndarray, k: int) -> Contrasts:
     drawn = (rng.permutation(labels) for _ in range(draws))
     others = [own for own in drawn if len(np.unique(k * labels + own)) > same]  # partitions
     # The first of an array's axes: the labels, then the permutations.
-    shift, count, total, square = _moments(X, np.array([labels, *others]), k)
+    shift, count, total, square = moments(X, np.array([labels, *others]), k)
     n1 = np.bincount(labels, minlength=k).astype(float)[:, None]
     n0 = n1.sum() - n1
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -276,25 +275,6 @@ def ranked(found: Contrasts, clusters: Any, names: Any, top: int | None) -> Mark
         feature=np.asarray(names)[at[1]],
         **columns,
     )
-
-
-def _moments(X: Any, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-    """Shift (p,); counts, sums and squares (b, k, p) of the observed values minus the shift, in
-    each of the partitions labels (b, n)."""
-    (b, n), p = labels.shape, X.shape[1]
-    labels = labels + k * np.arange(b)[:, None]
-    step = n if sp.issparse(X) else max(1, _BLOCK_ENTRIES // max(p, 1))
-    # Values far from 0 would lose their digits in the squares: any value nearby is taken from them.
-    shift = np.nan_to_num(cells_of(X[:step]).mean[0])
-    moments = np.zeros((3, b * k, p))
-    for begin in range(0, n, step):
-        own = labels[:, begin : begin + step]
-        at = own.ravel(), np.tile(np.arange(own.shape[1]), b)
-        member = sp.csr_array((np.ones(own.size), at), shape=(b * k, own.shape[1]))
-        for into, part in zip(moments, parts_of(X[begin : begin + step], shift), strict=True):
-            product = member @ part
-            into += product.toarray() if sp.issparse(product) else product
-    return shift, *moments.reshape(3, b, k, p)
 
 
 def _mean_and_squares(count: Any, total: Any, square: Any) -> tuple[np.ndarray, ...]:

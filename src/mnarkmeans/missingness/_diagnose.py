@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +32,7 @@ from .._validation import (
 )
 
 BINS = 10
+BLOCK_ENTRIES = 4_000_000
 MANY_ZEROS = 0.05  # share of exact zeros from which they may stand for gaps
 CLEAR_DIFFERENCE = 0.05  # of missing shares, from which a rise or fall is called one
 KINDS = {"mcar": "flat", "decay": "decaying", "limit": "one-sided"}
@@ -74,39 +73,53 @@ class Curve(NamedTuple):
     entries: np.ndarray
 
 
-def parts_of(X: Any, shift: np.ndarray | None = None) -> Iterator[Any]:
-    """What is observed, the values less the shift (p,), 0 where missing, and their squares."""
-    sparse = sp.issparse(X)
-    X = X.tocsr() if sparse else X
-    entries = X.data if sparse else X
+def moments(X: Any, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
+    """Shift (p,); counts, sums and squares (b, k, p) of the observed values minus the shift, in
+    each of the partitions labels (b, n)."""
+    (b, n), p = labels.shape, X.shape[1]
+    X = X.tocsr() if sp.issparse(X) else X
+    labels = labels + k * np.arange(b)[:, None]
+    step = n if sp.issparse(X) else max(1, BLOCK_ENTRIES // max(p, 1))
+    # Values far from 0 would lose their digits in the squares: any value nearby is taken from them.
+    seen, values = _parts(X[:step], np.zeros(p))
+    shift = values.sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
+    found = np.zeros((3, b * k, p))
+    for begin in range(0, n, step):
+        own = labels[:, begin : begin + step]
+        at = own.ravel(), np.tile(np.arange(own.shape[1]), b)
+        member = sp.csr_array((np.ones(own.size), at), shape=(b * k, own.shape[1]))
+        seen, values = _parts(X[begin : begin + step], shift)
+        for into, part in zip(found, (seen, values, values * values), strict=True):
+            product = member @ part
+            into += product.toarray() if sp.issparse(product) else product
+    return shift, *found.reshape(3, b, k, p)
 
-    def as_table(part: np.ndarray) -> Any:
-        return sp.csr_array((part, X.indices, X.indptr), shape=X.shape) if sparse else part
 
-    seen = ~np.isnan(entries)
-    yield as_table(seen)
-    if shift is not None:
-        entries = entries - (shift[X.indices] if sparse else shift)
-    values = np.where(seen, entries, 0.0)
-    yield as_table(values)
-    yield as_table(values**2)
+def _parts(X: Any, shift: np.ndarray) -> tuple[Any, Any]:
+    """What is observed, and the values minus the shift, 0 where missing; dense or CSR as X."""
+    if not sp.issparse(X):
+        seen = ~np.isnan(X)
+        return seen, np.where(seen, X - shift, 0.0)
+    seen = ~np.isnan(X.data)
+    values = np.where(seen, X.data - shift[X.indices], 0.0)
+    seen, values = (
+        sp.csr_array((part, X.indices, X.indptr), shape=X.shape) for part in (seen, values)
+    )
+    return seen, values
 
 
 def cells_of(X: Any, labels: ArrayLike | None = None, k: int = 1) -> Cells:
     """Count and average what every cluster observes of every feature; without labels, all rows."""
-    n = X.shape[0]
-    at = np.zeros(n, dtype=int) if labels is None else np.asarray(labels)
-    member = sp.csr_array((np.ones(n), (at, np.arange(n))), shape=(k, n))
-    observed, sums = (member @ part for part in islice(parts_of(X), 2))
-    if sp.issparse(X):
-        observed, sums = observed.toarray(), sums.toarray()
-    mean = sums / np.where(observed > 0, observed, np.nan)
-    return Cells(np.bincount(at, minlength=k), observed, mean)
+    at = np.zeros(X.shape[0], dtype=int) if labels is None else np.asarray(labels)
+    shift, observed, sums, _ = moments(X, at[None], k)
+    mean = sums[0] / np.where(observed[0] > 0, observed[0], np.nan) + shift
+    return Cells(np.bincount(at, minlength=k), observed[0], mean)
 
 
 def observed_by_row(X: Any) -> np.ndarray:
     """(n,) observed entries of every row."""
-    return np.asarray(next(parts_of(X)).sum(axis=1), dtype=float)
+    seen = _parts(X.tocsr(), np.zeros(X.shape[1]))[0] if sp.issparse(X) else ~np.isnan(X)
+    return np.asarray(seen.sum(axis=1), dtype=float)
 
 
 def missing_against_mean(cells: Cells, n_bins: int = BINS) -> Curve:
@@ -139,33 +152,15 @@ def _high_minus_low(cells: Cells) -> float:
 
 
 def why_no_penalty(found: Missingness, cells: Cells) -> str:
-    """Why lam=0 suits gaps that are anything but random; empty where that is not the case.
-
-    Which values are missing may depend on the feature, the cluster, or both. The variance of the
-    missing shares between the clusters of a feature is corrected for that of chance.
-    """
-    features = cells.pooled()
+    """Why lam=0 suits gaps that are anything but random; empty where that is not the case."""
     if found.lam != 0.0 or found.decided_by != "score" or len(found.candidates["lam"]) < 2:
         return ""
-    if found.mechanism == "mcar" and _high_minus_low(features) > -CLEAR_DIFFERENCE:
+    if found.mechanism == "mcar" and _high_minus_low(cells.pooled()) > -CLEAR_DIFFERENCE:
         return ""
-    share, n = cells.missing_share, cells.sizes.sum()
-    of_feature = features.missing_share
-    weight = cells.sizes[:, None] / n
-    squares = weight * np.square(np.nan_to_num(share - of_feature))
-    chance = (np.sum(cells.sizes > 0) - 1) / n * of_feature * (1 - of_feature)
-    by_cluster = math.sqrt(max(float((squares.sum(axis=0) - chance).mean()), 0.0))
-    by_feature = float(of_feature.std())
-    text = "Values are not missing at random, but a penalty does not help: "
-    if by_cluster < by_feature / 2:
-        return text + (
-            "missingness depends on the feature (standard deviation of the missing shares "
-            f"{by_feature:.0%}) much more than on the cluster ({by_cluster:.0%} within a feature), "
-            "and only the latter helps to tell clusters apart."
-        )
-    return text + (
-        "clusters of the observed values predict held-out features as well as clusters that also "
-        "use which values are missing."
+    return (
+        "Values are not missing at random, but a penalty does not help: clusters of the observed "
+        "values predict held-out features as well as clusters that also use which values are "
+        "missing."
     )
 
 
