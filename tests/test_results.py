@@ -7,6 +7,7 @@ results. Long arrays are kept as three sums.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tempfile
 import warnings
@@ -18,7 +19,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import ndtr
 
-from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV, MNARMixture, metrics
+from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV, MNARMixture, metrics, report
 from mnarkmeans._embedding import embed
 from mnarkmeans.baselines import BASELINES
 from mnarkmeans.datasets import make_gaussian_clusters
@@ -31,7 +32,7 @@ from lab_files import LAB_FILES
 STORED = Path(__file__).parent / "data" / "results.json"
 MECHANISMS = ("mcar", "decay", "threshold", "limit", "class")
 WHOLE = 12  # entries of an array that are kept one by one
-NOT_RESULTS = ("mean_fit_time", "std_fit_time")
+NOT_RESULTS = ("mean_fit_time", "std_fit_time", "versions", "embedding")  # its signs are free
 
 
 def table(mechanism, n=60, p=4, apart=4.0, seed=0):
@@ -177,6 +178,26 @@ def plane():
     return {"points": np.abs(found.points), "explained": found.explained}
 
 
+def numbers(value):
+    """All of a page, in order."""
+    if isinstance(value, Mapping):
+        return [x for key, own in value.items() if "seconds" not in key for x in numbers(own)]
+    if isinstance(value, (list, tuple)):
+        return [x for own in value for x in numbers(own)]
+    return [float(value)] if isinstance(value, (int, float)) else []
+
+
+def page(model):
+    """The numbers of each section of a report, and the places in each of its charts."""
+    X = table("decay", n=90, p=6)
+    told = {"age": np.arange(len(X)) % 7, "sex": np.array(["f", "m", "m"])[np.arange(len(X)) % 3]}
+    made = report(model.fit(X), X, annotations=told)
+    charts = re.findall("<svg viewBox.*?</svg>", made.html, re.DOTALL)
+    places = [re.findall(r'(?<=[" ,MCL])-?[0-9.]+(?=[" ,CLZ])', chart) for chart in charts]
+    sections = {name: numbers(own) for name, own in made.page.items() if name not in NOT_RESULTS}
+    return sections | {f"chart {i}": np.array(own, float) for i, own in enumerate(places)}
+
+
 def clusters():
     made = make_gaussian_clusters(50, centers=3, n_features=6, random_state=0)
     return {"data": made.data, "target": made.target}
@@ -197,6 +218,8 @@ CASES = {
     "batches": (batches,),
     "plane": (plane,),
     "clusters": (clusters,),
+    "page-fit": (page, MNARKMeans(3, n_init=3, random_state=0)),
+    "page-search": (page, MNARKMeansCV([2, 3], n_init=2, n_splits=3, random_state=0)),
 }
 
 
