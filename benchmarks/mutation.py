@@ -44,8 +44,8 @@ CORE = {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " !=
         " - ": " + ", " * ": " / ", " += ": " -= ", " && ": " || "}  # fmt: skip
 # Tests that meet a file of the core, by parts of their names, and those that meet any.
 CORE_TESTS = {"": ("test_golden", "tests/core/", "test_exactness", "test_laws"),
-              "mixture": ("test_mixture", "test_e_step"), "predict": ("test_estimator",),
-              "hartigan": ("test_estimator",), "seeding": ("test_starts",),
+              "mixture": ("test_e_step", "test_mixture", "results[mixture"), "predict": ("test_estimator",),
+              "hartigan": ("test_estimator",), "seeding": ("test_starts", "results["),
               "first_pass": ("test_missingness", "test_input")}  # fmt: skip
 QUICK = 0.5  # seconds of a test that has its turn first
 # Not asked: slow for what they meet, or about other things than results.
@@ -232,6 +232,11 @@ def meeting(mutant: Mutant, recorded: dict) -> list[str]:
     return found
 
 
+def test_of(nodeid: str) -> str:
+    """The function; cases of test_results have little in common and are tests of their own."""
+    return nodeid if "test_results" in nodeid else nodeid.partition("[")[0]
+
+
 class Recorder:
     """A plugin of pytest: seconds of a few cases of every test, and which test it is."""
 
@@ -243,18 +248,18 @@ class Recorder:
         cases = defaultdict(list)
         for item in items:
             if not CLOCKED.search(item.nodeid) and "browser" not in item.fixturenames:
-                cases[item.nodeid.partition("[")[0]].append(item)
+                cases[test_of(item.nodeid)].append(item)
         items[:] = [item for some in cases.values() for item in some[:: -(-len(some) // CASES)]]
 
     def pytest_runtest_logstart(self, nodeid):
         import mutation_hits
 
-        test = mutation_hits.now[os.getpid()] = nodeid.partition("[")[0]
+        test = mutation_hits.now[os.getpid()] = test_of(nodeid)
         self.log.with_name("hits.test").write_text(test)
 
     def pytest_runtest_logreport(self, report):
         if report.when == "call" and report.passed:
-            self.seconds[report.nodeid.partition("[")[0]].append(report.duration)
+            self.seconds[test_of(report.nodeid)].append(report.duration)
 
 
 class Chosen:
@@ -269,7 +274,7 @@ class Chosen:
         two cases, its others in the second."""
         cases, order, places = Counter(), {}, {test: i for i, test in enumerate(self.tests)}
         for item in items:
-            test, file = item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]
+            test, file = test_of(item.nodeid), item.nodeid.partition("::")[0]
             if test in self.tests:
                 turn = max(self.tests[test], int(cases[test] > 1))
                 order[item] = (turn, self.files.index(file), places[test])
