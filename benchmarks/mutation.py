@@ -44,8 +44,9 @@ CORE = {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " !=
         " - ": " + ", " * ": " / ", " += ": " -= ", " && ": " || "}  # fmt: skip
 # Tests that meet a file of the core, by parts of their names, and those that meet any.
 CORE_TESTS = {"": ("test_golden", "tests/core/", "test_exactness", "test_laws"),
-              "mixture": ("test_e_step", "test_mixture", "results[mixture"), "predict": ("test_estimator",),
-              "hartigan": ("test_estimator",), "seeding": ("test_starts", "results["),
+              "mixture": ("test_e_step", "test_mixture", "release[mixture"),
+              "hartigan": ("test_estimator",), "predict": ("test_estimator",),
+              "seeding": ("test_starts", "release[choice"),
               "first_pass": ("test_missingness", "test_input")}  # fmt: skip
 QUICK = 0.5  # seconds of a test that has its turn first
 # Not asked: slow for what they meet, or about other things than results.
