@@ -65,13 +65,25 @@ def test_impute_gives_back_the_file_with_its_gaps_filled(server, proteins, tmp_p
     assert f"{int((before[used] == 0).sum())} of" in done.out
 
 
+def test_features_that_share_a_name_are_filled_in_their_own_rows(server, tmp_path):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(10, 1, (30, 12)).round(3))
+    frame = frame.add_prefix("s").assign(Gene=[f"G{j // 2}" for j in range(30)])
+    frame.iloc[[0, 5], 3] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    server.do("fit", "t.csv", "-k", 2, "--transpose", "-o", "out", cwd=tmp_path)
+    server.do("impute", "out", "t.csv", "-o", "f.csv", cwd=tmp_path)
+    filled = pd.read_csv(tmp_path / "f.csv")
+    assert filled.notna().all(axis=None)
+    pd.testing.assert_frame_equal(filled.where(frame.notna()), frame)
+
+
 def test_a_table_without_the_samples_of_the_model_is_refused(server, proteins, tmp_path):
     folder, frame = proteins
     other = frame.rename(columns=lambda c: c.replace("LFQ intensity", "iBAQ"))
     other.to_csv(tmp_path / "t.txt", sep="\t", index=False)
     done = server.run("predict", folder / "plasma", "t.txt", "-o", "l.csv", cwd=tmp_path)
     assert done.code == 2
-    assert "reads columns like 'LFQ intensity *'" in done.err
+    assert "no numbers in the columns of the model, such as 'LFQ intensity *'" in done.err
 
 
 def test_a_run_that_found_fewer_proteins_is_labelled_with_a_note(server, proteins, tmp_path):

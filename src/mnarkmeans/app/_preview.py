@@ -134,9 +134,9 @@ def _suggestion(one: Any) -> dict[str, Any]:
 def _annotations(table: Table) -> list[str]:
     """Columns that may name batches or groups: text that was left out and repeats itself."""
     names = [*table.labels, *table.annotations]
-    if table.options.transpose or table.origin is None:
+    if table.options.transpose or table.content is None:
         return names
-    frame, n = table.origin.frame, table.shape[0]
+    frame, n = table.content.to_frame(), table.shape[0]
     texts = [name for name, reason in table.left_out if reason.startswith("text")]
     return names + [str(t) for t in texts if t in frame and 1 < frame[t].nunique() <= n // 2]
 

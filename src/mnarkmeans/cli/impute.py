@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import MNARMixture
-from .._validation import unnamed
 from ..tables import Table
-from ._console import UserError
 from ._main import verb
 from ._options import ModelOptions
 from .predict import claimed_output, open_table, write_columns
@@ -39,40 +37,30 @@ def impute(use: ModelOptions) -> None:
 
 def fill(table: Table, expected: np.ndarray) -> tuple[dict[str, Any], int]:
     """All columns of the file with `expected` in their missing entries, and how many these are."""
-    origin = table.origin
-    if origin is None:
-        raise UserError("this file cannot be written back with its missing values filled")
-    frame, texts = origin.frame.reset_index(drop=True), origin.content.texts
+    content, rows, names = table.content, table.rows, [*table.features]
+    frame, texts = content.to_frame().reset_index(drop=True), content.texts
     # Columns of text exactly as they are written.
     columns = {
-        j: np.array(texts[j], dtype=object) if j in texts else frame.iloc[:, j]
-        for j in range(frame.shape[1])
+        name: np.array(texts[j], dtype=object) if j in texts else frame[name]
+        for j, name in enumerate(frame.columns)
     }
     values = table.dense()
     missing = np.isnan(values)
     values[missing] = expected[missing]
-    position = {name: j for j, name in enumerate(frame.columns)}
-    if origin.transposed:
-        values, missing = values.T, missing.T
-        names = unnamed(len(origin.rows))
-        if origin.id_column is not None:
-            names = [str(v) for v in frame[origin.id_column].iloc[origin.rows]]
-        place = dict(zip(names, origin.rows.tolist(), strict=True))
-        rows = np.array([place.get(name, -1) for name in table.features])
-        at = [position.get(str(name)) for name in table.ids]
-    else:
-        rows, at = origin.rows, [position.get(name) for name in table.features]
+    if table.options.transpose:
+        values, missing, names = values.T, missing.T, table.ids.tolist()
+        rows = np.array([rows.get(name, -1) for name in table.features])
     here, filled = rows >= 0, 0  # features of the model need not be in the file
-    for j, numbers, gaps in zip(at, values[here].T, missing[here].T, strict=True):
-        if j is None:
+    for name, numbers, gaps in zip(names, values[here].T, missing[here].T, strict=True):
+        if name not in columns:
             continue
         if here.sum() == len(frame):
             column = np.empty(len(frame))
             column[rows[here]] = numbers
         else:
-            kind = float if str(frame.iloc[:, j].dtype) == "float64" else object
-            column = np.array(columns[j], dtype=kind)
+            kind = float if str(frame[name].dtype) == "float64" else object
+            column = np.array(columns[name], dtype=kind)
             column[rows[here][gaps]] = numbers[gaps]
-        columns[j] = column
+        columns[name] = column
         filled += int(gaps.sum())
-    return dict(zip(frame.columns, columns.values(), strict=True)), filled
+    return columns, filled

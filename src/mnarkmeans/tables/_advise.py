@@ -33,7 +33,7 @@ from ._cells import (
 from ._prepare import Preparation
 from ._read import read_content
 from ._table import ReadOptions, Table, quoted, unknown_name
-from ._tidy import FEW_WORDS, annotate, own_columns, tidy
+from ._tidy import FEW_WORDS, annotate, tidy
 
 MOST_ENTRIES = 2_000_000  # looked at; of larger tables a sample of the rows
 MOST_CODES = 3  # for missing, in one table
@@ -139,15 +139,15 @@ def advise(
     preparation, wanted = preparation or Preparation(), labels
     if isinstance(source, Table):
         options = options or source.options
-        if source.origin is None:
+        content = source.content
+        if content is None:
             return Advice(source, options, preparation, [])
-        content = source.origin.content
-        labels = own_columns(content, tuple(source.labels))
+        labels = content.having(tuple(source.labels))
     else:
         options = options or ReadOptions()
         content = read_content(source, options)
-        of_batch = own_columns(content, [str(preparation.batch)])
-        labels = (*(labels if annotations is None else own_columns(content, labels)), *of_batch)
+        labels = labels if annotations is None else content.having(labels)
+        labels = (*labels, *content.having([str(preparation.batch)]))
     suggestions: list[Suggestion] = []
 
     def add(more: list[Suggestion]) -> bool:
@@ -352,7 +352,7 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> Iterator
         )
         yield Suggestion(reason, {"missing_value": ("0",)})
     counts = bool(positive.size and whole and np.median(positive) < INTENSITY)
-    cells = table.origin is not None and table.origin.content.rows is not None  # AnnData
+    cells = table.content is not None and table.content.rows is not None  # AnnData
     lost = zeros or cells or "0" in options.missing_value or len(seen) < 0.5 * values.size
     answers = whole and np.median([len(np.unique(x)) for x in values.T]) < FEW_WORDS
     log = None

@@ -139,6 +139,16 @@ class Cells:
         return self.count >= max(2, 0.1 * words) and few
 
     @property
+    def doubtful(self) -> str | None:
+        """A word that may be a number with a decimal comma, or thousands."""
+        return next(filter(MAY_BE_THOUSANDS.match, self.words), None)
+
+    @property
+    def example(self) -> str:
+        """A word of the column, if it has any."""
+        return self.doubtful or next(iter(self.words), "")
+
+    @property
     def looks_measured(self) -> bool:
         """Whether half the cells are numbers to a person: with units, percent signs, thousands."""
         like = sum(times for text, times in self.words.items() if _WITH_UNIT.match(text))

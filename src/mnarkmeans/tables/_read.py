@@ -9,7 +9,7 @@ is loaded, and what a file declares about its arrays is checked before anything 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from .._io import machine_memory, require
 from ._cells import as_float, find_decimal, is_sure_mark, read_cells
-from ._table import ReadOptions, TableError, check_unique, unknown_name
+from ._table import ReadOptions, Table, TableError, check_unique, unknown_name
 from ._text import DELIMITERS, SAMPLE_LINES, Spans, find_header, read_text
 
 TEXT = {".csv", ".tsv", ".txt", ".tab", ".gct", ".cdt"}
@@ -49,6 +49,32 @@ class Content:
     feature_labels: dict[str, str] = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return self.features if self.frame is None else list(self.frame.columns)
+
+    @property
+    def about(self) -> Any:
+        """The frame that describes the rows, if there is one."""
+        return self.rows if self.frame is None else self.frame
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.ids if self.frame is None else self.frame)
+
+    def having(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Those of the names that the file has a column for."""
+        return () if self.about is None else tuple(n for n in names if n in self.about.columns)
+
+    def to_frame(self) -> Any:
+        """Every row and column; a matrix gets its row names in front."""
+        if self.frame is not None:
+            return self.frame
+        frame = Table(self.matrix, self.ids, self.features).to_frame().reset_index(drop=True)
+        frame.insert(0, "id" if "id" not in self.features else "row id", self.ids)
+        return frame
 
 
 def read_content(source: Any, options: ReadOptions) -> Content:

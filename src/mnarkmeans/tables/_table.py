@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ._advise import Advice
     from ._prepare import Preparation
 
-MOST_NAMED = 8  # columns named in one line of a summary
 BY_REQUEST = ("not among the columns requested", "dropped as requested", "not in the model")
 _OPTION = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z]+)*)(?: (?=[^\s,;.)a-z]))?")
 
@@ -40,30 +39,74 @@ class TableError(ValueError):
         super().__init__(_OPTION.sub(lambda m: m[1].replace("-", "_") + "=", self.command_line))
 
 
+# --- words of messages ------------------------------------------------------------------------
+
+
 def unknown_name(kind: str, name: str, known: Iterable[object]) -> TableError:
     """Say that `name` is not among `known`, with the nearest one or the first few."""
     names = [str(k) for k in known]
     folded = {other.lower(): other for other in reversed(names)}
     near = difflib.get_close_matches(name.lower(), folded, n=1)
-    some = ", ".join(map(repr, names[:5])) + (", ..." if names[5:] else "")
-    hint = f"did you mean {folded[near[0]]!r}?" if near else f"there are {some or 'none'}"
+    hint = f"did you mean {folded[near[0]]!r}?" if near else f"there are {some(names) or 'none'}"
     return TableError(f"there is no {kind} called {name!r}; {hint}")
+
+
+def check_unique(where: Any, names: Iterable[str]) -> None:
+    """Refuse columns that share a name."""
+    name, times = (Counter(names).most_common(1) or [("", 0)])[0]
+    if times > 1:
+        what = f"called {name!r}" if name else "without a name"
+        raise TableError(f"{where} has more than one column {what}; rename them")
+
+
+def some(names: Sequence[str], most: int = 5) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(repr, names[:most])) + more
+
+
+def counted(number: int, what: str) -> str:
+    """1 row, 1,200 rows"""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def quoted(text: str, windows: bool = os.name == "nt") -> str:
+    """A word of a command: in double quotes, which every shell takes, where it needs any.
+
+    windows : for cmd.exe, where single quotes mean nothing and a double quote is doubled
+
+    Examples
+    --------
+    >>> quoted("n.d."), quoted("<LOD"), quoted("LFQ intensity *")
+    ('n.d.', '"<LOD"', '"LFQ intensity *"')
+    >>> print(quoted("5' $end", windows=False), quoted("5' $end", windows=True))
+    '5'"'"' $end' "5' $end"
+    """
+    if re.fullmatch(r"[\w+=:./-]+", text):
+        return text
+    if windows:  # backslashes count only in front of a quote
+        return '"' + re.sub(r'(\\*)("|$)', lambda m: 2 * m[1] + 2 * m[2], text) + '"'
+    # A backslash means itself unless another sign that is special follows.
+    plain = re.match(r'^[^"$`!]*$', text) and not re.search(r"\\(\\|$)", text)
+    return f'"{text}"' if plain else shlex.quote(text)
 
 
 def typed_options(options: Any) -> list[str]:
     """The fields of a dataclass that differ from their defaults, as command-line options."""
     words: list[str] = []
     for f in fields(options):
-        value = getattr(options, f.name)
-        if not f.init or f.metadata.get("learned") or value is None or value == f.default:
+        value, name = getattr(options, f.name), "--" + f.name.replace("_", "-")
+        if f.metadata.get("learned") or value is None or value == f.default:
             continue
-        name = "--" + f.name.replace("_", "-")
         if isinstance(value, bool):
             words.append(name if value else name.replace("--", "--no-"))
         else:
             for one in value if isinstance(value, tuple) else (value,):
                 words += [name, str(one)]
     return words
+
+
+# --- options ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -95,13 +138,14 @@ class ReadOptions:
     @classmethod
     def of(cls, **given: Any) -> ReadOptions:
         """From keywords; what can be repeated may be one string (or number) or several."""
-        for f in fields(cls):
-            value = given.get(f.name)
-            if value is not None and f.default == ():
+        for name, value in given.items():
+            if name == "sheet" and value is not None:
+                given[name] = str(value)
+            elif value is not None and getattr(cls, name) == ():
                 one = isinstance(value, str) or not hasattr(value, "__iter__")
-                value = tuple(str(v).removesuffix(".0") for v in ([value] if one else value))
-            given[f.name] = f.default if value is None else value
-        return replace(cls(**given), sheet=None if given["sheet"] is None else str(given["sheet"]))
+                words = [value] if one else value
+                given[name] = tuple(str(word).removesuffix(".0") for word in words)
+        return cls(**{name: value for name, value in given.items() if value is not None})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and values, for a model file or for ``read_table(path, **options)``."""
@@ -112,14 +156,15 @@ class ReadOptions:
         """From a model file, whose content is not trusted."""
         if not isinstance(stored, dict):
             raise TableError("the model's record of how to read tables is damaged; fit it again")
-        for f in fields(cls):
-            value = stored.get(f.name)
-            kind = list if f.default == () else bool if f.name in ("transpose", "header") else str
-            words = value if isinstance(value, list) else []
-            right = isinstance(value, kind) and all(isinstance(word, str) for word in words)
-            if value is not None and (not right or (f.name == "decimal" and value not in ".,")):
-                raise TableError(f"reading/{f.name} of the model is damaged; fit the model again")
-        return cls.of(**{f.name: stored.get(f.name) for f in fields(cls)})
+        given = {f.name: stored.get(f.name) for f in fields(cls)}
+        for name, value in given.items():
+            several, switch = getattr(cls, name) == (), name in ("transpose", "header")
+            words = value if several and isinstance(value, list) else []
+            right = isinstance(value, list if several else bool if switch else str)
+            right = right and all(isinstance(word, str) for word in words)
+            if value is not None and (not right or (name == "decimal" and value not in ".,")):
+                raise TableError(f"reading/{name} of the model is damaged; fit the model again")
+        return cls.of(**given)
 
     def for_new_file(self, path: str | Path) -> ReadOptions:
         """As a model's new tables are read: what belongs to the fitted file alone is left out."""
@@ -132,60 +177,7 @@ class ReadOptions:
     typed = typed_options
 
 
-def check_unique(where: Any, names: Iterable[str]) -> None:
-    """Refuse columns that share a name."""
-    name, times = (Counter(names).most_common(1) or [("", 0)])[0]
-    if times > 1:
-        what = f"called {name!r}" if name else "without a name"
-        raise TableError(f"{where} has more than one column {what}; rename them")
-
-
-def quoted(text: str, windows: bool = os.name == "nt") -> str:
-    """A word of a command: in double quotes, which every shell takes, where it needs any.
-
-    windows : for cmd.exe, where single quotes mean nothing and a double quote is doubled
-
-    Examples
-    --------
-    >>> quoted("n.d."), quoted("<LOD"), quoted("LFQ intensity *")
-    ('n.d.', '"<LOD"', '"LFQ intensity *"')
-    >>> print(quoted("5' $end", windows=False), quoted("5' $end", windows=True))
-    '5'"'"' $end' "5' $end"
-    """
-    if re.fullmatch(r"[\w+=:./-]+", text):
-        return text
-    if windows:  # backslashes count only in front of a quote
-        return '"' + re.sub(r'(\\*)("|$)', lambda m: 2 * m[1] + 2 * m[2], text) + '"'
-    # A backslash means itself unless another sign that is special follows.
-    plain = re.match(r'^[^"$`!]*$', text) and not re.search(r"\\(\\|$)", text)
-    return f'"{text}"' if plain else shlex.quote(text)
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The whole file a table was read from, so that it can be tidied or written again.
-
-    content : what the file holds, every row and column
-    rows : positions in the file of the rows that were used
-    """
-
-    content: Any
-    rows: np.ndarray
-    id_column: str | None
-    transposed: bool = False
-
-    @property
-    def frame(self) -> Any:
-        """Every row and column as a pandas frame; a matrix gets its row names in front."""
-        if self.content.frame is not None:
-            return self.content.frame
-        import pandas as pd
-
-        content = self.content
-        frame = pd.DataFrame(Table(content.matrix, content.ids, content.features).dense())
-        frame.columns = content.features
-        frame.insert(0, str(self.id_column), content.ids)
-        return frame
+# --- the table --------------------------------------------------------------------------------
 
 
 @dataclass
@@ -204,6 +196,8 @@ class Table:
     categories : the values of text columns that have few, by column
     source : file name, format and how the file is written
     options : the options it was read with
+    content : all that the file holds
+    rows : where the rows are in the file; if transposed, where each feature is
 
     Examples
     --------
@@ -225,7 +219,8 @@ class Table:
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)
     options: ReadOptions = field(default_factory=ReadOptions)
-    origin: Origin | None = None
+    content: Any = None
+    rows: Any = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -246,13 +241,34 @@ class Table:
     def with_features(self, keep: np.ndarray) -> Table:
         """The same rows with the features where `keep` is true (or in the order of its indices)."""
         where = np.flatnonzero(keep) if keep.dtype == bool else keep
-        values = self.values[:, where]
         return replace(
             self,
-            values=values.tocsr() if sp.issparse(values) else np.ascontiguousarray(values),
+            values=_by_rows(self.values[:, where]),
             features=[self.features[j] for j in where],
             left_out=list(self.left_out),
             notes=list(self.notes),
+        )
+
+    def transposed(self, *, named: bool = True) -> Table:
+        """Rows become features and features become rows; repeated names get a number."""
+        names = [str(i) for i in self.ids]
+        features, notes = numbered(names), list(self.notes)
+        changed = [new for old, new in zip(names, features, strict=True) if old != new]
+        if changed:
+            notes.append(
+                f"{len(changed):,} names in {self.id_name!r} occurred before and were numbered, "
+                f"such as {changed[0]!r}"
+            )
+        features = features if named else [f"V{name}" for name in features]
+        return replace(
+            self,
+            values=_by_rows(self.values.T),
+            ids=np.array(self.features, dtype=object),
+            features=features,
+            id_name="id",
+            notes=notes,
+            labels={},
+            rows=dict(zip(features, self.rows, strict=True)),
         )
 
     def dense(self) -> np.ndarray:
@@ -269,30 +285,6 @@ class Table:
         import pandas as pd
 
         return pd.DataFrame(self.dense(), pd.Index(self.ids, name=self.id_name), self.features)
-
-    def transposed(self, *, named: bool = True) -> Table:
-        """Rows become features and features become rows; repeated names get a number."""
-        names = [str(i) for i in self.ids]
-        features, notes = numbered(names), list(self.notes)
-        changed = [new for old, new in zip(names, features, strict=True) if old != new]
-        if changed:
-            notes.append(
-                f"{len(changed):,} names in {self.id_name!r} occurred before and were numbered, "
-                f"such as {changed[0]!r}"
-            )
-        if not named:
-            features = [f"V{name}" for name in features]
-        values = self.values.T
-        return replace(
-            self,
-            values=values.tocsr() if sp.issparse(values) else np.ascontiguousarray(values),
-            ids=np.array(self.features, dtype=object),
-            features=features,
-            id_name="id",
-            notes=notes,
-            labels={},
-            origin=self.origin and replace(self.origin, transposed=True),
-        )
 
     @property
     def short_ids(self) -> list[str]:
@@ -318,17 +310,24 @@ class Table:
         return advise(self, None, preparation)
 
     def summary(self) -> list[str]:
-        """Size, row names, what was left out and the notes, a line each."""
+        """Size, row names, what was left out (a line for each reason) and the notes."""
         n, p = self.shape
         name = self.source.get("file", "table")
-        lines = [
-            f"{name}: {n:,} row{'s' * (n != 1)}, {p:,} feature{'s' * (p != 1)}, "
-            f"{self.missing_share():.1%} missing"
-        ]
+        lines = [f"{name}: {counted(n, 'row')}, {counted(p, 'feature')}, "
+                 f"{self.missing_share():.1%} missing"]  # fmt: skip
         if n and (self.id_name != "id" or not str(self.ids[0]).isdigit()):
             by = "" if self.id_name == "id" else f" by {self.id_name!r}"
             lines.append(f"rows are named{by}, such as {str(self.ids[0])!r}")
-        return [*lines, *left_out_lines(self.left_out), *self.notes]
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name, reason in self.left_out:
+            general = "too many missing values" if reason.endswith("% missing") else reason
+            groups.setdefault(general.split(", such as")[0], []).append((name, reason))
+        for reason, members in groups.items():
+            names = some([name for name, _ in members], 8)
+            if reason in BY_REQUEST:  # nobody asks for their names
+                names = counted(len(members), "column")
+            lines.append(f"left out {names}: {members[0][1] if len(members) == 1 else reason}")
+        return lines + self.notes
 
     def __repr__(self) -> str:
         first, *others = self.summary()
@@ -341,20 +340,11 @@ class Table:
         return f"<p><b>{first}</b></p><ul>{items}</ul>{part.to_frame().to_html(na_rep='')}"
 
 
-def left_out_lines(left_out: Sequence[tuple[str, str]]) -> list[str]:
-    """One line for each reason, naming a few columns; columns nobody asked for are counted."""
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for name, reason in left_out:
-        general = "too many missing values" if reason.endswith("% missing") else reason
-        groups.setdefault(general.split(", such as")[0], []).append((name, reason))
-    lines = []
-    for reason, members in groups.items():
-        names = ", ".join(repr(name) for name, _ in members[:MOST_NAMED])
-        names += f" and {len(members) - MOST_NAMED:,} more" if len(members) > MOST_NAMED else ""
-        if reason in BY_REQUEST:
-            names = f"{len(members):,} column{'s' * (len(members) > 1)}"
-        lines.append(f"left out {names}: {members[0][1] if len(members) == 1 else reason}")
-    return lines
+def _by_rows(values: Any) -> Any:
+    return values.tocsr() if sp.issparse(values) else np.ascontiguousarray(values)
+
+
+# --- names ------------------------------------------------------------------------------------
 
 
 def numbered(names: list[str]) -> list[str]:

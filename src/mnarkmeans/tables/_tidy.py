@@ -27,7 +27,7 @@ import scipy.sparse as sp
 
 from ._cells import (
     GENE_COLUMNS,
-    MAY_BE_THOUSANDS,
+    Cells,
     are_padded,
     as_float,
     is_identifier,
@@ -43,20 +43,23 @@ from ._cells import (
 )
 from ._read import Content, read_content
 from ._table import (
-    Origin,
     ReadOptions,
     Table,
     TableError,
     check_unique,
+    counted,
     numbered,
     quoted,
     short_names,
+    some,
     unknown_name,
 )
 
 NEVER_OBSERVED = "no value observed"
 NAMES_ROWS = "names the rows"
 IDENTIFIER = "an identifier by its name"
+WORDS = "words among numbers"
+COUNTS_ROWS = "counts the rows in their order"
 FEW_WORDS = 12  # distinct ones: categories, the answers of a survey
 FEWEST_ROWS = 5  # of which 1, 2, 3, ... is no coincidence
 FIRST_DAY, LAST_DAY = 19000101, 21001231
@@ -133,32 +136,13 @@ def read_table(
         missing_value=missing_value, sheet=sheet, layer=layer, delimiter=delimiter,
         decimal=decimal, encoding=encoding, header=header,
     )  # fmt: skip
-    content, wanted = (
-        read_content(source, options),
-        (labels,) if isinstance(labels, str) else labels,
-    )
-    own = wanted if annotations is None else own_columns(content, wanted)
+    wanted = (labels,) if isinstance(labels, str) else tuple(labels)
+    content = read_content(source, options)
+    own = wanted if annotations is None else content.having(wanted)
     table = tidy(content, options, own, features)
     if annotations is not None:
         annotate(table, annotations, wanted)
     return table
-
-
-def own_columns(content: Content, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of the names that are columns of the file itself."""
-    about = content.rows if content.frame is None else content.frame
-    return () if about is None else tuple(name for name in names if name in about.columns)
-
-
-def annotate(table: Table, path: str | Path, labels: Sequence[str]) -> None:
-    """Add the columns of a second file, among them the labels that the first does not have."""
-    table.annotations, notes = read_annotations(path, table.ids)
-    table.notes.extend(notes)
-    for name in labels:
-        if name not in (*table.labels, *table.annotations):
-            raise unknown_name("column", name, (*table.labels, *table.annotations))
-        if name not in table.labels:
-            table.labels[name] = np.array(table.annotations[name], dtype=object)
 
 
 def tidy(
@@ -170,16 +154,20 @@ def tidy(
     """A table of what a file holds, or a refusal that says what to do."""
     columns = None if features is None or options.transpose else frozenset(features)
     request = _Request(options, tuple(labels), features is not None, columns)
-    about = content.rows if content.frame is None else content.frame
-    request.check_columns(content.features if content.frame is None else list(about.columns))
-    rows, notes = request.kept_rows(about, len(content.ids if about is None else about))
+    request.check_columns(content.names)
+    rows, notes = request.kept_rows(content.about, content.n_rows)
     table = (_from_matrix if content.frame is None else _from_frame)(content, request, rows)
     table.notes[:0] = notes
     table.source |= content.source | {"missing_value": list(options.missing_value)}
-    table.options = options
-    _check_finite(table)
-    name = content.source.get("file", "the table")
-    if not table.shape[0] or not table.shape[1]:
+    table.options, table.content, table.rows = options, content, rows
+    name, values = content.source.get("file", "the table"), table.values
+    infinite = np.transpose(((values == np.inf) + (values == -np.inf)).nonzero())
+    for i, j in infinite[:1]:  # such a value has no distance to anything
+        raise TableError(
+            f"column {table.features[j]!r} holds an infinite value in row {table.ids[i]!r}; "
+            "correct it, or mark it as missing with --missing-value inf"
+        )
+    if not all(table.shape):
         raise TableError(f"{name} has {table.shape[0]} rows and {table.shape[1]} numeric columns")
     if table.missing_share() == 1.0:
         raise TableError(f"every entry of {name} is missing; check --missing-value and --columns")
@@ -219,31 +207,27 @@ class _Request:
         for option, pattern in () if self.of_model else given:
             if any(matches(name, (pattern,)) for name in names):
                 continue
-            alike = [n for n in names if fnmatchcase(n.lower(), pattern.lower())]
-            if alike:
-                raise TableError(
-                    f"no column fits --{option} {pattern!r}, but {alike[0]!r} does except for "
-                    "upper and lower case"
-                )
+            for name in names:
+                if fnmatchcase(name.lower(), pattern.lower()):
+                    raise TableError(f"no column fits --{option} {pattern!r}, but {name!r} does "
+                                     "except for upper and lower case")  # fmt: skip
             raise unknown_name(f"column for --{option}", pattern, names)
 
     def kept_rows(self, about: Any, n: int) -> tuple[np.ndarray, list[str]]:
         """Positions of the rows that drop_rows leaves, by a frame about them; notes on others."""
         keep, notes = np.ones(n, bool), []
         known = [] if about is None else list(about.columns)
-        for name in self.labels:
+        rules = [*map(_rule, self.options.drop_rows)]
+        if self.of_model and self.features is None:  # it finds its features, the rows, by name
+            rules = [rule for rule in rules if rule[0] in known]
+        for name in (*self.labels, *(name for name, _ in rules)):
             if name not in known:
                 raise unknown_name("column", name, known)
-        for name, value in map(_rule, self.options.drop_rows):
-            if name not in known:
-                if self.of_model and self.features is None:
-                    continue  # a model finds its features, the rows, by name
-                raise unknown_name("column", name, known)
+        for name, value in rules:
             hit = _holds(about[name], value) & keep
             keep &= ~hit
-            many = f"{hit.sum():,} row{'s' * (int(hit.sum()) != 1)}"
-            what = f"{name} is {value!r}" if value else f"{name} is empty"
-            notes.append(f"{many} dropped because {what}")
+            what = repr(value) if value else "empty"
+            notes.append(f"{counted(int(hit.sum()), 'row')} dropped because {name} is {what}")
         if n and not keep.any():
             raise TableError(f"--drop-rows {self.options.drop_rows[0]!r} leaves no row")
         return np.flatnonzero(keep), notes
@@ -274,34 +258,68 @@ def _holds(column: Any, value: str) -> np.ndarray:
 # --- frames -----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Column:
+    """A column on its way to numbers."""
+
+    name: str
+    reason: str | None  # why it is left out
+    numbers: Any = None
+    cells: Cells | None = None  # of a column of text
+
+
 def _from_frame(content: Content, request: _Request, rows: np.ndarray) -> Table:
-    frame, numbers, options = content.frame, content.numbers, request.options
-    names = list(frame.columns)
+    frame, stored, options = content.frame, content.numbers, request.options
     if len(rows) < len(frame):
         frame = frame.iloc[rows].reset_index(drop=True)
-        numbers = None if numbers is None else numbers[rows]
+        stored = None if stored is None else stored[rows]
     id_column = _id_column(frame, options, content.decimal, request.of_model)
-    reasons = [NAMES_ROWS if name == id_column else request.reason(name) for name in names]
-    columns = _Columns(frame, reasons, content, options.missing_value)
-    values = columns.numbers(numbers, free=not options.columns and request.features is None)
-    used = [name for name, reason in zip(names, reasons, strict=True) if reason is None]
-    columns.check(len(used))
-    if not options.columns and not request.of_model:
-        _check_meaning(frame, used, columns)
-    left_out = [(n, r) for n, r in zip(names, reasons, strict=True) if r not in (None, NAMES_ROWS)]
+    # Where nobody named the columns, those that measure nothing are set aside.
+    free = not options.columns and request.features is None
+    columns = []
+    for j, name in enumerate(content.names):
+        reason = NAMES_ROWS if name == id_column else request.reason(name)
+        columns.append(
+            _Column(name, reason) if reason
+            else _read_column(name, frame.iloc[:, j], content.decimal, options.missing_value, free)
+        )  # fmt: skip
+    used = [column.name for column in columns if column.reason is None]
+    texts = {c.name: c.cells for c in columns if c.cells and (c.reason or "").startswith("text")}
+    categories = {name: tuple(cells.words) for name, cells in texts.items()
+                  if len(cells.words) <= FEW_WORDS and not cells.doubtful}  # fmt: skip
+    _check_words({c.name: c.cells.words for c in columns if c.cells and c.reason == WORDS},
+                 content.names)  # fmt: skip
+    _check_unread({n: cells for n, cells in texts.items() if cells.looks_measured}, len(used))
+    if free and not request.of_model:
+        _check_answers(categories, len(used))
+        _check_long(frame, [column.name for column in columns if column.reason], len(used))
+    left_out = [(c.name, c.reason) for c in columns if c.reason and c.reason != NAMES_ROWS]
     left_out += content.unused.items()
     if not used:
         raise TableError(_no_numbers(left_out, request))
+    if (
+        stored is not None
+        and not options.missing_value
+        and used
+        == [
+            name
+            for name, kind in zip(content.names, frame.dtypes, strict=True)
+            if kind == np.float64
+        ]
+    ):
+        values = stored  # most of the memory is not copied
+    else:
+        values = np.column_stack([c.numbers for c in columns if c.reason is None])
     ids, unnamed = [str(i + 1) for i in range(len(frame))], 0
     if id_column is not None:
         missing = frame[id_column].isna().to_numpy()
         named = zip(frame[id_column], ids, missing, strict=True)
         ids = [f"row {i}" if without else str(name) for name, i, without in named]
         unnamed = int(missing.sum())
-    genes = next((n for n in names if n.strip().lower() in GENE_COLUMNS and n != id_column), None)
     labels: dict[str, str] = {}
-    if options.transpose and genes is not None:
-        pairs = zip(numbered(ids), frame[genes], strict=True)
+    genes = [n for n in content.names if n.strip().lower() in GENE_COLUMNS and n != id_column]
+    if options.transpose and genes:
+        pairs = zip(numbered(ids), frame[genes[0]], strict=True)
         labels = {i: gene for i, gene in pairs if isinstance(gene, str) and gene.strip()}
     return Table(
         values,
@@ -309,139 +327,150 @@ def _from_frame(content: Content, request: _Request, rows: np.ndarray) -> Table:
         used,
         (id_column or "").strip() or "id",
         left_out,
-        [*columns.notes(), *content.notes],
+        [*_reading_notes(columns, content), *content.notes],
         {n: frame[n].where(~frame[n].astype(str).isin(options.missing_value)).to_numpy()
          for n in request.labels},
         feature_labels=labels,
-        categories=columns.categories,
+        categories=categories,
         source={"id_column": id_column, "unnamed_rows": unnamed},
-        origin=Origin(content, rows, id_column),
     )  # fmt: skip
 
 
-class _Columns:
-    """The columns of a frame on their way to numbers: a reason for each that is set aside."""
-
-    def __init__(
-        self, frame: Any, reasons: list[str | None], content: Content, codes: tuple[str, ...]
-    ) -> None:
-        self.frame, self.reasons, self.codes = frame, reasons, codes
-        self.decimal, self.in_sheet = content.decimal, content.kind == "xlsx"
-        self.marks: Counter[str] = Counter()
-        self.words: dict[str, Counter[str]] = {}  # among the numbers of a column
-        self.unread: dict[str, str] = {}  # columns that look measured: an example
-        self.categories: dict[str, tuple[str, ...]] = {}
-        self.commas: list[str] = []
-
-    def numbers(self, stored: np.ndarray | None, free: bool) -> np.ndarray:
-        """(n, p) of the columns that hold numbers.
-
-        stored : all columns of floats, which are not copied if these are what is used
-        free : no one named the columns, so those that measure nothing are set aside
-        """
-        used: dict[int, np.ndarray] = {}
-        for j, name in enumerate(self.frame.columns):
-            if self.reasons[j] is None:
-                found = self._column(self.frame.iloc[:, j], name, free)
-                if isinstance(found, str):
-                    self.reasons[j] = found
-                else:
-                    used[j] = found
-        floats = [j for j, kind in enumerate(self.frame.dtypes) if kind == np.float64]
-        if stored is not None and [*used] == floats and not self.codes:
-            values = stored
-        else:
-            values = np.column_stack([*used.values()]) if used else np.empty((len(self.frame), 0))
-        return self._without_counters(values) if free else values
-
-    def _column(self, column: Any, name: str, free: bool) -> np.ndarray | str:
-        """A column that is not of floats as numbers, or the reason why it is left out."""
-        kind = getattr(column.dtype, "kind", "O")
-        if not column.notna().any():
-            return NEVER_OBSERVED
-        if kind in "cbmM":
-            return f"not numbers ({column.dtype})"
-        if kind in "fiu":
-            numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-            numbers = without_codes(numbers, self.codes)
-            return numbers if not np.isnan(numbers).all() else NEVER_OBSERVED
-        if free and are_padded(column.dropna().astype(str)):
-            return f"names made of digits, such as {column.dropna().iloc[0]!r}"
-        cells = read_cells(column, self.decimal, self.codes)
-        if not cells.words:
-            if not cells.count:
-                return NEVER_OBSERVED
-            self.marks.update(cells.marks)
-            if cells.commas and (self.in_sheet or self.decimal != ","):
-                self.commas.append(name)
-            return without_codes(cells.numbers, self.codes)
-        if free and is_identifier(name):
-            return IDENTIFIER
-        example = next(iter(cells.words))
+def _read_column(
+    name: str, column: Any, decimal: str, codes: tuple[str, ...], free: bool
+) -> _Column:
+    """The numbers of a column, or the reason why it is left out."""
+    kind, cells = getattr(column.dtype, "kind", "O"), None
+    if kind in "cbmM":
+        return _Column(name, f"not numbers ({column.dtype})")
+    if kind in "fiu":
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif free and are_padded(column.dropna().astype(str)):
+        return _Column(name, f"names made of digits, such as {column.dropna().iloc[0]!r}")
+    else:
+        cells = read_cells(column, decimal, codes)
+        numbers, example = cells.numbers, shortened(cells.example)
+        if cells.words and free and is_identifier(name):
+            return _Column(name, IDENTIFIER)
         if cells.lists:
-            return f"lists, such as {shortened(example)!r}"
-        doubtful = next(filter(MAY_BE_THOUSANDS.match, cells.words), None)
-        if cells.measured and not (doubtful and cells.looks_measured):
-            self.words[name] = cells.words
-            return "words among numbers"
-        if len(cells.words) <= FEW_WORDS and not doubtful:
-            self.categories[name] = tuple(cells.words)
-        if cells.looks_measured:
-            self.unread[name] = doubtful or example
-        return f"text, such as {shortened(doubtful or example)!r}"
+            return _Column(name, f"lists, such as {example!r}")
+        if cells.words and cells.measured and not (cells.doubtful and cells.looks_measured):
+            return _Column(name, WORDS, cells=cells)
+        if cells.words:
+            return _Column(name, f"text, such as {example!r}", cells=cells)
+    numbers = without_codes(numbers, codes)
+    if np.isnan(numbers).all():
+        return _Column(name, NEVER_OBSERVED)
+    return _Column(name, _not_measured(name, numbers) if free else None, numbers, cells)
 
-    def _without_counters(self, values: np.ndarray) -> np.ndarray:
-        """The values without numbers that measure nothing: identifiers, dates, running numbers."""
-        kept = [j for j, reason in enumerate(self.reasons) if reason is None]
-        if not len(values):
-            return values
-        first, count = values[0], np.arange(len(values))
-        counters = {i for i in np.flatnonzero((first == 0) | (first == 1)).tolist()
-                    if len(values) >= FEWEST_ROWS
-                    and np.array_equal(values[:, i], first[i] + count)}  # fmt: skip
-        for i, j in enumerate(kept):
-            if is_identifier(self.frame.columns[j]) and _all_whole(values[:, i]):
-                self.reasons[j] = IDENTIFIER
-            elif i in counters:
-                self.reasons[j] = "counts the rows in their order"
-            elif FIRST_DAY <= first[i] <= LAST_DAY and _are_dates(values[:, i]):
-                self.reasons[j] = f"dates, such as {first[i]:.0f}"
-        gone = [i for i, j in enumerate(kept) if self.reasons[j] is not None]
-        return np.delete(values, gone, axis=1) if gone else values
 
-    def notes(self) -> list[str]:
-        """Marks that were read as missing, and columns with another decimal sign."""
-        notes = []
-        if self.commas:
-            names = ", ".join(map(repr, self.commas[:3])) + (" ..." if self.commas[3:] else "")
-            many = f"{len(self.commas):,} columns" if len(self.commas) > 1 else "one column"
-            notes.append(f"the comma was read as decimal sign in {many}: {names}")
-        return notes + ([marks_note(self.marks)] if self.marks else [])
+def _not_measured(name: str, numbers: np.ndarray) -> str | None:
+    """Why numbers measure nothing: an identifier, a running number, dates."""
+    import pandas as pd
 
-    def check(self, kept: int) -> None:
-        """Refuse unexplained words, and a table whose measured columns are mostly unread."""
-        if self.words:
-            every, names = sum(self.words.values(), Counter()), list(self.words)
-            who = f"column {names[0]!r} holds" if len(names) == 1 else f"{len(names)} columns hold"
-            codes = " ".join(f"--missing-value {quoted(word)}" for word, _ in every.most_common(3))
-            family = sample_family([n for n in self.frame.columns if n not in self.words])
-            use = f"--columns {quoted(family)}" if family else f"--drop {quoted(names[0])}"
+    first = numbers[0]
+    if is_identifier(name) and _all_whole(numbers):
+        return IDENTIFIER
+    if first in (0, 1) and len(numbers) >= FEWEST_ROWS:
+        return COUNTS_ROWS if np.array_equal(numbers, first + np.arange(len(numbers))) else None
+    if FIRST_DAY <= first <= LAST_DAY and _all_whole(numbers):
+        days = [f"{day:.0f}" for day in np.unique(numbers[~np.isnan(numbers)])]
+        found = pd.to_datetime(days, format="%Y%m%d", errors="coerce")
+        if len(days) > 1 and found.notna().all() and max(days) <= str(LAST_DAY):
+            return f"dates, such as {first:.0f}"
+    return None
+
+
+def _all_whole(numbers: np.ndarray) -> bool:
+    return not (numbers % 1 > 0).any()
+
+
+def _reading_notes(columns: list[_Column], content: Content) -> list[str]:
+    """Marks that were read as missing, and columns with another decimal sign."""
+    read = [(c.name, c.cells) for c in columns if c.cells and c.reason is None]
+    marks: Counter[str] = sum((cells.marks for _, cells in read), Counter())
+    commas = [name for name, cells in read if cells.commas]
+    notes = []
+    if commas and (content.kind == "xlsx" or content.decimal != ","):
+        many = f"{len(commas):,} columns" if len(commas) > 1 else "one column"
+        notes.append(f"the comma was read as decimal sign in {many}: {some(commas, 3)}")
+    return notes + ([marks_note(marks)] if marks else [])
+
+
+# --- tables that are refused ------------------------------------------------------------------
+
+
+def _check_words(words: dict[str, Counter[str]], names: list[str]) -> None:
+    """Refuse words among numbers that nobody has explained."""
+    if not words:
+        return
+    every, columns = sum(words.values(), Counter()), list(words)
+    who = f"column {columns[0]!r} holds" if len(columns) == 1 else f"{len(columns)} columns hold"
+    codes = " ".join(f"--missing-value {quoted(word)}" for word, _ in every.most_common(3))
+    family = sample_family([name for name in names if name not in words])
+    use = f"--columns {quoted(family)}" if family else f"--drop {quoted(columns[0])}"
+    raise TableError(
+        f"{who} numbers, but {every.total()} of the entries are words: {listed(every)}; if "
+        f"they mean missing add {codes}, otherwise use {use}"
+    )
+
+
+def _check_unread(texts: dict[str, Cells], used: int) -> None:
+    """Refuse 1,500 that may be either, and a table whose measured columns are mostly unread."""
+    doubtful = {name: cells for name, cells in texts.items() if cells.doubtful}
+    columns = doubtful or (texts if len(texts) > used else {})
+    for name, cells in [*columns.items()][:1]:
+        hint = "remove units and percent signs"
+        if "," in cells.example and "." not in cells.example:
+            hint = 'for a decimal comma add --decimal ",", and remove commas between thousands'
+        many = f"{len(columns)} columns look" if len(columns) > 1 else "one column looks"
+        raise TableError(
+            f"{many} like measurements but cannot be read as numbers, such as "
+            f"{shortened(cells.example)!r} in column {name!r} ({used} columns can); {hint}, or "
+            "choose columns with --columns or --drop"
+        )
+
+
+def _check_answers(categories: dict[str, tuple[str, ...]], used: int) -> None:
+    """Refuse answers in words: the few numbers beside them would be clustered."""
+    answers = {name: words for name, words in categories.items() if len(words) > 1}
+    times = Counter(word for words in answers.values() for word in words)
+    asked = [n for n, words in answers.items() if min(times[word] for word in words) >= 3]
+    if len(asked) >= 3 and len(asked) > used:
+        shown = ", ".join(repr(shortened(word)) for word, _ in times.most_common(4))
+        raise TableError(
+            f"{len(asked)} columns, such as {asked[0]!r}, hold answers in words ({shown}), and "
+            f"only {used} hold numbers; write the answers as numbers in their order, such as "
+            "1 to 5, or name the columns to cluster with --columns"
+        )
+
+
+def _check_long(frame: Any, texts: list[str], used: int) -> None:
+    """Refuse a table with one value of a feature and sample in each line."""
+    counts = {name: frame[name].nunique() for name in texts if used <= 3}
+    keys = [name for name, count in counts.items()
+            if 3 <= count <= len(frame) / 3 and frame[name].notna().all()]  # fmt: skip
+    for one, other in combinations(keys[:6], 2):
+        pairs = counts[one] * counts[other]
+        if 0.5 * pairs <= len(frame) <= pairs and not frame.duplicated([one, other]).any():
             raise TableError(
-                f"{who} numbers, but {every.total()} of the entries are words: {listed(every)}; if "
-                f"they mean missing add {codes}, otherwise use {use}"
+                f"every line seems to hold one value of {one!r} and {other!r} (a long table); "
+                "make it wide first, one row for each sample and one column for each feature, "
+                "or name the columns to cluster with --columns"
             )
-        doubtful = {n: text for n, text in self.unread.items() if MAY_BE_THOUSANDS.match(text)}
-        columns = doubtful or (self.unread if len(self.unread) > kept else {})
-        for name, example in [*columns.items()][:1]:
-            hint = "remove units and percent signs"
-            if "," in example and "." not in example:
-                hint = 'for a decimal comma add --decimal ",", and remove commas between thousands'
-            many = f"{len(columns)} columns look" if len(columns) > 1 else "one column looks"
-            raise TableError(
-                f"{many} like measurements but cannot be read as numbers, such as "
-                f"{shortened(example)!r} in column {name!r} ({kept} columns can); {hint}, or "
-                "choose columns with --columns or --drop"
-            )
+
+
+def _no_numbers(left_out: list[tuple[str, str]], request: _Request) -> str:
+    wanted = request.features or ()
+    found = "; ".join(f"{n!r}: {why}" for n, why in left_out if not wanted or n in wanted)[:200]
+    what = "the table has no numeric column to cluster"
+    if request.of_model:
+        like = min(wanted or request.options.columns or ("V1",))
+        what = f"the table has no numbers in the columns of the model, such as {like!r}"
+    return f"{what} ({found or 'it has no such column'})"
+
+
+# --- names of rows ----------------------------------------------------------------------------
 
 
 def _id_column(frame: Any, options: ReadOptions, decimal: str, of_model: bool) -> str | None:
@@ -480,62 +509,6 @@ def _mostly_numbers(column: Any, decimal: str, options: ReadOptions) -> bool:
     return cells.count > cells.words.total()
 
 
-def _all_whole(column: np.ndarray) -> bool:
-    seen = column[~np.isnan(column)]
-    return bool((seen == np.round(seen)).all())
-
-
-def _are_dates(column: np.ndarray) -> bool:
-    import pandas as pd
-
-    days = np.unique(column[~np.isnan(column)])
-    if len(days) < 2 or not _all_whole(days) or days[0] < FIRST_DAY or days[-1] > LAST_DAY:
-        return False
-    texts = [f"{day:.0f}" for day in days]
-    return bool(pd.to_datetime(texts, format="%Y%m%d", errors="coerce").notna().all())
-
-
-def _no_numbers(left_out: list[tuple[str, str]], request: _Request) -> str:
-    wanted = request.features or ()
-    found = "; ".join(f"{n!r}: {why}" for n, why in left_out if not wanted or n in wanted)[:200]
-    if wanted:
-        return (
-            f"the table has none of the model's columns, such as {min(wanted)!r}"
-            if not found
-            else f"the columns of the model are in the table, but hold no numbers ({found})"
-        )
-    if request.of_model and request.options.columns:
-        return f"the model reads columns like {request.options.columns[0]!r}; the table has none"
-    return f"the table has no numeric column to cluster ({found or 'it has no columns'})"
-
-
-def _check_meaning(frame: Any, used: list[str], columns: _Columns) -> None:
-    """Refuse answers in words and long tables: the few numbers beside them would be clustered."""
-    answers = {name: words for name, words in columns.categories.items() if len(words) > 1}
-    times = Counter(word for words in answers.values() for word in words)
-    asked = [n for n, words in answers.items() if min(times[word] for word in words) >= 3]
-    if len(asked) >= 3 and len(asked) > len(used):
-        shown = ", ".join(repr(shortened(word)) for word, _ in times.most_common(4))
-        raise TableError(
-            f"{len(asked)} columns, such as {asked[0]!r}, hold answers in words ({shown}), and "
-            f"only {len(used)} hold numbers; write the answers as numbers in their order, such as "
-            "1 to 5, or name the columns to cluster with --columns"
-        )
-    if len(used) > 3:
-        return
-    texts = [name for name, reason in zip(frame.columns, columns.reasons, strict=True)
-             if reason is not None and frame[name].notna().all()
-             and 3 <= frame[name].nunique() <= len(frame) / 3]  # fmt: skip
-    for one, other in combinations(texts[:6], 2):
-        pairs = frame[one].nunique() * frame[other].nunique()
-        if 0.5 * pairs <= len(frame) <= pairs and not frame.duplicated([one, other]).any():
-            raise TableError(
-                f"every line seems to hold one value of {one!r} and {other!r} (a long table); "
-                "make it wide first, one row for each sample and one column for each feature, "
-                "or name the columns to cluster with --columns"
-            )
-
-
 # --- matrices ---------------------------------------------------------------------------------
 
 
@@ -562,7 +535,6 @@ def _from_matrix(content: Content, request: _Request, rows: np.ndarray) -> Table
         notes=notes,
         labels={name: obs[name].to_numpy()[rows] for name in request.labels},
         feature_labels=content.feature_labels,
-        origin=Origin(content, rows, "id" if "id" not in content.features else "row id"),
     )
     keep = np.array([reason is None for reason in reasons])
     return table if keep.all() else table.with_features(keep)
@@ -585,19 +557,18 @@ def without_codes(values: Any, codes: Sequence[str]) -> Any:
     return sp.csr_matrix((coo.data[~hit], (coo.row[~hit], coo.col[~hit])), shape=values.shape)
 
 
-def _check_finite(table: Table) -> None:
-    """Infinite values have no distance to anything: name the first one."""
-    values = table.values.tocoo() if sp.issparse(table.values) else table.values
-    at = np.argwhere(np.isinf(values.data if sp.issparse(values) else values))
-    if len(at):
-        i, j = at[0] if len(at[0]) > 1 else (values.row[at[0][0]], values.col[at[0][0]])
-        raise TableError(
-            f"column {table.features[j]!r} holds an infinite value in row {table.ids[i]!r}; "
-            "correct it, or mark it as missing with --missing-value inf"
-        )
-
-
 # --- annotations ------------------------------------------------------------------------------
+
+
+def annotate(table: Table, path: str | Path, labels: Sequence[str]) -> None:
+    """Add the columns of a second file, among them the labels that the first does not have."""
+    table.annotations, notes = read_annotations(path, table.ids)
+    table.notes.extend(notes)
+    for name in labels:
+        if name not in (*table.labels, *table.annotations):
+            raise unknown_name("column", name, (*table.labels, *table.annotations))
+        if name not in table.labels:
+            table.labels[name] = np.array(table.annotations[name], dtype=object)
 
 
 def read_annotations(path: str | Path, ids: np.ndarray) -> tuple[dict[str, list[Any]], list[str]]:
@@ -636,27 +607,26 @@ def _matched_names(path: Path, frame: Any, names: list[str]) -> tuple[str, dict[
     """The column that names the rows, and where each row of the table is in the file."""
     key, found, twice = "", dict[str, int](), ""
     for change in (list, short_names):
-        ours = change(names)
+        ours = dict(zip(change(names), names, strict=True))
         for column in frame.columns:
             texts = ["" if text is None else str(text).strip() for text in frame[column]]
             for theirs in (texts, change(texts)):
-                times = Counter(text for text in theirs if text and text in {*ours})
+                times = Counter(text for text in theirs if text and text in ours)
                 if len(times) <= len(found):
                     continue
                 if max(times.values()) > 1:
                     twice = twice or f"{times.most_common(1)[0][0]!r} in column {column!r}"
-                    continue
-                place = {text: i for i, text in enumerate(theirs)}
-                key = str(column)
-                found = {n: place[o] for n, o in zip(names, ours, strict=True) if o in place}
+                else:
+                    key = str(column)
+                    found = {ours[t]: i for i, t in enumerate(theirs) if t and t in ours}
         if 2 * len(found) >= len(names):
             break
-    if not found and twice:
+    if found:
+        return key, found
+    if twice:
         raise TableError(f"{path} has more than one row for {twice}; give one for each")
-    if not found:
-        raise TableError(f"no column of {path} holds the row names of the table, such as "
-                         f"{names[0]!r}; add one")  # fmt: skip
-    return key, found
+    raise TableError(f"no column of {path} holds the row names of the table, such as "
+                     f"{names[0]!r}; add one")  # fmt: skip
 
 
 def _plain_values(column: Any, decimal: str) -> list[Any]:
