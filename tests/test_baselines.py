@@ -13,7 +13,7 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401  makes t
 from sklearn.impute import IterativeImputer
 
 from mnarkmeans.baselines import BASELINES
-from mnarkmeans.baselines._direct import FWPD, regularised_kpod
+from mnarkmeans.baselines._direct import fwpd, regularised_kpod
 from mnarkmeans.baselines._imputation import FILLS, chained_equations
 from mnarkmeans.baselines._scimpute import FLOOR, group_cells, impute_group, scimpute
 from mnarkmeans.datasets import make_gaussian_clusters
@@ -155,21 +155,16 @@ FEW = np.array([[1.0, 2.0, nan], [4.0, nan, 6.0], [nan, 2.0, 9.0], [1.0, 6.0, 5.
 
 
 def test_fwpd_by_hand():
-    table = FWPD.of(FEW)
-    assert table.alpha == pytest.approx(3 / 12)
-    np.testing.assert_array_equal(table.weights, [3, 3, 3])
-    # rows 2 and 3 share features 1 and 2: sqrt(4^2 + 4^2) is the largest of all pairs
-    assert table.dmax == pytest.approx(np.sqrt(32))
-    centre = np.array([[1.0, nan, 6.0]])
-    # row 0 shares feature 0 with it (distance 0) and misses features 1, 2: 6 of 9 weights
+    centres = np.array([[1.0, nan, 6.0], [nan, nan, nan]])
+    # alpha is 3 / 12, every feature has the weight 3, and rows 2 and 3, which share features 1
+    # and 2, are furthest apart of all pairs: sqrt(4^2 + 4^2).
+    # Row 0 shares feature 0 with the first centre (distance 0) and misses 1, 2: 6 of 9 weights;
     # row 1 shares 0 and 2: |(3, 0)| = 3, misses 1; row 2 shares 2: 3, misses 0, 1;
-    # row 3 shares 0 and 2: |(0, 1)| = 1, misses 1
+    # row 3 shares 0 and 2: |(0, 1)| = 1, misses 1.
     expected = 0.75 * np.array([0, 3, 3, 1]) / np.sqrt(32) + 0.25 * np.array([6, 3, 6, 3]) / 9
-    np.testing.assert_allclose(table.dissimilarity(centre)[:, 0], expected)
-    centers = table.means(np.array([0, 1, 1, 1]), 2)
-    np.testing.assert_array_equal(centers[0], [1, 2, nan])
+    np.testing.assert_allclose(fwpd(FEW)(centres).T, [expected, np.full(4, 0.25)])
     holes = np.where(np.random.default_rng(0).random((30, 4)) < 0.8, nan, 1.0)
-    assert FWPD.of(holes).alpha == 0.5
+    np.testing.assert_allclose(fwpd(holes)(np.full((1, 4), nan)), 0.5)  # the most alpha may be
 
 
 def test_fwpd_finds_separated_clusters_and_leaves_none_empty():
@@ -180,7 +175,7 @@ def test_fwpd_finds_separated_clusters_and_leaves_none_empty():
     some = ~np.isnan(data).all(axis=1)
     model = fitted("fwpd", data[some], 3, n_init=20)
     assert clustering_error_rate(target[some], model.labels_) < 0.05
-    costs = FWPD.of(data[some]).dissimilarity(model.cluster_centers_).min(axis=1)
+    costs = fwpd(data[some])(model.cluster_centers_).min(axis=1)
     assert model.inertia_ == pytest.approx(costs.sum())
     few = fitted("fwpd", np.array([[0.0], [0.0], [0.0], [5.0]]))
     assert set(few.labels_) == {0, 1}

@@ -9,10 +9,12 @@ gmm_mask  the same, and every cluster misses a feature at a rate of its own: the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from .._io import require
 from .._kmeans import MNARKMeans
@@ -82,22 +84,35 @@ def fwpd_kmeans(X: np.ndarray, settings: Baseline, rng: Any) -> Found:
     start gives the rows random labels and ends when the labels repeat; the start with the smallest
     sum of dissimilarities wins. An empty cluster takes the row that fits its own cluster worst.
     """
-    table, k, starts = FWPD.of(X), settings.n_clusters, []
+    dissimilarity, k, starts = fwpd(X), settings.n_clusters, []
+    observed, values = (~np.isnan(X)).astype(float), np.nan_to_num(X, nan=0.0)
+
+    def means(labels: np.ndarray) -> np.ndarray:
+        member = (labels == np.arange(k)[:, None]).astype(float)
+        counts, sums = member @ observed, member @ values
+        return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+
     for _ in range(settings.n_init):
         labels = rng.randint(k, size=len(X))
         for n_iter in count(1):
-            before = table.without_empty(labels, k)
-            centers = table.means(before, k)
-            cost = table.dissimilarity(centers)
-            labels = cost.argmin(axis=1)
+            before, sizes = labels, np.bincount(labels, minlength=k)
+            if not sizes.all():
+                before, own = labels.copy(), dissimilarity(means(labels))
+                cost = own[np.arange(len(X)), labels]
+                worst = np.argsort(np.where(sizes[labels] > 1, -cost, np.inf), kind="stable")
+                empty = np.flatnonzero(sizes == 0)
+                before[worst[: len(empty)]] = empty
+            centers = means(before)
+            costs = dissimilarity(centers)
+            labels = costs.argmin(axis=1)
             if n_iter == settings.max_iter or np.array_equal(before, labels):
                 break
-        starts.append(Found(labels, centers, float(cost.min(axis=1).sum()), n_iter))
+        starts.append(Found(labels, centers, float(costs.min(axis=1).sum()), n_iter))
     return min(starts, key=lambda found: found.inertia or 0.0)
 
 
-class FWPD(NamedTuple):
-    """A table, and what of the dissimilarity does not depend on the centres.
+def fwpd(X: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """The dissimilarity (n, k) of every row to centres (k, p), which may lack features too.
 
     w_j     = rows that observe feature j
     d(x, z) = (1 - alpha) * |x - z over the features both have| / dmax
@@ -105,53 +120,20 @@ class FWPD(NamedTuple):
     dmax    = the largest such distance between two rows
     alpha   = min(0.5, share of missing entries)
     """
+    observed, values = (~np.isnan(X)).astype(float), np.nan_to_num(X, nan=0.0)
+    weights = observed.sum(axis=0)
+    total, alpha = weights.sum(), min(0.5, 1.0 - float(observed.mean()))
 
-    values: np.ndarray  # 0 where missing
-    observed: np.ndarray  # 1 or 0
-    weights: np.ndarray  # observed count of each feature
-    dmax: float
-    alpha: float
+    def distances(points: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
+        filled, has, own = np.nan_to_num(points, nan=0.0), ~np.isnan(points), values[rows]
+        squared = own**2 @ has.T - 2 * own @ filled.T + observed[rows] @ (filled**2).T
+        return np.sqrt(np.maximum(squared, 0.0))
 
-    @classmethod
-    def of(cls, X: np.ndarray) -> FWPD:
-        observed, values = (~np.isnan(X)).astype(float), np.nan_to_num(X, nan=0.0)
-        largest, step = 0.0, max(1, 2_000_000 // len(X))  # blocks of rows bound the memory
-        for start in range(0, len(X), step):
-            block = slice(start, start + step)
-            common = _common_distances(values[block], observed[block], values, observed)
-            largest = max(largest, common.max())
-        alpha = min(0.5, 1.0 - float(observed.mean()))
-        return cls(values, observed, observed.sum(axis=0), np.sqrt(largest) or 1.0, alpha)
+    some = gen_batches(len(X), max(1, 2_000_000 // len(X)))  # bounds the memory
+    dmax = max(distances(X, rows).max() for rows in some) or 1.0
 
-    def dissimilarity(self, centers: np.ndarray) -> np.ndarray:
-        """(n, k) of every row to every centre."""
-        has = (~np.isnan(centers)).astype(float)
-        filled = np.nan_to_num(centers, nan=0.0)
-        distance = np.sqrt(_common_distances(self.values, self.observed, filled, has))
-        total = self.weights.sum()
-        penalty = (total - (self.observed * self.weights) @ has.T) / total
-        return (1 - self.alpha) * distance / self.dmax + self.alpha * penalty
+    def dissimilarity(centers: np.ndarray) -> np.ndarray:
+        penalty = (total - (observed * weights) @ ~np.isnan(centers).T) / total
+        return (1 - alpha) * distances(centers) / dmax + alpha * penalty
 
-    def means(self, labels: np.ndarray, k: int) -> np.ndarray:
-        member = (labels == np.arange(k)[:, None]).astype(float)
-        counts, sums = member @ self.observed, member @ self.values
-        return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
-
-    def without_empty(self, labels: np.ndarray, k: int) -> np.ndarray:
-        sizes = np.bincount(labels, minlength=k)
-        if sizes.all():
-            return labels
-        labels = labels.copy()
-        cost = self.dissimilarity(self.means(labels, k))[np.arange(len(labels)), labels]
-        worst = np.argsort(np.where(sizes[labels] > 1, -cost, np.inf), kind="stable")
-        for label, row in zip(np.flatnonzero(sizes == 0), worst, strict=False):
-            labels[row] = label
-        return labels
-
-
-def _common_distances(
-    values: np.ndarray, observed: np.ndarray, others: np.ndarray, have: np.ndarray
-) -> np.ndarray:
-    """Squared distances over the features both sides have."""
-    squared = values**2 @ have.T - 2 * values @ others.T + observed @ (others**2).T
-    return np.maximum(squared, 0.0)
+    return dissimilarity
