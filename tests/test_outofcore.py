@@ -51,34 +51,35 @@ def write(X, kind, folder):
     if "layer" in kind:
         table.layers["kept"] = values
         table.X = np.zeros(X.shape)
+    if "store" in kind:
+        pytest.importorskip("zarr")
+        table.write_zarr(folder / "t.zarr")
+        return folder / "t.zarr"
     table.write_h5ad(folder / "t.h5ad")
     return folder / "t.h5ad"
 
 
 KINDS = ["npy", "npy by columns", "parquet", "folder", "zarr", "h5ad", "h5ad sparse",
-         "h5ad sparse layer"]  # fmt: skip
+         "h5ad sparse layer", "store", "store sparse"]  # fmt: skip
 
 
 @pytest.mark.parametrize("with_mask", [False, True])
 def test_names_of_an_h5ad_are_read_however_anndata_stored_them(X, with_mask, tmp_path):
     """From pandas 3 on text has a type of its own, which is stored as values and a mask."""
-    path = write(X, "h5ad", tmp_path)
-    h5py = pytest.importorskip("h5py")
-    expected = {"obs": [f"cell {i}" for i in range(len(X))], "var": list("abcd")}
-    with h5py.File(path, "a") as file:
-        for table, names in expected.items():
-            del file[table]["_index"]
-            if with_mask:
-                index = file[table].create_group("_index")
-                index.attrs["encoding-type"] = "nullable-string-array"
-                index["values"], index["mask"] = names, np.zeros(len(names), dtype=bool)
-            else:
-                file[table]["_index"] = names
-    table = open_table(path)
-    assert table.features == expected["var"]
-    assert table.read_ids(1, 3) == expected["obs"][1:3]
+    path, names = write(X, "h5ad", tmp_path), [f"cell {i}" for i in range(len(X))]
+    with pytest.importorskip("h5py").File(path, "a") as file:
+        obs = file["obs"]
+        del obs["_index"]
+        if with_mask:
+            index = obs.create_group("_index")
+            index.attrs["encoding-type"] = "nullable-string-array"
+            index["values"], index["mask"] = names, np.zeros(len(names), dtype=bool)
+        else:
+            obs["_index"] = names
+    assert open_table(path).ids(1, 3) == names[1:3]
 
 
+@pytest.mark.filterwarnings("ignore:.*zarr")
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_file_gives_the_fit_of_memory(X, kind, tmp_path):
     path = write(X, kind, tmp_path)
@@ -91,6 +92,26 @@ def test_every_kind_of_file_gives_the_fit_of_memory(X, kind, tmp_path):
     assert table.shape == X.shape
     assert_allclose(lazy.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-12)
     assert_array_equal(np.asarray(lazy.labels_), memory.labels_)
+
+
+@pytest.mark.parametrize("kind", ["h5ad", "h5ad sparse", "store"])
+@pytest.mark.filterwarnings("ignore:.*no observed value", "ignore:.*zarr")
+def test_blocks_of_an_anndata_are_the_table_that_is_read_whole(X, kind, tmp_path):
+    """Zeros are missing, and genes that are not highly variable left out."""
+    anndata = pytest.importorskip("anndata")
+    path = write(np.where(X < 0.0, 0.0, X), kind, tmp_path)
+    adata = anndata.read_zarr(path) if kind == "store" else anndata.read_h5ad(path)
+    adata.var["highly_variable"] = [True, True, False, True]
+    (adata.write_zarr if kind == "store" else adata.write_h5ad)(path)
+    blocks, whole = open_table(path, block_bytes=3000), mnarkmeans.read_table(path)
+    assert blocks.features == whole.features == ["a", "b", "d"]
+    assert blocks.left_out == whole.left_out
+    assert blocks.ids(3, 5) == whole.ids[3:5].tolist()
+    start = np.nan_to_num(X[:3, [0, 1, 3]]) + np.arange(3)[:, None]
+    lazy = MNARKMeans(3, lam=0.6, init=start).fit(blocks.X)
+    memory = mnarkmeans.MNARKMeans(3, lam=0.6, init=start, algorithm="lloyd").fit(whole.values)
+    assert lazy.missing_share_ == pytest.approx(whole.missing_share())
+    assert_allclose(lazy.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-12)
 
 
 def test_names_of_rows_and_features(X, tmp_path):

@@ -156,7 +156,11 @@ def job_key(source: SourceOptions, **more: Any) -> dict[str, Any]:
 
 
 def file_sum(path: Path) -> str:
-    """SHA-256 of a file."""
+    """SHA-256 of a file, or of the files of a Zarr store."""
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        sums = "".join(f"{file.relative_to(path)} {file_sum(file)}\n" for file in files)
+        return hashlib.sha256(sums.encode()).hexdigest()
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

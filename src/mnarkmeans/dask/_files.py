@@ -2,7 +2,9 @@
 
     .npy            rows are mapped from the file
     .parquet        one file or a folder of files; blocks are row groups, numeric columns only
-    .h5ad           X or a layer, dense or CSR, read by AnnData
+    .h5ad, .zarr    X or a layer of an AnnData, dense or CSR, read by AnnData; as when it is read
+                    whole, zeros are missing and features that are not marked as highly variable
+                    are left out
     .zarr           a two-dimensional Zarr array, in its own chunks of rows, read by Dask
 
 Nothing is read before it is needed. Every block opens the file itself, so the arrays work on
@@ -64,7 +66,7 @@ def open_table(
     path : path
         A .npy, .parquet, .h5ad or .zarr, or a folder of .parquet files.
     layer : str, optional
-        Layer of an .h5ad to use in place of X.
+        Layer of an AnnData to use in place of X.
     id_column : str, optional
         Column of a Parquet table that names the rows.
     block_bytes : int, default=64 MiB
@@ -90,25 +92,19 @@ def open_table(
     require("dask.array", "dask")
     path = Path(path)
     kind = kind_of(path)
-    if layer is not None and kind != "h5ad":
-        raise ValueError(f"layer is for .h5ad files, not {path.name}.")
+    if layer is not None and kind not in ("h5ad", "zarr"):
+        raise ValueError(f"layer is for .h5ad and .zarr, not {path.name}.")
     if id_column is not None and kind != "parquet":
         raise ValueError(f"id_column is for Parquet tables, not {path.name}.")
     if kind == "npy":
         return _open_npy(path, block_bytes)
     if kind == "parquet":
         return _open_parquet(path, id_column)
-    if kind == "h5ad":
-        return _open_h5ad(path, layer, block_bytes)
     if kind is None:
         raise ValueError(
             f"{path} is no .npy, .parquet, .h5ad or .zarr, and no folder of .parquet files."
         )
-    require("zarr", "dask")
-    X = require("dask.array", "dask").from_zarr(str(path))
-    if X.ndim != 2:
-        raise ValueError(f"{path} holds a {X.ndim}-dimensional Zarr array; a table has two.")
-    return TableFile(X, unnamed(X.shape[1]), int(X.nbytes))
+    return _open_store(path, layer, block_bytes)
 
 
 def kind_of(path: Path) -> str | None:
@@ -219,16 +215,31 @@ def _parquet_ids(
     return found
 
 
-# --- AnnData --------------------------------------------------------------------------------------
+# --- AnnData and Zarr -----------------------------------------------------------------------------
 
 
-def _open_h5ad(path: Path, layer: str | None, block_bytes: int) -> TableFile:
-    h5py, lazily = require("h5py", "anndata"), require("anndata.experimental", "anndata")
-    where = "X" if layer is None else f"layers/{layer}"
-    with h5py.File(path, "r") as file:
-        if where not in file:
+@contextmanager
+def _store(path: Path) -> Iterator[Any]:
+    """The HDF5 file, or the Zarr group or array."""
+    if path.is_dir():
+        yield require("zarr", "dask").open(str(path), mode="r")
+    else:
+        with require("h5py", "anndata").File(path, "r") as file:
+            yield file
+
+
+def _open_store(path: Path, layer: str | None, block_bytes: int) -> TableFile:
+    with _store(path) as store:
+        if hasattr(store, "shape"):
+            X = require("dask.array", "dask").from_zarr(str(path))
+            if X.ndim != 2 or layer is not None:
+                what = "a table has two" if layer is None else f"there is no layer {layer!r}"
+                raise ValueError(f"{path} holds a {X.ndim}-dimensional Zarr array; {what}.")
+            return TableFile(X, unnamed(X.shape[1]), int(X.nbytes))
+        where = "X" if layer is None else f"layers/{layer}"
+        if where not in store:
             raise ValueError(f"{path} has no {where}.")
-        stored = file[where]
+        stored = store[where]
         kind = stored.attrs.get("encoding-type", "array")
         if kind == "csc_matrix":
             raise ValueError(
@@ -241,15 +252,22 @@ def _open_h5ad(path: Path, layer: str | None, block_bytes: int) -> TableFile:
         else:
             (n, p), n_bytes = stored.shape, stored.nbytes
         rows = max(1, int(block_bytes * n // max(n_bytes, 1)))
+        lazily = require("anndata.experimental", "anndata")
         read = getattr(lazily, "read_elem_lazy", None) or lazily.read_elem_as_dask
-        X = read(stored, chunks=(min(rows, n), p))
-        features = _h5ad_names(path, "var", 0, p)
-    return TableFile(X, features, n_bytes, [], partial(_h5ad_names, path, "obs"))
+        X = prepare_blocks(read(stored, chunks=(min(rows, n), p)), 0.0, log1p=False)
+        var = require("anndata.io", "anndata").read_elem(store["var"])
+    marked = np.asarray(var.get("highly_variable", np.ones(p)), dtype=bool)
+    left_out = []
+    if marked.any() and not marked.all():
+        why = 'not marked in var["highly_variable"]'
+        left_out = [(str(name), why) for name in var.index[~marked]]
+        X, var = X[:, np.flatnonzero(marked)], var[marked]
+    return TableFile(X, [*map(str, var.index)], n_bytes, left_out, partial(_names_of_rows, path))
 
 
-def _h5ad_names(path: Path, table: str, start: int, stop: int) -> list[str]:
-    with require("h5py", "anndata").File(path, "r") as file:
-        names = file[table][file[table].attrs.get("_index", "_index")]
+def _names_of_rows(path: Path, start: int, stop: int) -> list[str]:
+    with _store(path) as store:
+        names = store["obs"][store["obs"].attrs.get("_index", "_index")]
         if names.attrs.get("encoding-type") == "nullable-string-array":  # text of pandas 3
             names = names["values"]
         return [v.decode() if isinstance(v, bytes) else str(v) for v in names[start:stop]]
