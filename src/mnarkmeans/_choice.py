@@ -20,16 +20,16 @@ a plate. A row that lost every value is not in the table: a block that holds all
 conditioned on something being observed. Scores are compared in standard errors over rows and
 blocks; no penalty is taken unless the best candidate is more than one better (`Judge.best`).
 
-Features that lose values by chance, beside others that do not, get no penalty (`followers`), if
-that scores better. Fewer features than blocks hardly predict each other: then the likelihood of
-normal mixtures tells whether there is a penalty and at which reference, and a candidate's score is
-the share of the rows that it puts into the clusters of the likeliest mixture (`likeliest_mixture`).
-Of the lam that find the same clusters and that the score cannot tell apart, the one is taken that
-recovers the centres (`_missingness`); the fit goes on from the centres found with it.
+Features that lose values by chance, beside others that do not, get no penalty, if that scores
+better. Of the lam that the score cannot tell apart, the one is taken whose centres are nearest to
+those of a mixture with a missingness mechanism, fitted to the clusters found (`fit_mixtures`).
+Fewer features than blocks hardly predict each other: then mixtures also decide, by BIC, whether
+there is a penalty and at which reference, and being near their centres is the score.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -42,10 +42,10 @@ from scipy.special import expit
 from threadpoolctl import ThreadpoolController
 
 from ._core import first_pass
-from ._em.em import EM, State, posteriors, prior_weight
+from ._em.em import EM, State, missing_of, posteriors, prior_weight
 from ._em.fit import Candidate as Mixture
 from ._em.mechanisms import MECHANISMS
-from ._missingness import MARGIN, PRIOR, CellSums, MechanismFit, Missingness, fit_mechanisms
+from ._missingness import MARGIN, MechanismFit, Missingness
 from ._observed import Observed
 from ._solver import (
     assign_rows,
@@ -54,36 +54,36 @@ from ._solver import (
     starts_of_each,
     with_component_start,
 )
-from ._validation import far_from
 
 LAMS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
+PRIOR = 2.0  # rows that pull the mean of a cell (cluster, feature) to that of its feature
 BLOCKS = 8  # of features; with fewer features mixtures decide
 FOLDS = 4
 N_STARTS = 4  # of each fold
-SAME_CLUSTERS = 0.99  # of the rows
 ENTRIES_OF_SAMPLE = 1 << 17  # of wide tables; of long ones FEWEST_ROWS are enough
 FEWEST_ROWS, FEWEST_COLUMNS = 650, 200
 NOISES = ("normal", "laplace")
 MIXTURE_ITER, MIXTURE_TOL = 20, 1e-2  # EM of mixtures that are compared
+MIXTURE_COLUMNS = 16
 
 
 # --- the score ----------------------------------------------------------------------------------
 
 
 class ScoredSample:
-    """A table as the score sees it: dense, centred, rows in the order of their folds.
+    """A table as the score sees it: dense, centred, its rows in so many folds.
 
     In single precision: scores of candidates differ by far more than its last digits.
     """
 
-    def __init__(self, sample: Observed, folds: list[np.ndarray]):
-        rows = np.concatenate(folds)
-        ends = np.cumsum([len(fold) for fold in folds])
-        self.folds = [slice(end - len(fold), end) for end, fold in zip(ends, folds, strict=True)]
-        self.rows = rows
+    def __init__(self, sample: Observed, n_folds: int):
+        ends = np.linspace(0, sample.n_rows, n_folds + 1).astype(int).tolist()
+        self.folds = [slice(*pair) for pair in itertools.pairwise(ends)]
+        every = np.arange(sample.n_rows)
+        self.training = [np.delete(every, fold) for fold in self.folds]
         values, gaps = sample.filled_and_gaps()
-        seen, weights = ~gaps[rows], sample.weights[rows]
-        values = np.where(seen, values[rows].astype(np.float64), 0.0)
+        seen, weights = ~gaps, sample.weights
+        values = np.where(seen, values.astype(np.float64), 0.0)
         counts = np.maximum(weights @ seen, 1e-9)
         self.shift = weights @ values / counts
         values = np.where(seen, values - self.shift, 0.0)
@@ -98,8 +98,6 @@ class ScoredSample:
         self.of_block = self.seen @ self.cut  # (n, G) observed values of each block
         self.outside = self.without(self.of_block)
         self.holds_all = self.of_block == self.of_block.sum(axis=1, keepdims=True)
-        every = np.arange(len(rows))
-        self.training = [np.r_[every[: fold.start], every[fold.stop :]] for fold in self.folds]
 
     def moved(self, points: Any) -> np.ndarray:
         """Points (..., p) in the units of this table."""
@@ -220,21 +218,27 @@ def _log_densities(
 def _slope(
     table: ScoredSample, fitted: list[Cells], weight: np.ndarray, some: np.ndarray
 ) -> np.ndarray:
-    """(p,) one slope for rows left out, by Newton's method; 0 in features that have none."""
+    """(p,) one slope for rows left out; 0 in features that have none."""
     if not some.any():
         return some.astype(np.float32)
     away = np.stack([cells.away for cells in fitted]) * some
-    odds, slope = np.stack([cells.feature_odds for cells in fitted])[:, None], 0.0
+    odds = np.stack([cells.feature_odds for cells in fitted])[:, None]
     counts, sizes = np.empty_like(away), np.empty_like(away)  # (F, k, p) of cells
     for f, fold in enumerate(table.folds):
         share = (_exp(weight[:, fold]) * table.weights[fold, None]).transpose(0, 2, 1)
         counts[f] = ((share @ table.seen[fold]) * table.cut.T).sum(axis=1)
         sizes[f] = share.sum(axis=2) @ table.cut.T
+    return (some * _newton(away, odds, counts, sizes)).astype(np.float32)
+
+
+def _newton(away: np.ndarray, odds: np.ndarray, counts: np.ndarray, sizes: np.ndarray) -> float:
+    """The slope >= 0 of log odds on the distance from the reference, over cells (..., k, p)."""
+    slope = 0.0
     for _ in range(4):
         q = expit(odds + slope * away)
         gradient, information = away * (counts - sizes * q), away**2 * sizes * q * (1.0 - q)
         slope += float(gradient.sum()) / (float(information.sum()) + 1e-9)
-    return (some * max(slope, 0.0)).astype(np.float32)
+    return max(slope, 0.0)
 
 
 def _levels(table: ScoredSample, fold: slice, odds: np.ndarray) -> np.ndarray:
@@ -271,38 +275,120 @@ def standard_errors(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return total / (np.sqrt(variance) + 1e-9)
 
 
-# --- few features: mixtures decide ----------------------------------------------------------------
+def followers(
+    table: ScoredSample, labels: np.ndarray, k: int, reference: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """(p,) False for features whose missing values do not follow the distance of clusters (n,)
+    from the reference as those of other features do: chance is likelier by more than log(n)/2.
+    And the share of the variation of missingness, within features, that follows this distance."""
+    cells = Cells.of(table, np.arange(len(labels)), labels, k, table.moved(reference))
+    member = np.eye(k)[labels] * table.weights[:, None]
+    counts = member.T @ table.seen
+    gaps = np.maximum(member.sum(axis=0)[:, None] - counts, 0.0)
+
+    def observed(some: np.ndarray) -> np.ndarray:
+        slope = _newton(cells.away * some, cells.feature_odds, counts, counts + gaps)
+        return np.clip(expit(cells.feature_odds + slope * cells.away), 1e-9, 1.0 - 1e-9)
+
+    def log_likelihood(q: np.ndarray) -> np.ndarray:
+        return (counts * np.log(q) + gaps * np.log1p(-q)).sum(axis=0)
+
+    def variation(q: np.ndarray) -> float:
+        return float((counts * (1.0 - q) ** 2 + gaps * q**2).sum())
+
+    follow = np.ones(counts.shape[1], bool)
+    chance = observed(~follow)
+    explained = max(1.0 - variation(observed(follow)) / variation(chance), 0.0)
+    for _ in range(4):
+        last, price = follow, 0.5 * math.log(max(table.total, 2.0))
+        follow = log_likelihood(observed(last)) - log_likelihood(chance) > -price
+        if np.array_equal(follow, last) or not follow.any():
+            break
+    return follow, explained
 
 
-def likeliest_mixture(
-    sample: Observed, references: dict[str, np.ndarray], start: np.ndarray, k: int
-) -> tuple[str, np.ndarray]:
-    """The reference around which values are missing ("min": also below a limit), by BIC of normal
-    mixtures, "" where they are likelier missing by chance or at a rate of each cluster; and the
-    labels (n,) of the likeliest mixture. All begin with the same partition ``start`` (n,), so that
-    they differ by their mechanism and not by luck."""
-    em, memberships = EM(sample), np.eye(k)[start]
-    prior = prior_weight(em, memberships, 0.0)
-    kinds = [("", em, "mcar", 0), ("", em, "class", 0)]
+# --- mixtures with a missingness mechanism ------------------------------------------------------
+
+
+class Centers(NamedTuple):
+    """The centres that the likeliest mixture expects of each row, and how values go missing."""
+
+    where: str  # the reference around which they do; "": by chance, or at a rate of each cluster
+    expected: np.ndarray  # (n, m) of some features
+    variance: np.ndarray  # (m,) of these within clusters
+    columns: np.ndarray  # (m,)
+    mechanisms: list[MechanismFit]
+
+    def distances(self, candidate: Candidate) -> np.ndarray:
+        """(n,) squared, of a candidate's centres from these, averaged over the parts."""
+        found = [
+            mu[:, self.columns][labels]
+            for mu, labels in zip(candidate.centers, candidate.labels, strict=True)
+        ]
+        apart = (np.array(found) - self.expected) ** 2 / self.variance
+        return apart.sum(axis=2).mean(axis=0)
+
+
+def fit_mixtures(
+    sample: Observed,
+    references: dict[str, np.ndarray],
+    labels: np.ndarray,
+    k: int,
+    columns: np.ndarray,
+) -> Centers:
+    """Normal mixtures with values missing by chance, at a rate of each cluster, around each
+    reference or below a limit; the one with the best BIC.
+
+    All begin with the same partition ``labels`` (n,), so that they differ by their mechanism and
+    not by luck.
+    """
+    sample = sample.take_columns(columns)
+    memberships = np.eye(k)[labels]
+    plain = EM(sample)
+    prior = prior_weight(plain, memberships, 0.0)
+    kinds = [("", plain, "mcar", 0), ("", plain, "class", 0)]
     for number, (where, reference) in enumerate(references.items()):
-        around = EM(replace(sample, reference=reference))
-        names = ("decay", "threshold", "limit") if where == "min" else ("decay", "threshold")
-        for name in names:
-            chosen = int(sample.has_gaps.sum()) if MECHANISMS[name].uses_reference else 0
+        around = EM(replace(sample, reference=reference[columns]))
+        n_chosen = int(sample.has_gaps.sum()) if number > 0 else 0
+        for name in ("decay", "threshold"):
             if MECHANISMS[name].is_possible(around.values):
-                kinds.append((where, around, name, chosen if number > 0 else 0))
+                kinds.append((where, around, name, n_chosen))
+    kinds.append((where, around, "limit", 0))  # near the smallest values, if that is a reference
     fitted = []
-    for where, own, name, chosen in kinds:
-        begin = own.start(memberships, name)
+    for where, em, name, n_chosen in kinds:
+        begin = em.start(memberships, name)
         starts = [begin]
         if name == "decay":  # the means of observed values hide a strong loss, and EM is slow there
             strong = replace(begin.mechanism, t=1.0 / float(begin.variances.mean()), c=0.99)
             starts.append(begin._replace(mechanism=strong))
         for one in starts:
-            run = own.with_prior(prior).run(State(one), max_iter=MIXTURE_ITER, tol=MIXTURE_TOL)
-            fitted.append((where, Mixture(own, name, 0.0, chosen, (list(run)[-1],))))
+            run = em.with_prior(prior).run(State(one), max_iter=MIXTURE_ITER, tol=MIXTURE_TOL)
+            fitted.append((where, Mixture(em, name, 0.0, n_chosen, (list(run)[-1],))))
     where, best = max(fitted, key=lambda one: one[1].score)
-    return where, posteriors(best.em.observed, best.states[-1].parameters, 1).labels
+    parameters = best.states[-1].parameters
+    expected = posteriors(best.em.observed, parameters, 1).memberships @ parameters.means
+    each = {one.mechanism: one for _, one in sorted(fitted, key=lambda one: one[1].score)}
+    mechanisms = [_mechanism_fit(each[name]) for name in MECHANISMS if name in each]
+    return Centers(where, expected, parameters.variances.mean(axis=0), columns, mechanisms)
+
+
+def _mechanism_fit(mixture: Mixture) -> MechanismFit:
+    """Its penalty is lam = 1 - (E[x | missing] - c) / (mu - c), averaged as the loss weighs it."""
+    em, (parameters, expectation, *_) = mixture.em, mixture.states[-1]
+    mu = parameters.means - em.observed.reference
+    lost = missing_of(parameters, em.observed.reference).mean
+    sums = expectation.sums
+    gaps = np.maximum(sums.sizes[:, None] - sums.counts, 0.0) * em.observed.has_gaps
+    gaps /= parameters.variances.mean(axis=0)
+    weight = max(float((gaps * mu**2).sum()), 1e-300)
+    lam = max(float((gaps * mu * (mu - lost)).sum()) / weight, 0.0)
+    spread, mechanism = np.sqrt(parameters.variances.mean(axis=0)), parameters.mechanism
+    strength = float(em.values.missing_rate[em.observed.has_gaps].mean())
+    if mixture.mechanism == "decay":
+        strength = mechanism.t * float(np.mean(spread**2))
+    elif mixture.mechanism == "threshold":
+        strength = float((mechanism.tau / spread)[em.observed.has_gaps].mean())
+    return MechanismFit(mixture.mechanism, strength, mixture.score, lam)
 
 
 # --- the choice ---------------------------------------------------------------------------------
@@ -353,26 +439,27 @@ def choose(
         judge = Judge(sample, k, dict(max_iter=max_iter, tol=tol, threads=threads))
         candidates = judge.candidates(penalties, points, search)
         chosen = judge.best(candidates)
-        mechanisms, explained = judge.mechanisms(chosen)
-        theory = max(mechanisms, key=lambda one: one.log_likelihood).lam
+        found = judge.mixture or judge.mixture_of(chosen)
+        theory = round(max(found.mechanisms, key=lambda one: one.log_likelihood).lam, 3)
         if search and chosen.lam > 0.0 and theory > 0.0:
-            candidates.append(judge.with_lam(chosen, float(f"{theory:.3g}")))
+            candidates.append(judge.with_lam(chosen, theory))
             candidates.sort(key=lambda one: (one.ladder, one.lam))
         behind = judge.behind(candidates)
-        same = judge.same_clusters(candidates, behind, chosen)
-        taken = min(same, key=lambda one: abs(one.lam - theory))
+        equal = judge.equals(candidates, behind, chosen)
+        taken = min(equal, key=lambda one: float(judge.weights @ found.distances(one)))
         labels = judge.labels_of_all(taken)
+        explained = followers(judge.table, labels, k, taken.reference)[1]
     lam = taken.lam
     table = {
         "lam": np.array([one.lam for one in candidates]),
         "reference": np.array([one.name for one in candidates]),
         "features": np.array([p - one.n_unpenalised if one.lam > 0.0 else 0 for one in candidates]),
-        "score": np.array([one.total / judge.weights.sum() for one in candidates]),
+        "score": np.array([judge.total(one) / judge.weights.sum() for one in candidates]),
         "behind": behind,
     }
-    found = Missingness(
-        lam, chosen.name, table, (same[0].lam, same[-1].lam), mechanisms, explained,
-        chosen.n_unpenalised if search else 0, "mechanism" if judge.table is None else "score",
+    missingness = Missingness(
+        lam, chosen.name, table, (equal[0].lam, equal[-1].lam), found.mechanisms, explained,
+        chosen.n_unpenalised if search else 0, "mechanism" if judge.mixture else "score",
     )  # fmt: skip
     penalty = next((one for one in lams if np.max(one) == lam), lam)
     if search and chosen.n_unpenalised:
@@ -380,7 +467,7 @@ def choose(
         penalty[columns[chosen.penalty == 0.0]] = 0.0
     whole = replace(observed, reference=references[chosen.name]).take(rows)
     centers = centers_of_partition(whole, labels, k, penalty, threads)
-    return Choice(penalty, references[chosen.name], found, centers)
+    return Choice(penalty, references[chosen.name], missingness, centers)
 
 
 class Candidate(NamedTuple):
@@ -393,7 +480,6 @@ class Candidate(NamedTuple):
     centers: np.ndarray  # (F, k, p) of the fits to each part
     labels: np.ndarray  # (F, n) of all rows by those fits
     scores: np.ndarray = np.empty(0)  # (n, G)
-    total: float = 0.0  # of the scores
 
     @property
     def lam(self) -> float:
@@ -413,20 +499,14 @@ class Judge:
 
     def __init__(self, sample: Observed, k: int, settings: dict[str, Any]):
         self.sample, self.k, self.settings = sample, k, settings
-        n, self.threads = sample.n_rows, settings["threads"]
-        self.rows, self.weights, self.parts = np.arange(n), sample.weights, [sample]
-        self.table: ScoredSample | None = None
+        self.threads, n = settings["threads"], sample.n_rows
+        self.few, n_folds = sample.n_features < BLOCKS, FOLDS
+        while n - -(-n // n_folds) < k:  # the rows left must be enough for k clusters
+            n_folds += 1
+        self.table, self.weights = ScoredSample(sample, n_folds), sample.weights
+        self.parts = [sample] if self.few else [sample.take(t) for t in self.table.training]
         self.starts: dict[str, list[np.ndarray]] = {}  # (R, k, p) of each reference and part
-        self.noise, self.mixture = "", ("", np.empty(0, int))
-        if sample.n_features >= BLOCKS:
-            count = FOLDS
-            while n - -(-n // count) < k:  # the rows left must be enough for k clusters
-                count += 1
-            shuffled = np.random.default_rng(0).permutation(n)
-            folds = [np.sort(shuffled[f::count]) for f in range(count)]
-            self.table = ScoredSample(sample, folds)
-            self.parts = [sample.take(np.setdiff1d(self.rows, fold)) for fold in folds]
-            self.rows, self.weights = self.table.rows, sample.weights[self.table.rows]
+        self.noise, self.mixture = "", None  # type: str, Centers | None
 
     def candidates(
         self, penalties: np.ndarray, references: dict[str, np.ndarray], search: bool
@@ -441,21 +521,22 @@ class Judge:
             self._ladder(number, name, reference, penalties[~none], pools[name])
             for number, (name, reference) in enumerate(references.items())
         ]
-        if self.table is None:
-            start = min(ladders[0] or found, key=lambda one: abs(one.lam - 1.0)).labels[0]
-            self.mixture = likeliest_mixture(self.sample, references, start, self.k)
+        if self.few:
+            start = min(ladders[0] or found, key=lambda one: abs(one.lam - 1.0))
+            columns = np.arange(self.sample.n_features)
+            self.mixture = fit_mixtures(self.sample, references, start.labels[0], self.k, columns)
         else:
-            totals = [self._scored((found or ladders[0])[0], noise).total for noise in NOISES]
+            one = (found or ladders[0])[0]
+            totals = [self.total(self._scored(one, noise)) for noise in NOISES]
             self.noise = NOISES[int(np.argmax(totals))]
         found = self._score_all([found, *ladders])
-        if not search or self.table is None:
+        if not search or self.few:
             return found
         labels, ladders = self.labels_of_all(found[0]), []
         for number, (name, reference) in enumerate(references.items(), start=len(references)):
-            sample = replace(self.sample, reference=reference)
-            followers = CellSums(sample, labels, self.k).followers()
-            if 0 < np.count_nonzero(followers) < len(followers):
-                some = penalties[~none] * followers
+            follow = followers(self.table, labels, self.k, reference)[0]
+            if 0 < np.count_nonzero(follow) < len(follow):
+                some = penalties[~none] * follow
                 ladders.append(self._ladder(number, name, reference, some, pools[name]))
         return found + self._score_all(ladders)
 
@@ -465,7 +546,7 @@ class Judge:
         """For each reference and part, centres (3, k, p) from which all candidates go on: where the
         best of a few starts leads with three of the penalties."""
         anchors = sorted({0, len(penalties) // 2, max(len(penalties) - 2, 0)})
-        n_starts = N_STARTS * (FOLDS if self.table is None else 1)
+        n_starts = N_STARTS * (FOLDS if self.few else 1)
         seeds = list(range(len(self.parts)))
         drawn = starts_of_each("k-means++", self.parts, n_starts, self.k, seeds, self.threads)
         pools = {}
@@ -505,7 +586,7 @@ class Judge:
         count, folds, k, p = centers.shape
         sample, every = replace(self.sample, reference=reference), np.repeat(penalties, folds, 0)
         labels = assign_rows(sample, centers.reshape(-1, k, p), every, self.threads)
-        labels = labels.T.reshape(count, folds, -1)[:, :, self.rows]
+        labels = labels.T.reshape(count, folds, -1)
         return [
             Candidate(number, name, reference, *one)
             for one in zip(penalties, centers, labels, strict=True)
@@ -519,20 +600,18 @@ class Judge:
                 other for other in found
                 if other.ladder == one.ladder and np.array_equal(other.labels, one.labels)
             )  # fmt: skip
-            known = next(alike, None) or self._scored(one, self.noise)
-            found.append(one._replace(scores=known.scores, total=known.total))
+            known = None if self.few else next(alike, None)
+            found.append(one._replace(scores=(known or self._scored(one, self.noise)).scores))
         return found
 
     def _scored(self, one: Candidate, noise: str) -> Candidate:
-        if self.table is None:
-            labels, wanted = one.labels[0], self.mixture[1]
-            alike = _contingency(labels, wanted, self.k).argmax(axis=1)
-            scores = (alike[labels] == wanted)[:, None].astype(np.float32)
-        else:
-            how = one.labels, one.centers, one.penalty, one.reference
-            scores = block_scores(self.table, *how, noise)
-        total = float(self.weights.astype(np.float64) @ scores.sum(axis=1))
-        return one._replace(scores=scores, total=total)
+        if self.mixture:
+            return one._replace(scores=-self.mixture.distances(one)[:, None])
+        how = one.labels, one.centers, one.penalty, one.reference
+        return one._replace(scores=block_scores(self.table, *how, noise))
+
+    def total(self, one: Candidate) -> float:
+        return float(self.weights.astype(np.float64) @ one.scores.sum(axis=1))
 
     def with_lam(self, near: Candidate, lam: float) -> Candidate:
         """The candidate with another lam: the best of where its centres and the starts lead."""
@@ -552,39 +631,33 @@ class Judge:
         """The best candidate, unless no penalty is at most one standard error worse; where
         mixtures decide, the best with the reference around which they say that values are missing.
         """
-        if self.table is None:
-            penalised = [one for one in candidates if one.lam > 0.0 and one.name == self.mixture[0]]
+        if self.mixture:
+            where = self.mixture.where
+            penalised = [one for one in candidates if one.lam > 0.0 and one.name == where]
             candidates = penalised or [one for one in candidates if one.lam == 0.0] or candidates
         behind = self.behind(candidates)
         if candidates[0].lam == 0.0 and behind[0] >= -MARGIN:
             return candidates[0]
         return candidates[int(behind.argmax())]
 
-    def _same(self, one: Candidate, two: Candidate) -> bool:
-        """Whether they find the same clusters, in every part."""
-        pairs = zip(one.labels, two.labels, strict=True)
-        alike = sum(_contingency(a, b, self.k).max(axis=1).sum() for a, b in pairs)
-        return bool(alike >= SAME_CLUSTERS * one.labels.size)
-
-    def same_clusters(
+    def equals(
         self, candidates: list[Candidate], behind: np.ndarray, chosen: Candidate
     ) -> list[Candidate]:
-        """The candidates with the reference and the features of the chosen one that find the same
-        clusters, and are at most one standard error worse than the best of them."""
+        """Those with the reference and the features of the chosen one that are at most one standard
+        error worse than the best of them."""
         same = [
             (one, far) for one, far in zip(candidates, behind, strict=True)
-            if one.ladder == chosen.ladder and self._same(one, chosen)
+            if one.ladder == chosen.ladder
         ]  # fmt: skip
         best = max(far for _, far in same)
         return [one for one, far in same if far >= best - MARGIN]
 
-    def mechanisms(self, candidate: Candidate) -> tuple[list[MechanismFit], float]:
-        """How values get lost in the clusters of a candidate, fitted to all rows of the sample, and
-        the share of the gaps that follows the clusters' distance from the reference."""
-        sample = replace(self.sample, reference=candidate.reference)
-        some = (candidate.penalty > 0.0) | (candidate.lam == 0.0)
-        sums = CellSums(sample, self.labels_of_all(candidate), self.k, some)
-        return fit_mechanisms(sums), sums.explained()
+    def mixture_of(self, chosen: Candidate) -> Centers:
+        """The mixture with the clusters of a candidate and values missing around its reference."""
+        some = (chosen.penalty > 0.0) | (chosen.lam == 0.0)
+        columns = np.flatnonzero(self.sample.has_gaps & some)[:MIXTURE_COLUMNS]
+        labels, reference = self.labels_of_all(chosen), {chosen.name: chosen.reference}
+        return fit_mixtures(self.sample, reference, labels, self.k, columns)
 
     def labels_of_all(self, candidate: Candidate) -> np.ndarray:
         """(n,) of the rows of the sample, from a fit to all of them."""
@@ -593,11 +666,6 @@ class Judge:
         found = run_starts_of_each([sample], [candidate.centers], [penalty], **self.settings)[0]
         best = found.centers[[found.best]]
         return assign_rows(sample, best, penalty[:1], self.threads)[:, 0]
-
-
-def _contingency(one: np.ndarray, two: np.ndarray, k: int) -> np.ndarray:
-    """(k, k) rows of every pair of clusters."""
-    return np.bincount(one * k + two, minlength=k * k).reshape(k, k)
 
 
 def references_for(observed: Observed, extent: Any = None) -> dict[str, np.ndarray]:
@@ -611,20 +679,22 @@ def references_for(observed: Observed, extent: Any = None) -> dict[str, np.ndarr
     least, most = (np.where(np.isfinite(end), end, 0.0) for end in extent)
     zero = {"zero": np.zeros(len(least))}
     judged = observed.has_gaps & np.isfinite(extent[0])
-    if judged.any() and far_from(0.0, least, most)[judged].mean() > 0.5:
-        zero = {}  # the values lie further from zero than from each other
+    far = np.maximum(least, -most) > most - least  # further from zero than from each other
+    if judged.any() and far[judged].mean() > 0.5:
+        zero = {}
     return zero | {"min": least}
 
 
 def sample_table(observed: Observed, k: int) -> tuple[Observed, np.ndarray, np.ndarray]:
-    """Some rows and features of positive weight, and which; all of them if there are few."""
+    """Some rows of positive weight in random order, some features, and which they are; all of them
+    if there are few."""
     n, p = observed.source.shape
     entries = min(max(n * p // 64, ENTRIES_OF_SAMPLE), 8 * ENTRIES_OF_SAMPLE)
     wanted = max(FEWEST_ROWS, 50 * k, min(n // 64, entries // p))
     rows = observed.sample(wanted)
     columns, most = np.arange(p), max(FEWEST_COLUMNS, entries // len(rows))
-    rows = rows[observed.weights[rows] > 0]
-    sample = observed if len(rows) == n else observed.take(rows)
+    rows = np.random.default_rng(0).permutation(rows[observed.weights[rows] > 0])
+    sample = observed.take(rows)
     if p > most:
         columns = np.sort(np.random.default_rng(0).choice(p, most, replace=False))
         sample = sample.take_columns(columns)
