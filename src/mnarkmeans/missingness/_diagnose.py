@@ -35,7 +35,10 @@ BINS = 10
 BLOCK_ENTRIES = 4_000_000
 MANY_ZEROS = 0.05  # share of exact zeros from which they may stand for gaps
 CLEAR_DIFFERENCE = 0.05  # of missing shares, from which a rise or fall is called one
-KINDS = {"mcar": "flat", "decay": "decaying", "limit": "one-sided"}
+KINDS = {
+    "mcar": "flat", "class": "flat", "decay": "decaying", "threshold": "decaying",
+    "limit": "one-sided",
+}  # fmt: skip
 
 
 # --- missing shares against means: what text, tables and pictures are made of ---------------------
@@ -155,7 +158,7 @@ def why_no_penalty(found: Missingness, cells: Cells) -> str:
     """Why lam=0 suits gaps that are anything but random; empty where that is not the case."""
     if found.lam != 0.0 or found.decided_by != "score" or len(found.candidates["lam"]) < 2:
         return ""
-    if found.mechanism == "mcar" and _high_minus_low(cells.pooled()) > -CLEAR_DIFFERENCE:
+    if KINDS[found.mechanism] == "flat" and _high_minus_low(cells.pooled()) > -CLEAR_DIFFERENCE:
         return ""
     return (
         "Values are not missing at random, but a penalty does not help: clusters of the observed "
@@ -254,7 +257,7 @@ class Diagnosis:
         for fit in self.mechanisms:
             gain = fit.log_likelihood - self.mechanisms[0].log_likelihood
             taken = "  <- most likely" if fit.mechanism == self.missingness.mechanism else ""
-            lines.append(f"  {fit.mechanism:<6} strength {fit.strength:<10.4g} {gain:+.1f}{taken}")
+            lines.append(f"  {fit.mechanism:<9} strength {fit.strength:<10.4g} {gain:+.1f}{taken}")
         return "\n".join([*lines, "", *(f"- {sentence}" for sentence in self.advice)])
 
     __repr__ = __str__

@@ -18,12 +18,12 @@ CHOICE = (
     "left out, their values and which of them are missing, were predicted from the other features "
     "of those rows (bi-cross-validation; Owen and Perry 2009, Fu and Perry 2020). A penalty was "
     "used only if it improved the prediction by more than one standard error; among values of lam "
-    "that gave the same clusters and predicted equally well, the one that recovers the centres "
-    "under the likeliest missingness mechanism was used."
+    "within one standard error of the best, the one was used whose centres are nearest to those of "
+    "a normal mixture with the likeliest missingness mechanism."
 )
 FEW_FEATURES = (
     "With so few features the BIC of normal mixtures decided whether values are missing by chance "
-    "or near a reference."
+    "or near a reference, and lam is the one whose centres are nearest to those of the mixture."
 )
 PAPER = (
     "lam was chosen by the instability of the clusters over splits of the rows (Wang 2010, as in "
