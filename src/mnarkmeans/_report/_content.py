@@ -16,7 +16,7 @@ from .._io import plain
 from .._versions import versions
 from ..displays._centers import most_different
 from ..displays._flow import FlowDisplay, flow_of_search
-from ..displays._style import percent, rounded
+from ..displays._style import percent, rounded, sample
 from ..metrics import Verdict
 from ..metrics._annotations import cross
 from ..metrics._markers import ranked
@@ -47,9 +47,7 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
     """
     model, cells, labels = fitted.model, fitted.cells, fitted.labels
     n, p = fitted.X.shape
-    kept = np.arange(n)
-    if n > MAX_POINTS:
-        kept = np.sort(np.random.default_rng(0).choice(n, MAX_POINTS, replace=False))
+    kept = sample(n, MAX_POINTS)
     undecided = int((fitted.confidence < BETWEEN).sum())
     found = getattr(model, "missingness_", None)
     why = "" if found is None else why_no_penalty(found, cells)
@@ -162,8 +160,8 @@ def _sureness(fitted: FittedTable) -> dict[str, Any]:
     if known.size:
         reasons.append(
             f"{percent(float((known >= SURE).mean()))} of the rows clearly belong to their cluster "
-            f"(confidence at least {SURE}); {between:,} of {known.size:,} lie between clusters "
-            f"(below {BETWEEN})."
+            f"(confidence at least {SURE}); {between:,} of {known.size:,} "
+            f"{'lies' if between == 1 else 'lie'} between clusters (below {BETWEEN})."
         )
     steps = []
     if k > 1 and len(found.groups) != k:
@@ -324,9 +322,8 @@ def _centers(fitted: FittedTable) -> dict[str, Any]:
     mean = cells.sizes @ centers / max(cells.sizes.sum(), 1)
     shown = most_different(centers, MAX_FEATURES)
     names = [fitted.features[j] for j in shown]
-    rng, n = np.random.default_rng(0), len(fitted.labels)
-    kept = np.arange(n) if n <= MAX_ROWS else rng.choice(n, MAX_ROWS, replace=False)
-    kept = kept[np.lexsort((kept, fitted.labels[kept]))]
+    kept = sample(len(fitted.labels), MAX_ROWS)
+    kept = kept[np.argsort(fitted.labels[kept], kind="stable")]
     part = Table(fitted.X[kept][:, shown], kept, names).dense()
     return {
         "centers": {

@@ -22,7 +22,7 @@ from markupsafe import Markup, escape
 from .._io import require
 from ..displays import FlowDisplay, InstabilityDisplay, LossPathDisplay, MissingnessDisplay
 from ..displays._chart import Axis, Chart, Series
-from ..displays._style import CLUSTERS, DARK, lam_ticks, number, percent, ticks
+from ..displays._style import CLUSTERS, lam_ticks, number, percent, ticks
 from ..metrics._verdict import BETWEEN
 from ._content import SURE
 
@@ -39,6 +39,8 @@ def render(page: dict[str, Any]) -> str:
     environment.filters.update(number=number, percent=percent)
     template = environment.from_string((folder / "page.html.j2").read_text(encoding="utf-8"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    palette = " ".join(f"--c{i}: {tone};" for i, tone in enumerate(CLUSTERS))
+    style = f":root {{ {palette} }}\n" + (folder / "page.css").read_text(encoding="utf-8")
     return template.render(
         page=page,
         colors=[_tone(number) for number in range(len(page["clusters"]))],
@@ -46,7 +48,7 @@ def render(page: dict[str, Any]) -> str:
         confident=SURE,
         between=BETWEEN,
         from_mean=_one_sided(page["centers"]),
-        style=Markup(_palettes() + (folder / "page.css").read_text(encoding="utf-8")),
+        style=Markup(style),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
         data=Markup(_safe_json(_for_script(page))),
@@ -58,19 +60,6 @@ def _one_sided(centers: dict[str, Any]) -> bool:
     apart = np.asarray(centers["centers"], float) - np.asarray(centers["reference"], float)
     above = apart[apart != 0] > 0
     return len(apart) > 1 and above.size > 0 and not 0.1 < above.mean() < 0.9
-
-
-def _palettes() -> str:
-    """The colours of clusters as variables of the style sheet, for light and for dark ground."""
-    light, dark = (
-        " ".join(f"--c{i}: {tone};" for i, tone in enumerate(tones)) for tones in (CLUSTERS, DARK)
-    )
-    by_system = ':root:not([data-theme="light"])'
-    return (
-        f":root {{ {light} }}\n"
-        f"@media screen and (prefers-color-scheme: dark) {{ {by_system} {{ {dark} }} }}\n"
-        f'@media screen {{ :root[data-theme="dark"] {{ {dark} }} }}\n'
-    )
 
 
 def _for_script(page: dict[str, Any]) -> dict[str, Any]:

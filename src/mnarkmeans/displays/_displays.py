@@ -26,8 +26,8 @@ class ClustersDisplay:
     """A two-dimensional picture of the rows: the main directions of a table with gaps, or UMAP.
 
     The labels only give the colours: where a row lies follows from its values and gaps (the loss of
-    the model with a plane instead of centres), so clusters that are not there do not show. A row
-    with few values lies near the middle. Rows that the model is not sure of are faint.
+    the model with a plane instead of centres), so clusters that are not in the data do not show. A
+    row with few values lies near the middle. Rows of low confidence are faint.
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ class ClustersDisplay:
         for handle in legend.legend_handles:
             handle.set_alpha(0.75)
         judged = sure is not None and not np.isnan(sure).all()
-        faint = "; faint: rows that are not sure" if judged else ""
-        write_title(self.ax_, "The rows by cluster", f"placed without the labels{faint}")
+        faint = "; faint: low confidence" if judged else ""
+        write_title(self.ax_, "Rows by cluster", f"the labels do not affect the positions{faint}")
         return self
 
 

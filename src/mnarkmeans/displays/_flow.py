@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._kmeans import MNARKMeans
 from .._observed import values_with_nan
 from ._chart import Axis, Chart, Series, draw
-from ._style import brief, percent
+from ._style import brief, percent, sample
 
 MOST_ROWS = 5_000  # a sample of this many says as much
 MOST_COLUMNS = 7
@@ -80,7 +80,11 @@ class FlowDisplay:
         self.names = [str(name) for name in (numbers if self.names is None else self.names)]
         if len(self.names) != columns:
             raise ValueError(f"{len(self.names)} names for {columns} columns.")
-        self.shared_ = [_shared_rows(a, b) for a, b in pairwise(self.partitions)]
+        self.shared_ = []
+        for a, b in pairwise(self.partitions):
+            table = np.zeros((int(a.max()) + 1, int(b.max()) + 1), dtype=int)
+            np.add.at(table, (a, b), 1)
+            self.shared_.append(table)
         # Rows outside the best one-to-one matching of the clusters of two columns.
         kept = [table[linear_sum_assignment(-table)].sum() for table in self.shared_]
         self.moved_ = [float(1.0 - rows / lengths[0]) for rows in kept]
@@ -138,9 +142,7 @@ def flow_of_search(search: Any, X: Any, along: str = "auto") -> FlowDisplay:
         spread[np.abs(spread - at).argmin()] = at
         candidates = candidates[np.unique(spread)]
     values = values_with_nan(X, search.missing_values)
-    kept = np.arange(values.shape[0])
-    if len(kept) > MOST_ROWS:
-        kept = np.sort(np.random.default_rng(0).choice(kept, MOST_ROWS, replace=False))
+    kept = sample(values.shape[0], MOST_ROWS)
     return FlowDisplay(
         partitions=[
             search.predict(X)[kept] if i == best else _labels(search, values[kept], int(i))
@@ -211,13 +213,6 @@ def _lay_out(partitions: Sequence[Any], tables: list[np.ndarray], chosen: int) -
             ends = (low[c][l], high[c][l]) * 2
             series.append(Series((c - half, c + half), ends, "box", int(color[c][l]), titles=told))
     return series
-
-
-def _shared_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Rows in cluster i of one and j of the other."""
-    table = np.zeros((int(a.max()) + 1, int(b.max()) + 1), dtype=int)
-    np.add.at(table, (a, b), 1)
-    return table
 
 
 def _spans(count: np.ndarray, order: np.ndarray, n: int) -> tuple[list[float], list[float]]:

@@ -2,8 +2,7 @@
 
 The first six colours are Okabe and Ito's, the next six from Tol's muted scheme, the rest the points
 of OKLab furthest from all before them, neither pale nor dark. After 36 clusters the colours repeat
-and the shape of the marker tells them apart. ``DARK``: the same for dark ground, those that would
-sink into it mixed with white up to a contrast of 2.5.
+and the shape of the marker tells them apart.
 """
 
 from __future__ import annotations
@@ -21,14 +20,6 @@ CLUSTERS = (
     "#885522", "#FF0066", "#225566", "#7700AA", "#BB00EE", "#FF9999",
     "#0022DD", "#CC0022", "#BBCC00", "#2266FF", "#DD77FF", "#8877AA",
     "#00BB44", "#4444AA", "#7755CC", "#775577", "#DD33BB", "#997755",
-)  # fmt: skip
-DARK = (
-    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9",
-    "#9d4a74", "#999933", "#685ba7", "#44AA99", "#AA4499", "#117733",
-    "#00DD00", "#7e29ff", "#FF00FF", "#DDAAFF", "#8877FF", "#66DDBB",
-    "#8d5c2b", "#FF0066", "#416d7b", "#963bbe", "#BB00EE", "#FF9999",
-    "#3d57e5", "#cd0324", "#BBCC00", "#2266FF", "#DD77FF", "#8877AA",
-    "#00BB44", "#5c5cb5", "#7755CC", "#7c5c7c", "#DD33BB", "#997755",
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P")
 INK, MUTED, ACCENT, WARM = "#1d2733", "#6b7785", "#0072B2", "#D55E00"
@@ -139,6 +130,13 @@ def lam_ticks(lams: Sequence[float]) -> list[float]:
     last = math.floor(math.log(high, base) + 1e-9)
     steps = [float(f"{base**i:.6g}") for i in range(first, last + 1)]
     return zero + (steps[:: math.ceil(len(steps) / 8)] or [low])
+
+
+def sample(n: int, most: int) -> np.ndarray:
+    """All of n rows, or as many as are shown, drawn at random, in their order."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
 
 
 def rounded(values: Any, digits: int = 4) -> list[float | None]:

@@ -39,7 +39,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +51,7 @@ from scipy.special import expit
 from scipy.stats import binom, binomtest
 from sklearn.utils.validation import _num_samples
 
+from .._io import plain
 from .._kmeans import MNARKMeans
 from ._annotations import p_of_independence
 from ._quality import Rows, rows_of
@@ -102,12 +103,12 @@ class Verdict:
 
     kind: str
     sentence: str
-    groups: list[list[int]] = field(repr=False)
-    pairs: list[Pair] = field(repr=False)
-    agreement: np.ndarray = field(repr=False)
-    confidence: np.ndarray = field(repr=False)
-    noise: np.ndarray = field(repr=False)
-    odds: np.ndarray = field(repr=False)
+    groups: list[list[int]]
+    pairs: list[Pair]
+    agreement: np.ndarray
+    confidence: np.ndarray
+    noise: np.ndarray
+    odds: np.ndarray
 
     @property
     def headline(self) -> str:
@@ -120,16 +121,9 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it, without the rows."""
-        return {
-            "kind": self.kind,
-            "headline": self.headline,
-            "sentence": self.sentence,
-            "groups": self.groups,
-            "pairs": [pair._asdict() for pair in self.pairs],
-            "agreement": self.agreement.tolist(),
-            "noise": [[None if np.isnan(s) else float(s) for s in row] for row in self.noise],
-            "odds": self.odds.tolist(),
-        }
+        names = ("kind", "headline", "sentence", "groups", "agreement", "noise", "odds")
+        pairs = [pair._asdict() for pair in self.pairs]
+        return plain({name: getattr(self, name) for name in names} | {"pairs": pairs})
 
 
 HEADLINES = {

@@ -208,7 +208,11 @@ class Diagnosis:
     'complete'
     """
 
+    n_rows: int
+    n_features: int
+    missing_share: float
     row_share: np.ndarray
+    feature_share: np.ndarray
     reference: np.ndarray
     missingness: Missingness
     mechanisms: list[MechanismFit]
@@ -221,22 +225,6 @@ class Diagnosis:
     advice: list[str]
     _features: dict[str, Any] = field(repr=False)
     _cells: Cells = field(repr=False)
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.row_share)
-
-    @property
-    def n_features(self) -> int:
-        return len(self.reference)
-
-    @property
-    def missing_share(self) -> float:
-        return float(self.row_share.mean())
-
-    @property
-    def feature_share(self) -> np.ndarray:
-        return self._features["missing_share"]
 
     def __str__(self) -> str:
         lines = [
@@ -377,7 +365,9 @@ def diagnose(
     stored = values.data if sp.issparse(values) else values
     zeros = float(np.count_nonzero(stored == 0)) / (n * p)
     return Diagnosis(
-        row_share=1.0 - by_row / p, reference=model.reference_, missingness=found,
+        n_rows=n, n_features=p, missing_share=float(1.0 - by_row.mean() / p),
+        row_share=1.0 - by_row / p, feature_share=features.missing_share[0],
+        reference=model.reference_, missingness=found,
         mechanisms=[] if complete else found.mechanisms, kind=kind, trend=trend,
         curve=missing_against_mean(cells), feature_curve=missing_against_mean(features),
         suggested_lam=found.lam, suggested_reference=suggested,
