@@ -27,6 +27,7 @@ from scipy import sparse
 from sklearn.utils.extmath import randomized_svd, svd_flip
 
 from ._io import require
+from ._observed import zero_filled
 
 FIT_ENTRIES, FIT_ROWS = 1_000_000, (400, 5_000)  # of the sample that the plane is fitted to
 BLOCK_ENTRIES = 4_000_000
@@ -95,18 +96,7 @@ class _Rows:
 
     def __init__(self, X: Any, lam: np.ndarray, reference: np.ndarray):
         self.lam = lam
-        if sparse.issparse(X):
-            stored = X.tocoo()
-            kept = ~np.isnan(stored.data)
-            at = stored.row[kept], stored.col[kept]
-            values = stored.data[kept] - reference[at[1]]
-            self.y, self.seen = (
-                sparse.csr_array((data, at), shape=X.shape)
-                for data in (values, np.ones(len(values)))
-            )
-        else:
-            seen = ~np.isnan(X)
-            self.y, self.seen = np.where(seen, X - reference, 0.0), seen.astype(np.float64)
+        self.y, self.seen = zero_filled(X, reference)
 
     def weigh_rows(self, A: np.ndarray) -> np.ndarray:
         """sum_j w_ij A_j for every row."""

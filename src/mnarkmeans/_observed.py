@@ -72,6 +72,23 @@ def values_with_nan(X: Any, missing_values: Any = np.nan) -> Any:
     return values.astype(float, copy=False)
 
 
+def zero_filled(X: Any, point: np.ndarray, missing: float = math.nan) -> tuple[Any, Any]:
+    """Values minus a point (p,) with gaps as 0, and 1 where observed; float64.
+
+    Both dense, or both CSR of the same structure.
+    """
+    stored = sparse.issparse(X)
+    entries, point = (X.data, point[X.indices]) if stored else (X, point)
+    seen = seen_in(entries, missing)
+    # R's NA is a NaN that complains when it is subtracted from: gaps are left alone.
+    values = np.subtract(entries, point, where=seen, out=np.zeros(seen.shape))
+    parts = values, seen.astype(np.float64)
+    if not stored:
+        return parts
+    values, seen = (sparse.csr_array((part, X.indices, X.indptr), shape=X.shape) for part in parts)
+    return values, seen
+
+
 # --- the table ------------------------------------------------------------------------------------
 
 CACHED_ENTRIES = 1 << 15  # of a block of rows that stays in the cache
@@ -173,21 +190,8 @@ class Observed:
         return part if seen.all() else replace(part, weights=np.where(seen, self.weights, 0.0))
 
     def zero_filled(self) -> tuple[Any, Any]:
-        """Values measured from the reference with gaps as 0, and 1 where observed; float64.
-
-        Both dense, or both CSR of the same structure.
-        """
-        source = self.source
-        if isinstance(source, np.ndarray):
-            seen = self.seen()
-            # R's NA is a NaN that complains when it is subtracted from: gaps are left alone.
-            shifted = np.subtract(source, self.reference, where=seen, out=np.zeros(seen.shape))
-            return shifted, seen.astype(np.float64)
-        values = source.data.astype(np.float64) - self.reference[source.indices]
-        return tuple(
-            sparse.csr_array((entries, source.indices, source.indptr), shape=source.shape)
-            for entries in (values, np.ones(len(values)))
-        )
+        """Values measured from the reference with gaps as 0, and 1 where observed."""
+        return zero_filled(self.source, self.reference, self.missing)
 
     def filled_with(self, point: np.ndarray) -> Any:
         """The values less a point (p,), 0 in the gaps, divided by the largest of them; float32.

@@ -121,7 +121,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it, without the rows."""
-        names = ("kind", "headline", "sentence", "groups", "agreement", "noise", "odds")
+        names = ("kind", "headline", "sentence", "groups", "pairs", "agreement", "noise", "odds")
         pairs = [pair._asdict() for pair in self.pairs]
         return plain({name: getattr(self, name) for name in names} | {"pairs": pairs})
 

@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._io import require
 from .._kmeans import MNARKMeans
 from .._missingness import MechanismFit, Missingness
-from .._observed import with_nan
+from .._observed import with_nan, zero_filled
 from .._validation import (
     MissingDataWarning,
     check_count,
@@ -84,31 +84,18 @@ def moments(X: Any, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
     labels = labels + k * np.arange(b)[:, None]
     step = n if sp.issparse(X) else max(1, BLOCK_ENTRIES // max(p, 1))
     # Values far from 0 would lose their digits in the squares: any value nearby is taken from them.
-    seen, values = _parts(X[:step], np.zeros(p))
+    values, seen = zero_filled(X[:step], np.zeros(p))
     shift = values.sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
     found = np.zeros((3, b * k, p))
     for begin in range(0, n, step):
         own = labels[:, begin : begin + step]
         at = own.ravel(), np.tile(np.arange(own.shape[1]), b)
         member = sp.csr_array((np.ones(own.size), at), shape=(b * k, own.shape[1]))
-        seen, values = _parts(X[begin : begin + step], shift)
+        values, seen = zero_filled(X[begin : begin + step], shift)
         for into, part in zip(found, (seen, values, values * values), strict=True):
             product = member @ part
             into += product.toarray() if sp.issparse(product) else product
     return shift, *found.reshape(3, b, k, p)
-
-
-def _parts(X: Any, shift: np.ndarray) -> tuple[Any, Any]:
-    """What is observed, and the values minus the shift, 0 where missing; dense or CSR as X."""
-    if not sp.issparse(X):
-        seen = ~np.isnan(X)
-        return seen, np.where(seen, X - shift, 0.0)
-    seen = ~np.isnan(X.data)
-    values = np.where(seen, X.data - shift[X.indices], 0.0)
-    seen, values = (
-        sp.csr_array((part, X.indices, X.indptr), shape=X.shape) for part in (seen, values)
-    )
-    return seen, values
 
 
 def cells_of(X: Any, labels: ArrayLike | None = None, k: int = 1) -> Cells:
@@ -121,7 +108,7 @@ def cells_of(X: Any, labels: ArrayLike | None = None, k: int = 1) -> Cells:
 
 def observed_by_row(X: Any) -> np.ndarray:
     """(n,) observed entries of every row."""
-    seen = _parts(X.tocsr(), np.zeros(X.shape[1]))[0] if sp.issparse(X) else ~np.isnan(X)
+    seen = zero_filled(X.tocsr(), np.zeros(X.shape[1]))[1] if sp.issparse(X) else ~np.isnan(X)
     return np.asarray(seen.sum(axis=1), dtype=float)
 
 
