@@ -384,14 +384,24 @@ def record(folder: Path, known: dict) -> dict:
     return {"files": asked, "tests": tests}
 
 
-def judge(mutant: Mutant, copy: Path, recorded: dict, budget: float) -> str:
-    """ "survived", or how it was killed."""
-    file, original = copy / mutant.path, (ROOT / mutant.path).read_text()
-    tests, killer, is_core = choose(mutant, recorded), copy / "killer", file.suffix != ".py"
-    if not tests:
-        return "survived: no test reaches it"
-    library = next(copy.glob("src/mnarkmeans/libmnarkmeans_core.*"))
+def run_tests(copy: Path, tests: dict[str, int], budget: float, only: str = "") -> str:
+    """The test that failed, or how else they ended; nothing if all is well."""
+    killer = copy / "killer"
     killer.unlink(missing_ok=True)
+    chosen = Chosen(tests, killer, budget)
+    code = in_process(copy, 30 + 3 * budget, ["-x", *([only] if only else chosen.files)], chosen)
+    if killer.exists():
+        return killer.read_text()
+    if code in (1, 3):  # pytest itself
+        raise SystemExit((copy / "log").read_text())
+    return "" if code in (0, 2, 5) else f"the end of pytest with {code}"
+
+
+@contextlib.contextmanager
+def mutated(mutant: Mutant, copy: Path):
+    """The copy with the mutant in it, if that can be built."""
+    file, original = copy / mutant.path, (ROOT / mutant.path).read_text()
+    library = next(copy.glob("src/mnarkmeans/libmnarkmeans_core.*"))
     shutil.copy(library, copy / "library")
 
     def write(text: str) -> None:
@@ -401,23 +411,30 @@ def judge(mutant: Mutant, copy: Path, recorded: dict, budget: float) -> str:
 
     try:
         write(mutant.apply(original))
-        if is_core and not build(copy):
+        yield file.suffix == ".py" or build(copy)
+    finally:
+        write(original)
+        shutil.copy(copy / "library", library)
+
+
+def judge(mutant: Mutant, copy: Path, recorded: dict, budget: float) -> str:
+    """ "survived", or how it was killed; tests that fail without the mutant are not asked again."""
+    tests, killer = choose(mutant, recorded), ""
+    with mutated(mutant, copy) as built:
+        if not built:
             return "killed: does not compile"
         pinned = {test: turn for test, turn in tests.items() if "test_results" in test}
         others = {test: turn for test, turn in tests.items() if test not in pinned}
         for some in filter(None, (pinned, others)):  # to collect all would take longer
-            chosen = Chosen(some, killer, budget)
-            code = in_process(copy, 30 + 3 * budget, ["-x", *chosen.files], chosen)
-            if killer.exists():
-                return f"killed by {killer.read_text()}"
-            if code in (1, 3):  # pytest itself
-                raise SystemExit((copy / "log").read_text())
-            if code not in (0, 2, 5):
-                return f"killed: the tests ended with {code}"
-        return "survived"
-    finally:
-        write(original)
-        shutil.copy(copy / "library", library)
+            killer = killer or run_tests(copy, some, budget)
+    if not killer:
+        return "survived" if tests else "survived: no test reaches it"
+    test = test_of(killer)
+    if test in recorded and run_tests(copy, {test: 0}, budget, killer):
+        print(f"{test} fails without a mutant", flush=True)
+        del recorded[test]
+        return judge(mutant, copy, recorded, budget)
+    return f"killed by {killer}"
 
 
 def main(arguments: list[str] | None = None) -> int:
