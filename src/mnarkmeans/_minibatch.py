@@ -36,17 +36,9 @@ class MiniBatchMNARKMeans(CentersModel):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
-    lam : float, array of shape (n_features,) or "auto", default="auto"
-        Penalty for missing values, >= 0, for all features or for each. "auto" chooses it from the
-        sample the starts are tried on (``partial_fit``: the first batch), as MNARKMeans does.
-    reference : float, array of shape (n_features,), "min", "auto" or None, default=None
-        The point near which values are likely to be missing. "min" is the smallest seen so far.
-        "auto" chooses between zero and that, from the same sample as lam. None is "auto" where lam
-        is "auto", and zero where lam is a number.
-    missing_values : float, default=nan
-        The code of missing values in dense input, besides NaN.
+    n_clusters, lam, reference, missing_values, n_jobs
+        As in :class:`MNARKMeans`. "auto" chooses lam and the reference from the sample the starts
+        are tried on (``partial_fit``: the first batch); "min" is the smallest value seen so far.
     init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, \
 default="k-means++"
         Starting centres. Those made by name are led to their optimum on a sample of three batches,
@@ -65,8 +57,6 @@ default="k-means++"
         to a row that is far from its centre. 0 leaves centres where they are.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts and the batches.
-    n_jobs : int or None, default=None
-        Number of threads; None uses all cores. The result does not depend on it.
     verbose : int, default=0
         Above 0, a line per batch; the logger "mnarkmeans" gets it in any case.
 
@@ -135,22 +125,8 @@ feature_names_in_
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the centres from random batches of the table.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-        y : ignored
-        sample_weight : array of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self : MiniBatchMNARKMeans
-        """
-        self._check_parameters()
-        observed = self._observe_to_fit(X, sample_weight, self.n_clusters)
-        self._rng = check_random_state(self.random_state)
-        self._initialise(self._draw(observed, SAMPLE * self.batch_size), X, observed)
+        """Find the centres from random batches of the table; parameters as in `MNARKMeans`."""
+        observed = self._begin(X, sample_weight, SAMPLE * self.batch_size)
         observed = replace(observed, reference=self.reference_)
         quiet = 0
         while self.n_iter_ < self.max_iter and quiet < QUIET_BATCHES:
@@ -163,19 +139,11 @@ feature_names_in_
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from one more batch. The first one must have at least ``n_clusters`` usable rows.
-
-        Returns
-        -------
-        self : MiniBatchMNARKMeans
-        """
+        """Learn from one more batch; the first must have at least ``n_clusters`` usable rows."""
         if hasattr(self, "_state"):
             observed = self._observe(X, sample_weight)
         else:
-            self._check_parameters()
-            observed = self._observe_to_fit(X, sample_weight, self.n_clusters)
-            self._rng = check_random_state(self.random_state)
-            self._initialise(observed, X, observed)
+            observed = self._begin(X, sample_weight, math.inf)
         if self._follows_minimum:
             minimum = core.first_pass(observed.table, self._threads()).lowest
             self.reference_ = np.minimum(minimum, self.reference_)
@@ -202,16 +170,19 @@ feature_names_in_
         check_count("batch_size", self.batch_size)
         check_number("reassignment_ratio", self.reassignment_ratio)
 
-    def _draw(self, observed: Observed, size: int) -> Observed:
+    def _draw(self, observed: Observed, size: float) -> Observed:
         """Random rows (the same one may come twice), or all if there are no more."""
         if observed.n_rows <= size:
             return observed
-        rows = np.sort(self._rng.randint(0, observed.n_rows, size))
+        rows = np.sort(self._rng.randint(0, observed.n_rows, int(size)))
         return observed.take(rows, means=observed.means)
 
-    def _initialise(self, sample: Observed, X: Any, whole: Observed) -> None:
-        """Starting centres, reference and lam, from a sample of all rows; sums of nothing."""
-        threads, first = self._threads(), core.first_pass(whole.table, self._threads())
+    def _begin(self, X: Any, sample_weight: Any, size: float) -> Observed:
+        """All rows; starting centres, reference and lam from a sample of them; sums of nothing."""
+        self._check_parameters()
+        observed = self._observe_to_fit(X, sample_weight, self.n_clusters)
+        self._rng = check_random_state(self.random_state)
+        sample, first = self._draw(observed, size), core.first_pass(observed.table, self._threads())
         starts = self._starts(sample, X, self._rng)
         extent = first.lowest, first.highest
         sample, self.lam_, found = self._choose(sample, **TRIAL, extent=extent)
@@ -219,7 +190,7 @@ feature_names_in_
         starts = self._with_better_starts(sample, starts, self.lam_, found)
         chosen = self.missingness_.reference if is_auto(self._reference()) else self.reference
         self._follows_minimum = isinstance(chosen, str) and chosen == "min"
-        results = run_starts(sample, starts, self.lam_, threads=threads, **TRIAL)
+        results = run_starts(sample, starts, self.lam_, threads=self._threads(), **TRIAL)
         self.start_losses_ = results.losses
         is_given = not isinstance(self.init, str) and not callable(self.init)
         best = starts[0] if is_given else results.centers[results.best]
@@ -233,6 +204,7 @@ feature_names_in_
         self._age = np.zeros(self.n_clusters, np.int64)  # batches since a centre was placed
         self.n_iter_, self.n_rows_seen_ = 0, 0.0
         self._path: list[float] = []
+        return observed
 
     def _update(self, batch: Observed) -> float:
         """Learn from a batch. Returns the share of its loss by which the new centres may change it.

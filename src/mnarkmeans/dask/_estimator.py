@@ -70,25 +70,15 @@ class MNARKMeans(CentersModel):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
-    lam : float, array of shape (n_features,) or "auto", default="auto"
-        Penalty of missing values. "auto" chooses it from a sample of at most 50,000 rows.
-    reference : float, array of shape (n_features,), "min", "auto" or None, default=None
-        The point near which values are likely to be missing; as in :class:`mnarkmeans.MNARKMeans`.
-        "auto" chooses it from the same sample as lam.
-    missing_values : float, default=nan
-        The code of missing values in dense blocks; in sparse blocks what is not stored is missing.
+    n_clusters, lam, reference, missing_values, max_iter, tol
+        As in :class:`mnarkmeans.MNARKMeans`. "auto" chooses lam and the reference from a sample of
+        at most 50,000 rows.
     init : {"k-means||", "k-means++", "random"}, array of shape (n_clusters, n_features) or \
 callable, default="k-means||"
         Starting centres. k-means|| reads all rows a few times; "k-means++" and "random" draw from a
         sample of up to 50,000 rows. A callable gets X as it was given.
     n_init : int or "auto", default=3
         Number of starts ("auto" is 3). They run side by side in every pass over the rows.
-    max_iter : int, default=300
-        Maximum number of iterations of a start.
-    tol : float, default=1e-5
-        A start ends when an iteration lowers the loss by no more than this share of it.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. What is drawn does not depend on the blocks.
     persist : bool or "auto", default="auto"
@@ -107,16 +97,14 @@ callable, default="k-means||"
 
     Attributes
     ----------
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
     labels_ : dask.array (or ndarray) of shape (n_samples,)
         Lazy, computed from X when asked for; an array if X was in memory.
-    inertia_ : float
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Rows in each cluster.
     missing_share_ : float
         Share of the entries of X that are missing.
-    n_iter_, loss_path_, start_losses_, lam_, missingness_, reference_, n_features_in_, \
-feature_names_in_
+    cluster_centers_, inertia_, n_iter_, loss_path_, start_losses_, lam_, missingness_, \
+reference_, n_features_in_, feature_names_in_
         As in :class:`mnarkmeans.MNARKMeans`.
 
     Examples

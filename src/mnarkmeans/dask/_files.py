@@ -31,6 +31,10 @@ from .._solver import slices
 from .._validation import unnamed
 
 
+def row_numbers(start: int, stop: int) -> list[str]:
+    return [str(i + 1) for i in range(start, stop)]
+
+
 @dataclass(frozen=True)
 class TableFile:
     """A table on disk, as `open_table` gives it."""
@@ -39,17 +43,11 @@ class TableFile:
     features: list[str]
     n_bytes: int  # of all blocks in memory
     left_out: list[tuple[str, str]] = field(default_factory=list)  # (column, why)
-    read_ids: Callable[[int, int], list[str]] | None = None  # names of the rows start..stop
+    ids: Callable[[int, int], list[str]] = row_numbers  # names of the rows start..stop
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.X.shape
-
-    def ids(self, start: int, stop: int) -> list[str]:
-        """Names of the rows; their numbers from 1 if the file has none."""
-        if self.read_ids is not None:
-            return self.read_ids(start, stop)
-        return [str(i + 1) for i in range(start, stop)]
 
 
 def open_table(
@@ -191,7 +189,7 @@ def _open_parquet(path: Path, id_column: str | None) -> TableFile:
         features,
         sum(lengths) * len(features) * dtype.itemsize,
         [(c.name, f"{c.type}, not a number") for c in columns if c not in numeric],
-        None if id_column is None else partial(_parquet_ids, groups, lengths, id_column),
+        partial(_parquet_ids, groups, lengths, id_column) if id_column else row_numbers,
     )
 
 
