@@ -33,6 +33,15 @@ def test_polygon_centres_are_the_papers(k):
     assert not toy.centers[:, 2:].any()
 
 
+def test_two_centres_fit_on_a_line_and_three_do_not():
+    assert make_gaussian_clusters(20, 1, 2, separation=3.0, random_state=0).centers.tolist() == [
+        [0],
+        [3],
+    ]
+    with pytest.raises(ValueError, match="need 2 features"):
+        make_gaussian_clusters(20, 1, 3)
+
+
 def test_rows_are_normal_around_their_centre():
     toy = make_gaussian_clusters(20_000, 3, 4, cluster_std=0.5, mechanism=None, random_state=0)
     residual = toy.complete - toy.centers[toy.target]

@@ -19,7 +19,15 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import ndtr
 
-from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV, MNARMixture, metrics, report
+from mnarkmeans import (
+    MiniBatchMNARKMeans,
+    MNARKMeans,
+    MNARKMeansCV,
+    MNARMixture,
+    metrics,
+    report,
+    tl,
+)
 from mnarkmeans._embedding import embed
 from mnarkmeans.baselines import BASELINES
 from mnarkmeans.datasets import make_gaussian_clusters
@@ -198,6 +206,25 @@ def page(model):
     return sections | {f"chart {i}": np.array(own, float) for i, own in enumerate(places)}
 
 
+def cells():
+    """scanpy's way in: counts with zeros for missing, in two batches."""
+    rng = np.random.default_rng(2)
+    group, batch = np.arange(80) % 2, np.arange(80) // 40
+    counts = (
+        rng.poisson(np.where(group[:, None] == np.arange(6) % 2, 6.0, 0.7)) * (1 + batch)[:, None]
+    )
+    adata = pytest.importorskip("anndata").AnnData(np.log1p(counts.astype(float)))
+    adata.obs["batch"] = batch.astype(str)
+    tl.mnar_kmeans(adata, [2, 3], batch_key="batch", impute_layer="filled", random_state=0,
+                   n_init=2, verbose=False)  # fmt: skip
+    kept = adata.uns["mnar_kmeans"]
+    return {
+        "centers": adata.varm["mnar_kmeans"], "filled": adata.layers["filled"],
+        "confidence": adata.obs["mnar_kmeans_confidence"], "lam": kept["lam"],
+        "shifts": kept["batch_shifts"], "inertia": kept["inertia"],
+    }  # fmt: skip
+
+
 def clusters():
     made = make_gaussian_clusters(50, centers=3, n_features=6, random_state=0)
     return {"data": made.data, "target": made.target}
@@ -218,6 +245,7 @@ CASES = {
     "batches": (batches,),
     "plane": (plane,),
     "clusters": (clusters,),
+    "cells": (cells,),
     "page-fit": (page, MNARKMeans(3, n_init=3, random_state=0)),
     "page-search": (page, MNARKMeansCV([2, 3], n_init=2, n_splits=3, random_state=0)),
 }
