@@ -132,7 +132,7 @@ def markers_of_sparse_counts():
 
 def baseline(name):
     X = table("mcar", n=45, p=5)
-    X = np.abs(X) if name == "scimpute" else X
+    X = np.abs(table("decay", n=45, p=25, apart=3.0)) if name == "scimpute" else X
     model = BASELINES[name](3, random_state=0).fit(X)
     return {
         "sizes": np.sort(np.bincount(model.labels_)),

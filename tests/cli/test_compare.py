@@ -6,10 +6,12 @@ import json
 
 import numpy as np
 from commands import FILES, names, rows
+from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeans
 from mnarkmeans.baselines import BASELINES
 from mnarkmeans.cli.compare import MIXTURE, Comparison, make, run_one
+from mnarkmeans.metrics import clustering_error_rate
 
 
 def test_compare_with_known_classes_and_output(server, tables, tmp_path):
@@ -39,6 +41,15 @@ def test_without_known_classes_the_numbers_are_agreement_and_ours_has_none(serve
     assert lines[2][0].startswith("Gaussian mixture with missing values")
     assert len(lines) == 4
     assert all(-1 <= float(line[1]) <= 1 for line in lines[2:])
+
+
+def test_rows_of_unknown_class_do_not_count():
+    truth, labels = np.array([0, 0, 1, 1, -1, -1]), np.array([1, 1, 0, 1, 0, 1])
+    found = Comparison(truth)
+    found.add("zero", labels, 0.5)
+    assert found.results[0]["cer"] == clustering_error_rate(truth[:4], labels[:4])
+    assert found.results[0]["ari"] == adjusted_rand_score(truth[:4], labels[:4])
+    assert found.results[0]["clusters"] == 2
 
 
 def test_the_mixture_has_the_reference_of_the_table():

@@ -122,6 +122,8 @@ def test_a_row_that_sums_up_the_others_is_known_by_its_numbers(measure, name):
     below = np.vstack([values, measure(values, axis=0), values.std(axis=0)])
     frame = frame_of(below, ids=[*(f"s{i}" for i in range(30)), name, "SD"])
     assert suggested(frame)["drop_rows"] == (f"sample={name}", "sample=SD")
+    shares = frame_of(below / 100, ids=[*(f"s{i}" for i in range(30)), name, "SD"])
+    assert suggested(shares)["drop_rows"] == (f"sample={name}", "sample=SD")
     assert "drop_rows" not in suggested(frame_of(values))
 
 

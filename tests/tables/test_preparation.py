@@ -55,6 +55,14 @@ def test_every_preparation_can_be_undone_and_stored(steps, sparse):
             np.testing.assert_allclose(np.nanstd(dense(X), axis=1), 1)
 
 
+@pytest.mark.parametrize("steps", [{"center_rows": True}, {"zscore_rows": True}])
+def test_a_row_without_values_is_undone_as_one_of_mean_0(steps):
+    table = table_of(np.vstack([VALUES, np.full(3, np.nan)]))
+    fitted, table, X = Preparation(**steps).fit_apply(table)
+    assert np.isnan(X[3]).all()
+    np.testing.assert_array_equal(fitted.undo(np.full((4, 3), 0.25), table)[3], 0.25)
+
+
 def test_damaged_preparations_are_refused():
     fitted, _, _ = Preparation(log2=True, normalize="total", scale="std").fit_apply(
         table_of(VALUES)
@@ -130,6 +138,10 @@ def test_normalised_rows_have_the_same_level_over_observed_entries(sparse, kind)
     level = np.nanmedian if kind == "median" else np.nansum
     levels = level(dense(X), axis=1)
     np.testing.assert_allclose(levels, levels[0])
+    small = table_of(VALUES / 100, sparse=sparse)  # in other units
+    np.testing.assert_allclose(
+        dense(Preparation(normalize=kind).fit_apply(small)[2]), dense(X) / 100
+    )
     # A new row is brought to the level of the fitted ones by its own entries.
     new = table_of(np.array([[100.0, np.nan, 300.0]]))
     np.testing.assert_allclose(level(fitted.apply(new)), levels[0])

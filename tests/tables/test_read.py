@@ -250,6 +250,13 @@ def test_a_table_that_cannot_fit_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("mnarkmeans.tables._text.machine_memory", lambda: 1e3)
     with pytest.raises(TableError, match=r"of memory to be read.*Parquet"):
         read_table(write(tmp_path, "a,b\n" + "1,2\n" * 100))
+    pytest.importorskip("pyarrow")
+    pd.DataFrame(np.ones((100, 2)), columns=["a", "b"]).to_parquet(tmp_path / "t.parquet")
+    monkeypatch.setattr("mnarkmeans.tables._read.machine_memory", lambda: 1.5e3)
+    with pytest.raises(TableError, match="of memory, more than there is"):
+        read_table(tmp_path / "t.parquet")  # 1,600 bytes
+    monkeypatch.setattr("mnarkmeans.tables._read.machine_memory", lambda: 1e4)
+    assert read_table(tmp_path / "t.parquet").shape == (100, 2)
 
 
 def test_a_table_with_very_many_columns(tmp_path):

@@ -196,6 +196,8 @@ def answers(folder, questions, numbers=1):
 def test_answers_in_words_are_not_left_out_for_the_age(tmp_path):
     with pytest.raises(TableError, match="no numeric column to cluster"):
         read_table(answers(tmp_path, questions=2, numbers=0))
+    with pytest.raises(TableError, match="3 columns, such as 'q0', hold answers"):
+        read_table(answers(tmp_path, questions=3))
     path = answers(tmp_path, questions=6)
     with pytest.raises(TableError, match=r"6 columns, such as 'q0', hold answers in words.*1 to 5"):
         read_table(path)
