@@ -23,7 +23,7 @@ from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 from mnarkmeans import MNARKMeans, MNARKMeansCV, MNARMixture
-from mnarkmeans._em.mechanisms import mechanism_of
+from mnarkmeans._em.mechanisms import MECHANISMS
 from mnarkmeans.baselines import BASELINES
 from studies.summary import paired
 
@@ -71,7 +71,7 @@ def knowing(X: np.ndarray, truth, k: int) -> np.ndarray:
     model = MNARMixture(k, mechanism="mcar", max_iter=1).fit(X)
     model.means_, model.covariances_ = centers, np.ones_like(centers)
     model.weights_ = np.full(k, 1 / k)
-    model._mechanism = mechanism_of(name, parameters, np.ones(P, bool))
+    model._mechanism = MECHANISMS[name](**parameters, has_gaps=np.ones(P, bool))
     return model.predict(X)
 
 

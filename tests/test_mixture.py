@@ -19,8 +19,8 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mnarkmeans import MissingDataWarning, MNARMixture
-from mnarkmeans._em.em import missing_values
-from mnarkmeans._em.mechanisms import MECHANISMS, mechanism_of
+from mnarkmeans._em.em import Parameters, missing_of
+from mnarkmeans._em.mechanisms import MECHANISMS
 from mnarkmeans._model_files import ModelFileError, load_model, save_model
 
 NAMES = tuple(MECHANISMS)
@@ -157,8 +157,9 @@ def test_em_agrees_with_loops_and_integrals(name, tails):
 def test_threshold_against_integrals(mu, tau, freedom):
     sd = 1.3
     own = norm(mu, sd) if freedom == 0 else student_t(freedom, mu, sd)
-    mechanism = mechanism_of("threshold", {"tau": np.array([tau])}, np.array([True]))
-    found = missing_values(mechanism, np.array([[mu]]), np.array([[sd**2]]), freedom)
+    mechanism = MECHANISMS["threshold"](np.array([tau]), np.array([True]))
+    clusters = np.ones(1), np.array([[mu]]), np.array([[sd**2]])
+    found = missing_of(Parameters(*clusters, mechanism, freedom), np.zeros(1))
     nodes, weights = np.polynomial.legendre.leggauss(60)
     x = tau * nodes
     rate, first, second = (tau * weights @ (x**i * own.pdf(x)) for i in (0, 1, 2))

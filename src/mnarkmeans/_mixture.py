@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Self, overload
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.special import xlogy
@@ -23,8 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 from ._base import Saving
 from ._core import first_pass
 from ._em.em import Parameters, hidden_rows, missing_of, posteriors
-from ._em.fit import Fitted, fit, temper_of, tempered
-from ._em.mechanisms import MECHANISMS, entries
+from ._em.fit import Candidate, fit, temper_of, tempered
+from ._em.mechanisms import MECHANISMS, columns
 from ._observed import Observed
 from ._solver import effective_threads
 from ._validation import (
@@ -162,22 +162,6 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
     True
     """
 
-    weights_: np.ndarray
-    means_: np.ndarray
-    covariances_: np.ndarray
-    mechanism_: str
-    tails_: str
-    degrees_of_freedom_: float
-    temper_: float
-    missingness_: MixtureMissingness
-    converged_: bool
-    n_iter_: int
-    lower_bound_: float
-    lower_bounds_: list[float]
-    reference_: np.ndarray
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-
     def __init__(
         self,
         n_components: int = 1,
@@ -227,11 +211,9 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         A row of weight 2 counts as two rows: give survey weights a mean of 1.
         """
         self._check_parameters()
-        continues = self._continues()
-        given = self.reference
+        continues, threads, given = self._continues(), self._threads(), self.reference
         if given is None:
             given = "auto" if self.mechanism == "auto" else 0.0
-        threads = self._threads()
         observed = observe(
             check_table(self, X, reset=not continues),
             missing_values=self.missing_values,
@@ -251,8 +233,8 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
             lowest = np.where(np.isfinite(lowest), lowest, 0.0)
             references = [self.reference_] if continues else [np.zeros_like(lowest), lowest]
         tables = [replace(observed, reference=one) for one in references]
-        found = fit(self, tables, rng, threads, self._parameters() if continues else None)
-        self._keep(found, rng)
+        last = self._parameters() if continues else None
+        self._keep(*fit(self, tables, rng, threads, last), rng)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
@@ -272,7 +254,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
 
         A row without any observed value has no information: 0.
         """
-        return self._log_likelihoods(*self._posteriors(X))[0]
+        return self._log_likelihoods(*self._posteriors(X))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of the rows with an observed value."""
@@ -315,10 +297,6 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
             X[(rng.random_sample(X.shape) < rate) & self._mechanism.has_gaps] = np.nan
         return X, labels
 
-    @overload
-    def impute(self, X: np.ndarray) -> np.ndarray: ...
-    @overload
-    def impute(self, X: Any) -> Any: ...
     def impute(self, X: Any) -> Any:
         """Fill missing values with their expectation, over clusters and mechanism.
 
@@ -352,30 +330,25 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         )
         return observed, posteriors(observed, self._parameters(), self._threads())
 
-    def _log_likelihoods(self, observed: Observed, rows: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Of each row, and which rows have an observed value."""
-        values, features, per_row = entries(observed)
-        each = self._mechanism.log_observed(values, features) * self._mechanism.has_gaps[features]
-        row = np.repeat(np.arange(observed.n_rows), per_row)
-        added = np.bincount(row, each, minlength=observed.n_rows)
-        parameters = self._parameters()
+    def _log_likelihoods(self, observed: Observed, rows: Any) -> np.ndarray:
+        parameters, mechanism = self._parameters(), self._mechanism
         share, _ = hidden_rows(parameters, missing_of(parameters, self.reference_))
-        some = per_row > 0
-        return np.where(some, rows.log_likelihoods + added - math.log1p(-share), 0.0), some
+        each = rows.log_likelihoods - math.log1p(-share)
+        for j, some, values in columns(observed, mechanism.has_gaps):
+            each[some] += mechanism.log_observed(values, j)
+        return np.where(observed.weights > 0, each, 0.0)
 
     def _totals(self, X: Any) -> tuple[float, int, float]:
         """Log-likelihood, rows with an observed value, and the entropy of their posteriors."""
         observed, rows = self._posteriors(X)
-        each, some = self._log_likelihoods(observed, rows)
-        posterior = rows.memberships[some]
+        posterior = rows.memberships[observed.weights > 0]
         entropy = -float(xlogy(posterior, posterior).sum())
-        return float(each.sum()), max(int(some.sum()), 1), entropy
+        return float(self._log_likelihoods(observed, rows).sum()), len(posterior) or 1, entropy
 
     def _n_parameters(self) -> int:
-        k, p = self.means_.shape
-        own = self._mechanism.n_parameters(k) if self._mechanism.has_gaps.any() else 0
-        tails = int(math.isfinite(self.degrees_of_freedom_))
-        return k - 1 + k * p + self.covariances_.size + own + tails
+        own = self._mechanism.n_parameters if self._mechanism.has_gaps.any() else 0
+        tails = int(self.tails_ == "t")
+        return len(self.weights_) - 1 + self.means_.size + self.covariances_.size + own + tails
 
     def _variances(self) -> np.ndarray:
         if self.covariances_.ndim == 2:
@@ -426,22 +399,27 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
     def _continues(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "means_")
 
-    def _keep(self, found: Fitted, rng: Any) -> None:
-        parameters, state = found.parameters, found.state
-        self.mechanism_ = parameters.mechanism.name
+    def _keep(self, best: Candidate, compared: list[Candidate], rng: Any) -> None:
+        state = best.states[-1]
+        parameters = best.em.m_step(state.parameters, state.expectation)
         self._mechanism = parameters.mechanism
+        self.mechanism_ = best.mechanism
         self.weights_, self.means_ = parameters.weights, parameters.means
         spherical = self.covariance_type == "spherical"
         self.covariances_ = parameters.variances[:, 0].copy() if spherical else parameters.variances
         self.tails_ = "t" if parameters.freedom > 0 else "normal"
-        self.degrees_of_freedom_ = parameters.freedom if parameters.freedom > 0 else math.inf
+        self.degrees_of_freedom_ = parameters.freedom or math.inf
         auto = self.temper == "auto"
-        self.temper_ = temper_of(found.em, parameters, rng) if auto else float(self.temper)
-        self.reference_ = found.em.observed.reference
+        self.temper_ = temper_of(best.em, parameters, rng) if auto else float(self.temper)
+        self.reference_ = best.em.observed.reference
         self.converged_, self.n_iter_ = state.converged, len(state.path)
         self.lower_bound_, self.lower_bounds_ = state.path[-1], list(state.path)
+        ranked = sorted(compared, key=lambda one: one.score)  # the last of a mechanism is its best
         self.missingness_ = MixtureMissingness(
-            self.mechanism_, parameters.mechanism.parameters(), found.log_likelihoods, found.scores
+            self.mechanism_,
+            parameters.mechanism.parameters(),
+            {one.mechanism: one.log_likelihood for one in ranked},
+            {one.mechanism: one.score for one in ranked},
         )
         if not state.converged:
             warnings.warn(

@@ -25,7 +25,7 @@ import numpy as np
 
 from . import __version__
 from ._em.em import LEAST_FREEDOM, MOST_FREEDOM
-from ._em.mechanisms import MECHANISMS, mechanism_of
+from ._em.mechanisms import MECHANISMS
 from ._io import join, pack, split, unpack, write_together
 from ._kmeans import MNARKMeans
 from ._mixture import MixtureMissingness, MNARMixture
@@ -345,7 +345,8 @@ def _set_mixture(model: MNARMixture, fitted: dict[str, Any], p: int) -> None:
     has_gaps = fitted["has_gaps"]
     if not isinstance(has_gaps, np.ndarray) or has_gaps.dtype != bool or has_gaps.shape != (p,):
         raise ValueError(f"has_gaps must be {p} times true or false")
-    model._mechanism = mechanism_of(model.mechanism_, model.missingness_.parameters, has_gaps)
+    parameters = model.missingness_.parameters
+    model._mechanism = MECHANISMS[model.mechanism_](**parameters, has_gaps=has_gaps)
 
 
 def _checked_missingness(found: Any, sizes: dict[str, int]) -> MixtureMissingness:

@@ -36,15 +36,16 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import digamma, gammainccinv, gammaincinv, polygamma
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import digamma, gammainccinv, gammaincinv, gammaln, polygamma
 
 from .._core import Mixture, SoftSums, soft_rows, soft_sums
 from .._observed import Observed
-from .mechanisms import MECHANISMS, ROWS_AT_ONCE, TINY, Clusters, Missing, Values
+from .mechanisms import MECHANISMS, TINY, Clusters, Missing, Values
 
 # M-steps between two E-steps. Means and mechanism depend on each other, and these cost little.
 INNER_STEPS = 3
+ROWS_AT_ONCE = 1 << 15
 LEAST_VALUES = 1e-6  # expected values without which a cluster's mean and variance stay
 LEAST_VARIANCE = 1e-10  # of the variance of the feature
 
@@ -251,12 +252,6 @@ class EM:
         return expectation, parameters
 
 
-def missing_of(parameters: Parameters, reference: np.ndarray) -> Missing:
-    """What the mechanism says of the missing values of every cluster and feature."""
-    mean = parameters.means - reference
-    return missing_values(parameters.mechanism, mean, parameters.variances, parameters.freedom)
-
-
 def hidden_rows(parameters: Parameters, missing: Missing) -> tuple[float, np.ndarray]:
     """Share of rows without any observed value, and each cluster's part of it (k,)."""
     if not parameters.mechanism.has_gaps.all():
@@ -315,21 +310,20 @@ def nodes(freedom: float) -> tuple[np.ndarray, np.ndarray]:
     return np.exp(at), weight / weight.sum()
 
 
-def missing_values(
-    mechanism: Any, mean: np.ndarray, variance: np.ndarray, freedom: float
-) -> Missing:
-    """What a mechanism says of normal clusters (freedom 0) or of Student's t.
+def missing_of(parameters: Parameters, reference: np.ndarray) -> Missing:
+    """What the mechanism says of the missing values of every cluster and feature.
 
-    Mean and variance of x | missing are then those weighted by w, as the M-step needs them.
+    With Student's t, mean and variance are weighted by w, as the M-step needs them.
     """
+    mechanism, freedom = parameters.mechanism, parameters.freedom
+    mean, variance = parameters.means - reference, parameters.variances
     if not mechanism.has_gaps.any():
         return Missing(np.zeros(mean.shape), mean, variance)
     if freedom <= 0 or mechanism.ignorable:
-        return _where_gaps(mechanism, mechanism.missing(mean, variance), mean, variance)
+        return _where_gaps(mechanism, mean, variance)
     w, q = nodes(freedom)
     w_m = w[:, None, None]
-    means, variances = np.broadcast_to(mean, (len(w), *mean.shape)), variance / w_m
-    given = _where_gaps(mechanism, mechanism.missing(means, variances), means, variances)
+    given = _where_gaps(mechanism, np.broadcast_to(mean, (len(w), *mean.shape)), variance / w_m)
     logs = given.log_rate + np.log(q)[:, None, None]
     top = logs.max(axis=0)
     posterior = np.exp(logs - top)
@@ -343,10 +337,10 @@ def missing_values(
     return Missing(top + np.log(total), center, spread, None, weight, expected, (w, posterior))
 
 
-def _where_gaps(mechanism: Any, found: Missing, mean: np.ndarray, variance: np.ndarray) -> Missing:
-    """A missing value in a feature that the training table observes everywhere says nothing, and
-    is like the observed ones."""
-    gaps = mechanism.has_gaps
+def _where_gaps(mechanism: Any, mean: np.ndarray, variance: np.ndarray) -> Missing:
+    """Of normal clusters. A missing value in a feature that the training table observes everywhere
+    says nothing, and is like the observed ones."""
+    found, gaps = mechanism.missing(mean, variance), mechanism.has_gaps
     if gaps.all():
         return found
     seen = found.log_observed
@@ -381,14 +375,11 @@ def next_freedom(sums: SoftSums, gaps: np.ndarray, widths: Any, freedom: float) 
         count += float(gaps.sum())
     mean = total / max(count, TINY)
 
-    def slope(nu: float) -> float:
-        return 1.0 + math.log(0.5 * nu) - digamma(0.5 * nu) + mean
+    def loss(nu: float) -> float:
+        return gammaln(0.5 * nu) - 0.5 * nu * (math.log(0.5 * nu) + mean)
 
-    if slope(LEAST_FREEDOM) <= 0:
-        return LEAST_FREEDOM
-    if slope(MOST_FREEDOM) >= 0:
-        return MOST_FREEDOM
-    return float(brentq(slope, LEAST_FREEDOM, MOST_FREEDOM, xtol=1e-6))
+    bounds = LEAST_FREEDOM, MOST_FREEDOM
+    return float(minimize_scalar(loss, bounds=bounds, method="bounded").x)
 
 
 # --- the weight of the prior ----------------------------------------------------------------------

@@ -19,7 +19,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from .._observed import Observed
 from .._solver import STARTS, best_start, finish, log_line, run_starts
@@ -35,7 +34,7 @@ BEHIND, BEHIND_PER_ROW = 20.0, 0.05
 
 
 class Candidate(NamedTuple):
-    """A kind of mixture, and the states it went through."""
+    """A kind of mixture, and the states it went through, from its start on."""
 
     em: EM
     mechanism: str
@@ -51,84 +50,67 @@ class Candidate(NamedTuple):
         return self.states[-1].path[-1]
 
     @property
+    def log_likelihood(self) -> float:
+        return self.states[-1].expectation.log_likelihood
+
+    @property
     def score(self) -> float:
         """BIC, as a log-likelihood; clusters have the same number of parameters everywhere."""
-        parameters = self.states[-1].parameters
-        own = parameters.mechanism.n_parameters(len(parameters.weights)) + (self.freedom > 0)
+        own = self.states[-1].parameters.mechanism.n_parameters + (self.freedom > 0)
         price = 0.5 * math.log(max(self.em.n_rows, 2.0)) * (own + self.n_chosen)
-        return self.states[-1].expectation.log_likelihood - price
+        return self.log_likelihood - price
 
     def run(self, max_iter: int, model: Any, begin: Parameters | None = None) -> Candidate:
         """From parameters, or on from the last state, up to ``max_iter`` iterations in all."""
-        states = [] if begin else list(self.states)
-        last = State(begin) if begin else states[-1]
-        for one in self.em.run(last, max_iter=max_iter - len(last.path), tol=model.tol):
+        states = [State(begin)] if begin else list(self.states)
+        done = len(states[-1].path)
+        for one in self.em.run(states[-1], max_iter=max_iter - done, tol=model.tol):
             message = f"  {self}, iteration {len(one.path)}: {one.path[-1]:.6f}"
             log_line(message, model.verbose > 1, logging.DEBUG)
             states.append(one)
         return self._replace(states=tuple(states))
 
 
-class Fitted(NamedTuple):
-    """The mixture taken, and what was compared."""
-
-    em: EM
-    parameters: Parameters
-    state: State  # of its last iteration
-    log_likelihoods: dict[str, float]  # of each mechanism
-    scores: dict[str, float]
-
-
 def fit(
     model: Any, tables: list[Observed], rng: Any, threads: int, last: Parameters | None = None
-) -> Fitted:
-    """tables: one for each reference to choose from; last: of an earlier fit (warm start)."""
+) -> tuple[Candidate, list[Candidate]]:
+    """The best candidate, run to its end, and all as they were compared.
+
+    tables: one for each reference to choose from; last: of an earlier fit (warm start).
+    """
     spherical = model.covariance_type == "spherical"
     ems = [EM(one, spherical, float(model.reg_covar), threads=threads) for one in tables]
-    if last is not None:
-        return _finished(_continued(ems[0], model, last), model)
-    best: list[Candidate] = []
+    runs = [] if last is None else _continued(ems[0], model, last)
     n_init = 1 if is_auto(model.n_init) else model.n_init
-    for start in range(n_init):
+    for start in range(n_init if last is None else 0):
         partitions = _partitions(ems, model, rng)
-        kinds = best or _candidates(ems, model, partitions[0])
+        kinds = runs or _candidates(ems, model, partitions[0])
         compare = len(kinds) * n_init > 1
         short = SHORT_ITER if compare or len(partitions) > 1 else 1
-        runs = _begin(kinds, model, partitions, short)
+        new = _begin(kinds, model, partitions, short)
         if compare:
-            bar = max(one.score for one in runs) - BEHIND - BEHIND_PER_ROW * ems[0].n_rows
-            runs = [one.run(CHOICE_ITER, model) if one.score >= bar else one for one in runs]
-        for one in runs:
+            bar = max(one.score for one in new) - BEHIND - BEHIND_PER_ROW * ems[0].n_rows
+            new = [one.run(CHOICE_ITER, model) if one.score >= bar else one for one in new]
+        for one in new:
             log_line(f"start {start + 1}, {one}: {one.objective:.6f}", model.verbose > 0)
-        pairs = zip(best or runs, runs, strict=True)
-        best = [max(pair, key=lambda one: one.objective) for pair in pairs]
-    return _finished(best, model)
+        pairs = zip(runs or new, new, strict=True)
+        runs = [max(pair, key=lambda one: one.objective) for pair in pairs]
+    best = max(runs, key=lambda one: one.score).run(model.max_iter, model)
+    return best._replace(states=best.states[: model.max_iter + 1]), runs
 
 
 def _continued(em: EM, model: Any, last: Parameters) -> list[Candidate]:
     tails = {"normal": 0.0, "t": last.freedom or FIRST_FREEDOM}
     last = last._replace(freedom=tails.get(model.tails, last.freedom))
     memberships = posteriors(em.observed, last, em.threads).memberships
+    same_gaps = np.array_equal(last.mechanism.has_gaps, em.values.has_gaps)
     runs = []
     for one in _candidates([em], model, memberships, freedoms=[last.freedom]):
-        begin, before = last, last.mechanism
-        same_gaps = np.array_equal(before.has_gaps, em.values.has_gaps)
-        if one.mechanism != before.name or not same_gaps:
+        begin = last
+        if one.mechanism != last.mechanism.name or not same_gaps:
             begin = one.em.start(memberships, one.mechanism, last.freedom)
         runs.append(one.run(model.max_iter, model, begin))
     return runs
-
-
-def _finished(runs: list[Candidate], model: Any) -> Fitted:
-    """The best candidate, run to its end; scores of all."""
-    best = max(runs, key=lambda one: one.score)
-    each = {one.mechanism: one for one in sorted(runs, key=lambda one: one.score)}  # its best one
-    scores = {name: one.score for name, one in each.items()}
-    values = {name: one.states[-1].expectation.log_likelihood for name, one in each.items()}
-    states = best.run(model.max_iter, model).states
-    state = states[min(len(states), model.max_iter) - 1]
-    parameters = best.em.m_step(state.parameters, state.expectation)
-    return Fitted(best.em, parameters, state, values, scores)
 
 
 # --- candidates and starts ------------------------------------------------------------------------
@@ -138,10 +120,9 @@ def _candidates(
     ems: list[EM], model: Any, memberships: np.ndarray, freedoms: list[float] | None = None
 ) -> list[Candidate]:
     has_gaps = ems[0].observed.has_gaps
-    if freedoms is None:
-        freedoms = {"normal": [0.0], "t": [FIRST_FREEDOM]}.get(model.tails)
     if freedoms is None:  # a complete table is left to GaussianMixture
-        freedoms = [0.0, FIRST_FREEDOM] if has_gaps.any() else [0.0]
+        both = [0.0, FIRST_FREEDOM] if has_gaps.any() else [0.0]
+        freedoms = {"normal": [0.0], "t": [FIRST_FREEDOM], "auto": both}[model.tails]
     names = [model.mechanism]
     if model.mechanism == "auto":
         names = list(MECHANISMS) if has_gaps.any() else ["mcar"]
@@ -167,25 +148,24 @@ def _begin(
     Where normal clusters are compared with Student's t, mechanisms other than rates are costly for
     Student's t, and begin where their normal twin and "mcar" have led.
     """
+    given: dict[str, Any] = {
+        name: np.array(value, dtype=np.float64)
+        for name, value in (("means", model.means_init), ("weights", model.weights_init))
+        if value is not None
+    }
     begun: list[Candidate] = []
     for one in kinds:
         led = []
         if one.freedom > 0 and not MECHANISMS[one.mechanism].ignorable:
             led = [
-                posteriors(
-                    other.em.observed, other.states[-1].parameters, other.em.threads
-                ).memberships
-                for other in begun
-                if (other.mechanism, other.freedom) == ("mcar", one.freedom)
-                or (other.mechanism == one.mechanism and other.em.observed is one.em.observed)
+                posteriors(em.observed, states[-1].parameters, em.threads).memberships
+                for em, mechanism, freedom, _, states in begun
+                if (mechanism, freedom) == ("mcar", one.freedom)
+                or (mechanism == one.mechanism and em.observed is one.em.observed)
             ]
         starts = []
         for memberships in led or partitions:
-            begin = one.em.start(memberships, one.mechanism, one.freedom)
-            if model.means_init is not None:
-                begin = begin._replace(means=np.array(model.means_init, dtype=np.float64))
-            if model.weights_init is not None:
-                begin = begin._replace(weights=np.array(model.weights_init, dtype=np.float64))
+            begin = one.em.start(memberships, one.mechanism, one.freedom)._replace(**given)
             starts.append(one.run(short, model, begin))
         begun.append(max(starts, key=lambda run: run.objective))
     return begun
@@ -220,8 +200,7 @@ def _partitions(ems: list[EM], model: Any, rng: Any) -> list[np.ndarray]:
 
 
 def _memberships(observed: Observed, centers: np.ndarray, lam: float, threads: int) -> np.ndarray:
-    labels = finish(observed, centers, lam, threads)[0]
-    return np.eye(len(centers))[labels]
+    return np.eye(len(centers))[finish(observed, centers, lam, threads)[0]]
 
 
 # --- tempering ------------------------------------------------------------------------------------
@@ -229,7 +208,7 @@ def _memberships(observed: Observed, centers: np.ndarray, lam: float, threads: i
 MAX_DRAWS = 12  # bootstrap tables; fewer where each has many rows
 DRAW_ITER, DRAW_TOL = 10, 1e-4  # EM of each, from where the fit ended
 MANY_ROWS = 1000  # per cluster: parameters are known well enough
-LEAST_POWER = 0.1
+POWERS = np.linspace(0.1, 1.0, 46)
 
 
 def tempered(memberships: np.ndarray, power: float) -> np.ndarray:
@@ -266,11 +245,6 @@ def temper_of(em: EM, parameters: Parameters, rng: np.random.RandomState) -> flo
         there = other.m_step(state.parameters, state.expectation)
         memberships = posteriors(observed, there, em.threads).memberships
         believed += float(weights @ memberships[at]) / draws
-
-    def excess(power: float) -> float:
-        return float(weights @ tempered(own, power)[at]) - believed
-
-    power = 1.0 if excess(1.0) <= 0 else LEAST_POWER
-    if power < 1.0 and excess(LEAST_POWER) < 0:
-        power = float(brentq(excess, LEAST_POWER, 1.0, xtol=1e-4))
+    own_belief = [weights @ tempered(own, power)[at] for power in POWERS]
+    power = float(np.interp(believed, own_belief, POWERS))
     return 1.0 - min(1.0, share / FEW_GAPS) * (1.0 - power**2)

@@ -26,16 +26,31 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.special import expit, log_ndtr, logit, xlogy
+from scipy.special import erfcx, expit, log_ndtr, logit, xlogy
 
 from .._observed import Observed, seen_in
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 MIN_LOG = -700.0  # of a probability
 TINY = 1e-300  # smallest divisor
-ROWS_AT_ONCE = 1 << 15
 
 # --- the observed values --------------------------------------------------------------------------
+
+
+def columns(
+    observed: Observed, features: np.ndarray
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Of some features (p,) of bool: the number, the rows that observe it, and their values less
+    the reference."""
+    source = observed.source.tocsc() if observed.is_sparse else observed.source
+    for j in map(int, np.flatnonzero(features)):
+        if observed.is_sparse:
+            stored = slice(*source.indptr[j : j + 2])
+            rows, values = source.indices[stored], source.data[stored]
+        else:
+            rows = np.flatnonzero(seen_in(source[:, j], observed.missing))
+            values = source[rows, j]
+        yield j, rows, values.astype(np.float64) - observed.reference[j]
 
 
 class Bins(NamedTuple):
@@ -55,25 +70,23 @@ class Values:
         self.missing_rate = np.clip(1.0 - observed.observed_weight / n_rows, 0.0, 1.0)  # (p,)
         self.missing_share = float(self.missing_rate.mean())
 
-    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Values, their features and row weights, of features with missing values."""
-        for begin in range(0, self.observed.n_rows, ROWS_AT_ONCE):
-            rows = slice(begin, begin + ROWS_AT_ONCE)
-            values, features, per_row = entries(self.observed, rows)
-            weights = np.repeat(self.observed.weights[rows], per_row)
-            some = self.has_gaps[features] & (weights > 0)
-            yield values[some], features[some], weights[some]
+    def _columns(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Features with missing values, their values and row weights."""
+        for j, rows, values in columns(self.observed, self.has_gaps):
+            weights = self.observed.weights[rows]
+            if weights.any():
+                yield j, values[weights > 0], weights[weights > 0]
 
     @cached_property
     def histogram(self) -> tuple[np.ndarray, np.ndarray]:
         """Squares of the values of all features: geometric means of bins, and their weights."""
         width, lowest, n_bins = 0.1, math.log(TINY), 1 << 14  # of log x^2, up to the largest float
         weight, logs = np.zeros(n_bins), np.zeros(n_bins)
-        for values, _, weights in self.blocks():
+        for _, values, weights in self._columns():
             log = np.log(np.maximum(values**2, TINY))
             place = ((log - lowest) / width).astype(np.intp)
-            weight += np.bincount(place, weights, n_bins)
-            logs += np.bincount(place, weights * log, n_bins)
+            np.add.at(weight, place, weights)
+            np.add.at(logs, place, weights * log)
         used = weight > 0
         return np.exp(logs[used] / weight[used]), weight[used]
 
@@ -87,8 +100,8 @@ class Values:
     def nearest(self) -> np.ndarray:
         """(p,) the smallest distance from the reference; inf where no value could be missing."""
         nearest = np.full(len(self.has_gaps), np.inf)
-        for values, features, _ in self.blocks():
-            np.minimum.at(nearest, features, np.abs(values))
+        for j, values, _ in self._columns():
+            nearest[j] = np.abs(values).min()
         return nearest
 
     @cached_property
@@ -99,45 +112,13 @@ class Values:
         for j, values, weights in self._columns():
             values, place = np.unique(values, return_inverse=True)
             weights = np.bincount(place, weights)
-            total = weights.sum()
-            middle = (np.cumsum(weights) - 0.5 * weights) / total
+            middle = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
             bins = np.searchsorted(cuts, middle, side="right") - 1
             weight[j] = np.bincount(bins, weights, len(cuts))
             centers[j] = np.bincount(bins, weights * values, len(cuts))
             centers[j] /= np.maximum(weight[j], TINY)
-            spread = weights @ (values - weights @ values / total) ** 2 / total
-            scale[j] = math.sqrt(max(spread, 1e-24))
+            scale[j] = math.sqrt(max(float(np.cov(values, aweights=weights, ddof=0)), 1e-24))
         return Bins(centers, weight, scale)
-
-    def _columns(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Features with missing values, their values and row weights."""
-        table, source = self.observed, self.observed.source
-        columns = source.tocsc() if table.is_sparse else source
-        for j in map(int, np.flatnonzero(self.has_gaps)):
-            if table.is_sparse:
-                stored = slice(*columns.indptr[j : j + 2])
-                rows, values = columns.indices[stored], columns.data[stored]
-            else:
-                rows = np.flatnonzero(seen_in(columns[:, j], table.missing))
-                values = columns[rows, j]
-            some = table.weights[rows] > 0
-            if some.any():
-                values = values[some].astype(np.float64) - table.reference[j]
-                yield j, values, table.weights[rows[some]]
-
-
-def entries(
-    observed: Observed, rows: slice = slice(None)
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Observed values less the reference, their features, and how many each row has."""
-    source = observed.source[rows]
-    if observed.is_sparse:
-        values = source.data.astype(np.float64) - observed.reference[source.indices]
-        return values, source.indices, np.diff(source.indptr)
-    seen = observed.seen(rows)
-    features = np.nonzero(seen)[1]
-    values = source[seen].astype(np.float64) - observed.reference[features]
-    return values, features, np.count_nonzero(seen, axis=1)
 
 
 def newton_step(
@@ -201,6 +182,7 @@ class Mechanism:
     ignorable: ClassVar[bool] = False  # within a cluster, P(missing) does not depend on x
     uses_reference: ClassVar[bool] = False
     has_gaps: np.ndarray  # (p,)
+    n_parameters: Any
 
     @classmethod
     def start(cls, values: Values, clusters: Clusters) -> Self:
@@ -237,9 +219,6 @@ class Mechanism:
         """P(missing) of values (n, p) less the reference, in rows of clusters ``labels``."""
         return -np.expm1(self.log_observed(x))
 
-    def n_parameters(self, k: int) -> int:
-        raise NotImplementedError
-
 
 # --- rates that do not depend on x ----------------------------------------------------------------
 
@@ -258,19 +237,24 @@ class ByClass(Mechanism):
 
     @classmethod
     def start(cls, values: Values, clusters: Clusters) -> Self:
-        own, shared = (
-            cls(cls._rates(values, clusters, shared), values.has_gaps) for shared in (False, True)
-        )
-        ratio = _log_likelihood_ratio(own.rates, shared.rates)[:, values.has_gaps]
-        sizes = clusters.sizes if len(ratio) > 1 else clusters.sizes.sum()[None]
-        price = 0.5 * (ratio.size - len(ratio)) * math.log(max(sizes.sum(), 2.0))
-        return shared if float(sizes @ ratio.sum(axis=1)) <= price else own
+        gaps, rows = cls._expected(values, clusters)
+        own = cls(np.clip(gaps / np.maximum(rows, TINY), 0.0, 1.0), values.has_gaps)
+        shared = own._shared()
+        gain = (rows * _divergence(own.rates, shared.rates))[:, values.has_gaps].sum()
+        more = own.n_parameters - shared.n_parameters
+        return shared if gain <= 0.5 * more * math.log(max(rows.sum(), 2.0)) else own
 
     @property
-    def shared(self) -> bool:
+    def is_shared(self) -> bool:
         """Whether every cluster has the same rate in all features."""
         rates = self.rates[:, self.has_gaps]
-        return rates.size == 0 or bool(np.ptp(rates, axis=1).max() == 0.0)
+        return bool((rates == rates[:, :1]).all())
+
+    def _shared(self) -> Self:
+        if not self.has_gaps.any():
+            return self
+        common = self.rates[:, self.has_gaps].mean(axis=1, keepdims=True)
+        return replace(self, rates=np.where(self.has_gaps, common, self.rates))
 
     @classmethod
     def _expected(cls, values: Values, clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
@@ -278,22 +262,15 @@ class ByClass(Mechanism):
         gaps = clusters.gaps + PRIOR_ROWS * values.missing_rate
         return gaps, clusters.sizes[:, None] + PRIOR_ROWS
 
-    @classmethod
-    def _rates(cls, values: Values, clusters: Clusters, shared: bool) -> np.ndarray:
-        gaps, rows = cls._expected(values, clusters)
-        if shared and values.has_gaps.any():
-            common = gaps[:, values.has_gaps].mean(axis=1, keepdims=True)
-            gaps = np.where(values.has_gaps, common, gaps)
-        return np.clip(gaps / np.maximum(rows, TINY), 0.0, 1.0)
-
     def update(self, values: Values, clusters: Clusters) -> Any:
-        return replace(self, rates=self._rates(values, clusters, self.shared))
+        gaps, rows = self._expected(values, clusters)
+        new = replace(self, rates=np.clip(gaps / np.maximum(rows, TINY), 0.0, 1.0))
+        return new._shared() if self.is_shared else new
 
     def log_prior(self, values: Values) -> float:
         """-PRIOR_ROWS times the divergence of a cluster's rates from those of the table."""
         common = np.broadcast_to(values.missing_rate, self.rates.shape)
-        ratio = _log_likelihood_ratio(common, self.rates)[:, self.has_gaps]
-        return -PRIOR_ROWS * float(ratio.sum())
+        return -PRIOR_ROWS * float(_divergence(common, self.rates)[:, self.has_gaps].sum())
 
     def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
         with np.errstate(divide="ignore"):
@@ -305,9 +282,9 @@ class ByClass(Mechanism):
         rates = self.rates[labels] if len(self.rates) > 1 else self.rates
         return np.broadcast_to(rates, x.shape)
 
-    def n_parameters(self, k: int) -> int:
-        rates = self.rates[:, self.has_gaps]
-        return len(rates) * (1 if self.shared else rates.shape[1])
+    @property
+    def n_parameters(self) -> int:
+        return len(self.rates) * (1 if self.is_shared else int(self.has_gaps.sum()))
 
 
 @dataclass(frozen=True)
@@ -319,14 +296,14 @@ class ByChance(ByClass):
 
     @classmethod
     def _expected(cls, values: Values, clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
-        return clusters.gaps.sum(axis=0, keepdims=True), clusters.sizes.sum()
+        return clusters.gaps.sum(axis=0, keepdims=True), clusters.sizes.sum(keepdims=True)[:, None]
 
     def log_prior(self, values: Values) -> float:
         return 0.0
 
 
-def _log_likelihood_ratio(own: np.ndarray, common: np.ndarray) -> np.ndarray:
-    """Per row, of own rates against common ones."""
+def _divergence(own: np.ndarray, common: np.ndarray) -> np.ndarray:
+    """Log-likelihood ratio per row, of own rates against common ones."""
     missing = xlogy(own, own / np.maximum(common, TINY))
     return missing + xlogy(1.0 - own, (1.0 - own) / np.maximum(1.0 - common, TINY))
 
@@ -385,7 +362,8 @@ class Decaying(Mechanism):
         squares, weights = values.histogram
         return float(weights @ self.log_observed(np.sqrt(squares)))
 
-    def n_parameters(self, k: int) -> int:
+    @property
+    def n_parameters(self) -> int:
         return 2
 
 
@@ -480,7 +458,8 @@ class WithinThreshold(Mechanism):
     def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
         return (np.abs(x) < self.tau).astype(np.float64)
 
-    def n_parameters(self, k: int) -> int:
+    @property
+    def n_parameters(self) -> int:
         """An end point is estimated with an error of 1/n instead of 1/sqrt(n): it counts twice."""
         return 2 * int(self.has_gaps.sum())
 
@@ -489,12 +468,6 @@ class WithinThreshold(Mechanism):
 
 SOFTNESS = (0.02, 0.1, 0.3, 0.8)  # zeta at first, in standard deviations; the smallest is a bound
 MAX_SOFTNESS = 10.0
-
-
-def _hazard(a: np.ndarray) -> np.ndarray:
-    """phi(a) / Phi(a), which is close to -a far below 0."""
-    near = np.maximum(a, -1e4)
-    return np.where(a < -1e4, -a, np.exp(-0.5 * near * near - HALF_LOG_2PI - log_ndtr(near)))
 
 
 @dataclass(frozen=True)
@@ -553,8 +526,9 @@ class BelowLimit(Mechanism):
     def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
         d = np.sqrt(variance + self.zeta**2)
         a = (self.c - mean) / d
-        h, ratio = _hazard(a), variance / d
-        spread = np.maximum(variance - ratio**2 * h * (a + h), 1e-12 * variance)
+        h, ratio = math.sqrt(2.0 / math.pi) / erfcx(-a / math.sqrt(2.0)), variance / d
+        spread = variance - ratio**2 * np.clip(h * (a + h), 0.0, 1.0)
+        spread = np.maximum(spread, 1e-12 * variance)
         return Missing(np.maximum(log_ndtr(a), MIN_LOG), mean - ratio * h, spread)
 
     def log_observed(self, x: np.ndarray, features: Any = slice(None)) -> np.ndarray:
@@ -563,15 +537,11 @@ class BelowLimit(Mechanism):
     def total_log_observed(self, values: Values) -> float:
         return float(self._seen(values).sum())
 
-    def n_parameters(self, k: int) -> int:
+    @property
+    def n_parameters(self) -> int:
         return int(self.has_gaps.sum()) + 1
 
 
 MECHANISMS: dict[str, Any] = {
     one.name: one for one in (ByChance, Decaying, WithinThreshold, BelowLimit, ByClass)
 }
-
-
-def mechanism_of(name: str, parameters: dict[str, Any], has_gaps: np.ndarray) -> Any:
-    """From what ``parameters`` gives."""
-    return MECHANISMS[name](**parameters, has_gaps=has_gaps)
