@@ -18,7 +18,7 @@ NAMED = [
     ("features have a penalty without gain", "src/mnarkmeans/_missingness.py",
      "found[self.some] = kept", "found[self.some] = True"),
     ("k with next to empty clusters is accepted", "src/mnarkmeans/_cv.py",
-     "not self.evidence.next_to_empty[self.choice]", "True"),
+     "bool(self.smallest_cluster[self.choice] >= few)", "True"),
     ("memberships are raised to T", "src/mnarkmeans/_em/fit.py",
      "(1.0 - power**2)", "(1.0 - power)"),
     ("sample() loses values by the wrong reference", "src/mnarkmeans/_mixture.py",

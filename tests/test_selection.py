@@ -213,7 +213,7 @@ def test_a_search_that_remembers_its_trials_ends_the_same():
     first = search(known)
     stored = {k: trial.to_plain() for k, trial in known.items()}
     assert list(stored) == [2, 3]
-    stored[2]["evidence"]["seconds"] = np.full(3, 12345.0)  # whoever reads it has not tried again
+    stored[2]["seconds"] = np.full(3, 12345.0)  # whoever reads it has not tried again
     second = search({k: Trial.from_plain(plain) for k, plain in stored.items()})
     assert (second.lam_, second.n_clusters_) == (first.lam_, first.n_clusters_)
     np.testing.assert_array_equal(second.labels_, first.labels_)

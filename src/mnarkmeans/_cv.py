@@ -1,9 +1,8 @@
 """MNARKMeansCV: choose lam and the number of clusters, then fit all rows with the choice.
 
-lam (and the reference) are chosen for each k by the score of `_choice` (of candidates that it
-cannot tell apart, the one with clearly more stable clusters), or by the paper's instability; k is
-the largest whose clusters come back about as often as those of the most stable k when rows are left
-out (`_stability`).
+lam (and the reference) are chosen for each k by the score of `_choice`, or by the paper's
+instability; k is the largest whose clusters come back about as often as those of the most stable k
+when rows are left out (`_stability`).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -23,28 +23,22 @@ from sklearn.utils import check_random_state
 from ._base import N_INIT, CentersModel
 from ._choice import LAMS, choose, references_for
 from ._kmeans import MNARKMeans
-from ._missingness import MARGIN, Missingness
+from ._missingness import Missingness
 from ._observed import Observed
-from ._solver import ALGORITHMS, STARTS, assign_rows, log_line, starts_of_each
+from ._solver import STARTS, assign_rows, log_line
 from ._stability import (
-    SHARE_OF_ROWS,
-    Evidence,
-    check_part,
     cluster_stability,
-    gather,
+    disagreements,
+    fit_parts,
+    pairwise_adjusted_rand,
     spread,
-    subsample_size,
     subsamples,
     thirds,
 )
-from ._validation import (
-    check_choice,
-    check_count,
-    check_number,
-    is_auto,
-)
+from ._validation import check_choice, check_count, check_number, is_auto
 
 CRITERIA = ("score", "paper")
+OWN_PARAMETERS = ("lams", "criterion", "n_splits")  # the others are those of MNARKMeans
 MOST_ROWS = 20_000  # beyond, parts of a sample say as much as parts of the whole
 SAME_STABILITY = 0.02  # adjusted Rand index: more clusters are taken when they are as stable
 
@@ -64,8 +58,7 @@ class MNARKMeansCV(CentersModel):
         Candidates for lam. "auto": those of ``MNARKMeans(lam="auto")``.
     criterion : {"score", "paper"}, default="score"
         How lam is chosen. "score": as ``MNARKMeans(lam="auto")`` does, by how well clusters predict
-        what they have not seen; of candidates that predict equally well, one whose clusters are
-        clearly more stable is preferred. "paper": the instability of the paper's authors.
+        what they have not seen. "paper": the instability of the paper's authors.
     n_splits : int, default=None
         Number of splits; None: 10 for "paper", otherwise 12.
     n_init : int or "auto", default=10
@@ -84,8 +77,8 @@ class MNARKMeansCV(CentersModel):
     n_jobs : int or None, default=None
         Number of threads; None uses all cores.
     verbose : int, default=0
-        Above 0, a line per finished split with the time left; the logger "mnarkmeans" gets it in
-        any case.
+        Above 0, lines with the time left as splits are finished; the logger "mnarkmeans" gets them
+        in any case.
 
     Attributes
     ----------
@@ -186,20 +179,20 @@ n_features_in_, feature_names_in_
         ks, lams = self._check_parameters()
         observed = self._observe_to_fit(X, sample_weight, max(ks))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        judged = self._judged(observed)
-        n = judged.n_rows  # the largest k is refused before the others are tried
-        usual = n // 3 if self.criterion == "paper" else subsample_size(n, SHARE_OF_ROWS)
-        check_part(usual, max(ks), n)
-        progress = Progress(len(ks) * self._n_parts(), bool(self.verbose))
+        rows = observed.sample(MOST_ROWS)
+        judged = observed if len(rows) == observed.n_rows else observed.take(rows)
+        parts, rng = self._parts(judged.n_rows, seed, max(ks))
+        seeds = rng.randint(np.iinfo(np.int32).max, size=len(parts))
+        progress = Progress(len(ks) * len(parts), bool(self.verbose))
         known = {} if self._known is None else self._known
         trials = []
         for k in ks:
-            trial = known.get(k) or self._try(observed, judged, k, lams, seed, progress)
+            trial = known.get(k) or self._try(observed, judged, k, lams, parts, seeds, progress)
             known[k] = trial
             trials.append(trial)
         best = choose_k(trials)
         chosen = trials[best]
-        self.n_clusters_, self.lam_ = chosen.evidence.k, chosen.lam
+        self.n_clusters_, self.lam_ = chosen.k, chosen.penalty
         self._keep_results(trials, best)
         if chosen.missingness is not None:
             self.missingness_ = chosen.missingness
@@ -216,15 +209,15 @@ n_features_in_, feature_names_in_
             return self.reference
         return "auto" if isinstance(self.lams, str) else 0.0
 
-    def _check_parameters(self) -> tuple[list[int], np.ndarray | None]:
+    def _check_parameters(self) -> tuple[list[int], Any]:
         given: Any = self.n_clusters
         ks: list[Any] = [given] if isinstance(given, (Integral, str)) else list(given)
         if not ks:
             raise ValueError("n_clusters is empty; give one number or several to choose from.")
         ks = sorted({check_count("n_clusters", k) for k in ks})
+        lams: Any = LAMS
         if isinstance(self.lams, str):
             check_choice("lams", self.lams, ("auto",), ", or a sequence of numbers >= 0")
-            lams = None
         else:
             lams = np.unique([check_number("lams", lam) for lam in np.ravel(self.lams).tolist()])
             if len(lams) == 0:
@@ -232,104 +225,85 @@ n_features_in_, feature_names_in_
         check_choice("criterion", self.criterion, CRITERIA)
         if self.n_splits is not None:
             check_count("n_splits", self.n_splits, minimum=2)
-        if not is_auto(self.n_init):
-            check_count("n_init", self.n_init)
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol)
-        check_choice("algorithm", self.algorithm, ("auto", *ALGORITHMS))
         check_choice("init", self.init, tuple(STARTS))
+        self._plain(ks[0], 0.0)._check_parameters()
         return ks, lams
 
-    def _n_parts(self) -> int:
-        if self.criterion == "paper":
-            return 2 * (self.n_splits or 10)
-        return self.n_splits or 12
+    def _plain(self, k: int, lam: Any) -> MNARKMeans:
+        given = self.get_params(deep=False) | {"n_clusters": k, "lam": lam}
+        return MNARKMeans(**{n: v for n, v in given.items() if n not in OWN_PARAMETERS})
 
-    def _judged(self, observed: Observed) -> Observed:
-        """The rows that are split: those that count, and not more than are needed."""
-        counting = np.flatnonzero(observed.weights > 0)
-        if len(counting) > MOST_ROWS:
-            rng = np.random.default_rng(0)
-            counting = np.sort(rng.choice(counting, MOST_ROWS, replace=False))
-        return observed if len(counting) == observed.n_rows else observed.take(counting)
+    def _parts(self, n: int, seed: int, k: int) -> tuple[np.ndarray, np.random.RandomState]:
+        """Parts (B, n) of the rows, each large enough for k clusters."""
+        rng = np.random.RandomState(seed)
+        if self.criterion == "paper":
+            parts = thirds(n, self.n_splits or 10, rng)
+        else:
+            parts = subsamples(n, self.n_splits or 12, rng)
+        size = int(parts.sum(axis=1).min())
+        if size < k:
+            raise ValueError(
+                f"n_samples={n} usable rows are too few to choose with n_clusters={k}: a part of "
+                f"them has only {size} rows. Ask for fewer clusters, or use MNARKMeans."
+            )
+        return parts, rng
 
     def _try(
-        self, observed: Observed, judged: Observed, k: int, lams: Any, seed: int, progress: Progress
-    ) -> Trial:
+        self, observed: Observed, judged: Observed, k: int, lams: Any, parts: np.ndarray,
+        seeds: np.ndarray, report: Any,
+    ) -> Trial:  # fmt: skip
         """lam and reference for one k, and how stable its clusters are."""
         missingness: Missingness | None = None
-        reference, lam, features = observed.reference, math.nan, np.ones(observed.n_features)
-        if self.criterion == "score" or is_auto(self._reference()):
-            choice = choose(
-                observed, k, lams=LAMS if lams is None else lams,
-                references=references_for(observed) if is_auto(self._reference()) else None,
+        reference, features = observed.reference, np.ones(observed.n_features)
+        paper, auto = self.criterion == "paper", is_auto(self._reference())
+        if auto or not paper:
+            chosen = choose(
+                observed, k, lams=lams, references=references_for(observed) if auto else None,
                 **self._stopping_rule(), threads=self._threads(),
             )  # fmt: skip
-            missingness, reference = choice.missingness, choice.reference
-            lam, features = missingness.lam, choice.features
-        lams = np.array(LAMS) if lams is None else lams
-        rng = np.random.RandomState(seed)
-        n, n_parts = judged.n_rows, self._n_parts()
-        to_the_letter = self.criterion == "paper"
-        if to_the_letter:
-            parts, features = thirds(n, n_parts // 2, rng), np.ones(observed.n_features)
-        else:
-            parts = subsamples(n, n_parts, SHARE_OF_ROWS, rng)
-            lams = np.unique(np.append(lams if judged.has_gaps.any() else [], lam))
-        check_part(int(parts.sum(axis=1).min()), k, n)
-        n_starts = self._n_starts() if to_the_letter else -(-self._n_starts() // 2)
-        seeds = rng.randint(np.iinfo(np.int32).max, size=n_parts)
-
-        def starts(tables: list[Observed], lot: np.ndarray) -> list[np.ndarray]:
-            own = seeds[lot].tolist()
-            return starts_of_each(self.init, tables, n_starts, k, own, self._threads())
-
-        evidence = gather(
-            replace(judged, reference=reference), k, lams, features, parts, starts,
-            thorough=to_the_letter, threads=self._threads(), report=progress.step,
-            **self._stopping_rule(),
+            reference = chosen.reference
+            if not paper:
+                missingness, features = chosen.missingness, chosen.features
+                lams = np.unique(np.append(lams if judged.has_gaps.any() else [], missingness.lam))
+        penalties = np.outer(lams, features)
+        labels, seconds = fit_parts(
+            replace(judged, reference=reference), k, penalties, parts, init=self.init,
+            n_starts=self._n_starts() if paper else -(-self._n_starts() // 2), seeds=seeds,
+            thorough=paper, threads=self._threads(), report=report, **self._stopping_rule(),
         )  # fmt: skip
-        if to_the_letter:
-            instability = evidence.instability_of_thirds()
+        if missingness is None:  # the two parts of each split agree on the third
+            couples = np.arange(len(parts)).reshape(2, -1).T
+            instability = disagreements(labels, ~parts, couples, k)
             best = least_unstable(instability)
-            return Trial(evidence, instability, best, reference, features, None)
-        assert missingness is not None  # chosen by the score above
-        instability = evidence.instability_of_subsamples()
-        trial = Trial(
-            evidence, instability, int(np.flatnonzero(lams == lam)[0]), reference, features,
-            missingness,
-        )  # fmt: skip
-        index = trial.most_stable_of_equals()
-        if lams[index] != lam:
-            missingness = replace(missingness, lam=float(lams[index]), decided_by="stability")
-        return replace(trial, choice=index, missingness=missingness)
+        else:
+            instability = 1.0 - pairwise_adjusted_rand(labels, parts, k)
+            best = int(np.searchsorted(lams, missingness.lam))
+        return Trial(
+            k, penalties, labels, parts, seconds, instability, best, reference, missingness
+        )
 
     def _keep_results(self, trials: list[Trial], best: int) -> None:
         tables = [trial.columns() for trial in trials]
         self.cv_results_ = {n: np.concatenate([table[n] for table in tables]) for n in tables[0]}
         ranks = rankdata(self.cv_results_["mean_instability"], method="min")
         self.cv_results_["rank_instability"] = ranks.astype(np.int64)
-        before = sum(len(trial.evidence.lams) for trial in trials[:best])
+        before = sum(len(trial.lams) for trial in trials[:best])
         self.best_index_ = before + trials[best].choice
 
     def _refit(self, observed: Observed, seed: int) -> None:
         """Fit all rows with the choice."""
-        model = MNARKMeans(
-            self.n_clusters_, lam=self.lam_, init=self.init, n_init=self.n_init,
-            max_iter=self.max_iter, tol=self.tol, algorithm=self.algorithm,
-            n_jobs=self.n_jobs, verbose=self.verbose,
-        )  # fmt: skip
+        model = self._plain(self.n_clusters_, self.lam_)
         starts = model._starts(observed, None, np.random.RandomState(seed))
         model._keep(observed, model._solve(observed, starts, self.lam_), self.lam_)
-        for name in ("cluster_centers_", "labels_", "inertia_", "n_iter_", "loss_path_",
-                     "start_losses_", "reference_"):  # fmt: skip
-            setattr(self, name, getattr(model, name))
+        for name, value in vars(model).items():
+            if name.endswith("_"):
+                setattr(self, name, value)
 
     def _keep_stability(self, judged: Observed, chosen: Trial) -> None:
         centers = self.cluster_centers_.astype(np.float64)[None]
         labels = assign_rows(judged, centers, self.lam_, self._threads())[:, 0]
-        own = chosen.evidence.labels[:, :, chosen.choice]
-        self.stability_ = cluster_stability(labels, own, chosen.evidence.inside, self.n_clusters_)
+        own = chosen.labels[:, :, chosen.choice]
+        self.stability_ = cluster_stability(labels, own, chosen.parts, self.n_clusters_)
 
 
 # --- one trial for each number of clusters ------------------------------------------------------
@@ -337,66 +311,67 @@ n_features_in_, feature_names_in_
 
 @dataclass(frozen=True)
 class Trial:
-    """One k: how stable every candidate for lam is, and which was chosen."""
+    """One k: how stable every one of G candidates for lam is, and which was chosen."""
 
-    evidence: Evidence
+    k: int
+    penalties: np.ndarray  # (G, p) rising; 0 for features without a penalty
+    labels: np.ndarray  # (B, n, G) of every row, by the fit to each part
+    parts: np.ndarray  # (B, n) rows of each part
+    seconds: np.ndarray  # (B,) per candidate
     instability: np.ndarray  # (splits or pairs, G)
     choice: int
     reference: np.ndarray  # (p,)
-    features: np.ndarray  # (p,) 1, or 0 for those without a penalty
     missingness: Missingness | None
 
     @property
-    def lam(self) -> Any:
-        lam = float(self.evidence.lams[self.choice])
-        return lam if self.features.all() else lam * self.features
+    def lams(self) -> np.ndarray:
+        """(G,)"""
+        return self.penalties.max(axis=1)
+
+    @property
+    def penalty(self) -> Any:
+        """The lam chosen: a number, or one per feature."""
+        penalty = self.penalties[self.choice]
+        return float(penalty[0]) if np.ptp(penalty) == 0.0 else penalty
+
+    @cached_property
+    def smallest_cluster(self) -> np.ndarray:
+        """(G,) rows of the smallest cluster, median over the parts."""
+        sizes = [(self.labels == label).sum(axis=1) for label in range(self.k)]
+        return np.median(np.min(sizes, axis=0), axis=0)
 
     @property
     def stability(self) -> float:
         """1 - instability of the choice; one cluster is trivially stable and says nothing."""
-        if self.evidence.k == 1:
+        if self.k == 1:
             return -math.inf
         return 1.0 - float(self.instability[:, self.choice].mean())
 
     @property
     def is_whole(self) -> bool:
         """Every cluster of the choice has rows: one row by itself comes back in any split."""
-        return not self.evidence.next_to_empty[self.choice]
-
-    def scored(self) -> tuple[np.ndarray, np.ndarray]:
-        """(G,) scores, and how far behind the best in standard errors; NaN where there are none."""
-        score, behind = np.full((2, len(self.evidence.lams)), np.nan)
-        if self.missingness is not None:
-            table = self.missingness.candidates
-            same = table["features"] == int(self.features.sum())
-            own = (table["reference"] == self.missingness.reference) & same | (table["lam"] == 0.0)
-            at = np.searchsorted(self.evidence.lams, table["lam"][own])
-            score[at], behind[at] = table["score"][own], -table["behind"][own]
-        return score, behind
-
-    def most_stable_of_equals(self) -> int:
-        """Of the candidates that the score cannot tell from the best: the choice, unless another
-        one has clearly more stable clusters."""
-        equal = np.flatnonzero((self.scored()[1] <= MARGIN) & ~self.evidence.next_to_empty)
-        mean = self.instability.mean(axis=0)
-        if not len(equal) or mean[self.choice] <= mean[equal].min() + SAME_STABILITY:
-            return self.choice
-        return int(equal[mean[equal].argmin()])
+        few = max(2.0, 0.05 * self.labels.shape[1] / self.k)
+        return bool(self.smallest_cluster[self.choice] >= few)
 
     def columns(self) -> dict[str, np.ndarray]:
-        lams, size = self.evidence.lams, len(self.evidence.lams)
-        score, behind = self.scored()
+        lams, (score, behind) = self.lams, np.full((2, len(self.penalties)), np.nan)
+        if self.missingness is not None:
+            table = self.missingness.candidates
+            same = table["features"] == np.count_nonzero(self.penalties[-1])
+            own = (table["reference"] == self.missingness.reference) & same | (table["lam"] == 0.0)
+            at = np.searchsorted(lams, table["lam"][own])
+            score[at], behind[at] = table["score"][own], -table["behind"][own]
         return {
-            "param_n_clusters": np.full(size, self.evidence.k),
-            "param_lam": lams.copy(),
+            "param_n_clusters": np.full(len(lams), self.k),
+            "param_lam": lams,
             "mean_score": score,
             "score_behind": behind,
             "mean_instability": self.instability.mean(axis=0),
             "std_instability": spread(self.instability),
-            "smallest_cluster": self.evidence.smallest_cluster,
-            "mean_fit_time": np.full(size, self.evidence.seconds.mean()),
-            "std_fit_time": np.full(size, self.evidence.seconds.std()),
-            "chosen_for_k": np.arange(size) == self.choice,
+            "smallest_cluster": self.smallest_cluster,
+            "mean_fit_time": np.full(len(lams), self.seconds.mean()),
+            "std_fit_time": np.full(len(lams), self.seconds.std()),
+            "chosen_for_k": np.arange(len(lams)) == self.choice,
         }
 
     def to_plain(self) -> dict[str, Any]:
@@ -408,20 +383,18 @@ class Trial:
     def from_plain(cls, stored: dict[str, Any]) -> Trial:
         """The inverse of `to_plain`."""
         found = stored["missingness"]
-        return cls(**stored | {
-            "evidence": Evidence(**stored["evidence"]),
-            "missingness": None if found is None else Missingness.from_plain(found),
-        })  # fmt: skip
+        missingness = None if found is None else Missingness.from_plain(found)
+        return cls(**stored | {"missingness": missingness})
 
 
 class Progress:
-    """A line per finished part, with the time left."""
+    """A line with the time left when parts are finished."""
 
     def __init__(self, total: int, loud: bool):
         self.total, self.loud, self.done, self.begin = total, loud, 0, time.perf_counter()
 
-    def step(self) -> None:
-        self.done += 1
+    def __call__(self, parts: int) -> None:
+        self.done += parts
         spent = time.perf_counter() - self.begin
         left = spent / self.done * (self.total - self.done)
         message = f"fit {self.done}/{self.total}: {spent:.1f} s spent, about {left:.1f} s left"
@@ -451,15 +424,15 @@ def choose_k(trials: list[Trial]) -> int:
 
 def doubts(chosen: Trial, given: bool) -> Iterator[str]:
     """What makes the choice doubtful, in sentences. ``given``: the candidates were the user's."""
-    lams, choice = chosen.evidence.lams, chosen.choice
+    lams, choice = chosen.lams, chosen.choice
     edge = choice == len(lams) - 1 or (choice == 0 and lams[0] > 0)
     if given and len(lams) > 1 and edge:
         yield (
             f"lam={lams[choice]:g} lies at the edge of the candidates ({lams[0]:g} to "
             f"{lams[-1]:g}); extend lams beyond it."
         )
-    if chosen.evidence.smallest_cluster[choice] == 0:
+    if chosen.smallest_cluster[choice] == 0:
         yield (
             f"With lam={lams[choice]:g} clusters collapse: fits to parts of the rows do not keep "
-            f"{chosen.evidence.k} clusters. Try smaller lams or fewer clusters."
+            f"{chosen.k} clusters. Try smaller lams or fewer clusters."
         )

@@ -36,8 +36,8 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
-from scipy.special import digamma, gammainccinv, gammaincinv, gammaln, polygamma
+from scipy.optimize import brentq
+from scipy.special import digamma, gammainccinv, gammaincinv, polygamma
 
 from .._core import Mixture, SoftSums, soft_rows, soft_sums
 from .._observed import Observed
@@ -373,13 +373,11 @@ def next_freedom(sums: SoftSums, gaps: np.ndarray, widths: Any, freedom: float) 
         expected = np.tensordot(np.log(w) - w, posterior, axes=1)
         total += float((gaps * expected).sum())
         count += float(gaps.sum())
-    mean = total / max(count, TINY)
-
-    def loss(nu: float) -> float:
-        return gammaln(0.5 * nu) - 0.5 * nu * (math.log(0.5 * nu) + mean)
-
-    bounds = LEAST_FREEDOM, MOST_FREEDOM
-    return float(minimize_scalar(loss, bounds=bounds, method="bounded").x)
+    excess = max(-1.0 - total / max(count, TINY), 1e-9)  # log y - digamma(y) with y = nu / 2
+    y = (3.0 - excess + math.sqrt((excess - 3.0) ** 2 + 24.0 * excess)) / (12.0 * excess)
+    for _ in range(2):  # Newton's method, from the usual approximation for shapes of Gamma
+        y -= (math.log(y) - digamma(y) - excess) / (1.0 / y - polygamma(1, y))
+    return float(np.clip(2.0 * y, LEAST_FREEDOM, MOST_FREEDOM))
 
 
 # --- the weight of the prior ----------------------------------------------------------------------

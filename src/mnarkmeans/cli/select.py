@@ -66,4 +66,4 @@ class KeptTrials:
 
     def __setitem__(self, k: int, trial: Trial) -> None:
         self._parts.save(f"k{k}", trial.to_plain())
-        self._step(f"k = {k}: lam = {np.max(trial.lam):.4g}")
+        self._step(f"k = {k}: lam = {np.max(trial.penalty):.4g}")
