@@ -133,7 +133,7 @@ def test_select_goes_on_where_it_stopped(tmp_path, tables, server):
     assert not (tmp_path / "out").exists()
     assert names(parts) == {"k2.npz", "k3.npz", "k4.npz"}
     (parts / "k4.npz").rmdir()
-    mark(parts / "k2.npz", "k2/evidence/seconds", np.full(3, 12345.0))
+    mark(parts / "k2.npz", "k2/seconds", np.full(3, 12345.0))
     finished = shutil.copytree(parts, tmp_path / "finished")
     # Another job starts from the beginning.
     for prepared, times in (["--scale", "std"], 0), ([], 3):
