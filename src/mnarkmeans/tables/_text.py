@@ -13,7 +13,6 @@ import codecs
 import csv
 import gzip
 import io
-import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -41,7 +40,6 @@ NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "s
 LONGEST_LINE = 1 << 25  # bytes: 100,000 columns of 300 characters each
 SAMPLE_LINES, SAMPLE_SIZE, FEWEST_LINES = 64, 1 << 20, 8  # the first lines, fewer if they are long
 BLOCK = 1 << 20  # bytes parsed at once, at least four lines; pyarrow holds about 32 blocks
-LONGEST_COPY = 1 << 30
 ENDLESS = "{} has a line of more than {} MB; a table has one row on each line"
 REMARK = "!"  # begins the lines around the tables of GEO
 
@@ -171,8 +169,6 @@ def _first_lines(path: Path, encoding: str) -> tuple[list[tuple[str, int]], int]
 
 def _split(line: str, delimiter: str) -> list[str]:
     """The fields of one line."""
-    if delimiter == " ":
-        line = " ".join(line.split())
     if '"' not in line:
         return line.split(delimiter)
     try:
@@ -214,6 +210,7 @@ def _find_delimiter(path: Path, lines: list[str], given: str | None) -> str:
 # id    | How sweet was it?        descriptions, longer than the names: skipped
 
 MOST_HEADERS = 3  # lines of names: groups, names, units
+MOST_LINES_ABOVE = 20  # of which the last may hold the names
 LONGEST_UNIT = 12  # letters on average; longer lines below the names describe them
 Spans = dict[tuple[int, int], int]  # columns a merged cell covers, by line and column
 
@@ -231,40 +228,35 @@ def find_header(
     spans : finds the merged cells; called where several lines of names are joined
     skipped : lines above that are known to be no part of the table
     """
+    rows = [[text.strip() for text in row] for row in rows]
     usual, top = Counter(map(len, rows)).most_common(1)[0][0], 0
     while usual > 2 and top < len(rows) - 2 and _is_title(rows[top], usual):
         top += 1
-    # What is known about the samples may stand above their names; some of it is numbers.
-    for i in range(top + 2, min(len(rows), 20)):
-        below = rows[i + 1 :]
-        heads = [_names_all(rows[i]) and _is_header(line, below, decimal)
-                 for line in rows[top + 1 : i + 1]]  # fmt: skip
-        if heads[-1] and not all(heads):
-            top = i
-            break
+    last = max((i for i in range(top + 1, min(len(rows), MOST_LINES_ABOVE))
+                if _is_header(rows[i], rows[i + 1 :], decimal)), default=top)  # fmt: skip
+    between = rows[top + 1 : last]
+    if not all(_is_header(row, rows[last + 1 :], decimal) for row in between):
+        # What is known about the samples stands above their names; some of it is numbers.
+        top = last = last if _names_all(rows[last]) else top
     notes = [_skipped(skipped + top, "above the table")] if skipped + top else []
     if given is None:
         given = not all(is_number_or_missing(text, decimal) for text in rows[top])
     if not given:
         notes.append("the first line holds numbers, so columns are called V1, V2, ...")
         return None, top, notes
-    names, below = [text.strip() for text in rows[top]], rows[top + 1 :]
-    if below and len(below[0]) == len(names) + 1:  # R's write.table does not name the row names
-        return ["", *names], top + 1, notes
-    for more in range(min(MOST_HEADERS, len(below)) - 1, 0, -1):
-        if all(len(row) == len(names) and _is_header(row, below[more:], decimal)
-               for row in below[:more]):  # fmt: skip
-            lines = [names, *([text.strip() for text in row] for row in below[:more])]
-            merged = {(i - top, j): width for (i, j), width in spans().items() if i >= top}
-            names, joined = _join_headers(lines, merged)
-            return names, top + 1 + more, notes + joined
-    return names, top + 1, notes
+    if top + 1 < len(rows) and len(rows[top + 1]) == len(rows[top]) + 1:
+        return ["", *rows[top]], top + 1, notes  # R's write.table does not name the row names
+    if not 0 < last - top < MOST_HEADERS or len({*map(len, rows[top : last + 1])}) > 1:
+        return rows[top], top + 1, notes
+    merged = {(i - top, j): width for (i, j), width in spans().items() if i >= top}
+    names, joined = _join_headers(rows[top : last + 1], merged)
+    return names, last + 1, notes + joined
 
 
 def _is_title(row: list[str], usual: int) -> bool:
     """Whether a line has one filled field, or two in front, where others have more."""
-    filled = [j for j, text in enumerate(row) if text.strip()]
-    number = bool(filled) and as_float(row[filled[0]].strip()) is not None
+    filled = [j for j, text in enumerate(row) if text]
+    number = bool(filled) and as_float(row[filled[0]]) is not None
     if len(filled) == 2:
         return filled == [0, 1] and usual > 4 and (not number or len(row) == 2)
     return len(filled) == 1 and not number
@@ -272,9 +264,8 @@ def _is_title(row: list[str], usual: int) -> bool:
 
 def _names_all(row: list[str]) -> bool:
     """A name for every column, no two alike and no number among them."""
-    texts = [text.strip() for text in row]
-    numbers = any(as_float(text, sign) is not None for text in texts for sign in ".,")
-    return all(texts) and not numbers and len(set(row)) == len(row) > 2
+    numbers = any(as_float(text, sign) is not None for text in row for sign in ".,")
+    return all(row) and not numbers and len(set(row)) == len(row) > 2
 
 
 def _is_header(first: list[str], others: list[list[str]], decimal: str) -> bool:
@@ -287,7 +278,7 @@ def _is_header(first: list[str], others: list[list[str]], decimal: str) -> bool:
     numeric = {
         j
         for j, column in enumerate(zip(*others, strict=True))
-        if any(as_float(text.strip(), decimal) is not None for text in column)
+        if any(as_float(text, decimal) is not None for text in column)
         and all(is_number_or_missing(text, decimal) or is_mark(text) for text in column)
     }
     return len(words & numeric) >= 2 and 2 * len(words & numeric) > len(numeric)
@@ -380,7 +371,7 @@ def _parse(path: Path, layout: Layout, text: set[int]) -> tuple[np.ndarray, dict
     )  # fmt: skip
     values, n, size, memory = np.empty((0, len(numeric))), 0, 0, machine_memory()
     try:
-        with _opened(path) as stream, csv.open_csv(_single_blanks(stream, layout), *how) as reader:
+        with _opened(path) as stream, csv.open_csv(stream, *how) as reader:
             for batch in reader:
                 begin, n = n, n + batch.num_rows
                 if n > len(values):  # grows in place, where the system can
@@ -461,16 +452,3 @@ def _as_numbers(column: Any, decimal: str) -> Any:
         return compute.if_else(missing, None, column).cast(arrow.float64())
     except arrow.ArrowInvalid:
         return None
-
-
-def _single_blanks(stream: Any, layout: Layout) -> Any:
-    """The stream; of a file separated by blanks a copy with one blank between its fields."""
-    if layout.delimiter != " ":
-        return stream
-    content = stream.read(LONGEST_COPY)
-    if len(content) == LONGEST_COPY:
-        raise TableError("a table of more than 1 GB cannot be separated by blanks; use commas")
-    pieces = content.decode(layout.encoding).split('"')
-    pieces[::2] = [re.sub(r"[ \t]+", " ", piece) for piece in pieces[::2]]
-    text = re.sub(r" ?(\r\n|\n|\r) ?", r"\1", '"'.join(pieces)).lstrip(" ")
-    return io.BytesIO(text.encode(layout.encoding))
