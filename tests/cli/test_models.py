@@ -90,7 +90,10 @@ def test_a_run_that_found_fewer_proteins_is_labelled_with_a_note(server, protein
     folder, frame = proteins
     frame[5:].to_csv(tmp_path / "t.txt", sep="\t", index=False)
     done = server.do("predict", folder / "plasma", "t.txt", "-o", "l.csv", cwd=tmp_path)
-    assert "features are not in the table ('P0', 'P1', 'P2' ...) and count as missing" in done.err
+    assert (
+        "features are not in the table ('P0', 'P1', 'P2' and 1 more) and count as missing"
+        in done.err
+    )
     labels = [row[1] for row in rows(tmp_path / "l.csv")]
     assert labels == [row[1] for row in rows(folder / "plasma" / "labels.csv")]
     server.do("impute", folder / "plasma", "t.txt", "-o", "f.txt", cwd=tmp_path)

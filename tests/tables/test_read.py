@@ -89,7 +89,7 @@ def test_what_was_decided_is_noted(tmp_path):
     text = "id;a;b\nr;<0.25;2.5\ns;2.5;<1.5\nt;1.5;<1.5\nu;3.5;n.d.\nv;3.5;<LOD\n"
     (note,) = read_table(write(tmp_path, text)).notes
     assert note.startswith(
-        "read as missing: '<number' (3 times), 'n.d.' (once), '<LOD' (once); values below"
+        "read as missing: '<1.5' (2 times), '<0.25' (once), 'n.d.' (once), '<LOD' (once); values"
     )
     table = read_table(write(tmp_path, "1,2\n3,4\n"))
     assert table.features == ["V1", "V2"]

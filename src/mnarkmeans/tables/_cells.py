@@ -191,11 +191,7 @@ def read_cells(column: Any, decimal: str, codes: tuple[str, ...] = ()) -> Cells:
 
 
 def marks_note(marks: Counter[str]) -> str:
-    """Which marks were read as missing; several limits (<0.25, <1.5) are one item."""
-    limits = [m for m in marks if _BELOW.match(m) and any(map(str.isdigit, m))]
-    if len(limits) > 1:
-        rest = Counter({m: times for m, times in marks.items() if m not in limits})
-        marks = rest + Counter({"<number": sum(marks[m] for m in limits)})
+    """Which marks were read as missing."""
     below = "; values below a limit are treated as missing near the smallest value"
     return f"read as missing: {listed(marks)}" + below * any(map(_BELOW.match, marks))
 
@@ -206,8 +202,8 @@ def listed(words: Counter[str]) -> str:
         f"{shortened(word)!r} ({'once' if times == 1 else f'{times:,} times'})"
         for word, times in words.most_common(MOST_LISTED)
     ]
-    more = len(words) - MOST_LISTED
-    return ", ".join(items) + (f" and {more:,} others" if more > 0 else "")
+    more = f" and {len(words) - MOST_LISTED:,} more" if len(words) > MOST_LISTED else ""
+    return ", ".join(items) + more
 
 
 def shortened(text: str) -> str:
@@ -217,16 +213,13 @@ def shortened(text: str) -> str:
 
 def are_padded(texts: Iterable[str]) -> bool:
     """Whether these are names made of digits, with zeros in front (0017)."""
-    texts = list(texts)
-    if not texts or not texts[0].strip().isdigit():  # most columns, decided at once
-        return False
-    distinct = {text.strip() for text in texts}
-    return (
-        len(distinct) > 1
-        and len({len(text) for text in distinct}) == 1
-        and all(len(text) > 1 and text.isascii() and text.isdigit() for text in distinct)
-        and any(text[0] == "0" for text in distinct)
-    )
+    distinct = set()
+    for text in map(str.strip, texts):
+        if len(text) < 2 or not (text.isascii() and text.isdigit()):  # most columns: at once
+            return False
+        distinct.add(text)
+    one_length = len({len(text) for text in distinct}) == 1 < len(distinct)
+    return one_length and any(text[0] == "0" for text in distinct)
 
 
 # --- names ------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ row a reference of its own, so that none can be given in the units of the table.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -27,7 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._batch import BatchCenter, batch_codes, batch_names, check_design
-from ._table import Table, TableError, typed_options, unknown_name
+from ._table import Table, TableError, some, typed_options, unknown_name
 from ._tidy import NEVER_OBSERVED, without_codes
 
 CHOICES = {"normalize": ("none", "median", "total"), "scale": ("none", "std", "maxabs")}
@@ -122,16 +123,16 @@ class Preparation:
             values = fitted.apply(table)
         if self.scale == "none" and not self.center:
             return fitted, table, values
-        columns = _observed(values.T.tocsr() if sp.issparse(values) else values.T)
+        columns = values.T.tocsr() if sp.issparse(values) else values.T
         if self.scale != "none":
             measure = np.std if self.scale == "std" else lambda column: np.abs(column).max()
-            spread = np.array([measure(column) for column in columns])
+            spread = _by_row(columns, measure)
             flat = ~(spread > 0)
             if flat.any():
                 table.notes.append(f"{flat.sum()} features do not vary and were not scaled")
             fitted = replace(fitted, spread=np.where(flat, 1.0, spread))
         if self.center:
-            fitted = replace(fitted, shift=np.array([column.mean() for column in columns]))
+            fitted = replace(fitted, shift=_by_row(columns, np.mean))
         return fitted, table, fitted.apply(table)
 
     def select(self, table: Table) -> Table:
@@ -313,9 +314,8 @@ class Preparation:
         """The values normalised and with their logarithm taken."""
         values = table.values
         if self.normalize != "none":
-            values = _changed(
-                values, 0.0, (_row_levels(table, self.normalize) / self.level)[:, None]
-            )
+            levels = _row_levels(table, self.normalize) / self.level
+            values = _changed(values, 0.0, levels[:, None])
         if not (self.log1p or self.log2):
             return values
         log, lowest = (np.log1p, -1.0) if self.log1p else (np.log2, 0.0)
@@ -334,9 +334,8 @@ class Preparation:
 
     def _row_moments(self, values: Any) -> tuple[np.ndarray, np.ndarray]:
         """(n,) mean and (for z-scores) standard deviation of each row; 0 and 1 if it has none."""
-        rows = _observed(values)
-        mean = np.array([row.mean() if row.size else 0.0 for row in rows])
-        std = np.array([row.std() if self.zscore_rows and row.size else 1.0 for row in rows])
+        mean = _by_row(values, np.mean)
+        std = _by_row(values, np.std) if self.zscore_rows else np.ones(len(mean))
         return mean, np.where(std > 0, std, 1.0)
 
 
@@ -346,12 +345,13 @@ def _is_array(value: Any, shape: tuple[int, ...]) -> bool:
     return right and bool(np.isfinite(value).all())
 
 
-def _observed(values: Any) -> list[np.ndarray]:
-    """The observed entries of every row, as floats."""
+def _by_row(values: Any, measure: Callable[[np.ndarray], Any], empty: float = 0.0) -> np.ndarray:
+    """(n,) a measure of the observed entries of every row; `empty` of a row without any."""
+    rows = values
     if sp.issparse(values):
-        ends = zip(values.indptr[:-1], values.indptr[1:], strict=True)
-        return [values.data[a:b].astype(float) for a, b in ends]
-    return [row[~np.isnan(row)].astype(float) for row in values]
+        rows = np.split(values.data, values.indptr[1:-1])
+    parts = (row[~np.isnan(row)].astype(float) for row in rows)
+    return np.array([measure(part) if part.size else empty for part in parts])
 
 
 def _changed(values: Any, minus: Any, by: Any) -> Any:
@@ -366,8 +366,7 @@ def _changed(values: Any, minus: Any, by: Any) -> Any:
 
 def _row_levels(table: Table, kind: str) -> np.ndarray:
     """(n,) median or sum of the observed entries of every row; 1 where there are none."""
-    measure = np.median if kind == "median" else np.sum
-    levels = np.array([measure(row) if row.size else 1.0 for row in _observed(table.values)])
+    levels = _by_row(table.values, np.median if kind == "median" else np.sum, empty=1.0)
     if not (levels > 0).all():
         worst = int(np.argmin(levels))
         raise TableError(
@@ -387,12 +386,10 @@ def _matched(table: Table, features: tuple[str, ...]) -> Table:
     lacking = [name for name in absent if reasons.get(name) != NEVER_OBSERVED]
     unread = [name for name in lacking if name in reasons]
     if unread or 2 * len(lacking) > len(features):
-        first = (unread or lacking)[0]
-        why = f" ({reasons[first]})" if first in reasons else ""
-        more = f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
+        why = f" ({reasons[unread[0]]})" if unread else ""
         raise TableError(
             f"the model was fitted on {len(features):,} features, but the table lacks "
-            f"{first!r}{why}{more}; give a table with the same names"
+            f"{some(unread or lacking, 1)}{why}; give a table with the same names"
         )
     at = np.array([position.get(name, len(position)) for name in features], dtype=np.intp)
     if absent:  # they are taken from a column without values
@@ -404,9 +401,8 @@ def _matched(table: Table, features: tuple[str, ...]) -> Table:
         table = replace(table, values=values, features=[*table.features, ""])
     out = replace(table.with_features(at), features=list(features))
     if lacking:
-        some = ", ".join(map(repr, lacking[:3])) + (" ..." if lacking[3:] else "")
         out.notes.append(
             f"{len(lacking):,} of the model's {len(features):,} features are not in the table "
-            f"({some}) and count as missing in every row"
+            f"({some(lacking, 3)}) and count as missing in every row"
         )
     return out
