@@ -70,8 +70,8 @@ MISTAKES = [
     # the model
     (["predict", "none", "good.csv", "-o", "l.csv"], "there is no model at none"),
     (["impute", "good.csv", "good.csv", "-o", "l.csv"], "not a whole model file"),
-    (["predict", "MODEL", "other.csv", "-o", "l.csv"], "none of the model's columns, such as 'a'"),
-    (["predict", "MODEL", "gap_new.csv", "-o", "l.csv"], "hold no number"),
+    (["predict", "MODEL", "other.csv", "-o", "l.csv"], "columns of the model, such as 'a' (it has no"),
+    (["predict", "MODEL", "gap_new.csv", "-o", "l.csv"], "no numbers in the columns of the model"),
     (["report", "none"], "there is no file none"),
     # the output
     (["fit", "good.csv", "-k", "2", "-o", "good.csv"], "is a file"),

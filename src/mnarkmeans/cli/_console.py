@@ -134,11 +134,6 @@ def one_line(message: object) -> str:
     return " ".join(str(message).split())
 
 
-def counted(number: int, what: str) -> str:
-    """1 row, 1,200 rows"""
-    return f"{number:,} {what}{'s' * (number != 1)}"
-
-
 # --- the words of the command line ------------------------------------------------------------
 
 OPTIONS = {

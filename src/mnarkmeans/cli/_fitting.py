@@ -34,11 +34,11 @@ from ..metrics._markers import ranked
 from ..metrics._verdict import FOLDS
 from ..missingness._methods import lam_words
 from ..tables import Preparation, Table, read_table
+from ..tables._table import counted
 from ._console import (
     Console,
     Step,
     UserError,
-    counted,
     estimator_errors,
     in_options,
     typed_command,
@@ -112,14 +112,12 @@ def _check_advice(source: SourceOptions, table: Table) -> None:
     ]  # fmt: skip
     certain = [one.reason for one in suggestions if one.certain]
     if certain:
-        options = [one.typed() for one in suggestions if one.typed()]
+        options = [one.typed() for one in suggestions]
         raise UserError(
             f"{source.data.name} should not be clustered as it is: {'; '.join(certain)}. Run: "
             f"{' '.join([typed_command(), *options])} (or add --as-is to cluster it anyway)"
         )
-    for one in suggestions:
-        typed = one.typed()
-        table.notes.append(f"consider {typed}: {one.reason}" if typed else one.reason)
+    table.notes.extend(f"consider {one}" for one in suggestions)
 
 
 def reference_of(source: SourceOptions, preparation: Preparation) -> Any:

@@ -71,10 +71,7 @@ def diagnose(output: OptionalFolderOptions, source: SourceOptions) -> None:
 def _next_step(command: str, advice: Advice) -> str:
     """The command to run, and the reason for each option."""
     lines = ["The command for this table:", "", f"  {command}", ""]
-    for one in advice.suggestions:
-        typed = one.typed()
-        reason = one.reason if typed else f"{one.reason[0].upper()}{one.reason[1:]}."
-        lines.append(f"- {typed}: {reason}" if typed else f"- {reason}")
+    lines += [f"- {one}" for one in advice.suggestions]
     if advice.suggestions:
         lines.append(
             "- The figures above describe the table read and prepared in this way; leave out "

@@ -14,7 +14,8 @@ from .._io import require
 from .._model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, load_model
 from ..metrics import confidence
 from ..tables import Preparation, ReadOptions, Table, TableError, read_table
-from ._console import Console, UserError, counted
+from ..tables._table import counted
+from ._console import Console, UserError
 from ._fitting import label_columns
 from ._main import verb
 from ._options import ModelOptions

@@ -70,7 +70,7 @@ class Suggestion:
         return " ".join(map(quoted, options))
 
     def __str__(self) -> str:
-        return f"{self.typed()}: {self.reason}" if self.typed() else self.reason
+        return f"{self.typed()}: {self.reason}"
 
 
 @dataclass(frozen=True)
