@@ -9,7 +9,7 @@ pytest.importorskip("benchmarks", reason="only in the repository")
 
 from benchmarks import against, choice, compare, mixture, mutation
 from benchmarks.jobs import JOBS, Job
-from benchmarks.measured import Measured, append_history, best_in_turns
+from benchmarks.measured import Measured
 
 
 def test_a_goal_is_a_most_or_a_least():
@@ -18,22 +18,6 @@ def test_a_goal_is_a_most_or_a_least():
     assert (faster.ratio, faster.reached) == (4.0, True)
     assert "MISSED" in slower.line()
     assert Measured("a", 1.0, 1.0, "b").reached is None
-
-
-def test_programs_take_turns_and_the_first_turn_does_not_count():
-    ticks, order = iter([0, 9, 10, 19, 20, 21, 30, 35]), []
-    work = {name: lambda name=name: order.append(name) for name in ("ours", "theirs")}
-    assert best_in_turns(work, 1, lambda: next(ticks)) == {"ours": 1, "theirs": 5}
-    assert order == ["ours", "theirs"] * 2
-
-
-def test_a_goal_against_one_program_is_not_measured_against_another():
-    job = Job("x", 10, 2, 2, goal=3.0, goal_rival="scikit-learn lloyd")
-    times = {"mnarkmeans": 1.0, "scikit-learn lloyd": 4.0, "faiss": 2.0}
-    timings = [compare.Timing(job, name, seconds, 1, 0.0) for name, seconds in times.items()]
-    named, best = compare.figures(timings)
-    assert (named.against, named.ratio, named.reached) == ("scikit-learn lloyd", 4.0, True)
-    assert (best.against, best.ratio, best.reached) == ("faiss", 2.0, None)
 
 
 def test_programs_solve_the_same_problem(tmp_path, monkeypatch):
@@ -50,17 +34,6 @@ def test_programs_solve_the_same_problem(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     compare.draw_table(tmp_path / "table.csv", tmp_path / "table.png")
     assert (tmp_path / "table.png").stat().st_size > 1000
-
-
-def test_the_history_grows_by_a_row_per_figure(tmp_path):
-    path = tmp_path / "history.csv"
-    for _ in range(2):
-        append_history([Measured("dense", 0.5, 1.5, "faiss", 3, faster=True)], 2, path)
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["name"], row["ratio"], row["against"]) for row in rows] == [
-        ("dense", "3", "faiss")
-    ] * 2
 
 
 def test_every_job_is_a_task_for_two_builds_and_a_build_is_not_compared_with_itself(monkeypatch):
@@ -94,4 +67,4 @@ def test_mutants_are_programs_and_are_met_by_the_tests_that_reach_them():
         "tests/test_r.py::other": (1.0, ["src/mnarkmeans/tl.py:1"]),
     }
     chosen = [test.partition("::")[2] for test in mutation.choose(drawn[0], recorded)]
-    assert chosen == ["quick", "slow", "beside"]
+    assert chosen == ["quick", "slow"]

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 
@@ -187,37 +186,6 @@ if __name__ == "__main__":
     print(cluster.scheduler_address, flush=True)
     time.sleep(120)
 """
-
-KILLED = """
-import os, sys
-import numpy as np, dask.array as da
-sys.path.insert(0, {tests!r})
-from test_dask_cluster import K, KILL, options, table
-from mnarkmeans.dask import MNARKMeans
-
-def die(iteration):
-    if iteration.number == 6:
-        os.kill(os.getpid(), KILL)
-
-X = table()
-model = MNARKMeans(K, **options(np.nan_to_num(X[:K]), callback=die, checkpoint={path!r},
-                                checkpoint_every=2))
-model.fit(da.from_array(X, chunks=(1000, 8)))
-"""
-
-
-def test_a_fit_killed_outright_goes_on_from_its_checkpoint(expected, tmp_path):
-    X, start, memory = expected
-    path = str(tmp_path / "fit.npz")
-    program = KILLED.format(tests=os.path.dirname(__file__), path=path)
-    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], timeout=PATIENCE)
-    assert abs(ended.returncode) == KILL
-    seen = []
-    rest = MNARKMeans(K, **options(start, checkpoint=path, resume=True, callback=seen.append))
-    rest.fit(da.from_array(X, chunks=(700, 8)))
-    assert seen[0].number == 7
-    assert rest.n_iter_ == memory.n_iter_
-    assert_allclose(rest.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-12)
 
 
 def _wait_until(condition, seconds=PATIENCE):
