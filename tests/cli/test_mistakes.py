@@ -70,7 +70,7 @@ MISTAKES = [
     # the model
     (["predict", "none", "good.csv", "-o", "l.csv"], "there is no model at none"),
     (["impute", "good.csv", "good.csv", "-o", "l.csv"], "not a whole model file"),
-    (["predict", "MODEL", "other.csv", "-o", "l.csv"], "columns of the model, such as 'a' (it has no"),
+    (["predict", "MODEL", "other.csv", "-o", "l.csv"], "of the model, such as 'a' (it has no"),
     (["predict", "MODEL", "gap_new.csv", "-o", "l.csv"], "no numbers in the columns of the model"),
     (["report", "none"], "there is no file none"),
     # the output
