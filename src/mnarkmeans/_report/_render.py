@@ -51,7 +51,7 @@ def render(page: dict[str, Any]) -> str:
         style=Markup(style),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
-        data=Markup(_safe_json(_for_script(page))),
+        data=Markup(_json_for_script(page)),
     )
 
 
@@ -62,8 +62,9 @@ def _one_sided(centers: dict[str, Any]) -> bool:
     return len(apart) > 1 and above.size > 0 and not 0.1 < above.mean() < 0.9
 
 
-def _for_script(page: dict[str, Any]) -> dict[str, Any]:
-    """What the script draws or offers for download: of flows the ribbons, not every row."""
+def _json_for_script(page: dict[str, Any]) -> str:
+    """What the script draws or offers for download: of flows the ribbons, not every row. Whatever
+    the names in it are, it cannot end its script element."""
     flows = [
         {
             "axis_name": flow["axis_name"], "names": flow["names"],
@@ -75,12 +76,8 @@ def _for_script(page: dict[str, Any]) -> dict[str, Any]:
         }
         for flow in page.get("flow") or []
     ]  # fmt: skip
-    return page | {"flow": flows, "colors": len(CLUSTERS)}
-
-
-def _safe_json(value: Any) -> str:
-    """JSON that cannot end its script element, whatever the names in it are."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    shown = page | {"flow": flows, "colors": len(CLUSTERS)}
+    text = json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text

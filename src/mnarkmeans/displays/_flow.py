@@ -181,7 +181,7 @@ def _consecutive(labels: ArrayLike) -> np.ndarray:
 
 def _lay_out(partitions: Sequence[Any], tables: list[np.ndarray], chosen: int) -> list[Series]:
     """Ribbons and boxes in a picture of height 1, columns 1 apart."""
-    n, columns, half = len(partitions[0]), len(partitions), WIDE / 2
+    columns, half = len(partitions), WIDE / 2
     count = [np.bincount(labels) for labels in partitions]
     order: dict[int, np.ndarray] = {chosen: np.arange(len(count[chosen]))}
     color: dict[int, np.ndarray] = {chosen: np.arange(len(count[chosen]))}
@@ -189,14 +189,13 @@ def _lay_out(partitions: Sequence[Any], tables: list[np.ndarray], chosen: int) -
     outwards += [(c, c - 1) for c in range(chosen, 0, -1)]
     for here, there in outwards:
         table = tables[here] if here < there else tables[there].T  # rows: here, columns: there
-        place = np.argsort(order[here])
-        weight = table.sum(axis=0)
-        order[there] = np.argsort(place @ table / np.maximum(weight, 1), kind="stable")
+        place = np.argsort(order[here]) @ table / np.maximum(table.sum(axis=0), 1)
+        order[there] = np.argsort(place, kind="stable")
         color[there] = color[here][table.argmax(axis=0)]
-    low, high = zip(*(_spans(count[c], order[c], n) for c in range(columns)), strict=True)
+    low, high = zip(*(_spans(count[c], order[c]) for c in range(columns)), strict=True)
     series = []
     for c, table in enumerate(tables):
-        left, right = np.array(low[c]), np.array(low[c + 1])  # where the next ribbon begins
+        left, right = low[c].copy(), low[c + 1].copy()  # where the next ribbon begins
         for a in order[c]:
             for b in order[c + 1]:
                 if rows := int(table[a, b]):
@@ -210,16 +209,16 @@ def _lay_out(partitions: Sequence[Any], tables: list[np.ndarray], chosen: int) -
     for c in range(columns):
         for l in order[c][count[c][order[c]] > 0]:
             told = [f"cluster {l}: {count[c][l]:,} rows"]
-            ends = (low[c][l], high[c][l]) * 2
+            ends = (float(low[c][l]), float(high[c][l])) * 2
             series.append(Series((c - half, c + half), ends, "box", int(color[c][l]), titles=told))
     return series
 
 
-def _spans(count: np.ndarray, order: np.ndarray, n: int) -> tuple[list[float], list[float]]:
+def _spans(count: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the boxes of a column begin and end, by cluster."""
     gaps = len(order) - 1
     gap = GAP / max(gaps, 1)
-    heights = (1.0 - gap * gaps) * count[order] / n
+    heights = (1.0 - gap * gaps) * count[order] / count.sum()
     ends = np.cumsum(heights + gap) - gap
     place = np.argsort(order)
-    return (ends - heights)[place].tolist(), ends[place].tolist()
+    return (ends - heights)[place], ends[place]

@@ -21,7 +21,6 @@ very numbers, so there is no p-value to be had.
 
 from __future__ import annotations
 
-import html
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,9 +67,6 @@ class Markers(Bunch):
             interval = f"{low:.2f} to {high:.2f}"
             lines.append(f"{cluster!s:>7} {effect:7.2f}  {interval:<15} {direction}: {feature}")
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(repr(self))}</pre>"
 
 
 class Contrasts(NamedTuple):

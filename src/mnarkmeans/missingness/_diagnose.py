@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -236,9 +235,6 @@ class Diagnosis:
         return "\n".join([*lines, "", *(f"- {sentence}" for sentence in self.advice)])
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
 
     def to_frame(self, table: str = "features") -> Any:
         """One of the tables as a pandas DataFrame.
