@@ -335,9 +335,10 @@ def fit_mixtures(
     labels: np.ndarray,
     k: int,
     columns: np.ndarray,
+    free: bool,
 ) -> Centers:
-    """Normal mixtures with values missing by chance, at a rate of each cluster, around each
-    reference or below a limit; the one with the best BIC.
+    """Normal mixtures with values missing by chance, if ``free`` also at a rate of each cluster,
+    around each reference or below a limit; the one with the best BIC.
 
     All begin with the same partition ``labels`` (n,), so that they differ by their mechanism and
     not by luck.
@@ -346,7 +347,7 @@ def fit_mixtures(
     memberships = np.eye(k)[labels]
     plain = EM(sample)
     prior = prior_weight(plain, memberships, 0.0)
-    kinds = [("", plain, "mcar", 0), ("", plain, "class", 0)]
+    kinds = [("", plain, name, 0) for name in (("mcar", "class") if free else ("mcar",))]
     for number, (where, reference) in enumerate(references.items()):
         around = EM(replace(sample, reference=reference[columns]))
         n_chosen = int(sample.has_gaps.sum()) if number > 0 else 0
@@ -524,7 +525,9 @@ class Judge:
         if self.few:
             start = min(ladders[0] or found, key=lambda one: abs(one.lam - 1.0))
             columns = np.arange(self.sample.n_features)
-            self.mixture = fit_mixtures(self.sample, references, start.labels[0], self.k, columns)
+            self.mixture = fit_mixtures(
+                self.sample, references, start.labels[0], self.k, columns, True
+            )
         else:
             one = (found or ladders[0])[0]
             totals = [self.total(self._scored(one, noise)) for noise in NOISES]
@@ -657,7 +660,7 @@ class Judge:
         some = (chosen.penalty > 0.0) | (chosen.lam == 0.0)
         columns = np.flatnonzero(self.sample.has_gaps & some)[:MIXTURE_COLUMNS]
         labels, reference = self.labels_of_all(chosen), {chosen.name: chosen.reference}
-        return fit_mixtures(self.sample, reference, labels, self.k, columns)
+        return fit_mixtures(self.sample, reference, labels, self.k, columns, False)
 
     def labels_of_all(self, candidate: Candidate) -> np.ndarray:
         """(n,) of the rows of the sample, from a fit to all of them."""

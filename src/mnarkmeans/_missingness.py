@@ -57,7 +57,8 @@ class Missingness:
         lower than the best of them. ``lam`` is the one of them whose centres are nearest to those
         of the likeliest mixture.
     mechanisms : list of (mechanism, strength, log_likelihood, lam)
-        Mixtures with each mechanism of `MNARMixture`, begun from the chosen clusters.
+        Mixtures with the mechanisms of `MNARMixture`, begun from the chosen clusters; "class" only
+        with fewer than 8 features, "threshold" if no value is observed at the reference.
         ``log_likelihood`` has log(n)/2 per parameter of the mechanism subtracted, and ``lam`` is
         the penalty that recovers the centres under the mechanism.
     mechanism, lam_theory
