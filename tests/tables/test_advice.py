@@ -79,9 +79,9 @@ def test_names_suggest_which_columns_are_samples():
     given = {"columns": "Intensity *", "transpose": True, "drop_rows": "Reverse=+"}
     assert suggested(frame, **given) == {}
     # Whoever names the columns and does not transpose clusters the rows: they are centred.
-    assert suggested(frame, columns="LFQ intensity *", drop_rows="Reverse=+") == {
-        "center_rows": True
-    }
+    assert suggested(frame, columns="LFQ intensity *") == {
+        "center_rows": True, "drop_rows": ("Reverse=+",),
+    }  # fmt: skip
     known = frame_of(np.column_stack([RNG.normal(size=9), np.arange(9) % 3]), ["a", "Group"])
     assert suggested(known) == {"drop": ("Group",)}
     compounds = frame_of(RNG.normal(size=(6, 4)), ["m/z", "s1", "s2", "s3"], id_name="Compound")

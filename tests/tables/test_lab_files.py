@@ -11,7 +11,7 @@ from lab_files import LAB_FILES, samples, seen_above
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeans, read_table
-from mnarkmeans.tables import TableError, advise
+from mnarkmeans.tables import Preparation, TableError, advise
 
 NEEDED = {
     "tenx": "anndata", "dense_counts": "anndata", "scaled_cells": "anndata",
@@ -121,6 +121,6 @@ def test_proteins_are_clustered_by_their_profile_over_the_samples(tmp_path):
     advice = read_table(tmp_path / "proteins.txt", columns="LFQ intensity *").advise()
     assert not advice.options.transpose
     assert not advice.certain
-    assert advice.preparation.center_rows
+    assert advice.preparation == Preparation(log2=True, center_rows=True)
     assert "--center-rows" in advice.command()
     assert adjusted_rand_score(shape, groups_of(advice, 3)) >= 0.9

@@ -240,7 +240,8 @@ def _classes(table: Table) -> list[str]:
 
 def _decoys(table: Table, options: ReadOptions) -> tuple[str, ...]:
     """Rules for rows that a program marked as decoys or contaminants, by a flag or a name."""
-    marked = ((name, word) for name in FLAGS for word in table.categories.get(name, ()))
+    marked = ((name, str(word)) for name in table.content.having(FLAGS)
+              for word in table.content.about[name].dropna().unique())  # fmt: skip
     rules = [f"{name}={word}" for name, word in marked if word.strip().lower() in FLAGGED]
     named_by = table.source.get("id_column")
     if not rules and named_by:
@@ -339,6 +340,7 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> Iterator
         return
     if steps.log1p or steps.log2:
         return
+    by_row = steps.center_rows or steps.zscore_rows  # which takes away what rows differ in
     positive, zero_share = seen[seen > 0], float(np.mean(values == 0))
     whole = bool((seen == np.round(seen)).all())
     zeros = zero_share >= 0.1 and len(seen) > 0.99 * values.size
@@ -365,12 +367,12 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> Iterator
         )
         yield Suggestion(reason, steps={log: True})
         uneven = _unevenness(values, counts)
-        if steps.normalize == "none" and uneven > 2:
+        if steps.normalize == "none" and uneven > 2 and not by_row:
             kind = "total" if counts else "median"
             reason = f"row {kind}s differ {uneven:.1f}-fold"
             yield Suggestion(reason, steps={"normalize": kind})
-    unscaled = steps.scale == "none" and not (steps.center_rows or steps.zscore_rows)
-    if log is None and unscaled and p < 500:  # of more features one decides nothing alone
+    # Of more features than these one decides nothing alone.
+    if log is None and steps.scale == "none" and not by_row and p < 500:
         spreads = _by_feature(values, np.std)
         times = spreads / np.median(spreads[spreads > 0]) if spreads.any() else spreads
         if times.max() > 6:
