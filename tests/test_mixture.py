@@ -151,15 +151,24 @@ def test_em_agrees_with_loops_and_integrals(name, tails):
     np.testing.assert_allclose(filled[gaps], expected[gaps], atol=5e-3)
 
 
+def missing_below(tau, mu, sd, freedom):
+    mechanism = MECHANISMS["threshold"](np.array([tau]), np.array([True]))
+    clusters = np.ones(1), np.array([[mu]]), np.array([[sd**2]])
+    return missing_of(Parameters(*clusters, mechanism, freedom), np.zeros(1))
+
+
+@pytest.mark.parametrize("tau", [1e-9, 1e-3, 3.0])
+def test_a_threshold_far_from_a_narrow_cluster_gives_finite_values(tau):
+    assert np.isfinite(missing_below(tau, 4.0, 1e-12, 0.0)[:3]).all()
+
+
 @pytest.mark.parametrize("freedom", [0.0, 2.0, 6.0])
 @pytest.mark.parametrize("tau", [1e-5, 0.01, 0.1, 1.0])
 @pytest.mark.parametrize("mu", [0.02, -0.6, 2.5])
 def test_threshold_against_integrals(mu, tau, freedom):
     sd = 1.3
     own = norm(mu, sd) if freedom == 0 else student_t(freedom, mu, sd)
-    mechanism = MECHANISMS["threshold"](np.array([tau]), np.array([True]))
-    clusters = np.ones(1), np.array([[mu]]), np.array([[sd**2]])
-    found = missing_of(Parameters(*clusters, mechanism, freedom), np.zeros(1))
+    found = missing_below(tau, mu, sd, freedom)
     nodes, weights = np.polynomial.legendre.leggauss(60)
     x = tau * nodes
     rate, first, second = (tau * weights @ (x**i * own.pdf(x)) for i in (0, 1, 2))

@@ -441,7 +441,9 @@ class WithinThreshold(Mechanism):
         a, b = -reach - m, reach - m
         log_b = log_ndtr(b)
         log_p = log_b + np.log(-np.expm1(np.minimum(log_ndtr(a) - log_b, -TINY)))
-        at_a, at_b = (np.exp(-0.5 * z * z - HALF_LOG_2PI - log_p) for z in (a, b))
+        # Far from a narrow cluster only the bounds below say anything: no overflow before them.
+        logs = (-0.5 * z * z - HALF_LOG_2PI - log_p for z in (a, b))
+        at_a, at_b = (np.exp(np.minimum(log, 300.0)) for log in logs)
         drop = at_b - at_a
         away = np.clip(m - drop, 0.0, reach)
         spread = np.clip(1.0 + a * at_a - b * at_b - drop**2, 0.0, np.minimum(1.0, reach**2))
