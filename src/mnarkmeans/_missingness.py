@@ -68,10 +68,9 @@ class Missingness:
         clusters from the reference.
     n_by_chance : int
         Features that have no penalty, because their missing values do not follow the clusters.
-    decided_by : {"score", "mechanism", "stability"}
+    decided_by : {"score", "mechanism"}
         "mechanism": with fewer than 8 features normal mixtures decide, by BIC, whether values are
         missing by chance or near a reference.
-        "stability": of lam that score equally well, MNARKMeansCV took a more stable one.
     """
 
     lam: float
