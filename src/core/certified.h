@@ -7,7 +7,7 @@
 #pragma once
 #include "core.h"
 
-namespace mnar {
+namespace mnar { namespace LEVEL {
 
 struct Prepared;  // the tables of the centres as the kernels read them; shared by threads
 struct Packed;    // the rows of a whole small table as the kernels read them, kept for all passes
@@ -37,4 +37,6 @@ struct Certified {
     Index (*label)(const Table&, const Prepared&, const Packed*, Scratch&, const RowBlock&);
 };
 
-}  // namespace mnar
+extern const Certified certified;  // certified.cpp
+
+}}  // namespace mnar::LEVEL

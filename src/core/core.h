@@ -69,7 +69,6 @@ struct Pass {               // one assignment pass
     const Index* active;    // (G,) which start each group of centres is: labels, stats [active[g]]
     int32_t fresh;          // the stats are 0 and every row is added; otherwise changes only
     Label* labels;          // (R, n), -1 before the first pass
-    Index label_stride;     // entries between the labels of two starts
     Bounds bounds;
     Index changed;          // OUT: labels that changed
     double largest_move;    // OUT: largest |x - shift|^2 of a row taken out of a cluster
@@ -97,7 +96,6 @@ struct Starts {            // R starts of Lloyd's loop on a table, side by side
     double* paths;         // (R, max_iter) OUT: the loss after every iteration
     Index* n_iter;         // (R,) OUT
     Index* merged_into;    // (R,) OUT: an earlier start that this one fell together with, or -1
-    uint8_t* settled;      // (R,) OUT: stopped before max_iter
     uint64_t* seen;        // (R,) the partition each start had last
     Index max_iter;
     double tol;

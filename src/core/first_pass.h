@@ -44,8 +44,8 @@ template <class T> struct Octet {
 };
 
 // INOUT what is known of the features; seen: (ROWS_AT_ONCE, HALF) entries observed, lane by lane.
-// EQUAL: every row has weight 1. CODED: gaps have a code beside NaN.
-template <bool EQUAL, bool CODED, class T>
+// PLAIN: every row has weight 1, and every gap is NaN, with which no comparison is true.
+template <bool PLAIN, class T>
 INLINE void summarise(const Octet<T>& octet, double missing, const double* weights, Summary& known,
                     Longs* seen) {
     constexpr int PARTS = EIGHT / HALF;
@@ -59,23 +59,19 @@ INLINE void summarise(const Octet<T>& octet, double missing, const double* weigh
         highest[i] = load<Doubles>(known.highest + j);
         observed[i] = load<Longs>(known.observed + j);
     }
-    const Longs none{};
     for (Index r = 0; r < octet.rows; ++r) {
         const T* row = octet.at + r * octet.stride;
         if (octet.asks) __builtin_prefetch(row + ROWS_AT_ONCE * octet.stride, 0, 2);
-        const Doubles weight = splat(EQUAL ? 1.0 : weights[r]);
-        const Longs counted = EQUAL ? ~none : (Longs)(weight > 0.0);
+        const Doubles weight = splat(PLAIN ? 1.0 : weights[r]);
         UNROLL for (int i = 0; i < PARTS; ++i) {
             Doubles x = load_doubles(row + i * HALF);
-            Longs is = x == x;
-            if (CODED) is &= x != missing;
-            Longs judged = EQUAL && !CODED ? is : is & counted;
-            Doubles value = keep(is, x);
-            sums[i] += EQUAL ? value : weight * value;
-            if (!EQUAL) counts[i] += keep(is, weight);
-            // Comparisons with NaN are false: where every gap is one, there is nothing to mask.
-            Longs lower = x < lowest[i], higher = x > highest[i];
-            if (!EQUAL || CODED) lower &= judged, higher &= judged;
+            Longs is = x == x, lower = x < lowest[i], higher = x > highest[i];
+            if (!PLAIN) {
+                is &= x != missing;
+                counts[i] += keep(is, weight);
+                lower &= is & (weight > 0.0), higher &= is & (weight > 0.0);
+            }
+            sums[i] += PLAIN ? keep(is, x) : weight * keep(is, x);
             lowest[i] = lower ? x : lowest[i];
             highest[i] = higher ? x : highest[i];
             observed[i] -= is;
@@ -84,23 +80,13 @@ INLINE void summarise(const Octet<T>& octet, double missing, const double* weigh
     }
     UNROLL for (int i = 0; i < PARTS; ++i) {
         Index j = octet.j + i * HALF;
-        if (EQUAL) counts[i] += __builtin_convertvector(observed[i] - load<Longs>(known.observed + j), Doubles);
+        if (PLAIN) counts[i] += __builtin_convertvector(observed[i] - load<Longs>(known.observed + j), Doubles);
         store(known.sums + j, sums[i]);
         store(known.counts + j, counts[i]);
         store(known.lowest + j, lowest[i]);
         store(known.highest + j, highest[i]);
         store(known.observed + j, observed[i]);
     }
-}
-
-template <class T>
-INLINE void summarise(const Octet<T>& octet, double missing, bool equal, const double* weights,
-                    Summary& known, Longs* seen) {
-    bool coded = missing == missing;
-    if (equal && !coded) summarise<true, false>(octet, missing, weights, known, seen);
-    else if (equal) summarise<true, true>(octet, missing, weights, known, seen);
-    else if (!coded) summarise<false, false>(octet, missing, weights, known, seen);
-    else summarise<false, true>(octet, missing, weights, known, seen);
 }
 
 // OUT seen (n,): observed entries of the rows begin .. end. INOUT known.
@@ -113,8 +99,8 @@ int32_t summarise_rows(const Dense<T>& rows, Index begin, Index end, const doubl
         Index count = min_of(ROWS_AT_ONCE, end - start);
         const T* at = rows.values + start * rows.row_stride;
         Longs lanes[ROWS_AT_ONCE] = {};
-        bool equal = true;
-        for (Index r = 0; r < count; ++r) equal = equal && weights[start + r] == 1.0;
+        bool plain = rows.missing != rows.missing;
+        for (Index r = 0; r < count; ++r) plain = plain && weights[start + r] == 1.0;
         for (Index j = 0; j < rows.p; j += EIGHT) {
             bool asks = rows.is_contiguous() && start + 2 * ROWS_AT_ONCE <= end;
             Octet<T> octet{at + j, rows.row_stride, count, j, asks};
@@ -128,7 +114,8 @@ int32_t summarise_rows(const Dense<T>& rows, Index begin, Index end, const doubl
                         copy[r * EIGHT + c] = at[r * rows.row_stride + (j + c) * rows.column_stride];
                 octet.at = copy, octet.stride = EIGHT, octet.asks = false;
             }
-            summarise(octet, rows.missing, equal, weights + start, known, lanes);
+            if (plain) summarise<true>(octet, rows.missing, weights + start, known, lanes);
+            else summarise<false>(octet, rows.missing, weights + start, known, lanes);
         }
         for (Index r = 0; r < count; ++r) {
             int64_t total = 0;
@@ -152,13 +139,6 @@ template <class T> bool has_infinite(const Dense<T>& rows, Index i) {
 
 // --- CSR --------------------------------------------------------------------------------------
 
-typedef double Pair __attribute__((vector_size(16)));
-
-// All that is known of a feature in one place: features come in no order.
-struct Feature {
-    Pair sum_count, extremes;  // extremes: - lowest, highest
-};
-
 // Nothing else looks where a CSR matrix points before it goes there.
 template <class T> bool is_sound(const Sparse<T>& rows, Index i) {
     const Index begin = rows.starts[i], end = rows.starts[i + 1];
@@ -171,11 +151,6 @@ template <class T> bool is_sound(const Sparse<T>& rows, Index i) {
 template <class T>
 int32_t summarise_rows(const Sparse<T>& rows, Index begin, Index end, const double* weights, Summary& known,
                      int32_t* seen) {
-    const double far = __builtin_inf();
-    bool equal = true;  // then the weight of the rows that observe a feature is their number
-    for (Index i = begin; i < end; ++i) equal = equal && weights[i] == 1.0;
-    Array<Feature> features(rows.p, Feature{Pair{}, Pair{-far, -far}});
-    if (!features.ok()) return OUT_OF_MEMORY;
     for (Index i = begin; i < end; ++i) {
         if (!is_sound(rows, i)) {
             known.malformed = i;
@@ -184,20 +159,14 @@ int32_t summarise_rows(const Sparse<T>& rows, Index begin, Index end, const doub
         double w = weights[i];
         seen[i] = int32_t(rows.stored(i));
         for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) {
-            Feature& feature = features[rows.indices[e]];
+            const Index j = rows.indices[e];
             const double x = rows.values[e];
-            const Pair both = {-x, x};
-            feature.sum_count += Pair{w * x, w};
-            if (w > 0) feature.extremes = both > feature.extremes ? both : feature.extremes;
+            known.sums[j] += w * x;
+            known.counts[j] += w;
+            known.observed[j] += 1;
+            if (w > 0 && x < known.lowest[j]) known.lowest[j] = x;
+            if (w > 0 && x > known.highest[j]) known.highest[j] = x;
         }
-        for (Index e = rows.starts[i]; !equal && e < rows.starts[i + 1]; ++e) known.observed[rows.indices[e]] += 1;
-    }
-    for (Index j = 0; j < rows.p; ++j) {
-        known.sums[j] = features[j].sum_count[0];
-        known.counts[j] = features[j].sum_count[1];
-        known.lowest[j] = -features[j].extremes[0];
-        known.highest[j] = features[j].extremes[1];
-        if (equal) known.observed[j] = Index(known.counts[j]);
     }
     return DONE;
 }

@@ -308,7 +308,6 @@ int32_t move_rows(const Rows& rows, const Table& table, const Starts& starts, In
         path[done++] = loss < before ? loss : before;
         if (moves.fall <= starts.tol * loss) break;
     }
-    starts.settled[r] = done < starts.max_iter;
     if (!moved) return DONE;
     // The labels decide: what rounding the moves have left in the centres does not stay.
     int32_t status = add_rows(table, centers, labels, stats, alone);
@@ -317,7 +316,7 @@ int32_t move_rows(const Rows& rows, const Table& table, const Starts& starts, In
 }
 
 // Hartigan's moves from where Lloyd's loop ended, for the starts in chosen (C,); counts those finished.
-// INOUT labels, mu, paths, n_iter, settled; stats, if rows moved.
+// INOUT labels, mu, paths, n_iter; stats, if rows moved.
 int32_t hartigan(const Table& table, const Starts& starts, const Index* chosen, Index count,
                  Control& control) {
     return in_parallel(count, control, [&](Index which) -> int32_t {

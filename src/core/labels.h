@@ -4,21 +4,9 @@
 #include "certified.h"
 #include "loss.h"
 
-namespace mnar { namespace LEVEL {
-
-extern const Certified certified;  // certified.cpp
-
-namespace {
+namespace mnar { namespace LEVEL { namespace {
 
 constexpr double MOSTLY = 0.75;  // when more of a block must be checked, all of it is
-
-constexpr Index SOME = 16;  // labels that are looked at together
-
-INLINE bool all_sure(const Label* labels) {
-    Label all = 0;
-    for (Index i = 0; i < SOME; ++i) all |= labels[i];
-    return all >= 0;  // UNSURE is negative
-}
 
 // What all threads of a pass share: the centres' tables.
 struct Prepare {
@@ -77,10 +65,6 @@ class Labeller {
         for (Index g = 0; unsure > 0 && g < centers.groups; ++g)
             for (Index e = 0; e < count; ++e) {
                 Label& label = nearest[g * BLOCK_ROWS + e];
-                if (e % SOME == 0 && e + SOME <= count && all_sure(&label)) {
-                    e += SOME - 1;
-                    continue;
-                }
                 if (label != UNSURE) continue;
                 if (!direct[g]) direct[g] = make<Direct>(centers, g, table.p);
                 if (!direct[g]) return false;
@@ -97,5 +81,4 @@ class Labeller {
     Scratch* scratch;
 };
 
-}  // namespace
-}}  // namespace mnar::LEVEL
+}}}  // namespace mnar::LEVEL

@@ -79,7 +79,6 @@ INLINE Starts some_of(Starts starts, Index first, Index count, Index n, Index p)
     starts.paths += first * starts.max_iter;
     starts.n_iter += first;
     starts.merged_into += first;
-    starts.settled += first;
     starts.seen += first;
     return starts;
 }
@@ -95,7 +94,6 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
     for (Index r = 0; r < count; ++r) {
         numbers[r] = r;
         starts.merged_into[r] = -1;
-        starts.settled[r] = 0;
     }
     Changes changes(k);
     if (!changes.ok()) return OUT_OF_MEMORY;
@@ -112,7 +110,7 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
         if (!prepared.ok()) return OUT_OF_MEMORY;
         Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
-        Pass pass{numbers, active.afresh, starts.labels, n, {nullptr, nullptr}, 0, 0};
+        Pass pass{numbers, active.afresh, starts.labels, {nullptr, nullptr}, 0, 0};
         Moved moved{0, 0};
         int32_t status = pass_rows(rows, by, 0, n, pass, {starts.stats, false, changes, moved}, control);
         for (Index a = 0; a < active.count && status == DONE; ++a) {

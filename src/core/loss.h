@@ -28,15 +28,6 @@ INLINE void clear_stats(const Stats& of, Index k, Index p) {
     *of.squares = 0;
 }
 
-// OUT to: what `from` is, both of one start.
-INLINE void copy_stats(const Stats& from, Index k, Index p, const Stats& to) {
-    memcpy(to.sums, from.sums, sizeof(double) * k * p);
-    memcpy(to.counts, from.counts, sizeof(double) * k * p);
-    memcpy(to.sizes, from.sizes, sizeof(double) * k);
-    memcpy(to.keys, from.keys, sizeof(uint64_t) * k);
-    *to.squares = *from.squares;
-}
-
 // Stats of one start after the other in one piece of memory, for the sums of a chunk.
 struct OwnStats {
     Index groups, k, p;
@@ -195,7 +186,6 @@ void decide(const Starts& starts, Index p, Index it, double largest_move, Active
             bool trusted = starts.tol * last > rounding;
             ends = mark == starts.seen[r] || (trusted && last - loss <= starts.tol * last);
             ends = ends || (last == 0 && path[it] == 0);
-            if (ends) starts.settled[r] = 1;
         }
         starts.seen[r] = mark;
         const double* lam = starts.lam + r * p;

@@ -34,63 +34,24 @@ struct Gathering {  // where the rows of a chunk are added up
     Moved& moved;
 };
 
-// OUT changed (count,): the e < count where nearest[e] is not own[e]. Returns how many.
-INLINE Index find_changes(const Label* nearest, const Label* own, Index count, int32_t* changed) {
+constexpr Index SOME = 16;  // labels that are looked at together
+
+// OUT changed (count,): the e < count where nearest[e] is not own[chosen[e]]. Returns how many.
+INLINE Index find_changes(const Label* nearest, const Label* own, const Index* chosen, Index count,
+                          int32_t* changed) {
+    const bool consecutive = count > 0 && chosen[count - 1] - chosen[0] == count - 1;
     Index found = 0;
-    for (Index e = 0; e < count; e += SOME) {
-        Index stop = min_of(e + SOME, count);
-        Label apart = 0;
-        for (Index i = e; i < stop; ++i) apart |= nearest[i] ^ own[i];
-        if (apart == 0) continue;
-        for (Index i = e; i < stop; ++i) {  // no branches: where the changes are is not to be foreseen
-            changed[found] = int32_t(i);
-            found += nearest[i] != own[i];
+    for (Index start = 0; start < count; start += SOME) {
+        const Index stop = min_of(start + SOME, count);
+        Label apart = !consecutive;
+        for (Index e = start; consecutive && e < stop; ++e) apart |= nearest[e] ^ own[chosen[0] + e];
+        for (Index e = start; apart && e < stop; ++e) {  // no branches: changes are not to be foreseen
+            changed[found] = int32_t(e);
+            found += nearest[e] != own[chosen[e]];
         }
     }
     return found;
 }
-INLINE Index find_changes(const Label* nearest, const Label* own, const Index* chosen, Index count, int32_t* changed) {
-    if (count > 0 && chosen[count - 1] - chosen[0] == count - 1)  // one after the other
-        return find_changes(nearest, own + chosen[0], count, changed);
-    Index found = 0;
-    for (Index e = 0; e < count; ++e) {
-        changed[found] = int32_t(e);
-        found += nearest[e] != own[chosen[e]];
-    }
-    return found;
-}
-
-// Starts that part the rows alike, label by label: what one of them has summed up is copied for the others.
-// (Starts from the same centres with different lam often do, and end so.) For a pass that sums up all rows.
-class Alike {
-  public:
-    Alike(const Table& table, Index groups, Index k)
-        : table(table), groups(groups), k(k), worthwhile(false), known(groups, 0), own(groups) {}
-    bool ok() const { return all_ok(known, own); }
-
-    // The rows start .. stop are next.
-    void begin(Index start, Index stop) {
-        Index entries = table.is_sparse ? table.starts[stop] - table.starts[start] : (stop - start) * table.p;
-        worthwhile = 4 * k * table.p <= entries;  // otherwise they are added in the time that copying takes
-    }
-    // The first start that has the labels of start g in these rows and in all before, or g. Asked for g = 0, 1, ...
-    Index first(const Labeller& by, Index g, Index count) {
-        const Label* labels = by.nearest + g * BLOCK_ROWS;
-        own[g] = g;
-        for (Index h = 0; worthwhile && h < g && own[g] == g; ++h)
-            if (own[h] == h && known[h] == known[g] &&
-                memcmp(labels, by.nearest + h * BLOCK_ROWS, sizeof(Label) * count) == 0)
-                own[g] = h;
-        return own[g];
-    }
-    void end() { memcpy(known, own, sizeof(Index) * groups); }
-
-  private:
-    const Table& table;
-    Index groups, k;
-    bool worthwhile;
-    Array<Index> known, own;  // the first of those that are alike, before these rows and with them
-};
 
 // As float32, rounded down; at once where float32 has too few digits for it, or no such number.
 INLINE float rounded_down(double until) {
@@ -103,34 +64,21 @@ template <class Rows>
 int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const Pass& pass,
                   const Gathering& to, const Control& control) {
     const Table& table = by.table;
-    Changes& changes = to.changes;
     Index k = by.centers.k, p = table.p, groups = by.centers.groups;
     const double *weights = table.weights, *shift = by.centers.shift;
-    auto* scratch = rows.scratch(by.row);
+    Changes& changes = to.changes;
     Bounds bounds = pass.fresh ? Bounds{nullptr, nullptr} : pass.bounds;
-    Alike alike(table, groups, k);
-    if (!alike.ok()) return OUT_OF_MEMORY;
     for (Index start = begin; start < end; start += BLOCK_ROWS) {
         if (cancelled(control)) return CANCELLED;
         Index stop = min_of(start + BLOCK_ROWS, end);
-        Index count = by.choose(start, stop, pass.labels + pass.active[0] * pass.label_stride, bounds);
+        Index count = by.choose(start, stop, pass.labels + pass.active[0] * table.n, bounds);
         if (!by.label(rows, count)) return OUT_OF_MEMORY;
         if (count == 0) continue;
-        alike.begin(start, stop);
         for (Index g = 0; g < groups; ++g) {
-            Label* own = pass.labels + pass.active[g] * pass.label_stride;
+            Label* own = pass.labels + pass.active[g] * table.n;
             const Label* nearest = by.nearest + g * BLOCK_ROWS;
             Stats stats = stats_of(to.stats, to.own_stats ? g : pass.active[g], k, p);
             int32_t changed[BLOCK_ROWS];
-            if (Index h = pass.fresh ? alike.first(by, g, count) : g; h != g) {
-                copy_stats(stats_of(to.stats, to.own_stats ? h : pass.active[h], k, p), k, p, stats);
-                for (Index e = 0; e < count; ++e) {
-                    Label& label = own[by.chosen[e]];
-                    to.moved.changed += label != nearest[e];
-                    label = nearest[e];
-                }
-                continue;
-            }
             Index found = pass.fresh ? count : find_changes(nearest, own, by.chosen, count, changed);
             for (Index c = 0; c < found; ++c) {
                 Index e = pass.fresh ? c : changed[c], i = by.chosen[e];
@@ -142,7 +90,7 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
                 changes.put(i, w, now);
                 if (!pass.fresh) changes.put(i, -w, old);
             }
-            changes.add_to(stats, rows, table.first, shift, scratch);
+            changes.add_to(stats, k, rows, table.first, shift);
             for (Index c = 0; c < changes.count; ++c)
                 if (pass.fresh)
                     *stats.squares += changes.weights[c] * changes.squares[c];
@@ -150,7 +98,6 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
                     to.moved.largest = max_of(to.moved.largest, changes.squares[c]);
             changes.clear();
         }
-        if (pass.fresh) alike.end();
         if (pass.bounds.certain_until)
             for (Index e = 0; e < count; ++e)
                 pass.bounds.certain_until[by.chosen[e]] = rounded_down(by.margins[e] + pass.bounds.drop[by.nearest[e]]);

@@ -67,43 +67,23 @@ struct InLanes {
 
 constexpr Index ROWS_AHEAD = 16;  // rows asked for before they are needed
 
-// What a thread is worth starting for, in multiply-adds of labels and of losses in float64.
-constexpr Index WORK_OF_LABELS = 1 << 23, WORK_OF_LOSSES = 1 << 21;
-constexpr Index FEWEST_ROWS_OF_A_THREAD = 64;
-
-// Where every row has an answer of its own, a table of one chunk may be cut as well: into a piece for each
-// thread that is worth it. `centers`: how many the rows meet.
-INLINE Chunks cut_for_threads(const Table& table, Index centers, Index work_of_a_thread, const Control& control) {
-    Chunks chunks(table);
-    if (chunks.count > 1) return chunks;
-    const Index entries = table.is_sparse ? table.starts[table.n] - table.starts[0] : table.n * table.p;
-    const Index worthwhile = min_of(entries * centers / work_of_a_thread, table.n / FEWEST_ROWS_OF_A_THREAD);
-    chunks.count = worthwhile > 1 ? min_of(control.threads, worthwhile) : 1;
-    return chunks;
-}
-
-// work(rows, begin, end, chunk) over the pieces of a table.
-template <class Work>
-int32_t over_pieces(const Table& table, const Chunks& pieces, Control& control, const Work& work) {
-    return in_parallel(pieces.count, control, [&](Index s) -> int32_t {
+// work(rows, begin, end, chunk) over the chunks of a table.
+template <class Work> int32_t over_chunks(const Table& table, Control& control, const Work& work) {
+    const Chunks chunks(table);
+    return in_parallel(chunks.count, control, [&](Index s) -> int32_t {
         int32_t status = with_rows(table, [&](const auto& rows) -> int32_t {
-            return work(rows, pieces.begin(s), pieces.end(s), s);
+            return work(rows, chunks.begin(s), chunks.end(s), s);
         });
         count_done(control, 1);
         return status;
     });
 }
 
-template <class Work> int32_t over_chunks(const Table& table, Control& control, const Work& work) {
-    return over_pieces(table, Chunks(table), control, work);
-}
-
 // OUT labels (G, n).
 int32_t assign(const Table& table, const Centers& centers, Label* labels, Control& control) {
     Prepare prepared(table, centers);
     if (!prepared.ok()) return OUT_OF_MEMORY;
-    const Chunks pieces = cut_for_threads(table, centers.groups * centers.k, WORK_OF_LABELS, control);
-    return over_pieces(table, pieces, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
+    return over_chunks(table, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
         Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
         for (Index start = begin; start < end; start += BLOCK_ROWS) {
@@ -265,8 +245,7 @@ int32_t put_distances(const Sparse<T>& rows, const Direct& direct, Index begin, 
 int32_t distances(const Table& table, const Centers& centers, int32_t roots, int32_t is_double,
                   void* out, Control& control) {
     const Losses to{centers.k, roots != 0, is_double != 0, out};
-    const Chunks pieces = cut_for_threads(table, centers.k, WORK_OF_LOSSES, control);
-    return over_pieces(table, pieces, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
+    return over_chunks(table, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
         Direct direct(centers, 0, table.p);
         if (!direct.ok()) return OUT_OF_MEMORY;
         return put_distances(rows, direct, begin, end, to, control);

@@ -87,28 +87,6 @@ INLINE uint64_t mixed(uint64_t i) {
     return z ^ (z >> 31);
 }
 
-// --- reading ----------------------------------------------------------------------------------
-
-// OUT x (p,): the values, 0 in gaps; seen (p,): 1 where observed, 0 in gaps.
-template <class T> void read_row(const Dense<T>& rows, Index i, double* x, double* seen) {
-    const T* at = rows.values + i * rows.row_stride;
-    for (Index j = 0; j < rows.p; ++j, at += rows.column_stride) {
-        double value = *at;
-        bool is = !rows.is_gap(value);
-        x[j] = is ? value : 0.0;
-        seen[j] = is ? 1.0 : 0.0;
-    }
-}
-
-template <class T> void read_row(const Sparse<T>& rows, Index i, double* x, double* seen) {
-    memset(x, 0, sizeof(double) * rows.p);
-    memset(seen, 0, sizeof(double) * rows.p);
-    for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) {
-        x[rows.indices[e]] = rows.values[e];
-        seen[rows.indices[e]] = 1.0;
-    }
-}
-
 // --- the nearest centre -----------------------------------------------------------------------
 
 // The k centres of one start side by side, eight to an octet: one feature of a row meets all of them

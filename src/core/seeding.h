@@ -4,24 +4,15 @@
 //
 //     x' = x - mean where observed, 0 in gaps        |x'_i - x'_c|^2 = |x'_i|^2 + |x'_c|^2 - 2 x'_i . x'_c
 //
-// Every sum runs in the order of the features or of the rows: dense and CSR tables,
-// float32 and float64 with the same values, all instruction sets and any number of threads draw the
-// same starts. A row and its equals are 0 apart, since |x'|^2 and
-// x' . x' are then the same bits; where rows are so close that the difference has lost its digits it
-// is taken directly.
+// Every lane of a vector is a candidate centre, and every sum runs in the order of the features or of
+// the rows: dense and CSR tables, float32 and float64 with the same values, all instruction sets and any
+// number of threads draw the same starts. A row and its equals are 0 apart, since |x'|^2 and x' . x' are
+// then the same bits; where rows are so close that the difference has lost its digits it is taken
+// directly.
 #pragma once
 #include "first_pass.h"
 
 namespace mnar { namespace LEVEL { namespace {
-
-// --- products with candidates ---------------------------------------------------------------
-//
-// Rows relative to the means, and their products with candidate centres, many at once.
-//
-//     x' = x - mean where observed, 0 in gaps        x'_i . x'_c  of rows i and candidates c
-//
-// Every lane of a vector is a candidate, and every sum runs in the order of the features: dense and CSR
-// tables, float32 and float64 with the same values, and all instruction sets give the same bits.
 
 constexpr int ROWS_OF_TILE = 8;
 constexpr int WIDEST_TILE = 3;  // registers of candidates: with four rows, all sums stay in registers
@@ -57,29 +48,6 @@ template <class T> INLINE void center_row(const Sparse<T>& rows, Index i, const 
         out[rows.indices[e]] = rows.values[e] - means[rows.indices[e]];
 }
 
-// The rows of a small table, x' of all of them.
-struct Centered {
-    Index n, p;
-    const double* values;
-};
-
-// The same rows with all their products: of few rows many are tried more than once.
-struct Paired : Centered {
-    const double* products;  // (n, n) x'_i . x'_c
-};
-
-INLINE const double* centered(const Centered& rows, Index i, const double*, double*) {
-    return rows.values + i * rows.p;
-}
-INLINE const double* centered(const Paired& rows, Index i, const double*, double*) {
-    return rows.values + i * rows.p;
-}
-template <class Rows>
-INLINE const double* centered(const Rows& rows, Index i, const double* means, double* scratch) {
-    center_row(rows, i, means, scratch);
-    return scratch;
-}
-
 INLINE double distance_between(const double* x, const double* y, Index p) {
     double sum = 0;
     for (Index j = 0; j < p; ++j) sum += (x[j] - y[j]) * (x[j] - y[j]);
@@ -91,7 +59,6 @@ INLINE double distance_between(const double* x, const double* y, Index p) {
 // Candidate centres of G starts, each in its own lane: the first of every start, the second, ...
 struct Candidates {
     Index groups, tried, p, lanes, room;  // tried per start; room: whole registers
-    Index tiles, width, wider;            // registers of a tile; so many tiles have one more
     Array<double> rows, table, squares;   // x' (lanes, p) and (p, room); |x'|^2 (room,)
     Array<Index> chosen;                  // (room,) which row of the table it is
 
@@ -108,10 +75,6 @@ struct Candidates {
         tried = few;
         lanes = groups * tried;
         room = whole(lanes);
-        const Index registers = room / HALF;
-        tiles = (registers + WIDEST_TILE - 1) / WIDEST_TILE;
-        width = registers / tiles;
-        wider = registers % tiles;
         for (Index lane = lanes; lane < room; ++lane) {
             squares[lane] = 0;
             chosen[lane] = 0;
@@ -144,47 +107,33 @@ INLINE void multiply(const double* const* x, const Candidates& with, Index lane,
     }
 }
 
-// Calls one(width, lane) for tiles of near-equal width.
+// Calls one(width, lane) for tiles of up to WIDEST_TILE registers.
 template <class One> INLINE void in_tiles(const Candidates& with, const One& one) {
-    for (Index tile = 0, lane = 0; tile < with.tiles; ++tile) {
-        Index width = with.width + (tile < with.wider);
-        one(width, lane);
-        lane += width * HALF;
-    }
+    for (Index lane = 0; lane < with.room; lane += WIDEST_TILE * HALF)
+        one(min_of(WIDEST_TILE, (with.room - lane) / HALF), lane);
 }
 
 struct SeedScratch {
-    Array<double> rows, dots, near;
-    const double* x[ROWS_OF_TILE];
-
+    Array<double> rows, dots, known;  // (ROWS_OF_TILE, p), (ROWS_OF_TILE, room), (room,)
     explicit SeedScratch(const Candidates& with)
-        : rows(ROWS_OF_TILE * with.p), dots(ROWS_OF_TILE * with.room), near(with.room) {}
-    bool ok() const { return all_ok(rows, dots, near); }
+        : rows(ROWS_OF_TILE * with.p), dots(ROWS_OF_TILE * with.room), known(with.room, 0.0) {}
+    bool ok() const { return all_ok(rows, dots, known); }
 };
 
-// OUT scratch.dots of the rows i .. i + count, with the candidates from about `from` on.
-template <class Rows>
-INLINE void multiply_rows(const Rows& rows, Index i, Index count, const double* means,
-                          const Candidates& with, SeedScratch& scratch, Index from = 0) {
-    for (Index r = 0; r < ROWS_OF_TILE; ++r)
-        scratch.x[r] = r < count ? centered(rows, i + r, means, scratch.rows + r * rows.p) : scratch.x[0];
-    in_tiles(with, [&](Index width, Index lane) INLINE_LAMBDA {
-        if (lane + width * HALF <= from) return;
-        if (width == 1) multiply<1>(scratch.x, with, lane, scratch.dots);
-        else if (width == 2) multiply<2>(scratch.x, with, lane, scratch.dots);
-        else multiply<3>(scratch.x, with, lane, scratch.dots);
-    });
-}
-
-INLINE void multiply_rows(const Paired& rows, Index i, Index count, const double*, const Candidates& with,
-                          SeedScratch& scratch) {
-    for (Index lane = 0; lane < with.room; ++lane) {
-        const double* products = rows.products + with.chosen[lane] * rows.n + i;
-        if (count == ROWS_OF_TILE)
-            UNROLL for (Index r = 0; r < ROWS_OF_TILE; ++r) scratch.dots[r * with.room + lane] = products[r];
-        else
-            for (Index r = 0; r < count; ++r) scratch.dots[r * with.room + lane] = products[r];
+// OUT scratch.dots of the rows i .. i + count.
+template <class T>
+INLINE void multiply_rows(const Dense<T>& rows, Index i, Index count, const double* means,
+                          const Candidates& with, SeedScratch& scratch) {
+    const double* x[ROWS_OF_TILE];
+    for (Index r = 0; r < ROWS_OF_TILE; ++r) {
+        x[r] = scratch.rows + (r < count ? r : 0) * rows.p;
+        if (r < count) center_row(rows, i + r, means, scratch.rows + r * rows.p);
     }
+    in_tiles(with, [&](Index width, Index lane) INLINE_LAMBDA {
+        if (width == 1) multiply<1>(x, with, lane, scratch.dots);
+        else if (width == 2) multiply<2>(x, with, lane, scratch.dots);
+        else multiply<3>(x, with, lane, scratch.dots);
+    });
 }
 
 template <int C, class T>
@@ -220,7 +169,6 @@ constexpr double CLOSE = 1e-6;                   // of |x'_i|^2 + |x'_c|^2: clos
 constexpr Index BYTES_OF_DISTANCES = 1 << 25;    // of the starts that are seeded side by side
 constexpr Index BYTES_OF_CANDIDATES = 1 << 20;   // so that they stay in the cache
 constexpr Index MOST_STARTS = 8;                 // that a thread seeds side by side on a small table
-constexpr Index BYTES_TO_REMEMBER = 1 << 25;     // of distances to candidates, one of which is kept
 
 // --- how much a candidate would gain ----------------------------------------------------------
 
@@ -242,77 +190,53 @@ INLINE Seeds some_of(Seeds seeds, Index first, Index count, Index p) {
     return seeds;
 }
 
-// OUT near (room,): before(lane), lowered to the distances of row i to the candidates, of which dots
-// are the products.
-template <class Rows, class Before>
-INLINE void lower(const Rows& rows, Index i, const Seeding& of, const Candidates& with,
-                  const Before& before, double* dots, double* near, double* scratch) {
+// INOUT dots (room,): the products of row i with the candidates, then its squared distances to them.
+template <class Rows>
+INLINE void to_distances(const Rows& rows, Index i, const Seeding& of, const Candidates& with, double* dots,
+                         double* scratch) {
     const Doubles square = splat(of.squares[i]);
-    Longs any{};
+    Longs close{};
     for (Index lane = 0; lane < with.room; lane += HALF) {
         Doubles both = square + load<Doubles>(with.squares + lane), dot = load<Doubles>(dots + lane);
-        Doubles d = both - (dot + dot), known = before(lane);
-        any |= d < CLOSE * both;
-        store(dots + lane, d);
-        store(near + lane, d < known ? d : known);
+        Doubles distance = both - (dot + dot);
+        close |= distance < CLOSE * both;
+        store(dots + lane, distance);
     }
-    bool close = false;
-    for (int lane = 0; lane < HALF; ++lane) close = close || any[lane];
-    if (!close) return;
-    const double* x = centered(rows, i, of.means, scratch);
+    if (!any(close)) return;
+    center_row(rows, i, of.means, scratch);
     for (Index lane = 0; lane < with.lanes; ++lane)
-        if (dots[lane] < CLOSE * (of.squares[i] + with.squares[lane])) {
-            double d = distance_between(x, with.rows + lane * with.p, with.p);
-            double known = before(lane / HALF * HALF)[lane % HALF];
-            near[lane] = d < known ? d : known;
-        }
+        if (dots[lane] < CLOSE * (of.squares[i] + with.squares[lane]))
+            dots[lane] = distance_between(scratch, with.rows + lane * with.p, with.p);
 }
 
-enum Passing { TRY, KEEP, KEEP_FIRST };  // KEEP: one candidate per start, which becomes a centre
-
-struct Lowered {  // what becomes of the distances to the nearest centres
-    Passing passing;
-    double* nearest;     // (n, G) INOUT: themselves, unless TRY
-    double* lowered;     // (n, lanes) OUT: what they would be, were the candidate a centre, unless null
-    double* potentials;  // (room,) OUT: weights times these distances, summed over the rows
-};
-
-// The rows begin .. end.
+// The rows begin .. end meet the candidates. IN nearest (n, G): distances to the nearest centres; OUT
+// lowered (n, lanes): what they would be, were the candidate one too; potentials (room,): these times the
+// weights, summed over the rows.
 template <class Rows>
-int32_t lower_rows(const Rows& rows, Index begin, Index end, const Seeding& of, const Candidates& with,
-                   const Lowered& to) {
-    const Passing passing = to.passing;
-    double *const lowered = to.lowered, *const potentials = to.potentials;
+int32_t meet_candidates(const Rows& rows, Index begin, Index end, const Seeding& of, const Candidates& with,
+                        const double* nearest, double* lowered, double* potentials) {
     SeedScratch scratch(with);
-    Array<double> row(with.p), expanded(with.room, 0.0);
-    if (!all_ok(scratch, row, expanded)) return OUT_OF_MEMORY;
-    const bool direct = lowered && with.lanes == with.room;  // whole registers
+    Array<double> row(with.p);
+    if (!all_ok(scratch, row)) return OUT_OF_MEMORY;
     for (Index lane = 0; lane < with.room; ++lane) potentials[lane] = 0;
     for (Index i = begin; i < end; i += ROWS_OF_TILE) {
         Index count = min_of(ROWS_OF_TILE, end - i);
         multiply_rows(rows, i, count, of.means, with, scratch);
         for (Index r = 0; r < count; ++r) {
-            double *own = to.nearest + (i + r) * with.groups, *dots = scratch.dots + r * with.room;
-            double* near = direct ? lowered + (i + r) * with.lanes : scratch.near.get();
-            auto lower_to = [&](const auto& before) INLINE_LAMBDA {
-                lower(rows, i + r, of, with, before, dots, near, row);
-            };
-            if (passing == KEEP_FIRST)
-                lower_to([](Index) { return splat(__builtin_inf()); });
-            else if (with.groups == 1)
-                lower_to([&](Index) { return splat(*own); });
-            else if (with.groups == EIGHT)
-                lower_to([&](Index lane) { return load<Doubles>(own + lane % EIGHT); });
-            else {
-                for (Index lane = 0; lane < with.lanes; lane += with.groups)
-                    memcpy(expanded + lane, own, sizeof(double) * with.groups);
-                lower_to([&](Index lane) { return load<Doubles>(expanded + lane); });
-            }
-            if (passing != TRY) memcpy(own, near, sizeof(double) * with.groups);
-            if (lowered && !direct) memcpy(lowered + (i + r) * with.lanes, near, sizeof(double) * with.lanes);
+            const double* own = nearest + (i + r) * with.groups;
+            double* near = scratch.dots + r * with.room;
+            to_distances(rows, i + r, of, with, near, row);
+            for (Index lane = 0; lane < with.lanes; lane += with.groups)
+                if (with.groups == 1) scratch.known[lane] = *own;  // most often, and no call
+                else memcpy(scratch.known + lane, own, sizeof(double) * with.groups);
             const Doubles weight = splat(of.table.weights[i + r]);
-            for (Index lane = 0; lane < with.room; lane += HALF)
-                store(potentials + lane, load<Doubles>(potentials + lane) + weight * load<Doubles>(near + lane));
+            for (Index lane = 0; lane < with.room; lane += HALF) {
+                Doubles known = load<Doubles>(scratch.known + lane), distance = load<Doubles>(near + lane);
+                Doubles least = distance < known ? distance : known;
+                store(near + lane, least);
+                store(potentials + lane, load<Doubles>(potentials + lane) + weight * least);
+            }
+            memcpy(lowered + (i + r) * with.lanes, near, sizeof(double) * with.lanes);
         }
     }
     return DONE;
@@ -371,20 +295,11 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, co
     const Table& table = of.table;
     const Index groups = seeds.count, k = seeds.k, trials = seeds.trials;
     const Index n = table.n, p = table.p, blocks = (n + BLOCK - 1) / BLOCK, n_chunks = of.chunks.count;
-    Candidates tried(groups, trials, p), kept(groups, 1, p);
-    Array<double> nearest(n * groups), ends(blocks * groups), row(p);
-    Array<double> parts(n_chunks * tried.room);
-    bool remembers = 8 * n * tried.lanes <= BYTES_TO_REMEMBER;
-    Array<double> lowered(remembers ? n * tried.lanes : 0);
+    Candidates tried(groups, trials, p);
+    Array<double> nearest(n * groups, __builtin_inf()), lowered(n * tried.lanes);
+    Array<double> ends(blocks * groups), row(p), parts(n_chunks * tried.room);
     Array<Index> winners(groups);
-    if (!all_ok(tried, kept, nearest, ends, row, parts, lowered, winners)) return OUT_OF_MEMORY;
-    auto pass = [&](const Candidates& with, Passing passing) {
-        return in_parallel(n_chunks, control, [&](Index s) -> int32_t {
-            const Lowered to{passing, nearest, remembers && passing == TRY ? lowered.get() : nullptr,
-                             parts + s * with.room};
-            return lower_rows(rows, of.chunks.begin(s), of.chunks.end(s), of, with, to);
-        });
-    };
+    if (!all_ok(tried, nearest, lowered, ends, row, parts, winners)) return OUT_OF_MEMORY;
     for (Index l = 0; l < k; ++l) {
         int32_t status = l > 0 ? cumulate(of, nearest, groups, ends, control) : int32_t(DONE);
         tried.resize(l == 0 ? 1 : trials);
@@ -396,29 +311,29 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, co
                            : draw(n, ends + g, groups, u, [&](Index i) {
                                  return table.weights[i] * nearest[i * groups + g];
                              });
-            tried.set(lane, centered(rows, i, of.means, row), of.squares[i], i);
+            center_row(rows, i, of.means, row);
+            tried.set(lane, row, of.squares[i], i);
         }
-        if (status == DONE && tried.tried > 1) status = pass(tried, TRY);
+        if (status == DONE)
+            status = in_parallel(n_chunks, control, [&](Index s) -> int32_t {
+                return meet_candidates(rows, of.chunks.begin(s), of.chunks.end(s), of, tried, nearest, lowered,
+                                       parts + s * tried.room);
+            });
         if (status != DONE) return status;
         for (Index g = 0; g < groups; ++g) {
             Index best = 0;
             double least_potential = 0;
-            for (Index t = 0; tried.tried > 1 && t < trials; ++t) {
+            for (Index t = 0; t < tried.tried; ++t) {
                 double potential = 0;
                 for (Index s = 0; s < n_chunks; ++s) potential += parts[s * tried.room + tried.lane(g, t)];
                 if (t == 0 || potential < least_potential) best = t, least_potential = potential;
             }
-            Index lane = winners[g] = tried.lane(g, best);
-            kept.set(g, tried.rows + lane * p, tried.squares[lane], tried.chosen[lane]);
-            fill_rows(table, tried.chosen + lane, 1, of.means, seeds.centers + (g * k + l) * p);
+            winners[g] = tried.lane(g, best);
+            fill_rows(table, tried.chosen + winners[g], 1, of.means, seeds.centers + (g * k + l) * p);
         }
-        if (l < k - 1 && tried.tried > 1 && remembers)
-            for (Index i = 0; i < n; ++i)
-                for (Index g = 0; g < groups; ++g)
-                    nearest[i * groups + g] = lowered[i * tried.lanes + winners[g]];
-        else if (l < k - 1)
-            status = pass(kept, l == 0 ? KEEP_FIRST : KEEP);
-        if (status != DONE) return status;
+        for (Index i = 0; l < k - 1 && i < n; ++i)
+            for (Index g = 0; g < groups; ++g)
+                nearest[i * groups + g] = lowered[i * tried.lanes + winners[g]];
         count_done(control, groups);
     }
     return DONE;
@@ -430,9 +345,9 @@ template <class Rows> int32_t square_rows(const Rows& rows, const Seeding& of, C
         Array<double> row(rows.p);
         if (!row.ok()) return OUT_OF_MEMORY;
         for (Index i = of.chunks.begin(s); i < of.chunks.end(s); ++i) {
-            const double* x = centered(rows, i, of.means, row);
+            center_row(rows, i, of.means, row);
             double sum = 0;
-            for (Index j = 0; j < rows.p; ++j) sum += x[j] * x[j];
+            for (Index j = 0; j < rows.p; ++j) sum += row[j] * row[j];
             of.squares[i] = sum;
         }
         return DONE;
@@ -457,51 +372,11 @@ int32_t seed_rows(const Rows& rows, const Seeding& of, const Seeds& seeds, Contr
             return some(piece * size, min_of(size, count - piece * size));
         });
     }
-    Index size = min_of(BYTES_OF_DISTANCES / (8 * n), BYTES_OF_CANDIDATES / (8 * p * seeds.trials));
+    Index size = min_of(BYTES_OF_DISTANCES / (8 * n * seeds.trials), BYTES_OF_CANDIDATES / (8 * p * seeds.trials));
     if (size < 1) size = 1;
     for (Index first = 0; first < count && status == DONE; first += size)
         status = some(first, min_of(size, count - first));
     return status;
-}
-
-constexpr Index MOST_PAIRED = 1 << 10;  // rows of which all products are kept
-
-// OUT products (n, n) of all rows with each other.
-int32_t multiply_all(const Centered& rows, double* products, Control& control) {
-    const Index n = rows.n, blocks = (n + ROWS_OF_TILE - 1) / ROWS_OF_TILE;
-    Candidates all(n, 1, rows.p);
-    if (!all.ok()) return OUT_OF_MEMORY;
-    for (Index i = 0; i < n; ++i) all.set(i, rows.values + i * rows.p, 0.0, i);
-    const Index jobs = min_of(blocks, control.threads > 1 ? control.threads : 1);
-    return in_parallel(jobs, control, [&](Index job) -> int32_t {
-        SeedScratch scratch(all);
-        if (!scratch.ok()) return OUT_OF_MEMORY;
-        for (Index b = job; b < blocks; b += jobs) {
-            Index i = b * ROWS_OF_TILE, count = min_of(ROWS_OF_TILE, n - i);
-            multiply_rows(rows, i, count, nullptr, all, scratch, i);
-            for (Index r = 0; r < count; ++r)
-                memcpy(products + (i + r) * n + i, scratch.dots + r * all.room + i, sizeof(double) * (n - i));
-            for (Index c = i + count; c < n; ++c)  // the products are the same bits the other way round
-                for (Index r = 0; r < count; ++r) products[c * n + i + r] = scratch.dots[r * all.room + c];
-        }
-        return DONE;
-    });
-}
-
-// The starts on a small table.
-template <class Rows>
-int32_t seed_small(const Rows& rows, const Seeding& of, const Seeds& seeds, Control& control) {
-    const Index n = rows.n, p = rows.p, candidates = seeds.count * (1 + (seeds.k - 1) * seeds.trials);
-    Array<double> all(n * p);
-    if (!all.ok()) return OUT_OF_MEMORY;
-    for (Index i = 0; i < n; ++i) center_row(rows, i, of.means, all + i * p);
-    const Centered small{n, p, all};
-    if (n > MOST_PAIRED || n >= candidates) return seed_rows(small, of, seeds, control);
-    Array<double> products(n * n);
-    if (!products.ok()) return OUT_OF_MEMORY;
-    int32_t status = multiply_all(small, products, control);
-    if (status != DONE) return status;
-    return seed_rows(Paired{small, products}, of, seeds, control);
 }
 
 // Greedy k-means++ on one table. Counts the centres that are found.
@@ -509,10 +384,7 @@ int32_t seed_table(const Table& table, const Seeds& seeds, Control& control) {
     if (seeds.count < 1) return DONE;
     Seeding of(table, seeds);
     if (!of.squares.ok()) return OUT_OF_MEMORY;
-    return with_rows(table, [&](const auto& rows) -> int32_t {
-        if (of.chunks.count > 1) return seed_rows(rows, of, seeds, control);
-        return seed_small(rows, of, seeds, control);
-    });
+    return with_rows(table, [&](const auto& rows) { return seed_rows(rows, of, seeds, control); });
 }
 
 // On one table or on many: tables (count,), seeds (count,). Threads share the tables, if there are many.

@@ -129,25 +129,6 @@ def test_distances_and_losses_are_the_same_bits_everywhere(each_level):
         np.testing.assert_array_equal(members, np.bincount(labels, minlength=5))
 
 
-@pytest.mark.parametrize("form", ["rows", "csr"])
-def test_rows_of_one_chunk_that_threads_share_get_the_same_answers(form, each_level):
-    """A table that is fitted in one piece, and meets so many centres that threads are worth it."""
-    rng = np.random.default_rng(2)
-    X = with_gaps(2_003, 60)
-    mu, lam, reference = problem(rng, 2_003, 60, 8, groups=40)
-    table = tables(X)[form]
-    assert table.is_small
-    of_all = core.Centers(mu, lam, reference, mu.mean(axis=(0, 1)))
-    of_one = core.Centers(mu.reshape(1, -1, 60), lam[:1], reference, mu.mean(axis=(0, 1)))
-    labels = core.assign(table, of_all, 1)
-    away = core.distances(table, of_one, np.float64, 1, roots=False)
-    assert len(np.unique(labels)) == 8
-    for threads in (2, 3, 50):
-        assert np.array_equal(core.assign(table, of_all, threads), labels)
-        same = core.distances(table, of_one, np.float64, threads, roots=False)
-        assert np.array_equal(same, away)
-
-
 def test_a_pass_of_changes_gives_the_sums_of_a_fresh_one(each_level):
     rng = np.random.default_rng(8)
     X = with_gaps(300, 10, 0.3)

@@ -212,7 +212,6 @@ class Starts:
         self.paths = np.zeros((count, max_iter))
         self.n_iter = np.zeros(count, np.int64)
         self.merged_into = np.full(count, -1, np.int64)
-        self.settled = np.zeros(count, np.bool_)
         self.seen = np.zeros(count, np.uint64)
         self.max_iter, self.tol = max_iter, tol
         self.whole_weights, self.total_weight = weights
@@ -231,7 +230,7 @@ class Starts:
         return structs.Starts(
             count, k, self.mu, shaped(self.lam, count, p), shaped(self.reference, p),
             shaped(self.shift, p), stats_struct(self.stats), self.labels, self.paths, self.n_iter,
-            self.merged_into, self.settled, self.seen, self.max_iter, self.tol, self.whole_weights,
+            self.merged_into, self.seen, self.max_iter, self.tol, self.whole_weights,
             self.total_weight,
         )  # fmt: skip
 
@@ -305,7 +304,7 @@ def pass_(
     own = structs.Pass(
         active=active, fresh=fresh,
         labels=shaped(starts.labels, len(starts.mu), table.n),
-        label_stride=table.n, bounds=bounds_struct(known, table.n, centers.k),
+        bounds=bounds_struct(known, table.n, centers.k),
     )  # fmt: skip
     if fresh:
         for values in starts.stats:

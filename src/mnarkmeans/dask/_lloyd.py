@@ -167,7 +167,7 @@ class BlockRows:
 # --- checkpoints ----------------------------------------------------------------------------------
 # .npz files that hold arrays only and are replaced atomically.
 
-KEPT = ("mu", "lam", "n_iter", "merged_into", "settled", "seen")
+KEPT = ("mu", "lam", "n_iter", "merged_into", "seen")
 FORMAT = 3
 Problem = dict[str, Any]  # what is fitted: the file of another fit is refused
 
