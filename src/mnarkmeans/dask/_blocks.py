@@ -293,31 +293,25 @@ def read_blocks(X: Any, sample_weight: Any, missing_values: float, persist: bool
     try:
         summary, *kinds = compute(_tree([b.summary for b in lazy], merge), *map(describe, lazy))
         n_rows, n_bytes, *_ = zip(*kinds, strict=True)
-        is_sparse, dtype = _common_kind(kinds)
+        some = [(number, *kind[2:]) for number, kind in enumerate(kinds) if kind[0]]  # not empty
+        first = {is_sparse: number for number, is_sparse, _ in reversed(some)}
+        if len(first) > 1:
+            raise ValueError(
+                f"Block {first[True]} is sparse and block {first[False]} is dense; in a sparse "
+                "block what is not stored is missing, so the two do not mix. Convert one kind."
+            )
     except BaseException:
         _release(lazy)
         raise
     if not keep and persist == "auto" and sum(n_bytes) <= memory_for_blocks():
         lazy = list(dask.persist(*lazy))
     firsts = np.concatenate([[0], np.cumsum(n_rows)])
-    return Blocks(lazy, firsts, summary, is_sparse, dtype, np.zeros(X.shape[1]))
+    dtype = np.result_type(*(dtype for *_, dtype in some)) if some else np.float64
+    return Blocks(lazy, firsts, summary, True in first, dtype, np.zeros(X.shape[1]))
 
 
 def _kind_of(block: Block) -> tuple[int, int, bool, Any]:
     return block.n_rows, block.n_bytes, sparse.issparse(block.source), block.source.dtype
-
-
-def _common_kind(kinds: list[Any]) -> tuple[bool, Any]:
-    """Whether the blocks are sparse, and the type of their values; empty ones do not count."""
-    some = [(number, *kind[2:]) for number, kind in enumerate(kinds) if kind[0]]
-    first = {is_sparse: number for number, is_sparse, _ in reversed(some)}
-    if len(first) > 1:
-        raise ValueError(
-            f"Block {first[True]} is sparse and block {first[False]} is dense; "
-            "in a sparse block what is not stored is missing, so the two do not mix. "
-            "Convert one kind."
-        )
-    return True in first, np.result_type(*(dtype for *_, dtype in some)) if some else np.float64
 
 
 # --- the cluster ----------------------------------------------------------------------------------
