@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 import zlib
@@ -16,6 +15,8 @@ import joblib
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
+
+from mnarkmeans._io import write_bytes
 
 Setting = dict[str, Any]
 Row = dict[str, Any]
@@ -139,12 +140,7 @@ def _save(finished: dict[str, list[Row]], path: Path) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write the whole file or leave the old one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        new.write_text(text, encoding="utf-8", newline="\n")
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
+    write_bytes(path, text.encode())
 
 
 def task_rng(setting: Setting, repetition: int) -> np.random.Generator:
