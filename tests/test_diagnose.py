@@ -88,6 +88,8 @@ def test_lam_0_on_gaps_that_are_not_random_is_explained():
 def test_many_zeros_of_a_complete_table_are_mentioned():
     counts = np.random.default_rng(0).poisson(1.0, size=(60, 4)).astype(float)
     found = diagnose(counts)
+    assert (found.kind, found.mechanisms) == ("complete", [])
+    assert "0.0% missing" in str(found)
     assert found.advice[1].startswith(f"{np.mean(counts == 0):.0%} of the values are exactly 0")
     assert "missing_values=0" in found.advice[1]
     for other in (diagnose(counts + 1.0), diagnose(np.where(counts > 2, np.nan, counts))):
@@ -114,13 +116,6 @@ def test_gaps_at_high_values_are_called_what_they_are():
     assert found.kind == "rising"
     assert found.suggested_lam == 0.0
     assert "whereas the method assumes" in found.advice[1]
-
-
-def test_complete_table():
-    found = diagnose(np.random.default_rng(0).normal(size=(30, 3)))
-    assert found.kind == "complete"
-    assert found.mechanisms == []
-    assert "0.0% missing" in str(found)
 
 
 def test_words_do_not_claim_a_test(decaying):

@@ -113,8 +113,10 @@ def test_missing_share_against_the_mean_has_its_peak_at_the_reference(model, dat
     assert display.missing_share[np.abs(display.magnitude).argmax()] < 0.1
     np.testing.assert_allclose(display.feature_mean, np.nanmean(data, axis=0))
     np.testing.assert_allclose(display.feature_share, np.isnan(data).mean(axis=0))
-    same = MissingnessDisplay.from_predictions(data, model.labels_)
+    with_empty = np.c_[data, np.full(len(data), np.nan)]  # a feature without a value has no point
+    same = MissingnessDisplay.from_predictions(with_empty, model.labels_)
     np.testing.assert_array_equal(same.missing_share, display.missing_share)
+    np.testing.assert_array_equal(same.feature_mean, display.feature_mean)
 
 
 # --- the rows -------------------------------------------------------------------------------------

@@ -1,5 +1,9 @@
 """The plane that rows are drawn in: principal components, missing values weighed as in the loss."""
 
+import os
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from backends import to_csr
@@ -56,3 +60,29 @@ def test_storage_shift_and_scale_change_nothing(plane):
     moved = embed(gaps + 5.0, lam, reference + 5.0).points
     np.testing.assert_allclose(moved, points, atol=1e-6)
     np.testing.assert_allclose(embed(3 * gaps, lam, 3 * reference).points, 3 * points, atol=1e-5)
+
+
+class UMAP:
+    """Stands in for umap-learn, which compiles itself for a minute; the real one runs in CI."""
+
+    def __init__(self, random_state=None, n_jobs=None):
+        assert random_state is not None
+
+    def fit_transform(self, points):
+        assert np.isfinite(points).all()
+        return points[:, :2]
+
+
+@pytest.mark.parametrize("real", [False, True])
+@pytest.mark.filterwarnings("ignore")  # umap-learn and what it imports
+def test_umap_gives_two_coordinates_per_row(plane, monkeypatch, real):
+    if not real:
+        monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=UMAP))
+    elif "CI" not in os.environ:
+        pytest.skip("umap-learn takes a minute; set CI to run it")
+    else:
+        pytest.importorskip("umap", reason="umap-learn is not installed")
+    found = embed(plane[1], 0.5, method="umap")
+    assert found.points.shape == (80, 2)
+    assert np.isfinite(found.points).all()
+    assert found.axis_names == ("UMAP 1", "UMAP 2")

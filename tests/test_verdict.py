@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, MNARMixture, report
+from mnarkmeans import MNARKMeans, MNARKMeansCV, MNARMixture, report
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import annotation_agreement, confidence, verdict
 
@@ -202,15 +202,6 @@ def test_confidence_of_a_mixture_is_its_own():
     X, _ = groups()
     model = MNARMixture(3, mechanism="mcar", random_state=0).fit(X)
     np.testing.assert_array_equal(confidence(X, model), model.predict_proba(X).max(axis=1))
-
-
-def test_rows_without_a_value_have_no_confidence():
-    X, _ = groups()
-    X[7] = np.nan
-    with pytest.warns(MissingDataWarning):
-        model = fit(X, 3)
-    found = verdict(X, model)
-    assert np.flatnonzero(np.isnan(found.confidence)).tolist() == [7]
 
 
 def test_a_batch_is_told_from_what_chance_gives():
