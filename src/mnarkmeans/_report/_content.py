@@ -131,7 +131,7 @@ def _equally_stable(search: Any, verdict: Verdict) -> str:
     best = int(np.flatnonzero(ks == search.n_clusters_)[0])
     close = np.abs(mean - mean[best]) <= np.maximum(error, error[best])
     close &= ks > 1  # one cluster is always found again
-    text = f"k = {ks[best]} was chosen; no other is as stable (instability {mean[best]:.3f})."
+    text = f"No other number of clusters is as stable (instability {mean[best]:.3f})."
     if close.sum() > 1:
         span = " to ".join(dict.fromkeys(f"{end:.3f}" for end in np.sort(mean[close])[[0, -1]]))
         text = (
