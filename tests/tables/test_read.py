@@ -37,6 +37,8 @@ SAME = {
     "blank_lines.csv": "\n" + TEXT.replace("r2", "\nr2") + "\n\n",
     "title.csv": "My experiment\n\n" + TEXT,
     "r.txt": "a b c\nr1 1.5 NA 3\nr2 4 5 NA\nr3 7 8 9\n",
+    "blanks.txt": '  "a"  "b" c\n"r1"   1.5 NA 3 \nr2 4   5 NA\nr3 7 8    9\n',
+    "padded.txt": "id   a  b  c\nr1 1.5 NA  3\nr2   4  5 NA\nr3   7  8  9\n",
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import codecs
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -39,6 +40,7 @@ DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "bla
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 LONGEST_LINE = 1 << 25  # bytes: 100,000 columns of 300 characters each
 SAMPLE_LINES, SAMPLE_SIZE, FEWEST_LINES = 64, 1 << 20, 8  # the first lines, fewer if they are long
+LONGEST_COPY = 1 << 30
 BLOCK = 1 << 20  # bytes parsed at once, at least four lines; pyarrow holds about 32 blocks
 ENDLESS = "{} has a line of more than {} MB; a table has one row on each line"
 REMARK = "!"  # begins the lines around the tables of GEO
@@ -169,6 +171,8 @@ def _first_lines(path: Path, encoding: str) -> tuple[list[tuple[str, int]], int]
 
 def _split(line: str, delimiter: str) -> list[str]:
     """The fields of one line."""
+    if delimiter == " ":
+        line = " ".join(line.split())
     if '"' not in line:
         return line.split(delimiter)
     try:
@@ -371,7 +375,7 @@ def _parse(path: Path, layout: Layout, text: set[int]) -> tuple[np.ndarray, dict
     )  # fmt: skip
     values, n, size, memory = np.empty((0, len(numeric))), 0, 0, machine_memory()
     try:
-        with _opened(path) as stream, csv.open_csv(stream, *how) as reader:
+        with _opened(path) as stream, csv.open_csv(_single_blanks(stream, layout), *how) as reader:
             for batch in reader:
                 begin, n = n, n + batch.num_rows
                 if n > len(values):  # grows in place, where the system can
@@ -452,3 +456,19 @@ def _as_numbers(column: Any, decimal: str) -> Any:
         return compute.if_else(missing, None, column).cast(arrow.float64())
     except arrow.ArrowInvalid:
         return None
+
+
+def _single_blanks(stream: Any, layout: Layout) -> Any:
+    """The stream; of a file separated by blanks a copy with one blank between its fields.
+
+    Columns that are padded to a width have as many blanks in every row, but at other places.
+    """
+    if layout.delimiter != " ":
+        return stream
+    content = stream.read(LONGEST_COPY)
+    if len(content) == LONGEST_COPY:
+        raise TableError("a table of more than 1 GB cannot be separated by blanks; use commas")
+    pieces = content.decode(layout.encoding).split('"')
+    pieces[::2] = [re.sub(r"[ \t]+", " ", piece) for piece in pieces[::2]]
+    text = re.sub(r" ?(\r\n|\n|\r) ?", r"\1", '"'.join(pieces)).lstrip(" ")
+    return io.BytesIO(text.encode(layout.encoding))
