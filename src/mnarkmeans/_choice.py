@@ -45,7 +45,7 @@ from ._core import first_pass
 from ._em.em import EM, State, missing_of, posteriors, prior_weight
 from ._em.fit import Candidate as Mixture
 from ._em.mechanisms import MECHANISMS
-from ._missingness import MARGIN, MechanismFit, Missingness
+from ._missingness import MechanismFit, Missingness
 from ._observed import Observed
 from ._solver import (
     assign_rows,
@@ -56,6 +56,7 @@ from ._solver import (
 )
 
 LAMS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
+MARGIN = 1.0  # standard errors from which candidates are told apart
 PRIOR = 2.0  # rows that pull the mean of a cell (cluster, feature) to that of its feature
 BLOCKS = 8  # of features; with fewer features mixtures decide
 FOLDS = 4
@@ -446,7 +447,11 @@ def choose(
             candidates.append(judge.with_lam(chosen, theory))
             candidates.sort(key=lambda one: (one.ladder, one.lam))
         behind = judge.behind(candidates)
-        equal = judge.equals(candidates, behind, chosen)
+        ladder = np.array([one.ladder == chosen.ladder for one in candidates])
+        equal = [
+            candidates[i]
+            for i in np.flatnonzero(ladder & (behind >= behind[ladder].max() - MARGIN))
+        ]
         taken = min(equal, key=lambda one: float(judge.weights @ found.distances(one)))
         labels = judge.labels_of_all(taken)
         explained = followers(judge.table, labels, k, taken.reference)[1]
@@ -506,7 +511,7 @@ class Judge:
             n_folds += 1
         self.table, self.weights = ScoredSample(sample, n_folds), sample.weights
         self.parts = [sample] if self.few else [sample.take(t) for t in self.table.training]
-        self.starts: dict[str, list[np.ndarray]] = {}  # (R, k, p) of each reference and part
+        self.pools: dict[str, list[np.ndarray]] = {}  # of each reference and part
         self.noise, self.mixture = "", None  # type: str, Centers | None
 
     def candidates(
@@ -515,11 +520,11 @@ class Judge:
         """The candidates with their scores: penalties (L, p) at each reference, and if ``search``,
         without those features that lose values by chance."""
         none = ~penalties.any(axis=1)
-        pools = self._pools(penalties, references)
+        self._fill_pools(penalties, references)
         first, *_ = references
-        found = self._ladder(-1, first, references[first], penalties[none], pools[first])
+        found = self._ladder(-1, first, references[first], penalties[none], self.pools[first])
         ladders = [
-            self._ladder(number, name, reference, penalties[~none], pools[name])
+            self._ladder(number, name, reference, penalties[~none], self.pools[name])
             for number, (name, reference) in enumerate(references.items())
         ]
         if self.few:
@@ -540,26 +545,22 @@ class Judge:
             follow = followers(self.table, labels, self.k, reference)[0]
             if 0 < np.count_nonzero(follow) < len(follow):
                 some = penalties[~none] * follow
-                ladders.append(self._ladder(number, name, reference, some, pools[name]))
+                ladders.append(self._ladder(number, name, reference, some, self.pools[name]))
         return found + self._score_all(ladders)
 
-    def _pools(
-        self, penalties: np.ndarray, references: dict[str, np.ndarray]
-    ) -> dict[str, list[np.ndarray]]:
+    def _fill_pools(self, penalties: np.ndarray, references: dict[str, np.ndarray]) -> None:
         """For each reference and part, centres (3, k, p) from which all candidates go on: where the
         best of a few starts leads with three of the penalties."""
         anchors = sorted({0, len(penalties) // 2, max(len(penalties) - 2, 0)})
         n_starts = N_STARTS * (FOLDS if self.few else 1)
         seeds = list(range(len(self.parts)))
         drawn = starts_of_each("k-means++", self.parts, n_starts, self.k, seeds, self.threads)
-        pools = {}
         for name, reference in references.items():
-            self.starts[name] = [
+            starts = [
                 with_component_start(replace(part, reference=reference), own, 1.0, self.threads)
                 for part, own in zip(self.parts, drawn, strict=True)
             ]
-            pools[name] = self._fitted(reference, penalties[anchors], self.starts[name])
-        return pools
+            self.pools[name] = self._fitted(reference, penalties[anchors], starts)
 
     def _fitted(
         self, reference: np.ndarray, penalties: np.ndarray, starts: Sequence[np.ndarray]
@@ -617,11 +618,11 @@ class Judge:
         return float(self.weights.astype(np.float64) @ one.scores.sum(axis=1))
 
     def with_lam(self, near: Candidate, lam: float) -> Candidate:
-        """The candidate with another lam: the best of where its centres and the starts lead."""
+        """The candidate with another lam: the best of where its centres and the pool lead."""
         penalty = np.where(near.penalty > 0.0, lam, 0.0)
         starts = [
-            np.concatenate([own[None], drawn])
-            for own, drawn in zip(near.centers, self.starts[near.name], strict=True)
+            np.concatenate([own[None], pool])
+            for own, pool in zip(near.centers, self.pools[near.name], strict=True)
         ]
         ladder = self._ladder(near.ladder, near.name, near.reference, penalty[None], starts)
         return self._scored(ladder[0], self.noise)
@@ -642,18 +643,6 @@ class Judge:
         if candidates[0].lam == 0.0 and behind[0] >= -MARGIN:
             return candidates[0]
         return candidates[int(behind.argmax())]
-
-    def equals(
-        self, candidates: list[Candidate], behind: np.ndarray, chosen: Candidate
-    ) -> list[Candidate]:
-        """Those with the reference and the features of the chosen one that are at most one standard
-        error worse than the best of them."""
-        same = [
-            (one, far) for one, far in zip(candidates, behind, strict=True)
-            if one.ladder == chosen.ladder
-        ]  # fmt: skip
-        best = max(far for _, far in same)
-        return [one for one, far in same if far >= best - MARGIN]
 
     def mixture_of(self, chosen: Candidate) -> Centers:
         """The mixture with the clusters of a candidate and values missing around its reference."""

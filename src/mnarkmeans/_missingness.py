@@ -9,7 +9,6 @@ import numpy as np
 
 from ._io import require
 
-MARGIN = 1.0  # standard errors from which candidates are told apart
 REFERENCE_WORDS = {
     "zero": "reference zero",
     "min": "the smallest observed value of each feature as reference",
@@ -45,7 +44,7 @@ class Missingness:
     lam : float
         The penalty taken.
     reference : str
-        The reference taken: "zero", "min" (the least observed value of each feature) or "given".
+        The reference taken: "zero", "min" (the smallest observed value of each feature) or "given".
     candidates : dict of arrays
         One entry per candidate: ``lam``, ``reference``, ``features`` (how many have the penalty),
         ``score`` (log-likelihood per row of what the clusters predict of features left out, or with
@@ -124,17 +123,14 @@ class Missingness:
                 "lam=0: missing values are ignored. Using them does not improve the prediction of "
                 f"held-out features (candidates with a penalty {lead}). {how}"
             )
-        if len(no_penalty) and no_penalty[0] >= -MARGIN:
-            return (
-                f"{taken} predicts held-out features about as well as no penalty does, and its "
-                f"clusters are more stable. {how}"
-            )
+        own = behind[(lam == self.lam) & (self.candidates["reference"] == self.reference)].max()
+        well = "best" if own >= 0.0 else "as well as the best candidate, within one standard error"
         lead = ""
         if len(no_penalty):
-            lead = f"; no penalty scores {-no_penalty[0]:.1f} standard errors lower"
+            lead = f"; no penalty scores {-no_penalty[0]:.1f} standard errors lower than the best"
         edge = self.lam >= lam.max()
         more = " It is the largest candidate; a larger lam may do better." if edge else ""
-        return f"{taken} predicts held-out features best{lead}{span}.{more} {how}"
+        return f"{taken} predicts held-out features {well}{lead}{span}.{more} {how}"
 
     def to_frame(self) -> Any:
         """The candidates as a pandas DataFrame."""
