@@ -90,28 +90,6 @@ def test_a_start_ends_where_it_would_have_ended_alone(k, each_level):
         assert np.array_equal(together.path(r), alone.path(0))
 
 
-@pytest.mark.parametrize("one_chunk", [200, 1 << 19])
-@pytest.mark.parametrize("form", [np.asarray, to_csr])
-def test_starts_that_part_some_of_the_rows_alike_end_as_each_would_alone(
-    form, one_chunk, each_level, monkeypatch
-):
-    """Their sums are shared only while no row has told them apart."""
-    monkeypatch.setattr(_core, "ENTRIES_OF_ONE_CHUNK", one_chunk)
-    monkeypatch.setattr(_core, "ENTRIES_PER_CHUNK", 400 * 9)
-    X = np.where(np.isnan(table(800, 9)), 100.0, table(800, 9)) - 97.0
-    X[260:500, ::2] = np.nan  # rows in the middle; without gaps lam makes no difference
-    observed = observe(form(X))
-    centers = STARTS["k-means++"](observed, 2, 3, np.random.RandomState(0), 1)
-    centers, lams = np.repeat(centers, 4, axis=0), np.tile([0.0, 0.01, 0.5, 3.0], 2)
-    for max_iter in (1, 20):
-        how = dict(max_iter=max_iter, tol=0.0, threads=1)
-        together = run_starts(observed, centers, lams[:, None], **how)
-        for r, lam in enumerate(lams):
-            alone = run_starts(observed, centers[[r]], lam, **how)
-            assert np.array_equal(together.centers[r], alone.centers[0])
-            assert np.array_equal(together.path(r), alone.path(0))
-
-
 @pytest.mark.parametrize("large", [False, True])
 def test_tables_that_are_solved_together_end_as_each_would_alone(large, each_level, monkeypatch):
     """Small ones in one call of the core, others one after the other."""

@@ -135,11 +135,6 @@ struct Clusters {
         }
         joining.weight[l] = leaving.weight[l] = -1;
     }
-
-    void empty(Index l) {
-        sizes[l] = members[l] = 0;
-        for (Index at = l * room; at < (l + 1) * room; ++at) counts[at] = observers[at] = 0;
-    }
 };
 
 // What a row pays in the features start .. stop of a cluster, of which m, factor and gap are.
@@ -253,7 +248,9 @@ template <class Rows> class Mover {
 
     // Cluster l from its rows: nothing is ever taken away, so no digit is lost.
     void add_up(const Label* labels, Index l) {
-        clusters.empty(l);
+        clusters.sizes[l] = clusters.members[l] = 0;
+        memset(clusters.counts + l * clusters.room, 0, sizeof(double) * clusters.room);
+        memset(clusters.observers + l * clusters.room, 0, sizeof(double) * clusters.room);
         for (Index i = 0; i < rows.n; ++i) {
             if (labels[i] != l || weights[i] == 0) continue;
             spread_row(rows, i, member);

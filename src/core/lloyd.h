@@ -11,9 +11,7 @@
 
 namespace mnar { namespace LEVEL { namespace {
 
-// --- empty clusters -------------------------------------------------------------------------
-//
-// Empty clusters take the rows that cost most.
+// --- empty clusters take the rows that cost most ---------------------------------------------
 
 // The row that costs most among clusters that can spare one, the first of equals; -1 if none costs
 // anything.

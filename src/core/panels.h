@@ -48,7 +48,6 @@ template <class T> struct Reading {
     T missing;
 };
 
-
 // Four or eight entries of a row less their shifts, rounded to float32 once; NaN in gaps.
 template <bool CODED> INLINE void read_entries(const float* x, const float* shift, float missing, Floats4& out) {
     Floats4 all = load<Floats4>(x);

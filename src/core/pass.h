@@ -96,7 +96,7 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
                     *stats.squares += changes.weights[c] * changes.squares[c];
                 else
                     to.moved.largest = max_of(to.moved.largest, changes.squares[c]);
-            changes.clear();
+            changes.count = 0;
         }
         if (pass.bounds.certain_until)
             for (Index e = 0; e < count; ++e)

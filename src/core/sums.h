@@ -42,7 +42,6 @@ class Changes {
                 first[l] = NONE;
             }
     }
-    void clear() { count = 0; }
 
   private:
     static constexpr Index ROOM = 2 * BLOCK_ROWS;

@@ -226,7 +226,6 @@ def lloyd(
 
 # --- results --------------------------------------------------------------------------------------
 
-TINY = np.finfo(np.float64).tiny
 EQUAL = 1e-10  # losses that differ by less of themselves differ by rounding only
 
 

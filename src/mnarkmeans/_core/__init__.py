@@ -12,41 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .library import DONE, available_levels, call, invoke, level, set_level, structs
-
-__all__ = [
-    "BoundArrays",
-    "Centers",
-    "FirstPass",
-    "Mixture",
-    "Seeding",
-    "SoftRows",
-    "SoftSums",
-    "Starts",
-    "Stats",
-    "Table",
-    "add_rows",
-    "assign",
-    "available_levels",
-    "choose_rescued",
-    "decide",
-    "distances",
-    "fill_rows",
-    "first_pass",
-    "hartigan",
-    "impute",
-    "label_and_loss",
-    "level",
-    "lloyd",
-    "loss_of",
-    "pass_",
-    "rescue",
-    "seed",
-    "set_level",
-    "soft_rows",
-    "soft_sums",
-    "update",
-]  # fmt: skip
+from .library import DONE, call, invoke, structs
+from .library import available_levels as available_levels
+from .library import level as level
+from .library import set_level as set_level
 
 # --- what goes in ---------------------------------------------------------------------------------
 
