@@ -45,9 +45,10 @@ CORE = {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " !=
 # Tests that meet a file of the core, by parts of their names, and those that meet any.
 CORE_TESTS = {"": ("test_golden", "tests/core/", "test_exactness", "test_laws"),
               "mixture": ("test_e_step", "test_mixture", "release[mixture"),
-              "hartigan": ("test_estimator",), "predict": ("test_estimator",),
-              "seeding": ("test_starts", "release[choice"),
-              "first_pass": ("test_missingness", "test_input")}  # fmt: skip
+              "hartigan": ("test_hartigan",), "predict": ("test_assign",),
+              "lloyd": ("test_laws",), "loss": ("test_laws",),
+              "seeding": ("test_seeding", "test_starts"),
+              "first_pass": ("test_first_pass", "test_input")}  # fmt: skip
 QUICK = 0.5  # seconds of a test that has its turn first
 # Not asked: slow for what they meet, or about other things than results.
 UNASKED = re.compile("benchmarks|performance|package|types|docs|studies|reproduction|umap|fuzz"
@@ -213,7 +214,7 @@ def places(mutant: Mutant) -> set[str]:
     around = [block for block in blocks(tree, mutant.path) if block.holds(line)]
     if around:
         return {max(around, key=lambda block: block.statements[0].lineno).key}
-    top = next(node for node in tree.body if node.lineno <= line <= node.end_lineno)
+    top = next(node for node in tree.body if line <= node.end_lineno)  # or its decorators
     name, found = re.search(r"(?:def |class |)(\w+)", text.splitlines()[top.lineno - 1])[1], set()
     for file in (ROOT / "src/mnarkmeans").rglob("*.py"):
         text, path = file.read_text(), file.relative_to(ROOT).as_posix()
@@ -302,11 +303,12 @@ class Chosen:
 def choose(mutant: Mutant, recorded: dict) -> dict[str, int]:
     """Tests that reach the block of a mutant and their turn: quick ones, slow ones."""
     if mutant.path.endswith(".py"):
-        meet = meeting(mutant, recorded)
+        meet, first = meeting(mutant, recorded), []
     else:
         own = CORE_TESTS.get(Path(mutant.path).stem, ())
         meet = [test for part in (*own, *CORE_TESTS[""]) for test in recorded if part in test]
-    meet = sorted(meet, key=lambda test: recorded[test][0])
+        first = [test for test in meet if any(part in test for part in own)]
+    meet = sorted(meet, key=lambda test: (test not in first, recorded[test][0]))
     return {test: int(recorded[test][0] > QUICK) for test in meet}
 
 
