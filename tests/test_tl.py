@@ -100,6 +100,14 @@ def test_several_numbers_of_clusters_are_compared(expression):
     assert sorted(set(found["cv_results"]["param_n_clusters"])) == [2, 3]
 
 
+def test_the_seed_may_be_a_generator(expression):
+    one, two = (run(make(expression), random_state=None, rng=seed)
+                for seed in (7, np.random.default_rng(7)))  # fmt: skip
+    assert (one.obs[KEY] == two.obs[KEY]).all()
+    with pytest.raises(ValueError, match="two names"):
+        run(make(expression), rng=1, random_state=1)
+
+
 @pytest.mark.parametrize("name", ["lam", "reference"])
 def test_numbers_by_name_go_to_their_genes(expression, name):
     adata = make(expression)

@@ -51,6 +51,7 @@ def mnar_kmeans(
     batch_key: str | None = None,
     key_added: str = "mnar_kmeans",
     random_state: int | np.random.RandomState | None = None,
+    rng: int | np.random.Generator | None = None,
     copy: bool = False,
     impute_layer: str | None = None,
     verbose: bool = True,
@@ -88,6 +89,8 @@ def mnar_kmeans(
         Under which name results are stored.
     random_state : int, RandomState instance or None, default=None
         Seed.
+    rng : int, numpy Generator or None, default=None
+        The seed by scverse's name for it.
     copy : bool, default=False
         Return a changed copy and leave `adata` as it is.
     impute_layer : str, optional
@@ -126,6 +129,10 @@ def mnar_kmeans(
     (4, 2)
     """
     require("anndata", "anndata")
+    if rng is not None and random_state is not None:
+        raise ValueError("random_state and rng are two names of the seed; give one of them.")
+    if rng is not None:  # estimators take an integer or a RandomState
+        random_state = int(np.random.default_rng(rng).integers(2**31 - 1))
     if unknown := [name for name in fitting if name not in FITTING]:
         raise TypeError(
             f"mnar_kmeans() got an unexpected keyword argument {unknown[0]!r}; to the fit it "
