@@ -52,7 +52,7 @@ CORE_TESTS = {"": ("test_golden", "tests/core/", "test_exactness", "test_laws"),
 QUICK = 0.5  # seconds of a test that has its turn first
 # Not asked: slow for what they meet, or about other things than results.
 UNASKED = re.compile("benchmarks|performance|package|types|docs|studies|reproduction|umap|fuzz"
-                     "|_r.py|interrupt|browser|dask_cluster|waiting|library")  # fmt: skip
+                     "|_r.py|test_interrupts|browser|dask_cluster|waiting|library")  # fmt: skip
 CLOCKED = re.compile("within_a_second")  # on a busy machine these fail without any mutant
 # Imported once, as they take longer than most tests.
 PRELOADED = ("pytest", "hypothesis.extra.numpy", "pandas", "scipy.stats", "scipy.sparse", "sklearn",
