@@ -10,7 +10,7 @@ import numpy as np
 import oracle
 import pytest
 from backends import BACKENDS, FORMS, IN_MEMORY, Backend, chunks, names
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
@@ -296,6 +296,8 @@ def test_chunks_and_threads_change_nothing(form, weighted, n_init):
 
 @everywhere
 @given(st.integers(0, 2**32 - 1))
+@example(49)  # the costliest row is alone in its cluster
+@example(79)
 def test_empty_clusters_are_filled_as_the_oracle_fills_them(backend, seed):
     """Rows on a grid cost alike; centres are far away; clusters of one row have none to spare."""
     rng = np.random.default_rng(seed)

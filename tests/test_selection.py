@@ -39,6 +39,8 @@ def test_agreement_from_the_table_equals_counting_pairs_of_shared_rows():
     assert found == pytest.approx(differ / ((m - 1) * (m - 2) / 2))
     found = _stability.pairwise_adjusted_rand(labels, kept, 3)[0, 1]
     assert found == pytest.approx(adjusted_rand_score(u, v))
+    alone = np.zeros((2, 30, 1), np.int32)  # one cluster agrees with itself
+    assert _stability.pairwise_adjusted_rand(alone, kept[:2], 1).tolist() == [[1.0]]
 
 
 def test_cluster_stability_tells_solid_from_loose():
