@@ -133,6 +133,7 @@ def test_tables():
     frame = found.to_frame()
     assert frame["feature"].tolist() == list("abcde")
     np.testing.assert_allclose(frame["missing_share"], X.isna().mean())
+    assert found.missing_share == pytest.approx(X.isna().to_numpy().mean())
     np.testing.assert_allclose(frame["observed_min"], X.min())
     np.testing.assert_allclose(found.to_frame("rows")["missing_share"], X.isna().mean(axis=1))
     assert found.to_frame("mechanisms")["mechanism"].tolist() == list(MECHANISMS)
