@@ -164,14 +164,18 @@ def test_starts_are_told_as_they_end_not_all_at_once(monkeypatch, size, n_hartig
     monkeypatch.setattr(library, "SHORT", 0)
     done = threading.Event  # the core is asked how far it is all the time
     monkeypatch.setattr(done, "wait", lambda self, timeout=None, wait=done.wait: wait(self, 1e-4))
-    observed, heard = observe(np.tile(small(), (20, 1))), Heard()
+    observed = observe(np.tile(small(), (20, 1)))
     starts = observed.source[:160].reshape(20, 8, 20).copy()
     starts[np.isnan(starts)] = 0.0
-    results = run_starts(
-        observed, starts, 0.5, max_iter=40, tol=0.0, threads=1, n_hartigan=n_hartigan,
-        progress=heard,
-    )  # fmt: skip
-    counts = heard.counts[:-1]
+    for _ in range(10):  # on a busy machine all may have ended before the core is asked
+        heard = Heard()
+        results = run_starts(
+            observed, starts, 0.5, max_iter=40, tol=0.0, threads=1, n_hartigan=n_hartigan,
+            progress=heard,
+        )  # fmt: skip
+        counts = heard.counts[:-1]
+        if len(set(counts)) > 2:
+            break
     assert heard.counts[-1] == "finished"
     assert counts == sorted(counts)
     assert len(set(counts)) > 2

@@ -240,9 +240,10 @@ class ByClass(Mechanism):
         gaps, rows = cls._expected(values, clusters)
         own = cls(np.clip(gaps / np.maximum(rows, TINY), 0.0, 1.0), values.has_gaps)
         shared = own._shared()
-        gain = (rows * _divergence(own.rates, shared.rates))[:, values.has_gaps].sum()
+        sizes = rows - (rows.sum() - clusters.sizes.sum()) / len(rows)  # without the prior's
+        gain = (sizes * _divergence(own.rates, shared.rates))[:, values.has_gaps].sum()
         more = own.n_parameters - shared.n_parameters
-        return shared if gain <= 0.5 * more * math.log(max(rows.sum(), 2.0)) else own
+        return shared if gain <= 0.5 * more * math.log(max(sizes.sum(), 2.0)) else own
 
     @property
     def is_shared(self) -> bool:
