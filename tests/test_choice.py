@@ -308,6 +308,20 @@ def test_a_penalty_at_the_edge_of_the_candidates_is_said_to_be():
     assert "largest candidate" not in inside.sentence
 
 
+def test_only_the_best_candidate_is_called_best():
+    """The same lam may be best with the penalty in some features and not with it in all."""
+    candidates = {
+        "lam": np.array([0.0, 1.0, 2.0, 1.0]), "reference": np.array(["zero"] * 4),
+        "features": np.array([0, 8, 8, 5]),
+        "score": np.array([-3.0, -1.2, -1.1, -1.0]), "behind": np.array([-9.0, -0.8, -0.6, 0.0]),
+    }  # fmt: skip
+    chance = [MechanismFit("mcar", 0.2, -1.0, 0.0)]
+    everywhere = Missingness(1.0, "zero", candidates, (1.0, 2.0), chance, 0.1)
+    in_some = Missingness(1.0, "zero", candidates, (1.0, 1.0), chance, 0.1, n_by_chance=3)
+    assert "within one standard error" in everywhere.sentence
+    assert "held-out features best" in in_some.sentence
+
+
 def test_equal_rows_with_gaps_are_one_cluster_and_no_error():
     """What they differ by is the rounding error of their mean."""
     rng = np.random.default_rng(0)

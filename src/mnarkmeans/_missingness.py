@@ -123,7 +123,9 @@ class Missingness:
                 "lam=0: missing values are ignored. Using them does not improve the prediction of "
                 f"held-out features (candidates with a penalty {lead}). {how}"
             )
-        own = behind[(lam == self.lam) & (self.candidates["reference"] == self.reference)].max()
+        features = self.candidates["features"]
+        chosen = (lam == self.lam) & (self.candidates["reference"] == self.reference)
+        own = behind[chosen & (features == features.max() - self.n_by_chance)].max()
         well = "best" if own >= 0.0 else "as well as the best candidate, within one standard error"
         lead = ""
         if len(no_penalty):
