@@ -58,17 +58,6 @@ def test_a_delimiter_is_one_ordinary_character(delimiter, tmp_path):
         read_table(tmp_path / "table.csv", delimiter=delimiter)
 
 
-def test_a_checkpoint_of_another_fit_is_named_with_both_values(tmp_path):
-    da = pytest.importorskip("dask.array")
-    from mnarkmeans.dask import MNARKMeans
-
-    X = da.from_array(np.random.default_rng(0).normal(size=(60, 3)), chunks=(20, 3))
-    model = MNARKMeans(2, lam=0.25, checkpoint=tmp_path / "fit.npz", resume=True, random_state=0)
-    model.fit(X)
-    with pytest.raises(ValueError, match=r"its lam differs \(0\.25 there, 0\.5 here\)"):
-        model.set_params(lam=0.5).fit(X)
-
-
 def test_annotations_of_a_few_rows_may_agree_by_chance():
     for times, warns in ((2, False), (20, True)):
         (found,) = annotation_agreement({"run": ["a", "b"] * times}, [0, 1] * times)

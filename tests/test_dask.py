@@ -282,32 +282,7 @@ def test_results_are_lazy_and_equal(X, kind, given):
     assert lazy.score(table) == pytest.approx(memory.score(X), rel=1e-6)
 
 
-# --- checkpoints and progress ---------------------------------------------------------------------
-
-
-def test_a_fit_goes_on_from_its_checkpoint(X, tmp_path):
-    table, path = da.from_array(X, chunks=(100, P)), tmp_path / "fit.npz"
-    options = dict(lam=np.linspace(0, 2, P), n_init=3, random_state=1, tol=0.0)
-    whole = MNARKMeans(K, **options).fit(table)
-    MNARKMeans(K, **options, max_iter=3, checkpoint=path, checkpoint_every=2).fit(table)
-    seen = []
-    rest = MNARKMeans(K, **options, checkpoint=path, resume=True, callback=seen.append)
-    rest.fit(da.from_array(X, chunks=(77, P)))
-    assert seen[0].number == 4
-    assert_same_fit(rest, whole)
-    n_calls = len(seen)
-    again = rest.set_params(max_iter=2).fit(table)  # fewer than were run: they are what there is
-    assert again.inertia_ == pytest.approx(whole.inertia_, rel=1e-12)
-    assert again.n_iter_ == whole.n_iter_
-    assert len(seen) == n_calls
-    assert [file.name for file in tmp_path.iterdir()] == ["fit.npz"]
-    with pytest.raises(ValueError, match="another fit: its lam differs"):
-        rest.set_params(lam=0.5).fit(table)
-    with pytest.raises(ValueError, match="another fit: its n_rows differs"):
-        rest.set_params(**options).fit(table[:200])
-    path.write_bytes(b"not a checkpoint")
-    with pytest.raises(ValueError, match="is not a checkpoint"):
-        rest.fit(table)
+# --- progress -------------------------------------------------------------------------------------
 
 
 def test_progress_is_reported(X, capsys):
@@ -355,7 +330,6 @@ def test_a_bad_block_is_named():
         ({}, da.ones(9), "must have 2 dimensions"),
         ({"init": "best"}, None, "'k-means||', 'k-means++', 'random', an array or a callable; got"),
         ({"persist": "yes"}, None, "persist must be"),
-        ({"resume": True}, None, "needs checkpoint"),
         ({"n_clusters": 50}, None, "Ask for fewer clusters"),
         ({"lam": -1.0}, None, "lam must be"),
         ({}, da.full((10, 2), nan, chunks=5), "All 10 x 2 values are missing"),

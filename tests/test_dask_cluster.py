@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -21,7 +19,7 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
-from mnarkmeans.dask import ClusterLostError, MNARKMeans  # noqa: E402 (needs dask)
+from mnarkmeans.dask import MNARKMeans  # noqa: E402 (needs dask)
 
 K = 6
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows ends a process outright by any signal
@@ -132,60 +130,6 @@ def test_a_fit_within_a_task_does_not_wait_for_its_own_thread(client, expected):
 
     found = client.submit(fit, pure=False).result(timeout=PATIENCE)
     assert_allclose(found.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-12)
-
-
-# --- the end of a cluster ---------------------------------------------------------------------
-
-
-def test_cancelled_work_is_answered_in_plain_words(client, expected):
-    X, start, _ = expected
-
-    def restart(iteration):
-        if iteration.number == 2:
-            pieces = [key for keys in client.has_what().values() for key in keys]
-            client.cancel([distributed.Future(key, client=client) for key in pieces], force=True)
-
-    with pytest.raises(ClusterLostError, match=r"In iteration 3 .*fit again"):
-        MNARKMeans(K, **options(start, callback=restart)).fit(da.from_array(X, chunks=(700, 8)))
-    assert client.submit(sum, [1, 2]).result(timeout=PATIENCE) == 3
-
-
-def test_a_lost_scheduler_is_answered_and_the_checkpoint_goes_on(expected, tmp_path):
-    X, start, memory = expected
-    path = tmp_path / "fit.npz"
-    command = [sys.executable, "-c", SCHEDULER]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-
-        def kill(iteration):
-            if iteration.number == 4:
-                server.kill()
-
-        try:
-            address = server.stdout.readline().strip()
-            more = dict(callback=kill, checkpoint=path, checkpoint_every=2)
-            model = MNARKMeans(K, **options(start, **more))
-            with (
-                distributed.Client(address, timeout="5s"),
-                pytest.raises(ClusterLostError, match=r"resume=True: the centres are in .*fit.npz"),
-            ):
-                model.fit(da.from_array(X, chunks=(2000, 8)))
-        finally:
-            server.kill()
-    seen = []
-    rest = MNARKMeans(K, **options(start, checkpoint=path, resume=True, callback=seen.append))
-    rest.fit(da.from_array(X, chunks=(2000, 8)))  # on threads
-    assert seen[0].number == 5
-    assert_allclose(rest.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-12)
-
-
-SCHEDULER = """
-import distributed, time
-if __name__ == "__main__":
-    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False,
-                                       protocol="tcp", dashboard_address=":0", silence_logs=50)
-    print(cluster.scheduler_address, flush=True)
-    time.sleep(120)
-"""
 
 
 def _wait_until(condition, seconds=PATIENCE):

@@ -284,8 +284,8 @@ class Cluster(Work):
 
     def turn(self) -> int:
         import dask.array as da
+        from distributed.scheduler import KilledWorker, NoValidWorkerError
 
-        from mnarkmeans.dask import ClusterLostError
         from mnarkmeans.dask import MNARKMeans as OnCluster
 
         lazy = da.from_array(self.X, chunks=(self.random.choice([1700, 4000]), 8))
@@ -293,7 +293,7 @@ class Cluster(Work):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model = OnCluster(self.K, **self.options).fit(lazy)
-        except ClusterLostError:  # an honest answer
+        except (KilledWorker, NoValidWorkerError):  # an honest answer
             self.counts["fits told to be lost"] += 1
             return 0
         off = np.abs(model.cluster_centers_ - self.memory.cluster_centers_).max()

@@ -200,17 +200,13 @@ class InMemory:
 def lloyd(
     rows: Rows,
     starts: core.Starts,
-    *,
-    iteration: int = 0,
-    active: np.ndarray | None = None,
     after: Callable[[int, np.ndarray], None] | None = None,
 ) -> None:
-    """Run the starts to their ends, or go on from an iteration. INOUT starts.
+    """Run the starts to their ends. INOUT starts.
 
     ``after`` is called with the number of iterations done and the starts that go on.
     """
-    active = np.arange(len(starts.mu)) if active is None else active
-    afresh = True
+    active, afresh, iteration = np.arange(len(starts.mu)), True, 0
     while len(active) and iteration < starts.max_iter:
         largest = rows.pass_(starts, active, afresh)
         for r in active[starts.stats.sizes[active].min(axis=1) <= 0.0]:

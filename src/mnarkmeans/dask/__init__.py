@@ -15,8 +15,7 @@ is, and brings k x p sums back, which are added in a tree of fixed shape.
 (300,)
 """
 
-from ._blocks import ClusterLostError
 from ._estimator import MNARKMeans
 from ._files import TableFile, open_table
 
-__all__ = ["ClusterLostError", "MNARKMeans", "TableFile", "open_table"]
+__all__ = ["MNARKMeans", "TableFile", "open_table"]

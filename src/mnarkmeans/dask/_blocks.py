@@ -199,10 +199,6 @@ Work = Callable[..., Any]  # (block, number of its first row, *common) -> part
 Merge = Callable[[list[Any]], Any]  # parts -> one of their kind
 
 
-class ClusterLostError(RuntimeError):
-    """The Dask cluster went away, or cancelled the work, in the middle of a fit."""
-
-
 @dataclass(frozen=True)
 class Blocks:
     """All rows."""
@@ -316,25 +312,13 @@ def _kind_of(block: Block) -> tuple[int, int, bool, Any]:
 
 # --- the cluster ----------------------------------------------------------------------------------
 
-LOST = {"KilledWorker", "CommClosedError", "FutureCancelledError", "NoValidWorkerError",
-        "CancelledError", "SchedulerRestartedError", "ClosedClientError"}  # fmt: skip
-
 
 def compute(*lazy: Any) -> tuple[Any, ...]:
-    """Run on Dask's current scheduler; a lost cluster raises ClusterLostError."""
-    dask = require("dask", "dask")
+    """Run on Dask's current scheduler."""
     with warnings.catch_warnings():
         # The centres travel inside the graph on purpose: a task whose worker died can be run again.
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-        try:
-            return dask.compute(*lazy)
-        except Exception as error:
-            if not any(kind.__name__ in LOST for kind in type(error).__mro__):
-                raise
-            raise ClusterLostError(
-                f"The Dask cluster stopped working ({type(error).__name__}: {error}). Connect "
-                "to a running cluster and fit again."
-            ) from error
+        return require("dask", "dask").compute(*lazy)
 
 
 def _release(lazy: list[Any]) -> None:

@@ -21,7 +21,6 @@ from .._core import Starts
 from .._io import require
 from .._solver import StartResults, lloyd, log_line, penalties
 from .._validation import (
-    check_count,
     check_enough_rows,
     check_lam,
     check_missing_values,
@@ -33,7 +32,6 @@ from .._validation import (
 )
 from ._blocks import (
     Blocks,
-    ClusterLostError,
     by_rows,
     compute,
     is_frame,
@@ -45,7 +43,7 @@ from ._blocks import (
     to_dask,
     with_weights,
 )
-from ._lloyd import BlockRows, Partition, add, assess, load_checkpoint, restore, save_checkpoint
+from ._lloyd import BlockRows, Partition, add, assess
 from ._starts import STARTS
 
 N_INIT = 3
@@ -83,12 +81,6 @@ callable, default="k-means||"
         Seed of the starts. What is drawn does not depend on the blocks.
     persist : bool or "auto", default="auto"
         Whether the blocks, once read, are kept in memory. "auto": if they fit.
-    checkpoint : path or None, default=None
-        A file for the centres, written whole every few iterations.
-    checkpoint_every : int, default=5
-        Iterations between two checkpoints.
-    resume : bool, default=False
-        Continue from the checkpoint if the file exists. The file of another fit is refused.
     callback : callable or None, default=None
         Called after every iteration with an object of ``number``, ``loss``, ``n_active`` (starts
         still running) and ``seconds``.
@@ -134,9 +126,6 @@ reference_, n_features_in_, feature_names_in_
         tol: float = 1e-5,
         random_state: Any = None,
         persist: bool | str = "auto",
-        checkpoint: Any = None,
-        checkpoint_every: int = 5,
-        resume: bool = False,
         callback: Callable[[Iteration], object] | None = None,
         verbose: int = 0,
     ) -> None:
@@ -150,9 +139,6 @@ reference_, n_features_in_, feature_names_in_
         self.tol = tol
         self.random_state = random_state
         self.persist = persist
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.resume = resume
         self.callback = callback
         self.verbose = verbose
 
@@ -225,12 +211,9 @@ reference_, n_features_in_, feature_names_in_
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_count("checkpoint_every", self.checkpoint_every)
         check_missing_values(self.missing_values)
         if self.persist not in (True, False, "auto"):
             raise ValueError(f"persist must be True, False or 'auto'; got {self.persist!r}.")
-        if self.resume and self.checkpoint is None:
-            raise ValueError("resume=True needs checkpoint=PATH, the file to continue from.")
 
     def _open(self, X: Any) -> Any:
         """The blocks of rows, a Dask array; names and number of the features are kept."""
@@ -242,8 +225,7 @@ reference_, n_features_in_, feature_names_in_
         return table
 
     def _with_reference(self, blocks: Blocks) -> Blocks:
-        """The blocks with their reference, and ``lam_``: as given, or chosen from a sample, which
-        is the same whatever the seed: a resumed fit has to choose the same.
+        """The blocks with their reference, and ``lam_``: as given, or chosen from a sample.
 
         Refuses and warns as for a table in memory.
         """
@@ -262,50 +244,24 @@ reference_, n_features_in_, feature_names_in_
         return blocks
 
     def _run(self, blocks: Blocks, X: Any) -> StartResults:
-        """Run the starts to their ends, from their beginning or from the checkpoint."""
-        found, problem = blocks.summary, self._problem(blocks)
-        saved = load_checkpoint(self.checkpoint, problem) if self.resume else {}
-        centers = saved.get("mu")
-        if centers is None:
-            centers = self._starts(blocks, X, check_random_state(self.random_state))
-            check_scale(found.extent, found.weight, self.lam_, self.reference_, centers)
+        """Run the starts to their ends."""
+        found = blocks.summary
+        centers = self._starts(blocks, X, check_random_state(self.random_state))
+        check_scale(found.extent, found.weight, self.lam_, self.reference_, centers)
         starts = Starts(
             centers, penalties(self.lam_, len(centers), self.n_features_in_), blocks.reference,
             blocks.means, n_rows=0, weights=found.total_weight, **self._stopping_rule(),
         )  # fmt: skip
-        done, active = restore(starts, saved) if saved else (0, None)
         begun = time.perf_counter()
 
-        def after(iteration: int, active: np.ndarray) -> None:
-            nonlocal done, begun
-            done = iteration
-            ended = not len(active) or done == starts.max_iter
-            if self.checkpoint is not None and (ended or done % self.checkpoint_every == 0):
-                save_checkpoint(self.checkpoint, problem, starts, done, active)
+        def after(done: int, active: np.ndarray) -> None:
+            nonlocal begun
             loss = float(starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1].min())
             self._report(Iteration(done, loss, len(active), time.perf_counter() - begun))
             begun = time.perf_counter()
 
-        try:
-            lloyd(BlockRows(blocks), starts, iteration=done, active=active, after=after)
-        except ClusterLostError as error:
-            advice = "With checkpoint=PATH a later fit can go on from where this one stopped"
-            if self.checkpoint is not None:
-                advice = f"Go on with resume=True: the centres are in {self.checkpoint}"
-            raise ClusterLostError(
-                f"In iteration {done + 1} the fit was lost. {error} {advice}."
-            ) from error
+        lloyd(BlockRows(blocks), starts, after=after)
         return StartResults.of(starts)
-
-    def _problem(self, blocks: Blocks) -> dict[str, Any]:
-        """What tells the checkpoint of this fit from another's."""
-        found, is_drawn = blocks.summary, isinstance(self.init, str) or callable(self.init)
-        problem = dict(
-            n_rows=found.n_rows, n_features=self.n_features_in_, reference=blocks.reference,
-            observed=found.counts, sums=found.sums, n_clusters=self.n_clusters,
-            n_starts=self._n_starts() if is_drawn else 1,
-        )  # fmt: skip
-        return problem if isinstance(self.lam, str) else problem | {"lam": self.lam_}
 
     def _report(self, done: Iteration) -> None:
         log_line(

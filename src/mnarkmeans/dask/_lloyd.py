@@ -14,15 +14,12 @@ stopping rule, is the one used in memory (``_solver``).
 
 from __future__ import annotations
 
-import zipfile
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _core as core
-from .._io import replacing
 from .._solver import InMemory
 from ._blocks import Block, Blocks
 
@@ -162,59 +159,3 @@ class BlockRows:
 
     def loss_of(self, starts: core.Starts, r: int) -> float:
         return self.blocks.reduce(loss_at, sum, self._partitions[r], starts.mu[[r]])
-
-
-# --- checkpoints ----------------------------------------------------------------------------------
-# .npz files that hold arrays only and are replaced atomically.
-
-KEPT = ("mu", "lam", "n_iter", "merged_into", "seen")
-FORMAT = 3
-Problem = dict[str, Any]  # what is fitted: the file of another fit is refused
-
-
-def save_checkpoint(
-    path: Any, problem: Problem, starts: core.Starts, iteration: int, active: np.ndarray
-) -> None:
-    kept = {name: getattr(starts, name) for name in KEPT}
-    kept |= {"sizes": starts.stats.sizes, "paths": starts.paths[:, :iteration]}
-    kept |= {f"problem_{name}": value for name, value in problem.items()}
-    with replacing(path) as draft, open(draft, "wb") as file:
-        np.savez(file, format=FORMAT, iteration=iteration, active=active, **kept)
-
-
-def load_checkpoint(path: Any, problem: Problem) -> dict[str, np.ndarray]:
-    """What was saved, or nothing if there is no file yet."""
-    if not Path(path).exists():
-        return {}
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            found = dict(archive)
-            version = int(found["format"])
-    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"{path} is not a checkpoint of a fit; name another file or remove it."
-        ) from error
-    if version != FORMAT:
-        raise ValueError(f"{path} has format {version}; this version reads {FORMAT}.")
-    for name, value in problem.items():
-        kept: Any = found.get(f"problem_{name}")
-        # Sums over the rows depend on how they are cut into blocks, in the last digits.
-        if kept is None or kept.shape != np.shape(value) or not np.allclose(kept, value, 1e-9, 0.0):
-            there, here = (str(one) if np.size(one) == 1 else "an array" for one in (kept, value))
-            raise ValueError(
-                f"{path} is the checkpoint of another fit: its {name} differs ({there} there, "
-                f"{here} here). Use resume=False to start over."
-            )
-    return found
-
-
-def restore(starts: core.Starts, found: dict[str, np.ndarray]) -> tuple[int, np.ndarray]:
-    """INOUT starts: as they stood. Returns the iterations done and the active starts."""
-    done = int(found["iteration"])
-    if done > starts.max_iter:  # more than this fit allows: they are kept
-        starts.max_iter, starts.paths = done, np.zeros((len(starts.mu), done))
-    for name in KEPT:
-        getattr(starts, name)[:] = found[name]
-    starts.paths[:, :done] = found["paths"]
-    starts.stats.sizes[:] = found["sizes"]
-    return done, found["active"]
