@@ -249,15 +249,30 @@ def test_reading_takes_a_few_times_the_memory_of_the_table(tmp_path):
 
 def test_a_table_that_cannot_fit_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("mnarkmeans.tables._text.machine_memory", lambda: 1e3)
-    with pytest.raises(TableError, match=r"of memory to be read.*Parquet"):
+    with pytest.raises(TableError, match=r"of memory to be read.*mnarkmeans.dask.MNARKMeans"):
         read_table(write(tmp_path, "a,b\n" + "1,2\n" * 100))
-    pytest.importorskip("pyarrow")
-    pd.DataFrame(np.ones((100, 2)), columns=["a", "b"]).to_parquet(tmp_path / "t.parquet")
-    monkeypatch.setattr("mnarkmeans.tables._read.machine_memory", lambda: 1.5e3)
-    with pytest.raises(TableError, match="of memory, more than there is"):
-        read_table(tmp_path / "t.parquet")  # 1,600 bytes
+
+
+@pytest.mark.parametrize("name", ["t.npy", "t.parquet", "parts", "t.zarr"])
+def test_a_binary_table_that_cannot_fit_is_refused(tmp_path, monkeypatch, name):
+    """By what the file declares, before its values are read; a folder holds Parquet files."""
+    values, path = np.arange(200.0).reshape(100, 2), tmp_path / name
+    if name == "t.npy":
+        np.save(path, values)
+    elif name == "t.zarr":
+        pytest.importorskip("zarr").save(str(path), values)
+    else:
+        pytest.importorskip("pyarrow")
+        (tmp_path / "parts").mkdir()
+        frame = pd.DataFrame(values, columns=["a", "b"])
+        frame.to_parquet(tmp_path / "t.parquet")
+        for number in range(2):
+            frame[50 * number :][:50].to_parquet(tmp_path / "parts" / f"{number}.parquet")
+    monkeypatch.setattr("mnarkmeans.tables._read.machine_memory", lambda: 3e3)
+    with pytest.raises(TableError, match=r"too large for 3e-06 GB of memory.*MNARKMeans"):
+        read_table(path)  # 1,600 bytes
     monkeypatch.setattr("mnarkmeans.tables._read.machine_memory", lambda: 1e4)
-    assert read_table(tmp_path / "t.parquet").shape == (100, 2)
+    np.testing.assert_array_equal(read_table(path).dense(), values)
 
 
 def test_a_table_with_very_many_columns(tmp_path):

@@ -1,7 +1,7 @@
 """What fit, select, compare and demo share: from a table to the files of its fit.
 
-labels.csv    id, cluster, distance (square root of the penalised distance to the cluster's centre)
-              and, where the table was read whole, confidence (`metrics.confidence`)
+labels.csv    id, cluster, distance (square root of the penalised distance to the cluster's
+              centre), confidence (`metrics.confidence`)
 centers.csv   one row per cluster, in the units of the table; centers_prepared.csv in those of the
               clustering, where these differ
 markers.csv   the features that distinguish each cluster (`metrics.cluster_markers`)
@@ -16,7 +16,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -197,33 +197,27 @@ class Job:
             yield step
         self.seconds = time.perf_counter() - begin
 
-    def judge(
-        self, console: Console, model: Any, blocks: dict[str, Any] | None = None, **more: Any
-    ) -> None:
-        """How sure the clusters are, and the summary, to which `more` is added.
-
-        blocks : what a table read in blocks has of its own; `table` is a sample of its rows then
-        """
+    def judge(self, console: Console, model: Any, **more: Any) -> None:
+        """How sure the clusters are, and the summary, to which `more` is added."""
         source, table = self.source, self.table
         with console.progress("judging the clusters", FOLDS) as step:
             self.fitted = fitted = FittedTable(
-                self.X, model, model.predict(self.X) if blocks else model.labels_,
+                self.X, model, model.labels_,
                 ids=table.short_ids, features=table.features, annotations=table.annotations,
                 classes=table.labels, progress=lambda done, _: step(f"fit {done}"),
             )  # fmt: skip
         console.note(*fitted.batch_warnings)
         missingness = getattr(model, "missingness_", None)
-        own = blocks or {
-            "sha256": file_sum(source.data),
-            "rows": table.shape[0],
-            "missing_share": table.missing_share(),
-            "id_column": table.id_name,
-        }
         self.summary = plain({
             "mnarkmeans": __version__,
             "command": typed_command(),
-            "data": table.source | {"features": table.shape[1]} | own | {
-                "left_out": [{"column": name, "reason": why} for name, why in table.left_out]
+            "data": table.source | {
+                "sha256": file_sum(source.data),
+                "rows": table.shape[0],
+                "features": table.shape[1],
+                "missing_share": table.missing_share(),
+                "id_column": table.id_name,
+                "left_out": [{"column": name, "reason": why} for name, why in table.left_out],
             },
             "preparation": self.preparation.describe(),
             "n_clusters": fitted.n_clusters,
@@ -237,22 +231,15 @@ class Job:
             **more,
         })  # fmt: skip
 
-    def write(
-        self, folder: Path, output: FolderOptions | None = None, labels: Iterable[Any] | None = None
-    ) -> None:
+    def write(self, folder: Path, output: FolderOptions | None = None) -> None:
         """All files of a fit, into a folder that exists.
 
         output : title and map of the report
-        labels : rows of labels.csv, where they are not those of the fitted table (read in blocks)
         """
         fitted, table, preparation = self.fitted, self.table, self.preparation
-        model, header, of_new_rows = fitted.model, ["id", "cluster", "distance"], {}
-        if labels is None:
-            columns = label_columns(table, fitted.labels, fitted.own_distance, fitted.confidence)
-            header, labels = list(columns), zip(*columns.values(), strict=True)
-            judged = fitted.verdict.to_dict()  # for the confidence of new rows
-            of_new_rows = {name: judged[name] for name in ("noise", "odds")}
-        write_csv(folder / "labels.csv", header, labels)
+        model = fitted.model
+        labels = label_columns(table, fitted.labels, fitted.own_distance, fitted.confidence)
+        write_csv(folder / "labels.csv", labels, zip(*labels.values(), strict=True))
         centers = {"centers.csv": preparation.undo(model.cluster_centers_)}
         if _two_units(preparation):
             centers["centers_prepared.csv"] = model.cluster_centers_
@@ -275,10 +262,12 @@ class Job:
         write_json(folder / "summary.json", self.summary)
         write_json(folder / "report.json", page, indent=None)
         (folder / "report.html").write_text(render(page), encoding="utf-8")
+        judged = fitted.verdict.to_dict()
         extra = {
             "preparation": preparation.to_dict(), "prepared": preparation.describe(),
             "reading": table.remembered.to_dict(), "id_column": table.id_name,
-            "command": self.summary["command"], **of_new_rows,
+            "command": self.summary["command"],
+            "noise": judged["noise"], "odds": judged["odds"],  # for the confidence of new rows
         }  # fmt: skip
         save_model(model, folder, feature_names=table.features, extra=extra)
 
@@ -293,7 +282,7 @@ class Job:
             "Initialisations": model.n_init,
             "Algorithm": model.algorithm,
             "Seed": summary.get("seed", model.random_state),
-            "SHA-256 of the table": (data["sha256"] or "none")[:16],
+            "SHA-256 of the table": data["sha256"][:16],
         }
         title = (output and output.title) or self.source.data.name
         page = page_of(self.fitted, title, output.embedding if output else "pca")

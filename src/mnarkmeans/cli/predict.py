@@ -38,7 +38,7 @@ def predict(use: ModelOptions) -> None:
         else:
             k = model.n_clusters
             distance = np.asarray(model.transform(X), dtype=float)[np.arange(len(labels)), labels]
-            if saved.extra.get("odds") is not None:  # a table read in blocks has none
+            if saved.extra.get("odds") is not None:  # a model saved in Python has none
                 sure = confidence(X, model, noise=saved.extra["noise"], odds=saved.extra["odds"])
         write_columns(claim, label_columns(table, labels, distance, sure))
     sizes = np.bincount(labels, minlength=k)

@@ -109,6 +109,8 @@ def format_of(path: Path) -> str:
     if not path.exists():
         raise TableError(f"there is no file {path}")
     if path.is_dir() and last != ".zarr":
+        if any(path.glob("*.parquet")):
+            return "parquet"
         raise TableError(f"{path} is a folder; name the table inside it")
     if path.is_file() and path.stat().st_size == 0:
         raise TableError(f"{path} is empty")
@@ -219,15 +221,15 @@ def _is_number(cell: Any) -> bool:
 
 
 def _from_parquet(path: Path, options: ReadOptions) -> Content:
-    parquet, types = require("pyarrow.parquet", "cli"), require("pyarrow.types", "cli")
-    with parquet.ParquetFile(path) as file:
-        schema = file.schema_arrow
-        check_unique(path, schema.names)
-        _check_memory(path, 8.0 * file.metadata.num_rows * len(schema.names))
-        report = set(schema.names) >= DIANN
-        nested = {f.name: str(f.type) for f in schema if types.is_nested(f.type)}
-        wanted = DIANN_COLUMNS if report else set(schema.names) - nested.keys()
-        table = file.read(columns=[n for n in schema.names if n in wanted])
+    dataset, types = require("pyarrow.dataset", "cli"), require("pyarrow.types", "cli")
+    stored = dataset.dataset(path, format="parquet")  # a file, or the files of a folder
+    schema = stored.schema
+    check_unique(path, schema.names)
+    _check_memory(path, 8.0 * stored.count_rows() * len(schema.names))
+    report = set(schema.names) >= DIANN
+    nested = {f.name: str(f.type) for f in schema if types.is_nested(f.type)}
+    wanted = DIANN_COLUMNS if report else set(schema.names) - nested.keys()
+    table = stored.to_table(columns=[n for n in schema.names if n in wanted])
     table.validate(full=True)
     index = (schema.pandas_metadata or {}).get("index_columns", ())
     index = [name for name in index if isinstance(name, str)]
@@ -418,11 +420,15 @@ def _sparse(
     return matrix
 
 
+SHARE_OF_MEMORY = 0.4  # of a table in memory; preparing and fitting need room too
+
+
 def _check_memory(path: Path, n_bytes: float) -> None:
-    if n_bytes > machine_memory():
+    memory = machine_memory()
+    if n_bytes > SHARE_OF_MEMORY * memory:
         raise TableError(
-            f"{path} needs {n_bytes / 1e9:,.0f} GB of memory, more than there is; "
-            "mnarkmeans.dask reads .npy, .parquet, .h5ad and .zarr in blocks"
+            f"{path} is a table of {n_bytes / 1e9:,.3g} GB, too large for {memory / 1e9:,.3g} GB "
+            "of memory; in Python, mnarkmeans.dask.MNARKMeans fits it in blocks"
         )
 
 

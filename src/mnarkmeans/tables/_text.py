@@ -388,7 +388,7 @@ def _parse(path: Path, layout: Layout, text: set[int]) -> tuple[np.ndarray, dict
                 if size > memory:
                     raise TableError(
                         f"{path} needs more than {size / 1e9:.0f} GB of memory to be read; "
-                        "store the table as Parquet, which is read in blocks"
+                        "in Python, mnarkmeans.dask.MNARKMeans fits tables in blocks"
                     )
     except arrow.ArrowInvalid as error:
         _explain(path, layout, error, wrong)
