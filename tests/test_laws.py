@@ -343,6 +343,30 @@ def test_centres_are_right_to_the_digits_of_the_furthest_value(backend, huge, al
     assert model.inertia_ <= model.loss_path_[-1]
 
 
+@in_memory
+@pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
+@pytest.mark.parametrize("exponent", [-138, -89, 0, 14, 125])
+def test_the_loss_is_where_its_path_ends_at_every_scale(backend, algorithm, exponent):
+    """Also where a row of a huge value or weight leaves its cluster, and where the weight of the
+    gaps is the small difference of large ones."""
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        n, p, k = rng.integers((10, 1, 2), (50, 9, 5))
+        X = rng.normal(size=(n, p)) + 3.0 * rng.integers(0, 3, size=(n, 1))
+        X[0] *= rng.choice([1.0, 1e6])
+        X = (X + rng.choice([0.0, 1e4])) * 10.0**exponent
+        X[rng.random((n, p)) < 0.3] = np.nan
+        weights = rng.choice([1, 2, 5], n) if seed % 3 else 10.0 ** rng.uniform(-8, 6, n)
+        lam, reference = rng.choice([0.0, 0.3, 1.0, 1e6]), rng.choice([0.0, 10.0**exponent])
+        model = backend.fit(
+            X, np.zeros((k, p)), lam, reference, sample_weight=weights, algorithm=algorithm,
+            init="k-means++", n_init=2, random_state=seed, max_iter=300,
+        )  # fmt: skip
+        assert model.inertia_ == pytest.approx(model.loss_path_[-1], rel=1e-12, abs=0)
+        assert model.inertia_ == pytest.approx(model.start_losses_.min(), rel=1e-12, abs=0)
+        assert np.all(np.diff(model.loss_path_) <= 0)
+
+
 @st.composite
 def rare_features(draw):
     """As `problems`, with features that hardly any row of a cluster observes, and weights."""

@@ -54,15 +54,18 @@ struct Clusters {
         if (!ok()) return;
         memcpy(lam, centers.lam, sizeof(double) * p);
         memcpy(c, centers.reference, sizeof(double) * p);
-        for (Index l = 0; l < k; ++l) memcpy(m + l * room, centers.mu + l * p, sizeof(double) * p);
     }
     bool ok() const { return all_ok(lam, c, m, counts, observers, sizes, members, joining, leaving); }
 
-    // From the partition and its stats. False: out of memory.
+    // From a partition, its stats and its centres mu (k, p). False: out of memory.
     template <class Rows>
-    bool begin(const Rows& rows, const double* weights, const Label* labels, const Stats& stats) {
+    bool begin(const Rows& rows, const double* weights, const Label* labels, const Stats& stats, const double* mu) {
         memcpy(sizes, stats.sizes, sizeof(double) * k);
-        for (Index l = 0; l < k; ++l) memcpy(counts + l * room, stats.counts + l * p, sizeof(double) * p);
+        for (Index l = 0; l < k; ++l) {
+            memcpy(counts + l * room, stats.counts + l * p, sizeof(double) * p);
+            memcpy(m + l * room, mu + l * p, sizeof(double) * p);
+            members[l] = 0, joining.weight[l] = leaving.weight[l] = -1;
+        }
         for (Index i = 0; i < rows.n; ++i) {
             if (weights[i] > 0) members[labels[i]] += 1;
             all_one = all_one && (weights[i] == 0 || weights[i] == 1);
@@ -73,15 +76,11 @@ struct Clusters {
         }
         Array<double> row(p), zero(p, 0.0), sums(p, 0.0);
         if (!all_ok(row, zero, sums)) return false;
+        memset(observers, 0, sizeof(double) * k * room);
         for (Index i = 0; i < rows.n; ++i)
             if (weights[i] > 0)
                 add_row(rows, i, 1.0, zero, sums, observers + labels[i] * room, rows.scratch(row));
         return true;
-    }
-
-    // OUT mu (k, p): the centres.
-    void put(double* mu) const {
-        for (Index l = 0; l < k; ++l) memcpy(mu + l * p, m + l * room, sizeof(double) * p);
     }
 
     // Weight of the gaps of a feature. Rounding must not leave a trace of rows that are not there.
@@ -226,12 +225,6 @@ template <class Rows> class Mover {
         return DONE;
     }
 
-    // All clusters from their rows.
-    void add_up_all(const Label* labels) {
-        for (Index l = 0; l < clusters.k; ++l)
-            if (clusters.members[l] > 0) add_up(labels, l);
-    }
-
   private:
     const Rows& rows;
     const double* weights;
@@ -283,33 +276,40 @@ int32_t move_rows(const Rows& rows, const Table& table, const Starts& starts, In
     Clusters clusters(centers, p);
     Mover<Rows> mover(rows, table.weights, clusters);
     if (!all_ok(clusters, mover)) return OUT_OF_MEMORY;
-    if (!clusters.begin(rows, table.weights, labels, stats)) return OUT_OF_MEMORY;
-    bool moved = false;
+    if (!clusters.begin(rows, table.weights, labels, stats, mu)) return OUT_OF_MEMORY;
     Control alone{0, 1, 0};
+    // Stats, centres and OUT loss from the labels alone: what rounding the moves have left does not stay.
+    auto settle = [&](double& loss) -> int32_t {
+        int32_t status = add_rows(table, centers, labels, stats, alone);
+        if (status != DONE) return status;
+        update_centers(stats, k, p, centers.lam, centers.reference, centers.shift, mu);
+        return loss_of(table, centers, labels, nullptr, &loss, alone);
+    };
     Index& done = starts.n_iter[r];
-    double known = path[done - 1];  // the last loss that was added up, not taken from another one
+    const Index begun = done;
+    double known = path[done - 1];  // the last loss that was summed up, not taken from another one
     while (done < starts.max_iter) {
         Moves moves;
         int32_t status = mover.pass(labels, moves, control);
         if (status != DONE) return status;
         if (moves.count == 0) break;
-        moved = true;
         double before = path[done - 1], loss = before - moves.fall;
         if (!(loss > DIGITS_LEFT * known)) {  // rows that left have taken nearly all of the loss, not their rounding
-            mover.add_up_all(labels);
-            clusters.put(mu);
-            status = loss_of(table, centers, labels, nullptr, &loss, alone);
+            status = settle(loss);
             if (status != DONE) return status;
+            if (!clusters.begin(rows, table.weights, labels, stats, mu)) return OUT_OF_MEMORY;
             known = loss;
         }
         path[done++] = loss < before ? loss : before;
         if (moves.fall <= starts.tol * loss) break;
     }
-    if (!moved) return DONE;
-    // The labels decide: what rounding the moves have left in the centres does not stay.
-    int32_t status = add_rows(table, centers, labels, stats, alone);
-    if (status == DONE) update_centers(stats, k, p, centers.lam, centers.reference, centers.shift, mu);
-    return status;
+    if (done == begun) return DONE;
+    double last;
+    int32_t status = settle(last);
+    if (status != DONE) return status;
+    path[done - 1] = last;  // and no loss on the way was below it, whatever the falls added up to
+    for (Index t = done - 1; t > 0 && path[t - 1] < last; --t) path[t - 1] = last;
+    return DONE;
 }
 
 // Hartigan's moves from where Lloyd's loop ended, for the starts in chosen (C,); counts those finished.

@@ -98,14 +98,23 @@ template <class V> struct Entry {
         V value = mu - shift, away = mu - c;
         return value * (count * value - 2 * sum) + pull(size) * away * away;
     }
+    // What the gaps would cost if all rows had one: by this the weight of the gaps, a difference of
+    // sums of weights, is rounded.
+    INLINE V most(double size) const {
+        V away = mu - c;
+        return pull(size) > 0.0 ? lam * size * away * away : V{};
+    }
+};
+
+struct LossOfSums {
+    double loss;
+    double terms;  // the numbers it is a difference of: its rounding is a share of them
 };
 
 // INOUT mu (k, p): the centres that minimise the loss of the partition; those of empty clusters stay.
-// Returns the loss. Its rounding is a share of the sum of squares, so few digits are right where that
-// is much larger: see LOSES_DIGITS.
-INLINE double update_centers(const Stats& stats, Index k, Index p, const double* lam, const double* c,
-                             const double* shift, double* mu) {
-    Sum8 sum;
+INLINE LossOfSums update_centers(const Stats& stats, Index k, Index p, const double* lam, const double* c,
+                                 const double* shift, double* mu) {
+    Sum8 sum, most;
     for (Index l = 0; l < k; ++l) {
         const double size = stats.sizes[l];
         Index j = 0;
@@ -115,21 +124,25 @@ INLINE double update_centers(const Stats& stats, Index k, Index p, const double*
                 entry.mu = entry.center(size);
                 store(mu + l * p + j + part * HALF, entry.mu);
                 sum.parts[part] += entry.loss(size);
+                most.parts[part] += entry.most(size);
             }
-        double rest[EIGHT] = {};
+        double rest[EIGHT] = {}, rest_most[EIGHT] = {};
         for (Index r = 0; j < p; ++j, ++r) {
             auto entry = Entry<double>::at(stats, l, p, j, lam, c, shift, mu);
             mu[l * p + j] = entry.mu = entry.center(size);
             rest[r] = entry.loss(size);
+            rest_most[r] = entry.most(size);
         }
-        for (int part = 0; part < EIGHT / HALF; ++part)
+        for (int part = 0; part < EIGHT / HALF; ++part) {
             sum.parts[part] += load<Doubles>(rest + part * HALF);
+            most.parts[part] += load<Doubles>(rest_most + part * HALF);
+        }
     }
-    return max_of(*stats.squares + sum.total(), 0);
+    return {max_of(*stats.squares + sum.total(), 0), *stats.squares + most.total()};
 }
 
-// Below this share of the sum of squares, the loss from sums is taken by direct differences instead.
-constexpr double LOSES_DIGITS = 1e-5;
+// Below this share of its terms, the loss from sums is taken by direct differences instead.
+constexpr double LOSES_DIGITS = 1e-3;
 
 // After a pass: new centres and losses of the active starts.
 void update(const Starts& starts, Index p, const Active& active) {
@@ -139,8 +152,10 @@ void update(const Starts& starts, Index p, const Active& active) {
         Stats stats = stats_of(starts.stats, r, k, p);
         const double* lam = starts.lam + r * p;
         double* mu = starts.mu + r * k * p;
-        active.losses[a] = update_centers(stats, k, p, lam, starts.reference, starts.shift, mu);
-        active.doubtful[a] = !(active.losses[a] > LOSES_DIGITS * *stats.squares);
+        const LossOfSums found = update_centers(stats, k, p, lam, starts.reference, starts.shift, mu);
+        active.losses[a] = found.loss;
+        const double terms = starts.whole_weights ? *stats.squares : found.terms;  // whole numbers are not rounded
+        active.doubtful[a] = !(found.loss > LOSES_DIGITS * terms);
     }
 }
 

@@ -492,7 +492,7 @@ def best_of(observed: Observed, results: StartResults, lam, threads: int = 1) ->
     centers = results.centers[best].astype(observed.dtype)
     own = penalties(lam, len(results.losses), observed.n_features)[best]
     labels, loss, members = finish(observed, centers, own, threads, results.warm)
-    # The path is added up from sums and moves; no loss on it can be below the last one.
+    # The path is that of float64 centres; no loss on it can be below the last one.
     path = np.maximum(results.path(best), loss)
     n_iter = int(results.n_iter[best])
     return Solution(centers, labels, loss, members, n_iter, path, results.losses)

@@ -276,12 +276,12 @@ reference_, n_features_in_, feature_names_in_
         best = results.best
         self.cluster_centers_ = results.centers[best].astype(blocks.dtype)
         self.n_iter_ = int(results.n_iter[best])
-        self.loss_path_ = results.path(best)
         self.start_losses_ = results.losses
         mu = self.cluster_centers_.astype(np.float64)
         lam = penalties(self.lam_, 1, self.n_features_in_)
         fitted = Partition(mu[None], lam, blocks.reference, mu.mean(axis=0))
         self.inertia_, self.cluster_sizes_ = blocks.reduce(assess, add, fitted)
+        self.loss_path_ = np.maximum(results.path(best), self.inertia_)
         entries = blocks.summary.n_rows * self.n_features_in_
         self.missing_share_ = 1.0 - blocks.summary.n_entries / entries
 
