@@ -3,12 +3,11 @@
     python -m benchmarks.mutation --mutants 100 --seed 1 [--only _solver.py core/] [--history]
     python -m benchmarks.mutation --named
 
-A mutant is the package with one comparison, operator, constant or condition changed, in Python (by
-its syntax tree) or in the C++ core (by its text; the core is built again). NAMED are mutants that
-once survived. First a few cases of every test run, to learn which blocks of statements they reach.
-Of a mutant, the tests that reach the changed block run, quick ones first, for --seconds of the
-processor at most; the first failure kills it. A survivor is a missing test, or an
-equivalent change.
+A mutant is the package with one comparison, operator, number or condition changed, in Python or in
+the C++ core (which is built again). NAMED are mutants that once survived. First a few cases of
+every test run, to learn which blocks of statements they reach. Of a mutant, the tests that reach
+the changed block run, quick ones first, for half a minute of the processor; the first failure
+kills it. A survivor is a missing test, or an equivalent change.
 """
 
 from __future__ import annotations
@@ -16,8 +15,9 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import hashlib
+import io
 import json
+import keyword
 import multiprocessing
 import os
 import random
@@ -28,37 +28,35 @@ import subprocess
 import sys
 import tempfile
 import time
+import tokenize
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 from .mutants import NAMED
 
 ROOT = Path(__file__).parents[1]
 LEFT_OUT = ("_versions.py", "__main__.py", "displays/")  # judged by eye, or without any result
-COMPARISONS = {ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="),
-               ast.GtE: (">=", ">"), ast.Eq: ("==", "!="), ast.NotEq: ("!=", "==")}  # fmt: skip
-OPERATORS = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*")}
-# In C++ with spaces, so that templates and pointers are left alone.
-CORE = {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " != ", " + ": " - ",
-        " - ": " + ", " * ": " / ", " += ": " -= ", " && ": " || "}  # fmt: skip
-# Tests that meet a file of the core, by parts of their names, and those that meet any.
-CORE_TESTS = {"": ("test_golden", "tests/core/", "test_exactness", "test_laws"),
-              "mixture": ("test_e_step", "test_mixture", "release[mixture"),
-              "hartigan": ("test_hartigan",), "predict": ("test_assign",),
-              "lloyd": ("test_laws",), "loss": ("test_laws",),
-              "seeding": ("test_seeding", "test_starts"),
-              "first_pass": ("test_first_pass", "test_input")}  # fmt: skip
+SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==",
+         "+": "-", "-": "+", "*": "/", "/": "*", "and": "or", "or": "and"}  # fmt: skip
+# In C++ with spaces around, so that templates and pointers are left alone.
+CORE_SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "+": "-", "-": "+",
+              "*": "/", "+=": "-=", "&&": "||"}  # fmt: skip
+# Which tests meet the core is not recorded: these do, first those that name the changed file.
+CORE_TESTS = re.compile("golden|tests/core/|exactness|laws|starts|test_input|mixture|estimator")
+WORDS = set(keyword.kwlist) - {"None", "True", "False"}
+SECONDS = 30.0  # of the processor, for the tests of a mutant
 QUICK = 0.5  # seconds of a test that has its turn first
-# Not asked: slow for what they meet, or about other things than results.
-UNASKED = re.compile("benchmarks|performance|package|types|docs|studies|reproduction|umap|fuzz"
-                     "|_r.py|test_interrupts|browser|dask_cluster|waiting|library")  # fmt: skip
-CLOCKED = re.compile("within_a_second")  # on a busy machine these fail without any mutant
-# Imported once, as they take longer than most tests.
-PRELOADED = ("pytest", "hypothesis.extra.numpy", "pandas", "scipy.stats", "scipy.sparse", "sklearn",
-             "sklearn.cluster", "sklearn.mixture", "sklearn.utils.estimator_checks", "pyarrow",
-             "matplotlib.pyplot", "typer", "rich.console", "jinja2", "dask.array")  # fmt: skip
 CASES = 4  # of a parametrised test that are recorded
+# Not asked: slow for what they meet, about other things than results, or against the clock.
+UNASKED = re.compile("benchmarks|performance|package|types|docs|studies|reproduction|umap|fuzz|"
+                     "interrupts|browser|dask_cluster|waiting|library|within_a_second")  # fmt: skip
+# Imported once, as they take longer than most tests.
+PRELOADED = ("hypothesis.extra.numpy", "pandas", "scipy.stats", "scipy.sparse", "sklearn.cluster",
+             "sklearn.mixture", "sklearn.utils.estimator_checks", "pyarrow", "matplotlib.pyplot",
+             "typer", "rich.console", "jinja2", "dask.array", "pytest")  # fmt: skip
 
 
 class Mutant(NamedTuple):
@@ -70,49 +68,42 @@ class Mutant(NamedTuple):
     new: str
     name: str = ""
 
-    def apply(self, text: str) -> str:
-        return text[: self.start] + self.new + text[self.stop :]
+    @property
+    def text(self) -> str:
+        return (ROOT / self.path).read_text()
+
+    @property
+    def line(self) -> int:
+        return self.text.count("\n", 0, self.start) + 1
+
+    def apply(self) -> str:
+        return self.text[: self.start] + self.new + self.text[self.stop :]
 
     def describe(self) -> str:
-        text = (ROOT / self.path).read_text()
-        number = text.count("\n", 0, self.start) + 1
-        change = f"{text[self.start : self.stop]!r} -> {self.new!r}"
-        line = text.splitlines()[number - 1].strip()
-        return f"{self.path}:{number}: {change} ({self.name or line})"
+        change = f"{self.text[self.start : self.stop]!r} -> {self.new!r}"
+        where = self.name or self.text.splitlines()[self.line - 1].strip()
+        return f"{self.path}:{self.line}: {change} ({where})"
 
 
 def python_mutants(path: str) -> list[Mutant]:
-    text = (ROOT / path).read_text()
-    starts = [0]
+    text, found, operand, before = (ROOT / path).read_text(), [], False, ""
+    starts = [0, 0]  # of the lines, which are counted from 1
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    found = []
-
-    def at(line: int, column: int) -> int:
-        row = text[starts[line - 1] : starts[line]]
-        return starts[line - 1] + len(row.encode()[:column].decode())
-
-    def between(left: ast.expr, right: ast.expr, old: str, new: str) -> None:
-        first = at(left.end_lineno, left.end_col_offset)
-        place = text.find(old, first, at(right.lineno, right.col_offset))
-        if place >= 0:
-            found.append(Mutant(path, place, place + len(old), new))
-
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISONS:
-            between(node.left, node.comparators[0], *COMPARISONS[type(node.ops[0])])
-        elif isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-            if not any(isinstance(side, ast.JoinedStr) for side in (node.left, node.right)):
-                between(node.left, node.right, *OPERATORS[type(node.op)])
-        elif isinstance(node, ast.BoolOp):
-            words = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
-            between(node.values[0], node.values[1], *words)
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            first = at(node.lineno, node.col_offset)
-            found.append(Mutant(path, first, first + 3, "   "))
-        elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            first, last = at(node.lineno, node.col_offset), at(node.end_lineno, node.end_col_offset)
-            found.append(Mutant(path, first, last, repr(node.value + 1)))
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        new, word = None, token.string
+        if operand and word in SWAPS:  # behind an operand: no *args, no sign
+            new = SWAPS[word]
+        elif word == "not" and not operand and before != "is":  # nor that of `a not in b`
+            new = "   "
+        elif token.type == tokenize.NUMBER:
+            new = repr(ast.literal_eval(word) + 1)
+        if new is not None:
+            place = starts[token.start[0]] + token.start[1]
+            found.append(Mutant(path, place, place + len(word), new))
+        operand = word in (")", "]") or token.type in (tokenize.NUMBER, tokenize.STRING)
+        operand |= token.type == tokenize.NAME and word not in WORDS
+        before = word
     return found
 
 
@@ -121,10 +112,9 @@ def core_mutants(path: str) -> list[Mutant]:
     for line in text.splitlines(keepends=True):
         code = line.split("//")[0]
         if not code.lstrip().startswith(("#", "*", "/*", "template")):
-            for old, new in CORE.items():
-                for match in re.finditer(re.escape(old), code):
-                    place = start + match.start()
-                    found.append(Mutant(path, place, place + len(old), new))
+            for match in re.finditer(r"(?<= )([<>=+*&-]+)(?= )", code):
+                if new := CORE_SWAPS.get(match[0]):
+                    found.append(Mutant(path, start + match.start(), start + match.end(), new))
         start += len(line)
     return found
 
@@ -134,9 +124,8 @@ def draw(count: int, seed: int, only: list[str]) -> list[Mutant]:
     every = []
     for file in sorted([*(ROOT / "src/mnarkmeans").rglob("*.py"), *(ROOT / "src/core").iterdir()]):
         path = file.relative_to(ROOT).as_posix()
-        if any(part in path for part in LEFT_OUT) or not any(part in path for part in only or [""]):
-            continue
-        every += python_mutants(path) if file.suffix == ".py" else core_mutants(path)
+        if not any(part in path for part in LEFT_OUT) and any(part in path for part in only):
+            every += python_mutants(path) if file.suffix == ".py" else core_mutants(path)
     return random.Random(seed).sample(every, min(count, len(every)))
 
 
@@ -144,12 +133,11 @@ def named(only: list[str]) -> list[Mutant]:
     """Those of the list; the text that a mutant changes is in its file exactly once."""
     found = []
     for name, path, old, new in NAMED:
-        if not any(part in path for part in only or [""]):
-            continue
         text = (ROOT / path).read_text() if (ROOT / path).exists() else ""
         if text.count(old) != 1:
             raise SystemExit(f"{path} has {old!r} {text.count(old)} times: mend benchmarks/mutants")
-        found.append(Mutant(path, text.index(old), text.index(old) + len(old), new, name))
+        if any(part in path for part in only):
+            found.append(Mutant(path, text.index(old), text.index(old) + len(old), new, name))
     return found
 
 
@@ -158,79 +146,60 @@ def named(only: list[str]) -> list[Mutant]:
 HITS = """
 import os
 
-LOG, seen, now = os.open({log!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT), set(), {{}}
+log = os.open({log!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+test, seen = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0], set()
 
 
 def hit(place):
-    if os.getpid() not in now:  # a command, or a worker; in the process of pytest Recorder says it
-        with open({log!r} + ".test") as file:
-            now[os.getpid()] = file.read()
-    test = now[os.getpid()]
     if (test, place) not in seen:
         seen.add((test, place))
-        os.write(LOG, (test + "\\t" + place + "\\n").encode())
+        os.write(log, (test + "\\t" + place + "\\n").encode())
 """
 
 
-class Block(NamedTuple):
-    """A list of statements within a function; its key outlives changes elsewhere in the file."""
-
-    key: str
-    statements: list[ast.stmt]
-
-    def holds(self, line: int) -> bool:
-        return self.statements[0].lineno <= line <= self.statements[-1].end_lineno
-
-
-def blocks(tree: ast.AST, path: str) -> list[Block]:
-    """From outside to inside."""
-    found = {}
-    for function in ast.walk(tree):
-        for node in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
-            for field in ("body", "orelse", "finalbody"):
-                statements = getattr(node, field, None)
-                if isinstance(statements, list) and statements:
-                    begin = re.sub(r"[\s:]+", " ", ast.unparse(statements[0])[:60])
-                    found[id(statements)] = Block(f"{path}:{function.name}:{begin}", statements)
-    return list(found.values())
+def blocks(text: str) -> list[tuple[int, int]]:
+    """First and last line of each list of statements within a function."""
+    found, lines = set(), text.splitlines()
+    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
+    for node in (node for function in functions for node in ast.walk(function)):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            if not isinstance(block, list) or not block:
+                continue
+            is_text = isinstance(block[0], ast.Expr) and isinstance(block[0].value, ast.Constant)
+            first = block[int(is_text and len(block) > 1)]
+            line = min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", ()))])
+            begins = not lines[line - 1][: first.col_offset].strip(" @")
+            if begins and not lines[line - 1].lstrip().startswith("elif "):
+                found.add((line, block[-1].end_lineno))
+    return sorted(found)
 
 
 def instrument(copy: Path) -> None:
     """Every block of the package reports, once for every test, that it was reached."""
     (copy / "src/mutation_hits.py").write_text(HITS.format(log=str(copy / "hits")))
     for file in (copy / "src/mnarkmeans").rglob("*.py"):
-        tree, path = ast.parse(file.read_text()), file.relative_to(copy).as_posix()
-        for key, block in blocks(tree, path):
-            report = f"__import__('mutation_hits').hit({key!r})"
-            is_text = isinstance(block[0], ast.Expr) and isinstance(block[0].value, ast.Constant)
-            block.insert(int(is_text), ast.parse(report).body[0])
-        file.write_text(ast.unparse(ast.fix_missing_locations(tree)))
+        text, path = file.read_text(), file.relative_to(copy).as_posix()
+        lines = text.splitlines()
+        for first, _ in reversed(blocks(text)):
+            indent = re.match(" *", lines[first - 1])[0]
+            lines.insert(first - 1, f"{indent}__import__('mutation_hits').hit('{path}:{first}')")
+        file.write_text("\n".join(lines) + "\n")
 
 
 def places(mutant: Mutant) -> set[str]:
     """The block of a mutant; of one outside functions, the blocks that mention its name."""
-    text = (ROOT / mutant.path).read_text()
-    tree, line = ast.parse(text), text.count("\n", 0, mutant.start) + 1
-    around = [block for block in blocks(tree, mutant.path) if block.holds(line)]
+    around = [first for first, last in blocks(mutant.text) if first <= mutant.line <= last]
     if around:
-        return {max(around, key=lambda block: block.statements[0].lineno).key}
-    top = next(node for node in tree.body if line <= node.end_lineno)  # or its decorators
-    name, found = re.search(r"(?:def |class |)(\w+)", text.splitlines()[top.lineno - 1])[1], set()
+        return {f"{mutant.path}:{max(around)}"}
+    top = next(n for n in ast.parse(mutant.text).body if mutant.line <= n.end_lineno)
+    line, found = mutant.text.splitlines()[top.lineno - 1], set()
+    name = re.search(r"(?:def |class |)(\w+)", line)[1]
     for file in (ROOT / "src/mnarkmeans").rglob("*.py"):
         text, path = file.read_text(), file.relative_to(ROOT).as_posix()
-        for key, block in blocks(ast.parse(text), path) if name in text else ():
-            if name in "\n".join(text.splitlines()[block[0].lineno - 1 : block[-1].end_lineno]):
-                found.add(key)
-    return found
-
-
-def meeting(mutant: Mutant, recorded: dict) -> list[str]:
-    """Tests that reach the block; if it is newer than the record, its function or its file."""
-    at, found = places(mutant), []
-    while at and not found:
-        begin = tuple(at)
-        found = [t for t, (_, keys) in recorded.items() if any(k.startswith(begin) for k in keys)]
-        at = {key.rpartition(":")[0] for key in at} - {""}
+        for first, last in blocks(text) if name in text else ():
+            if name in "\n".join(text.splitlines()[first - 1 : last]):
+                found.add(f"{path}:{first}")
     return found
 
 
@@ -240,46 +209,96 @@ def test_of(nodeid: str) -> str:
 
 
 class Recorder:
-    """A plugin of pytest: seconds of a few cases of every test, and which test it is."""
+    """A plugin of pytest: seconds of a few cases of every test, and which test it is.
 
-    def __init__(self, log: Path):
-        self.seconds, self.log = defaultdict(list), log
-        log.with_name("hits.test").write_text("")
+    What a fixture reaches counts for all tests that ask for it.
+    """
+
+    def __init__(self):
+        self.seconds, self.fixtures = defaultdict(list), defaultdict(set)
 
     def pytest_collection_modifyitems(self, items):
         cases = defaultdict(list)
         for item in items:
-            if not CLOCKED.search(item.nodeid) and "browser" not in item.fixturenames:
+            if not UNASKED.search(item.nodeid) and "browser" not in item.fixturenames:
                 cases[test_of(item.nodeid)].append(item)
+                for definitions in item._fixtureinfo.name2fixturedefs.values():
+                    self.fixtures[test_of(item.nodeid)].add(fixture_name(definitions[-1]))
         items[:] = [item for some in cases.values() for item in some[:: -(-len(some) // CASES)]]
 
     def pytest_runtest_logstart(self, nodeid):
         import mutation_hits
 
-        test = mutation_hits.now[os.getpid()] = test_of(nodeid)
-        self.log.with_name("hits.test").write_text(test)
+        mutation_hits.test = nodeid
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef):
+        import mutation_hits
+
+        before, mutation_hits.test = mutation_hits.test, fixture_name(fixturedef)
+        try:
+            return (yield)
+        finally:
+            mutation_hits.test = before
 
     def pytest_runtest_logreport(self, report):
         if report.when == "call" and report.passed:
             self.seconds[test_of(report.nodeid)].append(report.duration)
 
+    def pytest_unconfigure(self):
+        told = {t: (min(s), sorted(self.fixtures[t])) for t, s in self.seconds.items()}
+        Path("recorded").write_text(json.dumps(told))
+
+
+def fixture_name(definition) -> str:
+    return f"{definition.baseid}:{definition.argname}"
+
+
+def record(copy: Path) -> dict[str, tuple[float, list[str]]]:
+    """Of each test its seconds and the blocks it reaches."""
+    instrument(copy)
+    if in_process(copy, 7200, ["tests"], Recorder()) not in (0, 1):
+        raise SystemExit((copy / "log").read_text())
+    reached = defaultdict(set)
+    for line in (copy / "hits").read_text().splitlines():
+        test, _, place = line.partition("\t")
+        reached[test_of(test)].add(place)
+    tests = json.loads((copy / "recorded").read_text())
+    return {
+        test: (seconds, sorted(reached[test].union(*(reached[f] for f in fixtures))))
+        for test, (seconds, fixtures) in tests.items()
+    }
+
+
+def choose(mutant: Mutant, recorded: dict) -> dict[str, int]:
+    """Tests that reach the block of a mutant and their turn: quick ones, slow ones."""
+    own = Path(mutant.path).stem
+    if mutant.path.endswith(".py"):
+        at = places(mutant)
+        meet = [test for test, (_, reached) in recorded.items() if at.intersection(reached)]
+    else:
+        meet = [test for test in recorded if CORE_TESTS.search(test)]
+        meet.sort(key=lambda test: own not in test)
+    slow = {test: int(recorded[test][0] > QUICK) for test in meet}
+    return dict(sorted(slow.items(), key=lambda item: item[1]))
+
 
 class Chosen:
-    """A plugin of pytest: the tests of some functions, until one fails or the time is over."""
+    """A plugin of pytest: some tests, in their turns, until one fails or the time is over."""
 
-    def __init__(self, tests: dict[str, int], killer: Path, budget: float):
-        self.tests, self.killer, self.budget = tests, killer, budget
+    def __init__(self, tests: dict[str, int]):
+        self.tests, self.killer = tests, Path("killer")
         self.files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
 
     def pytest_collection_modifyitems(self, items):
-        """Turn by turn; in a turn files apart, as they have fixtures. Of a test of the first turn
-        two cases, its others in the second."""
-        cases, order, places = Counter(), {}, {test: i for i, test in enumerate(self.tests)}
+        """In a turn file by file, as they have fixtures. Of a test of the first turn two cases, its
+        others in the second."""
+        cases, order, tests = Counter(), {}, list(self.tests)
         for item in items:
             test, file = test_of(item.nodeid), item.nodeid.partition("::")[0]
             if test in self.tests:
                 turn = max(self.tests[test], int(cases[test] > 1))
-                order[item] = (turn, self.files.index(file), places[test])
+                order[item] = (turn, self.files.index(file), tests.index(test))
                 cases[test] += 1
         items[:] = sorted(order, key=order.get)
 
@@ -296,20 +315,8 @@ class Chosen:
             self.killer.write_text("a call that says it was cancelled")
 
     def pytest_runtest_teardown(self, item):
-        if sum(os.times()[:4]) > self.budget:
+        if sum(os.times()[:4]) > SECONDS:
             item.session.shouldstop = "the time is over"
-
-
-def choose(mutant: Mutant, recorded: dict) -> dict[str, int]:
-    """Tests that reach the block of a mutant and their turn: quick ones, slow ones."""
-    if mutant.path.endswith(".py"):
-        meet, first = meeting(mutant, recorded), []
-    else:
-        own = CORE_TESTS.get(Path(mutant.path).stem, ())
-        meet = [test for part in (*own, *CORE_TESTS[""]) for test in recorded if part in test]
-        first = [test for test in meet if any(part in test for part in own)]
-    meet = sorted(meet, key=lambda test: (test not in first, recorded[test][0]))
-    return {test: int(recorded[test][0] > QUICK) for test in meet}
 
 
 # --- running them ---------------------------------------------------------------------------------
@@ -341,16 +348,11 @@ def run_pytest(copy: Path, limit: float, arguments: list[str], plugin: object) -
     sys.path.insert(0, str(copy / "src"))
     os.environ["PYTHONPATH"] = str(copy / "src")
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they take longer than most tests
-    with open(copy / "log", "w") as log:
+    with open("log", "w") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
-    import pytest
-
     options = ["-q", "-p", "no:cacheprovider", f"--basetemp={copy}/tmp"]
-    code = pytest.main([*options, *arguments], plugins=[plugin])
-    if isinstance(plugin, Recorder):
-        (copy / "seconds").write_text(json.dumps(plugin.seconds))
-    os._exit(code)
+    os._exit(pytest.main([*options, *arguments], plugins=[plugin]))
 
 
 def in_process(copy: Path, limit: float, *arguments) -> int | None:
@@ -366,32 +368,11 @@ def in_process(copy: Path, limit: float, *arguments) -> int | None:
     return code
 
 
-def record(folder: Path, known: dict) -> dict:
-    """Of each test its seconds and the blocks it reaches; files that are ``known`` are not run."""
-    copy = make_copy(folder / "recorded")
-    instrument(copy)
-    texts = {str(f.relative_to(copy)): f.read_text() for f in (copy / "tests").rglob("test_*.py")}
-    hashes = {f: hashlib.sha256(t.encode()).hexdigest() for f, t in texts.items()}
-    asked = {f: h for f, h in sorted(hashes.items()) if not UNASKED.search(f)}
-    new = [f for f, h in asked.items() if known.get("files", {}).get(f) != h]
-    tests, reached = known.get("tests", {}), defaultdict(set)
-    tests = {t: at for t, at in tests.items() if t.partition("::")[0] in asked.keys() - new}
-    if new:
-        in_process(copy, 7200, new, Recorder(copy / "hits"))
-        for line in (copy / "hits").read_text().splitlines():
-            test, _, key = line.partition("\t")
-            reached[test].add(key)
-        for test, seconds in json.loads((copy / "seconds").read_text()).items():
-            tests[test] = (sum(seconds) / len(seconds), sorted(reached[test]))
-    return {"files": asked, "tests": tests}
-
-
-def run_tests(copy: Path, tests: dict[str, int], budget: float, only: str = "") -> str:
+def run_tests(copy: Path, tests: dict[str, int], only: str = "") -> str:
     """The test that failed, or how else they ended; nothing if all is well."""
-    killer = copy / "killer"
+    killer, chosen = copy / "killer", Chosen(tests)
     killer.unlink(missing_ok=True)
-    chosen = Chosen(tests, killer, budget)
-    code = in_process(copy, 30 + 3 * budget, ["-x", *([only] if only else chosen.files)], chosen)
+    code = in_process(copy, 30 + 3 * SECONDS, ["-x", *([only] if only else chosen.files)], chosen)
     if killer.exists():
         return killer.read_text()
     if code in (1, 3):  # pytest itself
@@ -402,7 +383,7 @@ def run_tests(copy: Path, tests: dict[str, int], budget: float, only: str = "") 
 @contextlib.contextmanager
 def mutated(mutant: Mutant, copy: Path):
     """The copy with the mutant in it, if that can be built."""
-    file, original = copy / mutant.path, (ROOT / mutant.path).read_text()
+    file = copy / mutant.path
     library = next(copy.glob("src/mnarkmeans/libmnarkmeans_core.*"))
     shutil.copy(library, copy / "library")
 
@@ -411,31 +392,33 @@ def mutated(mutant: Mutant, copy: Path):
         for stale in file.parent.glob(f"__pycache__/{file.stem}.*"):
             stale.unlink()  # a mutant may be as old as the original, and as long
 
+    original = file.read_text()
     try:
-        write(mutant.apply(original))
+        write(mutant.apply())
         yield file.suffix == ".py" or build(copy)
     finally:
         write(original)
         shutil.copy(copy / "library", library)
 
 
-def judge(mutant: Mutant, copy: Path, recorded: dict, budget: float) -> str:
+def judge(mutant: Mutant, copy: Path, recorded: dict) -> str:
     """ "survived", or how it was killed; tests that fail without the mutant are not asked again."""
     tests, killer = choose(mutant, recorded), ""
     with mutated(mutant, copy) as built:
         if not built:
             return "killed: does not compile"
-        pinned = {test: turn for test, turn in tests.items() if "test_results" in test}
-        others = {test: turn for test, turn in tests.items() if test not in pinned}
-        for some in filter(None, (pinned, others)):  # to collect all would take longer
-            killer = killer or run_tests(copy, some, budget)
+        for pinned in (True, False):  # to collect all would take longer
+            some = {
+                test: turn for test, turn in tests.items() if ("test_results" in test) == pinned
+            }
+            killer = killer or (some and run_tests(copy, some)) or ""
     if not killer:
         return "survived" if tests else "survived: no test reaches it"
     test = test_of(killer)
-    if test in recorded and run_tests(copy, {test: 0}, budget, killer):
+    if test in recorded and run_tests(copy, {test: 0}, killer):
         print(f"{test} fails without a mutant", flush=True)
         del recorded[test]
-        return judge(mutant, copy, recorded, budget)
+        return judge(mutant, copy, recorded)
     return f"killed by {killer}"
 
 
@@ -443,10 +426,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m benchmarks.mutation")
     parser.add_argument("--mutants", type=int, default=0, help="drawn at random")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", nargs="*", default=[], help="parts of paths")
+    parser.add_argument("--only", nargs="*", default=[""], help="parts of paths")
     parser.add_argument("--named", action="store_true", help="the list of benchmarks/mutants.py")
-    parser.add_argument("--seconds", type=float, default=30.0, help="of tests for a mutant")
-    parser.add_argument("--recorded", type=Path, help="what tests reach: read, mended")
+    parser.add_argument("--recorded", type=Path, help="keep here what tests reach, if not there")
     parser.add_argument("--history", action="store_true", help="append to history.csv")
     given = parser.parse_args(arguments)
     mutants = named(given.only) if given.named else []
@@ -454,16 +436,17 @@ def main(arguments: list[str] | None = None) -> int:
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
     verdicts = []
     with tempfile.TemporaryDirectory() as folder:
-        known = given.recorded.read_text() if given.recorded and given.recorded.exists() else "{}"
-        record_of_tests = record(Path(folder), json.loads(known))
+        if given.recorded and given.recorded.exists():
+            recorded = json.loads(given.recorded.read_text())
+        else:
+            recorded = record(make_copy(Path(folder, "recorded")))
         if given.recorded:
-            given.recorded.write_text(json.dumps(record_of_tests))
-        recorded = record_of_tests["tests"]
+            given.recorded.write_text(json.dumps(recorded))
         print(f"{len(recorded)} tests pass", flush=True)
         copy = make_copy(Path(folder, "copy"))
         for mutant in mutants:
             began = time.perf_counter()
-            verdicts.append(judge(mutant, copy, recorded, given.seconds))
+            verdicts.append(judge(mutant, copy, recorded))
             took = time.perf_counter() - began
             print(f"{mutant.describe()}\n    {verdicts[-1]} ({took:.0f} s)", flush=True)
     killed = sum(verdict.startswith("killed") for verdict in verdicts)

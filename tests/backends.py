@@ -112,13 +112,3 @@ if importlib.util.find_spec("dask") is not None:
 
 def names(backend):
     return "-".join(backend) if isinstance(backend, Backend) else None
-
-
-# Of scikit-learn's checks, as for its own KMeans.
-DRAWN_BY_POSITION = dict.fromkeys(
-    (
-        "check_sample_weight_equivalence_on_dense_data",
-        "check_sample_weight_equivalence_on_sparse_data",
-    ),
-    "starts are drawn by the position of rows, and these checks shuffle them",
-)

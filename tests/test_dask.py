@@ -6,10 +6,9 @@ import re
 
 import numpy as np
 import pytest
-from backends import DRAWN_BY_POSITION, grouped_rows, on_dask, to_csr
+from backends import grouped_rows, on_dask, to_csr
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mnarkmeans
 from mnarkmeans.missingness import ampute
@@ -366,15 +365,6 @@ def test_what_memory_warns_about_is_warned_about(X, change, message):
     for table, kind in ((on_dask(held), MNARKMeans), (held, mnarkmeans.MNARKMeans)):
         with pytest.warns(mnarkmeans.MissingDataWarning, match=message):
             kind(2, lam=0.5, random_state=0).fit(table)
-
-
-# Some checks give sparse rows without any stored value.
-@pytest.mark.filterwarnings("ignore::mnarkmeans.MissingDataWarning")
-@parametrize_with_checks(
-    [MNARKMeans(3, lam=0.5, n_init=2)], expected_failed_checks=lambda _: DRAWN_BY_POSITION
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def test_text_and_dates_are_refused_with_their_column():

@@ -1,20 +1,13 @@
 """MNARKMeans as a scikit-learn estimator: its checks, the tests of KMeans, corners, impute."""
 
 import logging
-import os
-import pickle
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
-from backends import DRAWN_BY_POSITION, grouped_rows, to_csr
+from backends import grouped_rows, to_csr
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from mnarkmeans import MissingDataWarning, MNARKMeans
@@ -28,16 +21,6 @@ def X(three_groups):
 def fitted(X, k=3, sample_weight=None, **options):
     options = {"lam": 0.5, "random_state": 0} | options
     return MNARKMeans(k, **options).fit(X, sample_weight=sample_weight)
-
-
-@pytest.mark.filterwarnings("ignore::mnarkmeans.MissingDataWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
-    [MNARKMeans(lam=0.5, n_init=3), MNARKMeans(n_init=2)],
-    expected_failed_checks=lambda _: DRAWN_BY_POSITION,
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def test_every_fitted_attribute(X):
@@ -91,41 +74,6 @@ def test_given_centres_and_several_starts_are_warned_of():
     assert len(model.start_losses_) == 1
     for silent in ({}, {"n_init": 1}, {"n_init": 10}):
         MNARKMeans(2, lam=0.5, init=start, **silent).fit(X)
-
-
-def test_clone_pickle_and_parameters_survive(X):
-    model = MNARKMeans(3, lam=0.5, random_state=0)
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-    before = {k: v for k, v in model.get_params().items() if v == v}
-    model.fit(X)
-    assert {k: v for k, v in model.get_params().items() if v == v} == before
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict(X), model.labels_)
-    assert clone(model).get_params()["lam"] == 0.5
-    assert "MNARKMeans" in model._repr_html_()
-
-
-@pytest.mark.parametrize(
-    "convert",
-    [
-        lambda X: X.tolist(),
-        np.asfortranarray,
-        lambda X: np.repeat(X, 2, axis=0)[::2],
-        lambda X: np.where(np.isnan(X), None, X).astype(object),
-        sparse.csr_array,
-        sparse.csc_matrix,
-    ],
-    ids=["list", "fortran", "strided", "object", "csr", "csc"],
-)
-def test_every_container_gives_the_same_result(X, convert):
-    X = np.where(np.isnan(X), np.nan, X)
-    base = fitted(X)
-    table = convert(X)
-    if sparse.issparse(table):  # NaN stored in a sparse matrix is a gap as well
-        table = convert(np.nan_to_num(X))
-    other = fitted(table)
-    assert other.inertia_ == pytest.approx(base.inertia_, rel=1e-10)
 
 
 def test_a_number_may_mark_the_gaps(X):
@@ -315,43 +263,3 @@ def test_impute_fills_gaps_from_the_centre_of_the_row(dtype, order):
         filled = model.impute(table)
         assert filled.dtype == dtype
         np.testing.assert_array_equal(filled, expected)
-
-
-PEAK = """
-import numpy as np
-from backends import to_csr
-from mnarkmeans import MNARKMeans
-
-def memory(name):
-    lines = open("/proc/self/status").read().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
-
-rng = np.random.default_rng(0)
-X = rng.normal(size=(100_000, 50))
-X[rng.random(X.shape) < 0.3] = np.nan
-model = MNARKMeans(4, lam=0.5, random_state=0, n_jobs=2, max_iter=3, n_init=1).fit(X[:20_000])
-csr = to_csr(X)
-csr.indices, csr.indptr = csr.indices.astype(np.int32), csr.indptr.astype(np.int32)
-for table in (X, csr):
-    size = X.nbytes if table is X else table.data.nbytes + table.indices.nbytes
-    model.impute(table[:1000])
-    open("/proc/self/clear_refs", "w").write("5")
-    before = memory("VmRSS")
-    filled = model.impute(table)
-    print((memory("VmHWM") - before - filled.nbytes) / size)
-    del filled
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_impute_needs_little_beyond_its_result():
-    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    # What is freed goes back to the system, so that it cannot serve the measured call unseen.
-    env = os.environ | {"PYTHONPATH": path, "MALLOC_MMAP_THRESHOLD_": "65536"}
-    done = subprocess.run(
-        [sys.executable, "-c", PEAK], env=env, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    shares = [float(share) for share in done.stdout.split()]
-    assert len(shares) == 2
-    assert -0.05 < min(shares) <= max(shares) < 0.15

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from backends import DRAWN_BY_POSITION
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mnarkmeans import MiniBatchMNARKMeans, MissingDataWarning, MNARKMeans
+from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans
 
 
 def clusters(n=3000, p=4, k=3, seed=0, spread=5.0):
@@ -18,16 +16,6 @@ def clusters(n=3000, p=4, k=3, seed=0, spread=5.0):
     X = centers[rng.integers(0, k, n)] + rng.normal(size=(n, p))
     X[rng.random(X.shape) < 0.3] = np.nan
     return X[~np.isnan(X).all(axis=1)]
-
-
-# Some checks give sparse rows without any stored value.
-@pytest.mark.filterwarnings("ignore::mnarkmeans.MissingDataWarning")
-@parametrize_with_checks(
-    [MiniBatchMNARKMeans(n_clusters=3, lam=0.5, n_init=2)],
-    expected_failed_checks=lambda _: DRAWN_BY_POSITION,
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("lam", [0.0, 0.4, 5.0])
@@ -133,15 +121,6 @@ def test_batches_begin_where_the_best_of_the_starts_ended(init):
     assert model.inertia_ <= 1.01 * model.start_losses_.min()
 
 
-def test_same_seed_same_result_whatever_the_threads():
-    X = clusters(5000)
-    one, two = (
-        MiniBatchMNARKMeans(3, lam=0.5, batch_size=300, random_state=4, n_jobs=jobs).fit(X)
-        for jobs in (1, 2)
-    )
-    assert_array_equal(one.cluster_centers_, two.cluster_centers_)
-
-
 def test_a_starved_centre_moves_to_where_rows_are():
     X = clusters(4000, spread=20.0)
     start = np.nan_to_num(X[:1]) + np.array([[0.0], [1e4], [2e4]])  # two centres nobody is close to
@@ -199,8 +178,3 @@ def test_mistakes(options, message):
     for fit in (model.fit, model.partial_fit):
         with pytest.raises(ValueError, match=message):
             fit(clusters(50))
-
-
-def test_rows_without_values_are_warned_of():
-    with pytest.warns(MissingDataWarning, match="1 row"):
-        MiniBatchMNARKMeans(2, lam=1.0).fit(np.vstack([clusters(50), np.full((1, 4), np.nan)]))

@@ -16,7 +16,6 @@ from scipy.stats import t as student_t
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mnarkmeans import MissingDataWarning, MNARMixture
 from mnarkmeans._em.em import Parameters, missing_of
@@ -561,21 +560,3 @@ def test_a_reference_far_away_is_warned_about_where_it_matters():
     with pytest.warns(MissingDataWarning, match=r"'decay' and 'threshold' .* or another mechanism"):
         MNARMixture(2, mechanism="decay", random_state=0).fit(X)
     MNARMixture(2, mechanism="class", random_state=0).fit(X)  # warnings are errors
-
-
-def expected_failed_checks(estimator):
-    """Those on sparse input want two columns of predict_proba; a mixture has one per component."""
-    if estimator.n_components == 2:
-        return {}
-    reason = "predict_proba has one column for each component, as GaussianMixture has"
-    return dict.fromkeys(("check_estimator_sparse_matrix", "check_estimator_sparse_array"), reason)
-
-
-@pytest.mark.filterwarnings("ignore::mnarkmeans.MissingDataWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
-    [MNARMixture(), MNARMixture(2, mechanism="class", temper=1.0)],
-    expected_failed_checks=expected_failed_checks,
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer, make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from mnarkmeans import MNARKMeans
 from mnarkmeans.datasets import make_gaussian_clusters
@@ -43,20 +42,6 @@ def test_centring_moves_the_reference_and_the_reference_can_follow(toy):
     assert unmoved.inertia_ != pytest.approx(divided.inertia_)
 
 
-def test_column_transformer_feeds_columns_of_each_kind(toy):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(toy.data, columns=list("abcd"))
-    frame["batch"] = np.where(np.arange(len(frame)) % 2, "x", "y")
-    prepare = make_column_transformer(
-        (MaxAbsScaler(), ["a", "b", "c", "d"]),
-        (OneHotEncoder(sparse_output=False), ["batch"]),
-        verbose_feature_names_out=False,
-    ).set_output(transform="pandas")
-    pipe = make_pipeline(prepare, kmeans()).fit(frame)
-    assert pipe[-1].feature_names_in_.tolist() == ["a", "b", "c", "d", "batch_x", "batch_y"]
-    assert pipe.predict(frame.iloc[:5]).shape == (5,)
-
-
 def test_as_a_column_transformer_step_distances_get_names(toy):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(toy.data, columns=list("abcd"))
@@ -66,11 +51,6 @@ def test_as_a_column_transformer_step_distances_get_names(toy):
         "near__mnarkmeans0", "near__mnarkmeans1", "near__mnarkmeans2",
         "remainder__d",
     ]  # fmt: skip
-
-
-def test_distances_are_features_for_a_classifier(toy):
-    pipe = make_pipeline(kmeans(6), RandomForestClassifier(20, random_state=0))
-    assert pipe.fit(toy.data, toy.target).score(toy.data, toy.target) > 0.9
 
 
 def test_grid_search_clones_and_fits(toy):

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, SelectionWarning, _stability
+from mnarkmeans import MNARKMeans, MNARKMeansCV, SelectionWarning, _stability
 from mnarkmeans._cv import CRITERIA, Trial, choose_k, least_unstable
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import clustering_error_rate
@@ -125,15 +124,6 @@ def test_a_few_outliers_are_no_cluster():
     assert quick([2, 3], lams=[0.0]).fit(X).n_clusters_ == 2
 
 
-def test_same_seed_same_result_for_every_number_of_threads():
-    X = gaussian().data
-    one, two = (quick(n_jobs=jobs).fit(X) for jobs in (1, 2))
-    assert one.lam_ == two.lam_
-    np.testing.assert_array_equal(one.cluster_centers_, two.cluster_centers_)
-    for name in ("mean_instability", "mean_score"):
-        np.testing.assert_array_equal(one.cv_results_[name], two.cv_results_[name])
-
-
 def test_sparse_and_large_tables(monkeypatch):
     monkeypatch.setattr("mnarkmeans._cv.MOST_ROWS", 100)
     bunch = gaussian(n=300)
@@ -188,14 +178,6 @@ def test_mistakes_are_named(parameters, message):
     chosen = {"n_clusters": 3, **parameters}
     with pytest.raises(ValueError, match=message):
         quick(**chosen).fit(gaussian(n=80).data)
-
-
-@parametrize_with_checks([MNARKMeansCV(2, n_splits=2, n_init=2, lams=[0.0, 0.5])])
-def test_scikit_learn_checks(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SelectionWarning)
-        warnings.simplefilter("ignore", MissingDataWarning)  # sparse checks have empty rows
-        check(estimator)
 
 
 def test_a_search_that_remembers_its_trials_ends_the_same():
