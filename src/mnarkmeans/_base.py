@@ -77,21 +77,9 @@ N_INIT = 10  # the default number of starts
 Init = Literal["k-means++", "random"] | np.ndarray | Sequence[Sequence[float]] | Callable[..., Any]
 ROWS_PER_CLUSTER = 30  # from so many on, a cluster of one row is worth a warning
 
-try:  # progress bars and the like, from scikit-learn 1.9
-    from sklearn.callback import CallbackSupportMixin
-except ImportError:
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Older scikit-learn: there is nothing to support."""
-
 
 class CentersModel(
-    Saving,
-    CallbackSupportMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ClusterMixin,
-    BaseEstimator,
+    Saving, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
 ):
     """Prediction, distances, score and imputation from the fitted centres."""
 

@@ -6,6 +6,7 @@ L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + lam sum_{j missing} (m
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,14 +14,7 @@ from sklearn.utils import check_random_state
 
 from ._base import N_INIT, CentersModel, Init
 from ._observed import Observed
-from ._solver import (
-    ALGORITHMS,
-    Solution,
-    best_of,
-    run_starts,
-    starts_progress,
-    with_callbacks,
-)
+from ._solver import ALGORITHMS, Solution, best_of, run_starts
 from ._validation import check_choice, check_loss
 
 # Up to so many rows x features x clusters, ten starts with Hartigan's moves reach lower losses than
@@ -127,6 +121,8 @@ default="k-means++"
     """
 
     loss_path_: np.ndarray
+    # The command line shows progress: called with the number of starts that have ended.
+    _progress: Callable[[int], None] | None = None
 
     def __init__(
         self,
@@ -157,7 +153,6 @@ default="k-means++"
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the centres.
 
@@ -198,11 +193,11 @@ default="k-means++"
         self, observed: Observed, starts: np.ndarray, lam: Any, found: np.ndarray | None = None
     ) -> Solution:
         starts = self._with_better_starts(observed, starts, lam, found)
-        with starts_progress(self, len(starts)) as progress:
-            results = run_starts(
-                observed, starts, lam, threads=self._threads(), progress=progress,
-                n_hartigan=self._n_hartigan(observed, len(starts)), **self._stopping_rule(),
-            )  # fmt: skip
+        results = run_starts(
+            observed, starts, lam, threads=self._threads(), verbose=self.verbose,
+            n_hartigan=self._n_hartigan(observed, len(starts)), progress=self._progress,
+            **self._stopping_rule(),
+        )  # fmt: skip
         return best_of(observed, results, lam, self._threads())
 
     def _keep(self, observed: Observed, solution: Solution, lam: Any) -> None:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import logging
 import math
 import os
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import joblib
 import numpy as np
@@ -55,17 +53,6 @@ def slices(count: int, size: int) -> Sequence[tuple[int, int]]:
 
 # --- starts ---------------------------------------------------------------------------------------
 
-_own = threading.local()
-
-
-def seeded(seed: int) -> np.random.RandomState:
-    """What ``RandomState(seed)`` is, for numbers that are drawn at once: it is seeded anew by the
-    next call on this thread. (Making one takes longer than a small fit.)"""
-    if not hasattr(_own, "numbers"):
-        _own.numbers = np.random.RandomState()
-    _own.numbers.seed(seed)
-    return _own.numbers
-
 
 def k_means_plus_plus(
     observed: Observed, n_starts: int, k: int, rng: np.random.RandomState, threads: int
@@ -99,14 +86,14 @@ def starts_of_each(
     init: str, tables: Sequence[Observed], n_starts: int, k: int, seeds: Sequence[int], threads: int
 ) -> list[np.ndarray]:
     """What ``STARTS[init]`` gives for each table with a seed of its own, many tables together."""
-    if init == "k-means++":
-        drawn = zip(tables, seeds, strict=True)
-        return core.seed([_seeding(own, n_starts, k, seeded(seed)) for own, seed in drawn], threads)
-    how = STARTS[init]
-    return [
-        how(own, n_starts, k, seeded(seed), threads)
-        for own, seed in zip(tables, seeds, strict=True)
-    ]
+    rng, seedings, centers = np.random.RandomState(), [], []
+    for own, seed in zip(tables, seeds, strict=True):
+        rng.seed(seed)  # to make a RandomState for each would take longer than to draw
+        if init == "k-means++":
+            seedings.append(_seeding(own, n_starts, k, rng))
+        else:
+            centers.append(STARTS[init](own, n_starts, k, rng, threads))
+    return core.seed(seedings, threads) if seedings else centers
 
 
 # --- bounds ---------------------------------------------------------------------------------------
@@ -198,26 +185,25 @@ class InMemory:
 
 
 def lloyd(
-    rows: Rows,
-    starts: core.Starts,
-    after: Callable[[int, np.ndarray], None] | None = None,
+    rows: Rows, starts: core.Starts, after: Callable[[int, np.ndarray], None] | None = None
 ) -> None:
     """Run the starts to their ends. INOUT starts.
 
     ``after`` is called with the number of iterations done and the starts that go on.
     """
-    active, afresh, iteration = np.arange(len(starts.mu)), True, 0
-    while len(active) and iteration < starts.max_iter:
-        largest = rows.pass_(starts, active, afresh)
+    active, fresh = np.arange(len(starts.mu)), True
+    for iteration in range(starts.max_iter):
+        largest = rows.pass_(starts, active, fresh)
         for r in active[starts.stats.sizes[active].min(axis=1) <= 0.0]:
             rows.rescue(starts, int(r))
         losses, doubtful = core.update(starts, active)
         for a in np.flatnonzero(doubtful):
             losses[a] = rows.loss_of(starts, int(active[a]))
-        active, afresh = core.decide(starts, iteration, losses, doubtful, largest, active)
-        iteration += 1
+        active, fresh = core.decide(starts, iteration, losses, doubtful, largest, active)
         if after is not None:
-            after(iteration, active)
+            after(iteration + 1, active)
+        if not len(active):
+            break
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -294,8 +280,6 @@ class Solution(NamedTuple):
     start_losses: np.ndarray
 
 
-# --- progress -------------------------------------------------------------------------------------
-
 logger = logging.getLogger("mnarkmeans")  # handlers are the caller's
 
 
@@ -304,60 +288,6 @@ def log_line(message: str, verbose: bool, level: int = logging.INFO) -> None:
     logger.log(level, message)
     if verbose:
         print(message)
-
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-if TYPE_CHECKING:  # the decorator has no types, and `fit` must not lose its own
-
-    def with_callbacks(method: Method) -> Method: ...
-
-else:
-    try:  # scikit-learn >= 1.9
-        from sklearn.callback import with_callbacks
-    except ImportError:
-
-        def with_callbacks(method: Method) -> Method:
-            """Older scikit-learn has no callbacks."""
-            return method
-
-
-class StartsProgress:
-    """Reports starts as they end, and then their results."""
-
-    def __init__(self, estimator: Any, context: Any, n_starts: int):
-        self.estimator, self.context, self.n_starts = estimator, context, n_starts
-        self._ended = self._finished = 0
-
-    def ended(self, count: int) -> None:
-        """So many starts, of all, have come to their ends."""
-        while self._ended < count:
-            self._ended += 1
-            if self.context is not None:
-                task = self.context.subcontext(task_name="start")
-                task.call_on_fit_task_begin(estimator=self.estimator)
-                task.call_on_fit_task_end(estimator=self.estimator)
-
-    def finished(self, results: StartResults) -> None:
-        """The next ones, in their order."""
-        for loss, n_iter in zip(results.losses, results.n_iter, strict=True):
-            self._finished += 1
-            start = f"start {self._finished}/{self.n_starts}"
-            message = f"{start}: loss {loss:.6g} after {n_iter} iterations"
-            log_line(message, bool(self.estimator.verbose))
-        self.ended(self._finished)
-
-
-@contextmanager
-def starts_progress(estimator: Any, n_starts: int) -> Iterator[StartsProgress]:
-    """Each start is one task of the estimator's callbacks (a ``ProgressBar`` counts starts)."""
-    context = None
-    if hasattr(estimator, "_skl_callbacks"):
-        context = estimator._init_callback_context(max_subtasks=n_starts)
-        context.call_on_fit_task_begin(estimator=estimator)
-    yield StartsProgress(estimator, context, n_starts)
-    if context is not None:
-        context.call_on_fit_task_end(estimator=estimator)
 
 
 # --- solve ----------------------------------------------------------------------------------------
@@ -393,56 +323,67 @@ def run_starts(
     tol: float,
     threads: int,
     n_hartigan: int = 0,
-    progress: StartsProgress | None = None,
+    verbose: int | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> StartResults:
     """Run the starts ``centers`` (R, k, p) to their ends; ``lam`` as in ``penalties``.
 
     Small tables: all starts in one call of the core, which spreads them over the threads. Larger
     ones: as many starts as memory allows run side by side, the threads share the rows. Neither cut
-    depends on the number of threads. ``progress`` is called as starts end.
+    depends on the number of threads.
 
     Lloyd's loop comes close in few passes; moves of single rows do the rest, in about
     ``n_hartigan`` of the starts, those with the smallest losses.
+
+    ``verbose``: a line for each start is logged, unless None, and printed above 0. ``progress`` is
+    called now and then with the number of starts that have ended.
     """
     n_starts, k, p = centers.shape
     lam = penalties(lam, n_starts, p)
-    table = observed.table
-    size = n_starts
-    if not table.is_small:
-        most = max(1, min(BYTES_OF_LABELS // (4 * table.n), BYTES_OF_CENTERS // (8 * k * p)))
+    n_rows, size = observed.n_rows, n_starts
+    if not observed.table.is_small:
+        most = max(1, min(BYTES_OF_LABELS // (4 * n_rows), BYTES_OF_CENTERS // (8 * k * p)))
         size = math.ceil(n_starts / math.ceil(n_starts / most))
-    share = min(1.0, n_hartigan / n_starts)
     pieces = []
     for first in range(0, n_starts, size):
         some = slice(first, first + size)
         starts = _starts_of(observed, centers[some], lam[some], max_iter, tol)
-        rows, watch = None, _counting(progress, first)
-        of_lloyd = None if n_hartigan > 0 else watch  # otherwise the moves end them
-        if table.is_small:
-            core.lloyd([table], [starts], threads, of_lloyd)
-        else:
-            rows = InMemory(table, k, threads)
-            lloyd(rows, starts, after=_settled(len(starts.mu), of_lloyd))
-        if n_hartigan > 0:
-            most = math.ceil(share * len(starts.mu))
-            core.hartigan(table, starts, _worth_moving(starts, most), threads, watch)
-        piece = StartResults.of(starts)
-        if n_starts == 1 and rows is not None and rows.bounds is not None and n_hartigan == 0:
-            piece = piece._replace(warm=WarmStart(starts.labels[0], rows.bounds))
+        count = len(starts.mu)
+        n_moved = math.ceil(min(1.0, n_hartigan / n_starts) * count)
+        watch = None if progress is None else partial(_add, progress, first)
+        pieces.append(_run_to_the_end(observed.table, starts, n_moved, threads, watch))
+        if verbose is not None:
+            for r, (loss, n_iter) in enumerate(zip(*pieces[-1][1:3], strict=True), first + 1):
+                message = f"start {r}/{n_starts}: loss {loss:.6g} after {n_iter} iterations"
+                log_line(message, verbose > 0)
         if progress is not None:
-            progress.finished(piece)
-        pieces.append(piece)
+            progress(first + count)
     return StartResults.joined(pieces)
 
 
-def _counting(progress: StartsProgress | None, before: int) -> Callable[[int], None] | None:
-    """Hears how many starts of a lot have ended; ``before``: those of the lots before it."""
-    return None if progress is None else lambda count: progress.ended(before + count)
+def _add(progress: Callable[[int], None], before: int, ended: int) -> None:
+    progress(before + ended)
 
 
-def _settled(n_starts: int, watch: Callable[[int], None] | None):
-    """What Lloyd's loop calls after an iteration with the starts that go on."""
-    return None if watch is None else lambda _, active: watch(n_starts - len(active))
+def _run_to_the_end(
+    table: core.Table, starts: Starts, n_hartigan: int, threads: int,
+    watch: Callable[[int], None] | None,
+) -> StartResults:  # fmt: skip
+    """Lloyd's loop, and Hartigan's moves in the best ``n_hartigan`` starts. INOUT starts."""
+    count, bounds = len(starts.mu), None
+    of_lloyd = watch if n_hartigan == 0 else None  # otherwise the moves end the starts
+    if table.is_small:
+        core.lloyd([table], [starts], threads, of_lloyd)
+    else:
+        rows = InMemory(table, starts.shape[1], threads)
+        bounds = rows.bounds
+        lloyd(rows, starts, of_lloyd and (lambda _, active: of_lloyd(count - len(active))))
+    if n_hartigan > 0:
+        core.hartigan(table, starts, _worth_moving(starts, n_hartigan), threads, watch)
+    results = StartResults.of(starts)
+    if count == 1 and n_hartigan == 0 and bounds is not None:
+        return results._replace(warm=WarmStart(starts.labels[0], bounds))
+    return results
 
 
 def run_starts_of_each(

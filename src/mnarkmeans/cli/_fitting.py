@@ -178,12 +178,19 @@ class Job:
     sections: dict[str, Any] = field(default_factory=dict)  # further ones of the report
 
     def fit(self, console: Console, model: Any) -> None:
-        """Fit k-means, with progress where scikit-learn has callbacks."""
-        counts = hasattr(model, "set_callbacks")
-        with self.working(console, "fitting", model.n_init if counts else None) as step:
-            (model.set_callbacks(_Callback(step)) if counts else model).fit(self.X)
-        if counts:
-            model.set_callbacks()
+        """Fit k-means, with progress by starts."""
+        with self.working(console, "fitting", model.n_init) as step:
+            known = 0
+
+            def progress(ended: int) -> None:
+                nonlocal known
+                for _ in range(known, ended):
+                    step("initialisations")
+                known = max(known, ended)
+
+            model._progress = progress
+            model.fit(self.X)
+        del model._progress
 
     @contextmanager
     def working(self, console: Console, what: str, steps: int | None = None) -> Iterator[Step]:
@@ -321,21 +328,6 @@ class Job:
         print_agreement(console, summary.get("annotations", []))
         console.say(f"written to {out}; open {out / 'report.html'}")
         console.result(summary | {"output": str(out)})
-
-
-class _Callback:
-    """Moves the progress on with every finished initialisation (scikit-learn 1.9 and newer)."""
-
-    def __init__(self, step: Any) -> None:
-        self.step = step
-
-    def setup(self, estimator: Any, context: Any) -> None: ...
-    def teardown(self, estimator: Any, context: Any) -> None: ...
-    def on_fit_task_begin(self, estimator: Any, context: Any, **kwargs: Any) -> None: ...
-
-    def on_fit_task_end(self, estimator: Any, context: Any, **kwargs: Any) -> None:
-        if context.task_name == "start":
-            self.step("initialisations")
 
 
 def print_agreement(console: Console, found: list[dict[str, Any]]) -> None:
