@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -13,7 +12,6 @@ import pytest
 from commands import COMMAND, FILES, names, rows
 
 from mnarkmeans._io import pack, unpack
-from mnarkmeans.cli._main import sigterm_as_exit
 
 if not hasattr(signal, "SIGKILL"):
     pytest.skip("this system ends processes in another way", allow_module_level=True)
@@ -100,25 +98,6 @@ def test_sigterm_never_shows_a_traceback(tmp_path, tables, when):
     assert process.returncode in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
     assert "Traceback" not in err
     assert "Error" not in err
-
-
-def test_a_signal_that_nobody_can_raise_is_not_lost(capfd):
-    """It arrives within a finaliser, where Python drops exceptions."""
-
-    class Dying:
-        def __del__(self):
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0.01)
-
-    def end():
-        with sigterm_as_exit():
-            Dying()
-            time.sleep(5)
-
-    with pytest.raises(SystemExit) as stop:
-        end()
-    assert stop.value.code == 128 + signal.SIGTERM
-    assert capfd.readouterr().err == ""
 
 
 def test_select_goes_on_where_it_stopped(tmp_path, tables, server):

@@ -6,6 +6,8 @@ centers.csv   one row per cluster, in the units of the table; centers_prepared.c
               clustering, where these differ
 markers.csv   the features that distinguish each cluster (`metrics.cluster_markers`)
 annotations.csv   rows of each cluster in each group of an annotation
+selection.csv     the candidates of a search (`select`)
+comparison.csv, comparison_labels.csv   other methods on the same rows (`compare`)
 summary.json  what was read, what was done, what was found
 model.json, model.npz   the model, with what `predict` needs to read and prepare a new table
 report.json, report.html   the numbers of the report and the page made from them
@@ -48,7 +50,8 @@ from ._outputs import claimed, write_csv, write_json
 
 FILES = [
     "labels.csv", "centers.csv", "markers.csv", "summary.json", "model.json", "model.npz",
-    "report.json", "report.html",
+    "report.json", "report.html", "centers_prepared.csv", "annotations.csv", "selection.csv",
+    "comparison.csv", "comparison_labels.csv",
 ]  # fmt: skip
 FITTED = ("lam", "inertia", "n_iter", "loss_path", "start_losses")  # of the model, in the summary
 MARKERS = 100  # features of each cluster in markers.csv
@@ -56,21 +59,13 @@ DIGITS, FEW_DIGITS = 8, 4  # significant digits of centres; of effects and share
 
 
 def claimed_folder(
-    source: SourceOptions, output: FolderOptions | OptionalFolderOptions, *more: str
+    source: SourceOptions, output: FolderOptions | OptionalFolderOptions
 ) -> AbstractContextManager[Any]:
     """Claim the folder; what writing needs is asked for before the work, not after it."""
     require("jinja2", "cli")
     if getattr(output, "embedding", "pca") == "umap":
         require("umap", "umap")
-    prepared = ["centers_prepared.csv"] if _two_units(source.preparation) else []
-    known = ["annotations.csv"] if source.annotations or source.labels or source.batch else []
-    files = [*FILES, *prepared, *known, *more]
-    return claimed(output.out, files, force=output.force, inputs=source.inputs)
-
-
-def _two_units(preparation: Preparation) -> bool:
-    """Whether centres have other units in the clustering than in the table."""
-    return bool(preparation.units and preparation.own_units)
+    return claimed(output.out, FILES, force=output.force, inputs=source.inputs)
 
 
 def open_job(console: Console, source: SourceOptions, clusters: int) -> Job:
@@ -248,7 +243,7 @@ class Job:
         labels = label_columns(table, fitted.labels, fitted.own_distance, fitted.confidence)
         write_csv(folder / "labels.csv", labels, zip(*labels.values(), strict=True))
         centers = {"centers.csv": preparation.undo(model.cluster_centers_)}
-        if _two_units(preparation):
+        if preparation.units and preparation.own_units:  # of the table, and others
             centers["centers_prepared.csv"] = model.cluster_centers_
         for name, rows in centers.items():
             lines = [[i, *digits(row, DIGITS)] for i, row in enumerate(rows)]

@@ -9,9 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -64,8 +62,7 @@ def run(arguments: list[str]) -> int:
     """Run one command; returns the exit code."""
     code, sentence = 2, ""
     try:
-        with sigterm_as_exit():
-            return _run(arguments)
+        return _run(arguments)
     except (UserError, ImportError) as error:
         sentence = str(error)
     except TableError as error:
@@ -92,12 +89,18 @@ def _run(arguments: list[str]) -> int:
     for name in named or VERBS:  # the others stay unimported
         import_module(f"{__package__}.{name}")
     commands.registered_commands.sort(key=lambda command: VERBS.index(command.name or ""))
+    signal.signal(signal.SIGTERM, _terminate)
     command = typer.main.get_command(commands)
     asked = arguments or ["--help"]
     code = command.main(asked, prog_name="mnarkmeans", standalone_mode=False)
     if code == INTERRUPTED:  # newer versions of typer catch Ctrl-C themselves
         raise KeyboardInterrupt
     return 2 if not arguments else code if isinstance(code, int) else 0
+
+
+def _terminate(number: int, frame: Any) -> None:
+    """SIGTERM ends a run as Ctrl-C does: what was begun is cleaned up."""
+    raise SystemExit(TERMINATED)
 
 
 def _usage_sentence(error: Any) -> str:
@@ -109,37 +112,6 @@ def _usage_sentence(error: Any) -> str:
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "mnarkmeans"
     return f"{text.rstrip('.')}; see {where} --help"
-
-
-@contextmanager
-def sigterm_as_exit() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does: what was begun is cleaned up.
-
-    The signal may arrive where nothing can be raised (a finaliser, a callback of a library);
-    Python would print a traceback there and go on. It is sent again instead.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: Any) -> None:
-        raise SystemExit(TERMINATED)
-
-    def resend(lost: Any) -> None:
-        signals = {SystemExit: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}
-        number = signals.get(lost.exc_type)
-        if number is None:
-            sys.__unraisablehook__(lost)
-        else:  # later, when this hook has certainly returned: here it would be lost again
-            threading.Timer(0.2, os.kill, (os.getpid(), number)).start()
-
-    before, hook = signal.signal(signal.SIGTERM, stop), sys.unraisablehook
-    sys.unraisablehook = resend
-    try:
-        yield
-    finally:
-        sys.unraisablehook = hook
-        signal.signal(signal.SIGTERM, before)
 
 
 def _print_version(asked: bool) -> None:

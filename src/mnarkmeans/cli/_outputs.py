@@ -11,12 +11,10 @@ rename; in an existing folder files appear by one rename each, once all of them 
 from __future__ import annotations
 
 import csv
-import errno
 import hashlib
 import json
 import os
 import shutil
-import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -30,14 +28,6 @@ from .._io import MARK, as_json, flush, flush_folder, replacing
 from ._console import UserError
 
 PATIENCE = 0.2  # seconds to wait for a lock whose owner is just leaving
-FULL, FORBIDDEN = (
-    "there is no space left on the disk",
-    "you do not have permission to write to its folder",
-)
-REASONS = {
-    errno.ENOSPC: FULL, errno.EDQUOT: FULL, errno.EFBIG: FULL, errno.EACCES: FORBIDDEN,
-    errno.EPERM: FORBIDDEN, errno.EROFS: FORBIDDEN, errno.ENAMETOOLONG: "its name is too long",
-}  # fmt: skip
 
 
 @contextmanager
@@ -77,9 +67,9 @@ class Claim:
 
     def check(self, inputs: Iterable[Path] = ()) -> None:
         """Refuse to replace files without --force, and files that are read in any case."""
-        if self.names is not None and self.place.is_file():
+        if self.names and self.place.is_file():
             raise UserError(f"{self.target} is a file; give the name of a folder")
-        for name in self.names if self.names is not None else [""]:
+        for name in self.names or [""]:
             path, shown = self.place / name, self.target / name
             if path.is_dir():
                 raise UserError(f"{shown} is a folder; choose another output")
@@ -99,21 +89,14 @@ class Claim:
 
         In the end the lock is released, and folders that were created and stayed empty go.
         """
-        above = [self.place.parent, *self.place.parent.parents]
-        absent = [folder for folder in above if not folder.exists()]
-        first = above[len(absent)]
-        if not first.is_dir():
-            raise UserError(f"{self.target} could not be written: {first} is a file, not a folder")
-        for folder in reversed(absent):
+        for folder in reversed([above for above in self.place.parents if not above.exists()]):
             folder.mkdir()
             held.callback(_attempt, folder.rmdir)
-        if self.place.is_symlink():
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         with suppress(FileNotFoundError):
-            self.place.lstat()  # fails for a name that is too long
+            self.place.stat()  # fails for a name that is too long, or a link to itself
         probe = self.hidden(f"probe-{os.getpid()}")
-        os.mkdir(probe)  # access rights alone say nothing about read-only or full disks
-        os.rmdir(probe)
+        probe.mkdir()  # access rights alone say nothing about read-only or full disks
+        probe.rmdir()
         lock = FileLock(self.hidden("lock"), timeout=PATIENCE)
         try:
             lock.acquire()
@@ -141,21 +124,14 @@ class Claim:
                 for path in sorted(staging.iterdir()):
                     flush(path)
                 flush_folder(staging)
-                with _signals_held():
-                    self._put_in_place(staging)
+                if self.is_new:
+                    staging.rename(self.place)
+                else:
+                    for path in sorted(staging.iterdir()):
+                        path.replace(self.place / path.name)
+                flush_folder(self.place.parent if self.is_new else self.place)
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
-
-    def _put_in_place(self, staging: Path) -> None:
-        if not self.is_new:
-            self.check()
-            for path in sorted(staging.iterdir()):
-                os.replace(path, self.place / path.name)
-        elif self.place.exists():
-            raise UserError(f"{self.target} was created by something else in the meantime")
-        else:
-            os.rename(staging, self.place)
-        flush_folder(self.place.parent if self.is_new else self.place)
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -163,8 +139,9 @@ class Claim:
         try:
             yield
         except OSError as error:
-            reason = REASONS.get(error.errno or 0) or error.strerror or str(error)
-            raise UserError(f"{self.target} could not be written: {reason}") from error
+            raise UserError(
+                f"{self.target} could not be written: {error.strerror or error}"
+            ) from error
 
 
 def _attempt(action: Callable[[], None]) -> None:
@@ -172,31 +149,17 @@ def _attempt(action: Callable[[], None]) -> None:
         action()
 
 
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back, so that old and new files do not mix."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
-
-
 class Parts:
     """Finished parts of the job described by `key`, kept beside the output until it is whole.
 
-    Another job has another key and starts afresh. Without an output nothing is kept.
+    Another job has another key and starts afresh.
     """
 
-    def __init__(self, claim: Claim | None, key: dict[str, Any]) -> None:
+    def __init__(self, claim: Claim, key: dict[str, Any]) -> None:
         self._key = hashlib.sha256(as_json(key).encode()).hexdigest()
-        self._claim = claim
-        self._folder = Path(os.devnull) if claim is None else claim.hidden("parts")
+        self._claim, self._folder = claim, claim.hidden("parts")
 
-    def load(self, name: str) -> Any:
+    def get(self, name: str) -> Any:
         """A part finished before (numbers, words and arrays), or None."""
         try:
             arrays = _io.unpack((self._folder / f"{name}.npz").read_bytes())
@@ -205,10 +168,8 @@ class Parts:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def save(self, name: str, part: Any) -> None:
+    def __setitem__(self, name: str, part: Any) -> None:
         """Keep a finished part."""
-        if self._claim is None:
-            return
         arrays: dict[str, np.ndarray] = {}
         text = json.dumps({"key": self._key, "part": _io.split(part, name, arrays)})
         content = _io.pack(arrays | {"json": np.frombuffer(text.encode(), np.uint8)})

@@ -44,7 +44,6 @@ WORDS = {
     "gmm": "Gaussian mixture (StepMix)",
     "gmm_mask": "Gaussian mixture with missingness indicators (StepMix)",
 }
-FILES = ("comparison.csv", "comparison_labels.csv")
 COLUMNS = ("method", "cer", "ari", "clusters", "seconds", "note")
 SMALL = 1_000_000  # entries of a table that one thread clusters fastest
 
@@ -75,14 +74,16 @@ def compare(
 ) -> None:
     """Run other clustering methods on the same table; with -o, an interrupted run continues."""
     console, names, out = output.console, comparing.names(), output.out
-    with claimed_folder(source, output, *FILES) as claim:
+    with claimed_folder(source, output) as claim:
         job = open_job(console, source, fitting.n_clusters)
         found = Comparison(_true_labels(job, source.labels))
-        key = job_key(source, clusters=fitting.n_clusters, seed=fitting.random_state)
-        parts = Parts(claim, key)
         model = MNARKMeans(reference=job.reference, **vars(fitting))
-        found.run(console, job, model, names, parts)
-        if claim is not None:
+        if claim is None:
+            found.run(console, job, model, names)
+        else:
+            key = job_key(source, clusters=fitting.n_clusters, seed=fitting.random_state)
+            parts = Parts(claim, key)
+            found.run(console, job, model, names, parts)
             found.judge(console, job, model)
             with claim.writing() as folder:
                 job.write(folder)
@@ -145,17 +146,18 @@ class Comparison:
     labels: dict[str, np.ndarray] = field(default_factory=dict)  # of the methods that have any
 
     def run(
-        self, console: Console, job: Job, model: MNARKMeans, names: list[str], parts: Parts
+        self, console: Console, job: Job, model: MNARKMeans, names: list[str], parts: Any = None
     ) -> None:
         """Our k-means, then other methods; those finished by an earlier run are not run again."""
         job.fit(console, model)
         self.add(OURS, model.labels_, job.seconds)
-        kept = {name: parts.load(name) for name in names}
+        parts = {} if parts is None else parts
+        kept = {name: parts.get(name) for name in names}
         with console.progress("comparing", sum(part is None for part in kept.values())) as step:
             for name, part in kept.items():
                 if part is None:
                     part = run_one(partial(make, name, model), job.X)
-                    parts.save(name, part)
+                    parts[name] = part
                     step(f"{WORDS[name]} is done")
                 self.add(name, **part)
 
@@ -214,7 +216,7 @@ class Comparison:
         """comparison.csv (one row per method) and comparison_labels.csv (one row per row)."""
         lines = [[round(v, 4) if isinstance(v, float) else v for v in one.values()]
                  for one in self.results]  # fmt: skip
-        write_csv(folder / FILES[0], COLUMNS, lines)
+        write_csv(folder / "comparison.csv", COLUMNS, lines)
         labels = ({} if self.truth is None else {"class": self.truth}) | self.labels
         rows = zip(ids, *(column.tolist() for column in labels.values()), strict=True)
-        write_csv(folder / FILES[1], ["id", *labels], rows)
+        write_csv(folder / "comparison_labels.csv", ["id", *labels], rows)

@@ -20,8 +20,7 @@ from .. import MNARKMeans
 from ._fitting import FILES, open_job
 from ._main import verb
 from ._options import FolderOptions, OutputOptions, SourceOptions, option
-from ._outputs import Parts, claimed, write_csv
-from .compare import FILES as COMPARISON
+from ._outputs import claimed, write_csv
 from .compare import Comparison, run_one
 
 TYPES, CELLS, GENES = 4, 600, 60
@@ -64,8 +63,7 @@ def demo(shown: DemoOptions) -> None:
     """Cluster built-in data and compare with other methods; takes under a minute. Start here."""
     console, out = shown.console, shown.out
     X, complete, types = simulate()
-    files = [*FILES, *COMPARISON, "annotations.csv", TABLE]
-    with claimed(out, files, force=shown.force) as claim, claim.writing() as folder:
+    with claimed(out, [*FILES, TABLE], force=shown.force) as claim, claim.writing() as folder:
         header = ["cell", *(f"gene{j + 1:02d}" for j in range(GENES)), "type"]
         rows = (
             [f"cell{i + 1:03d}", *("" if np.isnan(v) else v for v in row), f"type {'ABCD'[kind]}"]
@@ -77,7 +75,7 @@ def demo(shown: DemoOptions) -> None:
         )
         model = MNARKMeans(TYPES, n_init=20, random_state=0)
         found = Comparison(types)
-        found.run(console, job, model, ["zero", "mean", "kpod"], Parts(None, {}))
+        found.run(console, job, model, ["zero", "mean", "kpod"])
         best = partial(KMeans, TYPES, n_init=20, random_state=0)
         found.add(COMPLETE, **run_one(best, complete))
         found.judge(console, job, model, DESIGN)

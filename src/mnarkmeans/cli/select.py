@@ -25,7 +25,7 @@ from ._outputs import Parts, write_csv
 def select(searching: SearchOptions, output: FolderOptions, source: SourceOptions) -> None:
     """Choose the number of clusters and lam; an interrupted run continues where it stopped."""
     console = output.console
-    with claimed_folder(source, output, "selection.csv") as claim:
+    with claimed_folder(source, output) as claim:
         job = open_job(console, source, searching.n_clusters[-1])
         params = {n: v for n, v in vars(searching).items() if n not in ("n_clusters", "n_jobs")}
         parts = Parts(claim, job_key(source, params=params))
@@ -58,12 +58,12 @@ class KeptTrials:
         self._parts, self._step = parts, step
 
     def get(self, k: int) -> Trial | None:
-        stored = self._parts.load(f"k{k}")
+        stored = self._parts.get(f"k{k}")
         try:
             return None if stored is None else Trial.from_plain(stored)
         except (KeyError, TypeError):  # of another version
             return None
 
     def __setitem__(self, k: int, trial: Trial) -> None:
-        self._parts.save(f"k{k}", trial.to_plain())
+        self._parts[f"k{k}"] = trial.to_plain()
         self._step(f"k = {k}: lam = {np.max(trial.penalty):.4g}")
