@@ -11,10 +11,12 @@ import re
 import sys
 import tempfile
 import warnings
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.special import ndtr
@@ -25,6 +27,7 @@ from mnarkmeans import (
     MNARKMeansCV,
     MNARMixture,
     metrics,
+    read_table,
     report,
     tl,
 )
@@ -36,6 +39,7 @@ from mnarkmeans.tables import BatchCenter, advise
 
 sys.path.append(str(Path(__file__).parent / "tables"))
 from lab_files import LAB_FILES
+from test_dialects import dialects
 
 STORED = Path(__file__).parent / "data" / "results.json"
 MECHANISMS = ("mcar", "decay", "threshold", "limit", "class")
@@ -230,6 +234,162 @@ def clusters():
     return {"data": made.data, "target": made.target}
 
 
+SIZES = [(n, p) for n in (2, 3, 4, 5, 6, 8, 9, 10, 11, 13) for p in (1, 2, 3, 5)]
+
+
+def edges(make, sizes=SIZES, **options):
+    """Of small tables: all numbers, warnings among them, or the words of the refusal."""
+    found = {}
+    for n, p in sizes:
+        X = table("decay", n=3 * n, p=max(3, p), **options)[:n, :p]
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            try:
+                made = numbers(plain(make(X[~np.isnan(X).all(axis=1)])))
+            except ValueError as error:
+                made = [str(error)]
+        if warned:
+            made = [*made, *(x for one in warned for x in figures(str(one.message)))]
+        found[f"{n} x {p}"] = made if isinstance(made[0], str) else np.arcsinh(made)
+    return found
+
+
+def figures(text):
+    return [float(number) for number in re.findall(r"\d+(?:\.\d+)?", text)]
+
+
+def edge_of_choice(X):
+    model = MNARKMeans(2, n_init=2, random_state=0).fit(X, sample_weight=weights_of(X))
+    found = model.missingness_
+    return {"lam": model.lam_, "reference": model.reference_, "candidates": found.candidates,
+            "centers": model.cluster_centers_, "theory": found.lam_theory,
+            "range": found.lam_range, "explained": found.explained}  # fmt: skip
+
+
+def edge_of_search(X):
+    model = MNARKMeansCV([2, 3], n_splits=3, n_init=2, random_state=0).fit(X)
+    columns = {k: v for k, v in model.cv_results_.items() if k not in NOT_RESULTS}
+    return {"columns": columns, "centers": model.cluster_centers_}
+
+
+def edge_of_batches(X):
+    model = MiniBatchMNARKMeans(2, lam=0.4, batch_size=4, max_iter=3, random_state=0)
+    model.fit(X, sample_weight=weights_of(X))
+    return {"centers": model.cluster_centers_, "path": model.loss_path_}
+
+
+def edge_of_metrics(X):
+    labels, word = np.arange(len(X)) % 2, np.arange(len(X)) // 2 % 3
+    agree = metrics.annotation_agreement({"word": word.astype(str), "number": X[:, 0]}, labels)
+    return {
+        "markers": dict(metrics.cluster_markers(X, labels)),
+        "agreement": [one._asdict() for one in agree],
+        "indices": [metrics.silhouette_score(X, labels),
+                    metrics.calinski_harabasz_score(X, labels)],
+    }  # fmt: skip
+
+
+def edge_of_description(X):
+    found = diagnose(X)
+    return {
+        "trend": found.trend, "curve": found.curve._asdict(), "lam": found.suggested_lam,
+        "of_features": found.feature_curve._asdict(), "said": figures(str(found)),
+        "mechanisms": [fit._asdict() for fit in found.mechanisms],
+    }  # fmt: skip
+
+
+def edge_of_verdict(X):
+    model = MNARKMeans(2, lam=0.3, n_init=3, random_state=0).fit(X)
+    found = metrics.verdict(X, model)
+    return {
+        "said": figures(found.sentence), "confidence": found.confidence,
+        "verdict": {k: v for k, v in found.to_dict().items() if k not in ("sentence", "headline")},
+    }  # fmt: skip
+
+
+def edge_of_embedding(X):
+    found = embed(X, 0.3, 0.5)
+    return {"points": np.abs(found.points), "explained": found.explained}
+
+
+def edge_of_mixtures(X):
+    models = (MNARMixture(2, mechanism=m, max_iter=3, random_state=0).fit(X) for m in MECHANISMS)
+    return {
+        model.mechanism: {"means": model.means_, "covariances": model.covariances_,
+                          "scores": model.score_samples(X), "temper": model.temper_}
+        for model in models
+    }  # fmt: skip
+
+
+def readings(n, p):
+    """Of each text: the shape that is read, its sum, what is noted, a sum of the names."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "t.csv")
+        for *_, text in dialects(n, p):
+            file.write_text(text)
+            try:
+                read = read_table(file)
+            except ValueError as error:
+                found += [-1.0, *figures(str(error).rpartition("/")[2])]
+            else:
+                names = " ".join([*read.ids, *read.features]).encode()
+                total, sum_of_names = np.nansum(read.values), zlib.crc32(names) % 100
+                found += [*read.shape, total, len(read.notes), sum_of_names]
+    return np.array(found)
+
+
+MEASUREMENTS = (
+    "log", "raw", "uneven", "offset", "counts", "shares", "ratings", "coded", "scales"
+)  # fmt: skip
+
+
+def measurements(kind, n, p):
+    rng = np.random.default_rng(n + p)
+    level = rng.normal(0.0, 1.5, size=p) + rng.normal(size=(n, p)) + (np.arange(n) % 2)[:, None]
+    lost = rng.random((n, p)) < 0.15
+    return {
+        "log": np.where(lost, np.nan, level),
+        "raw": np.where(level < -1.0, 0.0, np.exp(level + 8.0)),
+        "uneven": np.exp(level + 5.0 + rng.normal(size=(n, 1))),
+        "offset": np.where(lost, np.nan, level + 2.0 * rng.normal(size=(n, 1))),
+        "counts": rng.poisson(np.exp(level)).astype(float),
+        "shares": np.where(lost, np.nan, 1.0 / (1.0 + np.exp(-level))),
+        "ratings": np.where(lost, np.nan, np.clip(np.round(level + 3.0), 1, 5)),
+        "coded": np.where(lost, -999.0, np.round(level, 1)),
+        "scales": np.where(lost, np.nan, level * 10.0 ** (np.arange(p) % 4)),
+    }[kind]
+
+
+def edge_of_advice(kind):
+    found = {}
+    for n, p in [(3, 3), (4, 6), (9, 10), (10, 11), (12, 60), (20, 30), (60, 4)]:
+        X = measurements(kind, n, p)
+        frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(p)])
+        frame.insert(0, "id", [f"r{i}" for i in range(n)])
+        try:
+            given = advise(frame)
+        except ValueError as error:
+            found[f"{n} x {p}"] = str(error)
+            continue
+        said = [x for one in given.suggestions for x in figures(one.reason)]
+        prepared = given.preparation.fit_apply(given.table)[2]
+        found[f"{n} x {p}"] = {"command": given.command("t.csv"), "said": said, "values": prepared}
+    return found
+
+
+FEW = [(n, p) for n in (2, 3, 4, 6, 10) for p in (1, 3)]
+EDGES = {
+    "choice": (edge_of_choice, FEW),
+    "search": (edge_of_search, [(n, p) for n in (6, 8, 11) for p in (1, 3)]),
+    "batches": (edge_of_batches, SIZES),
+    "metrics": (edge_of_metrics, SIZES),
+    "description": (edge_of_description, FEW),
+    "verdict": (edge_of_verdict, [(n, p) for n in (12, 19, 20, 31, 40) for p in (1, 2, 7)]),
+    "embedding": (edge_of_embedding, SIZES),
+    "mixtures": (edge_of_mixtures, [(6, 1), (6, 3), (13, 2)]),
+}
+
 CASES = {
     **{f"choice-{m}-{p}": (choice, m, p) for m in ("mcar", "decay", "limit") for p in (4, 30)},
     **{f"selection-{c}": (selection, c) for c in ("score", "paper")},
@@ -241,6 +401,9 @@ CASES = {
     **{f"baseline-{name}": (baseline, name) for name in BASELINES if not name.startswith("gmm")},
     **{f"lost-{m}": (lost, m) for m in ("mcar", "mar", "mnar0", "mnar1", "mnar2", "limit")},
     **{f"advice-{name}": (advice, name) for name in LAB_FILES if name != "hopeless"},
+    **{f"edges-{name}": (edges, *given) for name, given in EDGES.items()},
+    **{f"readings-{n}-{p}": (readings, n, p) for n in (1, 2, 3) for p in (1, 2, 3)},
+    **{f"measurements-{kind}": (edge_of_advice, kind) for kind in MEASUREMENTS},
     "mini-batches": (mini_batches,),
     "batches": (batches,),
     "plane": (plane,),
