@@ -7,8 +7,6 @@ returns its name, the group of each sample, and options that the advice must nam
 
 from __future__ import annotations
 
-import csv
-
 import numpy as np
 import pandas as pd
 
@@ -547,36 +545,6 @@ def blanks_in_names(folder):
     return "series.txt", group, "--transpose"
 
 
-def sentences_below_names(folder):
-    """Qualtrics: names, questions and a line for machines; how the survey was taken."""
-    rng, group, values = shuffled(209, 150, 16, level=4.0, spread=0.0, effect=1.5, share=0.9)
-    answers = np.clip(values.round(), 1, 7).astype(int).astype(object)
-    answers[rng.random(answers.shape) < 0.07] = ""
-    about = ["StartDate", "Progress", "Duration (in seconds)", "Finished", "ResponseId"]
-    with open(folder / "survey.csv", "w", newline="", encoding="utf-8-sig") as file:
-        lines = csv.writer(file)
-        lines.writerow([*about, *(f"Q{j}" for j in range(16))])
-        lines.writerow([*about, *(f"How much do you agree, item {j}?" for j in range(16))])
-        lines.writerow([f'{{"ImportId":"QID{j}","timeZone":"UTC"}}' for j in range(21)])
-        for i, row in enumerate(answers):
-            seconds = int(rng.integers(100, 4000))
-            lines.writerow(["2026-01-05 10:00:00", 100, seconds, 1, f"R_{i:04x}", *row])
-    return "survey.csv", group, "--drop 'Duration (in seconds)'"
-
-
-def eights_and_nines(folder):
-    """1 to 5, 8 for don't know, 9 for no answer; a weight beside them, which is no answer."""
-    rng, group, values = shuffled(210, 200, 18, level=3.0, spread=0.0, effect=1.2, share=0.9)
-    answers = np.clip(values.round(), 1, 5)
-    lost = rng.random(answers.shape)
-    answers = np.where(lost < 0.04, 8, np.where(lost < 0.1, 9, answers)).astype(int)
-    frame = pd.DataFrame(answers).add_prefix("v")
-    frame.insert(0, "lfdnr", [f"{i:04d}" for i in range(200)])
-    frame.insert(1, "gewicht", [f"{w:.4f}".replace(".", ",") for w in rng.uniform(0.5, 2, 200)])
-    frame.to_csv(folder / "answers.csv", sep=";", index=False)
-    return "answers.csv", group, "--missing-value 9 --missing-value 8"
-
-
 # --- reports in other shapes -------------------------------------------------------------------
 
 
@@ -644,7 +612,7 @@ LAB_FILES = {
         coded_survey, log_tpm, tpm, unnamed_genes, dense_counts, scaled_cells, cycles, clinic,
         lists_of_numbers, pools_and_blanks, plate_of_a_kit, thousands_and_means,
         western_letters, genes_that_come_again, known_above_the_names, blanks_in_names,
-        sentences_below_names, eights_and_nines, diann_main_report, diann_main_report_text,
+        diann_main_report, diann_main_report_text,
         merged_groups_and_statistics,
     )
 }  # fmt: skip

@@ -41,8 +41,8 @@ def fill(table: Table, expected: np.ndarray) -> tuple[dict[str, Any], int]:
     frame, texts = content.to_frame().reset_index(drop=True), content.texts
     # Columns of text exactly as they are written.
     columns = {
-        name: np.array(texts[j], dtype=object) if j in texts else frame[name]
-        for j, name in enumerate(frame.columns)
+        name: np.array(texts[name], dtype=object) if name in texts else frame[name]
+        for name in frame.columns
     }
     values = table.dense()
     missing = np.isnan(values)

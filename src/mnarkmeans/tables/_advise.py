@@ -33,17 +33,14 @@ from ._cells import (
 from ._prepare import Preparation
 from ._read import read_content
 from ._table import ReadOptions, Table, quoted, unknown_name
-from ._tidy import FEW_WORDS, annotate, tidy
+from ._tidy import annotate, tidy
 
 MOST_ENTRIES = 2_000_000  # looked at; of larger tables a sample of the rows
 MOST_CODES = 3  # for missing, in one table
 MOST_CLUSTERS, ROWS_PER_CLUSTER = 8, 4  # of the command
 SUMMARY_ROWS = 6  # at the end of a table that may sum up the others
 PANEL = 20  # features that were measured together and share a unit
-SURVEY_FACTS = {  # written beside the answers by Qualtrics
-    "Status", "Progress", "Duration (in seconds)", "Finished", "LocationLatitude",
-    "LocationLongitude",
-}  # fmt: skip
+FEW_VALUES = 12  # distinct ones: categories, the answers of a survey
 FLAGS = ("Reverse", "Potential contaminant", "Contaminant", "Only identified by site")
 FLAGGED = ("+", "true", "1")
 DECOYS = ("REV__*", "CON__*", "rev_*", "contam_*", "DECOY_*", "__*", "N_unmapped", "N_noFeature")
@@ -194,25 +191,21 @@ def _structure(table: Table, options: ReadOptions, given: ReadOptions) -> Iterat
         reason = f"the samples are the columns {family!r}, not {others[0]!r} and the like"
         yield Suggestion(reason, {"columns": (family,)}, certain=True)
     why = "rows are features, columns are samples" if family else _rows_are_features(table)
-    turned = bool(why) or options.transpose
-    if why and not options.transpose and given.columns:
-        reason = f"{why}: they are clustered by their profile over the samples"
-        yield Suggestion(reason, steps={"center_rows": True})
-    elif why and not options.transpose:
-        yield Suggestion(why, {"transpose": True}, certain=bool(family))
-    if not (options.columns or options.drop or (turned and family)):
-        for reason, found in (
-            ("describes features and is not a sample",
-             [n for n in names if turned and describes_features(n)]),
-            ("looks like a known class, not a measurement", [] if turned else _classes(table)),
-            ("describes how the survey was taken and is not an answer",
-             [n for n in names if n in SURVEY_FACTS and not turned]),
-        ):  # fmt: skip
-            if found and 2 * len(found) < len(names) + 2 * (not turned):
-                values, about = _rows_of_file(table, options).T, np.isin(names, found)
-                certain = turned and len(values) > 0
-                certain = certain and any(_sums_up(x, values[~about]) for x in values[about])
-                yield Suggestion(f"{found[0]!r} {reason}", {"drop": tuple(found)}, certain=certain)
+    if why and not options.transpose:
+        if given.columns:
+            reason = f"{why}: they are clustered by their profile over the samples"
+            yield Suggestion(reason, steps={"center_rows": True})
+        else:
+            yield Suggestion(why, {"transpose": True}, certain=bool(family))
+    if why or options.transpose:
+        found = [] if family else [name for name in names if describes_features(name)]
+        reason = "describes features and is not a sample"
+    else:
+        found = _classes(table)
+        reason = "looks like a known class, not a measurement"
+    if found and not (options.columns or options.drop) and len(found) < len(names):
+        certain = options.transpose and 2 * len(found) < len(names)
+        yield Suggestion(f"{found[0]!r} {reason}", {"drop": tuple(found)}, certain=certain)
     if not options.drop_rows and (rules := _decoys(table, options)):
         yield Suggestion("decoys and contaminants are not measurements", {"drop_rows": rules})
 
@@ -229,19 +222,17 @@ def _rows_are_features(table: Table) -> str | None:
 
 def _classes(table: Table) -> list[str]:
     """Columns called like classes that have a few whole values."""
-    named = np.array([name.strip().lower() in ROLES["class"] for name in table.features])
-    if not named.any() or table.shape[1] == 1:
-        return []
-    part = table.with_features(named)
+    named = [j for j, name in enumerate(table.features) if name.strip().lower() in ROLES["class"]]
+    part = table.with_features(np.array(named, dtype=np.intp))
     values = [np.unique(column[~np.isnan(column)]) for column in part.dense().T]
     return [name for name, x in zip(part.features, values, strict=True)
-            if len(x) <= FEW_WORDS and (x == np.round(x)).all()]  # fmt: skip
+            if len(x) <= FEW_VALUES and (x == np.round(x)).all()]  # fmt: skip
 
 
 def _decoys(table: Table, options: ReadOptions) -> tuple[str, ...]:
     """Rules for rows that a program marked as decoys or contaminants, by a flag or a name."""
     marked = ((name, str(word)) for name in table.content.having(FLAGS)
-              for word in table.content.about[name].dropna().unique())  # fmt: skip
+              for word in table.content.column(name).dropna().unique())  # fmt: skip
     rules = [f"{name}={word}" for name, word in marked if word.strip().lower() in FLAGGED]
     named_by = table.source.get("id_column")
     if not rules and named_by:
@@ -254,27 +245,19 @@ def _samples(table: Table, options: ReadOptions, given: ReadOptions) -> Iterator
     """Controls, and rows that sum up others, which are read like samples and are none."""
     named_by = table.source.get("id_column")
     patterns = _control_patterns([str(name) for name in table.ids])
-    controls: dict[str, Any] = {}
+    why = "pools and blanks are not samples"
     if options.transpose and patterns and not given.drop:
-        controls = {"drop": tuple(patterns)}
+        yield Suggestion(why, {"drop": tuple(patterns)})
     elif not options.transpose and not given.drop_rows:
-        rules = [f"{named_by}={p}" for p in patterns] if named_by else []
-        for column, values in table.categories.items():
-            marked = [value for value in values if has_role(value, "control")]
-            if 0 < len(marked) < len(values):
-                rules = [f"{column}={value}" for value in marked]
-                break
-        controls = {"drop_rows": tuple(rules)} if rules else {}
-    if controls:
-        yield Suggestion("pools and blanks are not samples", controls)
-    summaries = _summary_rows(table, options) if named_by else []
-    names = [*summaries, *([""] if named_by and table.source.get("unnamed_rows") else [])]
+        rules = _control_values(table) or [f"{named_by}={p}" for p in patterns if named_by]
+        if rules:
+            yield Suggestion(why, {"drop_rows": tuple(rules)})
+    names = _summary_rows(table, options) if named_by else []
+    why = f"{names[0]!r} is a total or mean of other rows" if names else "some rows have no name"
+    names += [""] if named_by and table.source.get("unnamed_rows") else []
     rules = [f"{named_by}={name}" for name in names]
     if rules := [rule for rule in rules if rule not in options.drop_rows]:
-        is_total = f"{names[0]!r} is a total or mean of other rows"
-        yield Suggestion(
-            is_total if summaries else "some rows have no name", {"drop_rows": tuple(rules)}
-        )
+        yield Suggestion(why, {"drop_rows": tuple(rules)})
 
 
 def _control_patterns(names: Sequence[str]) -> list[str]:
@@ -289,19 +272,23 @@ def _control_patterns(names: Sequence[str]) -> list[str]:
     return patterns
 
 
-def _rows_of_file(table: Table, options: ReadOptions) -> np.ndarray:
-    """The values as the file has them; none of a large table."""
-    if math.prod(table.shape) > MOST_ENTRIES:
-        return np.empty((0, 0))
-    return table.dense().T if options.transpose else table.dense()
+def _control_values(table: Table) -> list[str]:
+    """Rules for the controls in a column of text that says what each row is."""
+    texts = [name for name, reason in table.left_out if reason.startswith("text")]
+    for name in table.content.having(texts):
+        values = [str(value) for value in table.content.column(name).dropna().unique()]
+        marked = [value for value in values if has_role(value, "control")]
+        if 0 < len(marked) < len(values) <= FEW_VALUES:
+            return [f"{name}={value}" for value in marked]
+    return []
 
 
 def _summary_rows(table: Table, options: ReadOptions) -> list[str]:
     """Names of the last rows of the file, from the first that is the sum or mean of all above."""
     names = [str(name) for name in (table.features if options.transpose else table.ids)]
-    values = _rows_of_file(table, options)
-    if len(names) <= 2 * SUMMARY_ROWS or not len(values):
+    if len(names) <= 2 * SUMMARY_ROWS or math.prod(table.shape) > MOST_ENTRIES:
         return []
+    values = table.dense().T if options.transpose else table.dense()
     return next((names[-count:] for count in range(SUMMARY_ROWS, 0, -1)
                  if _sums_up(values[-count], values[:-count])), [])  # fmt: skip
 
@@ -346,7 +333,7 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> Iterator
     zeros = zero_share >= 0.1 and len(seen) > 0.99 * values.size
     if zeros and whole:  # 0 may be an answer, a difference or yes and no
         kinds = len(np.unique(positive))
-        zeros = seen.min() >= 0 and kinds >= (2 if zero_share >= 0.5 else FEW_WORDS)
+        zeros = seen.min() >= 0 and kinds >= (2 if zero_share >= 0.5 else FEW_VALUES)
     if zeros:
         reason = (
             f"{zero_share:.0%} of the entries are exactly 0 and no entry is marked as missing, "
@@ -354,9 +341,9 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> Iterator
         )
         yield Suggestion(reason, {"missing_value": ("0",)})
     counts = bool(positive.size and whole and np.median(positive) < INTENSITY)
-    cells = table.content is not None and table.content.rows is not None  # AnnData
+    cells = table.content.ids is not None and table.content.frame is not None  # AnnData
     lost = zeros or cells or "0" in options.missing_value or len(seen) < 0.5 * values.size
-    answers = whole and np.median([len(np.unique(x)) for x in values.T]) < FEW_WORDS
+    answers = whole and np.median([len(np.unique(x)) for x in values.T]) < FEW_VALUES
     log = None
     if positive.size and seen.min() >= 0 and (lost or not answers):
         log = _logarithm(values, positive, counts)
@@ -385,19 +372,11 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> Iterator
 
 
 def _missing_code(values: np.ndarray) -> str | None:
-    """A value that is frequent and far from all others (-99) in several features, or that lies
-    beyond a hole in the scale of most answers (1 to 5, then 9)."""
+    """A value that is frequent and far from all others (-99), in several features."""
     distinct = [np.unique(x[~np.isnan(x)], return_counts=True) for x in values.T]
     far = Counter(end for x, times in distinct for end in _far_ends(x, times))
-    scales = [x for x, _ in distinct if 3 < len(x) < FEW_WORDS and (x == np.round(x)).all()]
-    beyond = Counter(
-        float(x[-1]) for x in scales if (np.diff(x) > 1).sum() == 1 and np.diff(x)[:2].max() == 1
-    )
-    for ends, fewest in ((far, 0.1 * len(distinct)), (beyond, 2 / 3 * len(scales))):
-        value, times = ends.most_common(1)[0] if ends else (0.0, 0)
-        if times >= max(2, fewest):
-            return repr(value).removesuffix(".0")
-    return None
+    value, times = far.most_common(1)[0] if far else (0.0, 0)
+    return repr(value).removesuffix(".0") if times >= max(2, 0.1 * len(distinct)) else None
 
 
 def _far_ends(values: np.ndarray, times: np.ndarray) -> list[float]:

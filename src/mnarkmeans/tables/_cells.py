@@ -6,6 +6,7 @@
 1,500              may be either: the user has to say
 n.d.  -  #N/A      marks for missing that laboratories and spreadsheets use
 <0.5  <LOD         values below a limit: missing as well
+00017              a name, not a number
 """
 
 from __future__ import annotations
@@ -35,13 +36,12 @@ LAB_MARKS = frozenset({
 })  # fmt: skip
 _BELOW = re.compile(r"^(<|≤|<=)\s*([^\W\d_]{1,8}|[\d.,]+(e[+-]?\d+)?)$", re.I)
 _WITH_UNIT = re.compile(r"^[~<>=≤≥±]*\s*[+-]?\d[\d.,'\s]*(e[+-]?\d+)?\s*[^\d]{0,12}$", re.I)
-_LIST = re.compile(r"^[\d.]+(;[\d.]+)+$")
 _SPACE = "[ \u00a0\u2009\u202f'\u2019]"
 _SPACED = re.compile(rf"^[+-]?\d{{1,3}}({_SPACE}\d{{3}})+([.,]\d+)?$")
 _MINUS = re.compile(r"^[\u2212\u2013](?=[\d.,])|(?<=\de)[\u2212\u2013](?=\d)", re.I)
 _PLAIN = re.compile(r"^[+-]?\d+([.,])\d+(e[+-]?\d+)?$", re.I)
 _GROUPED = re.compile(r"^[+-]?\d{1,3}([.,])\d{3}(\1\d{3})*((?!\1)[.,]\d+)?$")
-MAY_BE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2},\d{3}$")
+_MAY_BE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2},\d{3}$")
 OTHER = {",": ".", ".": ","}
 MOST_LISTED = 12  # words in one sentence
 
@@ -73,6 +73,16 @@ def is_number_or_missing(text: str, decimal: str = ".") -> bool:
     return as_float(text.strip(), decimal) is not None or is_sure_mark(text)
 
 
+def are_padded(texts: Iterable[str]) -> bool:
+    """Whether these are names made of digits, some with zeros in front (0017)."""
+    padded = False
+    for text in map(str.strip, texts):
+        if not (text.isascii() and text.isdigit()):  # most columns: at once
+            return False
+        padded |= text[0] == "0" and len(text) > 1
+    return padded
+
+
 def _plain_number(text: str) -> str:
     """A number with an ASCII minus and without blanks or apostrophes between thousands."""
     if not text.isascii():
@@ -86,30 +96,24 @@ def _signs(text: str, usual: str) -> tuple[str | None, str | None]:
     grouped, plain = _GROUPED.match(text), _PLAIN.match(text)
     if grouped and (grouped[2] or grouped[3]):
         return grouped[1], OTHER[grouped[1]]
-    if not plain or (plain[1] != usual and MAY_BE_THOUSANDS.match(text.replace(".", ","))):
+    if not plain or (plain[1] != usual and _MAY_BE_THOUSANDS.match(text.replace(".", ","))):
         return None, None
     return None, plain[1]
 
 
 def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> str:
-    """The decimal sign that more columns use, or the one given.
+    """The decimal sign that more cells have, or the one given.
 
     1,500 counts as a decimal comma only between semicolons, which spreadsheets use with it.
     """
-    if given is not None:
-        return given
     usual = "," if delimiter == ";" else "."
-    signs: list[set[str | None]] = [set() for _ in range(min(1000, max(map(len, rows))))]
-    for row in rows:
-        for found, text in zip(signs, row, strict=False):  # a thousand columns tell enough
-            found.add(_signs(text, usual)[1])
-    commas, points = (sum(sign in found for found in signs) for sign in ",.")
-    return "," if commas > points else "."
+    times = Counter(_signs(text, usual)[1] for row in rows for text in row[:1000])
+    return given or ("," if times[","] > times["."] else ".")
 
 
 @dataclass(frozen=True)
 class Cells:
-    """A column of text read as numbers: the numbers, and what the other cells hold."""
+    """A column of texts read as numbers: the numbers, and what the other cells hold."""
 
     numbers: np.ndarray  # NaN where there is none
     marks: Counter[str]  # marks for missing
@@ -122,26 +126,14 @@ class Cells:
         return int((~np.isnan(self.numbers)).sum())
 
     @property
-    def lists(self) -> bool:
-        """Whether more than one cell in a hundred is a list, such as 12;3."""
-        several = sum(times for text, times in self.words.items() if _LIST.match(text))
-        return several > 0.01 * (self.count + self.words.total())
-
-    @property
-    def measured(self) -> bool:
-        """Whether this is a column of numbers with words in it: at least half are numbers, or a
-        few words recur beside numbers that differ."""
-        words = self.words.total()
-        if self.count >= max(words, 1):
-            return True
-        distinct = len(np.unique(self.numbers[~np.isnan(self.numbers)]))
-        few = len(self.words) <= 5 and distinct >= 2 * len(self.words)
-        return self.count >= max(2, 0.1 * words) and few
+    def mixed(self) -> bool:
+        """Whether there are words in a column of numbers: for four of them at least one number."""
+        return 0 < self.words.total() <= 4 * self.count
 
     @property
     def doubtful(self) -> str | None:
         """A word that may be a number with a decimal comma, or thousands."""
-        return next(filter(MAY_BE_THOUSANDS.match, self.words), None)
+        return next(filter(_MAY_BE_THOUSANDS.match, self.words), None)
 
     @property
     def example(self) -> str:
@@ -155,7 +147,7 @@ class Cells:
         return like > 0 and self.count + like >= 0.5 * (self.count + self.words.total())
 
 
-def read_cells(column: Any, decimal: str, codes: tuple[str, ...] = ()) -> Cells:
+def read_cells(column: Any, decimal: str, codes: Sequence[str] = ()) -> Cells:
     """Read a pandas column of texts (and numbers) cell by cell; each distinct cell once.
 
     decimal : the sign of the file; that of the column may differ
@@ -165,25 +157,24 @@ def read_cells(column: Any, decimal: str, codes: tuple[str, ...] = ()) -> Cells:
     place, distinct = pd.factorize(column.astype(object))
     times = np.bincount(place[place >= 0], minlength=len(distinct))
     texts = [str(value).strip() for value in distinct]
-    numeric = [isinstance(v, Real) and not isinstance(v, bool) for v in distinct]
-    plain = [_plain_number(text) for text in texts]
-    found = [_signs(t, decimal) for t, known in zip(plain, numeric, strict=True) if not known]
+    is_number = [isinstance(v, Real) and not isinstance(v, bool) for v in distinct]
+    found = [_signs(t, decimal) for t, known in zip(texts, is_number, strict=True) if not known]
     groups, signs = {group for group, _ in found if group}, {sign for _, sign in found if sign}
-    if groups:
-        group = max(groups)
-        decimal = OTHER[group]
-        grouped = [(m := _GROUPED.match(text)) and m[1] == group for text in plain]
-        plain = [t.replace(group, "") if g else t for t, g in zip(plain, grouped, strict=True)]
-    elif signs and decimal not in signs:
-        decimal = OTHER[decimal]
+    group = max(groups, default=None)
+    if group or (signs and decimal not in signs):
+        decimal = OTHER[group or decimal]
+    named = are_padded(text for text in texts if not is_sure_mark(text))
     numbers = np.full(len(texts) + 1, np.nan)  # the last one is for missing cells (place -1)
     marks: Counter[str] = Counter()
     words: Counter[str] = Counter()
-    for i, (text, digits) in enumerate(zip(texts, plain, strict=True)):
+    for i, text in enumerate(texts):
         if text in codes or is_sure_mark(text):
             continue
-        number = float(distinct[i]) if numeric[i] else as_float(digits, decimal)
-        if number is not None:
+        plain = _plain_number(text)
+        if group and (grouped := _GROUPED.match(plain)) and grouped[1] == group:
+            plain = plain.replace(group, "")
+        number = float(distinct[i]) if is_number[i] else as_float(plain, decimal)
+        if number is not None and not named:
             numbers[i] = number
         else:
             (marks if is_mark(text) else words)[text] += int(times[i])
@@ -211,17 +202,6 @@ def shortened(text: str) -> str:
     return text if len(text) <= 30 else text[:27] + "..."
 
 
-def are_padded(texts: Iterable[str]) -> bool:
-    """Whether these are names made of digits, with zeros in front (0017)."""
-    distinct = set()
-    for text in map(str.strip, texts):
-        if len(text) < 2 or not (text.isascii() and text.isdigit()):  # most columns: at once
-            return False
-        distinct.add(text)
-    one_length = len({len(text) for text in distinct}) == 1 < len(distinct)
-    return one_length and any(text[0] == "0" for text in distinct)
-
-
 # --- names ------------------------------------------------------------------------------------
 
 # Columns that hold one sample each, as programs name them; the first family that fits is used.
@@ -240,10 +220,11 @@ _ROLES = {
     "statistic": "mean average median sd std stdev sem cv rsd pvalue padj qvalue fdr fc logfc "
     "foldchange",
     "description": "length mass mz rt charge score weight coverage peptides",
+    "unit": "min k da mol row protein sequence",  # beside a description
+    "identifier": "id identifier identification barcode",
 }
 ROLES = {role: frozenset(words.split()) for role, words in _ROLES.items()}
 STATISTICS = ({"p", "value"}, {"q", "value"}, {"p", "val"}, {"fold", "change"})  # in two words
-UNITS = {"min", "k", "da", "mol", "row", "protein", "sequence"}  # beside a description
 ID_NAMES = {"", "id", "index", "unnamed: 0", "row"}  # name the rows even where they are numbers
 LIKELY_IDS = {
     "sample", "cell", "barcode", "name", "gene", "genes", "gene names", "protein", "protein ids",
@@ -253,9 +234,9 @@ GENE_COLUMNS = ("gene names", "genes", "pg.genes", "gene", "gene symbol", "gene 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
-def words_of(name: str) -> list[str]:
+def words_of(name: str) -> set[str]:
     """The words of a name in lower case, by capitals and punctuation."""
-    return [word.lower() for word in _WORD.findall(name)]
+    return {word.lower() for word in _WORD.findall(name)}
 
 
 def has_role(name: str, role: str) -> bool:
@@ -268,17 +249,16 @@ def describes_features(name: str) -> bool:
     words = {word for word in words_of(name.replace("m/z", "mz")) if not word.isdigit()}
     known = words & ROLES["description"]
     statistic = words & ROLES["statistic"] or any(pair <= words for pair in STATISTICS)
-    return bool(statistic or (known and words <= known | UNITS))
+    return bool(statistic or (known and words <= known | ROLES["unit"]))
 
 
 def is_identifier(name: str) -> bool:
-    """Whether a name has the word id, or a number of somebody; ID_1, ID_2 are samples."""
+    """Whether a name has the word id, or is the number of somebody; ID_1, ID_2 are samples."""
     words = words_of(name)
     if any(word.isdigit() for word in words):
         return False
-    named = not {"id", "identifier", "identification", "barcode"}.isdisjoint(words)
-    named = named or {"bar", "code"} <= {*words}
-    return named or (words[-1:] in (["nr"], ["no"], ["number"]) and has_role(name, "sample"))
+    number = not words.isdisjoint({"nr", "no", "number"}) and has_role(name, "sample")
+    return number or has_role(name, "identifier") or {"bar", "code"} <= words
 
 
 def may_name_rows(name: str, *, surely: bool = False) -> bool:

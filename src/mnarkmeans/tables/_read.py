@@ -1,4 +1,4 @@
-"""Any file becomes a `Content`: a frame of columns, or one matrix with names.
+"""Any file becomes a `Content`.
 
 .csv .tsv .txt (+ .gz), .xlsx, .parquet, .npy, .npz, .h5ad, .zarr, AnnData objects, pandas frames.
 In dense formats NaN is missing, in sparse ones what is not stored. Nothing that could execute code
@@ -9,8 +9,7 @@ is loaded, and what a file declares about its arrays is checked before anything 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._io import machine_memory, require
-from ._cells import as_float, find_decimal, is_sure_mark, read_cells
-from ._table import ReadOptions, Table, TableError, check_unique, unknown_name
-from ._text import DELIMITERS, SAMPLE_LINES, Spans, find_header, read_text
+from ._cells import as_float, find_decimal, may_name_rows, read_cells
+from ._table import Content, ReadOptions, TableError, check_unique, unknown_name
+from ._text import SAMPLE_LINES, Spans, find_header, read_text
 
 TEXT = {".csv", ".tsv", ".txt", ".tab", ".gct", ".cdt"}
 BINARY = {".parquet": "parquet", ".pq": "parquet", ".npy": "npy", ".npz": "npz", ".h5ad": "h5ad",
@@ -29,52 +28,6 @@ OPTIONS_OF_FORMATS = {
     "delimiter": ("text",), "encoding": ("text",), "header": ("text",), "decimal": ("text", "xlsx"),
     "sheet": ("xlsx",), "layer": ("h5ad", "zarr", "anndata"),
 }  # fmt: skip
-MOST_INSERTED = 50  # columns of text that are added to a frame one by one
-
-
-@dataclass
-class Content:
-    """What a file holds: a frame of columns, or a matrix with names of rows and features."""
-
-    kind: str
-    frame: Any = None
-    numbers: np.ndarray | None = None  # the columns of floats of the frame, in the same memory
-    texts: dict[int, list[str]] = field(default_factory=dict)  # columns as they are written
-    decimal: str = "."
-    matrix: Any = None
-    ids: Any = None
-    features: list[str] = field(default_factory=list)
-    rows: Any = None  # frame that describes the rows of a matrix
-    unused: dict[str, str] = field(default_factory=dict)  # features set aside by the file, and why
-    feature_labels: dict[str, str] = field(default_factory=dict)
-    source: dict[str, Any] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def names(self) -> list[str]:
-        """The columns."""
-        return self.features if self.frame is None else list(self.frame.columns)
-
-    @property
-    def about(self) -> Any:
-        """The frame that describes the rows, if there is one."""
-        return self.rows if self.frame is None else self.frame
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.ids if self.frame is None else self.frame)
-
-    def having(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Those of the names that the file has a column for."""
-        return () if self.about is None else tuple(n for n in names if n in self.about.columns)
-
-    def to_frame(self) -> Any:
-        """Every row and column; a matrix gets its row names in front."""
-        if self.frame is not None:
-            return self.frame
-        frame = Table(self.matrix, self.ids, self.features).to_frame().reset_index(drop=True)
-        frame.insert(0, "id" if "id" not in self.features else "row id", self.ids)
-        return frame
 
 
 def read_content(source: Any, options: ReadOptions) -> Content:
@@ -83,7 +36,7 @@ def read_content(source: Any, options: ReadOptions) -> Content:
         layers = dict(source.layers)
         return _annotated(Path("the AnnData"), source.X, layers, source.obs, source.var, options)
     if hasattr(source, "columns") and hasattr(source, "iloc"):
-        return Content("frame", _with_index(source), source={"format": "frame"})
+        return _from_frame(source, options, "the frame")
     path = Path(source)
     kind = format_of(path)
     for name, kinds in OPTIONS_OF_FORMATS.items():
@@ -91,6 +44,8 @@ def read_content(source: Any, options: ReadOptions) -> Content:
             raise TableError(f"--{name} is for {' and '.join(kinds[:2])} files, not {path.name}")
     try:
         content = READERS[kind](path, options)
+        if set(content.names) >= DIANN:
+            content = _diann_report(content)
     except (TableError, ImportError):
         raise
     except PermissionError as error:
@@ -129,26 +84,27 @@ def format_of(path: Path) -> str:
 # --- columns ----------------------------------------------------------------------------------
 
 
-def _from_text(path: Path, options: ReadOptions) -> Content:
-    """A frame of floats and of texts, in which missing is None."""
-    numbers, texts, layout = read_text(path, options)
-    pandas, names = require("pandas", "cli"), layout.names
-    cells = {names[j]: [None if is_sure_mark(t) else t for t in texts[j]] for j in sorted(texts)}
-    frame = pandas.DataFrame(numbers, columns=[n for n in names if n not in cells], copy=False)
-    if len(cells) > MOST_INSERTED:
-        frame = pandas.concat([frame, pandas.DataFrame(cells, dtype=object)], axis=1)[names]
-    else:  # the numbers, most of the memory, are not copied
-        for name, column in cells.items():
-            frame.insert(names.index(name), name, pandas.Series(column, dtype=object))
-    source = {
-        "delimiter": DELIMITERS.get(layout.delimiter, layout.delimiter),
-        "encoding": layout.encoding.removesuffix("-sig"),
-        "decimal": layout.decimal,
-        "header": layout.has_header,
-    }
-    content = Content("text", frame, numbers, texts, layout.decimal, source=source,
-                      notes=layout.notes)  # fmt: skip
-    return _diann_report(content) if set(names) >= DIANN else content
+def _from_frame(frame: Any, options: ReadOptions, where: str, **more: Any) -> Content:
+    """A frame, its row names as the first column if they are no running numbers."""
+    import pandas as pd
+
+    frame = frame if isinstance(frame, pd.DataFrame) else frame.to_pandas()  # polars
+    if frame.index.nlevels > 1 or frame.columns.nlevels > 1:
+        raise TableError(f"{where} has names in several levels; apply frame.reset_index() first")
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    check_unique(where, frame.columns)
+    if not isinstance(frame.index, pd.RangeIndex):
+        name, names = str(frame.index.name or "id"), frame.index.astype(object)
+        frame = frame.reset_index(drop=True)
+        frame.insert(0, name if name not in frame.columns else f"{name} (index)", names)
+    numeric = [
+        name for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
+        if getattr(dtype, "kind", "O") in "fiu"
+        and not may_name_rows(name) and name != options.id_column
+    ]  # fmt: skip
+    matrix = frame[numeric].to_numpy(dtype=np.float64, na_value=np.nan)
+    more.setdefault("source", {"format": "frame"})
+    return Content(list(frame.columns), matrix, frame.drop(columns=numeric), **more)
 
 
 def _from_excel(path: Path, options: ReadOptions) -> Content:
@@ -182,14 +138,14 @@ def _from_excel(path: Path, options: ReadOptions) -> Content:
 
 
 def _sheet(path: Path, sheet: str, cells: Any, options: ReadOptions) -> Content:
-    """A sheet as a frame, without empty lines and columns."""
-    pandas = require("pandas", "cli")
-    frame = pandas.DataFrame([list(row) for row in cells], dtype=object)
-    frame = frame.where(frame.map(lambda cell: str(cell).strip() != ""), None)
-    frame = frame.dropna(how="all").dropna(axis=1, how="all")
+    """A sheet without empty lines and columns; all of its columns may hold texts and numbers."""
+    frame = require("pandas", "cli").DataFrame([list(row) for row in cells], dtype=object)
+    texts = frame.map(lambda cell: "" if cell is None else str(cell).strip())
+    frame = frame.where(texts != "", None).dropna(how="all").dropna(axis=1, how="all")
     if frame.empty:
         raise TableError(f"{path} has nothing on this sheet; choose another one with --sheet")
     lines, used = list(frame.index), list(frame.columns)
+    texts = texts.loc[lines, used]
 
     def spans() -> Spans:  # openpyxl knows merged cells only after loading everything
         merged = require("openpyxl", "cli").load_workbook(path)[sheet].merged_cells.ranges
@@ -199,25 +155,22 @@ def _sheet(path: Path, sheet: str, cells: Any, options: ReadOptions) -> Content:
             for cell in merged if cell.min_row - 1 in lines and cell.min_col - 1 in used
         }  # fmt: skip
 
-    written = frame.map(lambda cell: cell if isinstance(cell, str) else "").to_numpy().tolist()
-    decimal = find_decimal(written, "", options.decimal)
-    top = frame.iloc[:SAMPLE_LINES].map(lambda cell: "" if cell is None else str(cell).strip())
-    found, first_row, notes = find_header(top.to_numpy().tolist(), ".", spans=spans)
+    written = texts.where(frame.map(lambda cell: isinstance(cell, str)), "")
+    decimal = find_decimal(written.to_numpy().tolist(), "", options.decimal)
+    top = texts.iloc[:SAMPLE_LINES].to_numpy().tolist()
+    found, first_row, notes = find_header(top, ".", spans=spans)
     names = found or [f"V{j + 1}" for j in range(len(used))]
     check_unique(path, names)
-    frame = frame.iloc[first_row:].reset_index(drop=True).set_axis(names, axis=1)
-    if not frame.map(_is_number).to_numpy().any():
+    rows = texts.iloc[first_row:]
+    if not any(as_float(text, sign) is not None for text in rows.to_numpy().flat for sign in ".,"):
         raise TableError(
             f"{path} has no row of numbers on sheet {sheet!r}; choose another one with --sheet, or "
             "save the table alone as CSV"
         )
     source = {"sheet": sheet} | ({"decimal": ","} if decimal == "," else {})
-    return Content("xlsx", frame, decimal=decimal, source=source, notes=notes)
-
-
-def _is_number(cell: Any) -> bool:
-    texts = () if cell is None or isinstance(cell, bool) else (str(cell).strip(),)
-    return any(as_float(text, sign) is not None for text in texts for sign in ".,")
+    frame = frame.iloc[first_row:].reset_index(drop=True).set_axis(names, axis=1)
+    return Content(names, np.empty((len(frame), 0)), frame, decimal=decimal, source=source,
+                   notes=notes)  # fmt: skip
 
 
 def _from_parquet(path: Path, options: ReadOptions) -> Content:
@@ -226,44 +179,13 @@ def _from_parquet(path: Path, options: ReadOptions) -> Content:
     schema = stored.schema
     check_unique(path, schema.names)
     _check_memory(path, 8.0 * stored.count_rows() * len(schema.names))
-    report = set(schema.names) >= DIANN
-    nested = {f.name: str(f.type) for f in schema if types.is_nested(f.type)}
-    wanted = DIANN_COLUMNS if report else set(schema.names) - nested.keys()
-    table = stored.to_table(columns=[n for n in schema.names if n in wanted])
+    nested = {f.name: f"nested values ({f.type})" for f in schema if types.is_nested(f.type)}
+    wanted = set(schema.names) - nested.keys()
+    if wanted >= DIANN:
+        wanted &= DIANN_COLUMNS
+    table = stored.to_table(columns=[name for name in schema.names if name in wanted])
     table.validate(full=True)
-    index = (schema.pandas_metadata or {}).get("index_columns", ())
-    index = [name for name in index if isinstance(name, str)]
-    if len(index) > 1:
-        raise TableError(
-            f"{path} has row names in {len(index)} levels; write it again after "
-            "frame.reset_index(), and choose one of them with --id-column"
-        )
-    frame = table.to_pandas(ignore_metadata=True)
-    if report:
-        return _diann_report(Content("parquet", frame))
-    if index and index[0] in frame.columns:
-        name = "id" if index[0].startswith("__index_level_") else index[0]
-        names = frame.pop(index[0])
-        frame.insert(0, name if name not in frame.columns else index[0], names)
-    return Content("parquet", frame, unused={n: f"nested values ({t})" for n, t in nested.items()})
-
-
-def _with_index(frame: Any) -> Any:
-    """A frame of the user's, its row names as the first column."""
-    import pandas as pd
-
-    frame = frame if isinstance(frame, pd.DataFrame) else frame.to_pandas()  # polars
-    if frame.index.nlevels > 1 or frame.columns.nlevels > 1:
-        raise TableError("the frame has names in several levels; flatten them first")
-    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
-    check_unique("the frame", frame.columns)
-    if isinstance(frame.index, pd.RangeIndex):
-        return frame
-    name = str(frame.index.name or "id")
-    names = frame.index.astype(object)
-    frame = frame.reset_index(drop=True)
-    frame.insert(0, name if name not in frame.columns else f"{name} (index)", names)
-    return frame
+    return _from_frame(table.to_pandas(), options, str(path), unused=nested, source={})
 
 
 # --- matrices ---------------------------------------------------------------------------------
@@ -273,7 +195,7 @@ def _from_array(path: Path, options: ReadOptions, values: Any = None) -> Content
     values = _load_numpy(path) if values is None else _dense(path, values)
     n, p = values.shape
     ids = np.array([str(i + 1) for i in range(n)], dtype=object)
-    return Content("npy", matrix=values, ids=ids, features=[f"V{j + 1}" for j in range(p)])
+    return Content([f"V{j + 1}" for j in range(p)], values, ids=ids)
 
 
 def _load_numpy(path: Path) -> Any:
@@ -287,9 +209,9 @@ def _load_numpy(path: Path) -> Any:
             return _dense(path, stored)
         with stored:
             arrays = {name: stored[name] for name in stored.files}
+    except TableError:
+        raise
     except ValueError as error:
-        if isinstance(error, TableError):
-            raise
         why = str(error).partition("\n")[0]
         raise TableError(f"{path} is not a readable NumPy file ({why}); write it again") from error
     if "format" in arrays:
@@ -371,8 +293,8 @@ def _annotated(
                 f"{len(marked):,} are used"
             )
     ids = np.array([str(name) for name in obs.index], dtype=object)
-    return Content("h5ad", matrix=values, ids=ids, features=features, rows=obs, unused=unused,
-                   source={"format": "anndata"}, notes=notes)  # fmt: skip
+    return Content(features, values, obs, ids, unused=unused, source={"format": "anndata"},
+                   notes=notes)  # fmt: skip
 
 
 # --- arrays as a file declares them -----------------------------------------------------------
@@ -387,7 +309,8 @@ def _dense(path: Path, values: Any) -> np.ndarray:
     if values.dtype.kind not in "fiu":
         raise TableError(f"{path} holds {values.dtype} values; a table needs numbers")
     _check_memory(path, 8.0 * values.shape[0] * values.shape[1])
-    return np.array(values[:])
+    dtype = np.float32 if values.dtype == np.float32 else np.float64
+    return np.array(values[:], dtype=dtype)
 
 
 def _sparse(
@@ -410,9 +333,9 @@ def _sparse(
             raise ValueError("indptr does not end at the number of stored entries")
         matrix = SPARSE[kind]((values, places, ends), shape=tuple(map(int, extents)))
         matrix.check_format(full_check=True)
+    except TableError:
+        raise
     except (ValueError, TypeError, IndexError, OverflowError) as error:
-        if isinstance(error, TableError):
-            raise
         what = str(error).partition("\n")[0]
         raise TableError(f"{path} holds a damaged sparse matrix: {what}; write it again") from error
     matrix = sp.csr_matrix(matrix)
@@ -435,61 +358,64 @@ def _check_memory(path: Path, n_bytes: float) -> None:
 # --- DIA-NN's main report ---------------------------------------------------------------------
 
 DIANN = {"Run", "Protein.Group", "Precursor.Id", "Q.Value"}  # what makes it one
-# The q-value filters its author recommends; those of the library are 0 without matching runs.
-DIANN_FILTERS = (("Q.Value", 0.01), ("PG.Q.Value", 0.05), ("Lib.Q.Value", 0.01),
-                 ("Lib.PG.Q.Value", 0.01))  # fmt: skip
 DIANN_QUANTITIES = ("PG.MaxLFQ", "PG.Quantity", "PG.Normalised")
-DIANN_COLUMNS = DIANN | {"Genes", "Decoy", *DIANN_QUANTITIES} | {
-    name.replace("Lib.", prefix) for name, _ in DIANN_FILTERS for prefix in ("Lib.", "Global.")
+DIANN_COLUMNS = DIANN | {
+    "Genes", "Decoy", "PG.Q.Value", "Lib.Q.Value", "Lib.PG.Q.Value", "Global.Q.Value",
+    "Global.PG.Q.Value", *DIANN_QUANTITIES,
 }  # fmt: skip
 
 
 def _diann_report(content: Content) -> Content:
-    """One row per precursor and run becomes one row per run and one column per protein group."""
-    frame = content.frame
-    quantity = next((name for name in DIANN_QUANTITIES if name in frame.columns), None)
+    """One row per precursor and run becomes one row per run and one column per protein group.
+
+    The q-value filters are those its author recommends: of the library where runs were matched
+    (otherwise they are 0), else the global ones.
+    """
+    names = [name for name in content.names if name in DIANN_COLUMNS]
+    numbers = {
+        name: read_cells(content.column(name), content.decimal).numbers
+        for name in names if name not in ("Run", "Protein.Group", "Precursor.Id", "Genes")
+    }  # fmt: skip
+    quantity = next((name for name in DIANN_QUANTITIES if name in numbers), None)
     if quantity is None:
         raise TableError(
             "this is a main report of DIA-NN without quantities of protein groups (PG.MaxLFQ); "
             "export it again, or give report.pg_matrix.tsv"
         )
-
-    def numbers(name: str) -> np.ndarray:
-        return read_cells(frame[name], content.decimal).numbers
-
-    values = numbers(quantity)
-    keep = (values > 0) & frame[["Run", "Protein.Group"]].notna().all(axis=1).to_numpy()
-    filters = []
-    for name, limit in DIANN_FILTERS:
-        for column in dict.fromkeys((name, name.replace("Lib.", "Global."))):
-            q = numbers(column) if column in frame.columns else np.zeros(0)
-            if q.any() or (column in frame.columns and "Lib." not in name):
-                keep &= q <= limit
-                filters.append(f"{column} <= {limit:g}")
-                break
-    if "Decoy" in frame.columns:
-        keep &= ~(numbers("Decoy") > 0)
-    if not keep.any():
+    matched = any(numbers[name].any() for name in numbers if name.startswith("Lib."))
+    library = "Lib." if matched else "Global."
+    limits = {"Q.Value": 0.01, "PG.Q.Value": 0.05,
+              f"{library}Q.Value": 0.01, f"{library}PG.Q.Value": 0.01}  # fmt: skip
+    limits = {name: limit for name, limit in limits.items() if name in numbers}
+    keep = numbers[quantity] > 0
+    for name, limit in limits.items():
+        keep &= numbers[name] <= limit
+    if "Decoy" in numbers:
+        keep &= ~(numbers["Decoy"] > 0)
+    texts = ["Run", "Protein.Group", *(["Genes"] if "Genes" in names else [])]
+    frame = require("pandas", "cli").DataFrame({name: content.column(name) for name in texts})
+    part = frame.assign(value=numbers[quantity])[keep].dropna(subset=["Run", "Protein.Group"])
+    if part.empty:
         raise TableError("no precursor of this main report of DIA-NN passes the q-value filters")
-    part = frame.loc[keep, ["Run", "Protein.Group"]].astype(str).assign(value=values[keep])
-    wide = part.groupby(["Run", "Protein.Group"], sort=False)["value"].max().unstack()
-    wide = wide.reindex(list(dict.fromkeys(frame["Run"].dropna().astype(str))))
+    wide = part.pivot_table(
+        values="value", index="Run", columns="Protein.Group", aggfunc="max", sort=False
+    )
+    wide = wide.reindex(frame["Run"].dropna().unique())  # also runs in which nothing passed
+    genes = part.dropna().drop_duplicates("Protein.Group").astype(str) if texts[2:] else part[:0]
+    filters = ", ".join(f"{name} <= {limit:g}" for name, limit in limits.items())
     note = (
         f"DIA-NN's main report was pivoted: {quantity} of {wide.shape[1]:,} protein groups in "
-        f"{wide.shape[0]:,} runs, from {keep.sum():,} of {len(frame):,} precursors "
-        f"({', '.join(filters)})"
+        f"{wide.shape[0]:,} runs, from {len(part):,} of {len(frame):,} precursors ({filters})"
     )
-    labels = {}
-    if "Genes" in frame.columns:
-        genes = frame.loc[keep, ["Protein.Group", "Genes"]].dropna().astype(str)
-        labels = dict(zip(genes["Protein.Group"], genes["Genes"], strict=True))
-    ids, features = np.array(wide.index, dtype=object), list(wide.columns)
-    source, notes = content.source | {"report": "DIA-NN"}, [*content.notes, note]
-    return Content(content.kind, matrix=wide.to_numpy(dtype=float), ids=ids, features=features,
-                   feature_labels=labels, source=source, notes=notes)  # fmt: skip
+    labels = dict(zip(genes["Protein.Group"], genes.get("Genes", ()), strict=True))
+    return Content(
+        [str(name) for name in wide.columns], wide.to_numpy(dtype=float),
+        ids=np.array([str(name) for name in wide.index], dtype=object), feature_labels=labels,
+        source=content.source | {"report": "DIA-NN"}, notes=[*content.notes, note],
+    )  # fmt: skip
 
 
 READERS: dict[str, Callable[[Path, ReadOptions], Content]] = {
-    "text": _from_text, "xlsx": _from_excel, "parquet": _from_parquet, "npy": _from_array,
+    "text": read_text, "xlsx": _from_excel, "parquet": _from_parquet, "npy": _from_array,
     "npz": _from_array, "h5ad": _from_store, "zarr": _from_store,
 }  # fmt: skip

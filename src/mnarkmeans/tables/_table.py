@@ -10,6 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import count
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
@@ -70,22 +71,16 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
-def quoted(text: str, windows: bool = os.name == "nt") -> str:
+def quoted(text: str) -> str:
     """A word of a command: in double quotes, which every shell takes, where it needs any.
-
-    windows : for cmd.exe, where single quotes mean nothing and a double quote is doubled
 
     Examples
     --------
-    >>> quoted("n.d."), quoted("<LOD"), quoted("LFQ intensity *")
-    ('n.d.', '"<LOD"', '"LFQ intensity *"')
-    >>> print(quoted("5' $end", windows=False), quoted("5' $end", windows=True))
-    '5'"'"' $end' "5' $end"
+    >>> quoted("n.d."), quoted("<LOD"), quoted("LFQ intensity *"), quoted("$x")
+    ('n.d.', '"<LOD"', '"LFQ intensity *"', "'$x'")
     """
     if re.fullmatch(r"[\w+=:./-]+", text):
         return text
-    if windows:  # backslashes count only in front of a quote
-        return '"' + re.sub(r'(\\*)("|$)', lambda m: 2 * m[1] + 2 * m[2], text) + '"'
     # A backslash means itself unless another sign that is special follows.
     plain = re.match(r'^[^"$`!]*$', text) and not re.search(r"\\(\\|$)", text)
     return f'"{text}"' if plain else shlex.quote(text)
@@ -177,7 +172,85 @@ class ReadOptions:
     typed = typed_options
 
 
-# --- the table --------------------------------------------------------------------------------
+# --- what a file holds ------------------------------------------------------------------------
+
+
+@dataclass
+class Content:
+    """What a file holds: its columns of numbers in one matrix, all others in a frame.
+
+    Attributes
+    ----------
+    names : the columns of the table in their order
+    matrix : (n, q) array or CSR matrix, the columns that hold numbers and nothing else
+    frame : the other columns; for a matrix that names its rows itself what is known about them
+    ids : the names of the rows, where they are no column
+    decimal : the decimal sign of the file
+    texts : columns of text exactly as they are written
+    unused : features that the file sets aside, and why
+    """
+
+    names: list[str]
+    matrix: Any
+    frame: Any = None
+    ids: np.ndarray | None = None
+    decimal: str = "."
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    unused: dict[str, str] = field(default_factory=dict)
+    feature_labels: dict[str, str] = field(default_factory=dict)
+    source: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def places(self) -> list[int | None]:
+        """Where each column of the table is in the matrix; None if it is in the frame."""
+        if self.ids is not None:
+            return list(range(len(self.names)))
+        others, place = set(self.frame.columns), count()
+        return [None if name in others else next(place) for name in self.names]
+
+    @property
+    def known(self) -> list[str]:
+        """The columns that are one by one, or that describe the rows of a matrix."""
+        if self.ids is None:
+            return self.names
+        return [] if self.frame is None else list(self.frame.columns)
+
+    def having(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Those of the names that there is such a column for."""
+        known = set(self.known)
+        return tuple(name for name in names if name in known)
+
+    def column(self, name: str) -> Any:
+        """One of these columns as a pandas series."""
+        import pandas as pd
+
+        if name in self.frame:
+            return self.frame[name]
+        return pd.Series(self.matrix[:, self.places[self.names.index(name)]])
+
+    def at(self, rows: np.ndarray) -> Content:
+        """The same columns with some of the rows."""
+        frame = None if self.frame is None else self.frame.iloc[rows].reset_index(drop=True)
+        ids = None if self.ids is None else self.ids[rows]
+        return replace(self, matrix=self.matrix[rows], frame=frame, ids=ids)
+
+    def to_frame(self) -> Any:
+        """Every row and column; a matrix gets its row names in front."""
+        import pandas as pd
+
+        if self.ids is None:
+            numeric = [
+                n for n, place in zip(self.names, self.places, strict=True) if place is not None
+            ]
+            numbers = pd.DataFrame(self.matrix, columns=numeric)
+            return pd.concat([numbers, self.frame], axis=1)[self.names]
+        frame = Table(self.matrix, self.ids, self.names).to_frame().reset_index(drop=True)
+        frame.insert(0, "id" if "id" not in self.names else "row id", self.ids)
+        return frame
+
+
+# --- the table ------------------------------------------------------------------------------
 
 
 @dataclass
@@ -193,7 +266,6 @@ class Table:
     labels : columns kept aside on request, by name
     annotations : further columns for the rows, None where unknown
     feature_labels : gene names of the features, where the file has them
-    categories : the values of text columns that have few, by column
     source : file name, format and how the file is written
     options : the options it was read with
     content : all that the file holds
@@ -216,7 +288,6 @@ class Table:
     labels: dict[str, np.ndarray] = field(default_factory=dict)
     annotations: dict[str, list[Any]] = field(default_factory=dict)
     feature_labels: dict[str, str] = field(default_factory=dict)
-    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)
     options: ReadOptions = field(default_factory=ReadOptions)
     content: Any = None
@@ -243,7 +314,7 @@ class Table:
         where = np.flatnonzero(keep) if keep.dtype == bool else keep
         return replace(
             self,
-            values=_by_rows(self.values[:, where]),
+            values=by_rows(self.values[:, where]),
             features=[self.features[j] for j in where],
             left_out=list(self.left_out),
             notes=list(self.notes),
@@ -262,7 +333,7 @@ class Table:
         features = features if named else [f"V{name}" for name in features]
         return replace(
             self,
-            values=_by_rows(self.values.T),
+            values=by_rows(self.values.T),
             ids=np.array(self.features, dtype=object),
             features=features,
             id_name="id",
@@ -340,7 +411,7 @@ class Table:
         return f"<p><b>{first}</b></p><ul>{items}</ul>{part.to_frame().to_html(na_rep='')}"
 
 
-def _by_rows(values: Any) -> Any:
+def by_rows(values: Any) -> Any:
     return values.tocsr() if sp.issparse(values) else np.ascontiguousarray(values)
 
 

@@ -1,10 +1,10 @@
 """A text file becomes columns, parsed by pyarrow; and the lines above the rows of any table.
 
-The first lines tell how the file is written: encoding, delimiter, decimal sign, header, and which
-columns are text. pyarrow reads the rest as numbers, to the last bit and faster than pandas, and
-refuses rows of another length, which a parser that pads them would turn into missing values. Only
-where a word turns up among the numbers later is the file read once more, as text. DuckDB's
-`sniff_csv` and CleverCSV were compared for the first step (docs/howto/read_tables.md).
+The first lines tell how the file is written: delimiter, decimal sign, names, and which columns are
+text. pyarrow reads the rest as numbers, to the last bit and faster than pandas, and refuses rows of
+another length, which a parser that pads them would turn into missing values. Only where a word
+turns up among the numbers later is the file read once more, as text. DuckDB's `sniff_csv` and
+CleverCSV were compared for the first step (docs/howto/read_tables.md).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import codecs
 import csv
 import gzip
 import io
-import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -32,18 +31,18 @@ from ._cells import (
     find_decimal,
     is_mark,
     is_number_or_missing,
+    is_sure_mark,
     may_name_rows,
 )
-from ._table import ReadOptions, TableError, check_unique
+from ._table import Content, ReadOptions, TableError, check_unique
 
 DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "blank"}
-NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
+NAMED_DELIMITERS = {name: sign for sign, name in DELIMITERS.items()} | {"\\t": "\t"}
 LONGEST_LINE = 1 << 25  # bytes: 100,000 columns of 300 characters each
 SAMPLE_LINES, SAMPLE_SIZE, FEWEST_LINES = 64, 1 << 20, 8  # the first lines, fewer if they are long
-LONGEST_COPY = 1 << 30
 BLOCK = 1 << 20  # bytes parsed at once, at least four lines; pyarrow holds about 32 blocks
 ENDLESS = "{} has a line of more than {} MB; a table has one row on each line"
-REMARK = "!"  # begins the lines around the tables of GEO
+REMARKS = ("!", "#!")  # begin the lines around the tables of GEO, and below the names of Perseus
 
 
 @dataclass(frozen=True)
@@ -58,30 +57,43 @@ class Layout:
     lines_above: int  # the rows
     text_columns: set[int]  # by the first lines, or because their name says so (007 is a name)
     notes: list[str]
-    remarks: bool  # whether lines that begin with REMARK are no rows
     block_size: int
 
 
-def read_text(path: Path, options: ReadOptions) -> tuple[np.ndarray, dict[int, list[str]], Layout]:
-    """Columns of numbers (n, p), the others (by position) as they are written, and the layout."""
-    encoding = _find_encoding(path, options.encoding)
-    sure = options.encoding is not None or encoding == "utf-16"
-    for name in (encoding,) if sure else (encoding, "cp1252"):
+def read_text(path: Path, options: ReadOptions) -> Content:
+    """What a text file holds."""
+    first = _find_encoding(path, options.encoding)
+    encodings = [first] if options.encoding or first == "utf-16" else [first, "cp1252"]
+    for encoding in encodings:
         try:
-            layout = _find_layout(path, name, options)
+            layout = _find_layout(path, encoding, options)
             try:
                 numbers, strings = _parse(path, layout, layout.text_columns)
             except _WordAmongNumbers:
                 numbers, strings = _parse(path, layout, set(range(len(layout.names))))
         except UnicodeError:
             continue
-        if name != encoding:
+        if encoding != first:
             layout.notes.append(
                 "the file is not UTF-8 and was read as Windows-1252 (cp1252); "
                 "give its encoding if names look wrong"
             )
-        return *_converted(path, numbers, strings, layout), layout
-    tried = encoding.removesuffix("-sig").upper() + ("" if sure else " or Windows-1252")
+        numbers, texts = _converted(path, numbers, strings, layout)
+        cells = {
+            name: [None if is_sure_mark(text) else text for text in column]
+            for name, column in texts.items()
+        }
+        source = {
+            "delimiter": DELIMITERS.get(layout.delimiter, layout.delimiter),
+            "encoding": encoding.removesuffix("-sig"),
+            "decimal": layout.decimal,
+            "header": layout.has_header,
+        }
+        return Content(
+            layout.names, numbers, require("pandas", "cli").DataFrame(cells, dtype=object),
+            decimal=layout.decimal, texts=texts, source=source, notes=layout.notes,
+        )  # fmt: skip
+    tried = " or ".join(encodings).replace("-sig", "").upper().replace("CP1252", "Windows-1252")
     raise TableError(f"{path} is not {tried} text; save it as UTF-8 or name its --encoding")
 
 
@@ -99,8 +111,6 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def _find_encoding(path: Path, given: str | None) -> str:
-    with _opened(path) as stream:
-        start = stream.read(4096)
     if given is not None:
         try:
             "".encode(given)  # which codecs of bytes, such as hex, refuse
@@ -110,6 +120,8 @@ def _find_encoding(path: Path, given: str | None) -> str:
                 f"{given!r} is not a known encoding; try utf-8, utf-16 or cp1252"
             ) from None
         return "utf-8-sig" if name == "utf-8" else name
+    with _opened(path) as stream:
+        start = stream.read(4096)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if start.startswith(b"PK\x03\x04"):
@@ -120,74 +132,70 @@ def _find_encoding(path: Path, given: str | None) -> str:
 
 
 def _find_layout(path: Path, encoding: str, options: ReadOptions) -> Layout:
-    lines, remarks = _first_lines(path, encoding)
-    if not lines:
+    lines = _first_lines(path, encoding)
+    delimiter = _find_delimiter(path, lines, options.delimiter)
+    begins, rows = _split(lines, delimiter)
+    if not rows:
         raise TableError(f"{path} is empty")
-    delimiter = _find_delimiter(path, [line for line, _ in lines], options.delimiter)
-    rows = [_split(line, delimiter) for line, _ in lines]
     decimal = find_decimal(rows[1:] or rows, delimiter, options.decimal)
-    found, first_row, notes = find_header(rows, decimal, options.header, skipped=remarks)
-    if found is not None and first_row == len(rows):
+    found, first_row, notes = find_header(rows, decimal, options.header, skipped=begins[0])
+    if first_row == len(rows):
         raise TableError(f"{path} has a header line but no rows below it")
     names = found or [f"V{j + 1}" for j in range(len(rows[first_row]))]
+    if delimiter == " " and "" in (*names[1:], *rows[first_row]):
+        raise TableError(f"{path} has columns padded with blanks; save it as CSV")
     if names.count("") > 1:  # delimiters at the end of the lines
         names = [name or (f"V{j + 1}" if j else "") for j, name in enumerate(names)]
     check_unique(path, names)
     whole = [row for row in rows[first_row:] if len(row) == len(names)]
-    text = {j for j, name in enumerate(names) if may_name_rows(name)}
+    text = {j for j, name in enumerate(names) if may_name_rows(name) or name == options.id_column}
     for j, fields in enumerate(zip(*whole, strict=True)):
         if not all(is_number_or_missing(field, decimal) for field in fields) or are_padded(fields):
             text.add(j)
-    longest = max(len(line) for line, _ in lines)
-    return Layout(encoding, delimiter, decimal, names, found is not None,
-                  lines[first_row][1], text, notes, remarks > 0,
-                  min(max(4 * longest, BLOCK), LONGEST_LINE))  # fmt: skip
+    block = min(max(4 * max(map(len, lines)), BLOCK), LONGEST_LINE)
+    return Layout(encoding, delimiter, decimal, names, found is not None, begins[first_row], text,
+                  notes, block)  # fmt: skip
 
 
-def _first_lines(path: Path, encoding: str) -> tuple[list[tuple[str, int]], int]:
-    """The first lines that are not blank, with the lines above each; the number of remarks."""
-    lines: list[tuple[str, int]] = []
-    number = size = remarks = 0
+def _first_lines(path: Path, encoding: str) -> list[str]:
+    lines: list[str] = []
+    size = 0
     with _opened(path) as stream, io.TextIOWrapper(stream, encoding) as text:
         while len(lines) < SAMPLE_LINES and (size < SAMPLE_SIZE or len(lines) <= FEWEST_LINES):
             line = text.readline(LONGEST_LINE)
-            begin, number = number, number + 1
-            while not lines and line.count('"') % 2 and number < begin + SAMPLE_LINES:
-                more = text.readline(LONGEST_LINE)  # a name that holds a line end
-                if not more:
-                    break
-                line, number = line + more, number + 1
             if len(line) >= LONGEST_LINE:
                 raise TableError(ENDLESS.format(path, LONGEST_LINE >> 20))
             if not line:
                 break
             size += len(line)
-            if line.startswith(REMARK):
-                remarks += 1
-            elif line.strip():
-                lines.append((line.rstrip("\n"), begin))
-    return lines, remarks
+            lines.append(line)
+    return lines
 
 
-def _split(line: str, delimiter: str) -> list[str]:
-    """The fields of one line."""
-    if delimiter == " ":
-        line = " ".join(line.split())
-    if '"' not in line:
-        return line.split(delimiter)
+def _split(lines: list[str], delimiter: str) -> tuple[list[int], list[list[str]]]:
+    """The rows that hold something, and how many lines are above each."""
+    reader, begin = csv.reader(lines, delimiter=delimiter), 0
+    begins: list[int] = []
+    rows: list[list[str]] = []
     try:
-        return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
+        for row in reader:
+            filled = "".join(row).strip() or (len(row) > 1 and delimiter != " ")
+            if filled and not row[0].startswith(REMARKS):
+                begins.append(begin)
+                rows.append(row)
+            begin = reader.line_num
     except csv.Error:  # a field without end: not this delimiter
-        return [line]
+        return [], []
+    return begins, rows
 
 
 def _find_delimiter(path: Path, lines: list[str], given: str | None) -> str:
     """The delimiter that splits most lines into the same number of fields, or the one given."""
     scores = {}
     for delimiter in DELIMITERS:
-        counts = Counter(len(_split(line, delimiter)) for line in lines)
-        counts[1] = 0
-        fields, times = max(counts.items(), key=lambda item: (item[1], item[0]))
+        counts = Counter(len(row) for row in _split(lines, delimiter)[1])
+        del counts[1]
+        fields, times = max(counts.items(), key=lambda item: (item[1], item[0]), default=(0, 0))
         # Names may contain a blank in every row: any other delimiter that splits as evenly wins.
         scores[delimiter] = (times, delimiter != " ", fields)
     best = max(scores, key=lambda d: scores[d])
@@ -196,7 +204,7 @@ def _find_delimiter(path: Path, lines: list[str], given: str | None) -> str:
     given = NAMED_DELIMITERS.get(given.lower(), given)
     if len(given) != 1 or not given.isascii() or given in '"\r\n':
         raise TableError(f"--delimiter must be one character (or tab, comma, ...), not {given!r}")
-    if scores[best][0] and all(len(_split(line, given)) < 2 for line in lines):
+    if scores[best][0] and all(given not in line for line in lines):
         raise TableError(
             f"{path} has no {given!r} between its columns; it looks {DELIMITERS[best]}-separated: "
             "leave --delimiter out"
@@ -211,11 +219,9 @@ def _find_delimiter(path: Path, lines: list[str], given: str | None) -> str:
 #       | sugars  |         |      groups, which extend to the right
 # id    | glucose | lactate |      names
 #       | mM      | mM      |      units
-# id    | How sweet was it?        descriptions, longer than the names: skipped
 
 MOST_HEADERS = 3  # lines of names: groups, names, units
 MOST_LINES_ABOVE = 20  # of which the last may hold the names
-LONGEST_UNIT = 12  # letters on average; longer lines below the names describe them
 Spans = dict[tuple[int, int], int]  # columns a merged cell covers, by line and column
 
 
@@ -242,7 +248,10 @@ def find_header(
     if not all(_is_header(row, rows[last + 1 :], decimal) for row in between):
         # What is known about the samples stands above their names; some of it is numbers.
         top = last = last if _names_all(rows[last]) else top
-    notes = [_skipped(skipped + top, "above the table")] if skipped + top else []
+    notes = []
+    if skipped + top:
+        lines = "lines were" if skipped + top > 1 else "line was"
+        notes.append(f"{skipped + top} {lines} skipped above the table")
     if given is None:
         given = not all(is_number_or_missing(text, decimal) for text in rows[top])
     if not given:
@@ -253,8 +262,11 @@ def find_header(
     if not 0 < last - top < MOST_HEADERS or len({*map(len, rows[top : last + 1])}) > 1:
         return rows[top], top + 1, notes
     merged = {(i - top, j): width for (i, j), width in spans().items() if i >= top}
-    names, joined = _join_headers(rows[top : last + 1], merged)
-    return names, last + 1, notes + joined
+    names = _join_headers(rows[top : last + 1], merged)
+    written = {name for row in rows[top : last + 1] for name in row}
+    example = next((name for name in names if name not in written), names[-1])
+    many = ("two", "three")[last - top - 1]
+    return names, last + 1, [*notes, f"{many} lines of names were joined, such as {example!r}"]
 
 
 def _is_title(row: list[str], usual: int) -> bool:
@@ -288,42 +300,15 @@ def _is_header(first: list[str], others: list[list[str]], decimal: str) -> bool:
     return len(words & numeric) >= 2 and 2 * len(words & numeric) > len(numeric)
 
 
-def _skipped(count: int, where: str) -> str:
-    return f"{count} line{'s were' if count > 1 else ' was'} skipped {where}"
-
-
-def _join_headers(lines: list[list[str]], spans: Spans) -> tuple[list[str], list[str]]:
-    """One name for each column from several lines of names, and notes on what was done."""
-    names, *others = lines
-    notes = []
-    if all(names) and len(set(names)) == len(names):
-        kept = [line for line in others if not _describes(line, names)]
-        if len(kept) < len(others):
-            example = next(filter(None, others[-1]))[:30]
-            where = f"below the names, such as {example!r}"
-            notes.append(_skipped(len(others) - len(kept), where))
-        lines = [names, *kept]
-    if len(lines) == 1:
-        return names, notes
+def _join_headers(lines: list[list[str]], spans: Spans) -> list[str]:
+    """One name for each column from several lines of names."""
     joined = lines[-1]
     for i in range(len(lines) - 2, -1, -1):
         upper = lines[i]
         if upper[1:].count("") > joined[1:].count(""):
             upper = _extended(upper, joined, {j: w for (line, j), w in spans.items() if line == i})
         joined = [" ".join(filter(None, pair)) for pair in zip(upper, joined, strict=True)]
-    written = {name for line in lines for name in line}
-    example = next((name for name in joined if name not in written), joined[-1])
-    many = ("two", "three")[len(lines) - 2]
-    return joined, [*notes, f"{many} lines of names were joined, such as {example!r}"]
-
-
-def _describes(line: list[str], names: list[str]) -> bool:
-    """Whether a line below complete names explains them or is meant for a program."""
-    words = [text for text in line if text]
-    if words and words[0].startswith("#"):
-        return True
-    length, usual = (sum(map(len, texts)) / max(len(texts), 1) for texts in (words, names))
-    return length > max(LONGEST_UNIT, 1.5 * usual)
+    return joined
 
 
 def _extended(upper: list[str], lower: list[str], widths: dict[int, int]) -> list[str]:
@@ -355,7 +340,7 @@ def _parse(path: Path, layout: Layout, text: set[int]) -> tuple[np.ndarray, dict
     wrong: list[Any] = []
 
     def handle(row: Any) -> str:
-        if layout.remarks and row.text.startswith(REMARK):
+        if row.text.startswith(REMARKS):
             return "skip"
         wrong.append(row)
         return "error"
@@ -366,8 +351,7 @@ def _parse(path: Path, layout: Layout, text: set[int]) -> tuple[np.ndarray, dict
             skip_rows=layout.lines_above, encoding=layout.encoding.replace("utf-8-sig", "utf8"),
         ),
         csv.ParseOptions(
-            delimiter=layout.delimiter, newlines_in_values=True, invalid_row_handler=handle,
-            ignore_empty_lines=len(types) > 1,
+            delimiter=layout.delimiter, newlines_in_values=True, invalid_row_handler=handle
         ),
         csv.ConvertOptions(
             column_types=types, null_values=SURE_SPELLINGS, decimal_point=layout.decimal
@@ -375,7 +359,7 @@ def _parse(path: Path, layout: Layout, text: set[int]) -> tuple[np.ndarray, dict
     )  # fmt: skip
     values, n, size, memory = np.empty((0, len(numeric))), 0, 0, machine_memory()
     try:
-        with _opened(path) as stream, csv.open_csv(_single_blanks(stream, layout), *how) as reader:
+        with _opened(path) as stream, csv.open_csv(stream, *how) as reader:
             for batch in reader:
                 begin, n = n, n + batch.num_rows
                 if n > len(values):  # grows in place, where the system can
@@ -417,14 +401,14 @@ def _explain(path: Path, layout: Layout, error: Exception, wrong: list[Any]) -> 
 
 def _converted(
     path: Path, numbers: np.ndarray, strings: dict[int, Any], layout: Layout
-) -> tuple[np.ndarray, dict[int, list[str]]]:
+) -> tuple[np.ndarray, dict[str, list[str]]]:
     """Numbers of the columns that hold nothing else, and the others as they are written."""
     found: list[np.ndarray] = []
-    texts: dict[int, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for j, column in strings.items():
         values = None if j in layout.text_columns else _as_numbers(column, layout.decimal)
         if values is None:
-            texts[j] = column.to_pylist()
+            texts[layout.names[j]] = column.to_pylist()
         else:
             found.append(values.to_numpy())
     if found:  # the file was read as text
@@ -436,11 +420,7 @@ def _converted(
             raise TableError(
                 f"{path} cannot be read as a table: a quote is opened and never closed"
             )
-    n = len(numbers)
-    if len(layout.names) == 1:  # blank lines at the end of a single column are no rows
-        while n and (not texts[0][n - 1] if texts else np.isnan(numbers[n - 1, 0])):
-            n -= 1
-    return numbers[:n], {j: column[:n] for j, column in texts.items()}
+    return numbers, texts
 
 
 def _as_numbers(column: Any, decimal: str) -> Any:
@@ -456,19 +436,3 @@ def _as_numbers(column: Any, decimal: str) -> Any:
         return compute.if_else(missing, None, column).cast(arrow.float64())
     except arrow.ArrowInvalid:
         return None
-
-
-def _single_blanks(stream: Any, layout: Layout) -> Any:
-    """The stream; of a file separated by blanks a copy with one blank between its fields.
-
-    Columns that are padded to a width have as many blanks in every row, but at other places.
-    """
-    if layout.delimiter != " ":
-        return stream
-    content = stream.read(LONGEST_COPY)
-    if len(content) == LONGEST_COPY:
-        raise TableError("a table of more than 1 GB cannot be separated by blanks; use commas")
-    pieces = content.decode(layout.encoding).split('"')
-    pieces[::2] = [re.sub(r"[ \t]+", " ", piece) for piece in pieces[::2]]
-    text = re.sub(r" ?(\r\n|\n|\r) ?", r"\1", '"'.join(pieces)).lstrip(" ")
-    return io.BytesIO(text.encode(layout.encoding))

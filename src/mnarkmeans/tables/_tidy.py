@@ -1,22 +1,24 @@
 """What a file holds becomes a `Table`: rows and their names, features, numbers, missing values.
 
-Columns are set aside for one of these reasons, checked in this order; columns that the user or a
-model names are taken as they are.
+Every column is judged once. It is left out for the first of these reasons:
 
-    names the rows          the column given, one of a well-known name, or unique text
-    requested               columns, drop, drop_rows and labels
-    names made of digits    00017
-    an identifier           respondent_id, where it holds whole numbers or words
-    text                    words, lists of numbers, truth values
-    dates                   20240131
-    running number          1, 2, 3, ... beside other columns
+    it names the rows          the column given, one of a well-known name, or unique text
+    requested                  columns, drop, drop_rows and labels; not in the model
+    no numbers                 dates, truth values
+    text                       words, lists of numbers, names made of digits (0017)
+    an identifier              respondent_id, where it holds whole numbers or words
+    a running number           1, 2, 3, ... beside other columns
+    no value observed
+
+The two before the last are not applied to columns that the user or a model names. Words among
+numbers that nobody has explained, and tables that are mostly unread, are refused.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import combinations
 from pathlib import Path
@@ -28,7 +30,6 @@ import scipy.sparse as sp
 from ._cells import (
     GENE_COLUMNS,
     Cells,
-    are_padded,
     as_float,
     is_identifier,
     is_sure_mark,
@@ -41,11 +42,13 @@ from ._cells import (
     sample_family,
     shortened,
 )
-from ._read import Content, read_content
+from ._read import read_content
 from ._table import (
+    Content,
     ReadOptions,
     Table,
     TableError,
+    by_rows,
     check_unique,
     counted,
     numbered,
@@ -60,9 +63,7 @@ NAMES_ROWS = "names the rows"
 IDENTIFIER = "an identifier by its name"
 WORDS = "words among numbers"
 COUNTS_ROWS = "counts the rows in their order"
-FEW_WORDS = 12  # distinct ones: categories, the answers of a survey
 FEWEST_ROWS = 5  # of which 1, 2, 3, ... is no coincidence
-FIRST_DAY, LAST_DAY = 19000101, 21001231
 
 
 def read_table(
@@ -155,25 +156,28 @@ def tidy(
     columns = None if features is None or options.transpose else frozenset(features)
     request = _Request(options, tuple(labels), features is not None, columns)
     request.check_columns(content.names)
-    rows, notes = request.kept_rows(content.about, content.n_rows)
-    table = (_from_matrix if content.frame is None else _from_frame)(content, request, rows)
+    rows, notes = request.kept_rows(content)
+    part = content if len(rows) == content.matrix.shape[0] else content.at(rows)
+    table = _table_of(part, request)
     table.notes[:0] = notes
     table.source |= content.source | {"missing_value": list(options.missing_value)}
     table.options, table.content, table.rows = options, content, rows
-    name, values = content.source.get("file", "the table"), table.values
-    infinite = np.transpose(((values == np.inf) + (values == -np.inf)).nonzero())
-    for i, j in infinite[:1]:  # such a value has no distance to anything
+    stored = table.values.data if sp.issparse(table.values) else table.values
+    if np.isinf(stored).any():  # such a value has no distance to anything
+        i, j = np.argwhere(np.isinf(table.dense()))[0]
         raise TableError(
             f"column {table.features[j]!r} holds an infinite value in row {table.ids[i]!r}; "
             "correct it, or mark it as missing with --missing-value inf"
         )
     if not all(table.shape):
+        name = content.source.get("file", "the table")
         raise TableError(f"{name} has {table.shape[0]} rows and {table.shape[1]} numeric columns")
-    if table.missing_share() == 1.0:
-        raise TableError(f"every entry of {name} is missing; check --missing-value and --columns")
     if not options.transpose:
         return table
-    return table.transposed(named=table.source.get("id_column", "names") is not None)
+    return table.transposed(named=table.source["id_column"] is not None or content.ids is not None)
+
+
+# --- requests ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -213,22 +217,21 @@ class _Request:
                                      "except for upper and lower case")  # fmt: skip
             raise unknown_name(f"column for --{option}", pattern, names)
 
-    def kept_rows(self, about: Any, n: int) -> tuple[np.ndarray, list[str]]:
-        """Positions of the rows that drop_rows leaves, by a frame about them; notes on others."""
-        keep, notes = np.ones(n, bool), []
-        known = [] if about is None else list(about.columns)
+    def kept_rows(self, content: Content) -> tuple[np.ndarray, list[str]]:
+        """Positions of the rows that drop_rows leaves, and notes on the others."""
+        keep, notes = np.ones(content.matrix.shape[0], bool), []
         rules = [*map(_rule, self.options.drop_rows)]
         if self.of_model and self.features is None:  # it finds its features, the rows, by name
-            rules = [rule for rule in rules if rule[0] in known]
+            rules = [rule for rule in rules if content.having(rule[:1])]
         for name in (*self.labels, *(name for name, _ in rules)):
-            if name not in known:
-                raise unknown_name("column", name, known)
+            if not content.having([name]):
+                raise unknown_name("column", name, content.known)
         for name, value in rules:
-            hit = _holds(about[name], value) & keep
+            hit = _holds(content.column(name), value) & keep
             keep &= ~hit
             what = repr(value) if value else "empty"
             notes.append(f"{counted(int(hit.sum()), 'row')} dropped because {name} is {what}")
-        if n and not keep.any():
+        if len(keep) and not keep.any():
             raise TableError(f"--drop-rows {self.options.drop_rows[0]!r} leaves no row")
         return np.flatnonzero(keep), notes
 
@@ -255,289 +258,153 @@ def _holds(column: Any, value: str) -> np.ndarray:
     return np.array(same, dtype=bool) & ~missing
 
 
-# --- frames -----------------------------------------------------------------------------------
+# --- columns ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Column:
-    """A column on its way to numbers."""
+    """A column, judged: where its numbers are, or why it is left out."""
 
     name: str
-    reason: str | None  # why it is left out
-    numbers: Any = None
+    reason: str | None
+    place: int | None = None  # of its numbers in the matrix of the file
+    numbers: Any = None  # where they are not in the matrix
     cells: Cells | None = None  # of a column of text
 
 
-def _from_frame(content: Content, request: _Request, rows: np.ndarray) -> Table:
-    frame, stored, options = content.frame, content.numbers, request.options
-    if len(rows) < len(frame):
-        frame = frame.iloc[rows].reset_index(drop=True)
-        stored = None if stored is None else stored[rows]
-    id_column = _id_column(frame, options, content.decimal, request.of_model)
-    # Where nobody named the columns, those that measure nothing are set aside.
-    free = not options.columns and request.features is None
+def _table_of(content: Content, request: _Request) -> Table:
+    """The rows of a file as a table."""
+    options, has_names = request.options, content.ids is not None
+    if has_names and options.id_column is not None:
+        raise TableError("--id-column is for files of columns; this file names its rows itself")
+    if has_names and not options.transpose:
+        check_unique(content.source.get("file", "the table"), content.names)
+    id_column = None if has_names else _id_column(content, request)
+    matrix = without_codes(content.matrix, options.missing_value)
+    observed = matrix.getnnz(axis=0) if sp.issparse(matrix) else _n_observed(matrix)
     columns = []
-    for j, name in enumerate(content.names):
+    for name, place in zip(content.names, content.places, strict=True):
         reason = NAMES_ROWS if name == id_column else request.reason(name)
-        columns.append(
-            _Column(name, reason) if reason
-            else _read_column(name, frame.iloc[:, j], content.decimal, options.missing_value, free)
-        )  # fmt: skip
-    used = [column.name for column in columns if column.reason is None]
-    texts = {c.name: c.cells for c in columns if c.cells and (c.reason or "").startswith("text")}
-    categories = {name: tuple(cells.words) for name, cells in texts.items()
-                  if len(cells.words) <= FEW_WORDS and not cells.doubtful}  # fmt: skip
-    _check_words({c.name: c.cells.words for c in columns if c.cells and c.reason == WORDS},
-                 content.names)  # fmt: skip
-    _check_unread({n: cells for n, cells in texts.items() if cells.looks_measured}, len(used))
-    if free and not request.of_model:
-        _check_answers(categories, len(used))
-        _check_long(frame, [column.name for column in columns if column.reason], len(used))
-    left_out = [(c.name, c.reason) for c in columns if c.reason and c.reason != NAMES_ROWS]
-    left_out += content.unused.items()
-    if not used:
-        raise TableError(_no_numbers(left_out, request))
-    if (
-        stored is not None
-        and not options.missing_value
-        and used
-        == [
-            name
-            for name, kind in zip(content.names, frame.dtypes, strict=True)
-            if kind == np.float64
-        ]
-    ):
-        values = stored  # most of the memory is not copied
-    else:
-        values = np.column_stack([c.numbers for c in columns if c.reason is None])
-    ids, unnamed = [str(i + 1) for i in range(len(frame))], 0
+        if reason is None and not request.of_model:
+            reason = content.unused.get(name)
+        if reason is None and place is not None and not observed[place]:
+            reason = NEVER_OBSERVED
+        column = _Column(name, reason, place)
+        columns.append(column if reason else _judged(column, content, matrix, request))
+    for sentence in _refusals(columns, content, request):
+        raise TableError(sentence)
+    used = [column for column in columns if column.reason is None]
+    places = [column.place for column in used]
+    if None in places:
+        values = np.column_stack(
+            [matrix[:, c.place] if c.numbers is None else c.numbers for c in used]
+        )
+    else:  # most of the memory is not copied where it need not be
+        values = matrix if len(places) == matrix.shape[1] else by_rows(matrix[:, places])
+    ids, missing = content.ids, np.zeros(matrix.shape[0], bool)
+    if ids is None:
+        ids = np.array([str(i + 1) for i in range(matrix.shape[0])], dtype=object)
     if id_column is not None:
-        missing = frame[id_column].isna().to_numpy()
-        named = zip(frame[id_column], ids, missing, strict=True)
-        ids = [f"row {i}" if without else str(name) for name, i, without in named]
-        unnamed = int(missing.sum())
+        names = content.column(id_column)
+        missing = names.isna().to_numpy()
+        ids = np.where(missing, "row " + ids, names.astype(str).to_numpy(dtype=object))
     labels: dict[str, str] = {}
     genes = [n for n in content.names if n.strip().lower() in GENE_COLUMNS and n != id_column]
-    if options.transpose and genes:
-        pairs = zip(numbered(ids), frame[genes[0]], strict=True)
+    if options.transpose and genes and not has_names:
+        pairs = zip(numbered(list(ids)), content.column(genes[0]), strict=True)
         labels = {i: gene for i, gene in pairs if isinstance(gene, str) and gene.strip()}
+    known = {name: content.column(name) for name in request.labels}
+    notes = [] if request.of_model and has_names else list(content.notes)
+    if sp.issparse(values):
+        notes.append("entries that are not stored count as missing")
+    left_out = [(c.name, c.reason) for c in columns if c.reason and c.reason != NAMES_ROWS]
+    left_out += [(n, why) for n, why in content.unused.items() if n not in content.names]
     return Table(
-        values,
-        np.array(ids, dtype=object),
-        used,
-        (id_column or "").strip() or "id",
-        left_out,
-        [*_reading_notes(columns, content), *content.notes],
-        {n: frame[n].where(~frame[n].astype(str).isin(options.missing_value)).to_numpy()
-         for n in request.labels},
-        feature_labels=labels,
-        categories=categories,
-        source={"id_column": id_column, "unnamed_rows": unnamed},
+        values, ids, [column.name for column in used], (id_column or "").strip() or "id",
+        left_out, [*_reading_notes(used, content), *notes],
+        {name: column.where(~column.astype(str).isin(options.missing_value)).to_numpy()
+         for name, column in known.items()},
+        feature_labels=labels | content.feature_labels,
+        source={"id_column": id_column, "unnamed_rows": int(missing.sum())},
     )  # fmt: skip
 
 
-def _read_column(
-    name: str, column: Any, decimal: str, codes: tuple[str, ...], free: bool
-) -> _Column:
-    """The numbers of a column, or the reason why it is left out."""
-    kind, cells = getattr(column.dtype, "kind", "O"), None
-    if kind in "cbmM":
-        return _Column(name, f"not numbers ({column.dtype})")
-    if kind in "fiu":
-        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    elif free and are_padded(column.dropna().astype(str)):
-        return _Column(name, f"names made of digits, such as {column.dropna().iloc[0]!r}")
-    else:
-        cells = read_cells(column, decimal, codes)
-        numbers, example = cells.numbers, shortened(cells.example)
-        if cells.words and free and is_identifier(name):
-            return _Column(name, IDENTIFIER)
-        if cells.lists:
-            return _Column(name, f"lists, such as {example!r}")
-        if cells.words and cells.measured and not (cells.doubtful and cells.looks_measured):
-            return _Column(name, WORDS, cells=cells)
+def _judged(column: _Column, content: Content, matrix: Any, request: _Request) -> _Column:
+    """A column that may be measurements, with its numbers or the reason why it is left out."""
+    name, codes = column.name, request.options.missing_value
+    # Where nobody named the columns, those that measure nothing are set aside.
+    free = content.ids is None and not request.options.columns and request.features is None
+    if column.place is None:
+        series = content.frame[name]
+        if getattr(series.dtype, "kind", "O") in "cbmM":
+            return replace(column, reason=f"not numbers ({series.dtype})")
+        cells = read_cells(series, content.decimal, codes)
         if cells.words:
-            return _Column(name, f"text, such as {example!r}", cells=cells)
-    numbers = without_codes(numbers, codes)
-    if np.isnan(numbers).all():
-        return _Column(name, NEVER_OBSERVED)
-    return _Column(name, _not_measured(name, numbers) if free else None, numbers, cells)
+            kind = IDENTIFIER if free and is_identifier(name) else "text"
+            if cells.mixed and kind == "text" and not (cells.doubtful and cells.looks_measured):
+                kind = WORDS
+            return replace(
+                column, reason=f"{kind}, such as {shortened(cells.example)!r}", cells=cells
+            )
+        numbers = without_codes(cells.numbers, codes)
+        if not _n_observed(numbers):
+            return replace(column, reason=NEVER_OBSERVED)
+        column = replace(column, numbers=numbers, cells=cells)
+    if free:
+        numbers = matrix[:, column.place] if column.numbers is None else column.numbers
+        if is_identifier(name) and not (numbers % 1 > 0).any():
+            return replace(column, reason=IDENTIFIER)
+        first, n = numbers[0], len(numbers)
+        if first in (0, 1) and n >= FEWEST_ROWS and (numbers == first + np.arange(n)).all():
+            return replace(column, reason=COUNTS_ROWS)
+    return column
 
 
-def _not_measured(name: str, numbers: np.ndarray) -> str | None:
-    """Why numbers measure nothing: an identifier, a running number, dates."""
-    import pandas as pd
-
-    first = numbers[0]
-    if is_identifier(name) and _all_whole(numbers):
-        return IDENTIFIER
-    if first in (0, 1) and len(numbers) >= FEWEST_ROWS:
-        return COUNTS_ROWS if np.array_equal(numbers, first + np.arange(len(numbers))) else None
-    if FIRST_DAY <= first <= LAST_DAY and _all_whole(numbers):
-        days = [f"{day:.0f}" for day in np.unique(numbers[~np.isnan(numbers)])]
-        found = pd.to_datetime(days, format="%Y%m%d", errors="coerce")
-        if len(days) > 1 and found.notna().all() and max(days) <= str(LAST_DAY):
-            return f"dates, such as {first:.0f}"
-    return None
+def _n_observed(numbers: np.ndarray) -> Any:
+    return len(numbers) - np.isnan(numbers).sum(axis=0)
 
 
-def _all_whole(numbers: np.ndarray) -> bool:
-    return not (numbers % 1 > 0).any()
-
-
-def _reading_notes(columns: list[_Column], content: Content) -> list[str]:
+def _reading_notes(used: list[_Column], content: Content) -> list[str]:
     """Marks that were read as missing, and columns with another decimal sign."""
-    read = [(c.name, c.cells) for c in columns if c.cells and c.reason is None]
+    read = [(c.name, c.cells) for c in used if c.cells]
     marks: Counter[str] = sum((cells.marks for _, cells in read), Counter())
     commas = [name for name, cells in read if cells.commas]
     notes = []
-    if commas and (content.kind == "xlsx" or content.decimal != ","):
+    if commas and (content.decimal != "," or "sheet" in content.source):
         many = f"{len(commas):,} columns" if len(commas) > 1 else "one column"
         notes.append(f"the comma was read as decimal sign in {many}: {some(commas, 3)}")
     return notes + ([marks_note(marks)] if marks else [])
 
 
-# --- tables that are refused ------------------------------------------------------------------
-
-
-def _check_words(words: dict[str, Counter[str]], names: list[str]) -> None:
-    """Refuse words among numbers that nobody has explained."""
-    if not words:
-        return
-    every, columns = sum(words.values(), Counter()), list(words)
-    who = f"column {columns[0]!r} holds" if len(columns) == 1 else f"{len(columns)} columns hold"
-    codes = " ".join(f"--missing-value {quoted(word)}" for word, _ in every.most_common(3))
-    family = sample_family([name for name in names if name not in words])
-    use = f"--columns {quoted(family)}" if family else f"--drop {quoted(columns[0])}"
-    raise TableError(
-        f"{who} numbers, but {every.total()} of the entries are words: {listed(every)}; if "
-        f"they mean missing add {codes}, otherwise use {use}"
-    )
-
-
-def _check_unread(texts: dict[str, Cells], used: int) -> None:
-    """Refuse 1,500 that may be either, and a table whose measured columns are mostly unread."""
-    doubtful = {name: cells for name, cells in texts.items() if cells.doubtful}
-    columns = doubtful or (texts if len(texts) > used else {})
-    for name, cells in [*columns.items()][:1]:
-        hint = "remove units and percent signs"
-        if "," in cells.example and "." not in cells.example:
-            hint = 'for a decimal comma add --decimal ",", and remove commas between thousands'
-        many = f"{len(columns)} columns look" if len(columns) > 1 else "one column looks"
-        raise TableError(
-            f"{many} like measurements but cannot be read as numbers, such as "
-            f"{shortened(cells.example)!r} in column {name!r} ({used} columns can); {hint}, or "
-            "choose columns with --columns or --drop"
-        )
-
-
-def _check_answers(categories: dict[str, tuple[str, ...]], used: int) -> None:
-    """Refuse answers in words: the few numbers beside them would be clustered."""
-    answers = {name: words for name, words in categories.items() if len(words) > 1}
-    times = Counter(word for words in answers.values() for word in words)
-    asked = [n for n, words in answers.items() if min(times[word] for word in words) >= 3]
-    if len(asked) >= 3 and len(asked) > used:
-        shown = ", ".join(repr(shortened(word)) for word, _ in times.most_common(4))
-        raise TableError(
-            f"{len(asked)} columns, such as {asked[0]!r}, hold answers in words ({shown}), and "
-            f"only {used} hold numbers; write the answers as numbers in their order, such as "
-            "1 to 5, or name the columns to cluster with --columns"
-        )
-
-
-def _check_long(frame: Any, texts: list[str], used: int) -> None:
-    """Refuse a table with one value of a feature and sample in each line."""
-    counts = {name: frame[name].nunique() for name in texts if used <= 3}
-    keys = [name for name, count in counts.items()
-            if 3 <= count <= len(frame) / 3 and frame[name].notna().all()]  # fmt: skip
-    for one, other in combinations(keys[:6], 2):
-        pairs = counts[one] * counts[other]
-        if 0.5 * pairs <= len(frame) <= pairs and not frame.duplicated([one, other]).any():
-            raise TableError(
-                f"every line seems to hold one value of {one!r} and {other!r} (a long table); "
-                "make it wide first, one row for each sample and one column for each feature, "
-                "or name the columns to cluster with --columns"
-            )
-
-
-def _no_numbers(left_out: list[tuple[str, str]], request: _Request) -> str:
-    wanted = request.features or ()
-    found = "; ".join(f"{n!r}: {why}" for n, why in left_out if not wanted or n in wanted)[:200]
-    what = "the table has no numeric column to cluster"
-    if request.of_model:
-        like = min(wanted or request.options.columns or ("V1",))
-        what = f"the table has no numbers in the columns of the model, such as {like!r}"
-    return f"{what} ({found or 'it has no such column'})"
-
-
-# --- names of rows ----------------------------------------------------------------------------
-
-
-def _id_column(frame: Any, options: ReadOptions, decimal: str, of_model: bool) -> str | None:
+def _id_column(content: Content, request: _Request) -> str | None:
     """The column that names the rows: the one given, a well-known name, or unique text."""
-    names, given, n = list(frame.columns), options.id_column, len(frame)
-    if given is not None and (given in names or not of_model):
+    names, given, frame = content.names, request.options.id_column, content.frame
+    if given is not None and (given in names or not request.of_model):
         if given not in names:
             raise unknown_name("column", given, names)
         return given
-    text = [name for name, dtype in zip(names, frame.dtypes, strict=True)
-            if getattr(dtype, "kind", "O") not in "fiuc"
-            and not _mostly_numbers(frame[name], decimal, options)]  # fmt: skip
+
+    def is_text(name: str) -> bool:
+        column = frame[name].dropna()
+        column = column.iloc[:: max(1, len(column) // 1000)]  # a thousand tell enough
+        cells = read_cells(column, content.decimal, request.options.missing_value)
+        return cells.count <= cells.words.total()
 
     def complete(name: str, share: float = 1.0) -> bool:
         """Whether a column names so many of the rows, no two alike."""
         named = frame[name].dropna()
-        return len(named) >= share * n and named.is_unique
+        return len(named) >= share * len(frame) and named.is_unique
 
+    text = [name for name in frame.columns if is_text(name)]
     unique = [name for name in text if complete(name)]
     candidates = (
         *(name for name in unique if may_name_rows(name)),
-        *(name for name in names if may_name_rows(name, surely=True) and complete(name)),
+        *(name for name in frame.columns if may_name_rows(name, surely=True) and complete(name)),
         *(name for name in text if may_name_rows(name) and complete(name, 0.8)),
-        *(name for name in text if names_features(name) and 2 * frame[name].nunique() >= n),
+        *(n for n in text if names_features(n) and 2 * frame[n].nunique() >= len(frame)),
         *unique,
     )
     return candidates[0] if candidates else None
-
-
-def _mostly_numbers(column: Any, decimal: str, options: ReadOptions) -> bool:
-    column = column.dropna()
-    column = column.iloc[:: max(1, len(column) // 1000)]  # a thousand tell enough
-    if are_padded(column.astype(str)):
-        return False
-    cells = read_cells(column, decimal, options.missing_value)
-    return cells.count > cells.words.total()
-
-
-# --- matrices ---------------------------------------------------------------------------------
-
-
-def _from_matrix(content: Content, request: _Request, rows: np.ndarray) -> Table:
-    """A table from an array, or from AnnData, whose obs describes the rows."""
-    options, obs, values = request.options, content.rows, content.matrix
-    if options.id_column is not None:
-        raise TableError("--id-column is for files of columns; this file names its rows itself")
-    values = values if len(rows) == len(content.ids) else values[rows]
-    if not sp.issparse(values) and values.dtype != np.float32:
-        values = values.astype(np.float64, copy=False)
-    if not options.transpose:
-        check_unique(content.source.get("file", "the table"), content.features)
-    unused = {} if request.of_model else content.unused
-    reasons = [unused.get(name) or request.reason(name) for name in content.features]
-    notes = [] if request.of_model else list(content.notes)
-    if sp.issparse(values):
-        notes.append("entries that are not stored count as missing")
-    table = Table(
-        without_codes(values, options.missing_value),
-        content.ids[rows],
-        list(content.features),
-        left_out=[(n, r) for n, r in zip(content.features, reasons, strict=True) if r is not None],
-        notes=notes,
-        labels={name: obs[name].to_numpy()[rows] for name in request.labels},
-        feature_labels=content.feature_labels,
-    )
-    keep = np.array([reason is None for reason in reasons])
-    return table if keep.all() else table.with_features(keep)
 
 
 def without_codes(values: Any, codes: Sequence[str]) -> Any:
@@ -555,6 +422,61 @@ def without_codes(values: Any, codes: Sequence[str]) -> Any:
         return np.where(hit, stored.dtype.type(np.nan), stored)
     coo = values.tocoo()
     return sp.csr_matrix((coo.data[~hit], (coo.row[~hit], coo.col[~hit])), shape=values.shape)
+
+
+# --- tables that are refused ------------------------------------------------------------------
+
+
+def _refusals(columns: list[_Column], content: Content, request: _Request) -> Iterator[str]:
+    """Why these columns cannot be a table, and what to do about it; nothing if they can."""
+    used = [column.name for column in columns if column.reason is None]
+    left_out = {c.name: c.reason for c in columns if c.reason and c.reason != NAMES_ROWS}
+    read = {column.name: column.cells for column in columns if column.cells}
+    # Of the many columns of a known program only its samples matter.
+    family = sample_family(content.names)
+    words = {
+        name: cells.words
+        for name, cells in read.items()
+        if left_out.get(name, "").startswith(WORDS) and matches(name, [family or "*"])
+    }
+    if words:
+        every, names = sum(words.values(), Counter()), list(words)
+        who = f"column {names[0]!r} holds" if len(names) == 1 else f"{len(names)} columns hold"
+        codes = " ".join(f"--missing-value {quoted(word)}" for word, _ in every.most_common(3))
+        yield (f"{who} numbers, but {every.total()} of the entries are words: {listed(every)}; "
+               f"if they mean missing add {codes}, otherwise use --drop {quoted(names[0])}"
+        )  # fmt: skip
+    unread = {
+        name: cells for name, cells in read.items() if name in left_out and cells.looks_measured
+    }
+    doubtful = {name: cells for name, cells in unread.items() if cells.doubtful}
+    worst = doubtful or (unread if len(unread) > len(used) else {})
+    for name, cells in worst.items():
+        hint = "remove units and percent signs"
+        if "," in cells.example and "." not in cells.example:
+            hint = 'for a decimal comma add --decimal ",", and remove commas between thousands'
+        many = f"{len(worst)} columns look" if len(worst) > 1 else "one column looks"
+        yield (f"{many} like measurements but cannot be read as numbers, such as "
+               f"{shortened(cells.example)!r} in column {name!r} ({len(used)} columns can); "
+               f"{hint}, or choose columns with --columns or --drop")  # fmt: skip
+    if content.ids is None and not (request.options.columns or request.of_model or len(used) > 3):
+        frame, n = content.frame, len(content.frame)
+        keys = [name for name in frame.columns
+                if name not in used and 3 <= frame[name].nunique() <= n / 3]  # fmt: skip
+        for one, other in combinations(keys[:6], 2):
+            pairs = frame[one].nunique() * frame[other].nunique()
+            if 0.5 * pairs <= n <= pairs and not frame.duplicated([one, other]).any():
+                yield (f"every line seems to hold one value of {one!r} and {other!r} (a long "
+                       "table); make it wide first, one row for each sample and one column for "
+                       "each feature, or name the columns to cluster with --columns")  # fmt: skip
+    if not used:
+        wanted = request.features or left_out.keys()
+        found = "; ".join(f"{n!r}: {why}" for n, why in left_out.items() if n in wanted)[:200]
+        what = "the table has no numeric column to cluster"
+        if request.of_model:
+            like = min(request.features or request.options.columns or ("V1",))
+            what = f"the table has no numbers in the columns of the model, such as {like!r}"
+        yield f"{what} ({found or 'it has no such column'})"
 
 
 # --- annotations ------------------------------------------------------------------------------
@@ -586,47 +508,45 @@ def read_annotations(path: str | Path, ids: np.ndarray) -> tuple[dict[str, list[
     >>> read_annotations(file, np.array(["S1", "S2", "S3"]))
     ({'tissue': ['lung', 'liver', None]}, ['1 of 3 rows are not in about.csv'])
     """
-    content = read_content(path, ReadOptions())
-    frame, where = content.frame, Path(path)
-    if frame is None:
+    content, where = read_content(path, ReadOptions()), Path(path)
+    if content.ids is not None:
         raise TableError(f"{where} has no columns with names; give a CSV, .xlsx or .parquet file")
-    names = [str(i).strip() for i in ids]
+    frame, names = content.to_frame(), [str(i).strip() for i in ids]
     key, place = _matched_names(where, frame, names)
     columns = {}
     for name in frame.columns.drop(key):
         values = _plain_values(frame[name], content.decimal)
-        columns[str(name)] = [values[place[n]] if n in place else None for n in names]
+        columns[str(name)] = [None if i is None else values[i] for i in place]
     if not columns:
         raise TableError(f"{where} has no column besides {key!r}, which names the rows")
-    absent = sum(name not in place for name in names)
-    note = f"{absent:,} of {len(names):,} rows are not in {where.name}"
-    return columns, [note] if absent else []
+    note = f"{place.count(None):,} of {len(names):,} rows are not in {where.name}"
+    return columns, [note] if None in place else []
 
 
-def _matched_names(path: Path, frame: Any, names: list[str]) -> tuple[str, dict[str, int]]:
+def _matched_names(path: Path, frame: Any, names: list[str]) -> tuple[str, list[int | None]]:
     """The column that names the rows, and where each row of the table is in the file."""
-    key, found, twice = "", dict[str, int](), ""
-    for change in (list, short_names):
-        ours = dict(zip(change(names), names, strict=True))
+    key, best, rows = "", 0, Counter[str]()
+    place: list[int | None] = []
+    for ours in (names, short_names(names)):
         for column in frame.columns:
             texts = ["" if text is None else str(text).strip() for text in frame[column]]
-            for theirs in (texts, change(texts)):
-                times = Counter(text for text in theirs if text and text in ours)
-                if len(times) <= len(found):
-                    continue
-                if max(times.values()) > 1:
-                    twice = twice or f"{times.most_common(1)[0][0]!r} in column {column!r}"
-                else:
-                    key = str(column)
-                    found = {ours[t]: i for i, t in enumerate(theirs) if t and t in ours}
-        if 2 * len(found) >= len(names):
+            for theirs in (texts, short_names(texts)):
+                where = {text: i for i, text in enumerate(theirs) if text}
+                found = [where.get(name) for name in ours]
+                if len(found) - found.count(None) > best:
+                    best = len(found) - found.count(None)
+                    key, place = str(column), found
+                    rows = Counter(text for text in theirs if text in ours)
+        if 2 * best >= len(names):
             break
-    if found:
-        return key, found
-    if twice:
-        raise TableError(f"{path} has more than one row for {twice}; give one for each")
-    raise TableError(f"no column of {path} holds the row names of the table, such as "
-                     f"{names[0]!r}; add one")  # fmt: skip
+    if not best:
+        raise TableError(f"no column of {path} holds the row names of the table, such as "
+                         f"{names[0]!r}; add one")  # fmt: skip
+    twice, times = rows.most_common(1)[0]
+    if times > 1:
+        raise TableError(f"{path} has more than one row for {twice!r} in column {key!r}; "
+                         "give one for each")  # fmt: skip
+    return key, place
 
 
 def _plain_values(column: Any, decimal: str) -> list[Any]:
