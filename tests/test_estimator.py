@@ -1,6 +1,7 @@
 """MNARKMeans as a scikit-learn estimator: its checks, the tests of KMeans, corners, impute."""
 
 import logging
+import warnings
 
 import numpy as np
 import pytest
@@ -151,6 +152,31 @@ def test_starts_that_meet_go_on_as_one(X):
     assert model.start_losses_[2] == pytest.approx(model.start_losses_[0], rel=1e-12)
     alone = MNARKMeans(3, lam=0.5, init=first + 0.3, algorithm="lloyd").fit(X)
     assert model.start_losses_[3] == pytest.approx(alone.loss_path_[-1], rel=1e-12)
+
+
+def test_scikit_learn_callbacks_count_the_starts(X):
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn < 1.9")
+
+    class Count(callback.FitCallback):
+        begun = ended = 0
+
+        def setup(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            Count.begun += 1
+
+        def on_fit_task_end(self, estimator, context):
+            Count.ended += 1
+
+        def teardown(self, estimator, context):
+            pass
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn announces that callbacks are new
+        model = MNARKMeans(3, lam=0.5, n_init=6, random_state=0).set_callbacks(Count())
+        model.fit(X)
+    assert Count.begun == Count.ended == 7  # the fit and its six starts
 
 
 @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
