@@ -53,6 +53,7 @@ CASES = 4  # of a parametrised test that are recorded
 # Not asked: slow for what they meet, about other things than results, or against the clock.
 UNASKED = re.compile("benchmarks|performance|package|types|docs|studies|reproduction|umap|fuzz|"
                      "interrupts|browser|dask_cluster|waiting|library|within_a_second")  # fmt: skip
+ALWAYS = "defaults_are_those_of_the_documentation"  # is asked of every mutant of Python
 # Imported once, as they take longer than most tests.
 PRELOADED = ("hypothesis.extra.numpy", "pandas", "scipy.stats", "scipy.sparse", "sklearn.cluster",
              "sklearn.mixture", "sklearn.utils.estimator_checks", "pyarrow", "matplotlib.pyplot",
@@ -63,14 +64,11 @@ class Mutant(NamedTuple):
     """Text from ``start`` to ``stop`` of a file becomes ``new``."""
 
     path: str
+    text: str
     start: int
     stop: int
     new: str
     name: str = ""
-
-    @property
-    def text(self) -> str:
-        return (ROOT / self.path).read_text()
 
     @property
     def line(self) -> int:
@@ -100,7 +98,7 @@ def python_mutants(path: str) -> list[Mutant]:
             new = repr(ast.literal_eval(word) + 1)
         if new is not None:
             place = starts[token.start[0]] + token.start[1]
-            found.append(Mutant(path, place, place + len(word), new))
+            found.append(Mutant(path, text, place, place + len(word), new))
         operand = word in (")", "]") or token.type in (tokenize.NUMBER, tokenize.STRING)
         operand |= token.type == tokenize.NAME and word not in WORDS
         before = word
@@ -114,7 +112,8 @@ def core_mutants(path: str) -> list[Mutant]:
         if not code.lstrip().startswith(("#", "*", "/*", "template")):
             for match in re.finditer(r"(?<= )([<>=+*&-]+)(?= )", code):
                 if new := CORE_SWAPS.get(match[0]):
-                    found.append(Mutant(path, start + match.start(), start + match.end(), new))
+                    place = start + match.start()
+                    found.append(Mutant(path, text, place, place + len(match[0]), new))
         start += len(line)
     return found
 
@@ -137,7 +136,8 @@ def named(only: list[str]) -> list[Mutant]:
         if text.count(old) != 1:
             raise SystemExit(f"{path} has {old!r} {text.count(old)} times: mend benchmarks/mutants")
         if any(part in path for part in only):
-            found.append(Mutant(path, text.index(old), text.index(old) + len(old), new, name))
+            place = text.index(old)
+            found.append(Mutant(path, text, place, place + len(old), new, name))
     return found
 
 
@@ -275,7 +275,7 @@ def choose(mutant: Mutant, recorded: dict) -> dict[str, int]:
     own = Path(mutant.path).stem
     if mutant.path.endswith(".py"):
         at = places(mutant)
-        meet = [test for test, (_, reached) in recorded.items() if at.intersection(reached)]
+        meet = [t for t, (_, reached) in recorded.items() if at & {*reached} or ALWAYS in t]
     else:
         meet = [test for test in recorded if CORE_TESTS.search(test)]
         meet.sort(key=lambda test: own not in test)

@@ -4,15 +4,19 @@ It is the first of the centres with the least float64 sum of direct differences,
 features, wherever the row is. Numbers too large or too small are refused.
 """
 
+import platform
+import re
+from pathlib import Path
+
 import numpy as np
 import oracle
 import pytest
 from backends import BACKENDS, IN_MEMORY, grouped_rows, names, to_csr
 from sklearn.cluster import KMeans
 
-from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans
+from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, _core
 
-nan = np.nan
+nan, CPU = np.nan, Path("/proc/cpuinfo")
 everywhere = pytest.mark.parametrize("backend", BACKENDS, ids=names)
 in_memory = pytest.mark.parametrize("backend", IN_MEMORY, ids=names)
 
@@ -295,3 +299,13 @@ def test_distances_of_float32_are_rounded_once(scale):
     assert np.isfinite(found).all()
     assert (found > 0).any()
     assert np.array_equal(found, expected.astype(np.float32))
+
+
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or not CPU.exists(), reason="reads the flags of an x86-64"
+)
+def test_instruction_sets_are_those_of_the_processor():
+    flags = set(re.search(r"^flags\s*:(.*)", CPU.read_text(), re.MULTILINE)[1].split())
+    needed = {"avx2": {"avx2"}, "avx512": {"avx512f", "avx512dq", "avx512bw", "avx512vl"}}
+    expected = ["baseline", *(level for level, own in needed.items() if own <= flags)]
+    assert list(_core.available_levels()) == expected

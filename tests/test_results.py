@@ -378,6 +378,46 @@ def edge_of_advice(kind):
     return found
 
 
+def edge_of_codes(X):
+    """Some values are -999: whether that is noticed, and what a fit makes of it."""
+    X[: max(1, len(X) // 4), 0] = -999.0
+    model = MNARKMeans(2, lam=0.5, n_init=1, random_state=0).fit(X)
+    return {"centers": model.cluster_centers_, "path": model.loss_path_}
+
+
+def edge_of_batch_shifts(X):
+    """Of the last batch there is one row."""
+    batch = np.minimum(np.arange(len(X)), 2 * (len(X) - 1) // 2) // 2
+    return BatchCenter(random_state=0).fit_transform(X, batch=batch)
+
+
+def edge_of_counts(X):
+    """Most are zero."""
+    counts = np.floor(np.nan_to_num(np.abs(X)) ** 3)
+    model = BASELINES["scimpute"](2, random_state=0).fit(counts)
+    return {"centers": np.sort(model.cluster_centers_, axis=0)}
+
+
+def words_among_numbers(n):
+    """Of the j-th column j cells are words, in j rows or as j different ones."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "t.csv")
+        for words in range(min(n, 12) + 1):
+            for different in (False, True):
+                cells = [f"w{i * different}" if i < words else f"{i}.5" for i in range(n)]
+                lines = (f"r{i},{i % 7}.25,{cell}" for i, cell in enumerate(cells))
+                file.write_text("\n".join(["id,a,b", *lines]) + "\n")
+                try:
+                    read = read_table(file)
+                except ValueError as error:
+                    found[f"{words} {different}"] = figures(str(error).rpartition("/")[2])
+                    continue
+                said = [x for note in (*read.notes, *read.left_out) for x in figures(str(note))]
+                found[f"{words} {different}"] = [*read.shape, np.nansum(read.values), *said]
+    return np.concatenate([*found.values()])
+
+
 FEW = [(n, p) for n in (2, 3, 4, 6, 10) for p in (1, 3)]
 EDGES = {
     "choice": (edge_of_choice, FEW),
@@ -387,6 +427,9 @@ EDGES = {
     "description": (edge_of_description, FEW),
     "verdict": (edge_of_verdict, [(n, p) for n in (12, 19, 20, 31, 40) for p in (1, 2, 7)]),
     "embedding": (edge_of_embedding, SIZES),
+    "codes": (edge_of_codes, SIZES),
+    "batch-shifts": (edge_of_batch_shifts, FEW),
+    "counts": (edge_of_counts, [(12, 8), (16, 5)]),
     "mixtures": (edge_of_mixtures, [(6, 1), (6, 3), (13, 2)]),
 }
 
@@ -403,6 +446,7 @@ CASES = {
     **{f"advice-{name}": (advice, name) for name in LAB_FILES if name != "hopeless"},
     **{f"edges-{name}": (edges, *given) for name, given in EDGES.items()},
     **{f"readings-{n}-{p}": (readings, n, p) for n in (1, 2, 3) for p in (1, 2, 3)},
+    **{f"words-{n}": (words_among_numbers, n) for n in (3, 5, 10, 20, 60)},
     **{f"measurements-{kind}": (edge_of_advice, kind) for kind in MEASUREMENTS},
     "mini-batches": (mini_batches,),
     "batches": (batches,),
