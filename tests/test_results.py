@@ -330,8 +330,8 @@ def readings(n, p):
             file.write_text(text)
             try:
                 read = read_table(file)
-            except ValueError as error:
-                found += [-1.0, *figures(str(error).rpartition("/")[2])]
+            except ValueError:
+                found.append(-1.0)
             else:
                 names = " ".join([*read.ids, *read.features]).encode()
                 total, sum_of_names = np.nansum(read.values), zlib.crc32(names) % 100
@@ -410,8 +410,8 @@ def words_among_numbers(n):
                 file.write_text("\n".join(["id,a,b", *lines]) + "\n")
                 try:
                     read = read_table(file)
-                except ValueError as error:
-                    found[f"{words} {different}"] = figures(str(error).rpartition("/")[2])
+                except ValueError:
+                    found[f"{words} {different}"] = [-1.0]
                     continue
                 said = [x for note in (*read.notes, *read.left_out) for x in figures(str(note))]
                 found[f"{words} {different}"] = [*read.shape, np.nansum(read.values), *said]
