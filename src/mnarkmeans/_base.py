@@ -39,7 +39,6 @@ from ._validation import (
     check_lam,
     check_loss,
     check_number,
-    check_table,
     is_auto,
     like_input,
     observe,
@@ -204,7 +203,6 @@ class CentersModel(
 
     def _check_parameters(self) -> Any:
         check_count("n_clusters", self.n_clusters)
-        check_lam(self.lam)
         if not is_auto(self.n_init):
             check_count("n_init", self.n_init)
         check_count("max_iter", self.max_iter)
@@ -255,26 +253,18 @@ class CentersModel(
 
     def _observe_to_fit(self, X: Any, sample_weight: Any, n_clusters: int) -> Observed:
         observed = observe(
-            check_table(self, X, reset=True),
-            missing_values=self.missing_values,
-            reference=self._reference(),
-            sample_weight=sample_weight,
-            threads=self._threads(),
-            estimator=self,
-        )
+            X, estimator=self, missing_values=self.missing_values, reference=self._reference(),
+            sample_weight=sample_weight, threads=self._threads(),
+        )  # fmt: skip
         check_enough_rows(observed.n_usable, observed.n_rows, n_clusters)
         return observed
 
     def _observe(self, X: Any, sample_weight: Any = None) -> Observed:
         check_is_fitted(self)
         observed = observe(
-            check_table(self, X, reset=False),
-            missing_values=self.missing_values,
-            reference=self.reference_,
-            sample_weight=sample_weight,
-            threads=self._threads(),
-            allow_all_missing=True,
-        )
+            X, estimator=self, fits=False, missing_values=self.missing_values,
+            reference=self.reference_, sample_weight=sample_weight, threads=self._threads(),
+        )  # fmt: skip
         check_loss(observed, self.lam_, self.cluster_centers_)
         return observed
 

@@ -34,7 +34,6 @@ from ._validation import (
     check_init_centers,
     check_number,
     check_numbers,
-    check_table,
     is_auto,
     like_input,
     observe,
@@ -215,13 +214,9 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         if given is None:
             given = "auto" if self.mechanism == "auto" else 0.0
         observed = observe(
-            check_table(self, X, reset=not continues),
-            missing_values=self.missing_values,
-            reference=given,
-            sample_weight=sample_weight,
-            threads=threads,
-            estimator=self,
-        )
+            X, estimator=self, reset=not continues, missing_values=self.missing_values,
+            reference=given, sample_weight=sample_weight, threads=threads,
+        )  # fmt: skip
         check_enough_rows(observed.n_usable, observed.n_rows, self.n_components, "n_components")
         if self.means_init is not None:
             names = "means_init", "n_components"
@@ -322,12 +317,9 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
     def _posteriors(self, X: Any) -> tuple[Observed, Any]:
         check_is_fitted(self)
         observed = observe(
-            check_table(self, X, reset=False),
-            missing_values=self.missing_values,
-            reference=self.reference_,
-            threads=self._threads(),
-            allow_all_missing=True,
-        )
+            X, estimator=self, fits=False, missing_values=self.missing_values,
+            reference=self.reference_, threads=self._threads(),
+        )  # fmt: skip
         return observed, posteriors(observed, self._parameters(), self._threads())
 
     def _log_likelihoods(self, observed: Observed, rows: Any) -> np.ndarray:

@@ -25,22 +25,108 @@ from sklearn.utils.validation import _check_sample_weight, check_array, validate
 from . import _core as core
 from ._observed import LARGEST_WHOLE, Observed, code_in, seen_in, without_mask
 
-# --- frames ---------------------------------------------------------------------------------------
+# --- from user input to Observed ------------------------------------------------------------------
 
 
-def native(X: Any) -> Any:
-    """The frame inside a narwhals wrapper; a lazy frame is refused, anything else is left alone."""
-    narwhals = _narwhals()
-    if narwhals is None:
-        return X
-    if isinstance(X, narwhals.DataFrame):
-        return X.to_native()
-    if isinstance(X, narwhals.LazyFrame) or narwhals.dependencies.is_polars_lazyframe(X):
-        raise TypeError(
-            f"X is a lazy frame ({type(X).__module__}.{type(X).__name__}), which holds a plan and "
-            "no values yet. Call .collect() on it first."
-        )
-    return X
+def observe(
+    X: Any, *, estimator: Any = None, fits: bool = True, reset: bool | None = None,
+    missing_values: float = math.nan, reference: Any = 0.0, sample_weight: Any = None,
+    threads: int = 1,
+) -> Observed:  # fmt: skip
+    """The whole way: a table as users have it becomes an ``Observed``.
+
+    ``estimator``: whose features X must have, unless it is to be fitted (``fits``): then its user
+    is warned of what looks wrong. New rows to predict may be missing altogether. ``reset``: whether
+    the estimator learns the features; by default where it is fitted.
+    """
+    X = check_table(estimator, X, reset=fits if reset is None else reset)
+    missing = code_in(X.dtype, check_missing_values(missing_values))
+    X, weights, found = summarise(X, missing, check_weights(sample_weight, X), threads)
+    center = check_summary(X, found, reference, estimator, fits=fits)
+    return Observed(
+        X, missing, weights, found.means(center), center, found.counts, found.has_gaps,
+        found.extent,
+    )  # fmt: skip
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+ADVICE_ON_TEXT = (
+    "Encode text columns as numbers or leave them out; mark missing values as NaN (or None), "
+    "or pass their code as missing_values."
+)
+
+
+def check_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) -> Any:
+    """A 2-d float array (not copied if it was one) or a CSR matrix, names and width checked.
+
+    Without an estimator (None) there are none to check; ``options`` are those of `check_array`.
+    """
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a lazy frame, which holds no values. Call .collect() on it first.")
+    X = without_mask(X)
+    _refuse_dates(X)
+    options = {
+        "dtype": [np.float64, np.float32], "accept_sparse": "csr", "ensure_all_finite": False,
+    } | options  # fmt: skip
+    try:
+        if estimator is None:
+            return check_array(X, **options)
+        return validate_data(estimator, X, reset=reset, **options)
+    except (TypeError, ValueError) as error:
+        text = _first_text(X)
+        if text is None:
+            raise
+        raise ValueError(f"The table must hold numbers only: {text}. {ADVICE_ON_TEXT}") from error
+
+
+def _refuse_dates(X: Any) -> None:
+    """NumPy makes numbers of dates, but nobody means to cluster nanoseconds."""
+    kinds = getattr(X, "dtypes", [getattr(X, "dtype", None)])
+    for j, kind in enumerate(kinds):
+        if getattr(kind, "kind", None) in ("m", "M") or str(kind).startswith(("Date", "Duration")):
+            name = X.columns[j] if hasattr(X, "columns") else j
+            raise ValueError(
+                f"Column {name!r} holds dates or times. Turn them into numbers (days since some "
+                "date, say) or leave the column out."
+            )
+
+
+def _first_text(X: Any) -> str | None:
+    """The first entry that is text or a date, and its column."""
+    if sparse.issparse(X) or (values := np.asarray(X, dtype=object)).ndim != 2:
+        return None
+    for name, column in zip(getattr(X, "columns", range(values.shape[1])), values.T, strict=True):
+        for entry in column:
+            if isinstance(entry, date) or (isinstance(entry, str) and not _is_number(entry)):
+                return f"column {name!r} holds {str(entry)[:40]!r}"
+    return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def like_input(values: np.ndarray, like: Any) -> Any:
+    """``values`` (n, p) as a frame of pandas or polars with the index, columns and float types of
+    ``like``; the array itself if that is no frame.
+
+    Columns that held whole numbers become floats: what fills a gap is a mean.
+    """
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    if pandas is not None and isinstance(like, pandas.DataFrame):
+        is_float = pandas.api.types.is_float_dtype
+        kinds = {name: kind for name, kind in like.dtypes.items() if is_float(kind)}
+        filled = pandas.DataFrame(values, index=like.index, columns=like.columns)
+        return filled.astype(kinds) if like.columns.is_unique else filled
+    if polars is not None and isinstance(like, polars.DataFrame):
+        kinds = {name: kind for name, kind in like.schema.items() if kind.is_float()}
+        return polars.DataFrame(values, schema=like.columns, orient="row").cast(kinds)
+    return values
 
 
 def unnamed(p: int) -> list[str]:
@@ -48,41 +134,14 @@ def unnamed(p: int) -> list[str]:
     return [f"V{j + 1}" for j in range(p)]
 
 
-def like_input(values: np.ndarray, like):
-    """``values`` (n, p) as a frame with the index, columns and float types of ``like``.
-
-    Columns that held whole numbers become floats: what fills a gap is a mean. A table that is no
-    frame gets the array back.
-    """
-    pandas, narwhals = sys.modules.get("pandas"), _narwhals()
-    if pandas is not None and isinstance(like, pandas.DataFrame):
-        filled = pandas.DataFrame(values, index=like.index, columns=like.columns)
-        if not like.columns.is_unique:
-            return filled
-        is_float = pandas.api.types.is_float_dtype
-        return filled.astype({name: kind for name, kind in like.dtypes.items() if is_float(kind)})
-    if narwhals is None:
-        return values
-    if isinstance(like, narwhals.DataFrame):
-        return narwhals.from_native(like_input(values, like.to_native()))
-    if not narwhals.dependencies.is_into_dataframe(like):
-        return values
-    like = narwhals.from_native(like)
-    filled = narwhals.from_numpy(values, like.columns, backend=like.implementation)
-    kept = [narwhals.col(name).cast(kind) for name, kind in like.schema.items() if kind.is_float()]
-    return (filled.with_columns(*kept) if kept else filled).to_native()
-
-
-def _narwhals():
-    """narwhals, if some frame of it or of a library it wraps can be around at all."""
-    wrapped = ("narwhals", "polars", "pyarrow", "modin", "cudf")
-    if not any(name in sys.modules for name in wrapped):
-        return None
-    try:
-        import narwhals
-    except ImportError:
-        return None
-    return narwhals
+def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
+    """(n,) float64, finite, not negative, not all 0."""
+    if sample_weight is None:
+        return np.ones(X.shape[0])
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("sample_weight is 0 for every row; at least one row must count.")
+    return weights
 
 
 # --- sparse matrices ------------------------------------------------------------------------------
@@ -257,19 +316,19 @@ def merge_summaries(parts: list[TableSummary]) -> TableSummary:
 
 
 def check_summary(
-    X: Any, found: TableSummary, reference: Any, estimator: Any = None, *,
-    allow_all_missing: bool = False,
-) -> np.ndarray:  # fmt: skip
+    X: Any, found: TableSummary, reference: Any, estimator: Any = None, *, fits: bool = True
+) -> np.ndarray:
     """The reference (p,). Tables with nothing to cluster or too large values are refused.
 
-    ``estimator``: one that is to be fitted; its user is warned of what looks wrong in rows X.
+    ``fits``: the table is one to fit to; the estimator's user is warned of what looks wrong in
+    rows X.
     """
-    if not found.n_entries and not allow_all_missing:
+    if fits and not found.n_entries:
         raise ValueError(
             f"All {found.n_rows} x {len(found.counts)} values are missing; there is nothing to "
             "cluster. Check missing_values and how the table was read."
         )
-    if not found.n_usable and not allow_all_missing:
+    if fits and not found.n_usable:
         raise ValueError(
             "sample_weight is zero for every row that has an observed value; at least one row must "
             "count."
@@ -281,11 +340,12 @@ def check_summary(
         )
     names = getattr(estimator, "feature_names_in_", None)
     center = check_reference(reference, len(found.counts), found.minimum, names)
-    check_scale(found.extent, found.weight, 1.0, center, vanishing=not allow_all_missing)
-    if estimator is not None:
+    check_scale(found.extent, found.weight, 1.0, center, vanishing=fits)
+    if fits and estimator is not None:
         given = None if isinstance(reference, str) else center
-        for message in _doubts(X, found, estimator, given):
-            warn(message, MissingDataWarning)
+        for rule in RULES:
+            for message in rule(Judged(X, found, estimator, given)):
+                warn(message, MissingDataWarning)
     return center
 
 
@@ -329,72 +389,93 @@ def warn(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=stacklevel)
 
 
-def _doubts(
-    X: Any, found: TableSummary, estimator: Any, reference: np.ndarray | None
-) -> Iterator[str]:
-    """Rows and features without a value, a reference (if in numbers) far from the values, and
-    values that look odd."""
-    names = getattr(estimator, "feature_names_in_", None)
-    mechanism = getattr(estimator, "mechanism", None)  # of a mixture, which has no penalty
-    if found.n_unseen:
-        label = "the centre nearest to the reference"
-        if mechanism is not None:
-            label = "the cluster most likely to have all values missing"
+class Judged(NamedTuple):
+    """What the rules look at."""
+
+    X: Any
+    found: TableSummary
+    estimator: Any
+    reference: np.ndarray | None  # (p,) if it was given in numbers
+
+    @property
+    def mechanism(self) -> str | None:
+        """Of a mixture, which has no penalty."""
+        return getattr(self.estimator, "mechanism", None)
+
+    def names(self, features: np.ndarray, limit: int = 5) -> str:
+        """The first few features by name, or by number."""
+        names = getattr(self.estimator, "feature_names_in_", None)
+        shown = ", ".join(str(f if names is None else names[f]) for f in features[:limit])
+        return shown + (", ..." if len(features) > limit else "")
+
+
+def _rows_without_values(table: Judged) -> Iterator[str]:
+    label = "the centre nearest to the reference"
+    if table.mechanism is not None:
+        label = "the cluster most likely to have all values missing"
+    if table.found.n_unseen:
         yield (
-            f"{found.n_unseen} row(s) have no observed value. They do not affect the centres; "
-            f"their label is that of {label}."
+            f"{table.found.n_unseen} row(s) have no observed value. They do not affect the "
+            f"centres; their label is that of {label}."
         )
-    features = np.flatnonzero(found.counts == 0)
+
+
+def _features_without_values(table: Judged) -> Iterator[str]:
+    features = np.flatnonzero(table.found.counts == 0)
     if len(features):
         yield (
-            f"{len(features)} feature(s) have no observed value ({_some(features, names)}). "
+            f"{len(features)} feature(s) have no observed value ({table.names(features)}). "
             "Their centres are the reference."
         )
-    if reference is not None:
-        yield from _far(found, reference, names, mechanism, getattr(estimator, "lam", "auto"))
-    yield from _odd(X, found, names)
 
 
-def _far(
-    found: TableSummary, reference: np.ndarray, names: Any, mechanism: str | None, lam: Any
-) -> Iterator[str]:
+def _far_reference(table: Judged) -> Iterator[str]:
     """A reference further from the values of features with gaps than these are from each other is
     hardly where values get lost."""
-    why, instead = "a penalty would pull their centres to where there are no values", "lam=0"
+    found, mechanism = table.found, table.mechanism
+    if table.reference is None:
+        return
     if mechanism is not None:
         why = "'decay' and 'threshold' describe values missing near it, where there are none"
         instead = "another mechanism"
         uses_reference = mechanism in ("auto", "decay", "threshold")
     else:
-        lam = check_lam(lam, len(reference), names)
+        why, instead = "a penalty would pull their centres to where there are no values", "lam=0"
+        lam = getattr(table.estimator, "lam", "auto")
+        names = getattr(table.estimator, "feature_names_in_", None)
+        lam = check_lam(lam, len(table.reference), names)
         uses_reference = isinstance(lam, str) or bool(np.any(lam > 0))
-    judged = found.has_gaps & (found.observed >= FEWEST_VALUES) & (found.highest > found.lowest)
-    low, high = np.where(judged, found.lowest, 0.0), np.where(judged, found.highest, 0.0)
-    far = far_from(reference, low, high)
-    if uses_reference and far.any():
+    judged = found.has_gaps & (found.observed >= FEWEST_VALUES)
+    far = np.flatnonzero(judged & _far_from(table.reference, found.lowest, found.highest))
+    if uses_reference and len(far):
         yield (
-            f"The reference lies far outside the observed values of {far.sum()} of {judged.sum()} "
-            f"feature(s) with missing values ({_some(np.flatnonzero(far), names)}): {why}. "
+            f"The reference lies far outside the observed values of {len(far)} of {judged.sum()} "
+            f"feature(s) with missing values ({table.names(far)}): {why}. "
             "Use reference='min' if values are missing below a detection limit, reference='auto' "
             f"to choose it from the data, or {instead}."
         )
 
 
-def _odd(X: Any, found: TableSummary, names: Any) -> Iterator[str]:
-    """Codes of missing values that were taken for values, and counts without a logarithm."""
-    extremes = np.concatenate([found.lowest, found.highest])
-    for code in CODES if np.isin(extremes, CODES).any() else ():
-        features = np.flatnonzero((found.lowest == code) | (found.highest == code))
-        features = np.array([j for j in features[:MAX_CODED] if _is_code(X, j, code)], np.intp)
+def _codes(table: Judged) -> Iterator[str]:
+    """Codes of missing values that were taken for values."""
+    lowest, highest = table.found.extent
+    for code in CODES:
+        features = np.flatnonzero((lowest == code) | (highest == code))
+        features = np.array([j for j in features[:MAX_CODED] if _is_code(table.X, j, code)], int)
         if len(features):
             yield (
-                f"{code} is far from all other values of {_some(features, names)}: it looks "
+                f"{code} is far from all other values of {table.names(features)}: it looks "
                 f"like a code for missing values. Pass missing_values={code}, or mark them as NaN."
             )
+
+
+def _counts(table: Judged) -> Iterator[str]:
+    """Counts without a logarithm."""
+    found = table.found
     mean, largest = found.sums.sum() / max(found.counts.sum(), 1.0), found.highest.max()
     if largest < max(SMALL_COUNT, VERY_SKEWED * mean) or found.lowest.min() < 0:
         return
-    if np.all(found.sums == np.floor(found.sums)) and _is_whole(X):
+    if np.all(found.sums == np.floor(found.sums)) and _is_whole(table.X):
         yield (
             f"All values are whole numbers up to {largest:g}, {largest / mean:.0f} times their "
             "mean, like raw counts: the largest would dominate the clusters. Take logarithms first "
@@ -402,11 +483,14 @@ def _odd(X: Any, found: TableSummary, names: Any) -> Iterator[str]:
         )
 
 
+RULES = (_rows_without_values, _features_without_values, _far_reference, _codes, _counts)
+
+
 def _is_code(X: Any, j: int, code: float) -> bool:
     """Whether the other values of feature j lie further from a code than from each other."""
     values = X[:, [j]].data if sparse.issparse(X) else X[:, j]
     others = values[(values != code) & ~np.isnan(values)]
-    return len(others) > 0 and bool(far_from(code, others.min(), others.max()))
+    return len(others) > 0 and bool(_far_from(code, others.min(), others.max()))
 
 
 def _is_whole(X: Any) -> bool:
@@ -415,22 +499,10 @@ def _is_whole(X: Any) -> bool:
     return bool(np.all((values == np.floor(values)) | np.isnan(values)))
 
 
-def _some(features: np.ndarray, names, limit: int = 5) -> str:
-    """The first few features by name, or by number."""
-    shown = ", ".join(str(f if names is None else names[f]) for f in features[:limit])
-    return shown + (", ..." if len(features) > limit else "")
-
-
-def far_from(point, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _far_from(point: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """(p,) features whose values lie further from a point than they do from each other."""
     span = high - low
     return (span > 0) & (np.maximum(low - point, point - high) > span)
-
-
-ADVICE_ON_TEXT = (
-    "Encode text columns as numbers or leave them out; mark missing values as NaN (or None), "
-    "or pass their code as missing_values."
-)
 
 
 # --- parameters -----------------------------------------------------------------------------------
@@ -495,20 +567,16 @@ def _per_feature(name: str, value: Any, n_features: int, features: Any) -> np.nd
     return numbers
 
 
-def check_lam(
-    lam: Any, n_features: int | None = None, features: Any = None
-) -> float | np.ndarray | str:
-    """A number >= 0, one per feature (once their number is known; also by name), or "auto"."""
+def check_lam(lam: Any, n_features: int, features: Any = None) -> float | np.ndarray | str:
+    """A number >= 0, one per feature (also by name), or "auto"."""
     if isinstance(lam, str):
         return check_choice("lam", lam, ("auto",), ", a number >= 0 or an array of them")
     if np.ndim(lam) == 0 and not is_named(lam):
         check_number("lam", lam)
-    elif n_features is None:
-        return lam
-    numbers = _per_feature("lam", lam, n_features or 1, features)
+    numbers = _per_feature("lam", lam, n_features, features)
     if (numbers < 0).any():
         raise ValueError(f"lam must be >= 0 for every feature; got {lam!r}.")
-    if numbers.max(initial=0.0) > LARGEST_LAM:
+    if numbers.max() > LARGEST_LAM:
         raise ValueError(
             f"lam may be {LARGEST_LAM:g} at most; got {numbers.max():g}. Much smaller values "
             "already put a centre at the reference wherever its cluster has a missing value."
@@ -533,71 +601,6 @@ def check_missing_values(missing_values: Any) -> float:
     return float(missing_values)
 
 
-# --- tables ---------------------------------------------------------------------------------------
-
-
-def check_table(estimator, X, *, reset: bool = True, **options):
-    """A 2-d float array (not copied if it was one) or a CSR matrix, names and width checked.
-
-    Without an estimator (None) there are none to check; ``options`` are those of `check_array`.
-    """
-    X = without_mask(native(X))
-    _refuse_dates(X)
-    options = {
-        "dtype": [np.float64, np.float32], "accept_sparse": "csr", "ensure_all_finite": False,
-    } | options  # fmt: skip
-    try:
-        if estimator is None:
-            return check_array(X, **options)
-        return validate_data(estimator, X, reset=reset, **options)
-    except (TypeError, ValueError) as error:
-        text = _first_text(X)
-        if text is None:
-            raise
-        raise ValueError(f"The table must hold numbers only: {text}. {ADVICE_ON_TEXT}") from error
-
-
-def _refuse_dates(X: Any) -> None:
-    """NumPy makes numbers of dates, but nobody means to cluster nanoseconds."""
-    kinds = getattr(X, "dtypes", [getattr(X, "dtype", None)])
-    for j, kind in enumerate(kinds):
-        if getattr(kind, "kind", None) in ("m", "M") or str(kind).startswith(("Date", "Duration")):
-            name = X.columns[j] if hasattr(X, "columns") else j
-            raise ValueError(
-                f"Column {name!r} holds dates or times. Turn them into numbers (days since some "
-                "date, say) or leave the column out."
-            )
-
-
-def _first_text(X: Any) -> str | None:
-    """The first entry that is text or a date, and its column."""
-    if sparse.issparse(X) or (values := np.asarray(X, dtype=object)).ndim != 2:
-        return None
-    for name, column in zip(getattr(X, "columns", range(values.shape[1])), values.T, strict=True):
-        for entry in column:
-            if isinstance(entry, date) or (isinstance(entry, str) and not _is_number(entry)):
-                return f"column {name!r} holds {str(entry)[:40]!r}"
-    return None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def check_weights(sample_weight, X) -> np.ndarray:
-    """(n,) float64, finite, not negative, not all 0."""
-    if sample_weight is None:
-        return np.ones(X.shape[0])
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not weights.any():
-        raise ValueError("sample_weight is 0 for every row; at least one row must count.")
-    return weights
-
-
 def is_auto(value) -> bool:
     """Whether a parameter is "auto"; it may be an array, which equals no word."""
     return isinstance(value, str) and value == "auto"
@@ -615,24 +618,6 @@ def check_reference(
     otherwise = ", a number or an array of n_features"
     check_choice("reference", reference, ("min", "auto"), otherwise)
     return np.where(np.isfinite(minimum) & (reference == "min"), minimum, 0.0)
-
-
-def observe(
-    X, *, missing_values=math.nan, reference=0.0, sample_weight=None, threads: int = 1,
-    allow_all_missing: bool = False, estimator: Any = None,
-) -> Observed:  # fmt: skip
-    """Turn a table that ``check_table`` has let in into an ``Observed``.
-
-    ``estimator``: one that is to be fitted, as for ``check_summary``. New rows to predict may be
-    missing altogether (``allow_all_missing``), data to fit may not.
-    """
-    missing = code_in(X.dtype, check_missing_values(missing_values))
-    X, weights, found = summarise(X, missing, check_weights(sample_weight, X), threads)
-    center = check_summary(X, found, reference, estimator, allow_all_missing=allow_all_missing)
-    return Observed(
-        X, missing, weights, found.means(center), center, found.counts, found.has_gaps,
-        found.extent,
-    )  # fmt: skip
 
 
 def check_loss(observed: Observed, lam, *points: np.ndarray) -> None:

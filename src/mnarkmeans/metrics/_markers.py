@@ -31,7 +31,7 @@ from sklearn.utils import Bunch, check_consistent_length
 
 from .._io import require
 from .._observed import with_nan
-from .._validation import check_table, native
+from .._validation import check_table
 from ..missingness._diagnose import moments
 
 DIRECTIONS = ("higher", "lower", "seen more often", "seen less often")
@@ -144,7 +144,6 @@ def cluster_markers(
     """
     if top is not None and top < 1:
         raise ValueError(f"top must be at least 1, or None for all features; found {top!r}.")
-    X = native(X)
     names = getattr(X, "columns", None) if feature_names is None else feature_names
     if hasattr(labels, "predict"):
         labels, missing_values = labels.predict(X), labels.missing_values

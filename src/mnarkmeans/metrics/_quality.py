@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length
 
 from .._kmeans import MNARKMeans
-from .._validation import check_table, observe
+from .._validation import observe
 
 
 def clustering_error_rate(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
@@ -203,7 +203,7 @@ def _partition(X: Any, labels_or_model: Any) -> Rows:
         rows = rows_of(X, labels_or_model)
     else:
         labels, model = np.asarray(labels_or_model), MNARKMeans(lam=1.0)
-        observed = observe(check_table(model, X, reset=True))
+        observed = observe(X, estimator=model, fits=False, reset=True)
         if labels.shape != (observed.n_rows,):
             raise ValueError(
                 f"Give a fitted model, or one label per row: {observed.n_rows} rows, and labels of "
