@@ -161,9 +161,9 @@ struct Kernels {  // what every instruction set offers
     // The loss of the partition, by direct differences; each (n,): of every row, unless null.
     int32_t (*loss_of)(const Table&, const Centers&, const Label* labels, double* each, double* loss,
                        Control&);
-    // INOUT labels (n,): those the centres give, where bounds do not know them; members (k,); loss.
-    int32_t (*label_and_loss)(const Table&, const Centers&, const Bounds&, Label* labels, Index* members,
-                         double* loss, Control&);
+    // OUT labels (n,): those the centres give; members (k,): rows of each; loss: by direct differences.
+    int32_t (*label_and_loss)(const Table&, const Centers&, Label* labels, Index* members, double* loss,
+                              Control&);
     // The loss of each row at every centre, or its square root: (n, k), float32 or float64.
     int32_t (*distances)(const Table&, const Centers&, int32_t roots, int32_t is_double, void* out,
                          Control&);

@@ -165,10 +165,10 @@ int32_t loss_of(const Table& table, const Centers& centers, const Label* labels,
     return status;
 }
 
-// INOUT labels (n,): those the centres give; what bounds know is not looked at again. OUT members
-// (k,): rows of each label; loss: of them all, by direct differences.
-int32_t label_and_loss(const Table& table, const Centers& centers, const Bounds& bounds, Label* labels,
-                  Index* members, double* loss, Control& control) {
+// OUT labels (n,): those the centres give; members (k,): rows of each; loss: of them all, by direct
+// differences.
+int32_t label_and_loss(const Table& table, const Centers& centers, Label* labels, Index* members,
+                       double* loss, Control& control) {
     Index k = centers.k, n_chunks = Chunks(table).count;
     Prepare prepared(table, centers);
     Costs costs(centers, table.p);
@@ -181,9 +181,8 @@ int32_t label_and_loss(const Table& table, const Centers& centers, const Bounds&
         for (Index start = begin; start < end; start += BLOCK_ROWS) {
             if (cancelled(control)) return CANCELLED;
             Index stop = min_of(start + BLOCK_ROWS, end);
-            Index count = by.choose(start, stop, labels, bounds);
-            if (!by.label(rows, count)) return OUT_OF_MEMORY;
-            for (Index e = 0; e < count; ++e) labels[by.chosen[e]] = by.nearest[e];
+            if (!by.label(rows, by.choose_all(start, stop))) return OUT_OF_MEMORY;
+            memcpy(labels + start, by.nearest, sizeof(Label) * (stop - start));
             for (Index i = start; i < stop; ++i) ++counts[s * k + labels[i]];
             losses[s] += sum_costs(rows, table.weights, costs, start, stop, labels, by.row, nullptr);
         }

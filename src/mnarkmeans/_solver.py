@@ -211,13 +211,6 @@ def lloyd(
 EQUAL = 1e-10  # losses that differ by less of themselves differ by rounding only
 
 
-class WarmStart(NamedTuple):
-    """What the last pass of a start left behind, to label the rows once more with less work."""
-
-    labels: np.ndarray  # (n,)
-    bounds: Bounds
-
-
 class StartResults(NamedTuple):
     """Results of R starts."""
 
@@ -225,7 +218,6 @@ class StartResults(NamedTuple):
     losses: np.ndarray  # (R,) final loss of each start
     n_iter: np.ndarray  # (R,)
     paths: np.ndarray  # (R, max_iter) the loss after every iteration; the first n_iter are used
-    warm: WarmStart | None = None  # if there was one start only, on a large table
 
     @classmethod
     def of(cls, starts: Starts) -> StartResults:
@@ -247,11 +239,7 @@ class StartResults(NamedTuple):
 
     @classmethod
     def joined(cls, pieces: list[StartResults]) -> StartResults:
-        if len(pieces) == 1:
-            return pieces[0]
-        arrays = zip(*(piece[:4] for piece in pieces), strict=True)
-        centers, losses, n_iter, paths = map(np.concatenate, arrays)
-        return cls(centers, losses, n_iter, paths)
+        return cls(*map(np.concatenate, zip(*pieces, strict=True)))
 
     def path(self, r: int) -> np.ndarray:
         """The loss of start r after every iteration."""
@@ -370,20 +358,16 @@ def _run_to_the_end(
     watch: Callable[[int], None] | None,
 ) -> StartResults:  # fmt: skip
     """Lloyd's loop, and Hartigan's moves in the best ``n_hartigan`` starts. INOUT starts."""
-    count, bounds = len(starts.mu), None
+    count = len(starts.mu)
     of_lloyd = watch if n_hartigan == 0 else None  # otherwise the moves end the starts
     if table.is_small:
         core.lloyd([table], [starts], threads, of_lloyd)
     else:
         rows = InMemory(table, starts.shape[1], threads)
-        bounds = rows.bounds
         lloyd(rows, starts, of_lloyd and (lambda _, active: of_lloyd(count - len(active))))
     if n_hartigan > 0:
         core.hartigan(table, starts, _worth_moving(starts, n_hartigan), threads, watch)
-    results = StartResults.of(starts)
-    if count == 1 and n_hartigan == 0 and bounds is not None:
-        return results._replace(warm=WarmStart(starts.labels[0], bounds))
-    return results
+    return StartResults.of(starts)
 
 
 def run_starts_of_each(
@@ -432,7 +416,7 @@ def best_of(observed: Observed, results: StartResults, lam, threads: int = 1) ->
     # What is reported belongs to the centres the user sees, in the precision they are kept in.
     centers = results.centers[best].astype(observed.dtype)
     own = penalties(lam, len(results.losses), observed.n_features)[best]
-    labels, loss, members = finish(observed, centers, own, threads, results.warm)
+    labels, loss, members = finish(observed, centers, own, threads)
     # The path is that of float64 centres; no loss on it can be below the last one.
     path = np.maximum(results.path(best), loss)
     n_iter = int(results.n_iter[best])
@@ -440,17 +424,13 @@ def best_of(observed: Observed, results: StartResults, lam, threads: int = 1) ->
 
 
 def finish(
-    observed: Observed, centers: np.ndarray, lam, threads: int = 1, warm: WarmStart | None = None
+    observed: Observed, centers: np.ndarray, lam, threads: int = 1
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Labels (n,) that the centres (k, p) give, the loss by direct differences, rows per label.
 
     ``lam``: one number, or one per feature.
     """
-    model = model_centers(observed, centers[None], lam)
-    if warm is None:
-        return core.label_and_loss(observed.table, model, threads)
-    known = warm.bounds.follow(0, model.arrays[0][0], model.arrays[1][0])
-    return core.label_and_loss(observed.table, model, threads, warm.labels, known)
+    return core.label_and_loss(observed.table, model_centers(observed, centers[None], lam), threads)
 
 
 def centers_of_partition(

@@ -319,22 +319,13 @@ def loss_of(
 
 
 def label_and_loss(
-    table: Table, centers: Centers, threads: int, labels: np.ndarray | None = None,
-    known: BoundArrays | None = None,
-) -> tuple[np.ndarray, float, np.ndarray]:  # fmt: skip
-    """Labels (n,) that the centres give, the loss by direct differences, rows of each label.
-
-    With ``known``, INOUT labels: only rows that may have changed are looked at again.
-    """
-    if labels is None or known is None:
-        labels, known = np.empty(table.n, np.int32), None
-    else:
-        check_labels(labels, table.n, centers.k)
+    table: Table, centers: Centers, threads: int
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Labels (n,) that the centres give, the loss by direct differences, rows of each label."""
+    labels = np.empty(table.n, np.int32)
     members, loss = np.zeros(centers.k, np.int64), np.empty(1)
-    bounds = bounds_struct(known, table.n, centers.k)
     call(
-        "label_and_loss", table.struct, centers.struct, bounds,
-        labels, members, loss,
+        "label_and_loss", table.struct, centers.struct, labels, members, loss,
         threads=threads, work=table.entries * centers.k,
     )  # fmt: skip
     return labels, float(loss[0]), members
