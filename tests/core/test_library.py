@@ -5,7 +5,6 @@ import ctypes.util
 import os
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -29,21 +28,27 @@ def import_core(path, **environment):
     )
 
 
+def copy_bindings(folder):
+    package = folder / "mnarkmeans"
+    (package / "_core").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    for module in BINDINGS:
+        (package / "_core" / module.name).write_bytes(module.read_bytes())
+    return package
+
+
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory):
-    """A zip file with the bindings and the library alone."""
-    path = tmp_path_factory.mktemp("core") / "package.zip"
-    with zipfile.ZipFile(path, "w") as file:
-        file.writestr("mnarkmeans/__init__.py", "")
-        for module in BINDINGS:
-            file.write(module, f"mnarkmeans/_core/{module.name}")
-        file.write(_core.find_library(), f"mnarkmeans/{_core.NAME}")
-    return path
+def alone(tmp_path_factory):
+    """A folder with the bindings and the library alone."""
+    folder = tmp_path_factory.mktemp("core")
+    package = copy_bindings(folder)
+    (package / _core.NAME).write_bytes(_core.find_library().read_bytes())
+    return folder
 
 
 @pytest.mark.parametrize("name", ["", *_core.ALL_LEVELS])
-def test_the_environment_forces_an_instruction_set_or_hears_why_not(name, archive):
-    ran = import_core(archive, MNARKMEANS_CPU=name)
+def test_the_environment_forces_an_instruction_set_or_hears_why_not(name, alone):
+    ran = import_core(alone, MNARKMEANS_CPU=name)
     if name in ("", *_core.available_levels()):  # the best one by default
         assert ran.stdout.split() == [name or _core.available_levels()[-1]], ran.stderr
     else:
@@ -51,8 +56,8 @@ def test_the_environment_forces_an_instruction_set_or_hears_why_not(name, archiv
         assert f"MNARKMEANS_CPU: this machine cannot run {name}" in ran.stderr
 
 
-def test_an_unknown_instruction_set_is_named_with_those_that_exist(archive):
-    ran = import_core(archive, MNARKMEANS_CPU="sse9")
+def test_an_unknown_instruction_set_is_named_with_those_that_exist(alone):
+    ran = import_core(alone, MNARKMEANS_CPU="sse9")
     assert ran.returncode != 0
     assert "MNARKMEANS_CPU: the instruction set is one of baseline, avx2, avx512" in ran.stderr
     assert "'sse9'" in ran.stderr
@@ -109,11 +114,7 @@ def test_somebody_elses_library_is_refused(tmp_path):
 
 
 def test_a_package_that_was_not_built_says_so(tmp_path):
-    package = tmp_path / "mnarkmeans"
-    (package / "_core").mkdir(parents=True)
-    (package / "__init__.py").touch()
-    for module in BINDINGS:
-        (package / "_core" / module.name).write_bytes(module.read_bytes())
+    package = copy_bindings(tmp_path)
     ran = import_core(tmp_path)
     assert ran.returncode != 0
     assert f"mnarkmeans is not built: no {_core.NAME} in {package}" in ran.stderr

@@ -15,7 +15,6 @@ import os
 import re
 import sys
 import threading
-from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -41,43 +40,29 @@ TYPES: dict[str, tuple[Any, type]] = {
     "double": (ct.c_double, np.float64),
 }
 
-_unpacked = ExitStack()  # keeps a library that came out of a zip file until the process ends
-
 
 # --- addresses ------------------------------------------------------------------------------------
 
 
-def where(array: np.ndarray) -> int:
-    """The address of an array. A fit asks for hundreds: by its buffer it takes half the time, which
-    those that are empty, or not to be written to, do not have."""
-    if array.flags.carray and array.size:
-        buffer: Any = array
-        return ct.addressof(ct.c_char.from_buffer(buffer))
-    return array.__array_interface__["data"][0]
-
-
-def array_address(array: np.ndarray | None, dtype: Any) -> int | None:
-    """The address of a contiguous array of this type; None is null.
-
-    A dtype of None takes any array, however it lies in memory: its caller sees to the strides.
-    """
-    if array is None:
-        return None
-    if dtype is not None and (array.dtype != dtype or not array.flags.c_contiguous):
-        raise TypeError(
-            f"the core takes a contiguous array of {np.dtype(dtype)} here; "
-            f"got {array.dtype} with strides {array.strides}"
-        )
-    return where(array)
-
-
 def address_of(value: Any, kind: Any) -> int | None:
-    """The address of an array of a dtype, or of a struct or several of a kind."""
-    if not (isinstance(kind, type) and issubclass(kind, Struct)):
-        return array_address(value, kind)
-    if not isinstance(value, kind) and getattr(value, "_type_", None) is not kind:
-        raise TypeError(f"the core takes a {kind.__name__} here; got {type(value).__name__}")
-    return ct.addressof(value)
+    """The address of a contiguous array of this dtype (None: of any array, however it lies: its
+    caller sees to the strides), or of one or several structs of a kind. None is null."""
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        if not isinstance(value, kind) and getattr(value, "_type_", None) is not kind:
+            raise TypeError(f"the core takes a {kind.__name__} here; got {type(value).__name__}")
+        return ct.addressof(value)
+    if value is None:
+        return None
+    if kind is not None and (value.dtype != kind or not value.flags.c_contiguous):
+        raise TypeError(
+            f"the core takes a contiguous array of {np.dtype(kind)} here; "
+            f"got {value.dtype} with strides {value.strides}"
+        )
+    # A fit asks for hundreds: by its buffer an address takes half the time, which arrays that are
+    # empty, or not to be written to, do not have.
+    if value.flags.carray and value.size:
+        return ct.addressof(ct.c_char.from_buffer(value))
+    return value.__array_interface__["data"][0]
 
 
 class Struct(ct.Structure):
@@ -85,21 +70,13 @@ class Struct(ct.Structure):
 
     _pointers_: ClassVar[dict[str, Any]]  # field -> dtype of its array, None for any
 
-    def __init__(self, *values: Any, **named: Any):
-        super().__init__()
-        for (name, *_), value in zip(self._fields_, values, strict=False):
-            setattr(self, name, value)
-        for name, value in named.items():
-            setattr(self, name, value)
-
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._names_:
             raise TypeError(f"{type(self).__name__} of core.h has no field {name}")
+        if name in self._pointers_ or isinstance(value, Struct):
+            self.__dict__.setdefault("_kept", {})[name] = value
         if name in self._pointers_:
-            self.__dict__.setdefault("_kept", {})[name] = value
-            value = array_address(value, self._pointers_[name])
-        elif isinstance(value, Struct):
-            self.__dict__.setdefault("_kept", {})[name] = value
+            value = address_of(value, self._pointers_[name])
         super().__setattr__(name, value)
 
 
@@ -151,21 +128,14 @@ def read_header(text: str) -> tuple[dict[str, type[Struct]], dict[str, tuple[Any
 
 
 def find_library() -> Path:
-    """The library's file: in a folder of the package, or unpacked.
-
-    Editable installs have two folders, and perhaps a build in place: the last one built is meant.
-    """
+    """The library's file. Editable installs have two folders, and perhaps a build in place: the
+    last one built is meant."""
     folders = [Path(folder) for folder in sys.modules[PACKAGE].__path__]
-    if built := [folder / NAME for folder in folders if (folder / NAME).is_file()]:
-        return max(built, key=lambda file: file.stat().st_mtime)
-    from importlib.resources import as_file, files
-
-    inside = files(PACKAGE) / NAME
-    if inside.is_file():
-        return _unpacked.enter_context(as_file(inside))
-    raise ImportError(
-        f"mnarkmeans is not built: no {NAME} in {' or '.join(map(str, folders))}. {REBUILD}"
-    )
+    built = [folder / NAME for folder in folders if (folder / NAME).is_file()]
+    if not built:
+        where = " or ".join(map(str, folders))
+        raise ImportError(f"mnarkmeans is not built: no {NAME} in {where}. {REBUILD}")
+    return max(built, key=lambda file: file.stat().st_mtime)
 
 
 def load(path: Path) -> ct.CDLL:
@@ -188,19 +158,20 @@ def load(path: Path) -> ct.CDLL:
     return library
 
 
-class Level:
-    """The functions of one instruction set."""
+_level: str  # the instruction set in use
+_in_use: dict[str, Any]  # its functions
 
-    def __init__(self, name: str):
-        first = _library.mnarkmeans_kernels(name.encode())
-        addresses = (ct.c_void_p * (1 + len(_functions))).from_address(first)
-        self.name = name
-        self.functions = {
-            function: ct.CFUNCTYPE(result, *types)(address or 0)
-            for (function, (result, types, _)), address in zip(
-                _functions.items(), addresses[1:], strict=True
-            )
-        }
+
+def functions_of(name: str) -> dict[str, Any]:
+    """The functions of one instruction set."""
+    first = _library.mnarkmeans_kernels(name.encode())
+    addresses = (ct.c_void_p * (1 + len(_functions))).from_address(first)
+    return {
+        function: ct.CFUNCTYPE(result, *types)(address or 0)
+        for (function, (result, types, _)), address in zip(
+            _functions.items(), addresses[1:], strict=True
+        )
+    }
 
 
 def prepare(name: str, arguments: tuple[Any, ...]) -> tuple[Any, list[Any]]:
@@ -210,7 +181,7 @@ def prepare(name: str, arguments: tuple[Any, ...]) -> tuple[Any, list[Any]]:
         value if check is ... else address_of(value, check)
         for value, check in zip(arguments, checks, strict=True)
     ]
-    return _level.functions[name], ready
+    return _in_use[name], ready
 
 
 def invoke(name: str, *arguments: Any) -> Any:
@@ -221,7 +192,7 @@ def invoke(name: str, *arguments: Any) -> Any:
 
 def level() -> str:
     """The instruction set in use."""
-    return _level.name
+    return _level
 
 
 def available_levels() -> tuple[str, ...]:
@@ -231,23 +202,21 @@ def available_levels() -> tuple[str, ...]:
 
 def set_level(name: str) -> None:
     """Use this instruction set from now on, in all threads."""
-    global _level
+    global _level, _in_use
     if name not in ALL_LEVELS:
         raise ValueError(f"the instruction set is one of {', '.join(ALL_LEVELS)}, not {name!r}")
     if name not in available_levels():
         raise ValueError(f"this machine cannot run {name}, only {', '.join(available_levels())}")
-    _level = Level(name)
+    _level, _in_use = name, functions_of(name)
 
 
 _library = load(find_library())
 _structs, _functions = read_header(_library.mnarkmeans_header().decode())
 structs: Any = SimpleNamespace(**_structs)
-_level = Level(available_levels()[-1])
-if os.environ.get("MNARKMEANS_CPU"):
-    try:
-        set_level(os.environ["MNARKMEANS_CPU"])
-    except ValueError as error:
-        raise ImportError(f"MNARKMEANS_CPU: {error}") from None
+try:
+    set_level(os.environ.get("MNARKMEANS_CPU") or available_levels()[-1])
+except ValueError as error:
+    raise ImportError(f"MNARKMEANS_CPU: {error}") from None
 
 
 # --- calls that may take long ---------------------------------------------------------------------
