@@ -13,8 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, MNARMixture, report
 from mnarkmeans._report import render
-from mnarkmeans._report._content import flow_of
-from mnarkmeans.displays import FlowDisplay
 from mnarkmeans.metrics import confidence
 from mnarkmeans.missingness import diagnose
 
@@ -27,23 +25,13 @@ FACTS = {
     "settings": {HOSTILE: HOSTILE},
     "choice": {
         "lam": [0.0, 0.1, 1.0] * 2,
-        "k": [2] * 3 + [3] * 3,
-        "mean": [0.2, 0.1, 0.3, 0.2, 0.05, None],
-        "std": [0.01] * 6,
+        "n_clusters": [2] * 3 + [3] * 3,
+        "mean_instability": [0.2, 0.1, 0.3, 0.2, 0.05, None],
+        "std_instability": [0.01] * 6,
         "best_index": 4,
     },
     "between": [
         {"id": ROW, "cluster": 0, "next_cluster": 1, "confidence": 0.5, "missing": 0.25},
-    ],
-    "flow": [
-        flow_of(
-            FlowDisplay(
-                partitions=[np.arange(9) % 2, np.arange(9) % 3],
-                names=[HOSTILE, "3"],
-                chosen=1,
-                axis_name=HOSTILE,
-            )
-        )
     ],
     "comparison": {
         "text": HOSTILE,
@@ -128,14 +116,17 @@ def test_picture_table_and_text_of_missing_shares_are_those_of_diagnose():
     X = X[:, ~np.isnan(X).all(axis=0)]
     model = MNARKMeans(2, random_state=0).fit(X)
     page, found = report(model, X).page, diagnose(X, n_clusters=2)
-    for name, curve in (("of_features", found.feature_curve), ("of_cells", found.curve)):
-        for part, values in curve._asdict().items():
-            np.testing.assert_allclose(page["missing"][name][part], values, rtol=1e-3, atol=1e-6)
-    share = page["missing"]["of_features"]["missing_share"]
+    drawn = page["charts"]["missing"]
+    for name, values in (
+        ("feature_missing_share", found.feature_curve.missing_share),
+        ("missing_share", found.curve.missing_share),
+        ("feature_magnitude", found.feature_curve.mean),
+        ("feature_share", found.feature_share),
+    ):
+        np.testing.assert_allclose(drawn[name], values, rtol=1e-3, atol=1e-6)
+    share = drawn["feature_missing_share"]
     assert share[0] > 0.5 > 0.02 > share[-1]
-    assert f"{share[0]:.1%} of the entries" in page["missing"]["text"]
-    dots = page["missing"]["dots"]["missing_share"]
-    np.testing.assert_allclose(dots, found.feature_share, rtol=1e-3)
+    assert f"{share[0]:.1%} of the entries" in page["missing_text"]
     assert render(page).count("<title>x") >= X.shape[1]  # a dot for each feature, with its name
 
 
@@ -231,7 +222,7 @@ def test_a_report_from_python_is_saved_and_shown_in_a_notebook(tmp_path):
     plain = MNARKMeans(2, lam=0.5, missing_values=0, random_state=0).fit(values)
     sparse = report(plain, sp.csr_matrix(values, dtype=float), features=["a", "b", "c"]).page
     assert sparse["data"] == made.page["data"]
-    assert sparse["missing"] == made.page["missing"]
+    assert sparse["charts"] == made.page["charts"]
     assert model.missing_values == 0
     with pytest.raises(ValueError, match="ids must be 60 names, got 1"):
         report(model, frame, ids=["a"])
@@ -245,21 +236,17 @@ def test_the_page_of_a_search_shows_its_choice_and_how_it_was_made():
     X[::7, 0] = np.nan
     search = MNARKMeansCV([2, 3], lams=[0.0, 0.5], n_splits=2, n_init=2, random_state=0).fit(X)
     page = report(search, X).page
-    assert page["choice"]["mean"][page["choice"]["best_index"]] is not None
-    assert [flow["axis_name"] for flow in page["flow"]] == ["penalty lam", "number of clusters"]
-    for flow in page["flow"]:  # what the app moves along
-        assert flow["labels"][flow["chosen"]] == search.predict(X).tolist()
+    assert page["choice"]["mean_instability"][page["choice"]["best_index"]] is not None
     assert page["lam_text"].startswith(f"k = {search.n_clusters_} and lam")
     assert "from 2 to 3" in page["methods"]
     html = render(json.loads(json.dumps(page, allow_nan=False)))
     assert str(escape(page["methods"])) in html
 
 
-@pytest.mark.parametrize("reference", [0.0, 15.0])
-def test_rows_are_coloured_by_their_distance_from_the_reference(reference):
+def test_rows_are_coloured_by_their_distance_from_the_mean():
     X = np.array([[14.0, 0.0], [15.0, 1.0], [16.0, 2.0], [17.0, 3.0]])
-    model = MNARKMeans(2, lam=1.0, reference=[reference, 2.0], random_state=0).fit(X)
+    model = MNARKMeans(2, lam=1.0, reference=[15.0, 2.0], random_state=0).fit(X)
     shown = collect(X, model)["rows_by_cluster"]
     rows = X[np.array(shown["ids"], dtype=int)]
     levels = np.reshape(shown["levels"], X.shape) - 100
-    np.testing.assert_array_equal(np.sign(levels), np.sign(rows - model.reference_))
+    np.testing.assert_array_equal(np.sign(levels), np.sign(rows - X.mean(axis=0)))

@@ -15,22 +15,22 @@ from .._embedding import embed
 from .._io import plain
 from .._versions import versions
 from ..displays._centers import most_different
-from ..displays._flow import FlowDisplay, flow_of_search
+from ..displays._displays import InstabilityDisplay, LossPathDisplay, MissingnessDisplay
 from ..displays._style import percent, rounded, sample
 from ..metrics import Verdict
 from ..metrics._annotations import cross
 from ..metrics._markers import ranked
 from ..metrics._verdict import BETWEEN, names_of
 from ..missingness import methods_paragraph
-from ..missingness._diagnose import Cells, missing_against_mean, why_no_penalty
+from ..missingness._diagnose import why_no_penalty
 from ..missingness._methods import lam_words
 from ..tables import Table
 from ._fitted import FittedTable
 
-PAGE_VERSION = 4
+PAGE_VERSION = 5
 MARKERS = 8  # of each cluster
 SURE = 0.9  # confidence of a row
-MAX_POINTS, MAX_ROWS, MAX_FEATURES, MAX_LISTED, MAX_DOTS = 50_000, 400, 60, 100, 2_000
+MAX_POINTS, MAX_ROWS, MAX_FEATURES, MAX_LISTED = 50_000, 400, 60, 100
 KIND = (
     "Confidence is the probability that a row belongs to its cluster: of rows with confidence 0.8, "
     "about 80 % are in their true group. It comes from fits to other rows, and is given for "
@@ -49,6 +49,8 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
     n, p = fitted.X.shape
     kept = sample(n, MAX_POINTS)
     undecided = int((fitted.confidence < BETWEEN).sum())
+    missing = MissingnessDisplay._from_cells(cells, fitted.features)
+    losses = LossPathDisplay(loss_path=model.loss_path_, start_losses=model.start_losses_)
     found, diagnosis, origin = getattr(model, "missingness_", None), [], "was given."
     if found is not None:
         diagnosis = [found.sentence, *filter(None, [why_no_penalty(found, cells)])]
@@ -71,9 +73,8 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
             "lam": model.lam_,  # a number, or one per feature
             "inertia": model.inertia_,
             "n_iter": model.n_iter_,
-            "loss_path": rounded(model.loss_path_, 7),
-            "start_losses": rounded(np.sort(np.asarray(model.start_losses_)), 7),
         },
+        "charts": {"missing": fields_of(missing), "loss_path": fields_of(losses)},
         "sure": _sureness(fitted),
         "clusters": [_cluster(fitted, cluster) for cluster in range(fitted.n_clusters)],
         "embedding": _points(fitted, embedding, kept),
@@ -81,7 +82,7 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
         "between": _listed(fitted, np.argsort(fitted.confidence, kind="stable")[:undecided]),
         "annotations": [_annotation(*one, labels, kept) for one in fitted.annotations.items()],
         "markers": _markers(fitted),
-        "missing": _missing(cells, fitted.features),
+        "missing_text": _missing_in_words(missing),
         "diagnosis": diagnosis,
         "lam_text": f"lam = {lam_words(model.lam_)} {origin}",
         "methods": methods_paragraph(model),
@@ -90,25 +91,18 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
     })  # fmt: skip
 
 
-def search_facts(search: Any, X: Any, verdict: Verdict) -> dict[str, Any]:
+def search_facts(search: Any, verdict: Verdict) -> dict[str, Any]:
     """What the page shows of a search for lam and the number of clusters."""
-    found, lams, ks = search.cv_results_, "param_lam", "param_n_clusters"
-    several = len(np.unique(found[ks])) > 1
+    found = search.cv_results_
+    several = len(np.unique(found["param_n_clusters"])) > 1
     what = f"k = {search.n_clusters_} and " if several else ""
     text = (
         f"{what}lam = {lam_words(search.lam_)} {'were' if several else 'was'} chosen from "
-        f'{len(found[lams])} candidates (criterion "{search.criterion}").'
+        f'{len(found["param_lam"])} candidates (criterion "{search.criterion}").'
     )
-    flows = [flow_of_search(search, X, along) for along in ("lam", *(["k"] if several else []))]
     return plain({
-        "choice": {
-            "lam": rounded(found[lams], 7),
-            "k": found[ks],
-            "mean": rounded(found["mean_instability"], 7),
-            "std": rounded(found["std_instability"], 7),
-            "best_index": search.best_index_,
-        },
-        "flow": [flow_of(flow) for flow in flows if len(flow.partitions) > 1],
+        "choice": fields_of(InstabilityDisplay._from_search(search)),
+        "several_k": several,
         "lam_text": " ".join(filter(None, [text, _equally_stable(search, verdict)])),
         "methods": methods_paragraph(search),
     })  # fmt: skip
@@ -179,29 +173,6 @@ def _sureness(fitted: FittedTable) -> dict[str, Any]:
         "mean_confidence": known.mean() if known.size else None,
         "silhouette": fitted.silhouettes.mean(),
         "verdict": found.to_dict(),
-    }
-
-
-def flow_of(flow: FlowDisplay) -> dict[str, Any]:
-    """Rows flowing between the clusters of neighbouring candidates, and a sentence."""
-    moved, here = flow.moved_, list(flow.names or ())[flow.chosen]
-    beside = max(moved[max(flow.chosen - 1, 0) : flow.chosen + 1])
-    by_k = flow.axis_name == "number of clusters"
-    text = (
-        f"Between {'k' if by_k else 'lam'} = {here} and its neighbours, up to {percent(beside)} "
-        f"of the rows change cluster; between any two neighbours, up to {percent(max(moved))}."
-    )
-    if by_k:
-        text += (
-            " A new cluster whose rows all come from one box splits that cluster; one whose rows "
-            "come from many boxes rearranges them."
-        )
-    return {
-        "axis_name": flow.axis_name,
-        "names": flow.names,
-        "chosen": flow.chosen,
-        "labels": [labels.tolist() for labels in flow.partitions],
-        "text": text,
     }
 
 
@@ -281,39 +252,29 @@ def _markers(fitted: FittedTable) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _missing(cells: Cells, names: list[str]) -> dict[str, Any]:
-    """Missing share against the mean: of features, of clusters and features, and of single ones."""
-    features = cells.pooled()
-    some = features.some_features(MAX_DOTS)
-    curves = {
-        "of_features": missing_against_mean(features), "of_cells": missing_against_mean(cells)
-    }  # fmt: skip
-    text = "Nothing is missing."
-    if cells.observed.sum() < cells.sizes.sum() * len(names):
-        ends = (percent(float(share)) for share in curves["of_features"].missing_share[[0, -1]])
-        text = (
-            "Among the features with the lowest means, {} of the entries are missing; among those "
-            "with the highest, {}."
-        ).format(*ends)
+def _missing_in_words(chart: MissingnessDisplay) -> str:
+    """The two ends of the line of the features."""
+    shares = chart.feature_missing_share
+    if not len(shares) or not np.any(chart.missing_share):
+        return "Nothing is missing."
+    return (
+        f"Among the features with the lowest means, {percent(float(shares[0]))} of the entries are "
+        f"missing; among those with the highest, {percent(float(shares[-1]))}."
+    )
+
+
+def fields_of(display: Any) -> dict[str, Any]:
+    """What a display draws, as it is stored: numbers with seven digits."""
     return {
-        "text": text,
-        **{
-            name: {part: rounded(v) for part, v in curve._asdict().items()}
-            for name, curve in curves.items()
-        },
-        "dots": {
-            "feature": [names[j] for j in some],
-            "mean": rounded(features.mean[0][some]),
-            "missing_share": rounded(features.missing_share[0][some]),
-        },
+        name: rounded(value, 7) if np.asarray(value).dtype.kind == "f" else value
+        for name, value in vars(display).items()
     }
 
 
 def _centers(fitted: FittedTable) -> dict[str, Any]:
     """The centres, and a sample of the table, of the features whose centres differ most."""
-    cells, model = fitted.cells, fitted.model
-    centers = np.asarray(model.cluster_centers_, dtype=float)
-    reference = np.broadcast_to(np.asarray(model.reference_, dtype=float), centers.shape[1])
+    cells = fitted.cells
+    centers = np.asarray(fitted.model.cluster_centers_, dtype=float)
     mean = cells.sizes @ centers / max(cells.sizes.sum(), 1)
     shown = most_different(centers, MAX_FEATURES)
     names = [fitted.features[j] for j in shown]
@@ -325,7 +286,6 @@ def _centers(fitted: FittedTable) -> dict[str, Any]:
             "n_features": centers.shape[1],
             "features": names,
             "centers": [rounded(row) for row in centers[:, shown]],
-            "reference": rounded(reference[shown]),
             "mean": rounded(mean[shown]),
             "missing": [rounded(row, 3) for row in cells.missing_share[:, shown]],
             "sizes": cells.sizes,
@@ -334,14 +294,13 @@ def _centers(fitted: FittedTable) -> dict[str, Any]:
             "ids": [fitted.ids[i] for i in kept],
             "cluster": fitted.labels[kept],
             "features": names,
-            "levels": _levels(part - reference[shown]),
-            "levels_mean": _levels(part - mean[shown]),
+            "levels": _levels(part - mean[shown]),
         },
     }
 
 
 def _levels(distance: np.ndarray) -> np.ndarray:
-    """0..200, 100 at no distance, -1 in the gaps.
+    """0..200, 100 at no distance, -1 where the value is missing.
 
     Each feature has its own span, so that one loud feature does not bleach the others.
     """

@@ -16,11 +16,10 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
 from markupsafe import Markup, escape
 
 from .._io import require
-from ..displays import FlowDisplay, InstabilityDisplay, LossPathDisplay, MissingnessDisplay
+from ..displays import InstabilityDisplay, LossPathDisplay, MissingnessDisplay
 from ..displays._chart import Axis, Chart, Series
 from ..displays._style import CLUSTERS, lam_ticks, number, percent, ticks
 from ..metrics._verdict import BETWEEN
@@ -47,7 +46,6 @@ def render(page: dict[str, Any]) -> str:
         charts=_charts(page),
         confident=SURE,
         between=BETWEEN,
-        from_mean=_one_sided(page["centers"]),
         style=Markup(style),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
@@ -55,28 +53,10 @@ def render(page: dict[str, Any]) -> str:
     )
 
 
-def _one_sided(centers: dict[str, Any]) -> bool:
-    """Whether nearly all of several centres lie on one side of the reference."""
-    apart = np.asarray(centers["centers"], float) - np.asarray(centers["reference"], float)
-    above = apart[apart != 0] > 0
-    return len(apart) > 1 and above.size > 0 and not 0.1 < above.mean() < 0.9
-
-
 def _json_for_script(page: dict[str, Any]) -> str:
-    """What the script draws or offers for download: of flows the ribbons, not every row. Whatever
-    the names in it are, it cannot end its script element."""
-    flows = [
-        {
-            "axis_name": flow["axis_name"], "names": flow["names"],
-            "ribbons": [
-                {"column": c, "source": int(a), "target": int(b), "rows": int(table[a, b])}
-                for c, table in enumerate(_flow(flow).shared_)
-                for a, b in np.argwhere(table)
-            ],
-        }
-        for flow in page.get("flow") or []
-    ]  # fmt: skip
-    shown = page | {"flow": flows, "colors": len(CLUSTERS)}
+    """What the script draws or offers for download. Whatever the names in it are, it cannot end its
+    script element."""
+    shown = page | {"colors": len(CLUSTERS)}
     text = json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -85,36 +65,17 @@ def _json_for_script(page: dict[str, Any]) -> str:
 
 # --- charts ---------------------------------------------------------------------------------------
 
-
-def _charts(page: dict[str, Any]) -> dict[str, Any]:
-    data, fit, missing = page["data"], page["fit"], page["missing"]
-    by_feature, by_cell, dots = missing["of_features"], missing["of_cells"], missing["dots"]
-    charts: dict[str, Any] = {
-        "by_feature": _histogram(**data["by_feature"], name="features"),
-        "by_row": _histogram(**data["by_row"], name="rows"),
-        "missing": MissingnessDisplay(
-            magnitude=by_cell["mean"], missing_share=by_cell["missing_share"],
-            feature_magnitude=by_feature["mean"], feature_missing_share=by_feature["missing_share"],
-            feature_mean=dots["mean"], feature_share=dots["missing_share"],
-            feature_names=dots["feature"],
-        ).chart(),
-        "loss_path": LossPathDisplay(
-            loss_path=fit["loss_path"], start_losses=fit["start_losses"]
-        ).chart(),
-    }  # fmt: skip
-    if choice := page.get("choice"):
-        charts["choice"] = InstabilityDisplay(
-            lam=choice["lam"], n_clusters=choice["k"], mean_instability=choice["mean"],
-            std_instability=choice["std"], best_index=choice["best_index"],
-        ).chart()  # fmt: skip
-    drawn = {name: draw(chart) for name, chart in charts.items()}
-    flows = page.get("flow") or []
-    return drawn | {"flows": [(f["axis_name"], f["text"], draw(_flow(f).chart())) for f in flows]}
+DISPLAYS = {
+    "missing": MissingnessDisplay, "loss_path": LossPathDisplay, "choice": InstabilityDisplay,
+}  # fmt: skip
 
 
-def _flow(flow: dict[str, Any]) -> FlowDisplay:
-    names = ("names", "chosen", "axis_name")
-    return FlowDisplay(partitions=flow["labels"], **{name: flow[name] for name in names})
+def _charts(page: dict[str, Any]) -> dict[str, Markup]:
+    stored = page["charts"] | ({"choice": page["choice"]} if "choice" in page else {})
+    charts = {name: DISPLAYS[name](**fields).chart() for name, fields in stored.items()}
+    for name, what in (("by_feature", "features"), ("by_row", "rows")):
+        charts[name] = _histogram(**page["data"][name], name=what)
+    return {name: draw(chart) for name, chart in charts.items()}
 
 
 def _histogram(edges: Sequence[float], counts: Sequence[int], name: str) -> Chart:
@@ -157,11 +118,6 @@ class Scale:
             step = max(1, math.ceil((high - low + 1) / 10))
             places = range(math.ceil(low), math.floor(high) + 1, step)
             self.ticks = [(v, number(v)) for v in places]
-        elif axis.scale == "names":
-            self.low, self.high = -0.3, len(axis.names) - 0.7
-            self.ticks = list(enumerate(axis.names))
-        elif axis.scale == "none":  # from top to bottom
-            self.low, self.high = 1.0, -0.06
         else:
             margin = 0.05 * (high - low) or abs(high) * 0.05 or 1.0
             self.low, self.high = (0.0 if axis.from_zero else low - margin), high + margin
@@ -177,10 +133,8 @@ class Scale:
 
 
 def draw(chart: Chart) -> Markup:
-    """The chart as SVG; one with names on its axis is as wide as they need."""
-    named = len(chart.x.names)
-    width = WIDTH if not named else 80 + max(86, min(150, 640 // max(named - 1, 1))) * (named - 1)
-    left, right, base = (10 if named else LEFT), width - (10 if named else RIGHT), HEIGHT - BOTTOM
+    """The chart as SVG."""
+    left, right, base = LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM
     spread = [v + s for one in chart.series for v, s in zip(one.y, one.spread or (), strict=False)]
     ys = [v for one in chart.series for v in one.y] + spread
     ys += [0.0] if any(one.mark == "bars" for one in chart.series) else []
@@ -190,12 +144,10 @@ def draw(chart: Chart) -> Markup:
     in_line = max(1, (right - left) // step)
     legend = legend if len(legend) > 1 else []
     y = Scale(chart.y, ys or [0.0], base, TOP + 16 * math.ceil(len(legend) / in_line))
-    parts = _axes(x, y, left, right, int(chart.chosen[0]) if named and chart.chosen else None)
-    parts += [_series(one, x, y) for one in chart.series]
-    parts += [_text(x(a), y(b), text) for a, b, text in chart.texts]
-    if chart.chosen is not None and not named:
+    parts = _axes(x, y, left, right) + [_series(one, x, y) for one in chart.series]
+    if chart.chosen is not None:
         cx, cy = x(chart.chosen[0]), y(chart.chosen[1])
-        side, shift = ("end", -6) if cx + 7 * len(chart.below) > width else ("start", 6)
+        side, shift = ("end", -6) if cx + 7 * len(chart.below) > WIDTH else ("start", 6)
         parts.append(
             f'<line class="drop" x1="{cx}" x2="{cx}" y1="{TOP + 34}" y2="{base}"/>'
             f'<circle class="ring" cx="{cx}" cy="{cy}" r="8.5"/>'
@@ -207,10 +159,9 @@ def draw(chart: Chart) -> Markup:
             f'<circle cx="{cx}" cy="{cy}" r="4.5" style="fill:{_tone(one.color)}"/>'
             + _text(cx + 8, cy + 4, one.name, "start")
         )
-    size = f' width="{width}" height="{HEIGHT}" style="--least:{width}px"' if named else ""
     described = f"{chart.title}; {chart.below}" if chart.below else chart.title
     return Markup(
-        f'<svg viewBox="0 0 {width} {HEIGHT}"{size} role="img" aria-label="{escape(described)}">'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(described)}">'
         f"{''.join(parts)}</svg>"
     )
 
@@ -225,15 +176,6 @@ def _series(one: Series, x: Scale, y: Scale) -> str:
             f"<title>{escape(title)}</title></rect>"
             for low, high, height, title in bars
             if height
-        )
-    if one.mark in ("ribbon", "box"):
-        (begin, end), (a0, a1, b0, b1) = map(x, one.x), map(y, one.y)
-        middle = round((begin + end) / 2, 2)
-        clear = "" if one.mark == "box" else ' fill-opacity=".35"'
-        return (
-            f'<path d="M{begin},{a0}C{middle},{a0} {middle},{b0} {end},{b0}L{end},{b1}'
-            f'C{middle},{b1} {middle},{a1} {begin},{a1}Z" style="fill:{shade}"{clear}>'
-            f"<title>{escape(one.titles[0])}</title></path>"
         )
     points = [(x(a), y(b)) for a, b in zip(one.x, one.y, strict=True)]
     if one.mark == "dashes":
@@ -263,16 +205,16 @@ def _text(x: float, y: float, text: str, anchor: str = "middle", look: str = 'cl
     return f'<text {look} x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _axes(x: Scale, y: Scale, left: int, right: int, bold: int | None) -> list[str]:
+def _axes(x: Scale, y: Scale, left: int, right: int) -> list[str]:
     base = HEIGHT - BOTTOM
     parts = [f'<line class="axis" x1="{left}" x2="{right}" y1="{base}" y2="{base}"/>']
     for at, text in ((y(value), text) for value, text in y.ticks):
         parts.append(f'<line class="grid" x1="{left}" x2="{right}" y1="{at}" y2="{at}"/>')
         parts.append(_text(left - 7, at + 4, text, "end"))
     for value, text in x.ticks:
-        at, look = x(value), 'class="tick"' + ' font-weight="700"' * (value == bold)
+        at = x(value)
         parts.append(f'<line class="axis" x1="{at}" x2="{at}" y1="{base}" y2="{base + 4}"/>')
-        parts.append(_text(at, base + 17, text, look=look))
+        parts.append(_text(at, base + 17, text))
     up = (TOP + base) / 2
     parts.append(_text((left + right) / 2, HEIGHT - 8, x.name, look='class="name"'))
     parts.append(_text(13, up, y.name, look=f'class="name" transform="rotate(-90 13 {up})"'))

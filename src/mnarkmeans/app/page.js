@@ -205,7 +205,7 @@ async function follow() {
   $("results").hidden = runs.length === 0;
   runs.forEach(line);
   state.shown = Number(location.hash.match(/^#run-(\d+)$/)?.[1] || state.shown);
-  showResult(runs.find((run) => run.number === state.shown), runs);
+  showResult(runs.find((run) => run.number === state.shown));
   const busy = runs.some((run) => run.state === "running" || run.state === "waiting");
   timer = setTimeout(follow, busy ? 500 : 3000);
 }
@@ -216,10 +216,10 @@ function line(run) {
   if (!kept || kept.state !== run.state) {
     const words = element("span"), detail = element("div", { class: "soft" }), bar = element("progress");
     const made = element("li", {}, element("a", { href: `#run-${run.number}` }, run.title), ", ", words, " ");
-    const act = (word, path) => element("button", { type: "button",
-      onclick: async () => { await ask(`runs/${run.number}/${path}`, {}); follow(); } }, word);
-    if (run.state === "running" || run.state === "waiting") made.append(act("Stop", "stop"));
-    if (run.state === "stopped") made.append(act("Continue", "resume"));
+    const stop = async () => { await ask(`runs/${run.number}/stop`, {}); follow(); };
+    if (run.state === "running" || run.state === "waiting") {
+      made.append(element("button", { type: "button", onclick: stop }, "Stop"));
+    }
     if (run.state === "running") made.append(element("br"), bar, detail);
     if (run.state === "failed") made.append(element("p", { class: "problem" }, run.error || "The run failed."));
     if (kept) kept.made.replaceWith(made);
@@ -244,7 +244,7 @@ const MAIN = { "report.html": "report", "labels.csv": "cluster of each row", "ma
   "centers.csv": "centres" };
 
 let open = null;
-function showResult(run, runs) {
+function showResult(run) {
   const ready = run && run.state === "done";
   $("result").hidden = !ready;
   if (!ready) { open = null; return; }
@@ -258,76 +258,9 @@ function showResult(run, runs) {
     ...files.map((name) => link(name, MAIN[name] || name, `${base}/files/${name}?download`)),
     ...(report ? [link(true, "everything (.zip)", `${base}/all.zip`)] : []));
   for (const id of ["actions", "report"]) $(id).hidden = !report;
-  $("others").hidden = true;
   if (!report) return;
   $("report").src = `${base}/files/report.html`;
-  showOthers(run, runs).catch(() => { $("others").hidden = true; });
   $("result").scrollIntoView();
-}
-
-/** The fits of this search and the other runs of the same table: which rows change sides? */
-async function showOthers(run, runs) {
-  const pageOf = (number) => ask(`runs/${number}/files/report.json`);
-  const page = await pageOf(run.number), { ids, cluster } = page.embedding, fits = [];
-  for (const flow of (page.flow || []).reverse()) { // k, then lam
-    const what = flow.axis_name === "number of clusters" ? "k" : "lam";
-    // Of a large table only a sample was fitted, whose rows cannot be matched.
-    const every = flow.labels?.[0].length === ids.length ? flow.labels : [];
-    every.forEach((labels, i) => fits.push({ name: `${what} = ${flow.names[i]}`, labels, chosen: i === flow.chosen }));
-  }
-  const others = runs.filter((one) => one.table === run.table && one !== run && one.files.includes("report.json"));
-  for (const other of others) {
-    const { embedding } = await pageOf(other.number), name = `run ${other.number}: ${other.title}`;
-    if (String(embedding.ids) === String(ids)) fits.push({ name, labels: embedding.cluster });
-  }
-  if (open !== run.number) return;
-  if (fits.length && !fits.some((fit) => fit.chosen)) {
-    fits.unshift({ name: "this result", labels: cluster, chosen: true });
-  }
-  const show = (fit) => showFit(page.embedding, cluster, fit), first = fits.find((fit) => fit.chosen);
-  $("others").hidden = fits.length === 0;
-  const radio = (fit) => element("input", { type: "radio", name: "fit", checked: fit === first, onchange: () => show(fit) });
-  $("fits").replaceChildren(element("legend", {}, "Compare with another fit"),
-    ...fits.map((fit) => element("label", {}, radio(fit), ` ${fit.name}`)));
-  if (first) show(first);
-}
-
-const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#888888"];
-
-function showFit({ ids, x, y }, own, { name, labels }) {
-  const named = matched(own, labels), moved = labels.map((label, i) => named.get(label) !== own[i]);
-  const changed = ids.filter((_, i) => moved[i]);
-  $("changed").textContent = changed.length === 0 ? `${name}: same clusters as this result.` :
-    `${name}: ${changed.length} of ${ids.length} rows are in a different cluster from this result (ringed): ` +
-    `${changed.slice(0, 12).join(", ")}${changed.length > 12 ? " ..." : ""}.`;
-  const scale = (values, from, to) => {
-    const least = Math.min(...values), span = Math.max(...values) - least || 1;
-    return (value) => from + (to - from) * (value - least) / span;
-  };
-  const across = scale(x, 14, 626), up = scale(y, 386, 14);
-  const every = Math.ceil(ids.length / 5000); // of many rows, some are drawn
-  $("map").replaceChildren(...ids.map((id, i) => {
-    if (i % every) return "";
-    const cluster = named.get(labels[i]);
-    const dot = draw("circle", { cx: across(x[i]), cy: up(y[i]), r: moved[i] ? 7 : 4, fill: COLORS[cluster % COLORS.length],
-      class: moved[i] ? "moved" : "" });
-    dot.append(draw("title", {}, moved[i] ? `${id}: cluster ${own[i]}, here ${cluster}` : `${id}: cluster ${cluster}`));
-    return dot;
-  }));
-}
-
-/** The other fit's clusters by the name of the own cluster they share most rows with; those left over get new numbers. */
-function matched(own, labels) {
-  const shared = new Map();
-  labels.forEach((label, i) => { const key = `${label} ${own[i]}`; shared.set(key, (shared.get(key) || 0) + 1); });
-  const named = new Map(), taken = new Set();
-  for (const [key] of [...shared].sort((a, b) => b[1] - a[1])) {
-    const [label, cluster] = key.split(" ").map(Number);
-    if (!named.has(label) && !taken.has(cluster)) { named.set(label, cluster); taken.add(cluster); }
-  }
-  let next = Math.max(...own) + 1;
-  for (const label of new Set(labels)) if (!named.has(label)) named.set(label, next++);
-  return named;
 }
 
 /** Use the model of the result for a file, or without one for the file it was made from. */

@@ -27,8 +27,8 @@ def report(page: ReportOptions) -> None:
         raise UserError(f"there is no file {path}; give a folder written by fit or select")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        if int(found["page_version"]) > PAGE_VERSION:
-            raise UserError(f"{path} was written by a newer version of mnarkmeans; install it")
+        if int(found["page_version"]) != PAGE_VERSION:
+            raise UserError(f"{path} was written by another version of mnarkmeans; run fit again")
         html = render(found | ({"title": page.title} if page.title else {}))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path} is damaged ({error}); run fit again") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,7 +171,8 @@ class MissingnessDisplay:
         return cls._from_cells(cells).plot(ax=ax, **kwargs)
 
     @classmethod
-    def _from_cells(cls, cells: Cells) -> MissingnessDisplay:
+    def _from_cells(cls, cells: Cells, names: Sequence[str] | None = None) -> MissingnessDisplay:
+        """Of what clusters observe of features with these names; nothing is drawn."""
         features = cells.pooled()
         some = features.some_features(MOST_DOTS)
         curve, of_features = missing_against_mean(cells), missing_against_mean(features)
@@ -178,7 +180,7 @@ class MissingnessDisplay:
             magnitude=curve.mean, missing_share=curve.missing_share,
             feature_magnitude=of_features.mean, feature_missing_share=of_features.missing_share,
             feature_mean=features.mean[0][some], feature_share=features.missing_share[0][some],
-            feature_names=[f"x{j}" for j in some],
+            feature_names=[f"x{j}" if names is None else names[j] for j in some],
         )  # fmt: skip
 
     def plot(self, ax: Any = None, **kwargs: Any) -> MissingnessDisplay:
@@ -239,13 +241,18 @@ class InstabilityDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> InstabilityDisplay:
         """Draw `cv_results_` of a fitted MNARKMeansCV."""
-        check_is_fitted(estimator, "cv_results_")
-        results = estimator.cv_results_
+        return cls._from_search(estimator).plot(ax, **kwargs)
+
+    @classmethod
+    def _from_search(cls, search: Any) -> InstabilityDisplay:
+        """Of the candidates of a fitted MNARKMeansCV; nothing is drawn."""
+        check_is_fitted(search, "cv_results_")
+        results = search.cv_results_
         return cls(
             lam=results["param_lam"], mean_instability=results["mean_instability"],
-            std_instability=results.get("std_instability"), n_clusters=results["param_n_clusters"],
-            best_index=estimator.best_index_,
-        ).plot(ax, **kwargs)  # fmt: skip
+            std_instability=results["std_instability"], n_clusters=results["param_n_clusters"],
+            best_index=search.best_index_,
+        )  # fmt: skip
 
     def plot(self, ax: Any = None, **kwargs: Any) -> InstabilityDisplay:
         """Draw; keywords go to the lines."""

@@ -1,9 +1,7 @@
 """Rows flowing between the clusters of neighbouring lam, or of neighbouring k.
 
 A column per partition, a box per cluster, as high as its share of the rows; a ribbon between two
-neighbouring boxes, as wide as the rows they share. Boxes next to the chosen column are ordered by
-where their rows come from (the mean position of these), so that ribbons cross little, and take the
-colour of the cluster that gives them most.
+neighbouring boxes, as wide as the rows they share.
 """
 
 from __future__ import annotations
@@ -15,17 +13,16 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
+from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from .._kmeans import MNARKMeans
 from .._observed import values_with_nan
-from ._chart import Axis, Chart, Series, draw
-from ._style import brief, percent, sample
+from ._chart import axes, write_title
+from ._style import INK, MUTED, brief, color, percent, sample
 
 MOST_ROWS = 5_000  # a sample of this many says as much
-MOST_COLUMNS = 7
 N_INIT = 10
 GAP = 0.12  # of the height, shared by the spaces between the boxes of a column
 WIDE = 0.16  # of a box, columns being 1 apart
@@ -68,7 +65,7 @@ class FlowDisplay:
     axis_name: str = ""
 
     def __post_init__(self) -> None:
-        self.partitions = [_consecutive(labels) for labels in self.partitions]
+        self.partitions = [np.unique(labels, return_inverse=True)[1] for labels in self.partitions]
         columns, lengths = len(self.partitions), sorted(set(map(len, self.partitions)))
         if len(lengths) != 1 or lengths == [0]:
             raise ValueError(
@@ -80,11 +77,7 @@ class FlowDisplay:
         self.names = [str(name) for name in (numbers if self.names is None else self.names)]
         if len(self.names) != columns:
             raise ValueError(f"{len(self.names)} names for {columns} columns.")
-        self.shared_ = []
-        for a, b in pairwise(self.partitions):
-            table = np.zeros((int(a.max()) + 1, int(b.max()) + 1), dtype=int)
-            np.add.at(table, (a, b), 1)
-            self.shared_.append(table)
+        self.shared_ = [contingency_matrix(a, b) for a, b in pairwise(self.partitions)]
         # Rows outside the best one-to-one matching of the clusters of two columns.
         kept = [table[linear_sum_assignment(-table)].sum() for table in self.shared_]
         self.moved_ = [float(1.0 - rows / lengths[0]) for rows in kept]
@@ -106,52 +99,64 @@ class FlowDisplay:
             given.
         ax : matplotlib Axes, optional
         """
-        return flow_of_search(estimator, X, along).plot(ax=ax, **kwargs)
+        check_is_fitted(estimator, "cv_results_")
+        if along not in ("auto", "lam", "k"):
+            raise ValueError(f"along must be 'auto', 'lam' or 'k', got {along!r}.")
+        results, best = estimator.cv_results_, int(estimator.best_index_)
+        ks = np.asarray(results["param_n_clusters"])
+        by_k = along == "k" or (along == "auto" and len(np.unique(ks)) > 1)
+        candidates = np.flatnonzero(
+            results["chosen_for_k"] if by_k else ks == estimator.n_clusters_
+        )
+        values = values_with_nan(X, estimator.missing_values)
+        kept = sample(values.shape[0], MOST_ROWS)
+        return cls(
+            partitions=[
+                estimator.predict(X)[kept] if i == best else _labels(estimator, values[kept], i)
+                for i in candidates.tolist()
+            ],
+            names=[f"{ks[i]}" if by_k else f"{results['param_lam'][i]:.3g}" for i in candidates],
+            chosen=candidates.tolist().index(best),
+            axis_name="number of clusters" if by_k else "penalty lam",
+        ).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> FlowDisplay:
         """Draw; keywords go to the ribbons."""
-        self.figure_, self.ax_, self.ribbons_ = draw(self.chart(), ax, **kwargs)
+        columns, names = len(self.partitions), [brief(name, 12) for name in self.names or ()]
+        self.figure_, self.ax_ = axes(ax, (2.2 + 1.05 * columns, 4.4))
+        placed = _lay_out(self.partitions, self.shared_, self.chosen)
+        for c, (low, high, colors) in enumerate(placed):
+            self.ax_.bar(c, high - low, WIDE, low, color=[color(shade) for shade in colors])
+        self.ribbons_ = []
+        course = np.linspace(0, 1, 40)
+        bend = course**2 * (3 - 2 * course)
+        for c, table in enumerate(self.shared_):
+            # A ribbon begins in its box where the ribbon before it ends.
+            (left, left_end, colors), (right, right_end, _) = placed[c : c + 2]
+            left, right = left.copy(), right.copy()
+            for a in np.argsort(left):
+                for b in np.argsort(right_end):
+                    if not table[a, b]:
+                        continue
+                    width = (left_end - placed[c][0])[a] * table[a, b] / table[a].sum()
+                    low = left[a] + (right[b] - left[a]) * bend
+                    left[a] += width
+                    right[b] += width
+                    x = c + WIDE / 2 + (1 - WIDE) * course
+                    look = {"color": color(colors[a]), "alpha": 0.35, "lw": 0} | kwargs
+                    self.ribbons_.append(self.ax_.fill_between(x, low, low + width, **look))
+        for c, moved in enumerate(self.moved_):
+            look = {"ha": "center", "va": "bottom", "fontsize": 8, "color": MUTED}
+            self.ax_.text(c + 0.5, -0.03, f"{percent(moved)} move", **look)
+        # Names come from the data: a dollar sign in them is a dollar sign, not mathematics.
+        self.ax_.set_xticks(range(columns), names, parse_math=False)
+        self.ax_.get_xticklabels()[self.chosen].set_fontweight("bold")
+        self.ax_.set(xlim=(-0.3, columns - 0.7), ylim=(1.02, -0.1), yticks=[])
+        self.ax_.set_xlabel(self.axis_name, color=INK)
+        self.ax_.spines[:].set_visible(False)
+        self.ax_.tick_params(length=0)
+        write_title(self.ax_, "Where the rows go", "bold: chosen")
         return self
-
-    def chart(self) -> Chart:
-        """The layout as a chart, for matplotlib or the report."""
-        series = _lay_out(self.partitions, self.shared_, self.chosen)
-        shown = [brief(name, 12) for name in self.names or ()]
-        moved = [(at + 0.5, -0.03, f"{percent(m)} move") for at, m in enumerate(self.moved_)]
-        return Chart(
-            "Where the rows go", "bold: chosen", Axis(self.axis_name, "names", names=shown),
-            Axis("", "none"), series, (float(self.chosen), 0.0), moved,
-        )  # fmt: skip
-
-
-# --- the partitions of a search -------------------------------------------------------------------
-
-
-def flow_of_search(search: Any, X: Any, along: str = "auto") -> FlowDisplay:
-    """Partitions of (a sample of) the rows along the candidates of a fitted MNARKMeansCV."""
-    check_is_fitted(search, "cv_results_")
-    if along not in ("auto", "lam", "k"):
-        raise ValueError(f"along must be 'auto', 'lam' or 'k', got {along!r}.")
-    results, best = search.cv_results_, int(search.best_index_)
-    ks = np.asarray(results["param_n_clusters"])
-    by_k = along == "k" or (along == "auto" and len(np.unique(ks)) > 1)
-    candidates = np.flatnonzero(results["chosen_for_k"] if by_k else ks == search.n_clusters_)
-    if len(candidates) > MOST_COLUMNS:  # the chosen one, and some of the others
-        at = int(np.flatnonzero(candidates == best)[0])
-        spread = np.linspace(0, len(candidates) - 1, MOST_COLUMNS).round().astype(int)
-        spread[np.abs(spread - at).argmin()] = at
-        candidates = candidates[np.unique(spread)]
-    values = values_with_nan(X, search.missing_values)
-    kept = sample(values.shape[0], MOST_ROWS)
-    return FlowDisplay(
-        partitions=[
-            search.predict(X)[kept] if i == best else _labels(search, values[kept], int(i))
-            for i in candidates
-        ],
-        names=[f"{ks[i]}" if by_k else f"{results['param_lam'][i]:.3g}" for i in candidates],
-        chosen=int(np.flatnonzero(candidates == best)[0]),
-        axis_name="number of clusters" if by_k else "penalty lam",
-    )
 
 
 def _labels(search: Any, values: Any, candidate: int) -> np.ndarray:
@@ -168,50 +173,29 @@ def _labels(search: Any, values: Any, candidate: int) -> np.ndarray:
         ).fit(values).labels_  # fmt: skip
 
 
-def _consecutive(labels: ArrayLike) -> np.ndarray:
-    """Whole numbers from 0; those that are so already keep their names."""
-    labels = np.asarray(labels)
-    if np.issubdtype(labels.dtype, np.integer) and (labels.size == 0 or labels.min() >= 0):
-        return labels
-    return np.unique(labels, return_inverse=True)[1]
-
-
 # --- where boxes and ribbons lie ------------------------------------------------------------------
 
 
-def _lay_out(partitions: Sequence[Any], tables: list[np.ndarray], chosen: int) -> list[Series]:
-    """Ribbons and boxes in a picture of height 1, columns 1 apart."""
-    columns, half = len(partitions), WIDE / 2
+def _lay_out(
+    partitions: Sequence[Any], tables: list[np.ndarray], chosen: int
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Of each column, by cluster: where the boxes begin and end (in a height of 1), their colours.
+
+    Next to the chosen column, boxes are ordered by where their rows come from (the mean position of
+    these), so that ribbons cross little, and take the colour of the cluster that gives them most.
+    """
+    columns = len(partitions)
     count = [np.bincount(labels) for labels in partitions]
     order: dict[int, np.ndarray] = {chosen: np.arange(len(count[chosen]))}
-    color: dict[int, np.ndarray] = {chosen: np.arange(len(count[chosen]))}
+    colors: dict[int, np.ndarray] = {chosen: np.arange(len(count[chosen]))}
     outwards = [(c, c + 1) for c in range(chosen, columns - 1)]
     outwards += [(c, c - 1) for c in range(chosen, 0, -1)]
     for here, there in outwards:
         table = tables[here] if here < there else tables[there].T  # rows: here, columns: there
         place = np.argsort(order[here]) @ table / np.maximum(table.sum(axis=0), 1)
         order[there] = np.argsort(place, kind="stable")
-        color[there] = color[here][table.argmax(axis=0)]
-    low, high = zip(*(_spans(count[c], order[c]) for c in range(columns)), strict=True)
-    series = []
-    for c, table in enumerate(tables):
-        left, right = low[c].copy(), low[c + 1].copy()  # where the next ribbon begins
-        for a in order[c]:
-            for b in order[c + 1]:
-                if rows := int(table[a, b]):
-                    begin = left[a], right[b]
-                    left[a] += (high[c][a] - low[c][a]) * rows / count[c][a]
-                    right[b] += (high[c + 1][b] - low[c + 1][b]) * rows / count[c + 1][b]
-                    ends = tuple(map(float, (begin[0], left[a], begin[1], right[b])))
-                    told = [f"{rows:,} rows: cluster {a} to {b}"]
-                    at = c + half, c + 1 - half
-                    series.append(Series(at, ends, "ribbon", int(color[c][a]), titles=told))
-    for c in range(columns):
-        for l in order[c][count[c][order[c]] > 0]:
-            told = [f"cluster {l}: {count[c][l]:,} rows"]
-            ends = (float(low[c][l]), float(high[c][l])) * 2
-            series.append(Series((c - half, c + half), ends, "box", int(color[c][l]), titles=told))
-    return series
+        colors[there] = colors[here][table.argmax(axis=0)]
+    return [(*_spans(count[c], order[c]), colors[c]) for c in range(columns)]
 
 
 def _spans(count: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
