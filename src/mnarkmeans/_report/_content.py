@@ -18,7 +18,7 @@ from ..displays._centers import most_different
 from ..displays._displays import InstabilityDisplay, LossPathDisplay, MissingnessDisplay
 from ..displays._style import percent, rounded, sample
 from ..metrics import Verdict
-from ..metrics._annotations import cross
+from ..metrics._annotations import agreement
 from ..metrics._markers import ranked
 from ..metrics._verdict import BETWEEN, names_of
 from ..missingness import methods_paragraph
@@ -232,7 +232,7 @@ def _listed(fitted: FittedTable, order: np.ndarray) -> list[dict[str, Any]]:
 
 
 def _annotation(name: str, values: Any, labels: np.ndarray, kept: np.ndarray) -> dict[str, Any]:
-    one = cross(name, values, labels)
+    one = agreement(name, values, labels)
     return {
         "name": one.name,
         "groups": one.groups,

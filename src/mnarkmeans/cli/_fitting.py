@@ -228,8 +228,7 @@ class Job:
             "cluster_sizes": fitted.sizes,
             "seconds": round(self.seconds, 3),
             "notes": [*fitted.batch_warnings, *table.notes, *self.notes],
-            **({"annotations": agreement(table.annotations, fitted.labels)}
-               if table.annotations else {}),
+            **({"annotations": agreements(table, fitted.labels)} if table.annotations else {}),
             **more,
         })  # fmt: skip
 
@@ -323,6 +322,11 @@ class Job:
         print_agreement(console, summary.get("annotations", []))
         console.say(f"written to {out}; open {out / 'report.html'}")
         console.result(summary | {"output": str(out)})
+
+
+def agreements(table: Table, labels: Any) -> list[dict[str, Any]]:
+    """How far each annotation agrees with the clusters."""
+    return [agreement(*one, labels).to_dict() for one in table.annotations.items()]
 
 
 def print_agreement(console: Console, found: list[dict[str, Any]]) -> None:

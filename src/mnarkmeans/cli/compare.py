@@ -18,10 +18,9 @@ from .. import MNARKMeans, MNARMixture
 from .._io import require
 from ..baselines import BASELINES
 from ..metrics import clustering_error_rate
-from ..metrics._annotations import agreement
 from ..tables._table import unknown_name
 from ._console import Console, UserError, in_options, one_line
-from ._fitting import Job, claimed_folder, job_key, open_job, print_agreement
+from ._fitting import Job, agreements, claimed_folder, job_key, open_job, print_agreement
 from ._main import verb
 from ._options import FittingOptions, OptionalFolderOptions, SourceOptions, option
 from ._outputs import Parts, write_csv
@@ -93,7 +92,7 @@ def compare(
     title = "error against the known classes" if known else "agreement with mnarkmeans"
     console.table(title, *found.table())
     console.note(*found.notes())
-    print_agreement(console, agreement(job.table.annotations, model.labels_))
+    print_agreement(console, agreements(job.table, model.labels_))
     if out is not None:
         console.say(f"written to {out}; open {out / 'report.html'}")
     console.result({"methods": found.results, "output": out and str(out)})

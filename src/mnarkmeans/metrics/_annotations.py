@@ -19,6 +19,8 @@ from scipy.stats import chi2_contingency
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 from sklearn.metrics.cluster import contingency_matrix
 
+from .._io import plain
+
 MOST_GROUPS = 30
 UNKNOWN = {"", "None", "nan", "<NA>", "NaT"}
 FEW_VALUES = 12  # a number with no more is a name of a group
@@ -26,18 +28,49 @@ WARNS, LEVEL = 0.5, 0.01  # half of what could be shared; p
 
 
 class Agreement(NamedTuple):
-    """How far one annotation agrees with the clusters."""
+    """An annotation as groups of rows, and how far they agree with the clusters."""
 
     name: str
-    ari: float
-    nested: float
+    codes: np.ndarray  # (n,) group of each row, -1 where unknown
+    groups: list[str]  # at most MOST_GROUPS, the rarest together
+    numbers: np.ndarray | None  # where the values are numbers; their groups are quarters
+    counts: np.ndarray  # (clusters, groups) rows
+    ari: float  # of the rows that are known; NaN where there is one group
+    nested: float  # NaN, as p, where the values are names of rows or all the same
     p: float
-    warns: bool
-    sentence: str
+
+    @property
+    def unknown(self) -> int:
+        return int((self.codes < 0).sum())
+
+    @property
+    def warns(self) -> bool:
+        """Whether the clusters follow the annotation as they would follow a batch."""
+        return self.nested >= WARNS and self.p < LEVEL
+
+    @property
+    def sentence(self) -> str:
+        if not self.warns:
+            return f"The clusters do not follow {self.name!r} (adjusted Rand index {self.ari:.2f})."
+        how = f"adjusted Rand index {self.ari:.2f}"
+        if self.ari < WARNS:
+            how = f"one subdivides the other; adjusted mutual information {self.nested:.2f}"
+        return (
+            f"The clusters follow {self.name!r} ({how}; 0 would be chance). If it is a batch, "
+            f"cluster again with --batch {self.name}; if it is the grouping you want, it has been "
+            "found."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For summary.json."""
+        return plain({
+            "column": self.name, "agreement": self.ari, "unknown": self.unknown,
+            "groups": self.groups, "rows_by_cluster": self.counts,
+        })  # fmt: skip
 
 
 def annotation_agreement(annotations: Mapping[str, Sequence[Any]], labels: Any) -> list[Agreement]:
-    """Annotations against clusters, the closest first.
+    """Annotations against clusters, the closest first; names of rows and constants are left out.
 
     Parameters
     ----------
@@ -60,75 +93,17 @@ def annotation_agreement(annotations: Mapping[str, Sequence[Any]], labels: Any) 
     The clusters follow 'run' (adjusted Rand index 1.00; 0 would be chance). If it is a batch, \
 cluster again with --batch run; if it is the grouping you want, it has been found.
     """
-    labels = np.asarray(getattr(labels, "labels_", labels))
-    labels = np.unique(labels, return_inverse=True)[1]
-    found = []
-    for name, values in annotations.items():
-        one = cross(name, values, labels)
-        known = one.codes >= 0
-        if one.n_groups > min(MOST_GROUPS, known.sum() / 2):
-            continue  # names of rows rather than of groups
-        both = one.codes[known], labels[known]
-        if min(len(np.unique(part)) for part in both) < 2:
-            continue
-        ari = float(adjusted_rand_score(*both))
-        nested = float(adjusted_mutual_info_score(*both, average_method="min"))
-        p = p_of_independence(*both)
-        warns = nested >= WARNS and p < LEVEL
-        sentence = f"The clusters do not follow {name!r} (adjusted Rand index {ari:.2f})."
-        if warns:
-            how = f"adjusted Rand index {ari:.2f}"
-            if ari < WARNS:
-                how = f"one subdivides the other; adjusted mutual information {nested:.2f}"
-            sentence = (
-                f"The clusters follow {name!r} ({how}; 0 would be chance). If it is a batch, "
-                f"cluster again with --batch {name}; if it is the grouping you want, it has been "
-                "found."
-            )
-        found.append(Agreement(name, ari, nested, p, warns, sentence))
-    return sorted(found, key=lambda one: -one.nested)
+    labels = np.unique(np.asarray(getattr(labels, "labels_", labels)), return_inverse=True)[1]
+    found = (agreement(name, values, labels) for name, values in annotations.items())
+    return sorted((one for one in found if not np.isnan(one.nested)), key=lambda one: -one.nested)
 
 
-def p_of_independence(one: np.ndarray, two: np.ndarray) -> float:
-    """Of two partitions, by the chi-squared test; 1 where either has one part."""
-    counts = contingency_matrix(one, two)
-    return float(chi2_contingency(counts).pvalue) if min(counts.shape) > 1 else 1.0
-
-
-class Crossed(NamedTuple):
-    """An annotation as groups, crossed with the clusters."""
-
-    name: str
-    codes: np.ndarray  # (n,) group of each row, -1 where unknown
-    groups: list[str]  # at most MOST_GROUPS, the rarest together
-    n_groups: int
-    numbers: np.ndarray | None  # where the values are numbers; their groups are quarters
-    counts: np.ndarray  # (clusters, groups) rows
-    ari: float | None  # of the rows that are known; None where there is one group
-
-    @property
-    def unknown(self) -> int:
-        return int((self.codes < 0).sum())
-
-
-def agreement(annotations: Mapping[str, Sequence[Any]], labels: np.ndarray) -> list[dict[str, Any]]:
-    """How far each annotation agrees with the clusters, for files."""
-    found = (cross(name, values, labels) for name, values in annotations.items())
-    return [
-        {
-            "column": one.name, "agreement": one.ari, "unknown": one.unknown,
-            "groups": one.groups, "rows_by_cluster": one.counts.tolist(),
-        }
-        for one in found
-    ]  # fmt: skip
-
-
-def cross(name: Any, values: Any, labels: np.ndarray) -> Crossed:
-    """An annotation as groups (numbers of many values in quarters), against labels 0, 1, ...
+def agreement(name: Any, values: Any, labels: np.ndarray) -> Agreement:
+    """One annotation (numbers of many values in quarters) against labels 0, 1, ...
 
     Examples
     --------
-    >>> found = cross("batch", ["b", "a", None], np.array([0, 0, 1]))
+    >>> found = agreement("batch", ["b", "a", None], np.array([0, 0, 1]))
     >>> found.groups, found.counts.tolist(), found.unknown
     (['a', 'b'], [[1, 1], [0, 0]], 1)
     """
@@ -148,18 +123,30 @@ def cross(name: Any, values: Any, labels: np.ndarray) -> Crossed:
         n_groups = len(groups)
     else:
         texts = np.array([f"{v:.4g}" if isinstance(v, float) and v % 1 else str(v) for v in values])
-        names, counts = np.unique(texts[known], return_counts=True)
-        groups, n_groups = names.tolist(), len(names)
+        names, sizes = np.unique(texts[known], return_counts=True)
+        n_groups = len(names)
         if n_groups > MOST_GROUPS:
-            kept = np.sort(np.argsort(-counts, kind="stable")[: MOST_GROUPS - 1])
-            groups = [*names[kept].tolist(), f"{n_groups - len(kept)} others"]
-        place = {name: i for i, name in enumerate(groups)}
-        codes = np.array([place.get(text, len(groups) - 1) for text in texts.tolist()], dtype=int)
+            kept = names[np.argsort(-sizes, kind="stable")[: MOST_GROUPS - 1]]
+            others = f"{n_groups - len(kept)} others"
+            texts = np.where(np.isin(texts, kept), texts, others)
+        groups = np.unique(texts[known]).tolist()
+        codes = np.searchsorted(groups, texts) if groups else np.zeros(len(texts), int)
     codes = np.where(known, codes, -1)
-    table = np.zeros((int(labels.max(initial=0)) + 1, len(groups)), int)
-    np.add.at(table, (labels[known], codes[known]), 1)
-    ari = float(adjusted_rand_score(codes[known], labels[known])) if n_groups > 1 else None
-    return Crossed(str(name), codes, groups, n_groups, numbers, table, ari)
+    both = codes[known], labels[known]
+    counts = np.zeros((int(labels.max(initial=0)) + 1, len(groups)), int)
+    np.add.at(counts, both[::-1], 1)
+    ari = float(adjusted_rand_score(*both)) if n_groups > 1 else np.nan
+    nested = p = np.nan
+    if 1 < n_groups <= min(MOST_GROUPS, known.sum() / 2) and len(np.unique(both[1])) > 1:
+        nested = float(adjusted_mutual_info_score(*both, average_method="min"))
+        p = p_of_independence(*both)
+    return Agreement(str(name), codes, groups, numbers, counts, ari, nested, p)
+
+
+def p_of_independence(one: np.ndarray, two: np.ndarray) -> float:
+    """Of two partitions, by the chi-squared test; 1 where either has one part."""
+    counts = contingency_matrix(one, two)
+    return float(chi2_contingency(counts).pvalue) if min(counts.shape) > 1 else 1.0
 
 
 def _as_numbers(values: np.ndarray, known: np.ndarray) -> np.ndarray | None:

@@ -8,13 +8,12 @@ nothing is missing. Between a row and a point (lam and reference c being the mod
 
     d2(x_i, y) = sum_{j observed} (x_ij - y_j)^2 + lam * sum_{j missing} (y_j - c_j)^2
 
-For labels without a model, missing values stand at the means of their features: lam = 1, and c the
-means.
+For labels without a model, missing values stand at the means of their features.
 """
 
 from __future__ import annotations
 
-import copy
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,6 @@ import sklearn.metrics as skm
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length
 
-from .._kmeans import MNARKMeans
 from .._validation import observe
 
 
@@ -113,12 +111,11 @@ def silhouette_score(X: Any, labels_or_model: Any) -> float:
     >>> round(silhouette_score(X, [0, 0, 1, 1]), 2)
     0.29
     """
-    rows = _partition(X, labels_or_model)
     if not hasattr(labels_or_model, "cluster_centers_"):
-        return float(skm.silhouette_score(rows.values, rows.labels))
+        return float(skm.silhouette_score(*_filled(X, labels_or_model)))
+    rows, distance = _measured(X, labels_or_model)
     clusters, labels = np.unique(rows.labels, return_inverse=True)  # without empty ones
-    distance = np.asarray(rows.model.transform(X), dtype=np.float64)[rows.used][:, clusters]
-    return float(silhouettes(distance, labels)[0].mean())
+    return float(silhouettes(distance[:, clusters], labels)[0].mean())
 
 
 def silhouettes(distance: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -142,7 +139,7 @@ def silhouettes(distance: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, .
 def calinski_harabasz_score(X: Any, labels_or_model: Any) -> float:
     """Calinski-Harabasz index ``[(T - W) / (k - 1)] / [W / (n - k)]``; larger is better.
 
-    W is the penalised loss of the partition, T that of all rows in one cluster.
+    W is the loss of the rows with their clusters' centres, T the loss with one cluster.
 
     Parameters
     ----------
@@ -158,25 +155,17 @@ def calinski_harabasz_score(X: Any, labels_or_model: Any) -> float:
     >>> calinski_harabasz_score(X, [0, 0, 1, 1, 1]) > 0
     True
     """
-    rows = _partition(X, labels_or_model)
-    n, k = len(rows.labels), len(np.unique(rows.labels))
-    within, total = _loss(X, rows), _loss(X, rows._replace(labels=np.zeros(n, dtype=int)))
-    if within == 0:
+    if not hasattr(labels_or_model, "cluster_centers_"):
+        return float(skm.calinski_harabasz_score(*_filled(X, labels_or_model)))
+    rows, distance = _measured(X, labels_or_model)
+    n, k = len(distance), len(np.unique(rows.labels))
+    within = float(np.square(distance[np.arange(n), rows.labels]).sum())
+    if within == 0.0:
         return 1.0  # scikit-learn's convention
-    return float((total - within) * (n - k) / (within * (k - 1)))
-
-
-def _loss(X: Any, rows: Rows) -> float:
-    """The least loss of a partition; a centre is at the reference where no value pulls."""
-    n, model = len(rows.labels), copy.copy(rows.model)
-    member = sp.csr_array((np.ones(n), (rows.labels, np.arange(n))))
-    products = (member @ rows.values, member @ rows.observed)
-    sums, counts = (p.toarray() if sp.issparse(p) else p for p in products)
-    pull = counts + model.lam_ * (np.bincount(rows.labels)[:, None] - counts)
-    centers = np.divide(sums, pull, out=np.zeros_like(pull), where=pull > 0)
-    model.cluster_centers_ = centers + model.reference_
-    distance = np.asarray(model.transform(X), dtype=np.float64)  # by direct differences
-    return float(np.square(distance[rows.used, rows.labels]).sum())
+    sums, seen = (np.asarray(part.sum(axis=0)) for part in (rows.values, rows.observed))
+    pull = seen + rows.model.lam_ * (n - seen)
+    total = float((rows.values * rows.values).sum() - (sums**2 / np.where(pull, pull, 1.0)).sum())
+    return (total - within) * (n - k) / (within * (k - 1))
 
 
 class Rows(NamedTuple):
@@ -189,33 +178,38 @@ class Rows(NamedTuple):
     labels: np.ndarray
 
 
-def rows_of(X: Any, model: Any, labels: Any = None) -> Rows:
-    """The rows as the model reads them, in its clusters or in given ones."""
+def rows_of(X: Any, model: Any) -> Rows:
     values, mask = model._observe(X).zero_filled()
     used = np.flatnonzero(np.asarray(mask.sum(axis=1)).ravel() > 0)
-    labels = np.asarray(model.predict(X) if labels is None else labels)
-    return Rows(model, used, values[used], mask[used], labels[used])
+    return Rows(model, used, values[used], mask[used], np.asarray(model.predict(X))[used])
 
 
-def _partition(X: Any, labels_or_model: Any) -> Rows:
-    """The rows to judge; labels without a model are judged with missing values at the means."""
-    if hasattr(labels_or_model, "cluster_centers_"):
-        rows = rows_of(X, labels_or_model)
-    else:
-        labels, model = np.asarray(labels_or_model), MNARKMeans(lam=1.0)
-        observed = observe(X, estimator=model, fits=False, reset=True)
-        if labels.shape != (observed.n_rows,):
-            raise ValueError(
-                f"Give a fitted model, or one label per row: {observed.n_rows} rows, and labels of "
-                f"shape {labels.shape}."
-            )
-        model.lam_, model.reference_ = 1.0, observed.means
-        model.cluster_centers_ = observed.means[None]
-        rows = rows_of(X, model, np.unique(labels, return_inverse=True)[1])
-    found = len(np.unique(rows.labels))
-    if not 2 <= found < len(rows.labels):
+def _measured(X: Any, model: Any) -> tuple[Rows, np.ndarray]:
+    """Rows of at least two clusters, and their distances (n, k) to the centres."""
+    rows = rows_of(X, model)
+    _check_clusters(rows.labels)
+    return rows, np.asarray(model.transform(X), dtype=np.float64)[rows.used]
+
+
+def _filled(X: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rows less the means of their features, with missing values at the means, and labels."""
+    observed, labels = observe(X, fits=False), np.asarray(labels)
+    if labels.shape != (observed.n_rows,):
         raise ValueError(
-            f"The rows fall into {found} cluster(s) and there are {len(rows.labels)} usable "
+            f"Give a fitted model, or one label per row: {observed.n_rows} rows, and labels of "
+            f"shape {labels.shape}."
+        )
+    values, mask = replace(observed, reference=observed.means).zero_filled()
+    used = np.flatnonzero(np.asarray(mask.sum(axis=1)).ravel() > 0)
+    _check_clusters(labels[used])
+    values = values[used]
+    return values.toarray() if sp.issparse(values) else values, labels[used]
+
+
+def _check_clusters(labels: np.ndarray) -> None:
+    found = len(np.unique(labels))
+    if not 2 <= found < len(labels):
+        raise ValueError(
+            f"The rows fall into {found} cluster(s) and there are {len(labels)} usable "
             "rows; the index needs at least 2 clusters and more rows than clusters."
         )
-    return rows
