@@ -320,10 +320,10 @@ def missing_of(parameters: Parameters, reference: np.ndarray) -> Missing:
     if not mechanism.has_gaps.any():
         return Missing(np.zeros(mean.shape), mean, variance)
     if freedom <= 0 or mechanism.ignorable:
-        return _where_gaps(mechanism, mean, variance)
+        return mechanism.missing(mean, variance)
     w, q = nodes(freedom)
     w_m = w[:, None, None]
-    given = _where_gaps(mechanism, np.broadcast_to(mean, (len(w), *mean.shape)), variance / w_m)
+    given = mechanism.missing(np.broadcast_to(mean, (len(w), *mean.shape)), variance / w_m)
     logs = given.log_rate + np.log(q)[:, None, None]
     top = logs.max(axis=0)
     posterior = np.exp(logs - top)
@@ -335,19 +335,6 @@ def missing_of(parameters: Parameters, reference: np.ndarray) -> Missing:
     spread = (weights * (given.variance + (given.mean - center) ** 2)).sum(axis=0) / weight
     expected = (posterior * given.mean).sum(axis=0)
     return Missing(top + np.log(total), center, spread, None, weight, expected, (w, posterior))
-
-
-def _where_gaps(mechanism: Any, mean: np.ndarray, variance: np.ndarray) -> Missing:
-    """Of normal clusters. A missing value in a feature that the training table observes everywhere
-    says nothing, and is like the observed ones."""
-    found, gaps = mechanism.missing(mean, variance), mechanism.has_gaps
-    if gaps.all():
-        return found
-    seen = found.log_observed
-    return Missing(
-        np.where(gaps, found.log_rate, 0.0), np.where(gaps, found.mean, mean),
-        np.where(gaps, found.variance, variance), seen if seen is None else np.where(gaps, seen, 0),
-    )  # fmt: skip
 
 
 def by_width(clusters: Clusters, widths: Any) -> Clusters:
@@ -397,13 +384,13 @@ def prior_weight(em: EM, memberships: np.ndarray, freedom: float) -> float:
     if em.spherical or memberships.shape[1] < 2 or fading <= 0:
         return 0.0
     parameters = em.start(memberships, "mcar", freedom)
-    weight = _moments(parameters.variances, em.sums_of(memberships).counts, freedom)
+    weight = _in_common(parameters.variances, em.sums_of(memberships).counts, freedom)
     *_, state = em.with_prior(weight).run(State(parameters), max_iter=5, tol=0.0)
     free = em.m_step(state.parameters, state.expectation)
-    return fading * _moments(free.variances, state.expectation.sums.counts, freedom)
+    return fading * _in_common(free.variances, state.expectation.sums.counts, freedom)
 
 
-def _moments(variances: np.ndarray, seen: np.ndarray, freedom: float) -> float:
+def _in_common(variances: np.ndarray, seen: np.ndarray, freedom: float) -> float:
     """d from variances (k, p) of ``seen`` values each."""
     if freedom > 0:  # a value from heavy tails says less of their width
         seen = seen * (freedom / (freedom + 3.0))
@@ -415,7 +402,11 @@ def _moments(variances: np.ndarray, seen: np.ndarray, freedom: float) -> float:
     logs = np.log(np.maximum(variances, TINY)) - digamma(half) + np.log(half)
     mean = np.where(enough, logs, 0.0).sum(axis=0) / np.maximum(enough.sum(axis=0), 1)
     scatter = np.where(enough & (degrees > 0), (logs - mean) ** 2, 0.0).sum() / degrees.sum()
-    more = scatter - polygamma(1, half)[enough].mean()
-    if not more > polygamma(1, 0.5 * MOST_PRIOR):
-        return MOST_PRIOR
-    return 2.0 * float(brentq(lambda y: polygamma(1, y) - more, 1e-4, MOST_PRIOR))
+    return degrees_of_freedom(scatter - polygamma(1, half)[enough].mean(), MOST_PRIOR)
+
+
+def degrees_of_freedom(excess: float, most: float) -> float:
+    """d with trigamma(d / 2) = excess: by so much log-variances vary more than by chance."""
+    if not excess > polygamma(1, 0.5 * most):
+        return most
+    return 2.0 * float(brentq(lambda y: polygamma(1, y) - excess, 1e-8, 0.5 * most))

@@ -121,9 +121,7 @@ class Values:
         return Bins(centers, weight, scale)
 
 
-def newton_step(
-    value: Callable[[np.ndarray], np.ndarray], at: np.ndarray, width: Any, reach: Any
-) -> np.ndarray:
+def newton_step(value: Callable[[Any], Any], at: Any, width: Any, reach: Any) -> Any:
     """A step uphill in every coordinate of ``at``, each with a ``value`` of its own.
 
     Derivatives are differences over ``width``; a step of at most ``reach`` is shortened until it
@@ -133,7 +131,7 @@ def newton_step(
     slope, bend = 0.5 * (more - less) / width, (more - 2.0 * now + less) / width**2
     step = np.clip(slope / np.maximum(np.abs(bend), 1e-12), -reach, reach)
     for _ in range(6):
-        worse = ~(value(at + step) >= now)
+        worse = np.logical_not(value(at + step) >= now)
         if not worse.any():
             break
         step = np.where(worse, 0.25 * step, step)
@@ -198,11 +196,25 @@ class Mechanism:
         return {name: getattr(self, name) for name in self.own_parameters}
 
     def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
-        """Of clusters (..., k, p) measured from the reference."""
+        """Of normal clusters (..., k, p) measured from the reference.
+
+        A missing value in a feature that the training table observes everywhere says nothing, and
+        is like the observed ones.
+        """
+        with np.errstate(divide="ignore"):
+            log_rate, center, spread = self._given_missing(mean, variance)
+        return Missing(
+            np.where(self.has_gaps, np.maximum(log_rate, MIN_LOG), 0.0),
+            np.where(self.has_gaps, center, mean),
+            np.where(self.has_gaps, np.maximum(spread, 1e-12 * variance), variance),
+        )
+
+    def _given_missing(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
+        """log P(missing), and mean and variance of x | missing, of features with missing values."""
         raise NotImplementedError
 
-    def update(self, values: Values, clusters: Clusters) -> Any:
-        return self
+    def update(self, values: Values, clusters: Clusters) -> Self:
+        raise NotImplementedError
 
     def log_prior(self, values: Values) -> float:
         return 0.0
@@ -263,7 +275,7 @@ class ByClass(Mechanism):
         gaps = clusters.gaps + PRIOR_ROWS * values.missing_rate
         return gaps, clusters.sizes[:, None] + PRIOR_ROWS
 
-    def update(self, values: Values, clusters: Clusters) -> Any:
+    def update(self, values: Values, clusters: Clusters) -> Self:
         gaps, rows = self._expected(values, clusters)
         new = replace(self, rates=np.clip(gaps / np.maximum(rows, TINY), 0.0, 1.0))
         return new._shared() if self.is_shared else new
@@ -275,9 +287,15 @@ class ByClass(Mechanism):
 
     def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
         with np.errstate(divide="ignore"):
-            logs = np.log(self.rates), np.log1p(-self.rates)
-        missing, seen = (np.broadcast_to(np.maximum(log, MIN_LOG), mean.shape) for log in logs)
-        return Missing(missing, mean, variance, seen)
+            seen = np.maximum(np.log1p(-self.rates), MIN_LOG)
+        return (
+            super()
+            .missing(mean, variance)
+            ._replace(log_observed=np.where(self.has_gaps, np.broadcast_to(seen, mean.shape), 0.0))
+        )
+
+    def _given_missing(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
+        return np.broadcast_to(np.log(self.rates), mean.shape), mean, variance
 
     def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
         rates = self.rates[labels] if len(self.rates) > 1 else self.rates
@@ -332,28 +350,48 @@ class Decaying(Mechanism):
     def start(cls, values: Values, clusters: Clusters) -> Self:
         """From the best point of a grid."""
         share = float(values.missing_rate[values.has_gaps].mean()) if values.has_gaps.any() else 0.5
-        rates = logit(share + (1.0 - share) * np.array([0.05, 0.5, 0.99]))
-        grid = np.stack(np.meshgrid(np.linspace(-4.0, 8.0, 9), rates), axis=-1).reshape(-1, 2)
-        value = _decay_likelihood(values, clusters)
-        theta = grid[value(grid).argmax()]
+        grid = [
+            cls(math.exp(log_t) / values.scale, share + (1.0 - share) * part, values.has_gaps)
+            for log_t in np.linspace(-4.0, 8.0, 9)
+            for part in (0.05, 0.5, 0.99)
+        ]
+        best = max(grid, key=lambda one: one._value(values, clusters))
         for _ in range(5):
-            theta = _uphill(value, theta)
-        return cls(math.exp(theta[0]) / values.scale, float(expit(theta[1])), values.has_gaps)
+            best = best.update(values, clusters)
+        return best
 
-    def update(self, values: Values, clusters: Clusters) -> Any:
-        theta = np.array([math.log(max(self.t * values.scale, TINY)), logit(self.c)])
-        theta = _uphill(_decay_likelihood(values, clusters), np.clip(theta, -BOUND, BOUND))
-        return replace(self, t=math.exp(theta[0]) / values.scale, c=float(expit(theta[1])))
+    def update(self, values: Values, clusters: Clusters) -> Self:
+        """Newton's method for log t, in units of the mean square, and for logit c."""
 
-    def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
-        """A mixture of two normals: by the curve, or anywhere."""
+        def moved(log_t: float, logit_c: float) -> Self:
+            log_t, logit_c = (min(max(one, -BOUND), BOUND) for one in (log_t, logit_c))
+            return replace(self, t=math.exp(log_t) / values.scale, c=float(expit(logit_c)))
+
+        def value(log_t: float, logit_c: float) -> float:
+            return moved(log_t, logit_c)._value(values, clusters)
+
+        log_t, logit_c = math.log(max(self.t * values.scale, TINY)), logit(self.c)
+        log_t = newton_step(lambda at: value(at, logit_c), log_t, 1e-3, 2.0)
+        logit_c = newton_step(lambda at: value(log_t, at), logit_c, 1e-3, 2.0)
+        return moved(log_t, logit_c)
+
+    def _value(self, values: Values, clusters: Clusters) -> Any:
+        rate = self._by_curve(clusters.mean, clusters.variance) + ANYWHERE
+        return (clusters.gaps * np.log(self.c * rate)).sum() + self.total_log_observed(values)
+
+    def _by_curve(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """P(missing) / c, but for what is missing anywhere."""
         d = 2.0 * variance * self.t + 1.0
-        q = (1.0 - ANYWHERE) * np.exp(-self.t * mean**2 / d) / np.sqrt(d)
-        rate, pull = q + ANYWHERE, 1.0 - 1.0 / d
-        share, apart = q / rate, mean * pull
+        return (1.0 - ANYWHERE) * np.exp(-self.t * mean**2 / d) / np.sqrt(d)
+
+    def _given_missing(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
+        """A mixture of two normals: by the curve, or anywhere."""
+        by_curve = self._by_curve(mean, variance)
+        rate, pull = by_curve + ANYWHERE, 1.0 - 1.0 / (2.0 * variance * self.t + 1.0)
+        share, apart = by_curve / rate, mean * pull
         away = apart * share
         spread = variance - variance * pull * share + away * (apart - away)
-        return Missing(np.log(self.c * rate), mean - away, spread)
+        return np.log(self.c * rate), mean - away, spread
 
     def log_observed(self, x: np.ndarray, features: Any = slice(None)) -> np.ndarray:
         seen = (1.0 - self.c) - self.c * (1.0 - ANYWHERE) * np.expm1(-self.t * x**2)
@@ -366,43 +404,6 @@ class Decaying(Mechanism):
     @property
     def n_parameters(self) -> int:
         return 2
-
-
-def _decay_likelihood(values: Values, clusters: Clusters) -> Callable[[np.ndarray], np.ndarray]:
-    """The log-likelihood of rows theta (m, 2): log t in units of the mean square, and logit c."""
-    some = (clusters.gaps > 0) & values.has_gaps
-    gaps = clusters.gaps[some]
-    means = clusters.mean[some] ** 2 / values.scale
-    variances = clusters.variance[some] / values.scale
-    squares, weights = values.histogram[0] / values.scale, values.histogram[1]
-
-    def likelihood(theta: np.ndarray) -> np.ndarray:
-        t, c, not_c = np.exp(theta[:, :1]), expit(theta[:, 1:]), expit(-theta[:, 1:])
-        d = 2.0 * variances * t + 1.0
-        rate = (1.0 - ANYWHERE) * np.exp(-t * means / d) / np.sqrt(d) + ANYWHERE
-        seen = np.maximum(not_c - c * (1.0 - ANYWHERE) * np.expm1(-t * squares), TINY)
-        return np.log(c * rate) @ gaps + np.log(seen) @ weights
-
-    return likelihood
-
-
-STENCIL = np.array([[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1]])
-
-
-def _uphill(value: Callable[[np.ndarray], np.ndarray], theta: np.ndarray) -> np.ndarray:
-    """A Newton step inside the bounds, shortened until it does not lower the value, or none."""
-    h = 1e-3
-    now, right, left, up, down, both, neither = value(theta + h * STENCIL)
-    gradient = np.array([right - left, up - down]) / (2.0 * h)
-    across = (both + neither - right - left - up - down) / 2.0 + now
-    bend = np.array([[right + left - 2.0 * now, across], [across, up + down - 2.0 * now]]) / h**2
-    curvature, vectors = np.linalg.eigh(bend)
-    steepness = np.maximum(np.abs(curvature), 1e-3 * np.abs(curvature).max() + 1e-12)
-    step = vectors @ (vectors.T @ gradient / steepness)
-    step *= min(1.0, 2.0 / max(np.abs(step).max(), TINY))
-    trials = np.clip(theta + np.outer(0.25 ** np.arange(4), step), -BOUND, BOUND)
-    good = value(trials) >= now
-    return trials[good.argmax()] if good.any() else theta
 
 
 @dataclass(frozen=True)
@@ -426,10 +427,10 @@ class WithinThreshold(Mechanism):
         """No feature with missing values has an observed one at the reference itself."""
         return bool(values.nearest.min() > 1e-6 * math.sqrt(values.scale))
 
-    def update(self, values: Values, clusters: Clusters) -> Any:
+    def update(self, values: Values, clusters: Clusters) -> Self:
         return self.start(values, clusters)
 
-    def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
+    def _given_missing(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
         """With m = |mu| / sd, reach = tau / sd, a = -reach - m and b = reach - m:
 
         P = Phi(b) - Phi(a),   E = sign(mu) sd (m - (phi(b) - phi(a)) / P),
@@ -455,8 +456,7 @@ class WithinThreshold(Mechanism):
             log_p = np.where(tiny, narrow, log_p)
             away = np.where(tiny, np.minimum(m * reach**2 / 3.0, reach), away)
             spread = np.where(tiny, reach**2 / 3.0, spread)
-        expected, spread = np.copysign(sd * away, mean), variance * np.maximum(spread, 1e-12)
-        return Missing(np.maximum(log_p, MIN_LOG), expected, spread)
+        return log_p, np.copysign(sd * away, mean), variance * spread
 
     def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
         return (np.abs(x) < self.tau).astype(np.float64)
@@ -495,17 +495,15 @@ class BelowLimit(Mechanism):
             starts = [one._with_limits(values, clusters) for one in starts]
         return max(starts, key=lambda one: one._value(values, clusters).sum())
 
-    def update(self, values: Values, clusters: Clusters) -> Any:
+    def update(self, values: Values, clusters: Clusters) -> Self:
         now, scale = self._with_limits(values, clusters), values.bins.scale
 
-        def softer(log_ratio: float) -> BelowLimit:
+        def softer(log_ratio: float) -> Self:
             zeta = now.zeta * math.exp(log_ratio)
             return replace(now, zeta=np.clip(zeta, SOFTNESS[0] * scale, MAX_SOFTNESS * scale))
 
-        def value(at: np.ndarray) -> np.ndarray:
-            return np.array([softer(at[0])._value(values, clusters).sum()])
-
-        return softer(newton_step(value, np.zeros(1), 0.05, 0.7)[0])
+        step = newton_step(lambda by: softer(by)._value(values, clusters).sum(), 0.0, 0.05, 0.7)
+        return softer(float(step))
 
     def _with_limits(self, values: Values, clusters: Clusters) -> Self:
         """A step of all limits at once."""
@@ -526,13 +524,11 @@ class BelowLimit(Mechanism):
         seen = self.log_observed(values.bins.centers.T).T
         return (values.bins.weights * seen).sum(axis=1)
 
-    def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
+    def _given_missing(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
         d = np.sqrt(variance + self.zeta**2)
         a = (self.c - mean) / d
         h, ratio = math.sqrt(2.0 / math.pi) / erfcx(-a / math.sqrt(2.0)), variance / d
-        spread = variance - ratio**2 * np.clip(h * (a + h), 0.0, 1.0)
-        spread = np.maximum(spread, 1e-12 * variance)
-        return Missing(np.maximum(log_ndtr(a), MIN_LOG), mean - ratio * h, spread)
+        return log_ndtr(a), mean - ratio * h, variance - ratio**2 * np.clip(h * (a + h), 0.0, 1.0)
 
     def log_observed(self, x: np.ndarray, features: Any = slice(None)) -> np.ndarray:
         return log_ndtr((x - self.c[features]) / self.zeta[features])

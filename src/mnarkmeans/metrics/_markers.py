@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import brentq
 from scipy.special import digamma, polygamma, stdtrit
 from sklearn.utils import Bunch, check_consistent_length
 
+from .._em.em import degrees_of_freedom
 from .._io import require
 from .._observed import with_nan
 from .._validation import check_table
@@ -236,10 +236,7 @@ def _prior(squares: np.ndarray, freedom: np.ndarray) -> tuple[float, float]:
         return 0.0, 0.0
     half = freedom[some] / 2.0
     e = np.log(squares[some] / freedom[some]) - digamma(half) + np.log(half)
-    excess = e.var(ddof=1) - polygamma(1, half).mean()
-    f0 = MOST_FREEDOM
-    if excess > polygamma(1, f0 / 2.0):
-        f0 = 2.0 * float(brentq(lambda x: polygamma(1, x) - excess, 1e-8, f0 / 2.0))
+    f0 = degrees_of_freedom(e.var(ddof=1) - polygamma(1, half).mean(), MOST_FREEDOM)
     return float(np.exp(e.mean() + digamma(f0 / 2.0) - np.log(f0 / 2.0))), f0
 
 
