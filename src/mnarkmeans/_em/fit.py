@@ -56,9 +56,9 @@ class Candidate(NamedTuple):
     @property
     def score(self) -> float:
         """BIC, as a log-likelihood; clusters have the same number of parameters everywhere."""
-        own = self.states[-1].parameters.mechanism.n_parameters + (self.freedom > 0)
-        price = 0.5 * math.log(max(self.em.n_rows, 2.0)) * (own + self.n_chosen)
-        return self.log_likelihood - price
+        count = self.states[-1].parameters.mechanism.n_parameters + (self.freedom > 0)
+        count += self.n_chosen
+        return self.log_likelihood - 0.5 * math.log(max(self.em.n_rows, 2.0)) * count
 
     def run(self, max_iter: int, model: Any, begin: Parameters | None = None) -> Candidate:
         """From parameters, or on from the last state, up to ``max_iter`` iterations in all."""
@@ -80,14 +80,20 @@ def fit(
     """
     spherical = model.covariance_type == "spherical"
     ems = [EM(one, spherical, float(model.reg_covar), threads=threads) for one in tables]
-    runs = [] if last is None else _continued(ems[0], model, last)
-    n_init = 1 if is_auto(model.n_init) else model.n_init
-    for start in range(n_init if last is None else 0):
-        partitions = _partitions(ems, model, rng)
-        kinds = runs or _candidates(ems, model, partitions[0])
+    n_init = 1 if is_auto(model.n_init) or last is not None else model.n_init
+    if last is not None:
+        tails = {"normal": 0.0, "t": last.freedom or FIRST_FREEDOM}
+        last = last._replace(freedom=tails.get(model.tails, last.freedom))
+    runs: list[Candidate] = []
+    for start in range(n_init):
+        if last is not None:
+            partitions = [posteriors(ems[0].observed, last, threads).memberships]
+        else:
+            partitions = _partitions(ems, model, rng)
+        kinds = runs or _candidates(ems, model, partitions[0], last)
         compare = len(kinds) * n_init > 1
         short = SHORT_ITER if compare or len(partitions) > 1 else 1
-        new = _begin(kinds, model, partitions, short)
+        new = _begin(kinds, model, partitions, short, last)
         if compare:
             bar = max(one.score for one in new) - BEHIND - BEHIND_PER_ROW * ems[0].n_rows
             new = [one.run(CHOICE_ITER, model) if one.score >= bar else one for one in new]
@@ -99,30 +105,18 @@ def fit(
     return best._replace(states=best.states[: model.max_iter + 1]), runs
 
 
-def _continued(em: EM, model: Any, last: Parameters) -> list[Candidate]:
-    tails = {"normal": 0.0, "t": last.freedom or FIRST_FREEDOM}
-    last = last._replace(freedom=tails.get(model.tails, last.freedom))
-    memberships = posteriors(em.observed, last, em.threads).memberships
-    same_gaps = np.array_equal(last.mechanism.has_gaps, em.values.has_gaps)
-    runs = []
-    for one in _candidates([em], model, memberships, freedoms=[last.freedom]):
-        begin = last
-        if one.mechanism != last.mechanism.name or not same_gaps:
-            begin = one.em.start(memberships, one.mechanism, last.freedom)
-        runs.append(one.run(model.max_iter, model, begin))
-    return runs
-
-
 # --- candidates and starts ------------------------------------------------------------------------
 
 
 def _candidates(
-    ems: list[EM], model: Any, memberships: np.ndarray, freedoms: list[float] | None = None
+    ems: list[EM], model: Any, memberships: np.ndarray, last: Parameters | None
 ) -> list[Candidate]:
     has_gaps = ems[0].observed.has_gaps
-    if freedoms is None:  # a complete table is left to GaussianMixture
-        both = [0.0, FIRST_FREEDOM] if has_gaps.any() else [0.0]
-        freedoms = {"normal": [0.0], "t": [FIRST_FREEDOM], "auto": both}[model.tails]
+    # A complete table is left to GaussianMixture.
+    both = [0.0, FIRST_FREEDOM] if has_gaps.any() else [0.0]
+    freedoms = {"normal": [0.0], "t": [FIRST_FREEDOM], "auto": both}[model.tails]
+    if last is not None:
+        freedoms = [last.freedom]
     names = [model.mechanism]
     if model.mechanism == "auto":
         names = list(MECHANISMS) if has_gaps.any() else ["mcar"]
@@ -141,8 +135,9 @@ def _candidates(
 
 
 def _begin(
-    kinds: list[Candidate], model: Any, partitions: list[np.ndarray], short: int
-) -> list[Candidate]:
+    kinds: list[Candidate], model: Any, partitions: list[np.ndarray], short: int,
+    last: Parameters | None,
+) -> list[Candidate]:  # fmt: skip
     """A few iterations of each, from the best of its starts.
 
     Where normal clusters are compared with Student's t, mechanisms other than rates are costly for
@@ -151,7 +146,7 @@ def _begin(
     given: dict[str, Any] = {
         name: np.array(value, dtype=np.float64)
         for name, value in (("means", model.means_init), ("weights", model.weights_init))
-        if value is not None
+        if value is not None and last is None
     }
     begun: list[Candidate] = []
     for one in kinds:
@@ -163,11 +158,15 @@ def _begin(
                 if (mechanism, freedom) == ("mcar", one.freedom)
                 or (mechanism == one.mechanism and em.observed is one.em.observed)
             ]
-        starts = []
-        for memberships in led or partitions:
-            begin = one.em.start(memberships, one.mechanism, one.freedom)._replace(**given)
-            starts.append(one.run(short, model, begin))
-        begun.append(max(starts, key=lambda run: run.objective))
+        starts = [
+            one.em.start(memberships, one.mechanism, one.freedom)._replace(**given)
+            for memberships in led or partitions
+        ]
+        if last is not None and one.mechanism == last.mechanism.name:
+            if np.array_equal(last.mechanism.has_gaps, one.em.values.has_gaps):
+                starts = [last]
+        runs = [one.run(short, model, start) for start in starts]
+        begun.append(max(runs, key=lambda run: run.objective))
     return begun
 
 
@@ -205,7 +204,7 @@ def _memberships(observed: Observed, centers: np.ndarray, lam: float, threads: i
 
 # --- tempering ------------------------------------------------------------------------------------
 
-MAX_DRAWS = 12  # bootstrap tables; fewer where each has many rows
+DRAWS = 12  # bootstrap tables
 DRAW_ITER, DRAW_TOL = 10, 1e-4  # EM of each, from where the fit ended
 MANY_ROWS = 1000  # per cluster: parameters are known well enough
 POWERS = np.linspace(0.1, 1.0, 46)
@@ -236,15 +235,14 @@ def temper_of(em: EM, parameters: Parameters, rng: np.random.RandomState) -> flo
     own = posteriors(observed, parameters, em.threads).memberships
     at = np.arange(n), own.argmax(axis=1)
     believed = 0.0
-    draws = min(MAX_DRAWS, math.ceil(2 * MANY_ROWS * k / em.n_rows))
-    for _ in range(draws):
+    for _ in range(DRAWS):
         drawn = rng.standard_gamma(weights)  # a weight of w is w rows
         drawn *= weights.sum() / drawn.sum()
         other = replace(em, observed=replace(observed, weights=drawn))
         *_, state = other.run(State(parameters), max_iter=DRAW_ITER, tol=DRAW_TOL)
         there = other.m_step(state.parameters, state.expectation)
         memberships = posteriors(observed, there, em.threads).memberships
-        believed += float(weights @ memberships[at]) / draws
+        believed += float(weights @ memberships[at]) / DRAWS
     own_belief = [weights @ tempered(own, power)[at] for power in POWERS]
     power = float(np.interp(believed, own_belief, POWERS))
     return 1.0 - min(1.0, share / FEW_GAPS) * (1.0 - power**2)
