@@ -162,9 +162,8 @@ def _begin(
             one.em.start(memberships, one.mechanism, one.freedom)._replace(**given)
             for memberships in led or partitions
         ]
-        if last is not None and one.mechanism == last.mechanism.name:
-            if np.array_equal(last.mechanism.has_gaps, one.em.values.has_gaps):
-                starts = [last]
+        if last is not None and last.mechanism.suits(one.mechanism, one.em.values):
+            starts = [last]
         runs = [one.run(short, model, start) for start in starts]
         begun.append(max(runs, key=lambda run: run.objective))
     return begun

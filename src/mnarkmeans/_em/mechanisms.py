@@ -192,6 +192,10 @@ class Mechanism:
         """Whether no observed value contradicts it."""
         return True
 
+    def suits(self, name: str, values: Values) -> bool:
+        """Whether EM can go on from it, with a mechanism of this name and a table like the last."""
+        return self.name == name and np.array_equal(self.has_gaps, values.has_gaps)
+
     def parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.own_parameters}
 
@@ -363,7 +367,7 @@ class Decaying(Mechanism):
     def update(self, values: Values, clusters: Clusters) -> Self:
         """Newton's method for log t, in units of the mean square, and for logit c."""
 
-        def moved(log_t: float, logit_c: float) -> Self:
+        def moved(log_t: float, logit_c: float) -> Any:
             log_t, logit_c = (min(max(one, -BOUND), BOUND) for one in (log_t, logit_c))
             return replace(self, t=math.exp(log_t) / values.scale, c=float(expit(logit_c)))
 
@@ -498,7 +502,7 @@ class BelowLimit(Mechanism):
     def update(self, values: Values, clusters: Clusters) -> Self:
         now, scale = self._with_limits(values, clusters), values.bins.scale
 
-        def softer(log_ratio: float) -> Self:
+        def softer(log_ratio: float) -> Any:
             zeta = now.zeta * math.exp(log_ratio)
             return replace(now, zeta=np.clip(zeta, SOFTNESS[0] * scale, MAX_SOFTNESS * scale))
 

@@ -24,6 +24,9 @@ from scipy.special import expit, ndtr
 from sklearn.utils import check_array
 
 from .._observed import without_mask
+from .._validation import check_reference
+
+WORDS = {"decay": "mnar0", "threshold": "mnar2"}
 
 
 def ampute(
@@ -56,7 +59,7 @@ def ampute(
     softness : float, default=0.0
         Of "limit": 0 loses all values below the limit and none above it; otherwise the width of the
         curve in standard deviations of the feature.
-    reference : float or array-like of shape (n_features,)
+    reference : float, array of shape (n_features,) or "min", default=0.0
         The point near which values go missing (mar, mnar0, mnar1, mnar2).
     rng : int, numpy Generator or None
         Seed.
@@ -84,34 +87,82 @@ def ampute(
     values = check_array(
         without_mask(X), dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
     )
-    mechanism = _check_mechanism(mechanism, softness)
+    mechanism = WORDS.get(mechanism, mechanism)
+    if mechanism == "class":
+        raise ValueError(
+            'mechanism="class" needs the classes, which X does not have: remove values class '
+            'by class, ampute(X[y == c], "mcar", strength=rate_of_c).'
+        )
+    if mechanism not in CURVES:
+        known = ", ".join(map(repr, [*CURVES, *WORDS]))
+        raise ValueError(f"mechanism must be one of {known}; found {mechanism!r}.")
+    if mechanism != "limit" and softness != 0:
+        raise ValueError(f"softness belongs to mechanism='limit'; got it with {mechanism!r}.")
+    if not (np.isfinite(softness) and softness >= 0):
+        raise ValueError(f"softness must be a finite number >= 0, found {softness!r}.")
     if (strength is None) == (fraction is None):
         raise ValueError(
             "Give either strength= or fraction=, "
             f"found strength={strength!r} and fraction={fraction!r}."
         )
-    distance = _distance_from(reference, values)
-    if mechanism == "mar":
-        distance = _driver(distance)
+    least, names = np.fmin.reduce(values, axis=0), getattr(X, "columns", None)
+    distance = values - check_reference(reference, values.shape[1], least, names)
     missing = np.isnan(values)
 
     def probability(a: float) -> np.ndarray:
         return np.where(missing, 1.0, CURVES[mechanism](distance, a, softness))
 
-    a: Any = strength
-    if fraction is not None:
-        a = _solve_strength(mechanism, probability, distance, missing.mean(), fraction)
-    top = 1.0 if mechanism in SHARES else np.inf
-    if not (np.isfinite(a) and 0 <= a <= top):
-        wanted = "between 0 and 1" if top == 1.0 else "a finite number >= 0"
-        raise ValueError(f"strength of {mechanism!r} must be {wanted}, found {a!r}.")
-    lost = np.random.default_rng(rng).random(values.shape) < probability(a)
+    is_share = mechanism in ("mcar", "mnar2", "limit")
+    if strength is None:
+        squares = distance[distance**2 > 0] ** 2
+        scale = float(np.median(squares)) if squares.size else 1.0
+        strength = _strength_for(fraction, mechanism, probability, None if is_share else scale)
+    if not (0 <= strength <= (1.0 if is_share else np.finfo(float).max)):
+        wanted = "between 0 and 1" if is_share else "a finite number >= 0"
+        raise ValueError(f"strength of {mechanism!r} must be {wanted}, found {strength!r}.")
+    lost = np.random.default_rng(rng).random(values.shape) < probability(strength)
     if hasattr(X, "iloc"):
         return X.astype(float).mask(lost | missing)
     return np.where(lost, values.dtype.type(np.nan), values)
 
 
+def _strength_for(
+    fraction: Any, mechanism: str, probability: Callable[[float], np.ndarray], scale: float | None
+) -> float:
+    """The strength at which the expected share of missing entries is `fraction`; ``scale``: of the
+    squared distances, None where strengths are shares."""
+    ends = (0.0, 1.0) if scale is None else (np.log(1e-12 / scale), np.log(1e12 / scale))
+    strength: Callable[[float], float] = float if scale is None else np.exp
+
+    def excess(at: float) -> float:
+        return float(probability(strength(at)).mean()) - fraction
+
+    found = [excess(end) for end in ends]
+    least, most = sorted(value + fraction for value in found)
+    if not least - 1e-9 <= fraction <= most + 1e-9:
+        raise ValueError(
+            f"{mechanism!r} cannot make {fraction} of this table missing: it reaches from "
+            f"{least:.3f} (what is missing already) to {most:.3f}."
+        )
+    for end, value in zip(ends, found, strict=True):
+        if abs(value) < 1e-9:
+            return strength(end)
+    return strength(brentq(excess, *ends, xtol=1e-12))
+
+
 # --- the mechanisms: distance from the reference (NaN where missing), strength -> probability -----
+
+
+def _mar(x: np.ndarray, a: float, _: float) -> np.ndarray:
+    complete = np.flatnonzero(~np.isnan(x).any(axis=0))
+    if x.shape[1] < 2 or complete.size == 0:
+        raise ValueError(
+            'mechanism="mar" needs at least two features, one of them without gaps: found '
+            f"{x.shape[1]} feature(s), {complete.size} of them complete."
+        )
+    lost = np.tile(np.exp(-a * x[:, complete[:1]] ** 2), x.shape[1])
+    lost[:, complete[0]] = 0.0
+    return lost
 
 
 def _mnar2(x: np.ndarray, a: float, _: float) -> np.ndarray:
@@ -142,90 +193,9 @@ def _limit(x: np.ndarray, a: float, softness: float) -> np.ndarray:
 
 CURVES: dict[str, Callable[[np.ndarray, float, float], np.ndarray]] = {
     "mcar": lambda x, a, _: np.full(x.shape, a),
-    "mar": lambda x, a, _: np.exp(-a * x**2),  # x: the driver's distance
+    "mar": _mar,
     "mnar0": lambda x, a, _: np.exp(-a * x**2),
     "mnar1": lambda x, a, _: expit(-a * x**2),
     "mnar2": _mnar2,
     "limit": _limit,
 }
-SHARES = ("mcar", "mnar2", "limit")  # whose strength is a share
-WORDS = {"decay": "mnar0", "threshold": "mnar2"}
-
-
-def _check_mechanism(name: str, softness: Any) -> str:
-    name = WORDS.get(name, name)
-    if name == "class":
-        raise ValueError(
-            'mechanism="class" needs the classes, which X does not have: remove values class '
-            'by class, ampute(X[y == c], "mcar", strength=rate_of_c).'
-        )
-    if name not in CURVES:
-        known = ", ".join(map(repr, [*CURVES, *WORDS]))
-        raise ValueError(f"mechanism must be one of {known}; found {name!r}.")
-    if name != "limit" and softness != 0:
-        raise ValueError(f"softness belongs to mechanism='limit'; got it with {name!r}.")
-    if not (np.isfinite(softness) and softness >= 0):
-        raise ValueError(f"softness must be a finite number >= 0, found {softness!r}.")
-    return name
-
-
-def _distance_from(reference: Any, values: np.ndarray) -> np.ndarray:
-    point = np.asarray(reference, dtype=float)
-    if point.ndim > 1 or (point.ndim == 1 and len(point) != values.shape[1]):
-        raise ValueError(
-            f"reference has shape {point.shape} and X has {values.shape[1]} features; "
-            "give one number, or one per feature."
-        )
-    if not np.isfinite(point).all():
-        raise ValueError(f"reference must be finite, found {reference!r}.")
-    return values.astype(np.float64) - point
-
-
-def _driver(distance: np.ndarray) -> np.ndarray:
-    """Every column read as the driver's distance; the driver itself infinitely far, so kept."""
-    complete = np.flatnonzero(~np.isnan(distance).any(axis=0))
-    if distance.shape[1] < 2 or complete.size == 0:
-        raise ValueError(
-            'mechanism="mar" needs at least two features, one of them without gaps: found '
-            f"{distance.shape[1]} feature(s), {complete.size} of them complete."
-        )
-    driven = np.repeat(distance[:, [complete[0]]], distance.shape[1], axis=1)
-    driven[:, complete[0]] = np.inf
-    return driven
-
-
-def _solve_strength(
-    mechanism: str,
-    probability: Callable[[float], np.ndarray],
-    distance: np.ndarray,
-    already: float,
-    fraction: float,
-) -> float:
-    """The strength at which the expected share of missing entries is `fraction`."""
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"fraction must lie between 0 and 1, found {fraction!r}.")
-    if fraction < already:
-        raise ValueError(
-            f"fraction={fraction} was asked for, but {already:.3f} of X is missing already."
-        )
-    strength: Callable[[float], float] = float  # of what is solved for
-    low, high = 0.0, 1.0
-    if mechanism not in SHARES:
-        squares = distance[np.isfinite(distance)] ** 2
-        scale = np.median(squares[squares > 0]) if (squares > 0).any() else 1.0
-        strength, low, high = np.exp, np.log(1e-12 / scale), np.log(1e12 / scale)
-
-    def excess(at: float) -> float:
-        return float(probability(strength(at)).mean()) - fraction
-
-    ends = excess(low), excess(high)
-    for end, value in zip((low, high), ends, strict=True):
-        if abs(value) < 1e-9:
-            return strength(end)
-    if ends[0] * ends[1] > 0:
-        least, most = sorted(value + fraction for value in ends)
-        raise ValueError(
-            f"{mechanism!r} cannot make {fraction} of this table missing: "
-            f"it reaches from {least:.3f} to {most:.3f}."
-        )
-    return strength(brentq(excess, low, high, xtol=1e-12))

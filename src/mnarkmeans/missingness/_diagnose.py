@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from .._validation import (
     check_count,
     check_missing_values,
     check_table,
+    is_auto,
     summarise,
 )
 
@@ -156,17 +157,15 @@ def why_no_penalty(found: Missingness, cells: Cells) -> str:
 # --- the diagnosis --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnosis:
     """What `diagnose` found. Print it, plot it, or take its tables.
 
     Attributes
     ----------
     n_rows, n_features : int
-    missing_share : float
-        Of all entries.
-    row_share, feature_share : arrays
-        Missing share of every row and of every feature.
+    missing_share, row_share, feature_share : float, arrays
+        Of all entries, of every row and of every feature.
     feature_curve, curve : (mean, missing_share, entries)
         Missing share against the mean of the feature, and against the mean of cluster and feature,
         in bins of equally many entries.
@@ -185,13 +184,6 @@ class Diagnosis:
         What to give ``MNARKMeans``: a number, and 0, "min" or the reference given.
     advice : list of str
         The same in sentences.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mnarkmeans.missingness import diagnose
-    >>> diagnose(np.arange(12.0).reshape(6, 2), n_clusters=2).kind
-    'complete'
     """
 
     n_rows: int
@@ -199,20 +191,20 @@ class Diagnosis:
     missing_share: float
     row_share: np.ndarray
     feature_share: np.ndarray
-    reference: np.ndarray
-    missingness: Missingness
-    mechanisms: list[MechanismFit]
-    kind: str
-    trend: float
-    curve: Curve
     feature_curve: Curve
+    curve: Curve
+    trend: float
+    mechanisms: list[MechanismFit]
+    missingness: Missingness
+    kind: str
+    reference: np.ndarray
     suggested_lam: Any
     suggested_reference: Any
     advice: list[str]
-    _features: dict[str, Any] = field(repr=False)
-    _cells: Cells = field(repr=False)
+    _features: dict[str, Any]
+    _cells: Cells
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [
             f"{self.n_rows} rows x {self.n_features} features, {self.missing_share:.1%} missing",
             "  missing per row:     " + _spread_of(self.row_share),
@@ -234,8 +226,6 @@ class Diagnosis:
             lines.append(f"  {fit.mechanism:<9} strength {fit.strength:<10.4g} {gain:+.1f}{taken}")
         return "\n".join([*lines, "", *(f"- {sentence}" for sentence in self.advice)])
 
-    __repr__ = __str__
-
     def to_frame(self, table: str = "features") -> Any:
         """One of the tables as a pandas DataFrame.
 
@@ -244,27 +234,24 @@ class Diagnosis:
         table : {"features", "rows", "magnitude", "mechanisms", "candidates"}, default="features"
             "magnitude": the curves of features, and of clusters and features.
         """
-        curves = {"feature": self.feature_curve, "cluster and feature": self.curve}
-        tables: dict[str, dict[str, Any]] = {
+        frame = require("pandas", "cli").DataFrame
+        if table == "magnitude":
+            curves = {"feature": self.feature_curve, "cluster and feature": self.curve}
+            parts = [frame({"mean_of": of} | curve._asdict()) for of, curve in curves.items()]
+            return require("pandas", "cli").concat(parts, ignore_index=True)
+        tables: dict[str, Any] = {
             "features": self._features,
             "rows": {"row": np.arange(self.n_rows), "missing_share": self.row_share},
-            "magnitude": {
-                "mean_of": np.repeat(list(curves), [len(c.mean) for c in curves.values()]),
-                **{
-                    name: np.concatenate([getattr(c, name) for c in curves.values()])
-                    for name in Curve._fields
-                },
-            },
             "mechanisms": {
-                name: np.array([getattr(fit, name) for fit in self.mechanisms])
+                name: [getattr(fit, name) for fit in self.mechanisms]
                 for name in MechanismFit._fields
             },
             "candidates": self.missingness.candidates,
         }
         if table not in tables:
-            names = ", ".join(repr(name) for name in tables)
+            names = ", ".join(repr(name) for name in [*tables, "magnitude"])
             raise ValueError(f"table must be one of {names}; got {table!r}.")
-        return require("pandas", "cli").DataFrame(tables[table])
+        return frame(tables[table])
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Any:
         """Draw the missing share against the mean, as a `MissingnessDisplay`."""
@@ -327,34 +314,29 @@ def diagnose(
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(table)
     found, cells = model.missingness_, cells_of(values, model.labels_, k)
-    complete, trend = by_row.sum() == n * p, _high_minus_low(cells)
-    kind = "complete" if complete else KINDS[found.mechanism]
-    if kind == "flat" and trend >= CLEAR_DIFFERENCE:
+    trend, kind = _high_minus_low(cells), KINDS[found.mechanism]
+    if by_row.sum() == n * p:
+        kind = "complete"
+    elif kind == "flat" and trend >= CLEAR_DIFFERENCE:
         kind = "rising"
     suggested = reference
-    if reference is None or (isinstance(reference, str) and reference == "auto"):
+    if reference is None or is_auto(reference):
         suggested = "min" if found.reference == "min" else 0.0
     features = cells.pooled()
     extent = summarise(values, np.nan, np.ones(n), 1)[2].extent
     least, most = (np.where(np.isfinite(end), end, np.nan) for end in extent)
     by_feature = {
         "feature": np.arange(p) if names is None else np.asarray(list(names)),
-        "missing_share": features.missing_share[0],
-        "reference": model.reference_,
-        "observed_mean": features.mean[0],
-        "observed_min": least,
-        "observed_max": most,
-    }
+        "missing_share": features.missing_share[0], "reference": model.reference_,
+        "observed_mean": features.mean[0], "observed_min": least, "observed_max": most,
+    }  # fmt: skip
     stored = values.data if sp.issparse(values) else values
-    zeros = float(np.count_nonzero(stored == 0)) / (n * p)
     return Diagnosis(
-        n_rows=n, n_features=p, missing_share=float(1.0 - by_row.mean() / p),
-        row_share=1.0 - by_row / p, feature_share=features.missing_share[0],
-        reference=model.reference_, missingness=found,
-        mechanisms=[] if complete else found.mechanisms, kind=kind, trend=trend,
-        curve=missing_against_mean(cells), feature_curve=missing_against_mean(features),
-        suggested_lam=found.lam, suggested_reference=suggested,
-        advice=_advice(kind, found, cells, zeros), _features=by_feature, _cells=cells,
+        n, p, float(1.0 - by_row.mean() / p), 1.0 - by_row / p, features.missing_share[0],
+        missing_against_mean(features), missing_against_mean(cells), trend,
+        [] if kind == "complete" else found.mechanisms, found, kind, model.reference_,
+        found.lam, suggested, _advice(kind, found, cells, np.count_nonzero(stored == 0) / (n * p)),
+        by_feature, cells,
     )  # fmt: skip
 
 
