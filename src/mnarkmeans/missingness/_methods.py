@@ -30,36 +30,15 @@ PAPER = (
     "Guan 2026)."
 )
 STABILITY = (
-    "The number of clusters ({tried}) was chosen by how well fits to parts of the rows agree (Wang "
-    "2010): the largest number whose clusters are about as reproducible as those of the most "
-    "stable one."
-)
-MIXTURE = (
-    "Rows were clustered by a mixture of {tails} distributions fitted together with the "
-    "missingness mechanism by EM (mnarkmeans {version}; a selection model in the sense of Little "
-    "and Rubin; see Marbac and Sportisse and co-authors on mixtures for values missing not at "
-    "random){how}."
+    "The number of clusters (from {first} to {last}) was chosen by how well fits to parts of the "
+    "rows agree (Wang 2010): the largest number whose clusters are about as reproducible as those "
+    "of the most stable one."
 )
 REFERENCES = {"zero": "zero", "min": "the smallest observed value of each feature"}
-MECHANISMS = {
-    "mcar": "by chance, at a rate for each feature",
-    "class": "by chance, at a rate for each cluster",
-    "decay": "with a probability that decays with the distance from the reference",
-    "threshold": "within a certain distance of the reference",
-    "limit": "below a soft detection limit",
-}
 
 
 def methods_paragraph(model: Any) -> str:
-    """Describe a fitted model in the words of a methods section.
-
-    Parameters
-    ----------
-    model : MNARKMeans, MNARKMeansCV, MiniBatchMNARKMeans or MNARMixture, fitted
-
-    Returns
-    -------
-    text : str
+    """Describe a fitted k-means model in the words of a methods section.
 
     Examples
     --------
@@ -71,29 +50,27 @@ def methods_paragraph(model: Any) -> str:
     """
     from .. import __version__
 
-    check_is_fitted(model)
-    if hasattr(model, "mechanism_"):
-        tails = "Student's t" if model.tails_ == "t" else "normal"
-        how = ", which was chosen by BIC" if model.mechanism == "auto" else ""
-        text = MIXTURE.format(version=__version__, tails=tails, how=how)
-        return (
-            f"{text} Here there are {len(model.means_)} clusters, and values are missing "
-            f"{MECHANISMS[model.mechanism_]}."
-        )
-    sentences = [METHOD.format(version=__version__)]
+    check_is_fitted(model, "cluster_centers_")
+    sentences, found = [METHOD.format(version=__version__)], getattr(model, "missingness_", None)
     if getattr(model, "criterion", "score") == "paper":
         sentences.append(PAPER)
-    elif hasattr(model, "missingness_"):
+    elif found is not None:
         sentences.append(CHOICE)
-        if model.missingness_.decided_by == "mechanism":
+        if found.decided_by == "mechanism":
             sentences.append(FEW_FEATURES)
     tried = np.unique(getattr(model, "n_clusters", 1))
     if hasattr(model, "cv_results_") and len(tried) > 1:
-        sentences.append(STABILITY.format(tried=f"from {tried[0]} to {tried[-1]}"))
-    starts = "" if not hasattr(model, "n_init") else f"{model.n_init} starts, "
+        sentences.append(STABILITY.format(first=tried[0], last=tried[-1]))
+    points = np.unique(model.reference_)
+    reference = "reference zero" if not points.any() else "a reference for each feature"
+    if found is not None and found.reference in REFERENCES:
+        reference = f"{REFERENCES[found.reference]} as reference"
+    elif len(points) == 1 and points[0] != 0.0:
+        reference = f"reference {points[0]:.4g}"
+    starts = f"{model.n_init} starts, " if hasattr(model, "n_init") else ""
     sentences.append(
         f"Here k = {len(model.cluster_centers_)} and lam = {lam_words(model.lam_)} with "
-        f"{_reference(model)} ({starts}seed {model.random_state})."
+        f"{reference} ({starts}seed {model.random_state})."
     )
     return " ".join(sentences)
 
@@ -109,13 +86,3 @@ def lam_words(lam: Any) -> str:
     if np.ndim(lam) == 0:
         return f"{lam:.4g}"
     return f"{np.min(lam):.4g} to {np.max(lam):.4g} (one per feature)"
-
-
-def _reference(model: Any) -> str:
-    found = getattr(model, "missingness_", None)
-    if found is not None and found.reference in REFERENCES:
-        return f"{REFERENCES[found.reference]} as reference"
-    values = np.asarray(model.reference_)
-    if np.ptp(values) == 0.0:
-        return "reference zero" if values[0] == 0.0 else f"reference {values[0]:.4g}"
-    return "a reference for each feature"
