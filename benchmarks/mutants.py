@@ -18,7 +18,7 @@ NAMED = [
     ("features have a penalty without gain", "src/mnarkmeans/_choice.py",
      "penalties[~none] * follow", "penalties[~none]"),
     ("k with next to empty clusters is accepted", "src/mnarkmeans/_cv.py",
-     "bool(self.smallest_cluster[self.choice] >= few)", "True"),
+     "self.smallest_cluster >= few", "True"),
     ("memberships are raised to T", "src/mnarkmeans/_em/fit.py",
      "(1.0 - power**2)", "(1.0 - power)"),
     ("sample() loses values by the wrong reference", "src/mnarkmeans/_mixture.py",

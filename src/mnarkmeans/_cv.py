@@ -12,7 +12,6 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -63,34 +62,24 @@ class MNARKMeansCV(CentersModel):
         Number of splits; None: 10 for "paper", otherwise 12.
     n_init : int or "auto", default=10
         Starts of every fit. With "score", each part of the rows has half of them, which are tried
-        at three of the candidates, and all candidates go on from there; with "paper", every
-        candidate is fitted from all of them in every part.
+        at three of the candidates, and all candidates go on from there.
     reference : float, array of shape (n_features,), "min", "auto" or None, default=None
-        As for MNARKMeans; None is "auto" where ``lams`` is "auto", and zero where candidates are
-        given.
-    missing_values, max_iter, tol, algorithm
+        None is "auto" where ``lams`` is "auto", and zero where candidates are given.
+    missing_values, max_iter, tol, algorithm, random_state, n_jobs
         As for MNARKMeans.
     init : {"k-means++", "random"}, default="k-means++"
         Starting centres.
-    random_state : int, RandomState instance or None, default=None
-        Seed of splits and starts; the same seed gives the same result for every ``n_jobs``.
-    n_jobs : int or None, default=None
-        Number of threads; None uses all cores.
     verbose : int, default=0
         Above 0, lines with the time left as splits are finished; the logger "mnarkmeans" gets them
         in any case.
 
     Attributes
     ----------
-    lam_, n_clusters_ : float or array of shape (n_features,), int
-        The choice.
-    best_index_ : int
-        Its row in ``cv_results_``.
+    lam_, n_clusters_, best_index_ : float or array of shape (n_features,), int, int
+        The choice, and its row in ``cv_results_``.
     cv_results_ : dict of arrays, one entry per candidate
-        ``param_n_clusters``, ``param_lam``, ``mean_score`` and ``score_behind`` (of the score, and
-        in standard errors behind the best; NaN with "paper"), ``mean_instability``,
-        ``std_instability``, ``rank_instability`` (1 is the most stable), ``smallest_cluster`` (rows
-        of the smallest cluster, in the median split), ``mean_fit_time``, ``std_fit_time``,
+        ``param_n_clusters``, ``param_lam``, ``mean_instability``, ``std_instability``,
+        ``rank_instability`` (1 is the most stable), ``mean_fit_time``, ``std_fit_time``,
         ``chosen_for_k`` (the lam chosen for this number of clusters).
     stability_ : ndarray of shape (n_clusters_,)
         For each cluster, how much of it is found again when rows are left out (mean Jaccard
@@ -112,11 +101,8 @@ n_features_in_, feature_names_in_
     >>> from mnarkmeans import MNARKMeansCV
     >>> from mnarkmeans.datasets import make_gaussian_clusters
     >>> data = make_gaussian_clusters(150, 3, 3, separation=6.0, random_state=0)
-    >>> model = MNARKMeansCV([2, 3, 4], n_splits=4, n_init=3, random_state=0).fit(data.data)
-    >>> model.n_clusters_
+    >>> MNARKMeansCV([2, 3, 4], n_splits=4, n_init=3, random_state=0).fit(data.data).n_clusters_
     3
-    >>> bool((model.stability_ > 0.8).all())
-    True
     """
 
     loss_path_: np.ndarray
@@ -162,20 +148,7 @@ n_features_in_, feature_names_in_
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Choose lam (and k), then fit all rows with the choice.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            As for MNARKMeans; gaps allowed.
-        y : ignored
-        sample_weight : array of shape (n_samples,), default=None
-            Weight of each row in the fits and in the score.
-
-        Returns
-        -------
-        self : MNARKMeansCV
-        """
+        """Choose lam (and k), then fit all rows with the choice; X as for MNARKMeans."""
         ks, lams = self._check_parameters()
         observed = self._observe_to_fit(X, sample_weight, max(ks))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -291,7 +264,6 @@ n_features_in_, feature_names_in_
         self.best_index_ = before + trials[best].choice
 
     def _refit(self, observed: Observed, seed: int) -> None:
-        """Fit all rows with the choice."""
         model = self._plain(self.n_clusters_, self.lam_)
         starts = model._starts(observed, None, np.random.RandomState(seed))
         model._keep(observed, model._solve(observed, starts, self.lam_), self.lam_)
@@ -334,11 +306,12 @@ class Trial:
         penalty = self.penalties[self.choice]
         return float(penalty[0]) if np.ptp(penalty) == 0.0 else penalty
 
-    @cached_property
-    def smallest_cluster(self) -> np.ndarray:
-        """(G,) rows of the smallest cluster, median over the parts."""
-        sizes = [(self.labels == label).sum(axis=1) for label in range(self.k)]
-        return np.median(np.min(sizes, axis=0), axis=0)
+    @property
+    def smallest_cluster(self) -> float:
+        """Rows of the smallest cluster of the choice, median over the parts."""
+        labels = self.labels[:, :, self.choice]
+        sizes = [(labels == label).sum(axis=1) for label in range(self.k)]
+        return float(np.median(np.min(sizes, axis=0)))
 
     @property
     def stability(self) -> float:
@@ -351,24 +324,15 @@ class Trial:
     def is_whole(self) -> bool:
         """Every cluster of the choice has rows: one row by itself comes back in any split."""
         few = max(2.0, 0.05 * self.labels.shape[1] / self.k)
-        return bool(self.smallest_cluster[self.choice] >= few)
+        return self.smallest_cluster >= few
 
     def columns(self) -> dict[str, np.ndarray]:
-        lams, (score, behind) = self.lams, np.full((2, len(self.penalties)), np.nan)
-        if self.missingness is not None:
-            table = self.missingness.candidates
-            same = table["features"] == np.count_nonzero(self.penalties[-1])
-            own = (table["reference"] == self.missingness.reference) & same | (table["lam"] == 0.0)
-            at = np.searchsorted(lams, table["lam"][own])
-            score[at], behind[at] = table["score"][own], -table["behind"][own]
+        lams = self.lams
         return {
             "param_n_clusters": np.full(len(lams), self.k),
             "param_lam": lams,
-            "mean_score": score,
-            "score_behind": behind,
             "mean_instability": self.instability.mean(axis=0),
             "std_instability": spread(self.instability),
-            "smallest_cluster": self.smallest_cluster,
             "mean_fit_time": np.full(len(lams), self.seconds.mean()),
             "std_fit_time": np.full(len(lams), self.seconds.std()),
             "chosen_for_k": np.arange(len(lams)) == self.choice,
@@ -431,7 +395,7 @@ def doubts(chosen: Trial, given: bool) -> Iterator[str]:
             f"lam={lams[choice]:g} lies at the edge of the candidates ({lams[0]:g} to "
             f"{lams[-1]:g}); extend lams beyond it."
         )
-    if chosen.smallest_cluster[choice] == 0:
+    if chosen.smallest_cluster == 0:
         yield (
             f"With lam={lams[choice]:g} clusters collapse: fits to parts of the rows do not keep "
             f"{chosen.k} clusters. Try smaller lams or fewer clusters."
