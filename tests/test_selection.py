@@ -124,18 +124,6 @@ def test_a_few_outliers_are_no_cluster():
     assert quick([2, 3], lams=[0.0]).fit(X).n_clusters_ == 2
 
 
-<<<<<<< HEAD
-=======
-def test_same_seed_same_result_for_every_number_of_threads():
-    X = gaussian().data
-    one, two = (quick(n_jobs=jobs).fit(X) for jobs in (1, 2))
-    assert one.lam_ == two.lam_
-    np.testing.assert_array_equal(one.cluster_centers_, two.cluster_centers_)
-    results = (model.cv_results_["mean_instability"] for model in (one, two))
-    np.testing.assert_array_equal(*results)
-
-
->>>>>>> f9f4138 (MNARKMeansCV: cv_results_ has the instabilities; the scores are in missingness_)
 def test_sparse_and_large_tables(monkeypatch):
     monkeypatch.setattr("mnarkmeans._cv.MOST_ROWS", 100)
     bunch = gaussian(n=300)
