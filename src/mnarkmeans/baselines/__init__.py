@@ -1,6 +1,5 @@
 """Other methods to compare with: `fit_predict`, `labels_`, `cluster_centers_` in data units.
 
-_baseline    the class behind all of them
 _imputation  missing values filled first, then k-means
 _direct      clustering of the observed values: regularised k-POD, FWPD, Gaussian mixtures
 _scimpute    scImpute, for dropouts of single cells
@@ -19,15 +18,78 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_random_state
 
 from .._kmeans import MNARKMeans
-from ._baseline import Baseline
+from .._validation import check_count, check_enough_rows, check_table, observe
 from ._direct import fwpd_kmeans, regularised_kpod, stepmix_clusters
 from ._imputation import FILLS, imputed_kmeans, pca_kmeans
 from ._scimpute import scimpute_kmeans
 
 __all__ = ["BASELINES", "Baseline"]
+
+
+class Baseline(ClusterMixin, BaseEstimator):
+    """A method to compare with, as `BASELINES` makes it.
+
+    Parameters
+    ----------
+    n_clusters : int
+    method : callable
+        Clusters a table with NaN where values are missing: ``method(X, baseline, seed)`` returns
+        the attributes below by name.
+    n_init, max_iter : int
+        Starts and iterations.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+    cluster_centers_ : ndarray of shape (n_clusters, n_features), in data units
+    inertia_, n_iter_ : of methods that have a loss and iterations
+    imputed_ : ndarray of shape (n_samples, n_features), of methods that impute
+    probabilities_ : ndarray of shape (n_samples, n_clusters), of mixtures
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mnarkmeans.baselines import BASELINES
+    >>> X = np.array([[0.0, 0.1], [0.2, np.nan], [5.0, 5.1], [np.nan, 5.0]])
+    >>> labels = BASELINES["mean"](2, random_state=0).fit_predict(X)
+    >>> bool(labels[0] == labels[1]), bool(labels[0] == labels[2])
+    (True, False)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        method: Callable[[np.ndarray, Baseline, int], dict[str, Any]],
+        n_init: int = 100,
+        max_iter: int = 100,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.method = method
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Cluster `X`, whose missing values are NaN (not stored, if sparse)."""
+        check_count("n_clusters", self.n_clusters)
+        observed = observe(check_table(self, X))
+        check_enough_rows(observed.n_usable, observed.n_rows, self.n_clusters)
+        filled, gaps = observed.filled_and_gaps()
+        table = np.where(gaps, np.nan, filled).astype(float)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        for name, value in self.method(table, self, seed).items():
+            setattr(self, name, value)
+        return self
 
 
 def _make(n_clusters: int, random_state: Any = None, kind: Any = Baseline, **settings: Any) -> Any:

@@ -18,10 +18,11 @@ from sklearn.utils import gen_batches
 
 from .._io import require
 from .._kmeans import MNARKMeans
-from ._baseline import Baseline, Found
 
 
-def regularised_kpod(X: np.ndarray, settings: Baseline, rng: Any, *, lam: float = 0.1) -> Found:
+def regularised_kpod(
+    X: np.ndarray, settings: Any, seed: int, *, lam: float = 0.1
+) -> dict[str, Any]:
     """k-POD with a group penalty on each feature's centres (arXiv 2507.11884).
 
         sum_{observed} (x_ij - mu_{z_i} j)^2 + n lam sum_j w_j |mu_.j|
@@ -37,7 +38,9 @@ def regularised_kpod(X: np.ndarray, settings: Baseline, rng: Any, *, lam: float 
     sd = np.sqrt(np.where(gaps, 0.0, (X - mean) ** 2).sum(axis=0) / seen)
     sd[sd == 0] = 1.0
     Z = (X - mean) / sd
-    kpod = MNARKMeans(settings.n_clusters, lam=0.0, n_init=settings.n_init, random_state=rng).fit(Z)
+    kpod = MNARKMeans(settings.n_clusters, lam=0.0, n_init=settings.n_init, random_state=seed).fit(
+        Z
+    )
     M, labels = kpod.cluster_centers_, kpod.labels_
     weight = 1.0 / np.maximum(np.linalg.norm(M, axis=0), 1e-8)
     for n_iter in range(1, settings.max_iter + 1):
@@ -52,10 +55,12 @@ def regularised_kpod(X: np.ndarray, settings: Baseline, rng: Any, *, lam: float 
         before, labels = labels, np.argmin(cost, axis=0)
         if n_iter > 10 and np.array_equal(before, labels):
             break
-    return Found(labels, mean + sd * M, n_iter=n_iter)
+    return {"labels_": labels, "cluster_centers_": mean + sd * M, "n_iter_": n_iter}
 
 
-def stepmix_clusters(X: np.ndarray, settings: Baseline, rng: Any, *, mask: bool = False) -> Found:
+def stepmix_clusters(
+    X: np.ndarray, settings: Any, seed: int, *, mask: bool = False
+) -> dict[str, Any]:
     """StepMix's diagonal Gaussian mixture; centres are observed means weighted by posteriors."""
     stepmix = require("stepmix", "rivals")
     p = X.shape[1]
@@ -66,25 +71,27 @@ def stepmix_clusters(X: np.ndarray, settings: Baseline, rng: Any, *, mask: bool 
         table = np.hstack([X, np.isnan(X).astype(np.float64)])
     model = stepmix.StepMix(
         n_components=settings.n_clusters, measurement=parts, n_init=settings.n_init,
-        max_iter=settings.max_iter, verbose=0, progress_bar=0, random_state=rng.randint(2**31 - 1),
+        max_iter=settings.max_iter, verbose=0, progress_bar=0, random_state=seed,
     )  # fmt: skip
     model.fit(table)
     posterior = np.asarray(model.predict_proba(table))
     centers = (posterior.T @ np.nan_to_num(X)) / np.maximum(posterior.T @ ~np.isnan(X), 1e-12)
-    return Found(posterior.argmax(axis=1), centers, probabilities=posterior)
+    labels = posterior.argmax(axis=1)
+    return {"labels_": labels, "cluster_centers_": centers, "probabilities_": posterior}
 
 
 # --- FWPD -----------------------------------------------------------------------------------------
 
 
-def fwpd_kmeans(X: np.ndarray, settings: Baseline, rng: Any) -> Found:
+def fwpd_kmeans(X: np.ndarray, settings: Any, seed: int) -> dict[str, Any]:
     """k-means with the feature-weighted penalty dissimilarity (Datta, Bhattacharjee and Das 2018).
 
     A centre is the observed mean of its rows, NaN where none of them observes the feature. Every
     start gives the rows random labels and ends when the labels repeat; the start with the smallest
     sum of dissimilarities wins. An empty cluster takes the row that fits its own cluster worst.
     """
-    dissimilarity, k, starts = fwpd(X), settings.n_clusters, []
+    dissimilarity, k, rng = fwpd(X), settings.n_clusters, np.random.RandomState(seed)
+    starts = []
     observed, values = (~np.isnan(X)).astype(float), np.nan_to_num(X, nan=0.0)
 
     def means(labels: np.ndarray) -> np.ndarray:
@@ -107,8 +114,9 @@ def fwpd_kmeans(X: np.ndarray, settings: Baseline, rng: Any) -> Found:
             labels = costs.argmin(axis=1)
             if n_iter == settings.max_iter or np.array_equal(before, labels):
                 break
-        starts.append(Found(labels, centers, float(costs.min(axis=1).sum()), n_iter))
-    return min(starts, key=lambda found: found.inertia or 0.0)
+        starts.append({"labels_": labels, "cluster_centers_": centers,
+                       "inertia_": float(costs.min(axis=1).sum()), "n_iter_": n_iter})  # fmt: skip
+    return min(starts, key=lambda start: start["inertia_"])
 
 
 def fwpd(X: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:

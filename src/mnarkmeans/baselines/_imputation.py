@@ -15,7 +15,6 @@ pca      with 0; k-means sees the first 50 principal components, as is usual for
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,33 +24,28 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.impute import KNNImputer, SimpleImputer
 
-from ._baseline import Baseline, Found
 
-Fill = Callable[[np.ndarray, np.random.Generator], np.ndarray]
-
-
-def kmeans(filled: np.ndarray, settings: Baseline, seed: int) -> Found:
+def kmeans(filled: np.ndarray, settings: Any, seed: int) -> dict[str, Any]:
     found = KMeans(
         settings.n_clusters, n_init=settings.n_init, max_iter=settings.max_iter, random_state=seed
     ).fit(filled)
-    return Found(found.labels_, found.cluster_centers_, found.inertia_, found.n_iter_)
+    results = ("labels_", "cluster_centers_", "inertia_", "n_iter_")
+    return {name: getattr(found, name) for name in results}
 
 
-def imputed_kmeans(way: str, X: np.ndarray, settings: Baseline, rng: Any) -> Found:
+def imputed_kmeans(way: str, X: np.ndarray, settings: Any, seed: int) -> dict[str, Any]:
     """k-means on the table that one of ``FILLS`` completes."""
-    seed = rng.randint(2**31 - 1)
     filled = FILLS[way](X, np.random.default_rng(seed))
-    return kmeans(filled, settings, seed)._replace(imputed=filled)
+    return kmeans(filled, settings, seed) | {"imputed_": filled}
 
 
-def pca_kmeans(X: np.ndarray, settings: Baseline, rng: Any) -> Found:
+def pca_kmeans(X: np.ndarray, settings: Any, seed: int) -> dict[str, Any]:
     """The centres are the means of the zero-filled rows."""
-    seed = rng.randint(2**31 - 1)
     filled = np.nan_to_num(X, nan=0.0)
     projected = PCA(min(50, *X.shape), random_state=seed).fit_transform(filled)
     found = kmeans(projected, settings, seed)
-    members = [found.labels == l for l in range(settings.n_clusters)]
-    return found._replace(centers=np.stack([filled[own].mean(axis=0) for own in members]))
+    members = [found["labels_"] == label for label in range(settings.n_clusters)]
+    return found | {"cluster_centers_": np.stack([filled[own].mean(axis=0) for own in members])}
 
 
 # --- ways to fill a table -------------------------------------------------------------------------
@@ -88,7 +82,7 @@ def fill_minprob(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return filled
 
 
-FILLS: dict[str, Fill] = {
+FILLS = {
     "zero": lambda X, rng: np.nan_to_num(X, nan=0.0),
     "mean": lambda X, rng: SimpleImputer(keep_empty_features=True).fit_transform(X),
     "knn": lambda X, rng: KNNImputer(n_neighbors=10, keep_empty_features=True).fit_transform(X),

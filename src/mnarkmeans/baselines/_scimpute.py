@@ -22,20 +22,19 @@ from sklearn.cluster import SpectralClustering
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
 
-from ._baseline import Baseline, Found
 from ._imputation import kmeans
 
 FLOOR = np.log10(1.01)  # a count of zero
 
 
-def scimpute_kmeans(X: np.ndarray, settings: Baseline, rng: Any) -> Found:
+def scimpute_kmeans(X: np.ndarray, settings: Any, seed: int) -> dict[str, Any]:
     """k-means on standardised genes after imputation. NaN and zero are both counts of zero."""
-    seed = rng.randint(2**31 - 1)
     filled, _ = scimpute(np.nan_to_num(X, nan=0.0), settings.n_clusters, seed)
     mean, spread = filled.mean(axis=0), filled.std(axis=0, ddof=1)
     spread = np.where(spread > 0, spread, 1.0)
     found = kmeans((filled - mean) / spread, settings, seed)
-    return found._replace(centers=found.centers * spread + mean, imputed=filled)
+    centers = found["cluster_centers_"] * spread + mean
+    return found | {"cluster_centers_": centers, "imputed_": filled}
 
 
 def scimpute(
