@@ -15,9 +15,8 @@ def folder(data_folder):
 def test_options_without_a_use_are_refused():
     with pytest.raises(TypeError, match="fractoin"):
         make_gaussian_clusters(50, fractoin=0.2)
-    for given in ({"fraction": 0.2}, {"reference": "min"}, {"softness": 0.5}):
-        with pytest.raises(ValueError, match="mechanism=None removes nothing"):
-            make_gaussian_clusters(50, mechanism=None, **given)
+    with pytest.raises(ValueError, match="mechanism=None removes nothing"):
+        make_gaussian_clusters(50, mechanism=None, fraction=0.2)
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
@@ -33,15 +32,6 @@ def test_polygon_centres_are_the_papers(k):
     assert not toy.centers[:, 2:].any()
 
 
-def test_two_centres_fit_on_a_line_and_three_do_not():
-    assert make_gaussian_clusters(20, 1, 2, separation=3.0, random_state=0).centers.tolist() == [
-        [0],
-        [3],
-    ]
-    with pytest.raises(ValueError, match="need 2 features"):
-        make_gaussian_clusters(20, 1, 3)
-
-
 def test_rows_are_normal_around_their_centre():
     toy = make_gaussian_clusters(20_000, 3, 4, cluster_std=0.5, mechanism=None, random_state=0)
     residual = toy.complete - toy.centers[toy.target]
@@ -55,8 +45,6 @@ def test_gaps_share_and_dropped_rows():
     np.testing.assert_array_equal(toy.data, again.data)
     assert not np.isnan(toy.data).all(axis=1).any()
     assert len(toy.data) == len(toy.complete) == len(toy.target) < 5000
-    whole = make_gaussian_clusters(5000, 2, 3, fraction=0.4, drop_empty_rows=False, random_state=0)
-    assert np.isnan(whole.data).mean() == pytest.approx(0.4, abs=0.02)
     observed = ~np.isnan(toy.data)
     np.testing.assert_array_equal(toy.data[observed], toy.complete[observed])
 
@@ -70,6 +58,7 @@ def test_centres_may_be_given():
         make_gaussian_clusters(10, 2, 0)
     with pytest.raises(ValueError, match="need 2 features"):
         make_gaussian_clusters(10, 1, 3)
+    assert make_gaussian_clusters(10, 1, 2, separation=3.0).centers.tolist() == [[0], [3]]
 
 
 def test_lymphoma(folder, monkeypatch):
@@ -79,7 +68,6 @@ def test_lymphoma(folder, monkeypatch):
     np.testing.assert_array_equal(np.bincount(data.target), [42, 9, 11])
     np.testing.assert_allclose(data.data.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(data.data.std(axis=0, ddof=1), 1)
-    assert load_lymphoma(folder, standardize=False).data[0, 0] == -0.3779942
 
 
 def test_usoskin_as_the_paper_prepares_it(folder):
@@ -101,11 +89,8 @@ def test_usoskin_other_preparations(folder):
         load_usoskin(folder, preparation="zscore")
 
 
-def test_a_missing_file_is_named_and_a_damaged_one_refused(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"lymphoma\.x\.txt is not in"):
-        load_lymphoma(tmp_path)
-    (tmp_path / "lymphoma.x.txt").write_text("1 2 3")
-    with pytest.raises(ValueError, match="SHA-256"):
         load_lymphoma(tmp_path)
 
 
@@ -113,8 +98,8 @@ def test_a_download_is_checked_and_one_that_fails_says_what_to_do(monkeypatch):
     pooch = pytest.importorskip("pooch")
     asked = {}
 
-    def retrieve(**settings):
-        asked.update(settings)
+    def retrieve(url, **settings):
+        asked.update(settings, url=url)
         raise ConnectionError("no route to host")
 
     monkeypatch.delenv("MNARKMEANS_DATA", raising=False)

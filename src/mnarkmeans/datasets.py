@@ -2,12 +2,11 @@
 
 The real tables belong to others and are not shipped. They are read from a folder you name, from
 the folder in the variable MNARKMEANS_DATA, or downloaded once from the paper's authors' public
-repository and checked against a SHA-256.
+repository by pooch, which checks their SHA-256.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -42,14 +41,13 @@ def make_gaussian_clusters(
     strength: float | None = None,
     fraction: float | None = None,
     reference: Any = 0.0,
-    softness: float = 0.0,
-    drop_empty_rows: bool = True,
     random_state: int | np.random.Generator | None = None,
 ) -> Bunch:
     """Gaussian clusters with gaps, as in the paper's simulations.
 
     Every row belongs to a cluster drawn with equal probabilities and is normal around its centre;
-    then values go missing by `mechanism` (see `mnarkmeans.missingness.ampute`).
+    then values go missing by `mechanism` (see `mnarkmeans.missingness.ampute`), and rows that have
+    lost every value are left out.
 
     Parameters
     ----------
@@ -64,10 +62,8 @@ def make_gaussian_clusters(
         Standard deviation of every feature in every cluster.
     mechanism : str or None
         How values go missing; None leaves the data complete.
-    strength, fraction, reference, softness
+    strength, fraction, reference
         As in `mnarkmeans.missingness.ampute`; without strength and fraction, a fraction of 0.3.
-    drop_empty_rows : bool
-        Leave out rows that have lost every value.
     random_state : int, numpy Generator or None
         Seed.
 
@@ -90,20 +86,16 @@ def make_gaussian_clusters(
     points = _centers(centers, n_features, separation)
     target = rng.integers(len(points), size=n_samples)
     complete = points[target] + cluster_std * rng.standard_normal((n_samples, points.shape[1]))
-    data = complete.copy()
+    data = complete
     if mechanism is not None:
         fraction = 0.3 if strength is None and fraction is None else fraction
         data = ampute(
-            complete, mechanism, strength=strength, fraction=fraction, reference=reference,
-            softness=softness, rng=rng,
-        )  # fmt: skip
-    elif (strength, fraction, softness) != (None, None, 0.0) or np.any(reference != 0.0):
-        raise ValueError(
-            "mechanism=None removes nothing; leave strength, fraction, reference and softness out."
+            complete, mechanism, strength=strength, fraction=fraction, reference=reference, rng=rng
         )
-    if drop_empty_rows:
-        kept = ~np.isnan(data).all(axis=1)
-        data, complete, target = data[kept], complete[kept], target[kept]
+    elif strength is not None or fraction is not None:
+        raise ValueError("mechanism=None removes nothing; leave strength and fraction out.")
+    kept = ~np.isnan(data).all(axis=1)
+    data, complete, target = data[kept], complete[kept], target[kept]
     return Bunch(
         data=data,
         complete=complete,
@@ -136,18 +128,16 @@ def _centers(centers: int | ArrayLike, n_features: int, side: float) -> np.ndarr
     return points
 
 
-def load_lymphoma(
-    folder: str | os.PathLike[str] | None = None, *, standardize: bool = True
-) -> Bunch:
+def load_lymphoma(folder: str | os.PathLike[str] | None = None) -> Bunch:
     """Lymphoma: 62 samples of 3 kinds, 4026 gene expressions, no gaps.
+
+    As in the paper, every gene has mean 0 and standard deviation 1.
 
     Parameters
     ----------
     folder : path, optional
         Where lymphoma.x.txt and lymphoma.y.txt lie. Without it, the folder in the variable
         MNARKMEANS_DATA; without that, a download (once, checked; extra ``datasets``).
-    standardize : bool
-        Bring every gene to mean 0 and standard deviation 1, as the paper does.
 
     Returns
     -------
@@ -164,10 +154,8 @@ def load_lymphoma(
     >>> load_lymphoma().data.shape  # doctest: +SKIP
     (62, 4026)
     """
-    data = np.loadtxt(_file("lymphoma.x.txt", folder)).T
+    data = _standardized(np.loadtxt(_file("lymphoma.x.txt", folder)).T)
     target = np.loadtxt(_file("lymphoma.y.txt", folder)).astype(int)
-    if standardize:
-        data = _standardized(data)
     return Bunch(
         data=data,
         target=target,
@@ -250,37 +238,26 @@ def _standardized(data: np.ndarray) -> np.ndarray:
 
 
 def _file(name: str, folder: str | os.PathLike[str] | None) -> Path:
-    """The checked file: from the folder named, from MNARKMEANS_DATA, or downloaded once."""
+    """The file: from the folder named, from MNARKMEANS_DATA, or downloaded once and checked."""
     folder = folder if folder is not None else os.environ.get("MNARKMEANS_DATA")
-    if folder is None:
-        return _download(name)
-    path = Path(folder) / name
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{name} is not in {Path(folder)}. Give the folder that holds it, or neither a folder "
-            "nor MNARKMEANS_DATA to download it once."
-        )
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != SHA256[name]:
-        raise ValueError(
-            f"{path} is not the file expected: its SHA-256 is {found}, not {SHA256[name]}. "
-            "Fetch it again."
-        )
-    return path
-
-
-def _download(name: str) -> Path:
+    if folder is not None:
+        path = Path(folder) / name
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{name} is not in {Path(folder)}. Give the folder that holds it, or neither a "
+                "folder nor MNARKMEANS_DATA to download it once."
+            )
+        return path
     pooch = require("pooch", "datasets")
     try:
-        path = pooch.retrieve(
-            url=SOURCE + name,
-            known_hash=f"sha256:{SHA256[name]}",
-            fname=name,
-            path=pooch.os_cache("mnarkmeans"),
-        )
+        return Path(
+            pooch.retrieve(
+                SOURCE + name, known_hash=f"sha256:{SHA256[name]}", fname=name,
+                path=pooch.os_cache("mnarkmeans"),
+            )
+        )  # fmt: skip
     except OSError as error:  # no network, or no space
         raise RuntimeError(
             f"{name} could not be downloaded ({type(error).__name__}). Fetch it from {SOURCE} and "
             "give the folder that holds it, or name it in MNARKMEANS_DATA."
         ) from error
-    return Path(path)
