@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import threading
@@ -66,8 +67,26 @@ def expected():
     return X, start, model.fit(X)
 
 
-def options(start, **more):
-    return dict(lam=0.5, init=start, tol=0.0, **more)
+def options(start):
+    return dict(lam=0.5, init=start, tol=0.0)
+
+
+@contextlib.contextmanager
+def at_every_iteration(act):
+    """Calls ``act`` with the number of each iteration, as the log tells it."""
+
+    class Watch(logging.Handler):
+        def emit(self, record):
+            act(int(record.getMessage().removeprefix("iteration ").partition(":")[0]))
+
+    logger, watch = logging.getLogger("mnarkmeans"), Watch()
+    logger.addHandler(watch)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(watch)
+        logger.setLevel(logging.NOTSET)
 
 
 def test_two_workers_give_the_result_of_memory(client, expected):
@@ -97,13 +116,13 @@ def test_ctrl_c_leaves_the_cluster_usable(client, expected):
     main = threading.main_thread().ident
 
     def interrupt(iteration):
-        if iteration.number == 3:
+        if iteration == 3:
             threading.Timer(0.01, signal.pthread_kill, (main, signal.SIGINT)).start()
-        if iteration.number > 3:
+        if iteration > 3:
             time.sleep(0.05)
 
-    with pytest.raises(KeyboardInterrupt):
-        MNARKMeans(K, **options(start, callback=interrupt)).fit(lazy)
+    with at_every_iteration(interrupt), pytest.raises(KeyboardInterrupt):
+        MNARKMeans(K, **options(start)).fit(lazy)
     assert client.submit(sum, [1, 2]).result(timeout=PATIENCE) == 3
     _wait_until(lambda: not client.has_what() or not any(client.has_what().values()))
 
@@ -113,10 +132,11 @@ def test_a_killed_worker_does_not_lose_the_fit(client, expected):
     pids = client.run(os.getpid)
 
     def kill(iteration):
-        if iteration.number == 3:
+        if iteration == 3:
             os.kill(next(iter(pids.values())), KILL)
 
-    lazy = MNARKMeans(K, **options(start, callback=kill)).fit(da.from_array(X, chunks=(700, 8)))
+    with at_every_iteration(kill):
+        lazy = MNARKMeans(K, **options(start)).fit(da.from_array(X, chunks=(700, 8)))
     assert lazy.n_iter_ == memory.n_iter_ > 4
     assert_allclose(lazy.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-12)
     client.wait_for_workers(2, timeout=PATIENCE)

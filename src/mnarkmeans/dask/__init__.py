@@ -16,6 +16,5 @@ is, and brings k x p sums back, which are added in a tree of fixed shape.
 """
 
 from ._estimator import MNARKMeans
-from ._files import TableFile, open_table
 
-__all__ = ["MNARKMeans", "TableFile", "open_table"]
+__all__ = ["MNARKMeans"]

@@ -11,9 +11,9 @@ moved, or spilled to disk: what it caches between passes only saves time and is 
 from __future__ import annotations
 
 import math
-import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -67,12 +67,17 @@ def by_rows(X: Any) -> Any:
 
 
 def to_dask(values: Any) -> Any:
-    """A Dask array of an array or CSR matrix in memory."""
+    """A Dask array of an array or CSR matrix in memory, which ``da.from_array`` would copy."""
+    da, delayed = require("dask.array", "dask"), require("dask", "dask").delayed
     n, p = values.shape
     n_bytes = max(values.nbytes if isinstance(values, np.ndarray) else values.data.nbytes, 1)
-    rows = max(1, CHUNK_BYTES * n // n_bytes)
-    da = require("dask.array", "dask")
-    return da.from_array(values, chunks=(rows, p), name=False, asarray=False)
+    blocks = [
+        da.from_delayed(
+            delayed(values[start:stop], pure=False, traverse=False), (stop - start, p), values.dtype
+        )
+        for start, stop in slices(n, max(1, CHUNK_BYTES * n // n_bytes))
+    ]
+    return da.concatenate(blocks)
 
 
 def with_weights(X: Any, sample_weight: Any) -> list[tuple[Any, Any]]:
@@ -80,19 +85,16 @@ def with_weights(X: Any, sample_weight: Any) -> list[tuple[Any, Any]]:
     chunks = X.to_delayed().ravel()
     if sample_weight is None:
         return [(chunk, None) for chunk in chunks]
-    delayed = require("dask", "dask").delayed
     sample_weight = require("dask.array", "dask").asarray(sample_weight)
     if sample_weight.ndim != 1:
         raise ValueError(f"sample_weight must have 1 dimension; got {sample_weight.ndim}.")
     if not math.isnan(sample_weight.shape[0]):
-        lengths = X.chunks[0]
-        if math.isnan(X.shape[0]):
-            lengths = tuple(n for n, _ in compute(*(delayed(np.shape)(chunk) for chunk in chunks)))
-        if len(sample_weight) != sum(lengths):
+        X = X.compute_chunk_sizes() if math.isnan(X.shape[0]) else X
+        if len(sample_weight) != len(X):
             raise ValueError(
-                f"sample_weight has {len(sample_weight)} entries where X has {sum(lengths)} rows."
+                f"sample_weight has {len(sample_weight)} entries where X has {len(X)} rows."
             )
-        sample_weight = sample_weight.rechunk((lengths,))
+        sample_weight = sample_weight.rechunk((X.chunks[0],))
     weights = sample_weight.to_delayed()
     if len(weights) != len(chunks):
         raise ValueError(
@@ -162,17 +164,15 @@ def named(error: Exception, number: int, n_blocks: int) -> Exception:
 
 def read_rows(chunk: Any, n_features: int) -> Any:
     """A float array or CSR matrix (b, p), not copied if it was one."""
-    if np.ndim(chunk) != 2:
-        raise ValueError(
-            f"expected rows of {n_features} features; got {np.ndim(chunk)} dimension(s), not 2."
-        )
-    if chunk.shape[1] != n_features:
-        raise ValueError(
-            f"expected {n_features} features as in the other blocks; got {chunk.shape[1]}."
-        )
     if sparse.issparse(chunk) and not chunk.shape[0]:
-        return sparse.csr_array(chunk.shape, dtype=np.float64)
-    return check_table(None, chunk, ensure_min_samples=0, ensure_min_features=0)
+        rows = sparse.csr_array(chunk.shape, dtype=np.float64)
+    else:
+        rows = check_table(None, chunk, ensure_min_samples=0, ensure_min_features=0)
+    if rows.shape[1] != n_features:
+        raise ValueError(
+            f"expected {n_features} features as in the other blocks; got {rows.shape[1]}."
+        )
+    return rows
 
 
 def read_weights(weights: Any, n_rows: int) -> np.ndarray:
@@ -222,10 +222,7 @@ class Blocks:
         """merge of [work(block, number of its first row, *common) for every block]."""
         delayed = require("dask", "dask").delayed
         # Each travels once, as a task of its own, and not within every task that needs it.
-        literals = [
-            delayed(value, name=f"mnarkmeans-{uuid.uuid4().hex}", traverse=False)
-            for value in common
-        ]
+        literals = [delayed(value, pure=False, traverse=False) for value in common]
         parts = [
             delayed(work, pure=False)(block, int(first), *literals)
             for block, first in zip(self.lazy, self.firsts, strict=False)
@@ -257,10 +254,6 @@ class Blocks:
             self.summary.has_gaps,
         )  # fmt: skip
 
-    def release(self) -> None:
-        """Let the workers forget the blocks, even if a traceback still refers to them."""
-        _release(self.lazy)
-
 
 def _take_rows(block: Block, rows: np.ndarray) -> tuple[Any, np.ndarray]:
     return with_nan(block.source[rows], block.missing), block.weights[rows]
@@ -274,8 +267,14 @@ def _tree(parts: list[Any], merge: Merge) -> Any:
             return parts[0]
 
 
-def read_blocks(X: Any, sample_weight: Any, missing_values: float, persist: bool | str) -> Blocks:
-    """The first pass: every block is read, validated and counted, and kept if it is to be."""
+@contextmanager
+def read_blocks(
+    X: Any, sample_weight: Any, missing_values: float, persist: bool | str
+) -> Iterator[Blocks]:
+    """The first pass: every block is read, validated and counted, and kept if it is to be.
+
+    At the end the workers forget the blocks, even if the traceback of an error refers to them.
+    """
     dask = require("dask", "dask")
     read, parts = dask.delayed(read_block, pure=False), with_weights(X, sample_weight)
     lazy = [
@@ -285,8 +284,8 @@ def read_blocks(X: Any, sample_weight: Any, missing_values: float, persist: bool
     keep = persist is True or (persist == "auto" and X.nbytes <= memory_for_blocks())
     if keep:
         lazy = list(dask.persist(*lazy))
-    describe, merge = (dask.delayed(f, pure=False) for f in (_kind_of, merge_summaries))
     try:
+        describe, merge = (dask.delayed(f, pure=False) for f in (_kind_of, merge_summaries))
         summary, *kinds = compute(_tree([b.summary for b in lazy], merge), *map(describe, lazy))
         n_rows, n_bytes, *_ = zip(*kinds, strict=True)
         some = [(number, *kind[2:]) for number, kind in enumerate(kinds) if kind[0]]  # not empty
@@ -296,14 +295,15 @@ def read_blocks(X: Any, sample_weight: Any, missing_values: float, persist: bool
                 f"Block {first[True]} is sparse and block {first[False]} is dense; in a sparse "
                 "block what is not stored is missing, so the two do not mix. Convert one kind."
             )
-    except BaseException:
-        _release(lazy)
-        raise
-    if not keep and persist == "auto" and sum(n_bytes) <= memory_for_blocks():
-        lazy = list(dask.persist(*lazy))
-    firsts = np.concatenate([[0], np.cumsum(n_rows)])
-    dtype = np.result_type(*(dtype for *_, dtype in some)) if some else np.float64
-    return Blocks(lazy, firsts, summary, True in first, dtype, np.zeros(X.shape[1]))
+        if not keep and persist == "auto" and sum(n_bytes) <= memory_for_blocks():
+            lazy = list(dask.persist(*lazy))
+        firsts = np.concatenate([[0], np.cumsum(n_rows)])
+        dtype = np.result_type(*(dtype for *_, dtype in some)) if some else np.float64
+        yield Blocks(lazy, firsts, summary, True in first, dtype, np.zeros(X.shape[1]))
+    finally:
+        if current_client() is not None:
+            for future in require("distributed", "dask").futures_of(lazy):
+                future.release()
 
 
 def _kind_of(block: Block) -> tuple[int, int, bool, Any]:
@@ -319,12 +319,6 @@ def compute(*lazy: Any) -> tuple[Any, ...]:
         # The centres travel inside the graph on purpose: a task whose worker died can be run again.
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
         return require("dask", "dask").compute(*lazy)
-
-
-def _release(lazy: list[Any]) -> None:
-    if current_client() is not None:
-        for future in require("distributed", "dask").futures_of(lazy):
-            future.release()
 
 
 def current_client() -> Any:

@@ -6,14 +6,12 @@ L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + lam sum_{j missing} (m
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _kmeans
 from .._base import CentersModel
@@ -50,15 +48,6 @@ N_INIT = 3
 ROWS_TO_INSPECT = 1000  # the first ones, for codes of missing values and for raw counts
 
 
-class Iteration(NamedTuple):
-    """What a callback gets after every iteration."""
-
-    number: int  # the first is 1
-    loss: float  # the smallest among the starts
-    n_active: int  # starts that go on
-    seconds: float  # of this iteration
-
-
 class MNARKMeans(CentersModel):
     """MNARKMeans for tables larger than memory or on several machines, on Dask.
 
@@ -81,9 +70,6 @@ callable, default="k-means||"
         Seed of the starts. What is drawn does not depend on the blocks.
     persist : bool or "auto", default="auto"
         Whether the blocks, once read, are kept in memory. "auto": if they fit.
-    callback : callable or None, default=None
-        Called after every iteration with an object of ``number``, ``loss``, ``n_active`` (starts
-        still running) and ``seconds``.
     verbose : int, default=0
         Above 0, a line per iteration; the logger "mnarkmeans" gets it in any case.
 
@@ -93,8 +79,6 @@ callable, default="k-means||"
         Lazy, computed from X when asked for; an array if X was in memory.
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Rows in each cluster.
-    missing_share_ : float
-        Share of the entries of X that are missing.
     cluster_centers_, inertia_, n_iter_, loss_path_, start_losses_, lam_, missingness_, \
 reference_, n_features_in_, feature_names_in_
         As in :class:`mnarkmeans.MNARKMeans`.
@@ -126,7 +110,6 @@ reference_, n_features_in_, feature_names_in_
         tol: float = 1e-5,
         random_state: Any = None,
         persist: bool | str = "auto",
-        callback: Callable[[Iteration], object] | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
@@ -139,7 +122,6 @@ reference_, n_features_in_, feature_names_in_
         self.tol = tol
         self.random_state = random_state
         self.persist = persist
-        self.callback = callback
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -150,12 +132,10 @@ reference_, n_features_in_, feature_names_in_
         """
         require("dask", "dask")
         self._check_parameters()
-        blocks = read_blocks(self._open(X), sample_weight, self.missing_values, self.persist)
-        try:
+        rows = to_dask(check_table(self, X)) if not is_lazy(X) else self._rows_of(X, reset=True)
+        with read_blocks(rows, sample_weight, self.missing_values, self.persist) as blocks:
             blocks = self._with_reference(blocks)
             self._keep(blocks, self._run(blocks, X))
-        finally:
-            blocks.release()
         labels = self.predict(X)
         if is_lazy(X):  # the sizes of all blocks are known by now
             labels._chunks = (tuple(np.diff(blocks.firsts).tolist()),)
@@ -184,9 +164,9 @@ reference_, n_features_in_, feature_names_in_
             return super().impute(X)
         if not is_frame(X):
             return self._map_rows(X, "impute")
-        empty = np.empty((0, self.n_features_in_), self._known(X).dtype)
-        meta = like_input(empty, X._meta)
-        return X.map_partitions(_filled_frame, self._in_memory(), empty.dtype, meta=meta)
+        model, dtype = self._in_memory(), self._rows_of(X, reset=False).dtype
+        meta = like_input(np.empty((0, self.n_features_in_), dtype), X._meta)
+        return X.map_partitions(_filled_frame, model, dtype, meta=meta)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the penalised loss of X at the fitted centres, computed now."""
@@ -194,7 +174,7 @@ reference_, n_features_in_, feature_names_in_
             return super().score(X, y, sample_weight)
         delayed = require("dask", "dask").delayed
         model = delayed(self._in_memory(), traverse=False)
-        parts = with_weights(self._known(X), sample_weight)
+        parts = with_weights(self._rows_of(X, reset=False), sample_weight)
         return math.fsum(compute(*(delayed(_score)(*part, model) for part in parts)))
 
     def _in_memory(self) -> Any:
@@ -215,14 +195,11 @@ reference_, n_features_in_, feature_names_in_
         if self.persist not in (True, False, "auto"):
             raise ValueError(f"persist must be True, False or 'auto'; got {self.persist!r}.")
 
-    def _open(self, X: Any) -> Any:
-        """The blocks of rows, a Dask array; names and number of the features are kept."""
-        if not is_lazy(X):
-            return to_dask(check_table(self, X, reset=True))
-        table = by_rows(X)
-        _check_feature_names(self, X._meta if is_frame(X) else None, reset=True)
-        self.n_features_in_ = table.shape[1]
-        return table
+    def _rows_of(self, X: Any, *, reset: bool) -> Any:
+        """The blocks of rows, a Dask array; features are remembered (``reset``) or checked."""
+        rows = by_rows(X)
+        validate_data(self, X._meta if is_frame(X) else rows, reset=reset, skip_check_array=True)
+        return rows
 
     def _with_reference(self, blocks: Blocks) -> Blocks:
         """The blocks with their reference, and ``lam_``: as given, or chosen from a sample.
@@ -252,25 +229,14 @@ reference_, n_features_in_, feature_names_in_
             centers, penalties(self.lam_, len(centers), self.n_features_in_), blocks.reference,
             blocks.means, n_rows=0, weights=found.total_weight, **self._stopping_rule(),
         )  # fmt: skip
-        begun = time.perf_counter()
 
-        def after(done: int, active: np.ndarray) -> None:
-            nonlocal begun
-            loss = float(starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1].min())
-            self._report(Iteration(done, loss, len(active), time.perf_counter() - begun))
-            begun = time.perf_counter()
+        def report(done: int, active: np.ndarray) -> None:
+            loss = starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1].min()
+            line = f"iteration {done}: loss {loss:.6g}, {len(active)} start(s) go on"
+            log_line(line, bool(self.verbose))
 
-        lloyd(BlockRows(blocks), starts, after=after)
+        lloyd(BlockRows(blocks), starts, after=report)
         return StartResults.of(starts)
-
-    def _report(self, done: Iteration) -> None:
-        log_line(
-            f"iteration {done.number}: loss {done.loss:.6g}, {done.n_active} start(s) go on, "
-            f"{done.seconds:.2f} s",
-            bool(self.verbose),
-        )
-        if self.callback is not None:
-            self.callback(done)
 
     def _keep(self, blocks: Blocks, results: StartResults) -> None:
         best = results.best
@@ -282,24 +248,10 @@ reference_, n_features_in_, feature_names_in_
         fitted = Partition(mu[None], lam, blocks.reference, mu.mean(axis=0))
         self.inertia_, self.cluster_sizes_ = blocks.reduce(assess, add, fitted)
         self.loss_path_ = np.maximum(results.path(best), self.inertia_)
-        entries = blocks.summary.n_rows * self.n_features_in_
-        self.missing_share_ = 1.0 - blocks.summary.n_entries / entries
-
-    def _known(self, X: Any) -> Any:
-        """The blocks of rows of a Dask collection that has the features of the fit."""
-        check_is_fitted(self)
-        _check_feature_names(self, X._meta if is_frame(X) else None, reset=False)
-        table = by_rows(X)
-        if table.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {table.shape[1]} features, but MNARKMeans is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        return table
 
     def _map_rows(self, X: Any, method: str) -> Any:
         """What a method of the model gives for every block, as a Dask array of two dimensions."""
-        table, model = self._known(X), self._in_memory()
+        model, table = self._in_memory(), self._rows_of(X, reset=False)
         width = {"predict": 1, "transform": len(model.cluster_centers_), "impute": table.shape[1]}
         dtype = np.dtype(np.float32 if table.dtype == np.float32 else np.float64)
         empty = np.empty((0, width[method]), np.int32 if method == "predict" else dtype)
