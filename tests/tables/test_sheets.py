@@ -45,7 +45,7 @@ def test_text_with_decimal_commas_is_read_beside_numbers(tmp_path, reading):
     table = read_table(book(tmp_path, lines), **reading)
     expected = [[1.5, 11, 2.5], [4, NAN, NAN], [7, -3.25, 4.5], [8, 2.5, 3.5]]
     np.testing.assert_array_equal(table.values, expected)
-    assert "the comma was read as decimal sign in 2 columns: 'b', 'c'" in table.notes
+    assert "the comma was read as the decimal sign" in table.notes[-1]
 
 
 def test_thousands_or_decimals_of_a_sheet_is_for_the_user_to_say(tmp_path):

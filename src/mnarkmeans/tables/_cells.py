@@ -1,6 +1,6 @@
 """What cells and names say: a number, a mark for missing or a word; a sample, a gene, a statistic.
 
-1,5  1.5           a decimal sign, of the column or else of the file
+1,5  1.5           the decimal sign, one in a file
 1.234,5  1,234.5   both signs together leave no doubt which is which
 1 234,5  1'234.5   blanks and apostrophes group thousands
 1,500              may be either: the user has to say
@@ -90,15 +90,15 @@ def _plain_number(text: str) -> str:
     return re.sub(_SPACE, "", text) if _SPACED.match(text) else text
 
 
-def _signs(text: str, usual: str) -> tuple[str | None, str | None]:
-    """The sign between thousands and the decimal sign of a number; None where it tells nothing."""
+def _decimal_sign(text: str, usual: str) -> tuple[str | None, bool]:
+    """The decimal sign a number has, and whether the other sign groups its thousands."""
     text = _plain_number(text.strip())
     grouped, plain = _GROUPED.match(text), _PLAIN.match(text)
     if grouped and (grouped[2] or grouped[3]):
-        return grouped[1], OTHER[grouped[1]]
+        return OTHER[grouped[1]], True
     if not plain or (plain[1] != usual and _MAY_BE_THOUSANDS.match(text.replace(".", ","))):
-        return None, None
-    return None, plain[1]
+        return None, False
+    return plain[1], False
 
 
 def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> str:
@@ -107,7 +107,7 @@ def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> st
     1,500 counts as a decimal comma only between semicolons, which spreadsheets use with it.
     """
     usual = "," if delimiter == ";" else "."
-    times = Counter(_signs(text, usual)[1] for row in rows for text in row[:1000])
+    times = Counter(_decimal_sign(text, usual)[0] for row in rows for text in row[:1000])
     return given or ("," if times[","] > times["."] else ".")
 
 
@@ -118,7 +118,6 @@ class Cells:
     numbers: np.ndarray  # NaN where there is none
     marks: Counter[str]  # marks for missing
     words: Counter[str]  # everything else
-    commas: bool  # whether numbers have a decimal comma
 
     @property
     def count(self) -> int:
@@ -132,8 +131,8 @@ class Cells:
 
     @property
     def doubtful(self) -> str | None:
-        """A word that may be a number with a decimal comma, or thousands."""
-        return next(filter(_MAY_BE_THOUSANDS.match, self.words), None)
+        """A word that is a number with another decimal sign, or thousands."""
+        return next((word for word in self.words if _PLAIN.match(_plain_number(word))), None)
 
     @property
     def example(self) -> str:
@@ -148,21 +147,14 @@ class Cells:
 
 
 def read_cells(column: Any, decimal: str, codes: Sequence[str] = ()) -> Cells:
-    """Read a pandas column of texts (and numbers) cell by cell; each distinct cell once.
-
-    decimal : the sign of the file; that of the column may differ
-    """
+    """Read a pandas column of texts (and numbers) cell by cell; each distinct cell once."""
     import pandas as pd
 
     place, distinct = pd.factorize(column.astype(object))
     times = np.bincount(place[place >= 0], minlength=len(distinct))
     texts = [str(value).strip() for value in distinct]
     is_number = [isinstance(v, Real) and not isinstance(v, bool) for v in distinct]
-    found = [_signs(t, decimal) for t, known in zip(texts, is_number, strict=True) if not known]
-    groups, signs = {group for group, _ in found if group}, {sign for _, sign in found if sign}
-    group = max(groups, default=None)
-    if group or (signs and decimal not in signs):
-        decimal = OTHER[group or decimal]
+    group = OTHER[decimal] if (decimal, True) in {_decimal_sign(t, decimal) for t in texts} else ""
     named = are_padded(text for text in texts if not is_sure_mark(text))
     numbers = np.full(len(texts) + 1, np.nan)  # the last one is for missing cells (place -1)
     marks: Counter[str] = Counter()
@@ -171,14 +163,14 @@ def read_cells(column: Any, decimal: str, codes: Sequence[str] = ()) -> Cells:
         if text in codes or is_sure_mark(text):
             continue
         plain = _plain_number(text)
-        if group and (grouped := _GROUPED.match(plain)) and grouped[1] == group:
+        if (grouped := _GROUPED.match(plain)) and grouped[1] == group:
             plain = plain.replace(group, "")
         number = float(distinct[i]) if is_number[i] else as_float(plain, decimal)
         if number is not None and not named:
             numbers[i] = number
         else:
             (marks if is_mark(text) else words)[text] += int(times[i])
-    return Cells(numbers[place], marks, words, decimal == "," and "," in signs)
+    return Cells(numbers[place], marks, words)
 
 
 def marks_note(marks: Counter[str]) -> str:

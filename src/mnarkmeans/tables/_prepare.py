@@ -103,37 +103,12 @@ class Preparation:
         """
         table = self._drop_features(self._zeros_missing(table))
         given = {f.name: getattr(self, f.name) for f in fields(self) if not f.metadata}
-        fitted = Preparation(**given, features=tuple(table.features))
-        if self.normalize != "none":
-            fitted = replace(fitted, level=float(np.median(_row_levels(table, self.normalize))))
-        values = fitted.apply(table)
-        if self.batch is not None:
-            if sp.issparse(values):
-                raise TableError("--batch is for dense tables; this one is sparse")
-            names = self._batches_of_rows(table)
-            try:
-                for name, groups in table.labels.items():
-                    if name != self.batch:
-                        check_design(np.unique(names, return_inverse=True)[1], groups)
-                found = BatchCenter(n_clusters, random_state=0).fit(values, batch=names)
-            except ValueError as error:
-                raise TableError(f"--batch {self.batch}: {error}") from error
-            batches = tuple(found.batches_.tolist())
-            fitted = replace(fitted, batches=batches, batch_shifts=found.shifts_)
-            values = fitted.apply(table)
-        if self.scale == "none" and not self.center:
-            return fitted, table, values
-        columns = values.T.tocsr() if sp.issparse(values) else values.T
-        if self.scale != "none":
-            measure = np.std if self.scale == "std" else lambda column: np.abs(column).max()
-            spread = _by_row(columns, measure)
-            flat = ~(spread > 0)
-            if flat.any():
-                table.notes.append(f"{flat.sum()} features do not vary and were not scaled")
-            fitted = replace(fitted, spread=np.where(flat, 1.0, spread))
-        if self.center:
-            fitted = replace(fitted, shift=_by_row(columns, np.mean))
-        return fitted, table, fitted.apply(table)
+        fitted, values = Preparation(**given, features=tuple(table.features)), table.values
+        for step in fitted._steps:
+            learned = fitted._learned(step, values, table, n_clusters)
+            fitted = replace(fitted, **learned)
+            values = fitted._taken(step, values, table)[0]
+        return fitted, table, values
 
     def select(self, table: Table) -> Table:
         """A new table with exactly the features of the fitted one, in their order.
@@ -145,16 +120,10 @@ class Preparation:
 
     def apply(self, table: Table) -> Any:
         """The prepared values of a table that has exactly these features (see `select`)."""
-        values = self._before_rows(table)
-        if not self.own_units:
-            mean, std = self._row_moments(values)
-            values = _changed(values, mean[:, None], std[:, None])
-        if self.batch_shifts is not None:
-            values = (values - self._shifts_of_rows(table)).astype(values.dtype)
-        if self.shift is None and self.spread is None:
-            return values
-        return _changed(values, 0.0 if self.shift is None else self.shift,
-                        1.0 if self.spread is None else self.spread)  # fmt: skip
+        values = table.values
+        for step in self._steps:
+            values = self._taken(step, values, table)[0]
+        return values
 
     def undo(self, values: np.ndarray, table: Table | None = None) -> np.ndarray:
         """Prepared values in the units of the table.
@@ -162,22 +131,78 @@ class Preparation:
         What was taken from rows is undone with the rows of `table`; without it, values (such as
         centres) stay normalised and, where rows were centred, in the units of the clustering.
         """
+        numbers = {"features": self._numbers("features", None, None)}
+        if table is not None:
+            before = table.values
+            for step in self._steps:
+                before, numbers[step] = self._taken(step, before, table)
         values = np.asarray(values, dtype=float)
-        if self.spread is not None:
-            values = values * self.spread
-        if self.shift is not None:
-            values = values + self.shift
-        if self.batch_shifts is not None and table is not None:
-            values = values + self._shifts_of_rows(table)
-        if not self.own_units:
-            if table is None:
-                return values
-            mean, std = self._row_moments(self._before_rows(table))
-            values = values * std[:, None] + mean[:, None]
-        values = np.exp2(values) if self.log2 else np.expm1(values) if self.log1p else values
-        if table is None or self.normalize == "none":
-            return values
-        return values * (_row_levels(table, self.normalize) / self.level)[:, None]
+        for step in reversed(self._steps):
+            if step == "log":
+                values = np.exp2(values) if self.log2 else np.expm1(values)
+            elif step in numbers:
+                minus, by = numbers[step]
+                values = values * by + minus
+            elif step == "rows":
+                break
+        return values
+
+    def _learned(self, step: str, values: Any, table: Table, n_clusters: int) -> dict[str, Any]:
+        """The numbers that a step takes from the fitted table; values: after the steps before."""
+        if step == "normalize":
+            return {"level": float(np.median(_row_levels(table, self.normalize)))}
+        if step == "batch":
+            return self._learned_batches(values, table, n_clusters)
+        if step != "features":
+            return {}
+        columns, learned = values.T.tocsr() if sp.issparse(values) else values.T, {}
+        if self.scale != "none":
+            measure = np.std if self.scale == "std" else lambda column: np.abs(column).max()
+            spread = _by_row(columns, measure)
+            flat = ~(spread > 0)
+            if flat.any():
+                table.notes.append(f"{flat.sum()} features do not vary and were not scaled")
+            learned["spread"] = np.where(flat, 1.0, spread)
+        if self.center:
+            learned["shift"] = _by_row(columns, np.mean)
+        return learned
+
+    def _taken(self, step: str, values: Any, table: Table) -> tuple[Any, tuple[Any, Any]]:
+        """The values after a step, and what it subtracts and divides by (no logarithm does)."""
+        if step == "log":
+            return self._logarithm(values), (0.0, 1.0)
+        minus, by = self._numbers(step, values, table)
+        return _changed(values, minus, by), (minus, by)
+
+    def _numbers(self, step: str, values: Any, table: Any) -> tuple[Any, Any]:
+        """What a step subtracts and divides by: one number, or for each row, feature or entry."""
+        if step == "normalize":
+            return 0.0, (_row_levels(table, self.normalize) / self.level)[:, None]
+        if step == "rows":
+            std = _by_row(values, np.std) if self.zscore_rows else np.ones(values.shape[0])
+            return _by_row(values, np.mean)[:, None], np.where(std > 0, std, 1.0)[:, None]
+        if step == "batch":
+            names = self._batches_of_rows(table)
+            try:
+                codes = batch_codes(names, np.array(self.batches))
+            except ValueError as error:
+                raise TableError(str(error)) from error
+            return np.asarray(self.batch_shifts)[codes], 1.0
+        return (0.0 if self.shift is None else self.shift,
+                1.0 if self.spread is None else self.spread)  # fmt: skip
+
+    def _logarithm(self, values: Any) -> Any:
+        log, lowest = (np.log1p, -1.0) if self.log1p else (np.log2, 0.0)
+        out = values.copy()
+        stored = out.data if sp.issparse(out) else out
+        bad = stored[stored <= lowest]
+        if bad.size:
+            raise TableError(
+                f"--{log.__name__} needs values above {lowest:g}, but the table holds "
+                f"{float(bad.min()):g}"
+            )
+        log(stored, out=stored)
+        return out
 
     @property
     def own_units(self) -> bool:
@@ -201,31 +226,39 @@ class Preparation:
     # --- words ----------------------------------------------------------------------------------
 
     @property
-    def _words(self) -> list[tuple[bool, str, str]]:
-        """Whether a step is taken, the units of the clustering after it, what it does."""
-        return [
-            (self.normalize != "none", "",
+    def _words(self) -> list[tuple[str, str, str]]:
+        """What is done: the step, the units of the clustering after it, and a sentence."""
+        every = [
+            (self.normalize != "none", "normalize", "",
              f"rows divided by their {self.normalize} (observed entries)"),
-            (self.log2, "log2", "log2(x), zeros are missing"),
-            (self.log1p, "log(1 + x)", "log(1 + x)"),
-            (self.center_rows, "centred by row", "rows centred by their mean"),
-            (self.zscore_rows, "z-score by row", "rows z-scored"),
-            (self.batch is not None, "", f"differences between batches ({self.batch}) removed"),
-            (self.center, "", "features centred: their observed mean is the reference"),
-            (self.scale == "std", "in standard deviations",
+            (self.log2, "log", "log2", "log2(x), zeros are missing"),
+            (self.log1p, "log", "log(1 + x)", "log(1 + x)"),
+            (self.center_rows, "rows", "centred by row", "rows centred by their mean"),
+            (self.zscore_rows, "rows", "z-score by row", "rows z-scored"),
+            (self.batch is not None, "batch", "",
+             f"differences between batches ({self.batch}) removed"),
+            (self.center, "features", "",
+             "features centred: their observed mean is the reference"),
+            (self.scale == "std", "features", "in standard deviations",
              "features divided by their standard deviation"),
-            (self.scale == "maxabs", "relative to the largest value",
+            (self.scale == "maxabs", "features", "relative to the largest value",
              "features divided by their largest absolute value"),
         ]  # fmt: skip
+        return [(step, units, words) for taken, step, units, words in every if taken]
+
+    @property
+    def _steps(self) -> list[str]:
+        """The steps in the order in which they are taken."""
+        return list(dict.fromkeys(step for step, _, _ in self._words))
 
     @property
     def units(self) -> str:
         """The units of the clustering in a word or two; empty if they are those of the table."""
-        return ", ".join(units for done, units, _ in self._words if done and units)
+        return ", ".join(units for _, units, _ in self._words if units)
 
     def describe(self) -> list[str]:
         """The steps in words."""
-        return [words for done, _, words in self._words if done]
+        return [sentence for _, _, sentence in self._words]
 
     typed = typed_options
 
@@ -247,8 +280,6 @@ class Preparation:
         count = len(given["batches"]) if isinstance(given["batches"], list) else 0
         usable = {
             "max_missing": lambda v: v is None or (type(v) in (int, float) and 0 <= v <= 1),
-            "normalize": lambda v: isinstance(v, str) and v in CHOICES["normalize"],
-            "scale": lambda v: isinstance(v, str) and v in CHOICES["scale"],
             "batch": lambda v: v is None or isinstance(v, str),
             "level": lambda v: type(v) is float and 0 < v < np.inf,
             "shift": lambda v: v is None or _is_array(v, (p,)),
@@ -256,6 +287,10 @@ class Preparation:
             "batches": lambda v: isinstance(v, list) and all(isinstance(b, str) for b in v),
             "features": lambda v: True,
             "batch_shifts": lambda v: _is_array(v, (count, p)) if count else v is None,
+        }
+        usable |= {
+            name: lambda v, allowed=allowed: isinstance(v, str) and v in allowed
+            for name, allowed in CHOICES.items()
         }
         for name, value in given.items():
             if not usable.get(name, lambda v: isinstance(v, bool))(value):
@@ -302,41 +337,18 @@ class Preparation:
         except ValueError as error:
             raise TableError(f"{self.batch!r}: {error}") from error
 
-    def _shifts_of_rows(self, table: Table) -> np.ndarray:
+    def _learned_batches(self, values: Any, table: Table, n_clusters: int) -> dict[str, Any]:
+        if sp.issparse(values):
+            raise TableError("--batch is for dense tables; this one is sparse")
         names = self._batches_of_rows(table)
         try:
-            codes = batch_codes(names, np.array(self.batches))
+            for name, groups in table.labels.items():
+                if name != self.batch:
+                    check_design(np.unique(names, return_inverse=True)[1], groups)
+            found = BatchCenter(n_clusters, random_state=0).fit(values, batch=names)
         except ValueError as error:
-            raise TableError(str(error)) from error
-        return np.asarray(self.batch_shifts)[codes]
-
-    def _before_rows(self, table: Table) -> Any:
-        """The values normalised and with their logarithm taken."""
-        values = table.values
-        if self.normalize != "none":
-            levels = _row_levels(table, self.normalize) / self.level
-            values = _changed(values, 0.0, levels[:, None])
-        if not (self.log1p or self.log2):
-            return values
-        log, lowest = (np.log1p, -1.0) if self.log1p else (np.log2, 0.0)
-        stored = values.data if sp.issparse(values) else values
-        bad = stored[stored <= lowest]
-        if bad.size:
-            raise TableError(
-                f"--{log.__name__} needs values above {lowest:g}, but the table holds "
-                f"{float(bad.min()):g}"
-            )
-        if not sp.issparse(values):
-            return log(values)
-        out = values.copy()
-        out.data = log(out.data)
-        return out
-
-    def _row_moments(self, values: Any) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) mean and (for z-scores) standard deviation of each row; 0 and 1 if it has none."""
-        mean = _by_row(values, np.mean)
-        std = _by_row(values, np.std) if self.zscore_rows else np.ones(len(mean))
-        return mean, np.where(std > 0, std, 1.0)
+            raise TableError(f"--batch {self.batch}: {error}") from error
+        return {"batches": tuple(found.batches_.tolist()), "batch_shifts": found.shifts_}
 
 
 def _is_array(value: Any, shape: tuple[int, ...]) -> bool:

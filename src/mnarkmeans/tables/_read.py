@@ -167,7 +167,10 @@ def _sheet(path: Path, sheet: str, cells: Any, options: ReadOptions) -> Content:
             f"{path} has no row of numbers on sheet {sheet!r}; choose another one with --sheet, or "
             "save the table alone as CSV"
         )
-    source = {"sheet": sheet} | ({"decimal": ","} if decimal == "," else {})
+    source = {"sheet": sheet}
+    if decimal == ",":
+        source["decimal"] = decimal
+        notes.append("the comma was read as the decimal sign of numbers in text cells")
     frame = frame.iloc[first_row:].reset_index(drop=True).set_axis(names, axis=1)
     return Content(names, np.empty((len(frame), 0)), frame, decimal=decimal, source=source,
                    notes=notes)  # fmt: skip

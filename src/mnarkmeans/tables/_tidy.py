@@ -54,7 +54,6 @@ from ._table import (
     numbered,
     quoted,
     short_names,
-    some,
     unknown_name,
 )
 
@@ -314,14 +313,16 @@ def _table_of(content: Content, request: _Request) -> Table:
         pairs = zip(numbered(list(ids)), content.column(genes[0]), strict=True)
         labels = {i: gene for i, gene in pairs if isinstance(gene, str) and gene.strip()}
     known = {name: content.column(name) for name in request.labels}
-    notes = [] if request.of_model and has_names else list(content.notes)
+    marks: Counter[str] = sum((c.cells.marks for c in used if c.cells), Counter())
+    notes = [marks_note(marks)] if marks else []
+    notes += [] if request.of_model and has_names else content.notes
     if sp.issparse(values):
         notes.append("entries that are not stored count as missing")
     left_out = [(c.name, c.reason) for c in columns if c.reason and c.reason != NAMES_ROWS]
     left_out += [(n, why) for n, why in content.unused.items() if n not in content.names]
     return Table(
         values, ids, [column.name for column in used], (id_column or "").strip() or "id",
-        left_out, [*_reading_notes(used, content), *notes],
+        left_out, notes,
         {name: column.where(~column.astype(str).isin(options.missing_value)).to_numpy()
          for name, column in known.items()},
         feature_labels=labels | content.feature_labels,
@@ -362,18 +363,6 @@ def _judged(column: _Column, content: Content, matrix: Any, request: _Request) -
 
 def _n_observed(numbers: np.ndarray) -> Any:
     return len(numbers) - np.isnan(numbers).sum(axis=0)
-
-
-def _reading_notes(used: list[_Column], content: Content) -> list[str]:
-    """Marks that were read as missing, and columns with another decimal sign."""
-    read = [(c.name, c.cells) for c in used if c.cells]
-    marks: Counter[str] = sum((cells.marks for _, cells in read), Counter())
-    commas = [name for name, cells in read if cells.commas]
-    notes = []
-    if commas and (content.decimal != "," or "sheet" in content.source):
-        many = f"{len(commas):,} columns" if len(commas) > 1 else "one column"
-        notes.append(f"the comma was read as decimal sign in {many}: {some(commas, 3)}")
-    return notes + ([marks_note(marks)] if marks else [])
 
 
 def _id_column(content: Content, request: _Request) -> str | None:
@@ -453,8 +442,9 @@ def _refusals(columns: list[_Column], content: Content, request: _Request) -> It
     worst = doubtful or (unread if len(unread) > len(used) else {})
     for name, cells in worst.items():
         hint = "remove units and percent signs"
-        if "," in cells.example and "." not in cells.example:
-            hint = 'for a decimal comma add --decimal ",", and remove commas between thousands'
+        if cells.doubtful:
+            name_of_sign, sign = ("comma", '","') if "," in cells.doubtful else ("point", ".")
+            hint = f"if all numbers of the file have a decimal {name_of_sign} add --decimal {sign}"
         many = f"{len(worst)} columns look" if len(worst) > 1 else "one column looks"
         yield (f"{many} like measurements but cannot be read as numbers, such as "
                f"{shortened(cells.example)!r} in column {name!r} ({len(used)} columns can); "
