@@ -3,11 +3,6 @@
 Suggestions come in the order in which they are applied: which columns and rows (names), which
 numbers mean missing, which preparation. What the user has said is never contradicted. Those that
 are certain, because a known program wrote the file, are needed for a sensible result.
-
-Whether a logarithm is due is a question of the noise. It is of one size for all features where
-values are logarithms already, and grows with the value where it is proportional to it:
-
-    log sd_j = a + b log mean_j,     b = 0 additive, 1/2 counts, 1 proportional
 """
 
 from __future__ import annotations
@@ -18,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,10 +32,10 @@ from ._table import ReadOptions, Table, quoted, unknown_name
 from ._tidy import annotate, tidy
 
 MOST_ENTRIES = 2_000_000  # looked at; of larger tables a sample of the rows
-MOST_CODES = 3  # for missing, in one table
 MOST_CLUSTERS, ROWS_PER_CLUSTER = 8, 4  # of the command
 SUMMARY_ROWS = 6  # at the end of a table that may sum up the others
 PANEL = 20  # features that were measured together and share a unit
+SPAN = 30.0  # of the means of such features: logarithms span 2 to 14, raw values 36 and more
 FEW_VALUES = 12  # distinct ones: categories, the answers of a survey
 FLAGS = ("Reverse", "Potential contaminant", "Contaminant", "Only identified by site")
 FLAGGED = ("+", "true", "1")
@@ -93,20 +89,14 @@ class Advice:
         """Suggestions without which the result would be wrong."""
         return [s for s in self.suggestions if s.certain]
 
-    def command(
-        self,
-        data: Any = None,
-        verb: str = "select",
-        clusters: int | str | None = None,
-        more: tuple[str, ...] = (),
-    ) -> str:
-        """The one command that clusters this table; it chooses k if that is not given."""
+    def command(self, data: Any = None, more: tuple[str, ...] = ()) -> str:
+        """The one command that clusters this table and chooses the number of clusters."""
         data = str(data or self.table.source.get("file", "table"))
         most = max(2, min(MOST_CLUSTERS, self.table.shape[0] // ROWS_PER_CLUSTER))
-        k = str(clusters or (f"2:{most}" if most > 2 else "2"))
         name = re.split(r"[\\/]", data)[-1].split(".")[0] or "table"
-        words = ["mnarkmeans", verb, data, "-k", k, *self.options.typed(),
-                 *self.preparation.typed(), *more, "-o", f"{name}-clusters"]  # fmt: skip
+        words = ["mnarkmeans", "select", data, "-k", f"2:{most}" if most > 2 else "2",
+                 *self.options.typed(), *self.preparation.typed(), *more,
+                 "-o", f"{name}-clusters"]  # fmt: skip
         return " ".join(map(quoted, words))
 
     def __str__(self) -> str:
@@ -146,31 +136,49 @@ def advise(
         labels = labels if annotations is None else content.having(labels)
         labels = (*labels, *content.having([str(preparation.batch)]))
     suggestions: list[Suggestion] = []
-
-    def add(more: list[Suggestion]) -> bool:
-        nonlocal options, preparation
-        for one in more:
+    given, table = options, tidy(content, options, labels)
+    # Each looks at the table as the ones before suggest it; several numbers may mean missing.
+    for look in (_structure, _samples, _missing, _missing, _units):
+        found = [*look(_Seen(table, options, preparation, given))]
+        for one in found:
             options, preparation = _with(options, one.options), _with(preparation, one.steps)
-        suggestions.extend(more)
-        return any(one.options for one in more)
-
-    table = tidy(content, options, labels)
-    given = options
-    for look in (_structure, _samples):  # samples are recognised once the columns are known
-        if add([*look(table, options, given)]):
+        if any(one.options for one in found):
             table = tidy(content, options, labels)
-    for _ in range(MOST_CODES):
-        more = [*_numbers(table, options, preparation)]
-        if not add([one for one in more if one.options]):
-            break
-        table = tidy(content, options, labels)  # the rest is seen without the missing values
-    add([one for one in more if not one.options])
+        suggestions += found
     if annotations is not None:
         annotate(table, annotations, wanted)
     known = {**table.labels, **table.annotations}
     if preparation.batch not in (None, *known) and not isinstance(source, Table):
         raise unknown_name("column for --batch", str(preparation.batch), known)
     return Advice(table, options, preparation, suggestions)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a suggestion is made from: the table, and what was said and suggested so far."""
+
+    table: Table
+    options: ReadOptions
+    steps: Preparation
+    given: ReadOptions  # by the user
+
+    @cached_property
+    def sample(self) -> np.ndarray:
+        """The values, NaN where missing; of a large table those of some rows."""
+        n, p = self.table.shape
+        rows = np.arange(n)
+        if n * p > MOST_ENTRIES:
+            rows = np.sort(np.random.default_rng(0).permutation(n)[: max(10, MOST_ENTRIES // p)])
+        return Table(self.table.values[rows], self.table.ids[rows], self.table.features).dense()
+
+    @cached_property
+    def observed(self) -> np.ndarray:
+        return self.sample[~np.isnan(self.sample)]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all numbers are whole: counts, answers."""
+        return bool((self.observed == np.round(self.observed)).all())
 
 
 def _with(old: Any, new: dict[str, Any]) -> Any:
@@ -182,8 +190,9 @@ def _with(old: Any, new: dict[str, Any]) -> Any:
 # --- which rows and columns -------------------------------------------------------------------
 
 
-def _structure(table: Table, options: ReadOptions, given: ReadOptions) -> Iterator[Suggestion]:
+def _structure(seen: _Seen) -> Iterator[Suggestion]:
     """Which columns are samples, whether rows are features, which of both are neither."""
+    table, options = seen.table, seen.options
     names = [str(i) for i in table.ids] if options.transpose else table.features
     family = sample_family(names)
     others = [name for name in names if family and not matches(name, (family,))]
@@ -192,7 +201,7 @@ def _structure(table: Table, options: ReadOptions, given: ReadOptions) -> Iterat
         yield Suggestion(reason, {"columns": (family,)}, certain=True)
     why = "rows are features, columns are samples" if family else _rows_are_features(table)
     if why and not options.transpose:
-        if given.columns:
+        if options.columns:
             reason = f"{why}: they are clustered by their profile over the samples"
             yield Suggestion(reason, steps={"center_rows": True})
         else:
@@ -241,8 +250,9 @@ def _decoys(table: Table, options: ReadOptions) -> tuple[str, ...]:
     return tuple(rules)
 
 
-def _samples(table: Table, options: ReadOptions, given: ReadOptions) -> Iterator[Suggestion]:
+def _samples(seen: _Seen) -> Iterator[Suggestion]:
     """Controls, and rows that sum up others, which are read like samples and are none."""
+    table, options, given = seen.table, seen.options, seen.given
     named_by = table.source.get("id_column")
     patterns = _control_patterns([str(name) for name in table.ids])
     why = "pools and blanks are not samples"
@@ -307,47 +317,43 @@ def _sums_up(row: np.ndarray, others: np.ndarray) -> bool:
 # --- what the numbers are ---------------------------------------------------------------------
 
 
-def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> Iterator[Suggestion]:
-    """Codes and zeros that mean missing, logarithm, normalisation, scale."""
-    n, p = table.shape
-    rows = np.arange(n)
-    if n * p > MOST_ENTRIES:
-        rows = np.sort(np.random.default_rng(0).permutation(n)[: max(10, MOST_ENTRIES // p)])
-    values = Table(table.values[rows], table.ids[rows], table.features).dense()
-    seen = values[~np.isnan(values)]
-    if not seen.size:
-        return
-    code = _missing_code(values)
-    if code is not None and code not in options.missing_value:
+def _missing(seen: _Seen) -> Iterator[Suggestion]:
+    """A code or zeros that mean missing."""
+    values, observed, said = seen.sample, seen.observed, seen.options.missing_value
+    code, zero_share = _missing_code(values), float(np.mean(values == 0))
+    if code is not None and code not in said:
         reason = (
             f"{code} makes up {np.mean(values == float(code)):.1%} of the entries and is far "
             "from all other values, like a code for missing values"
         )
         yield Suggestion(reason, {"missing_value": (code,)})
         return
-    if steps.log1p or steps.log2:
-        return
-    by_row = steps.center_rows or steps.zscore_rows  # which takes away what rows differ in
-    positive, zero_share = seen[seen > 0], float(np.mean(values == 0))
-    whole = bool((seen == np.round(seen)).all())
-    zeros = zero_share >= 0.1 and len(seen) > 0.99 * values.size
-    if zeros and whole:  # 0 may be an answer, a difference or yes and no
-        kinds = len(np.unique(positive))
-        zeros = seen.min() >= 0 and kinds >= (2 if zero_share >= 0.5 else FEW_VALUES)
-    if zeros:
+    zeros = zero_share >= 0.1 and len(observed) > 0.99 * values.size
+    if zeros and seen.whole:  # 0 may be an answer, a difference or yes and no
+        kinds = len(np.unique(observed[observed > 0]))
+        zeros = observed.min() >= 0 and kinds >= (2 if zero_share >= 0.5 else FEW_VALUES)
+    if zeros and not (seen.steps.log1p or seen.steps.log2):
         reason = (
             f"{zero_share:.0%} of the entries are exactly 0 and no entry is marked as missing, "
             "so 0 probably means 'not measured'"
         )
         yield Suggestion(reason, {"missing_value": ("0",)})
-    counts = bool(positive.size and whole and np.median(positive) < INTENSITY)
-    cells = table.content.ids is not None and table.content.frame is not None  # AnnData
-    lost = zeros or cells or "0" in options.missing_value or len(seen) < 0.5 * values.size
-    answers = whole and np.median([len(np.unique(x)) for x in values.T]) < FEW_VALUES
-    log = None
-    if positive.size and seen.min() >= 0 and (lost or not answers):
-        log = _logarithm(values, positive, counts)
-    if log is not None:
+
+
+def _units(seen: _Seen) -> Iterator[Suggestion]:
+    """Logarithm and normalisation, or a scale for each feature."""
+    table, steps, values, observed = seen.table, seen.steps, seen.sample, seen.observed
+    positive = observed[observed > 0]
+    if steps.log1p or steps.log2 or not observed.size:
+        return
+    by_row = steps.center_rows or steps.zscore_rows  # which takes away what rows differ in
+    counts = bool(positive.size and seen.whole and np.median(positive) < INTENSITY)
+    content = table.content
+    cells = content.ids is not None and content.frame is not None  # AnnData
+    lost = cells or "0" in seen.options.missing_value or len(observed) < 0.5 * values.size
+    answers = seen.whole and np.median([len(np.unique(x)) for x in values.T]) < FEW_VALUES
+    may = positive.size and observed.min() >= 0 and (lost or not answers)
+    if log := _logarithm(values, positive, counts) if may else None:
         reason = (
             f"values range from {positive.min():.2g} to {positive.max():.2g}, so they are compared "
             "on a logarithmic scale"
@@ -356,10 +362,10 @@ def _numbers(table: Table, options: ReadOptions, steps: Preparation) -> Iterator
         uneven = _unevenness(values, counts)
         if steps.normalize == "none" and uneven > 2 and not by_row:
             kind = "total" if counts else "median"
-            reason = f"row {kind}s differ {uneven:.1f}-fold"
-            yield Suggestion(reason, steps={"normalize": kind})
+            yield Suggestion(f"row {kind}s differ {uneven:.1f}-fold", steps={"normalize": kind})
+        return
     # Of more features than these one decides nothing alone.
-    if log is None and steps.scale == "none" and not by_row and p < 500:
+    if steps.scale == "none" and not by_row and values.shape[1] < 500:
         spreads = _by_feature(values, np.std)
         times = spreads / np.median(spreads[spreads > 0]) if spreads.any() else spreads
         if times.max() > 6:
@@ -394,19 +400,13 @@ def _logarithm(values: np.ndarray, positive: np.ndarray, counts: bool) -> str | 
     middle = float(np.median(positive))
     if counts:
         return "log1p" if positive.max() > 20 * middle else None
-    if middle >= INTENSITY and positive.max() > 30 * positive.min():
-        return "log2"
     above = np.where(values > 0, values, np.nan)
+    means = _by_feature(above, np.mean)
+    low, high = np.quantile(means[means > 0], [0.05, 0.95]) if means.any() else (1.0, 1.0)
     skew = _by_feature(above, lambda x: np.quantile(x, 0.95) / np.median(x))
-    means, spreads = _by_feature(above, np.mean), _by_feature(above, np.std)
-    means, spreads = means[spreads > 0], spreads[spreads > 0]
-    if len(means) >= PANEL:  # b over the upper half of the means; near zero all noise looks small
-        upper = means >= np.median(means)
-        slope = np.polyfit(np.log(means[upper]), np.log(spreads[upper]), 1)[0]
-        wide = np.quantile(means[upper], 0.95) >= 4 * means[upper].min()
-        if wide and slope > 0.5:
-            return "log2"
-    return "log2" if np.median(skew) > 4 else None
+    intensities = middle >= INTENSITY and positive.max() > 30 * positive.min()
+    over_decades = len(means) >= PANEL and high > SPAN * low
+    return "log2" if intensities or over_decades or np.median(skew) > 4 else None
 
 
 def _unevenness(values: np.ndarray, counts: bool) -> float:
