@@ -202,7 +202,6 @@ def test_20_000_columns(page, tmp_path):
     frame.to_csv(tmp_path / "wide.csv", index_label="id")
     drop(page, tmp_path / "wide.csv")
     page.locator("#facts", has_text="20,000 features of each").wait_for(timeout=SECONDS)
-    assert page.locator("#missing circle").count() <= 400
     if not EVERY:
         return
     cluster(page, 2)

@@ -18,7 +18,7 @@ from ..displays._centers import most_different
 from ..displays._displays import InstabilityDisplay, LossPathDisplay, MissingnessDisplay
 from ..displays._style import percent, rounded, sample
 from ..metrics import Verdict
-from ..metrics._annotations import agreement
+from ..metrics._annotations import Agreement
 from ..metrics._markers import ranked
 from ..metrics._verdict import BETWEEN, names_of
 from ..missingness import methods_paragraph
@@ -45,7 +45,7 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
     The caller may add "command", "left_out", "notes", "preparation", "settings", "comparison", and
     what `search_facts` gives.
     """
-    model, cells, labels = fitted.model, fitted.cells, fitted.labels
+    model, cells = fitted.model, fitted.cells
     n, p = fitted.X.shape
     kept = sample(n, MAX_POINTS)
     undecided = int((fitted.confidence < BETWEEN).sum())
@@ -80,7 +80,7 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
         "embedding": _points(fitted, embedding, kept),
         "far": _listed(fitted, np.argsort(-fitted.own_distance, kind="stable")),
         "between": _listed(fitted, np.argsort(fitted.confidence, kind="stable")[:undecided]),
-        "annotations": [_annotation(*one, labels, kept) for one in fitted.annotations.items()],
+        "annotations": [_annotation(one, kept) for one in fitted.annotations],
         "markers": _markers(fitted),
         "missing_text": _missing_in_words(missing),
         "diagnosis": diagnosis,
@@ -231,8 +231,7 @@ def _listed(fitted: FittedTable, order: np.ndarray) -> list[dict[str, Any]]:
     ]
 
 
-def _annotation(name: str, values: Any, labels: np.ndarray, kept: np.ndarray) -> dict[str, Any]:
-    one = agreement(name, values, labels)
+def _annotation(one: Agreement, kept: np.ndarray) -> dict[str, Any]:
     return {
         "name": one.name,
         "groups": one.groups,

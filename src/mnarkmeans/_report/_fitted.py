@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..metrics import annotation_agreement, verdict
+from ..metrics import verdict
+from ..metrics._annotations import agreement
 from ..metrics._markers import contrasts
 from ..metrics._quality import silhouettes
 from ..missingness._diagnose import cells_of, observed_by_row
@@ -48,7 +49,8 @@ class FittedTable:
         self.X, self.model, self.labels, self.n_clusters = X, model, np.asarray(labels), k
         self.ids = [str(name) for name in (range(n) if ids is None else ids)]
         self.features = [f"x{j}" for j in range(p)] if features is None else [*map(str, features)]
-        self.annotations = dict(annotations or {})
+        known = (annotations or {}).items()
+        self.annotations = [agreement(name, values, self.labels) for name, values in known]
         distances = np.asarray(model.transform(X), dtype=float)
         self.own_distance = distances[np.arange(n), self.labels]
         found = silhouettes(distances, self.labels)
@@ -61,6 +63,5 @@ class FittedTable:
         self.confidence = self.verdict.confidence
         again = self.verdict.agreement  # of each cluster, what refits to other rows find again
         self.stability = None if k == 1 or np.isnan(again).any() else again
-        unknown = {n: v for n, v in self.annotations.items() if n not in classes}
-        agreements = annotation_agreement(unknown, self.labels)
-        self.batch_warnings = [one.sentence for one in agreements if one.warns]
+        warned = [one for one in self.annotations if one.warns and one.name not in classes]
+        self.batch_warnings = [one.sentence for one in sorted(warned, key=lambda one: -one.nested)]

@@ -4,8 +4,8 @@
 const $ = (id) => document.getElementById(id), isList = Array.isArray;
 const state = { file: null, settings: null, suggestions: [], advised: "", shown: null, looking: 0 };
 
-function make(namespace, tag, attributes, children) {
-  const made = document.createElementNS(namespace, tag);
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else if (value === true) made.setAttribute(name, "");
@@ -14,9 +14,6 @@ function make(namespace, tag, attributes, children) {
   made.append(...children); // text is text: names from the data are never markup
   return made;
 }
-
-const element = (tag, attributes = {}, ...children) => make("http://www.w3.org/1999/xhtml", tag, attributes, children);
-const draw = (tag, attributes, ...children) => make("http://www.w3.org/2000/svg", tag, attributes, children);
 
 /** Ask the server, with a body that is a file or becomes JSON. */
 async function ask(path, body) {
@@ -88,7 +85,6 @@ function showTable(table) {
   const rows = table.cells.map((row, i) => element("tr", {}, element("th", { scope: "row" }, table.ids[i]),
     ...row.map((cell) => element("td", { class: cell === null && "missing" }, cell ?? "missing"))));
   $("preview").replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
-  showMissing(table);
   const dropped = state.settings.drop;
   fill("left-out", `${table.n_left_out} column${table.n_left_out === 1 ? "" : "s"} left out, and why`,
     table.left_out.map((line) => element("li", {}, line)));
@@ -104,22 +100,6 @@ function fill(id, title, children) {
   $(id).hidden = children.length === 0;
   $(id).querySelector("summary").textContent = title;
   $(id).querySelector(".names").replaceChildren(...children);
-}
-
-function showMissing({ means, shares }) {
-  $("missing-figure").hidden = means.length === 0;
-  if (!means.length) return;
-  const [least, most] = [Math.min(...means), Math.max(...means)];
-  const x = (value) => 45 + 365 * (most > least ? (value - least) / (most - least) : 0.5);
-  const y = (share) => 195 - 180 * share;
-  const parts = [0, 0.5, 1].flatMap((share) => [
-    draw("line", { class: "axis", x1: 45, x2: 410, y1: y(share), y2: y(share) }),
-    draw("text", { x: 38, y: y(share) + 4, "text-anchor": "end" }, `${100 * share} %`)]);
-  means.forEach((mean, i) => parts.push(draw("circle", { cx: x(mean), cy: y(shares[i]), r: 3 })));
-  parts.push(draw("text", { x: 45, y: 215 }, least.toPrecision(3)),
-    draw("text", { x: 228, y: 215, "text-anchor": "middle" }, "average of the feature"),
-    draw("text", { x: 410, y: 215, "text-anchor": "end" }, most.toPrecision(3)));
-  $("missing").replaceChildren(...parts);
 }
 
 function showSuggestions() {

@@ -31,20 +31,12 @@ from .._io import plain, require
 from .._model_files import save_model
 from .._report import FittedTable, page_of, render
 from ..displays._style import rounded
-from ..metrics._annotations import agreement
 from ..metrics._markers import ranked
 from ..metrics._verdict import FOLDS
 from ..missingness._methods import lam_words
 from ..tables import Preparation, Table, read_table
 from ..tables._table import counted
-from ._console import (
-    Console,
-    Step,
-    UserError,
-    estimator_errors,
-    in_options,
-    typed_command,
-)
+from ._console import Console, Step, UserError, estimator_errors, typed_command
 from ._options import FolderOptions, OptionalFolderOptions, SourceOptions, as_number
 from ._outputs import claimed, write_csv, write_json
 
@@ -228,7 +220,7 @@ class Job:
             "cluster_sizes": fitted.sizes,
             "seconds": round(self.seconds, 3),
             "notes": [*fitted.batch_warnings, *table.notes, *self.notes],
-            **({"annotations": agreements(table, fitted.labels)} if table.annotations else {}),
+            "annotations": [one.to_dict() for one in fitted.annotations],
             **more,
         })  # fmt: skip
 
@@ -249,12 +241,12 @@ class Job:
             write_csv(folder / name, ["cluster", *table.features], lines)
         markers = marker_columns(self)
         write_csv(folder / "markers.csv", markers, zip(*markers.values(), strict=True))
-        if "annotations" in self.summary:
+        if fitted.annotations:
             counts = [
-                [one["column"], group, cluster, count]
-                for one in self.summary["annotations"]
-                for cluster, row in enumerate(one["rows_by_cluster"])
-                for group, count in zip(one["groups"], row, strict=True)
+                [one.name, group, cluster, count]
+                for one in fitted.annotations
+                for cluster, row in enumerate(one.counts)
+                for group, count in zip(one.groups, row, strict=True)
             ]
             header = ["annotation", "group", "cluster", "rows"]
             write_csv(folder / "annotations.csv", header, counts)
@@ -276,19 +268,15 @@ class Job:
         """The numbers of the report."""
         model, summary, data = self.fitted.model, self.summary, self.summary["data"]
         settings = {
-            "Table": data.get("file"),
-            "Clusters": summary["n_clusters"],
             "lam": model.lam if isinstance(model.lam, str) else lam_words(model.lam),
             "Reference": self.reference_words(),
             "Initialisations": model.n_init,
-            "Algorithm": model.algorithm,
-            "Seed": summary.get("seed", model.random_state),
+            "Seed": model.random_state,
             "SHA-256 of the table": data["sha256"][:16],
         }
         title = (output and output.title) or self.source.data.name
         page = page_of(self.fitted, title, output.embedding if output else "pca")
         return page | {
-            "diagnosis": [in_options(line) for line in page["diagnosis"]],
             "command": summary["command"],
             "notes": summary["notes"],
             "left_out": [list(one.values()) for one in data["left_out"]],
@@ -319,24 +307,14 @@ class Job:
         sizes, rows = summary["cluster_sizes"], summary["data"]["rows"]
         lines = [[str(i), f"{size:,}", f"{size / rows:.1%}"] for i, size in enumerate(sizes)]
         console.table("clusters", ["cluster", "rows", "share"], lines)
-        print_agreement(console, summary.get("annotations", []))
+        lines = [
+            [one.name, "" if np.isnan(one.ari) else f"{one.ari:.2f}", f"{one.unknown:,}"]
+            for one in self.fitted.annotations
+        ]
+        header = ["annotation", "adjusted Rand", "rows unknown"]
+        console.table("agreement with the clusters", header, lines)
         console.say(f"written to {out}; open {out / 'report.html'}")
         console.result(summary | {"output": str(out)})
-
-
-def agreements(table: Table, labels: Any) -> list[dict[str, Any]]:
-    """How far each annotation agrees with the clusters."""
-    return [agreement(*one, labels).to_dict() for one in table.annotations.items()]
-
-
-def print_agreement(console: Console, found: list[dict[str, Any]]) -> None:
-    """A line for each annotation."""
-    lines = []
-    for one in found:
-        value = "" if one["agreement"] is None else f"{one['agreement']:.2f}"
-        lines.append([one["column"], value, f"{one['unknown']:,}"])
-    header = ["annotation", "adjusted Rand", "rows unknown"]
-    console.table("agreement with the clusters", header, lines)
 
 
 def label_columns(table: Table, labels: Any, distance: Any, confidence: Any) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
-from threadpoolctl import threadpool_limits
 
 from .. import MNARKMeans, MNARMixture
 from .._io import require
@@ -20,13 +19,12 @@ from ..baselines import BASELINES
 from ..metrics import clustering_error_rate
 from ..tables._table import unknown_name
 from ._console import Console, UserError, in_options, one_line
-from ._fitting import Job, agreements, claimed_folder, job_key, open_job, print_agreement
+from ._fitting import Job, claimed_folder, job_key, open_job
 from ._main import verb
 from ._options import FittingOptions, OptionalFolderOptions, SourceOptions, option
 from ._outputs import Parts, write_csv
 
 OURS, MIXTURE = "mnarkmeans", "mixture"
-OTHERS = (MIXTURE, *BASELINES)
 WORDS = {
     MIXTURE: "Gaussian mixture with missing values (MNARMixture)",
     "zero": "k-means, zero imputation",
@@ -44,7 +42,6 @@ WORDS = {
     "gmm_mask": "Gaussian mixture with missingness indicators (StepMix)",
 }
 COLUMNS = ("method", "cer", "ari", "clusters", "seconds", "note")
-SMALL = 1_000_000  # entries of a table that one thread clusters fastest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +56,9 @@ class CompareOptions:
             for given in (self.methods, self.without)
         )
         for name in (*wanted, *unwanted):
-            if name not in OTHERS:
-                raise unknown_name("method", name, OTHERS)
-        return [name for name in wanted or OTHERS if name not in unwanted]
+            if name not in WORDS:
+                raise unknown_name("method", name, WORDS)
+        return [name for name in wanted or WORDS if name not in unwanted]
 
 
 @verb("compare cells.csv -k 4 --labels celltype")
@@ -92,7 +89,6 @@ def compare(
     title = "error against the known classes" if known else "agreement with mnarkmeans"
     console.table(title, *found.table())
     console.note(*found.notes())
-    print_agreement(console, agreements(job.table, model.labels_))
     if out is not None:
         console.say(f"written to {out}; open {out / 'report.html'}")
     console.result({"methods": found.results, "output": out and str(out)})
@@ -123,10 +119,8 @@ def make(name: str, model: MNARKMeans) -> Any:
 def run_one(make: Callable[[], Any], X: Any) -> dict[str, Any]:
     """Labels, seconds and a note; a method that cannot handle the table has no labels."""
     begin, labels, note = time.perf_counter(), None, ""
-    # On a busy machine the threads of a small table wait longer than they work.
-    few_threads = threadpool_limits(1 if np.prod(X.shape) < SMALL else None, "openmp")
     try:
-        with warnings.catch_warnings(), few_threads:
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             labels = np.asarray(make().fit_predict(X))
     except ImportError as error:

@@ -34,7 +34,7 @@ def select(searching: SearchOptions, output: FolderOptions, source: SourceOption
         with job.working(console, "choosing", len(searching.n_clusters)) as step:
             search._known = KeptTrials(parts, step)
             search.fit(job.X)
-        job.judge(console, as_kmeans(search), seed=searching.random_state)
+        job.judge(console, as_kmeans(search))
         job.sections = search_facts(search, job.fitted.verdict)
         found = search.cv_results_
         job.summary["selection"] = {

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._io import require
-from ._style import ACCENT, INK, MUTED, WARM, color, lam_ticks, marker
+from ._style import ACCENT, INK, MUTED, WARM, color, lam_ticks
 
 Numbers = Sequence[Any] | np.ndarray
 
@@ -79,8 +79,7 @@ def draw(chart: Chart, ax: Any = None, **kwargs: Any) -> tuple[Any, Any, list[An
         elif one.mark == "dashes":
             ax.plot(one.x, one.y, "_", color=MUTED, alpha=0.7, markersize=11, clip_on=False)
         else:
-            shape = marker(one.color) if isinstance(one.color, int) else "o"
-            look = {"color": ink, "marker": shape, "markersize": 4.5, "linewidth": 1.8} | kwargs
+            look = {"color": ink, "marker": "o", "markersize": 4.5, "linewidth": 1.8} | kwargs
             drawn.extend(ax.plot(one.x, one.y, label=one.name or None, **look))
         if one.spread is not None:
             low, high = np.maximum(np.subtract(one.y, one.spread), 0), np.add(one.y, one.spread)

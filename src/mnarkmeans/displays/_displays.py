@@ -17,7 +17,7 @@ from ..metrics import confidence
 from ..missingness._diagnose import Cells, cells_of, missing_against_mean
 from ._centers import cells_of_estimator
 from ._chart import Axis, Chart, Series, axes, draw, write_title
-from ._style import INK, color, marker, number, percent
+from ._style import INK, color, number, percent
 
 MOST_DOTS = 2_000
 
@@ -94,9 +94,8 @@ class ClustersDisplay:
             if sure is not None:  # where nothing can be said of a row it is not faint
                 shades[:, 3] = 0.1 + 0.65 * np.nan_to_num(sure[own], nan=1.0) ** 2
             look = {"s": size, "linewidths": 0, "color": shades} | kwargs
-            shape, label = marker(int(cluster)), f"{cluster} ({own.sum():,})"
-            drawn = self.ax_.scatter(*points[own].T, marker=shape, label=label, **look)
-            self.points_.append(drawn)
+            label = f"{cluster} ({own.sum():,})"
+            self.points_.append(self.ax_.scatter(*points[own].T, label=label, **look))
         shares = self.explained or (None, None)
         names = (
             name if share is None else f"{name} ({share:.0%})"

@@ -71,12 +71,8 @@ class FlowDisplay:
             raise ValueError(
                 f"partitions must be labels of the same rows; found lengths {lengths}."
             )
-        if not 0 <= self.chosen < columns:
-            raise ValueError(f"chosen must be one of the {columns} columns, got {self.chosen}.")
         numbers = map(str, range(columns))
         self.names = [str(name) for name in (numbers if self.names is None else self.names)]
-        if len(self.names) != columns:
-            raise ValueError(f"{len(self.names)} names for {columns} columns.")
         self.shared_ = [contingency_matrix(a, b) for a, b in pairwise(self.partitions)]
         # Rows outside the best one-to-one matching of the clusters of two columns.
         kept = [table[linear_sum_assignment(-table)].sum() for table in self.shared_]

@@ -1,8 +1,7 @@
 """Numbers as people read them; colours that stay apart; long names cut short.
 
 The first six colours are Okabe and Ito's, the next six from Tol's muted scheme, the rest the points
-of OKLab furthest from all before them, neither pale nor dark. After 36 clusters the colours repeat
-and the shape of the marker tells them apart.
+of OKLab furthest from all before them, neither pale nor dark. After 36 clusters they repeat.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ CLUSTERS = (
     "#0022DD", "#CC0022", "#BBCC00", "#2266FF", "#DD77FF", "#8877AA",
     "#00BB44", "#4444AA", "#7755CC", "#775577", "#DD33BB", "#997755",
 )  # fmt: skip
-MARKERS = ("o", "s", "^", "D", "v", "P")
 INK, MUTED, ACCENT, WARM = "#1d2733", "#6b7785", "#0072B2", "#D55E00"
 DIVERGING = ("#2166ac", "#92c5de", "#f7f7f7", "#f4a582", "#b2182b")
 GAP = "#d7dbe0"
@@ -31,11 +29,6 @@ _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 def color(cluster: int) -> str:
     """The colour of a cluster."""
     return CLUSTERS[cluster % len(CLUSTERS)]
-
-
-def marker(cluster: int) -> str:
-    """The marker of a cluster, a new shape each time the colours begin again."""
-    return MARKERS[(cluster // len(CLUSTERS)) % len(MARKERS)]
 
 
 def brief(name: str, most: int) -> str:
