@@ -88,9 +88,8 @@ def test_the_same_model_gives_the_same_bytes(folder, tmp_path_factory):
         (lambda f: swap(f / "model.json", '"a"', r'"\ud800"'), "surrogates not allowed"),
         (lambda f: (f / "model.json").write_text("[]"), "not a mnarkmeans model"),
         (lambda f: (f / "model.json").write_text("[" * 100_000), "nested too deeply"),
-        (lambda f: rewrite(f, format_version=99, written_by="mnarkmeans 9"), "by mnarkmeans 9;"),
-        (lambda f: rewrite(f, format_version="x"), "no valid format_version"),
-        (lambda f: rewrite(f, format_version=1), "no valid format_version"),
+        (lambda f: rewrite(f, format_version=99, written_by="mnarkmeans 9"), "by 'mnarkmeans 9';"),
+        (lambda f: rewrite(f, format_version="x"), "the format version 'x'"),
         (lambda f: rewrite(f, params={"evil": 1}), "unknown parameter 'evil'"),
     ],
 )
@@ -107,7 +106,6 @@ def test_damage_is_told_in_a_sentence(folder, damage, message):
         ({"arrays": None}, "arrays must name a checksum, found None"),
         ({"estimator": "Robot"}, "estimator must be 'MNARKMeans' or 'MNARMixture', found 'Robot'"),
         ({"feature_names": ["a"]}, r"cluster_centers_ has the shape \(2, 3\) instead of 2 x 1"),
-        ({"feature_names": ["a", "b", "b"]}, "feature_names has 'b' more than once"),
         ({"feature_names": "abc"}, "feature_names must be a list"),
         ({"fitted": {}}, "fitted lacks cluster_centers_"),
         ({"fitted": None}, "fitted must be an object"),
@@ -118,7 +116,6 @@ def test_damage_is_told_in_a_sentence(folder, damage, message):
         ({"params/n_clusters": 3}, r"cluster_centers_ has the shape \(2, 3\) instead of 3 x 3"),
         ({"params/n_init": "many"}, "params: n_init must be a whole number"),
         ({"params/n_jobs": "all"}, "params: n_jobs must be None or a whole number"),
-        ({"params/lam": -1}, "params: lam must be"),
         ({"params/missing_values": "n.d."}, "params: missing_values must be"),
         *(
             ({"fitted/lam_": value}, "lam_ must be (a finite number|>= 0), found")

@@ -17,7 +17,6 @@ import hashlib
 import json
 import math
 import warnings
-from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ import numpy as np
 
 from . import __version__
 from ._em.em import LEAST_FREEDOM, MOST_FREEDOM
-from ._em.mechanisms import MECHANISMS
+from ._em.mechanisms import MECHANISMS, Parameter
 from ._io import join, pack, split, unpack, write_together
 from ._kmeans import MNARKMeans
 from ._mixture import MixtureMissingness, MNARMixture
@@ -36,17 +35,21 @@ FORMAT = "mnarkmeans-model"
 FORMAT_VERSION = 2
 JSON_NAME, ARRAYS_NAME = "model.json", "model.npz"
 PARTS = ("params", "fitted", "extra")
-# Numbers by name, and their axes: k clusters, p features, * any length.
+ANY = -math.inf  # the least a number may be, if any will do
+# The numbers of a fitted estimator: axes (k clusters, p features, * any length) and range.
 FITTED = {
-    "cluster_centers_": "kp", "reference_": "p", "loss_path_": "*", "start_losses_": "*",
-    "lam_": "", "inertia_": "", "n_iter_": "",
+    "MNARKMeans": {
+        "cluster_centers_": Parameter("kp", least=ANY), "reference_": Parameter("p", least=ANY),
+        "loss_path_": Parameter("*"), "start_losses_": Parameter("*"), "lam_": Parameter(""),
+        "inertia_": Parameter(""), "n_iter_": Parameter(""),
+    },
+    "MNARMixture": {
+        "weights_": Parameter("k"), "means_": Parameter("kp", least=ANY),
+        "covariances_": Parameter("kp", least=1e-300), "reference_": Parameter("p", least=ANY),
+        "freedom": Parameter("", least=LEAST_FREEDOM, most=MOST_FREEDOM), "temper_": Parameter(""),
+        "lower_bounds_": Parameter("*", least=ANY),
+    },
 }  # fmt: skip
-FITTED_MIXTURE = {
-    "weights_": "k", "means_": "kp", "covariances_": "kp", "reference_": "p", "freedom": "",
-    "temper_": "", "lower_bounds_": "*",
-}  # fmt: skip
-NOT_NUMBERS = ("converged_", "has_gaps", "missingness_")  # of a mixture
-LOWEST = dict.fromkeys(["lam_", "inertia_", "n_iter_", "weights_", "temper_"], 0.0)
 
 
 class ModelFileError(ValueError):
@@ -79,8 +82,9 @@ def save_model(
     arrays: dict[str, np.ndarray] = {}
     unnamed_features = unnamed(estimator.n_features_in_)
     names = feature_names or getattr(estimator, "feature_names_in_", unnamed_features)
-    is_mixture = isinstance(estimator, MNARMixture)
-    estimator = estimator if is_mixture else as_kmeans(estimator)
+    if not isinstance(estimator, MNARMixture):
+        estimator = as_kmeans(estimator)
+    kind = type(estimator).__name__
     params = estimator.get_params(deep=False)
     if not isinstance(params["random_state"], (int, type(None))):
         params["random_state"] = None  # a generator has gone on since
@@ -89,19 +93,21 @@ def save_model(
             params[name] = np.asarray(getattr(estimator, f"{name}_"), dtype=float)
         elif isinstance(value, (list, tuple, np.ndarray)):
             params[name] = np.asarray(value, dtype=float)
-    fields = (*FITTED_MIXTURE, *NOT_NUMBERS) if is_mixture else FITTED
-    fitted = {name: getattr(estimator, name, None) for name in fields}
-    if is_mixture:
-        fitted["freedom"] = estimator._parameters().freedom
-        fitted["lower_bounds_"] = np.array(estimator.lower_bounds_)
-        fitted["has_gaps"] = estimator._mechanism.has_gaps
-        fitted["missingness_"] = estimator.missingness_._asdict()
+    fitted = {name: getattr(estimator, name, None) for name in FITTED[kind]}
+    if isinstance(estimator, MNARMixture):
+        fitted |= {
+            "freedom": estimator._parameters().freedom,  # 0: normal clusters
+            "lower_bounds_": np.array(estimator.lower_bounds_),
+            "has_gaps": estimator._mechanism.has_gaps,
+            "converged_": estimator.converged_,
+            "missingness_": estimator.missingness_._asdict(),
+        }
     try:
         document: dict[str, Any] = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "written_by": f"mnarkmeans {__version__}",
-            "estimator": "MNARMixture" if is_mixture else "MNARKMeans",
+            "estimator": kind,
             "params": split(params, "params", arrays),
             "fitted": split(fitted, "fitted", arrays),
             "feature_names": [str(name) for name in names],
@@ -129,7 +135,13 @@ def as_kmeans(model: Any) -> MNARKMeans:
         del params["init"]  # k-means|| is for clusters
     plain = MNARKMeans()
     plain.set_params(**{name: params[name] for name in plain.get_params() if name in params})
-    for name in (*FITTED, "labels_", "missingness_", "n_features_in_", "feature_names_in_"):
+    for name in (
+        *FITTED["MNARKMeans"],
+        "labels_",
+        "missingness_",
+        "n_features_in_",
+        "feature_names_in_",
+    ):
         if hasattr(model, name):
             setattr(plain, name, getattr(model, name))
     return plain
@@ -204,7 +216,9 @@ def load_model(path: str | Path) -> SavedModel:
     try:
         document = _read_document(file)
         arrays = _read_arrays(file.parent / ARRAYS_NAME, document)
-        names = _checked_names(document.get("feature_names"))
+        names = document.get("feature_names")
+        if not isinstance(names, list) or not names or {*map(type, names)} != {str}:
+            raise ValueError(f"feature_names must be a list of words, found {names!r:.40}")
         parts = {name: join(document.get(name), name, arrays) for name in PARTS}
         for name, part in parts.items():
             if not isinstance(part, dict):
@@ -232,14 +246,11 @@ def _read_document(file: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f"{file} is not a mnarkmeans model")
-    version = document.get("format_version")
-    if type(version) is not int or version < FORMAT_VERSION:
-        raise ValueError(f"there is no valid format_version (found {version!r:.40})")
-    if version > FORMAT_VERSION:
-        writer = str(document.get("written_by", "a newer mnarkmeans"))[:60]
+    version, writer = document.get("format_version"), document.get("written_by")
+    if version != FORMAT_VERSION:
         raise ModelFileError(
-            f"{file} has format version {version}, written by {writer}; this version reads up to "
-            f"{FORMAT_VERSION}: run pip install --upgrade mnarkmeans"
+            f"{file} has the format version {version!r:.40}, written by {writer!r:.60}; this "
+            f"mnarkmeans reads version {FORMAT_VERSION}: use the one that wrote it, or fit again"
         )
     if document.get("sha256") != _document_sum(document):
         raise ValueError("the file was changed after it was written")
@@ -265,16 +276,6 @@ def _read_arrays(file: Path, document: dict[str, Any]) -> dict[str, np.ndarray]:
 # What a fit needs is checked when the model is fitted again; here what a prediction needs.
 
 
-def _checked_names(names: Any) -> list[str]:
-    """Names of the features: words, each once."""
-    if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
-        raise ValueError(f"feature_names must be a list of words, found {names!r:.40}")
-    name, times = Counter(names).most_common(1)[0]
-    if times > 1:
-        raise ValueError(f"feature_names has {name!r:.40} more than once")
-    return names
-
-
 def _checked_model(kind: Any, params: dict[str, Any], fitted: dict[str, Any], p: int) -> Any:
     """A fitted estimator for p features, from its parameters and results."""
     if kind not in ("MNARKMeans", "MNARMixture"):
@@ -290,86 +291,84 @@ def _checked_model(kind: Any, params: dict[str, Any], fitted: dict[str, Any], p:
     except (TypeError, ValueError) as error:
         raise ValueError(f"params: {str(error).rstrip('.')}") from error
     if kind == "MNARMixture":
-        _set_mixture(model, fitted, p)
+        _set_mixture(model, fitted, {"k": model.n_components, "p": p, "1": 1})
     else:
-        per_feature = {"lam_": "p" if isinstance(fitted.get("lam_"), np.ndarray) else ""}
-        _set_numbers(model, fitted, FITTED | per_feature, {"k": model.n_clusters, "p": p})
+        rules = FITTED[kind]
+        if isinstance(fitted.get("lam_"), np.ndarray):
+            rules = rules | {"lam_": Parameter("p")}
+        model.__dict__.update(_numbers("fitted", fitted, rules, {"k": model.n_clusters, "p": p}))
     model.n_features_in_ = p
     return model
 
 
-def _set_numbers(model: Any, fitted: dict[str, Any], axes: dict[str, str], sizes: Any) -> None:
-    for name, shape in axes.items():
-        if name not in fitted:
-            raise ValueError(f"fitted lacks {name}")
-        low = LOWEST.get(name, -math.inf)
-        setattr(model, name, _numbers(name, fitted[name], *map(sizes.get, shape), low=low))
-
-
-def _numbers(
-    name: str, value: Any, *shape: int | None, low: float = -math.inf, high: float = math.inf
-) -> Any:
-    """Finite numbers of a shape, in which None is any length: a float array, or a number."""
-    array = np.asarray(value if isinstance(value, (np.ndarray, int, float)) else None)
-    kinds = "f" if shape else "fi"
-    if array.dtype.kind not in kinds or array.ndim != len(shape) or not np.isfinite(array).all():
-        wanted = f"{len(shape)}-dimensional array of finite numbers" if shape else "finite number"
-        raise ValueError(f"{name} must be a {wanted}, found {value!r:.40}")
-    if any(wanted not in (None, size) for wanted, size in zip(shape, array.shape, strict=True)):
-        wanted = " x ".join("any" if size is None else str(size) for size in shape)
-        raise ValueError(f"{name} has the shape {array.shape} instead of {wanted}")
-    for wrong in array[(array < low) | (array > high)].flat:
-        range_ = f">= {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
-        raise ValueError(f"{name} must be {range_}, found {wrong:g}")
-    return array if shape else array.item()
-
-
-def _set_mixture(model: MNARMixture, fitted: dict[str, Any], p: int) -> None:
-    k = model.n_components
-    spread = {"covariances_": "k" if model.covariance_type == "spherical" else "kp"}
-    _set_numbers(model, fitted, FITTED_MIXTURE | spread, {"k": k, "p": p})
-    _numbers("covariances_", model.covariances_, *model.covariances_.shape, low=1e-300)
-    freedom = float(model.__dict__.pop("freedom"))
-    if freedom != 0.0:
-        _numbers("freedom", freedom, low=LEAST_FREEDOM, high=MOST_FREEDOM)
-    model.degrees_of_freedom_ = freedom or math.inf
-    model.tails_ = "t" if freedom else "normal"
-    model.lower_bounds_ = bounds = fitted["lower_bounds_"].tolist()
+def _set_mixture(model: MNARMixture, fitted: dict[str, Any], sizes: dict[str, int]) -> None:
+    rules = dict(FITTED["MNARMixture"])
+    if model.covariance_type == "spherical":
+        rules["covariances_"] = rules["covariances_"]._replace(shape="k")
+    if fitted.get("freedom") == 0.0:  # normal clusters
+        rules["freedom"] = Parameter("")
+    numbers = _numbers("fitted", fitted, rules, sizes)
+    freedom, bounds = numbers.pop("freedom"), numbers.pop("lower_bounds_").tolist()
     if not bounds:
         raise ValueError("lower_bounds_ must have a number for each iteration")
-    model.lower_bound_, model.n_iter_ = bounds[-1], len(bounds)
-    _check_keys("fitted", fitted, (*FITTED_MIXTURE, *NOT_NUMBERS))
-    model.converged_ = bool(fitted["converged_"])
-    model.missingness_ = _checked_missingness(fitted["missingness_"], {"k": k, "p": p, "1": 1})
-    model.mechanism_ = model.missingness_.mechanism
-    has_gaps = fitted["has_gaps"]
+    has_gaps, p = fitted.get("has_gaps"), sizes["p"]
     if not isinstance(has_gaps, np.ndarray) or has_gaps.dtype != bool or has_gaps.shape != (p,):
         raise ValueError(f"has_gaps must be {p} times true or false")
-    parameters = model.missingness_.parameters
-    model._mechanism = MECHANISMS[model.mechanism_](**parameters, has_gaps=has_gaps)
+    found = _checked_missingness(fitted.get("missingness_"), sizes)
+    model.__dict__.update(
+        numbers, lower_bounds_=bounds, lower_bound_=bounds[-1], n_iter_=len(bounds),
+        converged_=bool(fitted.get("converged_")), missingness_=found, mechanism_=found.mechanism,
+        degrees_of_freedom_=freedom or math.inf, tails_="t" if freedom else "normal",
+        _mechanism=MECHANISMS[found.mechanism](**found.parameters, has_gaps=has_gaps),
+    )  # fmt: skip
 
 
 def _checked_missingness(found: Any, sizes: dict[str, int]) -> MixtureMissingness:
-    """``sizes``: how long an axis is, by its letter."""
-    _check_keys("missingness_", found, MixtureMissingness._fields)
+    if not isinstance(found, dict) or set(found) != set(MixtureMissingness._fields):
+        raise ValueError(f"missingness_ must have {', '.join(MixtureMissingness._fields)}")
     name = found["mechanism"]
     if name not in MECHANISMS:
         raise ValueError(f"missingness_ has the unknown mechanism {name!r:.40}")
-    rules = MECHANISMS[name].own_parameters
-    stored = found["parameters"]
-    _check_keys(f"missingness_ of {name}", stored, rules)
-    parameters = {
-        own: _numbers(own, stored[own], *map(sizes.get, rule.shape), low=rule.least, high=rule.most)
-        for own, rule in rules.items()
-    }
-    numbers = {}
+    scores = {}
     for field in ("log_likelihoods", "scores"):
-        if not isinstance(found[field], dict) or set(found[field]) - set(MECHANISMS):
-            raise ValueError(f"missingness_/{field} must have a number for each mechanism")
-        numbers[field] = {one: _numbers(one, value) for one, value in found[field].items()}
-    return MixtureMissingness(name, parameters, **numbers)
+        known = dict.fromkeys(set(MECHANISMS) & set(found[field]), Parameter("", least=ANY))
+        scores[field] = _numbers(f"missingness_/{field}", found[field], known, sizes)
+    own = MECHANISMS[name].own_parameters
+    parameters = _numbers("missingness_/parameters", found["parameters"], own, sizes)
+    return MixtureMissingness(name, parameters, **scores)
 
 
-def _check_keys(name: str, found: Any, wanted: Any) -> None:
-    if not isinstance(found, dict) or set(found) != set(wanted):
-        raise ValueError(f"{name} must have {', '.join(wanted)}")
+def _numbers(
+    place: str, stored: Any, rules: dict[str, Parameter], sizes: dict[str, int]
+) -> dict[str, Any]:
+    """What is stored by these names: finite numbers, alone or in float arrays, after the rules.
+
+    ``sizes``: how long an axis is, by its letter; one without a size may have any length.
+    """
+    if not isinstance(stored, dict):
+        raise ValueError(f"{place} must be an object, found {stored!r:.40}")
+    checked = {}
+    for name, (shape, most, least) in rules.items():
+        if name not in stored:
+            raise ValueError(f"{place} lacks {name}")
+        value = stored[name]
+        array = np.asarray(value if isinstance(value, (np.ndarray, int, float)) else None)
+        kinds = "f" if shape else "fi"
+        if (
+            array.dtype.kind not in kinds
+            or array.ndim != len(shape)
+            or not np.isfinite(array).all()
+        ):
+            wanted = (
+                f"{len(shape)}-dimensional array of finite numbers" if shape else "finite number"
+            )
+            raise ValueError(f"{name} must be a {wanted}, found {value!r:.40}")
+        lengths = [sizes.get(axis, size) for axis, size in zip(shape, array.shape, strict=True)]
+        if array.shape != tuple(lengths):
+            wanted = " x ".join(map(str, lengths))
+            raise ValueError(f"{name} has the shape {array.shape} instead of {wanted}")
+        for wrong in array[(array < least) | (array > most)].flat:
+            range_ = f">= {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
+            raise ValueError(f"{name} must be {range_}, found {wrong:g}")
+        checked[name] = array if shape else array.item()
+    return checked
