@@ -33,7 +33,6 @@ from .metrics._markers import contrasts
 
 __all__ = ["mnar_kmeans"]
 
-FITTING = ("n_init", "max_iter", "tol", "algorithm", "init", "n_jobs")  # passed to the fit
 BACKED_ROWS = 4096  # read from a file at a time
 LARGEST_DENSE = 1 << 28  # entries: 2 GB of numbers
 
@@ -65,7 +64,7 @@ def mnar_kmeans(
     Parameters
     ----------
     adata : AnnData
-        Cells by genes; dense, sparse, backed, or Dask arrays.
+        Cells by genes; dense, sparse or backed by a file.
     n_clusters : int or sequence of int
         Number of clusters, or the numbers to choose from by stability.
     lam, reference : as in `mnarkmeans.MNARKMeans`
@@ -84,7 +83,7 @@ def mnar_kmeans(
     batch_key : str, optional
         Column of ``adata.obs`` with the batch of each cell. Differences between batches are removed
         before clustering (`mnarkmeans.tables.BatchCenter`) and stored in
-        ``uns[key_added]["batch_shifts"]``. The matrix is made dense; Dask arrays are refused.
+        ``uns[key_added]["batch_shifts"]``. The matrix is made dense.
     key_added : str, default="mnar_kmeans"
         Under which name results are stored.
     random_state : int, RandomState instance or None, default=None
@@ -110,8 +109,7 @@ def mnar_kmeans(
     -----
     Genes without any observed value are left out. Markers are stored where scanpy looks for them:
     ``sc.pl.rank_genes_groups(adata, key="mnar_kmeans_markers")``. Their scores are the effect sizes
-    of `mnarkmeans.metrics.cluster_markers`, p-values are NaN. For Dask arrays there are no markers,
-    verdict and confidence.
+    of `mnarkmeans.metrics.cluster_markers`, p-values are NaN.
 
     Examples
     --------
@@ -122,7 +120,7 @@ def mnar_kmeans(
     >>> counts[100:] = counts[100:, ::-1]
     >>> adata = AnnData(np.log1p(counts))
     >>> tl.mnar_kmeans(adata, 2, lam=0.5, random_state=0)
-    mnar_kmeans: 2 clusters of 100 and 100 cells, lam 0.5. Separate groups.
+    mnar_kmeans: clusters of 100, 100 cells, lam 0.5. Separate groups.
     >>> adata.obs["mnar_kmeans"].cat.categories.tolist()
     ['0', '1']
     >>> adata.varm["mnar_kmeans"].shape
@@ -133,20 +131,10 @@ def mnar_kmeans(
         raise ValueError("random_state and rng are two names of the seed; give one of them.")
     if rng is not None:  # estimators take an integer or a RandomState
         random_state = int(np.random.default_rng(rng).integers(2**31 - 1))
-    if unknown := [name for name in fitting if name not in FITTING]:
-        raise TypeError(
-            f"mnar_kmeans() got an unexpected keyword argument {unknown[0]!r}; to the fit it "
-            f"passes {', '.join(FITTING)}."
-        )
     if impute_layer is not None and use_rep is not None:
         raise ValueError(
             f"impute_layer={impute_layer!r} fills genes, but use_rep={use_rep!r} clusters on "
             "something else. Leave one of them out."
-        )
-    if copy and adata.isbacked:
-        raise ValueError(
-            "copy=True cannot copy an AnnData that is backed by a file. "
-            "Call adata.to_memory() first, or leave copy=False."
         )
     adata = adata.copy() if copy else adata
     matrix, columns = _matrix_of(adata, layer, use_rep, use_highly_variable)
@@ -155,11 +143,12 @@ def mnar_kmeans(
     if zero_is_missing:
         _check_expression(X, is_expression=use_rep is None)
     names = adata.var_names if use_rep is None else range(len(used))
-    lam, reference = (by_position(*one, names) for one in (("lam", lam), ("reference", reference)))
-    chosen = dict(
-        lam=_of_used("lam", lam, used), reference=_of_used("reference", reference, used),
-        random_state=random_state,
-    )  # fmt: skip
+    lam, reference = by_position("lam", lam, names), by_position("reference", reference, names)
+    chosen = {
+        "lam": _of_used("lam", lam, used),
+        "reference": _of_used("reference", reference, used),
+        "random_state": random_state,
+    }
     if batch_key is not None:
         batches = _entry(adata.obs, batch_key, "obs").to_numpy()
         measured = _dense_with_nan(X, missing)
@@ -168,7 +157,7 @@ def mnar_kmeans(
     with warnings.catch_warnings():
         if zero_is_missing:  # zero is the detection limit, however far from it a gene is
             warnings.filterwarnings("ignore", "The reference lies far outside")
-        model = _estimator(X, n_clusters, missing_values=missing, **chosen, **fitting).fit(X)
+        model = _estimator(n_clusters, missing_values=missing, **chosen, **fitting).fit(X)
     params = dict(
         n_clusters=n_clusters, lam=lam, reference=reference, layer=layer, use_rep=use_rep,
         use_highly_variable=use_highly_variable, zero_is_missing=zero_is_missing,
@@ -188,30 +177,13 @@ def mnar_kmeans(
                 filled = np.maximum(filled, 0.0)
             filled = np.where(np.isnan(measured), filled, measured)
         adata.layers[impute_layer] = _with_other_genes(filled, matrix, used)
-    sizes = adata.obs[key_added].value_counts(sort=False).to_numpy()
-    if sizes.min() < 3:
-        warnings.warn(
-            f"The smallest cluster has {sizes.min()} cell(s): tests of markers such as "
-            "sc.tl.rank_genes_groups need more. Ask for fewer clusters, or remove outlying cells.",
-            MissingDataWarning,
-            stacklevel=2,
-        )
-    log_line(f"{key_added}: {_summary(sizes, adata.uns[key_added])}", verbose)
+    log_line(f"{key_added}: {_summary(model, adata.uns[key_added])}", verbose)
     return adata if copy else None
 
 
-def _estimator(X: Any, n_clusters: Any, *, lam: Any, **settings: Any) -> Any:
-    """The estimator for this matrix: in memory or on Dask, with k given or to be chosen."""
-    several = np.ndim(n_clusters) == 1
-    if _is_dask(X):
-        refused = [name for name in ("algorithm", "n_jobs") if name in settings]
-        if several or refused:
-            what = "several numbers of clusters" if several else refused[0]
-            raise ValueError(f"The matrix is a Dask array, which does not work with {what}.")
-        from .dask import MNARKMeans as DaskMNARKMeans
-
-        return DaskMNARKMeans(n_clusters, lam=lam, **settings)
-    if not several:
+def _estimator(n_clusters: Any, *, lam: Any, **settings: Any) -> Any:
+    """The estimator, with k given or to be chosen."""
+    if np.ndim(n_clusters) == 0:
         return MNARKMeans(n_clusters, lam=lam, **settings)
     if np.ndim(lam):
         raise ValueError("With several n_clusters lam must be one number or 'auto'.")
@@ -219,16 +191,11 @@ def _estimator(X: Any, n_clusters: Any, *, lam: Any, **settings: Any) -> Any:
     return MNARKMeansCV(list(n_clusters), lams=lams, **settings)
 
 
-def _summary(sizes: np.ndarray, results: dict[str, Any]) -> str:
-    lam = np.unique(np.round(results["lam"], 4))
-    lam = lam[~np.isnan(lam)]
-    shown = f"{lam[0]:g}" if len(lam) == 1 else f"{lam[0]:g} to {lam[-1]:g}"
-    cells = f"{sizes.min()} to {sizes.max()}"
-    if len(sizes) <= 12:
-        cells = " and ".join([*filter(None, [", ".join(map(str, sizes[:-1]))]), str(sizes[-1])])
-    clusters = "1 cluster" if len(sizes) == 1 else f"{len(sizes)} clusters"
-    headline = results.get("verdict", {}).get("headline", "")
-    return f"{clusters} of {cells} cells, lam {shown}. {headline}".rstrip()
+def _summary(model: Any, results: dict[str, Any]) -> str:
+    sizes = ", ".join(map(str, np.bincount(model.labels_, minlength=len(model.cluster_centers_))))
+    low, high = f"{np.min(model.lam_):.4g}", f"{np.max(model.lam_):.4g}"
+    lam = low if low == high else f"{low} to {high}"
+    return f"clusters of {sizes} cells, lam {lam}. {results['verdict']['headline']}"
 
 
 # --- the matrix
@@ -254,6 +221,11 @@ def _matrix_of(
     matrix = adata.X if layer is None else _entry(adata.layers, layer, "layers")
     if matrix is None:
         raise ValueError("adata.X is empty; name the layer= or use_rep= to cluster on.")
+    if hasattr(matrix, "__dask_graph__"):
+        raise ValueError(
+            "The matrix is a Dask array. Call adata.to_memory() first, or cluster the array itself "
+            "with mnarkmeans.dask.MNARKMeans."
+        )
     marked = "highly_variable" in adata.var
     if use_highly_variable and not marked:
         raise KeyError(
@@ -288,15 +260,9 @@ def _usable(matrix: Any, columns: np.ndarray, missing: float) -> tuple[Any, np.n
     return (X if observed.all() else X[:, observed]), used
 
 
-def _is_dask(matrix: Any) -> bool:
-    return hasattr(matrix, "__dask_graph__")
-
-
 def _in_memory(matrix: Any, columns: np.ndarray) -> Any:
-    """Some columns of a matrix, in memory unless it is a Dask array."""
-    if _is_dask(matrix):
-        matrix = matrix.rechunk({1: -1})
-    if _is_dask(matrix) or isinstance(matrix, np.ndarray) or sparse.issparse(matrix):
+    """Some columns of a matrix, in memory."""
+    if isinstance(matrix, np.ndarray) or sparse.issparse(matrix):
         X = matrix if columns.all() else matrix[:, np.flatnonzero(columns)]
     elif getattr(matrix, "format", None) == "csc":
         X = matrix.to_memory()[:, columns]  # by rows it would be read once per slice
@@ -307,10 +273,6 @@ def _in_memory(matrix: Any, columns: np.ndarray) -> Any:
 
 
 def _observed_columns(X: Any, missing: float) -> np.ndarray:
-    if _is_dask(X):
-        dask, parts = require("dask", "dask"), X.to_delayed().ravel()
-        found = dask.compute(*(dask.delayed(_observed_columns)(part, missing) for part in parts))
-        return np.any(found, axis=0)
     if sparse.issparse(X):
         return np.bincount(X.indices[seen_in(X.data, missing)], minlength=X.shape[1]) > 0
     return np.any(seen_in(X, missing), axis=0)
@@ -318,8 +280,7 @@ def _observed_columns(X: Any, missing: float) -> np.ndarray:
 
 def _check_expression(X: Any, *, is_expression: bool) -> None:
     """Refuse counts, warn about scaled values: zero has to mean "not detected"."""
-    rows = X[:BACKED_ROWS].compute() if _is_dask(X) else X
-    values = rows.data if sparse.issparse(rows) else rows
+    values = X.data if sparse.issparse(X) else X
     values = values[np.isfinite(values)]
     if is_expression and values.size and values.max() > 1 and not np.any(values % 1):
         raise ValueError(
@@ -352,11 +313,6 @@ def _of_used(name: str, numbers: Any, used: np.ndarray) -> Any:
 
 def _dense_with_nan(X: Any, missing: float) -> np.ndarray:
     """The matrix in the form in which batches are corrected."""
-    if _is_dask(X):
-        raise ValueError(
-            "batch_key= does not work with Dask arrays: the shifts are estimated in memory. "
-            "Compute the matrix of the genes you need, or leave batch_key out."
-        )
     if X.shape[0] * X.shape[1] > LARGEST_DENSE:
         raise ValueError(
             f"batch_key= makes the matrix dense, and {X.shape[0]} x {X.shape[1]} is too large. "
@@ -375,7 +331,7 @@ def _store_results(
     """Write what the module's docstring lists."""
     pandas = require("pandas", "anndata")
     k = len(model.cluster_centers_)
-    labels, distances = np.asarray(model.labels_), np.asarray(model.transform(X))
+    labels, distances = model.labels_, model.transform(X)
     adata.obs[key] = pandas.Categorical.from_codes(labels, categories=[str(l) for l in range(k)])
     adata.obs[f"{key}_distance"] = distances[np.arange(len(labels)), labels]
     centers = np.full((len(used), k), np.nan)
@@ -397,14 +353,11 @@ def _store_results(
         adata.varm[key] = centers
     else:
         results["centers"] = centers
-    if not _is_dask(X):
-        found = verdict(X, model)
-        results["verdict"] = {
-            name: getattr(found, name) for name in ("kind", "headline", "sentence")
-        }
-        adata.obs[f"{key}_confidence"] = found.confidence
-        if in_genes and k > 1:
-            adata.uns[f"{key}_markers"] = _markers(adata, key, X, used, model)
+    found = verdict(X, model)
+    results["verdict"] = {name: getattr(found, name) for name in ("kind", "headline", "sentence")}
+    adata.obs[f"{key}_confidence"] = found.confidence
+    if in_genes and k > 1:
+        adata.uns[f"{key}_markers"] = _markers(adata, key, X, used, model)
     adata.uns[key] = results
 
 
@@ -427,8 +380,6 @@ def _with_other_genes(filled: np.ndarray, matrix: Any, used: np.ndarray) -> np.n
 
 
 def _dense(matrix: Any) -> Any:
-    if _is_dask(matrix):
-        return matrix.map_blocks(_dense, dtype=matrix.dtype, meta=np.empty((0, 0), matrix.dtype))
     return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
