@@ -46,11 +46,6 @@ def test_fit_and_predict_in_one_and_the_score_with_weights(X):
     assert -model.score(X, sample_weight=weights) == pytest.approx(model.inertia_, rel=1e-13)
 
 
-def test_more_starts_are_never_worse(X):
-    losses = [MNARKMeans(5, lam=0.5, n_init=n, random_state=0).fit(X).inertia_ for n in (1, 5, 20)]
-    assert losses[0] >= losses[1] >= losses[2]
-
-
 def test_init_given_as_array_callable_and_name(X):
     given = np.nan_to_num(X[:3])
     by_array = MNARKMeans(3, lam=0.5, init=given).fit(X)
@@ -115,18 +110,6 @@ def test_reference_min_is_the_least_observed_value(X):
     assert fixed.inertia_ == pytest.approx(model.inertia_)
 
 
-def test_float32_is_kept_and_its_loss_is_exact(X):
-    small = X.astype(np.float32)
-    model = fitted(small)
-    assert model.cluster_centers_.dtype == np.float32
-    assert model.transform(small).dtype == np.float32
-    assert model.impute(small).dtype == np.float32
-    centers = model.cluster_centers_.astype(float)[model.labels_]
-    exact = np.where(np.isnan(X), 0.5 * centers**2, (small.astype(float) - centers) ** 2).sum()
-    assert model.inertia_ == pytest.approx(exact, rel=1e-12)
-    assert -model.score(small) == pytest.approx(model.inertia_, rel=1e-12)
-
-
 @pytest.mark.parametrize("lam", [0.5, "auto"])
 def test_thread_settings_of_other_libraries_change_no_bit(X, lam, monkeypatch):
     def run():
@@ -139,19 +122,6 @@ def test_thread_settings_of_other_libraries_change_no_bit(X, lam, monkeypatch):
             model = run()
         np.testing.assert_array_equal(model.cluster_centers_, base.cluster_centers_)
         assert (model.lam_, model.inertia_) == (base.lam_, base.inertia_)
-
-
-def test_starts_that_meet_go_on_as_one(X):
-    """Equal starts, and the same start with its clusters renamed, end alike."""
-    first = np.nan_to_num(X[:3])
-    inits = iter([first, first, first[::-1], first + 0.3])
-    model = MNARKMeans(
-        3, lam=0.5, init=lambda *_, **__: next(inits), n_init=4, algorithm="lloyd"
-    ).fit(X)
-    assert model.start_losses_[0] == model.start_losses_[1]
-    assert model.start_losses_[2] == pytest.approx(model.start_losses_[0], rel=1e-12)
-    alone = MNARKMeans(3, lam=0.5, init=first + 0.3, algorithm="lloyd").fit(X)
-    assert model.start_losses_[3] == pytest.approx(alone.loss_path_[-1], rel=1e-12)
 
 
 def test_scikit_learn_callbacks_count_the_starts(X):
@@ -221,19 +191,6 @@ def test_a_feature_never_observed_has_the_reference_as_centre(X):
     with pytest.warns(MissingDataWarning, match=r"1 feature\(s\) have no observed value \(4\)"):
         model = MNARKMeans(3, lam=0.5, reference=2.5, random_state=0).fit(X)
     np.testing.assert_array_equal(model.cluster_centers_[:, 4], 2.5)
-
-
-def test_a_row_never_observed_is_left_out(X):
-    more = np.vstack([X, np.full((2, 4), np.nan)])
-    with pytest.warns(MissingDataWarning, match=r"2 row\(s\) have no observed value"):
-        with_rows = fitted(more)
-    without = fitted(X)
-    np.testing.assert_allclose(with_rows.cluster_centers_, without.cluster_centers_)
-    assert with_rows.inertia_ == pytest.approx(without.inertia_)
-    nearest = np.argmin(np.sum(without.cluster_centers_**2, axis=1))
-    np.testing.assert_array_equal(with_rows.labels_[-2:], nearest)
-    np.testing.assert_array_equal(without.predict(np.full((1, 4), np.nan)), [nearest])
-    assert not np.isnan(without.impute(np.full((1, 4), np.nan))).any()
 
 
 def test_fewer_distinct_rows_than_clusters_warns():

@@ -84,7 +84,8 @@ def selection(criterion):
     model = MNARKMeansCV([2, 3, 4], criterion=criterion, n_init=2, n_splits=4, random_state=0)
     model.fit(table("decay", n=45))
     columns = {k: v for k, v in model.cv_results_.items() if k not in NOT_RESULTS}
-    return {"columns": columns, "best": model.best_index_, "centers": model.cluster_centers_}
+    return {"columns": columns, "best": model.best_index_, "centers": model.cluster_centers_,
+            "stability": model.stability_}  # fmt: skip
 
 
 def mixture(mechanism, **options):
