@@ -70,9 +70,10 @@ def check_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) -
         "dtype": [np.float64, np.float32], "accept_sparse": "csr", "ensure_all_finite": False,
     } | options  # fmt: skip
     try:
-        if estimator is None:
-            return check_array(X, **options)
-        return validate_data(estimator, X, reset=reset, **options)
+        with np.errstate(invalid="ignore"):  # R's NA is a NaN of which processors complain
+            if estimator is None:
+                return check_array(X, **options)
+            return validate_data(estimator, X, reset=reset, **options)
     except (TypeError, ValueError) as error:
         text = _first_text(X)
         if text is None:
