@@ -89,39 +89,23 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         smallest observed values, by BIC. None is "auto" if the mechanism is, otherwise zero.
     missing_values : float, default=nan
         The code of missing values in dense input; in sparse input what is not stored is missing.
-    tol : float, default=1e-3
-        EM ends when ``lower_bound_`` changes by less.
-    reg_covar : float, default=1e-6
-        Smallest variance; on a complete table it is added to the variances instead.
-    max_iter : int, default=100
-        Maximum number of EM iterations.
-    n_init : int or "auto", default=1
-        Number of starts ("auto": 1); the one with the largest ``lower_bound_`` is kept.
+    tol, reg_covar, max_iter, n_init, weights_init, means_init, warm_start, verbose
+        As for ``GaussianMixture``, but ``reg_covar`` is the smallest variance where values are
+        missing, n_init="auto" is 1, and with ``means_init`` the first partition is that of the
+        nearest mean. The logger "mnarkmeans" gets the lines of ``verbose`` in any case.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         First partition: k-means with missing values (the best of lam = 0, 1/2 and 1), rows nearest
         to k-means++ centres or to random rows, or random memberships.
-    weights_init : array of shape (n_components,), default=None
-        Initial weights.
-    means_init : array of shape (n_components, n_features), default=None
-        Initial means; the first partition is then that of the nearest mean.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. The same seed gives the same result for every ``n_jobs``.
-    warm_start : bool, default=False
-        Continue from the last fit.
-    verbose : int, default=0
-        Above 0, a line per start; above 1, one per iteration. The logger "mnarkmeans" gets both.
     n_jobs : int or None, default=None
         Number of threads; None uses all cores.
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_components,)
-    means_ : ndarray of shape (n_components, n_features)
-        Of all values, missing ones included.
-    covariances_ : ndarray of shape (n_components, n_features), or (n_components,) if spherical
-        Squared scales if the clusters are Student's t.
-    precisions_, precisions_cholesky_ : ndarray
-        1 over the variances, and over their square roots.
+    weights_, means_, covariances_, precisions_, precisions_cholesky_ : ndarrays
+        As for ``GaussianMixture``; means are of all values, missing ones included, and covariances
+        are squared scales if the clusters are Student's t.
     mechanism_ : str
     tails_ : {"normal", "t"}
     degrees_of_freedom_ : float
@@ -129,16 +113,14 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
     temper_ : float
     missingness_ : MixtureMissingness
         The parameters of the mechanism, and the likelihood of every one that was compared.
-    converged_ : bool
-    n_iter_ : int
+    reference_ : ndarray of shape (n_features,)
     lower_bound_ : float
         What EM maximises, per row: the log-likelihood plus the log prior of variances and of the
         rates of "class".
     lower_bounds_ : list of float
         The same after every iteration. With missing values it never falls.
-    reference_ : ndarray of shape (n_features,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features,)
+    converged_, n_iter_, n_features_in_, feature_names_in_
+        As for ``GaussianMixture``.
 
     Notes
     -----
@@ -245,10 +227,8 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         return tempered(self._posteriors(X)[1].memberships, self.temper_)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log-likelihood of each row, missing values included, given that something is observed.
-
-        A row without any observed value has no information: 0.
-        """
+        """Log-likelihood of each row, missing values included, given that something is observed (0
+        for a row in which nothing is)."""
         return self._log_likelihoods(*self._posteriors(X))
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -266,17 +246,12 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         return 2.0 * self._n_parameters() - 2.0 * self._totals(X)[0]
 
     def icl(self, X: Any) -> float:
-        """Integrated completed likelihood: BIC plus twice the entropy of the posteriors.
-
-        Those of the model itself: ``temper_`` has no part in it.
-        """
+        """Integrated completed likelihood: BIC plus twice the entropy of the model's posteriors."""
         return self.bic(X) + 2.0 * self._totals(X)[2]
 
     def sample(self, n_samples: int = 1, *, gaps: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows (n_samples, n_features) and their clusters (n_samples,).
-
-        ``gaps``: with values missing by the mechanism; otherwise rows are complete.
-        """
+        """Draw rows, complete or with values missing by the mechanism (``gaps``), and their
+        clusters."""
         check_is_fitted(self)
         check_count("n_samples", n_samples)
         rng = check_random_state(self.random_state)
@@ -293,10 +268,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         return X, labels
 
     def impute(self, X: Any) -> Any:
-        """Fill missing values with their expectation, over clusters and mechanism.
-
-        Frames give frames; sparse input gives a dense array.
-        """
+        """Fill missing values with their expectation, over clusters and mechanism."""
         observed, rows = self._posteriors(X)
         filled, gaps = observed.filled_and_gaps()
         missing = missing_of(self._parameters(), self.reference_)

@@ -54,19 +54,17 @@ class Markers(Bunch):
         return require("pandas", "cli").DataFrame(dict(self))
 
     def __repr__(self) -> str:
-        count = len(self.feature)
-        if not count:
+        if not len(self.feature):
             return "No markers: nothing separates the clusters more than permuted labels would."
-        more = f", the first {SHOWN}" if count > SHOWN else ""
-        lines = [f"{count:,} markers of {len(np.unique(self.cluster))} clusters{more}"]
+        lines = [f"{len(self.feature):,} markers of {len(np.unique(self.cluster))} clusters"]
         lines.append("cluster  effect  95% interval    in the cluster: feature")
-        names = ("cluster", "effect", "low", "high", "direction", "feature")
-        for cluster, effect, low, high, direction, feature in zip(
-            *(self[name][:SHOWN] for name in names), strict=True
+        columns = (self.cluster, self.effect, self.low, self.high, self.direction, self.feature)
+        for cluster, effect, low, high, *what in zip(
+            *(own[:SHOWN] for own in columns), strict=True
         ):
             interval = f"{low:.2f} to {high:.2f}"
-            lines.append(f"{cluster!s:>7} {effect:7.2f}  {interval:<15} {direction}: {feature}")
-        return "\n".join(lines)
+            lines.append(f"{cluster!s:>7} {effect:7.2f}  {interval:<15} {what[0]}: {what[1]}")
+        return "\n".join([*lines, *["..."][: len(self.feature) > SHOWN]])
 
 
 class Contrasts(NamedTuple):
@@ -117,13 +115,13 @@ def cluster_markers(
         ``cluster``, ``rank`` (from 1), ``feature``, ``effect`` (on the scale of Cohen's d),
         ``low``, ``high`` (its 95% interval), ``direction`` ("higher", "lower", "seen more often",
         "seen less often"), ``mean_inside``, ``mean_outside`` (of observed values),
-        ``observed_inside``, ``observed_outside`` (shares). `to_frame()` gives a DataFrame.
+        ``observed_inside``, ``observed_outside`` (shares). Features that permuted labels would list
+        as well are left out; with one cluster there is nothing to compare, and no feature is listed.
 
     Notes
     -----
-    Features that permuted labels would list as well are left out. The effect describes the clusters
-    that were found. It is no test: the same numbers made the clusters. With one cluster there is
-    nothing to compare, and the table is empty.
+    The effect describes the clusters that were found. It is no test: the same numbers made the
+    clusters.
 
     Examples
     --------

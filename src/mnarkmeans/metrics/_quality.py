@@ -28,15 +28,8 @@ from .._validation import observe
 def clustering_error_rate(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
     """Share of row pairs on which two partitions disagree (1 - Rand index).
 
-    Parameters
-    ----------
-    labels_true, labels_pred : array-like of shape (n_samples,)
-        Two partitions of the same rows; the names of the clusters do not matter.
-
-    Returns
-    -------
-    float
-        0 for equal partitions; 1 when every pair is judged differently.
+    0 for equal partitions, whatever the names of the clusters; 1 when every pair is judged
+    differently.
 
     Examples
     --------
@@ -52,15 +45,6 @@ def clustering_error_rate(labels_true: ArrayLike, labels_pred: ArrayLike) -> flo
 
 def center_mse(centers_true: ArrayLike, centers_pred: ArrayLike) -> float:
     """Sum over true centres of the squared distance to the nearest estimated centre.
-
-    Parameters
-    ----------
-    centers_true : array-like of shape (k, n_features)
-    centers_pred : array-like of shape (m, n_features)
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -81,9 +65,9 @@ def center_mse(centers_true: ArrayLike, centers_pred: ArrayLike) -> float:
 def silhouette_score(X: Any, labels_or_model: Any) -> float:
     """Mean silhouette of the rows of `X`, which may have missing values.
 
-    A row's silhouette is ``(b - a) / max(a, b)``: a is its distance to its own cluster, b to the
-    nearest other one. Rows alone in their cluster count as 0, rows without any observed value are
-    left out.
+    A row's silhouette is ``(b - a) / max(a, b)``, between -1 and 1: a is its distance to its own
+    cluster, b to the nearest other one. Rows alone in their cluster count as 0, rows without any
+    observed value are left out.
 
     Parameters
     ----------
@@ -93,11 +77,6 @@ def silhouette_score(X: Any, labels_or_model: Any) -> float:
         Labels: distances are means over the rows of a cluster, as scikit-learn's, with missing
         values at the mean of their feature. A fitted model: distances are those to its centres
         (the simplified silhouette), linear in the number of rows.
-
-    Returns
-    -------
-    float
-        Between -1 and 1; larger is better.
 
     Examples
     --------
@@ -139,13 +118,8 @@ def silhouettes(distance: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, .
 def calinski_harabasz_score(X: Any, labels_or_model: Any) -> float:
     """Calinski-Harabasz index ``[(T - W) / (k - 1)] / [W / (n - k)]``; larger is better.
 
-    W is the loss of the rows with their clusters' centres, T the loss with one cluster.
-
-    Parameters
-    ----------
-    X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
-    labels_or_model : array-like of shape (n_samples,) or fitted model
-        As for `silhouette_score`.
+    W is the loss of the rows with their clusters' centres, T the loss with one cluster; parameters
+    as for `silhouette_score`.
 
     Examples
     --------

@@ -138,7 +138,6 @@ HEADLINES = {
 class _HeldOut(NamedTuple):
     """Rows as centres fitted to other rows see them."""
 
-    labels: np.ndarray  # (n,) by the model
     nearest: np.ndarray  # (n,) by a fit of fresh starts
     distance: np.ndarray  # (2, n, k) d_il from observed values alone, and from missing ones as well
     between: np.ndarray  # (2, n, k, k) D_i of each pair of centres, likewise
@@ -160,7 +159,6 @@ def verdict(
         The rows the model was fitted on, gaps and all. Of many, a random part is used.
     model : fitted MNARKMeans, MNARKMeansCV or MiniBatchMNARKMeans
     random_state : int, default=0
-        Seed of the folds and of the fits.
     progress : callable, default=None
         Called with (fits done, fits in all).
 
@@ -204,8 +202,7 @@ def verdict(
     most = max(min(MOST_ROWS, MOST_ENTRIES // max(rows.values.shape[1], k**2)), 50 * k)
     if usable > most:
         part = np.sort(rng.choice(part, most, replace=False))
-    held_out = _held_out(rows, part, rng, progress)
-    labels, nearest = held_out.labels, held_out.nearest
+    held_out, labels = _held_out(rows, part, rng, progress), rows.labels[part]
     sizes = np.bincount(labels, minlength=k)
     neighbours = _neighbours(model.cluster_centers_)
     observed, all_values = zip(held_out.distance, held_out.between, strict=True)
@@ -216,8 +213,8 @@ def verdict(
             kind, pairs, groups = in_loss
         elif in_loss[0] == "separate" and kind == "continuum":
             kind = "undecided"
-    shared = np.bincount(labels[labels == nearest], minlength=k)
-    either = sizes + np.bincount(nearest, minlength=k) - shared
+    shared = np.bincount(labels[labels == held_out.nearest], minlength=k)
+    either = sizes + np.bincount(held_out.nearest, minlength=k) - shared
     agreement = shared / np.maximum(either, 1)
     sentence = _sentence(kind, sizes, groups, pairs, float(agreement.mean()))
     found = Verdict(kind, sentence, groups, pairs, agreement, *unknown)
@@ -264,7 +261,7 @@ def _held_out(rows: Rows, part: np.ndarray, rng: Any, progress: Any) -> _HeldOut
             halves[own, side] = _measured(*here, mu, lam)[0].argmin(axis=1)
         if progress is not None:
             progress(number + 1, folds)
-    return _HeldOut(labels, nearest, distance, between, halves)
+    return _HeldOut(nearest, distance, between, halves)
 
 
 def _measured(values: Any, observed: Any, mu: np.ndarray, w: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -300,10 +297,10 @@ def _decide(
 
 
 def _judge_all(d: np.ndarray, D: np.ndarray, neighbours: list[tuple[int, int]]) -> list[Pair]:
-    """Every pair of neighbours that has rows enough; the most surely continuous ones first.
+    """Every pair of neighbours that has rows enough.
 
-    Clusters that are not told apart belong together: rows near one of them are not left out where
-    the other is compared with a third that it was not told apart from before.
+    Clusters that are not told apart, the most surely continuous ones first, belong together: rows
+    near one of them are not left out where the other is compared with a third.
     """
     home = np.arange(d.shape[1])
     judged: dict[tuple[int, int], Pair] = {}
@@ -443,46 +440,46 @@ def _sentence(
     kind: str, sizes: np.ndarray, groups: list[list[int]], pairs: list[Pair], overlap: float
 ) -> str:
     k, n = len(sizes), int(sizes.sum())
+    apart, small = n - int(sizes.max()), k - sum(map(len, groups))
+    if not pairs and not apart:
+        return "All rows are in one cluster: the rows do not differ."
+    if not pairs and apart < FEW_ROWS * (k - 1):
+        return f"All rows but {apart:,} are in one cluster: the others are outliers."
     if not pairs:
-        apart = n - int(sizes.max())
-        if not apart:
-            return "All rows are in one cluster: the rows do not differ."
-        if apart < FEW_ROWS * (k - 1):
-            return f"All rows but {apart:,} are in one cluster: the others are outliers."
         return _too_few(n, k)
-    few, small = "", k - sum(map(len, groups))
-    if small:
-        has = "has" if small == 1 else "have"
-        few = f" {small} of the clusters {has} too few rows to be judged."
+    few = f" {small} of the clusters {'has' if small == 1 else 'have'} too few rows to be judged."
+    few = few if small else ""
     if kind == "separate":
+        most = max(pair.ratio for pair in pairs if pair.p < LEVEL)
         between = "no rows lie between them"
-        if (most := max(pair.ratio for pair in pairs if pair.p < LEVEL)) > 0:
+        if most > 0:
             between = f"the density between them is at most {_percent(most)} of that at the centres"
         if len(groups) == k:
             return f"The {k} clusters are separate groups: {between}."
         together = "; ".join(names_of(group) for group in groups if len(group) > 1)
         joined = f" Clusters that form one group: {together}." if together else ""
         return f"There are {len(groups)} separate groups: {between}.{joined}{few}"
-    if kind == "undecided":
-        what = (
-            "The clusters differ in which values are missing, which may or may not make them "
-            "groups; by the observed values alone,"
-        )
-    elif kind == "too few":
-        what = "There are too few rows to tell groups from slices of one continuum:"
-    elif overlap >= FOUND_AGAIN:
-        what = "The clusters are reproducible slices of one continuum, not groups:"
-    else:
-        what = (
-            "The clusters are slices of one continuum, and refits to other rows cut it differently "
-            f"(mean overlap of the clusters {_percent(overlap)}):"
-        )
+    what = SLICES if kind == "continuum" and overlap >= FOUND_AGAIN else WORDS[kind]
     clearest = min(pairs, key=lambda pair: pair.ratio)
     return (
-        f"{what} between clusters {names_of(clearest.clusters)}, the clearest pair, the density "
-        f"is {_percent(clearest.ratio)} of that at the centres (95% interval "
-        f"{_percent(clearest.low)} to {_percent(clearest.high)}).{few}"
+        f"{what.format(overlap=_percent(overlap))} between clusters {names_of(clearest.clusters)}, "
+        f"the clearest pair, the density is {_percent(clearest.ratio)} of that at the centres (95% "
+        f"interval {_percent(clearest.low)} to {_percent(clearest.high)}).{few}"
     )
+
+
+SLICES = "The clusters are reproducible slices of one continuum, not groups:"
+WORDS = {
+    "continuum": (
+        "The clusters are slices of one continuum, and refits to other rows cut it differently "
+        "(mean overlap of the clusters {overlap}):"
+    ),
+    "undecided": (
+        "The clusters differ in which values are missing, which may or may not make them "
+        "groups; by the observed values alone,"
+    ),
+    "too few": "There are too few rows to tell groups from slices of one continuum:",
+}
 
 
 def _too_few(n: int, k: int) -> str:
