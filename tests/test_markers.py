@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from scipy import stats
 
 from mnarkmeans.metrics import cluster_markers
-from mnarkmeans.metrics._markers import _as_normal, _moderated, _prior
 
 
 @pytest.fixture
@@ -45,25 +44,6 @@ def test_effect_and_interval_of_one_feature_are_those_of_students_t():
     ends = np.array(test.confidence_interval()) / pooled
     np.testing.assert_allclose([found.low[1], found.high[1]], ends)
     assert found.effect[1] == pytest.approx(ends.mean())
-
-
-def test_variances_are_drawn_to_their_prior():
-    """Of scaled inverse chi-squared variances, the prior is found again (Smyth 2004)."""
-    rng = np.random.default_rng(0)
-    f0, s0, f = 6.0, 2.0, 4.0
-    true = f0 * s0 / rng.chisquare(f0, 20_000)
-    squares = true * rng.chisquare(f, 20_000)
-    prior = _prior(squares, np.full(20_000, f))
-    assert prior[1] == pytest.approx(f0, rel=0.1)
-    assert prior[0] == pytest.approx(s0, rel=0.05)
-    variance, _ = _moderated(squares, np.full(20_000, f), *prior)
-    assert np.square(variance - true).mean() < 0.7 * np.square(squares / f - true).mean()
-
-
-def test_the_score_is_a_normal_deviate():
-    t, f = np.array([1.0, 3.0, 8.0]), np.array([4.0, 10.0, 300.0])
-    exact = stats.norm.isf(stats.t.sf(t, f))
-    np.testing.assert_allclose(_as_normal(t, f), exact, rtol=0.01)
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])

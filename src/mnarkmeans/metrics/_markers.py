@@ -116,7 +116,7 @@ def cluster_markers(
         ``low``, ``high`` (its 95% interval), ``direction`` ("higher", "lower", "seen more often",
         "seen less often"), ``mean_inside``, ``mean_outside`` (of observed values),
         ``observed_inside``, ``observed_outside`` (shares). Features that permuted labels would list
-        as well are left out; with one cluster there is nothing to compare, and no feature is listed.
+        as well are left out; one cluster has nothing to be compared with, and no markers.
 
     Notes
     -----
