@@ -38,12 +38,8 @@ def impute(use: ModelOptions) -> None:
 def fill(table: Table, expected: np.ndarray) -> tuple[dict[str, Any], int]:
     """All columns of the file with `expected` in their missing entries, and how many these are."""
     content, rows, names = table.content, table.rows, [*table.features]
-    frame, texts = content.to_frame().reset_index(drop=True), content.texts
-    # Columns of text exactly as they are written.
-    columns = {
-        name: np.array(texts[name], dtype=object) if name in texts else frame[name]
-        for name in frame.columns
-    }
+    frame = content.to_frame().reset_index(drop=True)
+    columns = {name: frame[name] for name in frame.columns}
     values = table.dense()
     missing = np.isnan(values)
     values[missing] = expected[missing]

@@ -186,7 +186,6 @@ class Content:
     frame : the other columns; for a matrix that names its rows itself what is known about them
     ids : the names of the rows, where they are no column
     decimal : the decimal sign of the file
-    texts : columns of text exactly as they are written
     unused : features that the file sets aside, and why
     """
 
@@ -195,7 +194,6 @@ class Content:
     frame: Any = None
     ids: np.ndarray | None = None
     decimal: str = "."
-    texts: dict[str, list[str]] = field(default_factory=dict)
     unused: dict[str, str] = field(default_factory=dict)
     feature_labels: dict[str, str] = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)

@@ -1,10 +1,10 @@
 """A text file becomes columns, parsed by pyarrow; and the lines above the rows of any table.
 
-The first lines tell how the file is written: delimiter, decimal sign, names, and which columns are
-text. pyarrow reads the rest as numbers, to the last bit and faster than pandas, and refuses rows of
-another length, which a parser that pads them would turn into missing values. Only where a word
-turns up among the numbers later is the file read once more, as text. DuckDB's `sniff_csv` and
-CleverCSV were compared for the first step (docs/howto/read_tables.md).
+The first lines tell how the file is written: delimiter, decimal sign and names. pyarrow reads the
+rest and refuses rows of another length, which a parser that pads them would turn into missing
+values. Columns are converted to numbers block by block, to the last bit; where a word turns up
+below the first block, the file is read once more. DuckDB's `sniff_csv` and CleverCSV were compared
+for the first step (docs/howto/read_tables.md).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import io
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from ._cells import (
     find_decimal,
     is_mark,
     is_number_or_missing,
-    is_sure_mark,
     may_name_rows,
 )
 from ._table import Content, ReadOptions, TableError, check_unique
@@ -55,7 +54,7 @@ class Layout:
     names: list[str]
     has_header: bool
     lines_above: int  # the rows
-    text_columns: set[int]  # by the first lines, or because their name says so (007 is a name)
+    text_columns: set[int]  # they name rows; other columns of words are found by reading
     notes: list[str]
     block_size: int
 
@@ -67,10 +66,7 @@ def read_text(path: Path, options: ReadOptions) -> Content:
     for encoding in encodings:
         try:
             layout = _find_layout(path, encoding, options)
-            try:
-                numbers, strings = _parse(path, layout, layout.text_columns)
-            except _WordAmongNumbers:
-                numbers, strings = _parse(path, layout, set(range(len(layout.names))))
+            numbers, texts = _parse(path, layout, layout.text_columns)
         except UnicodeError:
             continue
         if encoding != first:
@@ -78,11 +74,6 @@ def read_text(path: Path, options: ReadOptions) -> Content:
                 "the file is not UTF-8 and was read as Windows-1252 (cp1252); "
                 "give its encoding if names look wrong"
             )
-        numbers, texts = _converted(path, numbers, strings, layout)
-        cells = {
-            name: [None if is_sure_mark(text) else text for text in column]
-            for name, column in texts.items()
-        }
         source = {
             "delimiter": DELIMITERS.get(layout.delimiter, layout.delimiter),
             "encoding": encoding.removesuffix("-sig"),
@@ -90,8 +81,8 @@ def read_text(path: Path, options: ReadOptions) -> Content:
             "header": layout.has_header,
         }
         return Content(
-            layout.names, numbers, require("pandas", "cli").DataFrame(cells, dtype=object),
-            decimal=layout.decimal, texts=texts, source=source, notes=layout.notes,
+            layout.names, numbers, require("pandas", "cli").DataFrame(texts, dtype=object),
+            decimal=layout.decimal, source=source, notes=layout.notes,
         )  # fmt: skip
     tried = " or ".join(encodings).replace("-sig", "").upper().replace("CP1252", "Windows-1252")
     raise TableError(f"{path} is not {tried} text; save it as UTF-8 or name its --encoding")
@@ -149,9 +140,7 @@ def _find_layout(path: Path, encoding: str, options: ReadOptions) -> Layout:
     check_unique(path, names)
     whole = [row for row in rows[first_row:] if len(row) == len(names)]
     text = {j for j, name in enumerate(names) if may_name_rows(name) or name == options.id_column}
-    for j, fields in enumerate(zip(*whole, strict=True)):
-        if not all(is_number_or_missing(field, decimal) for field in fields) or are_padded(fields):
-            text.add(j)
+    text |= {j for j, fields in enumerate(zip(*whole, strict=True)) if are_padded(fields)}
     block = min(max(4 * max(map(len, lines)), BLOCK), LONGEST_LINE)
     return Layout(encoding, delimiter, decimal, names, found is not None, begins[first_row], text,
                   notes, block)  # fmt: skip
@@ -326,17 +315,13 @@ def _extended(upper: list[str], lower: list[str], widths: dict[int, int]) -> lis
 # --- parsing ----------------------------------------------------------------------------------
 
 
-class _WordAmongNumbers(Exception):
-    """A column of numbers holds something else below the first lines."""
+def _parse(path: Path, layout: Layout, text: set[int]) -> tuple[np.ndarray, dict[str, list[Any]]]:
+    """Numbers (n, p) of the columns that hold nothing else, and the other columns by name.
 
-
-def _parse(path: Path, layout: Layout, text: set[int]) -> tuple[np.ndarray, dict[int, Any]]:
-    """Numbers (n, p) of the columns that are not `text`, and those as Arrow strings."""
+    text : columns that are taken as text whatever they hold
+    """
     csv, arrow = require("pyarrow.csv", "cli"), require("pyarrow", "cli")
-    types = {str(j): arrow.string() if j in text else arrow.float64()
-             for j in range(len(layout.names))}  # fmt: skip
-    numeric = [j for j in range(len(types)) if j not in text]
-    strings: dict[int, list[Any]] = {j: [] for j in sorted(text)}
+    types = {str(j): arrow.string() for j in range(len(layout.names))}
     wrong: list[Any] = []
 
     def handle(row: Any) -> str:
@@ -354,20 +339,29 @@ def _parse(path: Path, layout: Layout, text: set[int]) -> tuple[np.ndarray, dict
             delimiter=layout.delimiter, newlines_in_values=True, invalid_row_handler=handle
         ),
         csv.ConvertOptions(
-            column_types=types, null_values=SURE_SPELLINGS, decimal_point=layout.decimal
+            column_types=types, null_values=SURE_SPELLINGS, strings_can_be_null=True
         ),
     )  # fmt: skip
-    values, n, size, memory = np.empty((0, len(numeric))), 0, 0, machine_memory()
+    values, strings = np.empty((0, 0)), dict[int, list[Any]]()
+    late, n, size, memory = set[int](), 0, 0, machine_memory()
     try:
         with _opened(path) as stream, csv.open_csv(stream, *how) as reader:
             for batch in reader:
                 begin, n = n, n + batch.num_rows
+                numbers = {j: _as_numbers(batch.column(j), layout.decimal)
+                           for j in range(len(types)) if j not in text}  # fmt: skip
+                words = {j for j, column in numbers.items() if column is None}
+                if not begin:
+                    text = text | words
+                    strings = {j: [] for j in sorted(text)}
+                    values = np.empty((0, len(types) - len(text)))
+                late |= words - text
                 if n > len(values):  # grows in place, where the system can
-                    values.resize((int(1.125 * n), len(numeric)), refcheck=False)
-                for k, j in enumerate(numeric):
-                    values[begin:n, k] = batch.column(j).to_numpy(zero_copy_only=False)
-                for j, chunks in strings.items():
-                    chunks.append(batch.column(j))
+                    values.resize((int(1.125 * n), values.shape[1]), refcheck=False)
+                for k, j in enumerate(j for j in numbers if j not in text | late):
+                    values[begin:n, k] = numbers[j]
+                for j, column in strings.items():
+                    column += batch.column(j).to_pylist()
                 size += 2 * batch.nbytes
                 if size > memory:
                     raise TableError(
@@ -376,8 +370,30 @@ def _parse(path: Path, layout: Layout, text: set[int]) -> tuple[np.ndarray, dict
                     )
     except arrow.ArrowInvalid as error:
         _explain(path, layout, error, wrong)
-    values.resize((n, len(numeric)), refcheck=False)
-    return values, {j: arrow.chunked_array(parts, arrow.string()) for j, parts in strings.items()}
+    if late:  # words below the first block
+        return _parse(path, layout, text | late)
+    if "\n" in "".join(column[-1] or "" for column in strings.values()):
+        with _opened(path) as stream:
+            quotes = sum(line.count(b'"') for line in stream)
+        if quotes % 2:
+            raise TableError(
+                f"{path} cannot be read as a table: a quote is opened and never closed"
+            )
+    values.resize((n, values.shape[1]), refcheck=False)
+    return values, {layout.names[j]: column for j, column in strings.items()}
+
+
+def _as_numbers(column: Any, decimal: str) -> np.ndarray | None:
+    """A column of texts as floats, or None if it holds anything but numbers."""
+    arrow, compute = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
+    if decimal == ",":
+        if compute.any(compute.match_substring(column, ".")).as_py():
+            return None
+        column = compute.replace_substring(column, ",", ".")
+    for prepared in (lambda: column, lambda: compute.utf8_trim_whitespace(column)):
+        with suppress(arrow.ArrowInvalid):
+            return prepared().cast(arrow.float64()).to_numpy(zero_copy_only=False)
+    return None
 
 
 def _explain(path: Path, layout: Layout, error: Exception, wrong: list[Any]) -> None:
@@ -391,48 +407,7 @@ def _explain(path: Path, layout: Layout, error: Exception, wrong: list[Any]) -> 
         ) from None
     if "UTF8" in str(error):
         raise UnicodeError from error
-    if "conversion error" in str(error):
-        raise _WordAmongNumbers from error
     if "straddling" in str(error):
         raise TableError(ENDLESS.format(path, layout.block_size >> 20)) from error
     if "Empty CSV" not in str(error) and "Could not skip" not in str(error):
         raise TableError(f"{path} cannot be read as a table: {error}") from error
-
-
-def _converted(
-    path: Path, numbers: np.ndarray, strings: dict[int, Any], layout: Layout
-) -> tuple[np.ndarray, dict[str, list[str]]]:
-    """Numbers of the columns that hold nothing else, and the others as they are written."""
-    found: list[np.ndarray] = []
-    texts: dict[str, list[str]] = {}
-    for j, column in strings.items():
-        values = None if j in layout.text_columns else _as_numbers(column, layout.decimal)
-        if values is None:
-            texts[layout.names[j]] = column.to_pylist()
-        else:
-            found.append(values.to_numpy())
-    if found:  # the file was read as text
-        numbers = np.column_stack(found)
-    if "\n" in "".join(column[-1] for column in texts.values() if column):
-        with _opened(path) as stream:
-            quotes = sum(line.count(b'"') for line in stream)
-        if quotes % 2:
-            raise TableError(
-                f"{path} cannot be read as a table: a quote is opened and never closed"
-            )
-    return numbers, texts
-
-
-def _as_numbers(column: Any, decimal: str) -> Any:
-    """A column of text as floats, or None if it holds anything but numbers."""
-    arrow, compute = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
-    column = compute.utf8_trim_whitespace(column)
-    if decimal == ",":
-        if compute.any(compute.match_substring(column, ".")).as_py():
-            return None
-        column = compute.replace_substring(column, ",", ".")
-    missing = compute.is_in(column, value_set=arrow.array(SURE_SPELLINGS))
-    try:
-        return compute.if_else(missing, None, column).cast(arrow.float64())
-    except arrow.ArrowInvalid:
-        return None
