@@ -1,7 +1,7 @@
 """`mnarkmeans impute`: a model and a table in; the same table with its missing values filled out.
 
 All rows and columns of the file come back in their order, also those that the model does not use;
-only missing values of the model's features change.
+only missing values of the model's features change, and marks for missing elsewhere become empty.
 """
 
 from __future__ import annotations
