@@ -3,6 +3,10 @@ import signal
 import sys
 from pathlib import Path
 
+# Two processes share the cores: threads of scikit-learn and BLAS would wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from hypothesis import settings
