@@ -121,15 +121,18 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         A batch that was absent from ``fit`` is refused: its shift is unknown.
         """
-        check_is_fitted(self)
-        X = self._read(X, reset=False)
-        return X - self.shifts_[batch_codes(batch_names(batch, len(X)), self.batches_)]
+        X, shifts = self._with_shifts(X, batch)
+        return X - shifts
 
     def inverse_transform(self, X: Any, *, batch: Any = None) -> Any:
         """Add the shifts again."""
+        X, shifts = self._with_shifts(X, batch)
+        return X + shifts
+
+    def _with_shifts(self, X: Any, batch: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)
         X = self._read(X, reset=False)
-        return X + self.shifts_[batch_codes(batch_names(batch, len(X)), self.batches_)]
+        return X, self.shifts_[batch_codes(batch_names(batch, len(X)), self.batches_)]
 
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
         return check_table(self, X, reset=reset, accept_sparse=False, ensure_all_finite="allow-nan")
@@ -144,16 +147,15 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         shifts -= shifts.mean(axis=0)
         k = min(check_count("n_clusters", self.n_clusters), max(1, len(X) // 2))
         names = getattr(self, "feature_names_in_", range(X.shape[1]))
-        lam = by_position("lam", self.lam, names)
-        reference = by_position("reference", self.reference, names)
-        labels = None
+        model = MNARKMeans(
+            k, lam=by_position("lam", self.lam, names),
+            reference=by_position("reference", self.reference, names),
+            random_state=self.random_state, n_jobs=self.n_jobs,
+        )  # fmt: skip
+        labels = np.empty(0)
         for _ in range(ROUNDS):
             shifted = X - shifts[codes]
-            model = MNARKMeans(
-                k, lam=lam, reference=reference, random_state=self.random_state, n_jobs=self.n_jobs
-            ).fit(shifted)  # fmt: skip
-            unchanged = labels is not None and np.array_equal(labels, model.labels_)
-            labels = model.labels_
+            before, labels = labels, model.fit(shifted).labels_
             # A detection limit belongs to the values as measured, whatever their batch.
             limit = np.nanmin(np.where(observed, X, np.inf), axis=0)
             at_limit = model.reference_ == np.where(observed, shifted, np.inf).min(axis=0)
@@ -162,9 +164,8 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             filled = np.where(observed, X, point)
             shifts, residual = _least_squares(filled, weights, np.eye(k)[labels], of_batch, shifts)
             shifts = _shrink(shifts, counts, np.where(observed, residual, 0.0), k)
-            if unchanged:
+            if np.array_equal(before, labels):
                 break
-        assert labels is not None
         return shifts, labels
 
 
@@ -189,10 +190,9 @@ def batch_codes(names: np.ndarray, batches: np.ndarray) -> np.ndarray:
     codes = np.searchsorted(batches, names).clip(max=len(batches) - 1)
     unknown = batches[codes] != names
     if unknown.any():
-        known = ", ".join(map(str, batches[:5])) + ", ..." * (len(batches) > 5)
         raise ValueError(
-            f"Batch {names[unknown][0]!s} was not among those of the fit ({known}), so its shift "
-            "is not known. Fit again with its rows."
+            f"Batch {names[unknown][0]!s} was not among those of the fit, so its shift is not "
+            "known. Fit again with its rows."
         )
     return codes
 

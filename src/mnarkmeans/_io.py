@@ -206,19 +206,11 @@ LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_by
 
 
 def machine_memory() -> float:
-    """Bytes this process may use: the machine's memory or its limits, whichever is less."""
+    """Bytes of the machine's memory, or of the container's if that is less."""
     limits = [math.inf]
     for path in LIMITS:
         with suppress(OSError, ValueError):  # "max" is no limit
             limits.append(int(Path(path).read_text()))
     if hasattr(os, "sysconf"):
-        page = os.sysconf("SC_PAGE_SIZE")
-        limits.append(page * os.sysconf("SC_PHYS_PAGES"))
-        with suppress(ImportError, OSError):
-            import resource
-
-            limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-            used = page * int(Path("/proc/self/statm").read_text().split()[0])
-            if limit != resource.RLIM_INFINITY:
-                limits.append(limit - used)
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     return float(min(limits))

@@ -54,12 +54,8 @@ def by_rows(X: Any) -> Any:
     if X.ndim != 2:
         raise ValueError(f"X must have 2 dimensions (rows, features); got {X.ndim}.")
     if is_frame(X):
-        p = len(X.columns)
-        try:
-            dtype = read_rows(X._meta_nonempty, p).dtype
-        except (TypeError, ValueError):  # the first block will say what is wrong
-            dtype = np.dtype(np.float64)
-        meta = np.empty((0, p), dtype)
+        kinds = {str(kind).lower() for kind in X.dtypes}
+        meta = np.empty((0, len(X.columns)), "float32" if kinds == {"float32"} else "float64")
         return X.map_partitions(lambda frame: frame, meta=meta, enforce_metadata=False)
     if math.isnan(X.shape[1]):
         raise ValueError("The number of features of X is not known; call X.compute_chunk_sizes().")
