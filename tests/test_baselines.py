@@ -128,13 +128,6 @@ def test_chained_equations_draw_as_iterative_imputer_does():
 # --- k-POD, regularised k-POD, FWPD ---------------------------------------------------------------
 
 
-def test_kpod_centres_are_the_observed_means_of_their_rows():
-    toy = make_gaussian_clusters(200, 3, 3, fraction=0.3, random_state=1)
-    model = fitted("kpod", toy.data, 3)
-    means = [np.nanmean(toy.data[model.labels_ == label], axis=0) for label in range(3)]
-    np.testing.assert_allclose(model.cluster_centers_, means, atol=1e-3)
-
-
 def test_regularised_kpod_without_penalty_is_kpod_and_shrinks_noise_with_one():
     rng = np.random.default_rng(0)
     label = rng.integers(2, size=300)
@@ -208,13 +201,6 @@ def test_a_far_cell_is_set_aside():
     one, two = set(groups[1:20]) - {-1}, set(groups[20:]) - {-1}
     assert len(one) == len(two) == 1
     assert one != two
-
-
-def test_equal_cells_are_one_group():
-    """Most distances are 0, which is no scale."""
-    groups = group_cells(np.repeat([[1.0, 2.0, 1.0], [2.0, 1.0, 3.0]], [30, 10], axis=0), 2, 0)
-    assert len(set(groups[:30])) == len(set(groups[30:])) == 1
-    assert groups[0] != groups[-1]
 
 
 def test_counts_keep_their_units_and_their_clusters():

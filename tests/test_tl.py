@@ -214,15 +214,6 @@ def test_impute_layer_fills_gaps_and_touches_nothing_else(expression, kind):
     assert (filled[:, 7] == 0).all()  # left out: as it was
 
 
-def test_a_view_is_made_real(expression):
-    adata = make(expression)
-    view = adata[:, :6]
-    with pytest.warns(anndata.ImplicitModificationWarning):
-        run(view)
-    assert KEY in view.obs
-    assert KEY not in adata.obs
-
-
 def test_scaled_data_are_warned_about(expression):
     with pytest.warns(MissingDataWarning, match="scaled or centred"):
         run(make(expression - 0.5))
@@ -262,25 +253,6 @@ def test_a_dask_array_is_refused(expression):
 
 
 # --- real data --------------------------------------------------------------------------------
-
-
-@pytest.mark.filterwarnings("ignore")  # scanpy's own
-def test_scanpy_pbmc_clusters_and_plots(tmp_path):
-    sc = pytest.importorskip("scanpy")
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    small = sc.datasets.pbmc68k_reduced()
-    adata = small.raw.to_adata()  # log-normalised, sparse; small.X is scaled
-    mnar_kmeans(adata, 7, lam=0.3, random_state=0, n_init=3)
-    # Far closer to the published cell types than chance (kinds are unequal and 10, clusters 7).
-    assert adjusted_rand_score(adata.obs["bulk_labels"], adata.obs[KEY]) > 0.35
-    sc.pl.umap(adata, color=[KEY, f"{KEY}_distance"], show=False)
-    sc.pl.violin(adata, f"{KEY}_distance", groupby=KEY, show=False)
-    sc.tl.rank_genes_groups(adata, KEY, method="t-test")
-    matplotlib.pyplot.close("all")
-    adata.write_h5ad(tmp_path / "pbmc.h5ad")
-    back = anndata.read_h5ad(tmp_path / "pbmc.h5ad")
-    assert (back.obs[KEY] == adata.obs[KEY]).all()
 
 
 def usoskin(**kwargs):
