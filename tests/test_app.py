@@ -32,7 +32,6 @@ SECONDS = 120_000  # milliseconds to wait on a busy machine
 READABLE = [name for name in LAB_FILES if name != "hopeless"]
 SOME = ("german", "spectronaut")
 EVERY = "MNARKMEANS_SLOW" in os.environ  # also what takes minutes
-slow = pytest.mark.skipif(not EVERY, reason="takes minutes: set MNARKMEANS_SLOW=1")
 
 
 def start_app(folder):
@@ -191,43 +190,6 @@ def test_a_hopeless_table_is_refused_and_a_change_can_mend_it(page, tmp_path):
     page.get_by_label("Codes for missing values").press("Enter")
     page.wait_for_selector("#choose:not([hidden])", timeout=SECONDS)
     assert page.locator("#preview .missing").count() == 1
-
-
-def test_20_000_columns(page, tmp_path):
-    rng = np.random.default_rng(0)
-    group = np.arange(12) % 2
-    X = rng.normal(20, 1, (12, 20_000)) + group[:, None]
-    X[rng.random(X.shape) < 0.1] = np.nan
-    frame = pd.DataFrame(X.round(2), [f"s{i}" for i in range(12)])
-    frame.to_csv(tmp_path / "wide.csv", index_label="id")
-    drop(page, tmp_path / "wide.csv")
-    page.locator("#facts", has_text="20,000 features of each").wait_for(timeout=SECONDS)
-    if not EVERY:
-        return
-    cluster(page, 2)
-    labels = pd.read_csv(downloaded(page, "labels.csv"))
-    assert adjusted_rand_score(group, labels["cluster"]) == 1.0
-
-
-@slow
-def test_200_megabytes(page, tmp_path):
-    rng = np.random.default_rng(0)
-    group = np.arange(9_999) % 3
-    X = rng.normal(size=(9_999, 100)) + 3 * group[:, None]
-    X[rng.random(X.shape) < 0.1] = np.nan
-    block = pd.DataFrame(X).to_csv(index=False, header=False, float_format="%.4f")
-    with open(tmp_path / "large.csv", "w") as file:
-        file.write(",".join(f"f{j}" for j in range(100)) + "\n" + 31 * block)
-    assert (tmp_path / "large.csv").stat().st_size > 200e6
-    page.set_default_timeout(600_000)
-    page.set_input_files("#file", str(tmp_path / "large.csv"))
-    page.wait_for_selector("#choose:not([hidden])")
-    assert "309,969 rows to cluster" in page.locator("#facts").inner_text()
-    page.fill("#clusters", "3")
-    page.click("#run")
-    page.wait_for_selector("#result:not([hidden])")
-    labels = pd.read_csv(downloaded(page, "labels.csv"))
-    assert adjusted_rand_score(np.tile(group, 31), labels["cluster"]) > 0.99
 
 
 def test_a_run_is_stopped_within_a_second_and_a_second_window_sees_it(page, tmp_path):

@@ -157,14 +157,6 @@ def test_rows_that_are_not_sure_are_faint(model, data):
     assert legend == [f"{i} ({(model.labels_ == i).sum()})" for i in range(2)]
 
 
-def test_thirty_six_clusters_have_colours_of_their_own():
-    labels = np.arange(37)
-    display = ClustersDisplay(points=np.c_[labels, labels], labels=labels).plot()
-    colors = [tuple(part.get_facecolors()[0]) for part in display.points_]
-    assert len(set(colors[:36])) == 36
-    assert colors[36] == colors[0]
-
-
 def test_sparse_rows_and_coded_gaps_give_the_same_pictures(data):
     filled = np.nan_to_num(data)
     gaps = np.where(filled == 0, np.nan, filled)

@@ -241,12 +241,3 @@ def test_the_page_of_a_search_shows_its_choice_and_how_it_was_made():
     assert "from 2 to 3" in page["methods"]
     html = render(json.loads(json.dumps(page, allow_nan=False)))
     assert str(escape(page["methods"])) in html
-
-
-def test_rows_are_coloured_by_their_distance_from_the_mean():
-    X = np.array([[14.0, 0.0], [15.0, 1.0], [16.0, 2.0], [17.0, 3.0]])
-    model = MNARKMeans(2, lam=1.0, reference=[15.0, 2.0], random_state=0).fit(X)
-    shown = collect(X, model)["rows_by_cluster"]
-    rows = X[np.array(shown["ids"], dtype=int)]
-    levels = np.reshape(shown["levels"], X.shape) - 100
-    np.testing.assert_array_equal(np.sign(levels), np.sign(rows - X.mean(axis=0)))

@@ -19,9 +19,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeansCV, SelectionWarning
 from mnarkmeans.cli import _console
-from mnarkmeans.cli._fitting import job_key
 from mnarkmeans.cli._main import VERBS
-from mnarkmeans.cli._options import SourceOptions
 
 
 @pytest.mark.parametrize(
@@ -276,15 +274,3 @@ def test_progress_is_a_bar_on_a_terminal_and_lines_in_a_pipe(capsys, monkeypatch
         assert "\u2501" in printed
     else:
         assert printed == "choosing ...\nchoosing: 1/2 k = 2, about 1 s left\n"
-
-
-def test_the_reference_file_is_an_input_and_part_of_the_key(tmp_path):
-    table, limits = tmp_path / "t.csv", tmp_path / "ref.csv"
-    table.write_text("a\n1\n")
-    limits.write_text("feature,value\na,0\n")
-    source = SourceOptions(data=table, reference=str(limits))
-    assert source.inputs == [table, limits]
-    assert SourceOptions(data=table, reference="min").inputs == [table]
-    before = job_key(source)
-    limits.write_text("feature,value\na,1\n")
-    assert job_key(source) != before, "finished work belongs to other limits"

@@ -85,21 +85,6 @@ def test_ctrl_c_while_fitting(tmp_path, large):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("when", [0.3, "read"])
-def test_sigterm_never_shows_a_traceback(tmp_path, tables, when):
-    """At any time: while modules are imported, while the fit begins."""
-    process = start("fit", tables / "t.csv", "-k", 2, "-o", "out", cwd=tmp_path)
-    if when == "read":
-        assert "t.csv: 60 rows" in process.stderr.readline()
-    else:
-        time.sleep(when)
-    process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
-    assert "Traceback" not in err
-    assert "Error" not in err
-
-
 def test_select_goes_on_where_it_stopped(tmp_path, tables, server):
     arguments = [
         "select", tables / "t.csv", "-k", "2:4", "--lams", "0,0.5,2", "--splits", 3, "-o", "out",

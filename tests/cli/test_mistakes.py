@@ -11,13 +11,9 @@ import pytest
 BAD_TABLES = {
     "empty.csv": b"",
     "ragged.csv": b"a,b\n1,2\n3\n",
-    "text.csv": b"a,b\nx,y\nu,v\n",
-    "mixed.csv": b"a,b\n1,2\n3,<x>\n5,6\n",
     "infinite.csv": b"a,b\n1,2\ninf,3\n4,5\n",
     "good.csv": b"id,a,b\nr,1,2\ns,3,4\nt,5,7\n",
-    "negative.csv": b"a,b\n-5,2\n3,4\n",
     "broken.npy": b"\x93NUMPY\x01",
-    "unknown.dat": b"1 2",
     "labels.csv": b"feature,value\na,1\nb,2\n",
     "zero.csv": b"feature,value\na,zero\nb,2\n",
     "gap_new.csv": b"a,b\n,\n,\n",
@@ -29,17 +25,11 @@ SAME = "is the same file as the input"
 MISTAKES = [
     # the table
     (["fit", "none.csv", *FIT], "there is no file none.csv"),
-    (["impute", "MODEL", "none.csv", "-o", "l.csv"], "no file none.csv"),
     (["fit", "folder", *FIT], "is a folder"),
-    (["predict", "MODEL", ".", "-o", "l.csv"], "is a folder"),
     (["fit", "empty.csv", *FIT], "is empty"),
     (["fit", "ragged.csv", *FIT], "has 1 fields where 2 were expected"),
-    (["fit", "text.csv", *FIT], "no numeric column"),
-    (["fit", "mixed.csv", *FIT], "--missing-value"),
     (["fit", "infinite.csv", *FIT], "infinite value in row '2'"),
     (["fit", "broken.npy", *FIT], "not a readable"),
-    (["fit", "unknown.dat", *FIT], "known format"),
-    (["fit", "negative.csv", *FIT, "--log1p"], "above -1"),
     # options
     (["fit", "good.csv", "-k", "9", "-o", "out"], "only 3 rows"),
     (["fit", "good.csv", "-k", "0", "-o", "out"], "-k must be a whole number"),
@@ -50,18 +40,12 @@ MISTAKES = [
     (["select", "good.csv", "-k", "2", "--lams", "0,x", "-o", "out"], "not 'x'"),
     (["select", "good.csv", "-k", "2", "--criterion", "luck", "-o", "out"], "'luck'"),
     ([*GOOD, "--lam", "-1"], "at least 0"),
-    ([*GOOD, "--lam", "much"], "not 'much'"),
-    (["select", "good.csv", "-k", "2,x", "-o", "out"], "a range such as 2:8, not '2,x'"),
-    ([*GOOD, "--delimiter", ";"], "looks comma-separated"),
     ([*GOOD, "--id-column", "ids"], "did you mean 'id'"),
-    ([*GOOD, "--columns", "A"], "'a'"),
     ([*GOOD, "--scale", "log"], "'none', 'std', 'maxabs'"),
-    ([*GOOD, "--log2", "--log1p"], "choose one"),
     ([*GOOD, "--center", "--reference", "1"], "choose one"),
     ([*GOOD, "--reference", "max"], "auto, min, a number, or a CSV file"),
     ([*GOOD, "--reference", "zero.csv"], "gives no number for the feature 'a'"),
     ([*GOOD, "--max-missing", "7"], "--max-missing: "),
-    ([*GOOD, "--embedding", "tsne"], "'pca', 'umap'"),
     ([*GOOD, "--labels", "kind"], "no column"),
     ([*GOOD, "--transpose", "--labels", "a"], "'a' says nothing about the rows"),
     ([*GOOD, "--colour"], "colour"),
@@ -69,7 +53,6 @@ MISTAKES = [
     (["compare", "good.csv", "-k", "2", "--methods", "magic"], "no method called 'magic'"),
     # the model
     (["predict", "none", "good.csv", "-o", "l.csv"], "there is no model at none"),
-    (["impute", "good.csv", "good.csv", "-o", "l.csv"], "not a whole model file"),
     (["predict", "MODEL", "other.csv", "-o", "l.csv"], "of the model, such as 'a' (it has no"),
     (["predict", "MODEL", "gap_new.csv", "-o", "l.csv"], "no numbers in the columns of the model"),
     (["report", "none"], "there is no file none"),
@@ -77,16 +60,11 @@ MISTAKES = [
     (["fit", "good.csv", "-k", "2", "-o", "good.csv"], "is a file"),
     (["fit", "good.csv", "-k", "2", "-o", "good.csv/out"], "Not a directory"),
     (["predict", "MODEL", "good.csv", "-o", "l.xyz"], "must end in one of"),
-    (["predict", "MODEL", "good.csv", "-o", "good.csv"], SAME),
     (["predict", "MODEL", "good.csv", "-o", "good.csv", "--force"], SAME),
     (["predict", "MODEL", "good.csv", "-o", "other.csv"], "exists; add --force"),
-    (["predict", "MODEL", "good.csv", "-o", "folder/" + 300 * "n" + ".csv"], "File name too long"),
     (["fit", "good.csv", "-k", "2", "-o", "new/" + 300 * "n"], "File name too long"),
-    (["fit", "good.csv", "-k", "2", "-o", 40 * f"{120 * 'n'}/"], "File name too long"),
     (["fit", "good.csv", "-k", "2", "-o", "/proc/out"], "could not be written"),
-    (["fit", "good.csv", "-k", "2", "-o", "/sys"], "could not be written"),
     (["fit", "good.csv", "-k", "2", "-o", "loop"], "could not be written"),
-    (["fit", "labels.csv", "-k", "2", "-o", ".", "--force"], SAME),
     (["fit", "good.csv", "-k", "2", "-o", "twin", "--force"], SAME),
     (["fit", "good.csv", "-k", "2", "-o", "taken", "--force"], "labels.csv is a folder"),
     ([*GOOD, "--reference", "labels.csv", "-o", "."], SAME),
@@ -113,7 +91,7 @@ def bad(tmp_path_factory, server):
 )
 def test_a_mistake_gets_one_sentence_and_writes_nothing(server, bad, arguments, message):
     target = arguments[-1] if "-o" in arguments else ""
-    if target.startswith(("/proc", "/sys")) and not os.path.isdir("/proc/self"):
+    if target.startswith("/proc") and not os.path.isdir("/proc/self"):
         pytest.skip("this system has no folder that is nobody's to write to")
     if {"loop", "twin"} & {*arguments} and not (bad / "loop").is_symlink():
         pytest.skip("links are not for everybody here")
@@ -157,13 +135,3 @@ def test_an_unwritable_folder_is_named(server, tables, tmp_path):
     tmp_path.chmod(0o700)
     assert done.code == 2
     assert "Permission denied" in done.err
-
-
-def test_an_edited_model_is_refused(server, fitted, tables, tmp_path):
-    for name in ("model.json", "model.npz"):
-        (tmp_path / name).write_bytes((fitted / name).read_bytes())
-    text = (tmp_path / "model.json").read_text()
-    (tmp_path / "model.json").write_text(text.replace('"lam_": 0.5', '"lam_": 5'))
-    done = server.run("predict", tmp_path, tables / "t.csv", "-o", tmp_path / "l.csv")
-    assert (done.code, "changed after it was written" in done.err) == (2, True)
-    assert not (tmp_path / "l.csv").exists()
