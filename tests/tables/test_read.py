@@ -244,8 +244,8 @@ def test_reading_takes_a_few_times_the_memory_of_the_table(tmp_path):
 
 
 def test_a_table_that_cannot_fit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("mnarkmeans.tables._text.machine_memory", lambda: 1e3)
-    with pytest.raises(TableError, match=r"of memory to be read.*mnarkmeans.dask.MNARKMeans"):
+    monkeypatch.setattr("mnarkmeans.tables._table.machine_memory", lambda: 1e3)
+    with pytest.raises(TableError, match=r"too large for 1e-06 GB of memory.*MNARKMeans"):
         read_table(write(tmp_path, "a,b\n" + "1,2\n" * 100))
 
 
@@ -264,10 +264,10 @@ def test_a_binary_table_that_cannot_fit_is_refused(tmp_path, monkeypatch, name):
         frame.to_parquet(tmp_path / "t.parquet")
         for number in range(2):
             frame[50 * number :][:50].to_parquet(tmp_path / "parts" / f"{number}.parquet")
-    monkeypatch.setattr("mnarkmeans.tables._read.machine_memory", lambda: 3e3)
+    monkeypatch.setattr("mnarkmeans.tables._table.machine_memory", lambda: 3e3)
     with pytest.raises(TableError, match=r"too large for 3e-06 GB of memory.*MNARKMeans"):
         read_table(path)  # 1,600 bytes
-    monkeypatch.setattr("mnarkmeans.tables._read.machine_memory", lambda: 1e4)
+    monkeypatch.setattr("mnarkmeans.tables._table.machine_memory", lambda: 1e4)
     np.testing.assert_array_equal(read_table(path).dense(), values)
 
 

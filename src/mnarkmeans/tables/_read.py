@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._io import machine_memory, require
+from .._io import require
 from ._cells import as_float, find_decimal, may_name_rows, read_cells
-from ._table import Content, ReadOptions, TableError, check_unique, unknown_name
+from ._table import Content, ReadOptions, TableError, check_memory, check_unique, unknown_name
 from ._text import SAMPLE_LINES, Spans, find_header, read_text
 
 TEXT = {".csv", ".tsv", ".txt", ".tab", ".gct", ".cdt"}
@@ -181,11 +181,11 @@ def _from_parquet(path: Path, options: ReadOptions) -> Content:
     stored = dataset.dataset(path, format="parquet")  # a file, or the files of a folder
     schema = stored.schema
     check_unique(path, schema.names)
-    _check_memory(path, 8.0 * stored.count_rows() * len(schema.names))
     nested = {f.name: f"nested values ({f.type})" for f in schema if types.is_nested(f.type)}
     wanted = set(schema.names) - nested.keys()
     if wanted >= DIANN:
         wanted &= DIANN_COLUMNS
+    check_memory(path, 8.0 * stored.count_rows() * len(wanted))
     table = stored.to_table(columns=[name for name in schema.names if name in wanted])
     table.validate(full=True)
     return _from_frame(table.to_pandas(), options, str(path), unused=nested, source={})
@@ -205,7 +205,7 @@ def _load_numpy(path: Path) -> Any:
     """The dense array of an .npy or .npz file, or the matrix `scipy.sparse.save_npz` wrote."""
     if path.suffix.lower() == ".npz":
         with zipfile.ZipFile(path) as archive:
-            _check_memory(path, sum(info.file_size for info in archive.infolist()))
+            check_memory(path, sum(info.file_size for info in archive.infolist()))
     try:
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
         if isinstance(stored, np.ndarray):
@@ -311,7 +311,7 @@ def _dense(path: Path, values: Any) -> np.ndarray:
         raise TableError(f"{path} holds a {len(values.shape)}-dimensional array; a table has two")
     if values.dtype.kind not in "fiu":
         raise TableError(f"{path} holds {values.dtype} values; a table needs numbers")
-    _check_memory(path, 8.0 * values.shape[0] * values.shape[1])
+    check_memory(path, 8.0 * values.shape[0] * values.shape[1])
     dtype = np.float32 if values.dtype == np.float32 else np.float64
     return np.array(values[:], dtype=dtype)
 
@@ -328,7 +328,7 @@ def _sparse(
             raise ValueError("its arrays are not numbers of the right kind")
         if indptr.shape != (extents[int(kind == "csc")] + 1,) or data.shape != indices.shape:
             raise ValueError("its arrays differ in length")
-        _check_memory(path, 8.0 * (extents.sum(dtype=float) + 2 * data.shape[0]))
+        check_memory(path, 8.0 * (extents.sum(dtype=float) + 2 * data.shape[0]))
         values = np.asarray(data[:])
         values = values.astype(np.float32 if values.dtype == np.float32 else np.float64)
         places, ends = (np.asarray(part[:]).astype(np.int64) for part in (indices, indptr))
@@ -344,18 +344,6 @@ def _sparse(
     matrix = sp.csr_matrix(matrix)
     matrix.sum_duplicates()
     return matrix
-
-
-SHARE_OF_MEMORY = 0.4  # of a table in memory; preparing and fitting need room too
-
-
-def _check_memory(path: Path, n_bytes: float) -> None:
-    memory = machine_memory()
-    if n_bytes > SHARE_OF_MEMORY * memory:
-        raise TableError(
-            f"{path} is a table of {n_bytes / 1e9:,.3g} GB, too large for {memory / 1e9:,.3g} GB "
-            "of memory; in Python, mnarkmeans.dask.MNARKMeans fits it in blocks"
-        )
 
 
 # --- DIA-NN's main report ---------------------------------------------------------------------

@@ -17,12 +17,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._io import machine_memory
+
 if TYPE_CHECKING:
     from ._advise import Advice
     from ._prepare import Preparation
 
 BY_REQUEST = ("not among the columns requested", "dropped as requested", "not in the model")
 _OPTION = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z]+)*)(?: (?=[^\s,;.)a-z]))?")
+
+
+# A table of 1,000,000 x 50 takes up to five times its size until its report is written.
+SHARE_OF_MEMORY = 0.2
 
 
 class TableError(ValueError):
@@ -58,6 +64,17 @@ def check_unique(where: Any, names: Iterable[str]) -> None:
     if times > 1:
         what = f"called {name!r}" if name else "without a name"
         raise TableError(f"{where} has more than one column {what}; rename them")
+
+
+def check_memory(path: Any, n_bytes: float) -> None:
+    """Refuse a table of so many bytes that is too large to be clustered in memory."""
+    memory = machine_memory()
+    if n_bytes > SHARE_OF_MEMORY * memory:
+        raise TableError(
+            f"{path} is a table of {n_bytes / 1e9:,.3g} GB or more, too large for "
+            f"{memory / 1e9:,.3g} GB of memory; in Python, mnarkmeans.dask.MNARKMeans fits it in "
+            "blocks"
+        )
 
 
 def some(names: Sequence[str], most: int = 5) -> str:

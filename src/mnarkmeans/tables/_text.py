@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from .._io import machine_memory, require
+from .._io import require
 from ._cells import (
     SURE_SPELLINGS,
     are_padded,
@@ -33,7 +33,7 @@ from ._cells import (
     is_number_or_missing,
     may_name_rows,
 )
-from ._table import Content, ReadOptions, TableError, check_unique
+from ._table import Content, ReadOptions, TableError, check_memory, check_unique
 
 DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "blank"}
 NAMED_DELIMITERS = {name: sign for sign, name in DELIMITERS.items()} | {"\\t": "\t"}
@@ -343,7 +343,7 @@ def _parse(path: Path, layout: Layout, text: set[int]) -> tuple[np.ndarray, dict
         ),
     )  # fmt: skip
     values, strings = np.empty((0, 0)), dict[int, list[Any]]()
-    late, n, size, memory = set[int](), 0, 0, machine_memory()
+    late, n, size = set[int](), 0, 0
     try:
         with _opened(path) as stream, csv.open_csv(stream, *how) as reader:
             for batch in reader:
@@ -362,12 +362,8 @@ def _parse(path: Path, layout: Layout, text: set[int]) -> tuple[np.ndarray, dict
                     values[begin:n, k] = numbers[j]
                 for j, column in strings.items():
                     column += batch.column(j).to_pylist()
-                size += 2 * batch.nbytes
-                if size > memory:
-                    raise TableError(
-                        f"{path} needs more than {size / 1e9:.0f} GB of memory to be read; "
-                        "in Python, mnarkmeans.dask.MNARKMeans fits tables in blocks"
-                    )
+                size += sum(batch.column(j).nbytes for j in strings)
+                check_memory(path, 8.0 * n * values.shape[1] + size)
     except arrow.ArrowInvalid as error:
         _explain(path, layout, error, wrong)
     if late:  # words below the first block
