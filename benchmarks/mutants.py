@@ -25,8 +25,6 @@ NAMED = [
      "probability(X - self.reference_, labels)", "probability(X, labels)"),
     ("the heatmap ignores the reference", "src/mnarkmeans/displays/_centers.py",
      "(self.centers - self.reference)", "(self.centers)"),
-    ("the page colours rows without the reference", "src/mnarkmeans/_report/_content.py",
-     "_levels(part - reference[shown])", "_levels(part)"),
     ("few rows are enough for a verdict", "src/mnarkmeans/metrics/_verdict.py",
      "LEVEL = 0.01", "LEVEL = 0.3"),
     ("the key of a table forgets its preparation", "src/mnarkmeans/cli/_fitting.py",

@@ -109,6 +109,8 @@ def test_a_matrix_that_points_outside_is_refused():
         wrong.indices[40] = feature
         with pytest.raises(ValueError, match="not a valid CSR matrix"):
             MNARKMeans(2, lam=0.5).fit(wrong)
+    with pytest.raises(ValueError, match="features"):
+        MNARKMeans(1, lam=0.5).fit(sparse.csr_array((2, 2**31)))
     wrong = X.copy()
     wrong.indptr[7], wrong.indptr[8] = wrong.indptr[8] + 5, wrong.indptr[7]
     with pytest.raises(ValueError, match="not a valid CSR matrix"):
