@@ -6,7 +6,7 @@ NAMED = [
     ("a rescue takes the last of equals", "src/core/lloyd.h",
      "costs[i] > costs[best]", "costs[i] >= costs[best]"),
     ("sums are never made afresh", "src/core/loss.h",
-     "> SHOWS * loss) active.afresh = 1", "> SHOWS * loss) active.afresh = 0"),
+     "> HUGE_ROW * loss) active.fresh = 1", "> HUGE_ROW * loss) active.fresh = 0"),
     ("the float32 bound is ten times too small", "src/core/rounding.h",
      "gamma = 1.01 * 2", "gamma = 0.101 * 2"),
     ("a starved centre is drawn without weights", "src/mnarkmeans/_minibatch.py",

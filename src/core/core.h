@@ -11,6 +11,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// The headers, in the order to read them:
+//
+//     vectors.h      vectors, memory, threads            certified.h    labels in float32 with a bound on their error:
+//     rows.h         one row: its costs, its sums            dense.h    dense rows, with panels.h and rounding.h
+//     loss.h         the maths of the loss                   sparse.h   CSR rows
+//     pass.h         one pass: labels and sums           first_pass.h   counts, sums and extremes; filled rows
+//     predict.h      labels, losses, distances           seeding.h      k-means++
+//     lloyd.h        Lloyd's loop on small tables        mixture.h      the E-step of mixtures
+//     hartigan.h     moves of single rows
+//
 // The text of this file is part of the library: Python reads it from there and makes its structs and
 // functions of it (``_core/library.py``), so that they cannot differ. One declaration to a line, each
 // ended by ";", in the types named below.
@@ -25,7 +35,7 @@ enum Status : int32_t { DONE = 0, OUT_OF_MEMORY = 1, CANCELLED = 2 };
 struct Control {       // shared with the thread that waits for the call
     int32_t cancel;    // set from outside: the call ends at the next block of rows
     int32_t threads;   // how many threads may work on this call
-    Index done;        // counts up while the call runs, in units of its own (starts, chunks)
+    Index done;        // starts that have ended: counts up while lloyd and hartigan run
 };
 
 struct Table {                // rows with gaps, and their weights
@@ -107,8 +117,8 @@ struct Active {         // the starts that go on, and what the last pass made of
     Index count;        // INOUT A
     Index* numbers;     // (2 A,) INOUT which they are; the second half is scratch
     double* losses;     // (A,) of the new centres
-    uint8_t* doubtful;  // (A,) whose loss is to be taken by direct differences
-    int32_t afresh;     // OUT: the next pass is to sum up all rows again
+    uint8_t* inexact;   // (A,) whose loss is to be taken by direct differences
+    int32_t fresh;      // OUT: the next pass is to sum up all rows again
 };
 
 struct Seeds {             // starts drawn by greedy k-means++ on mean-filled rows
@@ -153,7 +163,7 @@ struct Kernels {  // what every instruction set offers
     int32_t (*impute)(const Table&, const double* mu, const Label* labels, void* out,
                       Index out_row_stride, Control&);
     int32_t (*pass)(const Table&, const Centers&, Pass&, const Stats&, Control&);
-    // Labels (G, n) by the plain loop of direct differences: the twin of every fast way.
+    // Labels (G, n) by the plain loop of direct differences, which every fast way has to equal.
     int32_t (*assign_plain)(const Table&, const Centers&, Label* labels, Control&);
     int32_t (*assign)(const Table&, const Centers&, Label* labels, Control&);
     // Stats of one start from the labels it has.
@@ -173,7 +183,7 @@ struct Kernels {  // what every instruction set offers
     // INOUT costs, members (k,).
     void (*choose_rescued)(double* costs, const double* weights, const Label* labels, Index n, Index k,
                            Index* members, Index* taken);
-    // After a pass: new centres; OUT losses, and which of them are doubtful.
+    // After a pass: new centres; OUT losses, and which of them are inexact.
     void (*update)(const Starts&, Index p, const Active&);
     // Then: who goes on.
     void (*decide)(const Starts&, Index p, Index iteration, double largest_move, Active&);

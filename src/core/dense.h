@@ -35,13 +35,13 @@ constexpr double LARGEST_SQUARE = 1e37;  // of a centre: products with float32 r
 struct Tiles {
     Index groups, k, p, whole;     // whole: p in whole runs
     bool relative;                 // scores are those of the first centre less: one centre fewer to compare
-    Index shown, together;         // centres of a start with a score; starts that share a tile
+    Index scored, together;        // centres of a start with a score; starts that share a tile
     Index count;                   // tiles of a start that has its own
     Index width, wider;            // centres of a tile; so many tiles have one more
     Origin origin;
-    bool fills, has_gaps;          // every lam is 1; panels show gaps: G is needed
+    bool fills, has_gaps;          // every lam is 1; panels have gaps: G is needed
     Array<float> table;            // per tile and run of features: A of each of its centres, then G of each
-    Array<float> first;            // (G shown,) |m|^2
+    Array<float> first;            // (G scored,) |m|^2
     Rounding complete, with_gaps;  // bounds for panels without and with gaps
 
     Index begin(Index tile) const { return tile * width + min_of(tile, wider); }
@@ -57,9 +57,9 @@ struct Tiles {
     Tiles(const Table& of, const Centers& centers, bool wants_margins, const Panels* kept)
         : groups(centers.groups), k(centers.k), p(of.p), whole((p + RUN - 1) / RUN * RUN),
           relative(k > 1 && !wants_margins),
-          shown(k - relative), together(relative && shown <= WIDEST / 2 ? WIDEST / shown : 1),
-          count((shown + WIDEST - 1) / WIDEST), width(shown / count), wider(shown % count), origin(of, centers),
-          fills(true), has_gaps(true), table(2 * groups * shown * whole), first(groups * shown) {
+          scored(k - relative), together(relative && scored <= WIDEST / 2 ? WIDEST / scored : 1),
+          count((scored + WIDEST - 1) / WIDEST), width(scored / count), wider(scored % count), origin(of, centers),
+          fills(true), has_gaps(true), table(2 * groups * scored * whole), first(groups * scored) {
         if (!ok()) return;
         for (Index j = 0; j < groups * p; ++j) fills = fills && centers.lam[j] == 1.0;
         has_gaps = kept ? !kept->fills : !fills;
@@ -73,9 +73,9 @@ struct Tiles {
         Sizes sizes, sizes_of_gaps;
         for (Index g = 0; g < groups; ++g) {
             const Weight base = column.set_base(g, relative);
-            for (Index l = 0; l < shown; ++l) {
+            for (Index l = 0; l < scored; ++l) {
                 const Place to = place(g, l);
-                first[g * shown + l] =
+                first[g * scored + l] =
                     float(has_gaps ? column.fill<true>(g, l + relative, base, to, sizes, sizes_of_gaps)
                                    : column.fill<false>(g, l + relative, base, to, sizes, sizes_of_gaps));
             }
@@ -154,10 +154,10 @@ struct Tiles {
     Place place(Index g, Index l) const {
         Index begins = first_start(g), tile = 0;
         if (starts_at(begins) > 1)
-            return {table + 2 * whole * begins * shown + RUN * ((g - begins) * shown + l), WIDEST};
+            return {table + 2 * whole * begins * scored + RUN * ((g - begins) * scored + l), WIDEST};
         while (begin(tile + 1) <= l) ++tile;
         Index from = begin(tile);
-        return {table + 2 * whole * (g * shown + from) + RUN * (l - from), begin(tile + 1) - from};
+        return {table + 2 * whole * (g * scored + from) + RUN * (l - from), begin(tile + 1) - from};
     }
 };
 
@@ -254,7 +254,7 @@ INLINE void compare_starts(const Panel& panel, const Tiles& tiles, const float* 
     Floats scores[WIDEST][2];
     score_tile<WIDEST, COMPLETE>(panel, tiles.p, table, first, ahead, scores);
     for (Index start = 0, c = 0; start < tiles.together; ++start)
-        for (Index l = 0; l < tiles.shown; ++l, ++c)
+        for (Index l = 0; l < tiles.scored; ++l, ++c)
             for (int half = 0; half < 2; ++half)
                 nearest[start][half].compare(scores[c][half], int32_t(l + tiles.relative));
 }
@@ -297,8 +297,8 @@ inline bool label_starts(const Panel& panel, const Tiles& tiles, Index g, Ahead&
                          Index stride, float* margins) {
     Ahead ahead = requests;  // a copy of its own can stay in registers
     TwoNearest nearest[STARTS][2];
-    const float* table = tiles.table + g * 2 * tiles.shown * tiles.whole;
-    const float* first = tiles.first + g * tiles.shown;
+    const float* table = tiles.table + g * 2 * tiles.scored * tiles.whole;
+    const float* first = tiles.first + g * tiles.scored;
     const Index starts = STARTS > 1 ? tiles.together : 1;
     for (Index start = 0; start < starts; ++start)
         for (int half = 0; half < 2; ++half) nearest[start][half].begin(tiles.relative);

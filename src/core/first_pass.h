@@ -91,8 +91,8 @@ INLINE void summarise(const Octet<T>& octet, double missing, const double* weigh
 
 // OUT seen (n,): observed entries of the rows begin .. end. INOUT known.
 template <class T>
-int32_t summarise_rows(const Dense<T>& rows, Index begin, Index end, const double* weights, Summary& known,
-                     int32_t* seen) {
+void summarise_rows(const Dense<T>& rows, Index begin, Index end, const double* weights, Summary& known,
+                    int32_t* seen) {
     const T gap = T(__builtin_nan(""));
     T copy[ROWS_AT_ONCE * EIGHT];  // of an octet that does not lie in one piece, or is not a whole one
     for (Index start = begin; start < end; start += ROWS_AT_ONCE) {
@@ -123,7 +123,6 @@ int32_t summarise_rows(const Dense<T>& rows, Index begin, Index end, const doubl
             seen[start + r] = int32_t(total);
         }
     }
-    return DONE;
 }
 
 INLINE bool is_infinite(double x) { return __builtin_fabs(x) == __builtin_inf(); }
@@ -149,12 +148,12 @@ template <class T> bool is_sound(const Sparse<T>& rows, Index i) {
 }
 
 template <class T>
-int32_t summarise_rows(const Sparse<T>& rows, Index begin, Index end, const double* weights, Summary& known,
-                     int32_t* seen) {
+void summarise_rows(const Sparse<T>& rows, Index begin, Index end, const double* weights, Summary& known,
+                    int32_t* seen) {
     for (Index i = begin; i < end; ++i) {
         if (!is_sound(rows, i)) {
             known.malformed = i;
-            return DONE;
+            return;
         }
         double w = weights[i];
         seen[i] = int32_t(rows.stored(i));
@@ -168,7 +167,6 @@ int32_t summarise_rows(const Sparse<T>& rows, Index begin, Index end, const doub
             if (w > 0 && x > known.highest[j]) known.highest[j] = x;
         }
     }
-    return DONE;
 }
 
 template <class T> bool has_infinite(const Sparse<T>& rows, Index i) {
@@ -210,14 +208,12 @@ int32_t first_pass(const Table& table, FirstPass& out, Control& control) {
     int32_t status = in_parallel(chunks.count, control, [&](Index s) -> int32_t {
         parts[s] = make<Summary>(table.p);
         if (!parts[s]) return OUT_OF_MEMORY;
-        int32_t status = with_rows(table, [&](const auto& rows) -> int32_t {
+        return with_rows(table, [&](const auto& rows) -> int32_t {
             Index begin = chunks.begin(s), end = chunks.end(s);
-            int32_t status = summarise_rows(rows, begin, end, table.weights, *parts[s], out.seen);
-            if (status == DONE) parts[s]->infinite = first_infinite(rows, begin, end, *parts[s]);
-            return status;
+            summarise_rows(rows, begin, end, table.weights, *parts[s], out.seen);
+            parts[s]->infinite = first_infinite(rows, begin, end, *parts[s]);
+            return DONE;
         });
-        count_done(control, 1);
-        return status;
     });
     out.infinite = out.malformed = -1;
     for (Index j = 0; j < table.p; ++j) {
@@ -294,7 +290,6 @@ int32_t impute_as(const Rows& rows, const Table& table, const double* mu, const 
     return in_parallel(chunks.count, control, [&](Index s) -> int32_t {
         for (Index i = chunks.begin(s); i < chunks.end(s); ++i)
             fill_row(rows, i, centers + labels[i] * p, static_cast<T*>(out) + i * out_row_stride, step);
-        count_done(control, 1);
         return DONE;
     });
 }

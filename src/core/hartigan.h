@@ -15,7 +15,6 @@
 // round: these optima are never worse.
 #pragma once
 #include "predict.h"
-#include "pass.h"
 
 namespace mnar { namespace LEVEL { namespace {
 
@@ -27,7 +26,7 @@ constexpr double DIGITS_LOST = 1e-5;     // of a row's weight: what remains is a
 // --- clusters that rows join and leave --------------------------------------------------------
 
 enum Way { JOINING, LEAVING };
-constexpr Label NOBODYS = -1;
+constexpr Label UNASSIGNED = -1;
 
 // Features come in whole eights. Those beyond the last are gaps that cost nothing.
 struct Prices {  // what rows of one weight pay per feature: a factor of (x - m)^2, or a sum for a gap
@@ -196,19 +195,19 @@ template <class Rows> class Mover {
         moves = {0, 0};
         for (Index i = 0; i < rows.n; ++i, ++clock) {
             if (i % BLOCK_ROWS == 0 && cancelled(control)) return CANCELLED;
-            if (weights[i] == 0 || clusters.members[labels[i]] <= 1 || !any_news()) continue;
+            if (weights[i] == 0 || clusters.members[labels[i]] <= 1 || !any_changed()) continue;
             spread_row(rows, i, row);
             Index own = labels[i], best = own;
             double gain = price<LEAVING>(weights[i], own, __builtin_inf());
             const bool is_out = clusters.leaving.heavy[own];
             if (is_out) {
-                labels[i] = NOBODYS;
+                labels[i] = UNASSIGNED;
                 add_up(labels, own);
                 gain = price<JOINING>(weights[i], own, __builtin_inf());
             }
             double least = gain * (1 - LEAST_SHARE);
             for (Index l = 0; l < clusters.k; ++l) {
-                if (l == own || !(is_news(own) || is_news(l))) continue;
+                if (l == own || !(has_changed(own) || has_changed(l))) continue;
                 double cost = price<JOINING>(weights[i], l, least);
                 if (cost < least) best = l, least = cost;
             }
@@ -236,8 +235,8 @@ template <class Rows> class Mover {
 
     // Since a row was looked at last. If neither of two clusters is news, moving from one to the
     // other is still not worth it.
-    bool is_news(Index l) const { return changed[l] >= clock - rows.n; }
-    bool any_news() const { return last_change >= clock - rows.n; }
+    bool has_changed(Index l) const { return changed[l] >= clock - rows.n; }
+    bool any_changed() const { return last_change >= clock - rows.n; }
 
     // Cluster l from its rows: nothing is ever taken away, so no digit is lost.
     void add_up(const Label* labels, Index l) {

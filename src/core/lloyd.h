@@ -7,7 +7,6 @@
 // elsewhere, run the same steps a pass at a time: ``_solver.py``.)
 #pragma once
 #include "predict.h"
-#include "pass.h"
 
 namespace mnar { namespace LEVEL { namespace {
 
@@ -87,8 +86,8 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
     Index count = starts.count, k = starts.k, n = table.n, p = table.p;
     Array<Index> numbers(2 * count);
     Array<double> losses(count), mu(count * k * p), lam(count * p);
-    Array<uint8_t> doubtful(count);
-    if (!all_ok(numbers, losses, mu, lam, doubtful)) return OUT_OF_MEMORY;
+    Array<uint8_t> inexact(count);
+    if (!all_ok(numbers, losses, mu, lam, inexact)) return OUT_OF_MEMORY;
     for (Index r = 0; r < count; ++r) {
         numbers[r] = r;
         starts.merged_into[r] = -1;
@@ -96,19 +95,19 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
     Changes changes(k);
     if (!changes.ok()) return OUT_OF_MEMORY;
     Control alone{0, 1, 0};
-    Active active{count, numbers, losses, doubtful, 1};
+    Active active{count, numbers, losses, inexact, 1};
     for (Index it = 0; it < starts.max_iter && active.count > 0; ++it) {
         for (Index a = 0; a < active.count; ++a) {
             memcpy(mu + a * k * p, starts.mu + numbers[a] * k * p, sizeof(double) * k * p);
             memcpy(lam + a * p, starts.lam + numbers[a] * p, sizeof(double) * p);
-            if (active.afresh) clear_stats(stats_of(starts.stats, numbers[a], k, p), k, p);
+            if (active.fresh) clear_stats(stats_of(starts.stats, numbers[a], k, p), k, p);
         }
         Centers centers{active.count, k, mu, lam, starts.reference, starts.shift};
         Prepare prepared(table, centers, false, packed);
         if (!prepared.ok()) return OUT_OF_MEMORY;
         Labeller by(table, centers, prepared);
         if (!by.ok()) return OUT_OF_MEMORY;
-        Pass pass{numbers, active.afresh, starts.labels, {nullptr, nullptr}, 0, 0};
+        Pass pass{numbers, active.fresh, starts.labels, {nullptr, nullptr}, 0, 0};
         Moved moved{0, 0};
         int32_t status = pass_rows(rows, by, 0, n, pass, {starts.stats, false, changes, moved}, control);
         for (Index a = 0; a < active.count && status == DONE; ++a) {
@@ -125,7 +124,7 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
         for (Index a = 0; a < active.count && status == DONE; ++a) {
             Index r = numbers[a];
             Centers own{1, k, starts.mu + r * k * p, starts.lam + r * p, starts.reference, starts.shift};
-            if (doubtful[a]) status = loss_of(table, own, starts.labels + r * n, nullptr, losses + a, alone);
+            if (inexact[a]) status = loss_of(table, own, starts.labels + r * n, nullptr, losses + a, alone);
         }
         if (status != DONE) return status;
         decide(starts, p, it, moved.largest, active);

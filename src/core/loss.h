@@ -155,7 +155,7 @@ void update(const Starts& starts, Index p, const Active& active) {
         const LossOfSums found = update_centers(stats, k, p, lam, starts.reference, starts.shift, mu);
         active.losses[a] = found.loss;
         const double terms = starts.whole_weights ? *stats.squares : found.terms;  // whole numbers are not rounded
-        active.doubtful[a] = !(found.loss > LOSES_DIGITS * terms);
+        active.inexact[a] = !(found.loss > LOSES_DIGITS * terms);
     }
 }
 
@@ -175,17 +175,17 @@ INLINE bool is_determined(const Stats& stats, Index k, Index p, const double* la
 }
 
 // A row that left a cluster leaves the rounding of its size in the sums. Beyond this multiple of the
-// mean loss of a row (in squares) that may show, and the next pass sums up afresh.
-constexpr double SHOWS = 1e10;
+// mean loss of a row (in squares) that may matter, and the next pass sums up all rows.
+constexpr double HUGE_ROW = 1e10;
 
 // Records the losses of iteration `it` and says who goes on: INOUT active. A start ends when its
 // partition is the one before, or the loss fell by no more than the share tol (where rounding outweighs
 // tol, only the partition counts); or when an earlier start has its partition. The next pass must not
-// build on the sums of this one (OUT afresh) where rows as large as largest_move (squared) changed
+// build on the sums of this one (OUT fresh) where rows as large as largest_move (squared) changed
 // cluster.
 void decide(const Starts& starts, Index p, Index it, double largest_move, Active& active) {
     Index k = starts.k, left = 0, *const everyone = active.numbers + active.count;
-    active.afresh = !starts.whole_weights;
+    active.fresh = !starts.whole_weights;
     for (Index a = 0; a < active.count; ++a) {
         Index r = active.numbers[a];
         const double loss = active.losses[a];
@@ -196,7 +196,7 @@ void decide(const Starts& starts, Index p, Index it, double largest_move, Active
         path[it] = loss;
         bool ends = false;
         if (it > 0) {
-            double last = path[it - 1], rounding = active.doubtful[a] ? 1e-13 * last : 1e-14 * *stats.squares;
+            double last = path[it - 1], rounding = active.inexact[a] ? 1e-13 * last : 1e-14 * *stats.squares;
             if (loss > last) path[it] = last;
             bool trusted = starts.tol * last > rounding;
             ends = mark == starts.seen[r] || (trusted && last - loss <= starts.tol * last);
@@ -212,7 +212,7 @@ void decide(const Starts& starts, Index p, Index it, double largest_move, Active
             starts.merged_into[r] = s;
             ends = true;
         }
-        if (largest_move * starts.total_weight > SHOWS * loss) active.afresh = 1;
+        if (largest_move * starts.total_weight > HUGE_ROW * loss) active.fresh = 1;
         everyone[a] = r;
         if (!ends) active.numbers[left++] = r;
     }

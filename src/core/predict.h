@@ -1,7 +1,6 @@
 // What centres say of rows that are not to be moved: labels, losses, distances.
 #pragma once
-#include "labels.h"
-#include "rows.h"
+#include "pass.h"
 
 namespace mnar { namespace LEVEL { namespace {
 
@@ -71,11 +70,9 @@ constexpr Index ROWS_AHEAD = 16;  // rows asked for before they are needed
 template <class Work> int32_t over_chunks(const Table& table, Control& control, const Work& work) {
     const Chunks chunks(table);
     return in_parallel(chunks.count, control, [&](Index s) -> int32_t {
-        int32_t status = with_rows(table, [&](const auto& rows) -> int32_t {
+        return with_rows(table, [&](const auto& rows) -> int32_t {
             return work(rows, chunks.begin(s), chunks.end(s), s);
         });
-        count_done(control, 1);
-        return status;
     });
 }
 

@@ -334,7 +334,6 @@ int32_t seed_some(const Rows& rows, const Seeding& of, const double* weights, co
         for (Index i = 0; l < k - 1 && i < n; ++i)
             for (Index g = 0; g < groups; ++g)
                 nearest[i * groups + g] = lowered[i * tried.lanes + winners[g]];
-        count_done(control, groups);
     }
     return DONE;
 }

@@ -3,10 +3,8 @@
 //     d_il - |x'_i|^2 = const_l + sum_{j stored} [ A_lj x'_ij + B_lj ]
 //     x' = x - c,  m = mu - c,   A = -2 m,  B = (1 - lam_j) m^2,  const = sum_j lam_j m_lj^2
 //
-// Of every feature as many centres lie together as a cache line holds (16 in float32, 8 in float64). Where lam is the same
-// for all features, B = q A^2 with q = (1 - lam) / 4 and one table serves: a stored entry needs one
-// cache line and two multiply-adds for all of them. Otherwise B has a table of its own; a feature
-// without gaps then counts with lam = 0, so that what gaps would cost is not added to be taken away.
+// Of every feature as many centres lie together as a cache line holds (16 in float32, 8 in float64). A
+// feature without gaps counts with lam = 0, so that what gaps would cost is not added to be taken away.
 //
 // Labels come from float32; where too many of those are unsure, from float64, by the same code.
 #pragma once
@@ -45,9 +43,6 @@ template <class R> struct Line {  // a cache line of numbers
     INLINE void add(const Line& more) {
         UNROLL for (int i = 0; i < PARTS; ++i) parts[i] += more.parts[i];
     }
-    INLINE void add_product(const Line& a, R x, const Line& q) {  // a (x + q a)
-        UNROLL for (int i = 0; i < PARTS; ++i) parts[i] += a.parts[i] * (x + q.parts[i] * a.parts[i]);
-    }
     INLINE void add_affine(const Line& a, R x, const Line& b) {  // a x + b
         UNROLL for (int i = 0; i < PARTS; ++i) parts[i] += a.parts[i] * x + b.parts[i];
     }
@@ -57,24 +52,16 @@ template <class R> struct CenterLines {
     static constexpr Index SIZE = Line<R>::SIZE;
     Index groups, k, p, count;
     const double* reference;
-    bool even;           // lam is the same for all features of a start, and all may have gaps
-    Array<R> A, B;       // (count, p, SIZE) each; B (count, 1, SIZE) holds q if even
+    Array<R> A, B;       // (count, p, SIZE) each
     Array<R> constant;   // (count, SIZE)
     double heaviest, longest;
 
     bool ok() const { return all_ok(A, B, constant); }
-    static bool is_even(const Table& of, const Centers& centers) {
-        for (Index g = 0; g < centers.groups; ++g)
-            for (Index j = 0; j < of.p; ++j)
-                if (centers.lam[g * of.p + j] != centers.lam[g * of.p] || (of.has_gaps && !of.has_gaps[j]))
-                    return false;
-        return true;
-    }
 
     CenterLines(const Table& of, const Centers& centers)
         : groups(centers.groups), k(centers.k), p(of.p), count((groups * k + SIZE - 1) / SIZE),
-          reference(centers.reference), even(is_even(of, centers)), A(count * p * SIZE, R(0)),
-          B(count * (even ? 1 : p) * SIZE, R(0)), constant(count * SIZE, R(0)), heaviest(0), longest(0) {
+          reference(centers.reference), A(count * p * SIZE, R(0)), B(count * p * SIZE, R(0)),
+          constant(count * SIZE, R(0)), heaviest(0), longest(0) {
         if (!ok()) return;
         for (Index t = 0; t < groups * k; ++t) {
             const double *mu = centers.mu + t * p, *lam = centers.lam + t / k * p;
@@ -83,29 +70,27 @@ template <class R> struct CenterLines {
             for (Index j = 0; j < p; ++j) {
                 double m = mu[j] - reference[j], own = of.has_gaps && !of.has_gaps[j] ? 0.0 : lam[j];
                 A[at + j * SIZE] = R(-2 * m);
-                if (!even) B[at + j * SIZE] = R((1 - own) * m * m);
+                B[at + j * SIZE] = R((1 - own) * m * m);
                 total += own * m * m;
                 size += (own + (own > 1 ? own - 1 : 1 - own)) * m * m;
                 square += 4 * m * m;
             }
-            if (even) B[t] = R((1 - lam[0]) / 4);
             constant[t] = R(total);
             heaviest = max_of(heaviest, size);
             longest = max_of(longest, __builtin_sqrt(square));
-            if (even && lam[0] > Units<R>::largest) heaviest = __builtin_inf();
         }
     }
 };
 
 // OUT scores (count, SIZE) of row i. Returns |x'|^2.
-template <class R, bool EVEN, class T>
+template <class R, class T>
 INLINE double score_row(const Sparse<T>& rows, Index i, const CenterLines<R>& lines, R* scores) {
     constexpr Index SIZE = CenterLines<R>::SIZE;
     const Index begin = rows.starts[i], end = rows.starts[i + 1], p = rows.p;
     double squares[2] = {0, 0};
     for (Index s = 0; s < lines.count; ++s) {
-        const R *A = lines.A + s * p * SIZE, *B = lines.B + s * (EVEN ? 1 : p) * SIZE;
-        Line<R> total(lines.constant + s * SIZE), q(B);
+        const R *A = lines.A + s * p * SIZE, *B = lines.B + s * p * SIZE;
+        Line<R> total(lines.constant + s * SIZE);
         squares[0] = squares[1] = 0;
         for (Index start = begin; start < end; start += RUN) {
             Line<R> sums[2];  // two, so that one multiply-add need not wait for the other
@@ -114,10 +99,7 @@ INLINE double score_row(const Sparse<T>& rows, Index i, const CenterLines<R>& li
                 Index j = rows.indices[e];
                 double x = rows.values[e] - lines.reference[j];
                 square += x * x;
-                if (EVEN)
-                    sum.add_product(Line<R>(A + j * SIZE), R(x), q);
-                else
-                    sum.add_affine(Line<R>(A + j * SIZE), R(x), Line<R>(B + j * SIZE));
+                sum.add_affine(Line<R>(A + j * SIZE), R(x), Line<R>(B + j * SIZE));
             };
             for (; e + 1 < stop; e += 2) meet(e, sums[0], squares[0]), meet(e + 1, sums[1], squares[1]);
             if (e < stop) meet(e, sums[0], squares[0]);
@@ -146,8 +128,7 @@ Index label_sparse(const Sparse<T>& rows, const CenterLines<R>& lines, R* scores
     Index unsure = 0, k = lines.k;
     for (Index e = 0; e < block.count; ++e) {
         Index i = block.rows[e];
-        double square = lines.even ? score_row<R, true>(rows, i, lines, scores)
-                                    : score_row<R, false>(rows, i, lines, scores);
+        double square = score_row(rows, i, lines, scores);
         double bound = bound_of(lines, rows.stored(i), square);
         for (Index g = 0; g < lines.groups; ++g) {
             const R* own = scores + g * k;

@@ -196,10 +196,10 @@ def lloyd(
         largest = rows.pass_(starts, active, fresh)
         for r in active[starts.stats.sizes[active].min(axis=1) <= 0.0]:
             rows.rescue(starts, int(r))
-        losses, doubtful = core.update(starts, active)
-        for a in np.flatnonzero(doubtful):
+        losses, inexact = core.update(starts, active)
+        for a in np.flatnonzero(inexact):
             losses[a] = rows.loss_of(starts, int(active[a]))
-        active, fresh = core.decide(starts, iteration, losses, doubtful, largest, active)
+        active, fresh = core.decide(starts, iteration, losses, inexact, largest, active)
         if after is not None:
             after(iteration + 1, active)
         if not len(active):

@@ -184,8 +184,8 @@ def one_iteration(index):
     starts.mu[np.isnan(starts.mu)] = 0.0
     which = np.arange(3, dtype=index)[1:]
     core.pass_(table, starts, which, fresh=True, known=None, threads=1)
-    losses, doubtful = core.update(starts, which)
-    active, _ = core.decide(starts, 0, losses, doubtful, 0.0, which)
+    losses, inexact = core.update(starts, which)
+    active, _ = core.decide(starts, 0, losses, inexact, 0.0, which)
     core.hartigan(table, starts, which, 1)
     return starts.labels, starts.mu, losses, active
 

@@ -369,23 +369,23 @@ def choose_rescued(costs: np.ndarray, labels: np.ndarray, members: np.ndarray) -
 def update(starts: Starts, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """New centres of the active starts; their losses, and which of these lost too many digits."""
     active = check_numbers(active, len(starts.mu))
-    losses, doubtful = np.empty(len(active)), np.empty(len(active), np.bool_)
+    losses, inexact = np.empty(len(active)), np.empty(len(active), np.bool_)
     own = starts.struct
-    those = structs.Active(len(active), active, losses, doubtful, 0)
+    those = structs.Active(len(active), active, losses, inexact, 0)
     invoke("update", own, starts.mu.shape[2], those)
-    return losses, doubtful
+    return losses, inexact
 
 
 def decide(
-    starts: Starts, iteration: int, losses, doubtful, largest_move: float, active: np.ndarray
+    starts: Starts, iteration: int, losses, inexact, largest_move: float, active: np.ndarray
 ) -> tuple[np.ndarray, bool]:
     """Record the losses of an iteration (0, 1, ...). Returns the starts that go on, and whether
     the next pass has to sum up all rows again."""
     active = check_numbers(active, len(starts.mu))
     room, own, one = np.concatenate([active, active]), starts.struct, active.shape
-    those = structs.Active(len(active), room, shaped(losses, *one), shaped(doubtful, *one), 0)
+    those = structs.Active(len(active), room, shaped(losses, *one), shaped(inexact, *one), 0)
     invoke("decide", own, starts.mu.shape[2], iteration, largest_move, those)
-    return room[: those.count].copy(), bool(those.afresh)
+    return room[: those.count].copy(), bool(those.fresh)
 
 
 def lloyd(tables: Sequence[Table], starts: Sequence[Starts], threads: int, watch=None) -> None:
