@@ -34,11 +34,11 @@ FACTS = {
         {"id": ROW, "cluster": 0, "next_cluster": 1, "confidence": 0.5, "missing": 0.25},
     ],
     "comparison": {
-        "text": HOSTILE,
+        "before": HOSTILE,
+        "known": True,
         "caption": HOSTILE,
         "columns": ["Method", "Error"],
         "rows": [["ours", 0.01], [HOSTILE, 0.2]],
-        "ours": ["ours"],
     },
 }
 

@@ -31,12 +31,6 @@ PAGE_VERSION = 5
 MARKERS = 8  # of each cluster
 SURE = 0.9  # confidence of a row
 MAX_POINTS, MAX_ROWS, MAX_FEATURES, MAX_LISTED = 50_000, 400, 60, 100
-KIND = (
-    "Confidence is the probability that a row belongs to its cluster: of rows with confidence 0.8, "
-    "about 80 % are in their true group. It comes from fits to other rows, and is given for "
-    "separate groups only: where clusters are slices of one continuum, there are no groups that a "
-    "row could belong to."
-)
 
 
 def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str, Any]:
@@ -155,15 +149,13 @@ def _sureness(fitted: FittedTable) -> dict[str, Any]:
     steps = []
     if k > 1 and len(found.groups) != k:
         steps.append(
-            f"Try other numbers of clusters: \u201cselect\u201d with -k 2:{k + 2} compares them, "
-            "and shows which clusters persist."
+            f"Try other numbers of clusters: \u201cselect\u201d with -k 2:{k + 2} compares them."
         )
     if found.kind == "continuum":
         steps.append("Describe the rows by where they lie along the continuum, not by cluster.")
     if between:
         steps.append("Treat rows between clusters as undecided: labels.csv has their confidence.")
     return {
-        "kind": KIND,
         "level": found.kind.replace(" ", "-"),
         "headline": found.headline,
         "reasons": reasons,

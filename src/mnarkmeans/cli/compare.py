@@ -189,20 +189,11 @@ class Comparison:
     def judge(self, console: Console, job: Job, model: MNARKMeans, before: str = "") -> None:
         """The summary of our fit and the report, with a section about the methods."""
         header, rows = self.table()
-        text = (
-            "No classes are known. Agreement is the adjusted Rand index between the clusters "
-            "of each method and those of mnarkmeans: how much they differ, not which is right."
-        )
-        if self.truth is not None:
-            text = (
-                "How well each method recovers the known classes, which none of them was given. "
-                "The error is the share of pairs of rows on which clusters and classes disagree."
-            )
         job.judge(console, model, comparison=self.results)
         job.sections["comparison"] = {
-            "text": before + text, "caption": " ".join(f"{note}." for note in self.notes()),
+            "before": before, "known": self.truth is not None,
+            "caption": " ".join(f"{note}." for note in self.notes()),
             "columns": [name[0].upper() + name[1:] for name in header], "rows": rows,
-            "ours": [OURS],
         }  # fmt: skip
 
     def write(self, folder: Path, ids: Any) -> None:
