@@ -31,17 +31,6 @@ def test_fit_compares_annotations_with_the_clusters(server, tmp_path):
     assert [one["name"] for one in page["annotations"]] == ["tissue", "batch", "age"]
 
 
-def test_a_column_of_known_classes_is_compared_and_takes_no_part(server, tables, tmp_path):
-    done = server.run("fit", tables / "t.csv", "-k", 2, "--labels", "kind", "--json", "-o", "out",
-                      cwd=tmp_path)  # fmt: skip
-    assert done.code == 0, done.err
-    summary = json.loads(done.out)
-    (known,) = summary["annotations"]
-    assert known["column"] == "kind"
-    assert known["agreement"] > 0.9
-    assert summary["data"]["features"] == 5
-
-
 def test_known_classes_may_be_in_the_annotations(server, tmp_path):
     file, _ = annotated(tmp_path)
     known = ["--annotations", "about.csv", "--labels", "tissue"]

@@ -74,23 +74,15 @@ def test_files_of_a_fit(fitted, frame):
     assert "<!doctype html>" in (fitted / "report.html").read_text()[:20]
 
 
-@pytest.fixture(scope="module")
-def protein_groups(tmp_path_factory):
-    """A proteinGroups.txt of 24 samples in three groups."""
-    folder = tmp_path_factory.mktemp("maxquant")
-    name, group = maxquant(folder)
-    return folder / name, group
-
-
-def test_a_table_that_must_be_read_otherwise_is_refused_with_the_command(server, protein_groups):
+def test_a_table_that_must_be_read_otherwise_is_refused_with_the_command(server, tmp_path):
     """The command that is printed works, and finds the groups."""
-    file, group = protein_groups
-    done = server.run("fit", file.name, "-k", 3, "-o", "out", cwd=file.parent)
+    file, group = maxquant(tmp_path)
+    done = server.run("fit", file, "-k", 3, "-o", "out", cwd=tmp_path)
     assert done.code == 2
     assert done.err.count("\n") == 1
     command = re.search(r"Run: mnarkmeans (.*) \(or add --as-is", done.err)[1]
-    server.do(*shlex.split(command), cwd=file.parent)
-    out = file.parent / "out"
+    server.do(*shlex.split(command), cwd=tmp_path)
+    out = tmp_path / "out"
     labels = pd.read_csv(out / "labels.csv")
     assert adjusted_rand_score(group, labels["cluster"]) > 0.9
     assert (labels["id"][0], labels["sample"][0]) == ("LFQ intensity S00", "S00")
@@ -101,20 +93,8 @@ def test_a_table_that_must_be_read_otherwise_is_refused_with_the_command(server,
     centers = pd.read_csv(out / "centers.csv", index_col="cluster")
     prepared = pd.read_csv(out / "centers_prepared.csv", index_col="cluster")
     np.testing.assert_allclose(np.log2(centers), prepared, rtol=1e-6)
-    done = server.run("fit", file.name, "-k", 3, "--as-is", "-q", "-o", "as-is", cwd=file.parent)
+    done = server.run("fit", file, "-k", 3, "--as-is", "-q", "-o", "as-is", cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
-
-
-def test_proteins_are_clustered_by_their_profile(server, protein_groups):
-    file, _ = protein_groups
-    done = server.do(
-        "fit", file.name, "-k", 3, "--columns", "LFQ intensity *", "--missing-value", 0, "--log2",
-        "--center-rows", "--as-is", "--json", "-o", "profiles", cwd=file.parent,
-    )  # fmt: skip
-    assert "rows centred by their mean" in json.loads(done.out)["preparation"]
-    assert not (file.parent / "profiles" / "centers_prepared.csv").exists()
-    server.do("predict", "profiles", file.name, "-o", "p.csv", cwd=file.parent)
-    assert rows(file.parent / "p.csv") == rows(file.parent / "profiles" / "labels.csv")
 
 
 def test_references_for_features_in_rows(server, tmp_path, frame):

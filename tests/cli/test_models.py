@@ -132,18 +132,6 @@ def test_rows_that_are_dropped_are_dropped_again(server, tmp_path):
     assert "no column called 'qc'" in done.err
 
 
-def test_an_encoding_is_remembered_and_found_anew(server, tmp_path):
-    text = "Proben-Nr.;Größe;Höhe\n" + "".join(
-        f"P{i};{i % 2 * 5},{i};{i % 2},5\n" for i in range(1, 20)
-    )
-    (tmp_path / "t.csv").write_bytes(text.encode("cp1252"))
-    server.do("fit", "t.csv", "-k", 2, "--encoding", "cp1252", "-o", "out", cwd=tmp_path)
-    (tmp_path / "u.csv").write_bytes(text.encode())
-    for file in ("t.csv", "u.csv"):
-        server.do("predict", "out", file, "-o", f"{file}.csv", cwd=tmp_path)
-        assert rows(tmp_path / f"{file}.csv") == rows(tmp_path / "out" / "labels.csv")
-
-
 def test_preparation_is_repeated_on_new_tables(server, tables, tmp_path, frame):
     out = tmp_path / "out"
     server.do(
@@ -171,14 +159,6 @@ def test_preparation_is_repeated_on_new_tables(server, tables, tmp_path, frame):
     np.testing.assert_allclose(filled["a"][gap], centers["a"].to_numpy()[label[gap]])
     with pytest.warns(UserWarning, match=r"fitted on prepared values \(log\(1 \+ x\)"):
         mnarkmeans.load(out)
-
-
-def test_predict_gives_a_row_its_label_whatever_stands_beside_it(server, fitted, tables, tmp_path):
-    lines = (tables / "t.csv").read_text().splitlines()
-    far = [f"far{i},{','.join([value] * 5)},odd" for i, value in enumerate(["1e9", "1e100"])]
-    (tmp_path / "far.csv").write_text("\n".join([*lines, *far]) + "\n")
-    server.do("predict", fitted, tmp_path / "far.csv", "-o", tmp_path / "labels.csv")
-    assert rows(tmp_path / "labels.csv")[:-2] == rows(fitted / "labels.csv")
 
 
 # --- Python -----------------------------------------------------------------------------------
