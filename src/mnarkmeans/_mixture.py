@@ -74,8 +74,8 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         below a threshold; below a soft detection limit; at a rate for each cluster and feature.
         "auto" fits them all and chooses by BIC.
     tails : {"auto", "normal", "t"}, default="auto"
-        Normal clusters, or Student's t, which outliers affect less. "auto" chooses by BIC; a
-        complete table gets normal clusters.
+        Normal clusters, or Student's t with 4 degrees of freedom, which outliers affect less.
+        "auto" takes the likelier; a complete table gets normal clusters.
     covariance_type : {"diag", "spherical"}, default="diag"
         A variance for every cluster and feature, or one for each cluster.
     variance_prior : float or "auto", default="auto"
@@ -109,7 +109,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
     mechanism_ : str
     tails_ : {"normal", "t"}
     degrees_of_freedom_ : float
-        Of Student's t; infinite for normal clusters.
+        4 for Student's t; infinite for normal clusters.
     temper_ : float
     missingness_ : MixtureMissingness
         The parameters of the mechanism, and the likelihood of every one that was compared.
@@ -311,8 +311,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
 
     def _n_parameters(self) -> int:
         own = self._mechanism.n_parameters if self._mechanism.has_gaps.any() else 0
-        tails = int(self.tails_ == "t")
-        return len(self.weights_) - 1 + self.means_.size + self.covariances_.size + own + tails
+        return len(self.weights_) - 1 + self.means_.size + self.covariances_.size + own
 
     def _variances(self) -> np.ndarray:
         if self.covariances_.ndim == 2:

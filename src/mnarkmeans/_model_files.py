@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import __version__
-from ._em.em import LEAST_FREEDOM, MOST_FREEDOM
 from ._em.mechanisms import MECHANISMS, Parameter
 from ._io import join, pack, split, unpack, write_together
 from ._kmeans import MNARKMeans
@@ -46,7 +45,7 @@ FITTED = {
     "MNARMixture": {
         "weights_": Parameter("k"), "means_": Parameter("kp", least=ANY),
         "covariances_": Parameter("kp", least=1e-300), "reference_": Parameter("p", least=ANY),
-        "freedom": Parameter("", least=LEAST_FREEDOM, most=MOST_FREEDOM), "temper_": Parameter(""),
+        "freedom": Parameter("", least=1.5, most=80.0), "temper_": Parameter(""),
         "lower_bounds_": Parameter("*", least=ANY),
     },
 }  # fmt: skip

@@ -16,7 +16,7 @@ M-step: with G = N - C + h missing values of mean e, variance r and weight g (1 
     R  = Q - 2 S mu + U mu^2 + g G (r + (e - mu)^2)          squared residuals of C + G values
     v  = (R + d s_j) / (C + G + d)
 
-then the mechanism, and the degrees of freedom. What is maximised, the ``objective``, is the
+then the mechanism. What is maximised, the ``objective``, is the
 log-likelihood plus the log prior: that of the mechanism, and for the variances
 
     (d / 2) sum_lj [ log(s_j / v_lj) + 1 - s_j / v_lj ],      s_j the harmonic mean of v_1j ... v_kj
@@ -165,7 +165,7 @@ class EM:
 
     def m_step(self, parameters: Parameters, expectation: Expectation) -> Parameters:
         sums, hidden, missing = expectation[:3]
-        ignorable, freedom = parameters.mechanism.ignorable, parameters.freedom
+        ignorable = parameters.mechanism.ignorable
         for step in range(1 if ignorable else INNER_STEPS):
             if step > 0:
                 missing = missing_of(parameters, self.observed.reference)
@@ -173,9 +173,7 @@ class EM:
             parameters, clusters = self._clusters(parameters, sums, hidden, expected)
             mechanism = parameters.mechanism.update(self.values, by_width(clusters, missing.widths))
             parameters = parameters._replace(mechanism=mechanism)
-        if freedom > 0:
-            freedom = next_freedom(sums, clusters.gaps, expectation.missing.widths, freedom)
-        return parameters._replace(freedom=freedom)
+        return parameters
 
     def _clusters(
         self, now: Parameters, sums: SoftSums, hidden: np.ndarray, missing: Missing | None
@@ -228,28 +226,11 @@ class EM:
             parameters, last = state.parameters, state.expectation
             if last is not None:
                 parameters = self.m_step(parameters, last)
-            expectation, parameters = self._best_freedom(parameters, state)
+            expectation = self.e_step(parameters)
             path = (*state.path, expectation.objective / self.n_rows)
             converged = last is not None and abs(path[-1] - path[-2]) < tol
             state = State(parameters, expectation, path, converged)
             yield state
-
-    def _best_freedom(self, parameters: Parameters, state: State) -> tuple[Expectation, Parameters]:
-        """The E-step, with degrees of freedom that do not lower the objective.
-
-        EM moves them slowly, so a step four times as long is tried first, then that of EM. As the
-        nodes of w move with them, even that one can lower the objective: then they stay.
-        """
-        now, before = parameters.freedom, state.parameters.freedom
-        if now <= 0 or state.expectation is None:
-            return self.e_step(parameters), parameters
-        longer = min(max(now * (now / before) ** 3, LEAST_FREEDOM), MOST_FREEDOM)
-        for freedom in (longer, now, before):
-            parameters = parameters._replace(freedom=freedom)
-            expectation = self.e_step(parameters)
-            if expectation.objective >= state.expectation.objective:
-                break
-        return expectation, parameters
 
 
 def hidden_rows(parameters: Parameters, missing: Missing) -> tuple[float, np.ndarray]:
@@ -287,10 +268,10 @@ def posteriors(observed: Observed, parameters: Parameters, threads: int) -> Any:
 #
 #     P_lj = sum_m q_m P(mu, v / w_m),     r_m = P(w_m | missing) = q_m P(mu, v / w_m) / P_lj.
 #
-# The degrees of freedom nu solve  1 + log(nu / 2) - digamma(nu / 2) + mean(E[log w] - E[w]) = 0.
+# nu is not estimated (as in Lange, Little and Taylor 1989): in the designs of studies/soft clusters
+# are found as well as with an estimate.
 
-FIRST_FREEDOM = 5.0
-LEAST_FREEDOM, MOST_FREEDOM = 1.5, 80.0
+FREEDOM = 4.0
 
 
 @lru_cache(maxsize=64)
@@ -348,23 +329,6 @@ def by_width(clusters: Clusters, widths: Any) -> Clusters:
         (clusters.gaps * posterior).reshape(-1, p),
         np.tile(clusters.sizes, len(w)),
     )
-
-
-def next_freedom(sums: SoftSums, gaps: np.ndarray, widths: Any, freedom: float) -> float:
-    """The degrees of freedom that maximise the expected log-likelihood."""
-    count, half = float(sums.counts.sum()), 0.5 * (freedom + 1.0)
-    total = count * (math.log1p(1.0 / freedom) + digamma(half) - math.log(half)) - sums.tail
-    total -= float(np.sum(sums.pulls))  # type: ignore[arg-type]
-    if widths is not None:
-        w, posterior = widths
-        expected = np.tensordot(np.log(w) - w, posterior, axes=1)
-        total += float((gaps * expected).sum())
-        count += float(gaps.sum())
-    excess = max(-1.0 - total / max(count, TINY), 1e-9)  # log y - digamma(y) with y = nu / 2
-    y = (3.0 - excess + math.sqrt((excess - 3.0) ** 2 + 24.0 * excess)) / (12.0 * excess)
-    for _ in range(2):  # Newton's method, from the usual approximation for shapes of Gamma
-        y -= (math.log(y) - digamma(y) - excess) / (1.0 / y - polygamma(1, y))
-    return float(np.clip(2.0 * y, LEAST_FREEDOM, MOST_FREEDOM))
 
 
 # --- the weight of the prior ----------------------------------------------------------------------

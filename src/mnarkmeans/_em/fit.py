@@ -5,7 +5,7 @@ that is possible. Each begins from several partitions, of which the one with the
 after a few iterations goes on; candidates far behind are then dropped, and after CHOICE_ITER
 iterations the one with the largest
 
-    log-likelihood - (log n / 2) (number of parameters of mechanism and tails)
+    log-likelihood - (log n / 2) (number of parameters of the mechanism)
 
 is taken and run to its end. The choice does not depend on ``max_iter``. ``model`` is the
 MNARMixture, whose parameters are valid.
@@ -23,7 +23,7 @@ import numpy as np
 from .._observed import Observed
 from .._solver import STARTS, best_start, finish, log_line, run_starts
 from .._validation import is_auto
-from .em import EM, FEW_GAPS, FIRST_FREEDOM, Parameters, State, posteriors, prior_weight
+from .em import EM, FEW_GAPS, FREEDOM, Parameters, State, posteriors, prior_weight
 from .mechanisms import MECHANISMS
 
 FIRST_LAMS = (0.0, 0.5, 1.0)  # of the k-means fits that give the first partitions
@@ -56,8 +56,7 @@ class Candidate(NamedTuple):
     @property
     def score(self) -> float:
         """BIC, as a log-likelihood; clusters have the same number of parameters everywhere."""
-        count = self.states[-1].parameters.mechanism.n_parameters + (self.freedom > 0)
-        count += self.n_chosen
+        count = self.states[-1].parameters.mechanism.n_parameters + self.n_chosen
         return self.log_likelihood - 0.5 * math.log(max(self.em.n_rows, 2.0)) * count
 
     def run(self, max_iter: int, model: Any, begin: Parameters | None = None) -> Candidate:
@@ -82,7 +81,7 @@ def fit(
     ems = [EM(one, spherical, float(model.reg_covar), threads=threads) for one in tables]
     n_init = 1 if is_auto(model.n_init) or last is not None else model.n_init
     if last is not None:
-        tails = {"normal": 0.0, "t": last.freedom or FIRST_FREEDOM}
+        tails = {"normal": 0.0, "t": last.freedom or FREEDOM}
         last = last._replace(freedom=tails.get(model.tails, last.freedom))
     runs: list[Candidate] = []
     for start in range(n_init):
@@ -113,8 +112,8 @@ def _candidates(
 ) -> list[Candidate]:
     has_gaps = ems[0].observed.has_gaps
     # A complete table is left to GaussianMixture.
-    both = [0.0, FIRST_FREEDOM] if has_gaps.any() else [0.0]
-    freedoms = {"normal": [0.0], "t": [FIRST_FREEDOM], "auto": both}[model.tails]
+    both = [0.0, FREEDOM] if has_gaps.any() else [0.0]
+    freedoms = {"normal": [0.0], "t": [FREEDOM], "auto": both}[model.tails]
     if last is not None:
         freedoms = [last.freedom]
     names = [model.mechanism]
