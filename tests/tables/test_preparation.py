@@ -67,7 +67,14 @@ def test_damaged_preparations_are_refused():
     fitted, _, _ = Preparation(log2=True, normalize="total", scale="std").fit_apply(
         table_of(VALUES)
     )
-    for name, wrong in ("level", 0.0), ("log2", 1), ("normalize", "mean"), ("spread", np.zeros(3)):
+    damages = {
+        "level": 0.0,
+        "log2": 1,
+        "normalize": "mean",
+        "spread": np.zeros(3),
+        "batches": ["a"],
+    }
+    for name, wrong in damages.items():
         with pytest.raises(TableError, match=f"preparation/{name} of the model is damaged"):
             Preparation.from_dict(fitted.to_dict() | {name: wrong}, list("abc"))
 

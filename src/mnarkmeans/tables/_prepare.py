@@ -280,17 +280,19 @@ class Preparation:
         count = len(given["batches"]) if isinstance(given["batches"], list) else 0
         usable = {
             "max_missing": lambda v: v is None or (type(v) in (int, float) and 0 <= v <= 1),
+            "normalize": lambda v: isinstance(v, str) and v in CHOICES["normalize"],
+            "scale": lambda v: isinstance(v, str) and v in CHOICES["scale"],
             "batch": lambda v: v is None or isinstance(v, str),
             "level": lambda v: type(v) is float and 0 < v < np.inf,
             "shift": lambda v: v is None or _is_array(v, (p,)),
             "spread": lambda v: v is None or (_is_array(v, (p,)) and (v > 0).all()),
-            "batches": lambda v: isinstance(v, list) and all(isinstance(b, str) for b in v),
+            "batches": lambda v: (
+                isinstance(v, list)
+                and all(isinstance(b, str) for b in v)
+                and bool(v) == (given["batch"] is not None)
+            ),
             "features": lambda v: True,
             "batch_shifts": lambda v: _is_array(v, (count, p)) if count else v is None,
-        }
-        usable |= {
-            name: lambda v, allowed=allowed: isinstance(v, str) and v in allowed
-            for name, allowed in CHOICES.items()
         }
         for name, value in given.items():
             if not usable.get(name, lambda v: isinstance(v, bool))(value):

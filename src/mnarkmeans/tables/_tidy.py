@@ -515,28 +515,27 @@ def read_annotations(path: str | Path, ids: np.ndarray) -> tuple[dict[str, list[
 
 def _matched_names(path: Path, frame: Any, names: list[str]) -> tuple[str, list[int | None]]:
     """The column that names the rows, and where each row of the table is in the file."""
-    key, best, rows = "", 0, Counter[str]()
-    place: list[int | None] = []
-    for ours in (names, short_names(names)):
+    key, matched = "", 0
+    found: list[int | None] = []
+    for change in (list, short_names):
+        ours = change(names)
+        known = set(ours)
         for column in frame.columns:
-            texts = ["" if text is None else str(text).strip() for text in frame[column]]
-            for theirs in (texts, short_names(texts)):
-                where = {text: i for i, text in enumerate(theirs) if text}
-                found = [where.get(name) for name in ours]
-                if len(found) - found.count(None) > best:
-                    best = len(found) - found.count(None)
-                    key, place = str(column), found
-                    rows = Counter(text for text in theirs if text in ours)
-        if 2 * best >= len(names):
+            texts = change(["" if text is None else str(text).strip() for text in frame[column]])
+            times = Counter(text for text in texts if text and text in known)
+            if len(times) > matched:
+                key, matched, (most, repeated) = str(column), len(times), times.most_common(1)[0]
+                where = {text: i for i, text in enumerate(texts)}
+                found = [where[name] if name in times else None for name in ours]
+        if 2 * matched >= len(names):
             break
-    if not best:
+    if not matched:
         raise TableError(f"no column of {path} holds the row names of the table, such as "
                          f"{names[0]!r}; add one")  # fmt: skip
-    twice, times = rows.most_common(1)[0]
-    if times > 1:
-        raise TableError(f"{path} has more than one row for {twice!r} in column {key!r}; "
+    if repeated > 1:
+        raise TableError(f"{path} has more than one row for {most!r} in column {key!r}; "
                          "give one for each")  # fmt: skip
-    return key, place
+    return key, found
 
 
 def _plain_values(column: Any, decimal: str) -> list[Any]:
