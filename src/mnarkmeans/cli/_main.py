@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -89,7 +90,8 @@ def _run(arguments: list[str]) -> int:
     for name in named or VERBS:  # the others stay unimported
         import_module(f"{__package__}.{name}")
     commands.registered_commands.sort(key=lambda command: VERBS.index(command.name or ""))
-    signal.signal(signal.SIGTERM, _terminate)
+    with suppress(ValueError):  # threads have no say in signals
+        signal.signal(signal.SIGTERM, _terminate)
     command = typer.main.get_command(commands)
     asked = arguments or ["--help"]
     code = command.main(asked, prog_name="mnarkmeans", standalone_mode=False)
