@@ -71,6 +71,7 @@ def fit_small(table=SMALL, n_clusters=2, sample_weight=None, **options):
             ValueError,
             "infinity: inf in row 3, column 1",
         ),
+        ({"table": np.full((4, 2), -np.inf)}, ValueError, "infinity: -inf in row 0, column 0"),
         ({"table": np.full((4, 2), np.nan)}, ValueError, "All 4 x 2 values are missing"),
         ({"table": np.empty((0, 2))}, ValueError, r"0 sample\(s\)"),
         ({"table": np.empty((3, 0))}, ValueError, r"0 feature\(s\)"),
@@ -310,6 +311,16 @@ def test_one_far_feature_is_enough_to_warn_about_the_reference(X):
     X[:, 3] += 1000.0
     with pytest.warns(MissingDataWarning, match="far outside the observed values of 1 of 4"):
         fit(X)
+
+
+@pytest.mark.parametrize(("n_values", "judged"), [(9, False), (10, True)])
+def test_a_reference_is_judged_by_features_of_ten_values_or_more(X, n_values, judged):
+    X[:, 3] += 1000.0
+    X[np.flatnonzero(~np.isnan(X[:, 3]))[n_values:], 3] = np.nan
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit(X)
+    assert any("far outside" in str(one.message) for one in caught) == judged
 
 
 def test_clusters_of_one_row_are_noticed(X):

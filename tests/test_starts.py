@@ -8,7 +8,7 @@ import pytest
 from backends import FORMS, Backend, chunks, to_csr
 from sklearn.metrics import adjusted_rand_score
 
-from mnarkmeans import MNARKMeans, _core
+from mnarkmeans import MissingDataWarning, MNARKMeans, _core
 from mnarkmeans._solver import (
     STARTS,
     Bounds,
@@ -90,6 +90,21 @@ def test_a_start_ends_where_it_would_have_ended_alone(k, each_level):
         assert np.array_equal(together.path(r), alone.path(0))
 
 
+@pytest.mark.parametrize("form", [np.asarray, to_csr])
+def test_a_loss_that_sums_do_not_tell_is_that_of_its_own_start(form, each_level):
+    """Tight groups far apart: next to nothing is left of the sums, in some starts or in all."""
+    rng = np.random.default_rng(8)
+    X = 100.0 * rng.normal(size=(5, 6))[rng.integers(5, size=90)] + 0.1 * rng.normal(size=(90, 6))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    observed = observe(form(X), reference="min")
+    centers = STARTS["random"](observed, 12, 5, np.random.RandomState(0), 1)
+    how = dict(max_iter=30, tol=0.0, threads=1)
+    together = run_starts(observed, centers, 0.0, **how)
+    alone = [run_starts(observed, start[None], 0.0, **how).losses[0] for start in centers]
+    np.testing.assert_allclose(together.losses, alone, rtol=1e-12)
+    assert max(alone) > 1e3 * min(alone)
+
+
 @pytest.mark.parametrize("large", [False, True])
 def test_tables_that_are_solved_together_end_as_each_would_alone(large, each_level, monkeypatch):
     """Small ones in one call of the core, others one after the other."""
@@ -135,6 +150,15 @@ def test_seeds_agree_on_a_wide_table():
     for fit in fits:
         assert adjusted_rand_score(fits[0].labels_, fit.labels_) > 0.98
         assert adjusted_rand_score(groups, fit.labels_) > 0.95
+
+
+def test_a_feature_that_nobody_observes_changes_no_start():
+    X = wide_table()[0]
+    more = np.insert(X, 7, np.nan, axis=1)
+    with pytest.warns(MissingDataWarning, match="1 feature.s. have no observed value"):
+        other = MNARKMeans(6, lam=0.0, random_state=0).fit(more)
+    model = MNARKMeans(6, lam=0.0, random_state=0).fit(X)
+    np.testing.assert_allclose(other.start_losses_, model.start_losses_, rtol=1e-10)
 
 
 @pytest.mark.parametrize("as_table", [np.asarray, to_csr])

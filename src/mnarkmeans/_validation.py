@@ -94,22 +94,17 @@ def _refuse_dates(X: Any) -> None:
 
 
 def _first_text(X: Any) -> str | None:
-    """The first entry that is text or a date, and its column."""
+    """The first column of text or dates, and its first entry of that kind."""
     if sparse.issparse(X) or (values := np.asarray(X, dtype=object)).ndim != 2:
         return None
     for name, column in zip(getattr(X, "columns", range(values.shape[1])), values.T, strict=True):
-        for entry in column:
-            if isinstance(entry, date) or (isinstance(entry, str) and not _is_number(entry)):
-                return f"column {name!r} holds {str(entry)[:40]!r}"
+        try:
+            column.astype(float)
+        except (TypeError, ValueError):
+            for entry in column:
+                if isinstance(entry, (str, date)):
+                    return f"column {name!r} holds {str(entry)[:40]!r}"
     return None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def like_input(values: np.ndarray, like: Any) -> Any:
@@ -178,7 +173,7 @@ def _without_gaps(X, missing: float):
 LARGEST_LOSS = 1e300
 LARGEST_LAM = 1e100
 LARGEST_WEIGHT = 1e50
-SMALLEST_SQUARE = 1e-280
+SMALLEST_REACH = 1e-140
 
 
 def check_scale(
@@ -197,27 +192,21 @@ def check_scale(
         highest = np.maximum(highest, rows.max(axis=0))
     with np.errstate(over="ignore", invalid="ignore"):
         reach = highest - lowest
-        squares = reach**2
-        penalised = np.maximum(lam, 1.0) * squares
+        penalised = np.maximum(lam, 1.0) * reach**2
     if weight > LARGEST_WEIGHT:
         raise ValueError(
             f"sample_weight sums to {weight:g}, more than the largest sum allowed, "
             f"{LARGEST_WEIGHT:g}. Divide the weights by a constant."
         )
-    j, weight = int(np.argmax(np.where(np.isnan(penalised), np.inf, penalised))), max(weight, 1.0)
-    if not squares.sum() <= LARGEST_LOSS / weight:
+    if not penalised.sum() <= LARGEST_LOSS / max(weight, 1.0):
+        j = int(np.argmax(np.where(np.isnan(penalised), np.inf, penalised)))
+        penalty = float(np.broadcast_to(lam, reach.shape)[j])
+        smaller = "Use a smaller lam or rescale" if penalty > 1.0 else "Rescale"
         raise ValueError(
-            f"The values of column {j} are too large: they span {reach[j]:g} (with the "
-            "reference and the centres), and the sum of squares overflows. Rescale the data."
+            f"The values of column {j} are too large: they span {reach[j]:g} (with the reference "
+            f"and the centres), and with lam={penalty:g} the loss overflows. {smaller} the data."
         )
-    if not penalised.sum() <= LARGEST_LOSS / weight:
-        penalty = np.broadcast_to(lam, reach.shape)[j]
-        raise ValueError(
-            f"lam={penalty:g} is too large for the values of column {j}, which span "
-            f"{reach[j]:g} (with the reference and the centres): the loss overflows. Use a "
-            "smaller lam or rescale the data."
-        )
-    if vanishing and reach.max() > 0.0 and squares.max() < SMALLEST_SQUARE:
+    if vanishing and 0.0 < reach.max() < SMALLEST_REACH:
         raise ValueError(
             f"The values are too small: they span at most {reach.max():g} (with the "
             "reference and the centres), and squares of that underflow. Rescale the data."

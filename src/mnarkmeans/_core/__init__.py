@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .library import DONE, call, invoke, structs
 from .library import available_levels as available_levels
+from .library import call, invoke, structs
 from .library import level as level
 from .library import set_level as set_level
 
@@ -234,9 +234,7 @@ def fill_rows(table: Table, rows: np.ndarray, fill: np.ndarray) -> np.ndarray:
     """(m, p) float64: some rows, their gaps filled from ``fill`` (p,)."""
     rows = check_numbers(rows, table.n)
     out = np.empty((len(rows), table.p))
-    status = invoke("fill_rows", table.struct, rows, len(rows), shaped(fill, table.p), out)
-    if status != DONE:
-        raise MemoryError
+    invoke("fill_rows", table.struct, rows, len(rows), shaped(fill, table.p), out)
     return out
 
 
