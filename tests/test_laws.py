@@ -18,9 +18,6 @@ from mnarkmeans import MNARKMeans
 from mnarkmeans._solver import Bounds
 
 everywhere = pytest.mark.parametrize("backend", BACKENDS, ids=names)
-most_backends = pytest.mark.parametrize(
-    "backend", BACKENDS[:5], ids=names
-)  # on Dask CSR is like dense
 in_memory = pytest.mark.parametrize("backend", IN_MEMORY, ids=names)
 BLOCK = Backend("block", "dense")
 
@@ -88,7 +85,7 @@ def test_every_backend_gives_the_same_result(backend, problem, weighted):
     np.testing.assert_allclose(here.cluster_centers_, block.cluster_centers_, rtol=0, atol=1e-12)
 
 
-@most_backends
+@in_memory
 @given(problems())
 def test_a_penalty_per_feature(backend, problem):
     X, init, lam, reference, rng = problem
@@ -109,7 +106,7 @@ def test_a_penalty_per_feature(backend, problem):
     assert one.inertia_ == pytest.approx(total, rel=1e-12, abs=1e-12)
 
 
-@most_backends
+@in_memory
 @given(problems(lams=(1.0,)))
 def test_lam_one_is_k_means_on_reference_filled_data(backend, problem):
     X, init, lam, reference, _ = problem
@@ -126,7 +123,7 @@ def test_lam_one_is_k_means_on_reference_filled_data(backend, problem):
     np.testing.assert_allclose(gaps.cluster_centers_, theirs.cluster_centers_, atol=1e-9)
 
 
-@most_backends
+@in_memory
 @given(problems(gaps=False))
 def test_without_gaps_every_lam_is_k_means(backend, problem):
     X, init, lam, reference, _ = problem
@@ -142,7 +139,7 @@ def quiet_kmeans(X, init):
         return KMeans(len(init), init=init, n_init=1, tol=0.0, max_iter=50).fit(X)
 
 
-@most_backends
+@in_memory
 @given(problems(lams=(0.0,)))
 def test_lam_zero_is_k_pod(backend, problem):
     """k-POD fills gaps with the row's centre and runs k-means steps on the filled table."""
@@ -158,7 +155,7 @@ def test_lam_zero_is_k_pod(backend, problem):
         np.testing.assert_allclose(means[seen], model.cluster_centers_[l, seen], atol=1e-8)
 
 
-@most_backends
+@in_memory
 @given(problems())
 def test_shift_and_scale(backend, problem):
     X, init, lam, reference, rng = problem
@@ -172,7 +169,7 @@ def test_shift_and_scale(backend, problem):
     assert scaled.inertia_ == pytest.approx(scale**2 * base.inertia_, rel=1e-7, abs=1e-7)
 
 
-@most_backends
+@in_memory
 @given(problems())
 def test_permutations_permute_the_result(backend, problem):
     X, init, lam, reference, rng = problem
@@ -196,7 +193,7 @@ def test_permutations_permute_the_result(backend, problem):
     )  # fmt: skip
 
 
-@most_backends
+@in_memory
 @given(problems())
 def test_weights_equal_repetition(backend, problem):
     X, init, lam, reference, rng = problem
@@ -210,8 +207,6 @@ def test_weights_equal_repetition(backend, problem):
     repeated = backend.fit(repeated_rows, init, lam, reference, max_iter=1)
     np.testing.assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, atol=1e-9)
     assert weighted.inertia_ == pytest.approx(repeated.inertia_, rel=1e-9, abs=1e-9)
-    if backend.where == "dask":
-        return
     # Copies move one by one, a weighted row as a whole: both end where no move helps.
     weighted = backend.fit(X, init, lam, reference, sample_weight=weights, algorithm="hartigan")
     without = backend.fit(X[weights > 0], init, lam, reference, algorithm="hartigan",
