@@ -3,10 +3,10 @@
     python -m benchmarks.scaling_dask [--rows 1000000] [--clusters 10] [--blocks 4] [--repeats 5]
 
 Workers are processes of one thread each on this machine; their blocks are persisted. Every
-iteration is timed by its line in the log; of each, the best of the repeats counts, and the first two are
-left out (most rows change cluster). In memory is MNARKMeans with as many threads as there are
-workers, from the same start: the best long run less the best short one. Clusters of one worker and
-of two are up at the same time and take turns, so that other work on the machine hurts both; it
+iteration is timed by its line in the log; of each, the best of the repeats counts, and the first
+two are left out (most rows change cluster). In memory is MNARKMeans with as many threads as there
+are workers, from the same start: the best long run less the best short one. Clusters of one worker
+and of two are up at the same time and take turns, so that other work on the machine hurts both; it
 hurts two workers more than one, so the load is printed as well.
 """
 
