@@ -167,7 +167,6 @@ def test_missingness_is_a_table_and_a_sentence():
     assert len(found.to_frame()) == len(found.candidates["lam"])
     assert found.candidates["behind"].max() == pytest.approx(0.0, abs=1e-6)
     assert 0.0 <= found.explained <= 1.0
-    assert "<table>" in found._repr_html_()
     low, high = found.lam_range
     assert low <= found.lam <= high
 

@@ -7,18 +7,18 @@ left out is predicted from the other blocks of that row, values and gaps,
     score_ig = log sum_l  w_lig  prod_{j in g}  P(r_ij | l)  f(x_ij | l)^r_ij   (r_ij: observed)
 
     w   weight of cluster l given the other blocks: its size times exp(-penalised cost / (2 noise))
-    f   normal or Laplace, whichever predicts better, around the mean of the cell (cluster, feature)
-        in the training rows, shrunk to the feature's mean by PRIOR rows, moved by the row's own
+    f   normal or Laplace, whichever fits the training rows better, around the mean of the cell
+        (cluster, feature), shrunk to the feature's mean by PRIOR rows, moved by the row's own
         level of values as far as the feature follows it; one scale for each feature
     P   log odds = those of the feature + slope * (distance of the cell's mean from the reference,
         in spreads of the feature, less its average) + the row's own level of observation; one
         slope >= 0 for all features, 0 without a penalty
 
-The levels of a row are estimated without the block, so that gaps which follow the depth of a row
-say nothing; and they count only as far as they follow the magnitude of what was lost, not a run or
-a plate. A row that lost every value is not in the table: a block that holds all that a row has is
-conditioned on something being observed. Scores are compared in standard errors over rows and
-blocks; no penalty is taken unless the best candidate is more than one better (`Judge.best`).
+All of this but a row's levels comes from the training rows (`Clusters`). The levels of a row are
+estimated without the block, so that gaps which follow the depth of a row say nothing; and gaps
+count only as far as they follow the magnitude of what was lost, not a run or a plate. Scores are
+compared in standard errors over rows and blocks; no penalty is taken unless the best candidate is
+more than one better (`Judge.best`).
 
 Features that lose values by chance, beside others that do not, get no penalty, if that scores
 better. Of the lam that the score cannot tell apart, the one is taken whose centres are nearest to
@@ -29,16 +29,14 @@ there is a penalty and at which reference, and being near their centres is the s
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_expit
 from threadpoolctl import ThreadpoolController
 
 from ._core import first_pass
@@ -63,7 +61,6 @@ FOLDS = 4
 N_STARTS = 4  # of each fold
 ENTRIES_OF_SAMPLE = 1 << 17  # of wide tables; of long ones FEWEST_ROWS are enough
 FEWEST_ROWS, FEWEST_COLUMNS = 650, 200
-NOISES = ("normal", "laplace")
 MIXTURE_ITER, MIXTURE_TOL = 20, 1e-2  # EM of mixtures that are compared
 MIXTURE_COLUMNS = 16
 
@@ -71,241 +68,201 @@ MIXTURE_COLUMNS = 16
 # --- the score ----------------------------------------------------------------------------------
 
 
-class ScoredSample:
-    """A table as the score sees it: dense, centred, its rows in so many folds.
+class Rows(NamedTuple):
+    """Rows of a table as the score sees them, and how its features are cut into blocks.
 
     In single precision: scores of candidates differ by far more than its last digits.
     """
 
-    def __init__(self, sample: Observed, n_folds: int):
-        ends = np.linspace(0, sample.n_rows, n_folds + 1).astype(int).tolist()
-        self.folds = [slice(*pair) for pair in itertools.pairwise(ends)]
-        every = np.arange(sample.n_rows)
-        self.training = [np.delete(every, fold) for fold in self.folds]
+    values: np.ndarray  # (n, p), 0 where missing
+    seen: np.ndarray  # (n, p)
+    weights: np.ndarray  # (n,)
+    cut: np.ndarray  # (p, G), 1 for the block of a feature
+
+    @classmethod
+    def of(cls, sample: Observed) -> Rows:
         values, gaps = sample.filled_and_gaps()
-        seen, weights = ~gaps, sample.weights
-        values = np.where(seen, values.astype(np.float64), 0.0)
-        counts = np.maximum(weights @ seen, 1e-9)
-        self.shift = weights @ values / counts
-        values = np.where(seen, values - self.shift, 0.0)
-        spread = math.sqrt(weights @ (values**2).sum(axis=1) / counts.sum())
-        self.unit = max(spread, 1e-7 * np.abs(self.shift).max()) or 1.0  # not a rounding error
-        self.values = (values / self.unit).astype(np.float32)
-        self.seen = seen.astype(np.float32)
-        self.weights = weights.astype(np.float32)
-        self.counts, self.total = counts.astype(np.float32), float(weights.sum())
-        place = np.random.default_rng(0).permutation(sample.n_features) % BLOCKS
-        self.cut = np.eye(BLOCKS, dtype=np.float32)[place]  # (p, G)
-        self.of_block = self.seen @ self.cut  # (n, G) observed values of each block
-        self.outside = self.without(self.of_block)
-        self.holds_all = self.of_block == self.of_block.sum(axis=1, keepdims=True)
+        seen = (~gaps).astype(np.float32)
+        block = np.random.default_rng(0).permutation(sample.n_features) % BLOCKS
+        cut = np.eye(BLOCKS, dtype=np.float32)[block]
+        values = np.where(gaps, 0.0, values).astype(np.float32)
+        return cls(values, seen, sample.weights.astype(np.float32), cut)
 
-    def moved(self, points: Any) -> np.ndarray:
-        """Points (..., p) in the units of this table."""
-        return ((np.asarray(points, np.float64) - self.shift) / self.unit).astype(np.float32)
+    def take(self, rows: Any) -> Rows:
+        return Rows(self.values[rows], self.seen[rows], self.weights[rows], self.cut)
 
-    def without(self, own: np.ndarray) -> np.ndarray:
-        """(..., G) sums over the features outside each block, of those over each block."""
+    def without(self, entries: np.ndarray) -> np.ndarray:
+        """(..., G) sums of entries (..., p) over the features outside each block."""
+        own = entries @ self.cut
         return own.sum(axis=-1, keepdims=True) - own
 
-    def products(self, rows: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        """(k, n, G) sums over each block, of rows (n, p) times cells (k, p)."""
-        return rows @ (cells[:, :, None] * self.cut)
+    def products(self, entries: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """(k, n, G) sums over each block, of entries (n, p) times cells (k, p)."""
+        return entries @ (cells[:, :, None] * self.cut)
+
+    def levels(self, rest: np.ndarray, shrinkage: float) -> np.ndarray:
+        """(n, p) how far the values of a row lie above its cluster, from what is left of them
+        (n, p) outside the block of each feature."""
+        level = self.without(rest) / (self.without(self.seen) + shrinkage)
+        return (level @ self.cut.T) * self.seen
 
 
-class Cells(NamedTuple):
+class Missing(NamedTuple):
+    """How often values are missing in every cluster and feature."""
+
+    feature_odds: np.ndarray  # (p,) log odds of being observed
+    away: (
+        np.ndarray
+    )  # (k, p) distance from the reference, less its average; 0 where none is missing
+    counts: np.ndarray  # (k, p) observed
+    sizes: np.ndarray  # (k, 1)
+
+    def slope(self, some: Any = True) -> float:
+        """Slope >= 0 of the log odds on the distance from the reference, of all features or of
+        some (p,), by Newton's method."""
+        away, slope = self.away * some, 0.0
+        for _ in range(4):
+            q = expit(self.feature_odds + slope * away)
+            gradient = float((away * (self.counts - self.sizes * q)).sum())
+            slope += gradient / (float((away**2 * self.sizes * q * (1.0 - q)).sum()) + 1e-9)
+        return max(slope, 0.0)
+
+    def odds(self, slope: Any) -> np.ndarray:
+        """(k, p) log odds; slope: one number, or one per feature."""
+        return np.clip(self.feature_odds + slope * self.away, -9.0, 9.0).astype(np.float32)
+
+    def explained(self) -> float:
+        """Share of the variation of missingness, within features, that follows the distance."""
+        gaps, slopes = np.maximum(self.sizes - self.counts, 0.0), (self.slope(), 0.0)
+        shares = [expit(self.odds(slope)) for slope in slopes]
+        left, total = (float((self.counts * (1 - q) ** 2 + gaps * q**2).sum()) for q in shares)
+        return max(1.0 - left / max(total, 1e-300), 0.0)
+
+    def followers(self) -> np.ndarray:
+        """(p,) False for features whose missing values do not follow the distance as those of other
+        features do: chance is likelier by more than log(n)/2."""
+        gaps = np.maximum(self.sizes - self.counts, 0.0)
+
+        def log_likelihood(slope: float) -> np.ndarray:
+            odds = self.odds(slope)
+            return (self.counts * log_expit(odds) + gaps * log_expit(-odds)).sum(axis=0)
+
+        follow, price = np.ones(gaps.shape[1], bool), 0.5 * math.log(max(self.sizes.sum(), 2.0))
+        for _ in range(4):
+            last = follow
+            follow = log_likelihood(self.slope(last)) - log_likelihood(0.0) > -price
+            if np.array_equal(follow, last) or not follow.any():
+                break
+        return follow
+
+
+class Clusters(NamedTuple):
     """What training rows say about every cluster and feature."""
 
     log_size: np.ndarray  # (k,)
     mean: np.ndarray  # (k, p)
-    away: np.ndarray  # (k, p) distance from the reference, less its average
-    feature_odds: np.ndarray  # (p,)
     noise: float
     shrinkage: float  # observations that pull the level of a row to 0
+    follows: np.ndarray  # (p,) how far features follow the level of a row
+    is_normal: bool  # the noise of a feature; Laplace otherwise
+    scale: np.ndarray  # (p,) of that noise: mean square, or mean size
+    missing: Missing
 
     @classmethod
-    def of(
-        cls, table: ScoredSample, rows: np.ndarray, labels: np.ndarray, k: int, point: Any
-    ) -> Cells:
-        seen, values, weights = table.seen[rows], table.values[rows], table.weights[rows]
-        member = np.zeros((k, len(rows)), np.float32)
-        member[labels, np.arange(len(rows))] = weights
-        size, count, sums, observed = member.sum(1), member @ seen, member @ values, weights @ seen
-        total, per_row = float(weights.sum()), np.maximum(table.of_block[rows].sum(axis=1), 1.0)
-        average = sums.sum(axis=0) / np.maximum(observed, 1e-9)
-        mean = (sums + PRIOR * average) / (count + PRIOR)
-        rest = seen * (values - mean[labels])
-        squares = weights @ rest**2
-        noise = float(squares.sum() / max(observed.sum(), 1e-9)) + 1e-18
-        spread = np.sqrt(squares / np.maximum(observed, 1e-9)) + 1e-12
-        share = (observed + 0.5) / (total + 1.0)
-        away = np.abs(mean - point) / spread
-        away = np.clip(away - size @ away / total, -6.0, 6.0)
-        away = np.where(seen.min(axis=0) < 1.0, away, 0.0).astype(np.float32)
+    def of(cls, rows: Rows, labels: np.ndarray, k: int, reference: np.ndarray) -> Clusters:
+        values, seen, weights, _ = rows
+        member = np.zeros((k, len(labels)), np.float32)
+        member[labels, np.arange(len(labels))] = weights
+        sizes, counts, total = member.sum(axis=1), member @ seen, float(weights.sum())
+        observed = np.maximum(counts.sum(axis=0), 1e-9)
+        sums = member @ values
+        mean = (sums + PRIOR * sums.sum(axis=0) / observed) / (counts + PRIOR)
+        alone = (counts + PRIOR) / (counts + PRIOR - 1.0)  # the row itself left out of its mean
+        rest = seen * (values - mean[labels]) * alone[labels]
+        squares, per_row = weights @ rest**2, np.maximum(seen.sum(axis=1), 1.0)
+        noise = float(squares.sum() / observed.sum()) + 1e-18
         differ = float(weights @ ((rest.sum(axis=1) / per_row) ** 2 - noise / per_row)) / total
+        shrinkage = noise / max(differ, 1e-9 * noise)
+        level = rows.levels(rest, shrinkage)
+        square = weights @ level**2
+        pull = PRIOR * square / observed
+        follows = (weights @ (level * rest) + pull) / (square + pull + 1e-12)
+        error = np.abs(rest - follows * level)
+        laplace, normal = (_scales(weights @ size, observed) for size in (error, error**2))
+        entropies = (
+            observed @ np.log(2.0 * math.e * laplace),
+            0.5 * (observed @ np.log(2.0 * math.pi * math.e * normal)),
+        )
+        is_normal = bool(entropies[1] < entropies[0])
+        share = (observed + 0.5) / (total + 1.0)
+        away = np.abs(mean - reference) / (np.sqrt(squares / observed) + 1e-12)
+        away = np.clip(away - sizes @ away / total, -6.0, 6.0) * (seen.min(axis=0) < 1.0)
         return cls(
-            np.log((size + 1.0) / (total + k)), mean.astype(np.float32), away,
-            np.log(share / (1.0 - share)).astype(np.float32), noise,
-            noise / max(differ, 1e-9 * noise),
+            np.log((sizes + 1.0) / (total + k)), mean, noise, shrinkage, follows, is_normal,
+            normal if is_normal else laplace,
+            Missing(np.log(share / (1.0 - share)), away, counts, sizes[:, None]),
         )  # fmt: skip
 
+    def log_densities(self, rows: Rows, own: np.ndarray) -> np.ndarray:
+        """(k, n, G) of the observed values of every block; own: the nearest clusters (n,)."""
+        rest = rows.seen * (rows.values - self.mean[own])
+        level = self.follows * rows.levels(rest, self.shrinkage)
+        error = rows.seen * ((rows.values - level) - self.mean[:, None])
+        power, constant = (0.5, 2.0 * math.pi) if self.is_normal else (1.0, 2.0)
+        size = np.square(error, out=error) if self.is_normal else np.abs(error, out=error)
+        found = size @ (rows.cut * (-power / self.scale)[:, None])
+        found -= rows.seen @ (rows.cut * (power * np.log(constant * self.scale))[:, None])
+        return found
 
-def block_scores(
-    table: ScoredSample, labels: np.ndarray, centers: np.ndarray, penalty: np.ndarray,
-    reference: Any, noise: str,
-) -> np.ndarray:  # fmt: skip
-    """(n, G) scores of a candidate from its fits without each fold: labels (F, n), centres
-    (F, k, p)."""
-    (n, p), k, blocks = table.values.shape, centers.shape[1], table.cut.shape[1]
-    point, penalty = table.moved(reference), penalty.astype(np.float32)
-    weight = np.empty((k, n, blocks), np.float32)
-    error, level = np.empty((k, n, p), np.float32), np.empty((n, p), np.float32)
-    own = np.empty(n, np.intp)
-    fitted = []
-    for fold, rows, found, mu in zip(table.folds, table.training, labels, centers, strict=True):
-        cells = Cells.of(table, rows, found[rows], k, point)
-        seen, values, own[fold] = table.seen[fold], table.values[fold], found[fold]
-        mu = table.moved(mu)
-        pull = penalty * (mu - point) ** 2
-        costs = table.products(seen, mu**2 - pull) - 2.0 * table.products(values, mu)
-        costs += (pull @ table.cut)[:, None]
-        log_weight = cells.log_size[:, None, None] - table.without(costs) / (2.0 * cells.noise)
-        weight[:, fold] = log_weight - _log_sum(log_weight)
-        np.subtract(values, cells.mean[:, None], out=error[:, fold])
-        rest = seen * (values - cells.mean[own[fold]])
-        by_block = table.without(rest @ table.cut) / (table.outside[fold] + cells.shrinkage)
-        level[fold] = by_block @ table.cut.T
-        fitted.append(cells)
-    error *= table.seen
-    level *= table.seen
-    square = table.weights @ level**2
-    pull = PRIOR * square / table.counts
-    follows = table.weights @ (level * error[own, np.arange(n)])
-    error -= level * ((follows + pull) / (square + pull + 1e-12))
-    slope = _slope(table, fitted, weight, penalty > 0.0)
-    gaps = np.empty((k, n, blocks), np.float32)
-    for fold, cells in zip(table.folds, fitted, strict=True):
-        odds = np.clip(cells.feature_odds + slope * cells.away, -9.0, 9.0)
-        gaps[:, fold] = _log_pattern(table, fold, odds, _levels(table, fold, odds[own[fold]]))
-    return _log_sum(weight + gaps + _log_densities(table, noise, error, own))
+    def log_patterns(self, rows: Rows, own: np.ndarray, some: np.ndarray) -> np.ndarray:
+        """(k, n, G) of what is observed and missing in every block. The level of a row is one step
+        of Newton's method from 0, with the features outside the block; standard normal before."""
+        odds = self.missing.odds(self.missing.slope(some) * some)
+        q = expit(odds[own])
+        level = rows.without(rows.seen - q) / (rows.without(q * (1.0 - q)) + 1.0)
+        every = np.exp(level) @ rows.cut.T * np.exp(odds)[:, None]
+        every += 1.0
+        nothing = np.log(every, out=every) @ rows.cut
+        return rows.products(rows.seen, odds) + level * (rows.seen @ rows.cut) - nothing
+
+
+def _scales(total: np.ndarray, observed: np.ndarray) -> np.ndarray:
+    """(p,) from sums over so many observed values, with PRIOR values of a common scale more."""
+    common = float(observed @ np.log(total / observed + 1e-12)) / float(observed.sum())
+    return (total + PRIOR * math.exp(common)) / (observed + PRIOR)
 
 
 def _log_sum(parts: np.ndarray) -> np.ndarray:
-    """log of the sum of exp over the first axis."""
+    """log of the sum of exp over the first axis; without subnormal numbers, which are slow."""
     top = parts.max(axis=0)
-    return top + np.log(_exp(parts - top).sum(axis=0))
+    return top + np.log(np.exp(np.maximum(parts - top, -60.0)).sum(axis=0))
 
 
-def _exp(parts: np.ndarray) -> np.ndarray:
-    """exp, but no subnormal numbers: arithmetic with them is slow."""
-    return np.exp(np.maximum(parts, -60.0))
+def block_scores(
+    clusters: Clusters, rows: Rows, own: np.ndarray, centers: np.ndarray, penalty: np.ndarray,
+    reference: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """(n, G) scores of rows in the clusters ``own`` (n,), for centres (k, p) fitted to others."""
+    pull = penalty * (centers - reference) ** 2
+    costs = rows.products(rows.seen, centers**2 - pull) - 2.0 * rows.products(rows.values, centers)
+    costs += (pull @ rows.cut)[:, None]
+    others = costs.sum(axis=2, keepdims=True) - costs
+    weight = clusters.log_size[:, None, None] - others / (2.0 * clusters.noise)
+    weight -= _log_sum(weight)
+    weight += clusters.log_densities(rows, own)
+    weight += clusters.log_patterns(rows, own, penalty > 0.0)
+    return _log_sum(weight)
 
 
-def _log_densities(
-    table: ScoredSample, noise: str, error: np.ndarray, own: np.ndarray
-) -> np.ndarray:
-    """(k, n, G) of the observed values of every block; the scale of a feature is that of the errors
-    (k, n, p) in the nearest clusters (n,)."""
-    power = 0.5 if noise == "normal" else 1.0
-    size = (np.square if noise == "normal" else np.abs)(error, out=error)
-    constant = 2.0 * math.pi if noise == "normal" else 2.0
-    scale = table.weights @ size[own, np.arange(len(own))] / table.counts
-    scale = np.maximum(scale, 1e-12).astype(np.float32)
-    found = size @ (table.cut * (-power / scale)[:, None])
-    found -= table.seen @ (table.cut * (power * np.log(constant * scale))[:, None])
-    return found
-
-
-def _slope(
-    table: ScoredSample, fitted: list[Cells], weight: np.ndarray, some: np.ndarray
-) -> np.ndarray:
-    """(p,) one slope for rows left out; 0 in features that have none."""
-    if not some.any():
-        return some.astype(np.float32)
-    away = np.stack([cells.away for cells in fitted]) * some
-    odds = np.stack([cells.feature_odds for cells in fitted])[:, None]
-    counts, sizes = np.empty_like(away), np.empty_like(away)  # (F, k, p) of cells
-    for f, fold in enumerate(table.folds):
-        share = (_exp(weight[:, fold]) * table.weights[fold, None]).transpose(0, 2, 1)
-        counts[f] = ((share @ table.seen[fold]) * table.cut.T).sum(axis=1)
-        sizes[f] = share.sum(axis=2) @ table.cut.T
-    return (some * _newton(away, odds, counts, sizes)).astype(np.float32)
-
-
-def _newton(away: np.ndarray, odds: np.ndarray, counts: np.ndarray, sizes: np.ndarray) -> float:
-    """The slope >= 0 of log odds on the distance from the reference, over cells (..., k, p)."""
-    slope = 0.0
-    for _ in range(4):
-        q = expit(odds + slope * away)
-        gradient, information = away * (counts - sizes * q), away**2 * sizes * q * (1.0 - q)
-        slope += float(gradient.sum()) / (float(information.sum()) + 1e-9)
-    return max(slope, 0.0)
-
-
-def _levels(table: ScoredSample, fold: slice, odds: np.ndarray) -> np.ndarray:
-    """(n, G) what to add to the log odds (n, p) of a row: one step of Newton's method from 0, with
-    the features outside the block; standard normal before."""
-    q = expit(odds)
-    left, information = table.seen[fold] - q, q * (1.0 - q)
-    return table.without(left @ table.cut) / (table.without(information @ table.cut) + 1.0)
-
-
-def _log_pattern(
-    table: ScoredSample, fold: slice, odds: np.ndarray, level: np.ndarray
-) -> np.ndarray:
-    """(k, n, G) log probability of what is observed and missing in each block, from the log odds of
-    cells (k, p) and what the rows (n, G) add to them."""
-    none = np.exp(level) @ table.cut.T * np.exp(odds)[:, None]
-    none += 1.0
-    nothing = -np.log(none, out=none) @ table.cut
-    pattern = table.products(table.seen[fold], odds) + level * table.of_block[fold] + nothing
-    condition = np.log(1e-12 - np.expm1(np.minimum(nothing, 0.0)))
-    return pattern - np.where(table.holds_all[fold], condition, 0.0)
-
-
-def standard_errors(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(C,) how far candidates (C, n, G) are behind the best, in standard errors over rows and
-    blocks."""
-    best = int((scores.sum(axis=2) @ weights).argmax())
-    behind = scores.astype(np.float64) - scores[best]
-    rows = behind.sum(axis=2)
+def standard_errors(candidates: Sequence[Candidate], weights: np.ndarray) -> np.ndarray:
+    """(C,) how far candidates are behind the best, in standard errors over rows and blocks."""
+    scores = np.array([one.scores for one in candidates], np.float64)
+    behind = scores - scores[(scores.sum(axis=2) @ weights).argmax()]
+    rows, blocks = behind.sum(axis=2), np.tensordot(behind, weights, axes=(1, 0))
     total = rows @ weights
-    by_block = np.tensordot(behind, weights, axes=(1, 0))
     variance = ((rows - total[:, None] / weights.sum()) ** 2) @ weights
-    variance += by_block.var(axis=1) * by_block.shape[1]
+    variance += blocks.var(axis=1) * blocks.shape[1]
     return total / (np.sqrt(variance) + 1e-9)
-
-
-def followers(
-    table: ScoredSample, labels: np.ndarray, k: int, reference: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """(p,) False for features whose missing values do not follow the distance of clusters (n,)
-    from the reference as those of other features do: chance is likelier by more than log(n)/2.
-    And the share of the variation of missingness, within features, that follows this distance."""
-    cells = Cells.of(table, np.arange(len(labels)), labels, k, table.moved(reference))
-    member = np.eye(k)[labels] * table.weights[:, None]
-    counts = member.T @ table.seen
-    gaps = np.maximum(member.sum(axis=0)[:, None] - counts, 0.0)
-
-    def observed(some: np.ndarray) -> np.ndarray:
-        slope = _newton(cells.away * some, cells.feature_odds, counts, counts + gaps)
-        return np.clip(expit(cells.feature_odds + slope * cells.away), 1e-9, 1.0 - 1e-9)
-
-    def log_likelihood(q: np.ndarray) -> np.ndarray:
-        return (counts * np.log(q) + gaps * np.log1p(-q)).sum(axis=0)
-
-    def variation(q: np.ndarray) -> float:
-        return float((counts * (1.0 - q) ** 2 + gaps * q**2).sum())
-
-    follow = np.ones(counts.shape[1], bool)
-    chance = observed(~follow)
-    explained = max(1.0 - variation(observed(follow)) / variation(chance), 0.0)
-    for _ in range(4):
-        last, price = follow, 0.5 * math.log(max(table.total, 2.0))
-        follow = log_likelihood(observed(last)) - log_likelihood(chance) > -price
-        if np.array_equal(follow, last) or not follow.any():
-            break
-    return follow, explained
 
 
 # --- mixtures with a missingness mechanism ------------------------------------------------------
@@ -334,7 +291,6 @@ def fit_mixtures(
     sample: Observed,
     references: dict[str, np.ndarray],
     labels: np.ndarray,
-    k: int,
     columns: np.ndarray,
     free: bool,
 ) -> Centers:
@@ -345,7 +301,7 @@ def fit_mixtures(
     not by luck.
     """
     sample = sample.take_columns(columns)
-    memberships = np.eye(k)[labels]
+    memberships = np.eye(labels.max() + 1)[labels]
     plain = EM(sample)
     prior = prior_weight(plain, memberships, 0.0)
     kinds = [("", plain, name, 0) for name in (("mcar", "class") if free else ("mcar",))]
@@ -358,13 +314,12 @@ def fit_mixtures(
     kinds.append((where, around, "limit", 0))  # near the smallest values, if that is a reference
     fitted = []
     for where, em, name, n_chosen in kinds:
-        begin = em.start(memberships, name)
-        starts = [begin]
+        starts = [em.start(memberships, name)]
         if name == "decay":  # the means of observed values hide a strong loss, and EM is slow there
-            strong = replace(begin.mechanism, t=1.0 / float(begin.variances.mean()), c=0.99)
-            starts.append(begin._replace(mechanism=strong))
-        for one in starts:
-            run = em.with_prior(prior).run(State(one), max_iter=MIXTURE_ITER, tol=MIXTURE_TOL)
+            strong = replace(starts[0].mechanism, t=1.0 / float(starts[0].variances.mean()), c=0.99)
+            starts.append(starts[0]._replace(mechanism=strong))
+        for begin in starts:
+            run = em.with_prior(prior).run(State(begin), max_iter=MIXTURE_ITER, tol=MIXTURE_TOL)
             fitted.append((where, Mixture(em, name, 0.0, n_chosen, (list(run)[-1],))))
     where, best = max(fitted, key=lambda one: one[1].score)
     parameters = best.states[-1].parameters
@@ -429,51 +384,51 @@ def choose(
     ``references``: (p,) each, by name; that of ``observed`` if there is no choice.
     """
     references = references or {"given": observed.reference}
-    search = lams is LAMS
+    search, p = lams is LAMS, observed.n_features
     sample, rows, columns = sample_table(observed, k)
     if not observed.has_gaps.any() or sample.n_rows < k + 2:
         name, reference = next(iter(references.items()))
         return Choice(lams[0], reference, _no_choice(name, lams[0], bool(observed.has_gaps.any())))
-    p = observed.n_features
     penalties = np.array([np.broadcast_to(lam, p)[columns] for lam in lams], np.float64)
     points = {name: reference[columns] for name, reference in references.items()}
-    with _one_blas_thread():
-        judge = Judge(sample, k, dict(max_iter=max_iter, tol=tol, threads=threads))
-        candidates = judge.candidates(penalties, points, search)
+    # The last digits of a matrix product depend on the number of threads.
+    with _blas().limit(limits=1, user_api="blas"):
+        settings = dict(max_iter=max_iter, tol=tol, threads=threads)
+        judge = Judge(*standardised(sample, points), k, settings)
+        candidates = judge.candidates(penalties, search)
         chosen = judge.best(candidates)
-        found = judge.mixture or judge.mixture_of(chosen)
-        theory = round(max(found.mechanisms, key=lambda one: one.log_likelihood).lam, 3)
+        mixture = judge.mixture or judge.mixture_of(chosen)
+        theory = round(max(mixture.mechanisms, key=lambda one: one.log_likelihood).lam, 3)
         if search and chosen.lam > 0.0 and theory > 0.0:
-            candidates.append(judge.with_lam(chosen, theory))
+            penalty = np.where(chosen.penalty > 0.0, theory, 0.0)
+            candidates += judge.fit(chosen.ladder, chosen.name, penalty[None])
             candidates.sort(key=lambda one: (one.ladder, one.lam))
-        behind = judge.behind(candidates)
-        ladder = np.array([one.ladder == chosen.ladder for one in candidates])
-        equal = [
-            candidates[i]
-            for i in np.flatnonzero(ladder & (behind >= behind[ladder].max() - MARGIN))
-        ]
-        taken = min(equal, key=lambda one: float(judge.weights @ found.distances(one)))
-        labels = judge.labels_of_all(taken)
-        explained = followers(judge.table, labels, k, taken.reference)[1]
-    lam = taken.lam
+        behind = standard_errors(candidates, judge.weights)
+        own = np.array([one.ladder == chosen.ladder for one in candidates])
+        near = np.flatnonzero(own & (behind >= behind[own].max() - MARGIN))
+        equal = [candidates[i] for i in near]
+        taken = min(equal, key=lambda one: float(judge.weights @ mixture.distances(one)))
+        missing = judge.missing_by_cluster(taken)
     table = {
         "lam": np.array([one.lam for one in candidates]),
         "reference": np.array([one.name for one in candidates]),
         "features": np.array([p - one.n_unpenalised if one.lam > 0.0 else 0 for one in candidates]),
-        "score": np.array([judge.total(one) / judge.weights.sum() for one in candidates]),
+        "score": np.array([np.average(one.scores.sum(axis=1), weights=judge.weights)
+                           for one in candidates]),
         "behind": behind,
-    }
+    }  # fmt: skip
     missingness = Missingness(
-        lam, chosen.name, table, (equal[0].lam, equal[-1].lam), found.mechanisms, explained,
-        chosen.n_unpenalised if search else 0, "mechanism" if judge.mixture else "score",
+        taken.lam, taken.name, table, (equal[0].lam, equal[-1].lam), mixture.mechanisms,
+        missing.explained(), taken.n_unpenalised if search else 0,
+        "mechanism" if judge.mixture else "score",
     )  # fmt: skip
-    penalty = next((one for one in lams if np.max(one) == lam), lam)
-    if search and chosen.n_unpenalised:
-        penalty = np.full(p, lam)
-        penalty[columns[chosen.penalty == 0.0]] = 0.0
-    whole = replace(observed, reference=references[chosen.name]).take(rows)
-    centers = centers_of_partition(whole, labels, k, penalty, threads)
-    return Choice(penalty, references[chosen.name], missingness, centers)
+    lam = next((one for one in lams if np.max(one) == taken.lam), taken.lam)
+    if search and taken.n_unpenalised:
+        lam = np.full(p, taken.lam)
+        lam[columns[taken.penalty == 0.0]] = 0.0
+    whole = replace(observed, reference=references[taken.name]).take(rows)
+    centers = centers_of_partition(whole, taken.labels[0], k, lam, threads)
+    return Choice(lam, references[taken.name], missingness, centers)
 
 
 class Candidate(NamedTuple):
@@ -481,7 +436,6 @@ class Candidate(NamedTuple):
 
     ladder: int  # candidates of one ladder differ in lam only; -1 without a penalty
     name: str  # of the reference
-    reference: np.ndarray  # (p,)
     penalty: np.ndarray  # (p,) lam, or 0 in features that have none
     centers: np.ndarray  # (F, k, p) of the fits to each part
     labels: np.ndarray  # (F, n) of all rows by those fits
@@ -503,133 +457,110 @@ class Judge:
     The parts leave out a fold each; where mixtures decide, the only part is the sample.
     """
 
-    def __init__(self, sample: Observed, k: int, settings: dict[str, Any]):
-        self.sample, self.k, self.settings = sample, k, settings
-        self.threads, n = settings["threads"], sample.n_rows
-        self.few, n_folds = sample.n_features < BLOCKS, FOLDS
+    def __init__(
+        self, sample: Observed, references: dict[str, np.ndarray], k: int, settings: dict[str, Any]
+    ):
+        self.sample, self.references, self.k, self.settings = sample, references, k, settings
+        self.rows, self.weights, self.threads = Rows.of(sample), sample.weights, settings["threads"]
+        self.few, n, n_folds = sample.n_features < BLOCKS, sample.n_rows, FOLDS
         while n - -(-n // n_folds) < k:  # the rows left must be enough for k clusters
             n_folds += 1
-        self.table, self.weights = ScoredSample(sample, n_folds), sample.weights
-        self.parts = [sample] if self.few else [sample.take(t) for t in self.table.training]
+        fold = np.arange(n) * n_folds // n
+        self.tests = [np.flatnonzero(fold == f) for f in range(n_folds)]
+        self.trains = [np.flatnonzero(fold != f) for f in range(n_folds)]
+        self.parts = [sample] if self.few else [sample.take(train) for train in self.trains]
+        self.mixture: Centers | None = None
         self.pools: dict[str, list[np.ndarray]] = {}  # of each reference and part
-        self.noise, self.mixture = "", None  # type: str, Centers | None
 
-    def candidates(
-        self, penalties: np.ndarray, references: dict[str, np.ndarray], search: bool
-    ) -> list[Candidate]:
+    def candidates(self, penalties: np.ndarray, search: bool) -> list[Candidate]:
         """The candidates with their scores: penalties (L, p) at each reference, and if ``search``,
         without those features that lose values by chance."""
-        none = ~penalties.any(axis=1)
-        self._fill_pools(penalties, references)
-        first, *_ = references
-        found = self._ladder(-1, first, references[first], penalties[none], self.pools[first])
-        ladders = [
-            self._ladder(number, name, reference, penalties[~none], self.pools[name])
-            for number, (name, reference) in enumerate(references.items())
-        ]
+        self._fill_pools(penalties)
+        first, *_ = self.references
         if self.few:
-            start = min(ladders[0] or found, key=lambda one: abs(one.lam - 1.0))
+            middle = penalties[[np.abs(penalties.max(axis=1) - 1.0).argmin()]]
+            labels = self._labels(first, middle, self._centers(first, middle, self.pools[first]))
             columns = np.arange(self.sample.n_features)
-            self.mixture = fit_mixtures(
-                self.sample, references, start.labels[0], self.k, columns, True
-            )
-        else:
-            one = (found or ladders[0])[0]
-            totals = [self.total(self._scored(one, noise)) for noise in NOISES]
-            self.noise = NOISES[int(np.argmax(totals))]
-        found = self._score_all([found, *ladders])
+            self.mixture = fit_mixtures(self.sample, self.references, labels[0, 0], columns, True)
+        some = penalties.any(axis=1)
+        found = self.fit(-1, first, penalties[~some])
+        for ladder, name in enumerate(self.references):
+            found += self.fit(ladder, name, penalties[some])
         if not search or self.few:
             return found
-        labels, ladders = self.labels_of_all(found[0]), []
-        for number, (name, reference) in enumerate(references.items(), start=len(references)):
-            follow = followers(self.table, labels, self.k, reference)[0]
+        for ladder, name in enumerate(self.references, start=len(self.references)):
+            follow = self.missing_by_cluster(found[0], name).followers()
             if 0 < np.count_nonzero(follow) < len(follow):
-                some = penalties[~none] * follow
-                ladders.append(self._ladder(number, name, reference, some, self.pools[name]))
-        return found + self._score_all(ladders)
+                found += self.fit(ladder, name, penalties[some] * follow)
+        return found
 
-    def _fill_pools(self, penalties: np.ndarray, references: dict[str, np.ndarray]) -> None:
+    def _fill_pools(self, penalties: np.ndarray) -> None:
         """For each reference and part, centres (3, k, p) from which all candidates go on: where the
         best of a few starts leads with three of the penalties."""
         anchors = sorted({0, len(penalties) // 2, max(len(penalties) - 2, 0)})
-        n_starts = N_STARTS * (FOLDS if self.few else 1)
-        seeds = list(range(len(self.parts)))
+        n_starts, seeds = N_STARTS * (FOLDS if self.few else 1), list(range(len(self.parts)))
         drawn = starts_of_each("k-means++", self.parts, n_starts, self.k, seeds, self.threads)
-        for name, reference in references.items():
+        for name, reference in self.references.items():
             starts = [
                 with_component_start(replace(part, reference=reference), own, 1.0, self.threads)
                 for part, own in zip(self.parts, drawn, strict=True)
             ]
-            self.pools[name] = self._fitted(reference, penalties[anchors], starts)
+            self.pools[name] = self._centers(name, penalties[anchors], starts)
 
-    def _fitted(
-        self, reference: np.ndarray, penalties: np.ndarray, starts: Sequence[np.ndarray]
+    def _centers(
+        self, name: str, penalties: np.ndarray, starts: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """Centres (L, k, p) without each fold: for each of the penalties (L, p), the best of where
-        the starts (R, k, p) of the fold lead."""
-        count = len(penalties)
+        """Centres (L, k, p) of each part: for each of the penalties (L, p), the best of where the
+        starts (R, k, p) of the part lead."""
+        every = np.arange(len(penalties))
         found = run_starts_of_each(
-            [replace(part, reference=reference) for part in self.parts],
-            [np.tile(own, (count, 1, 1)) for own in starts],
+            [replace(part, reference=self.references[name]) for part in self.parts],
+            [np.tile(own, (len(every), 1, 1)) for own in starts],
             [np.repeat(penalties, len(own), axis=0) for own in starts], **self.settings,
         )  # fmt: skip
-        best = [own.losses.reshape(count, -1).argmin(axis=1) for own in found]
-        every = np.arange(count)
+        best = [own.losses.reshape(len(every), -1).argmin(axis=1) for own in found]
         return [
-            own.centers.reshape(count, -1, *own.centers.shape[1:])[every, first]
+            own.centers.reshape(len(every), -1, *own.centers.shape[1:])[every, first]
             for own, first in zip(found, best, strict=True)
         ]
 
-    def _ladder(
-        self, number: int, name: str, reference: np.ndarray, penalties: np.ndarray, starts: Any
-    ) -> list[Candidate]:
-        """One candidate for each of the penalties (L, p), without scores."""
-        if not len(penalties):
-            return []
-        centers = np.stack(self._fitted(reference, penalties, starts), axis=1)
-        count, folds, k, p = centers.shape
-        sample, every = replace(self.sample, reference=reference), np.repeat(penalties, folds, 0)
-        labels = assign_rows(sample, centers.reshape(-1, k, p), every, self.threads)
-        labels = labels.T.reshape(count, folds, -1)
-        return [
-            Candidate(number, name, reference, *one)
-            for one in zip(penalties, centers, labels, strict=True)
-        ]
+    def _labels(
+        self, name: str, penalties: np.ndarray, centers: Sequence[np.ndarray]
+    ) -> np.ndarray:
+        """(L, F, n) of all rows, by the centres of each part."""
+        sample = replace(self.sample, reference=self.references[name])
+        each = [assign_rows(sample, own, penalties, self.threads).T for own in centers]
+        return np.stack(each, axis=1)
 
-    def _score_all(self, ladders: list[list[Candidate]]) -> list[Candidate]:
-        """With scores. A candidate with the labels of another one of its ladder has its scores."""
+    def fit(self, ladder: int, name: str, penalties: np.ndarray) -> list[Candidate]:
+        """A candidate with its scores for each of the penalties (L, p). The same labels as those of
+        the one before it predict the same."""
         found: list[Candidate] = []
-        for one in (one for ladder in ladders for one in ladder):
-            alike = (
-                other for other in found
-                if other.ladder == one.ladder and np.array_equal(other.labels, one.labels)
-            )  # fmt: skip
-            known = None if self.few else next(alike, None)
-            found.append(one._replace(scores=(known or self._scored(one, self.noise)).scores))
+        if not len(penalties):
+            return found
+        centers = self._centers(name, penalties, self.pools[name])
+        labels = self._labels(name, penalties, centers)
+        for one in zip(penalties, np.stack(centers, axis=1), labels, strict=True):
+            new = Candidate(ladder, name, *one)
+            same = found and not self.few and np.array_equal(found[-1].labels, new.labels)
+            found.append(new._replace(scores=found[-1].scores if same else self._scores(new)))
         return found
 
-    def _scored(self, one: Candidate, noise: str) -> Candidate:
+    def _scores(self, one: Candidate) -> np.ndarray:
+        """(n, G), or (n, 1) where mixtures decide."""
         if self.mixture:
-            return one._replace(scores=-self.mixture.distances(one)[:, None])
-        how = one.labels, one.centers, one.penalty, one.reference
-        return one._replace(scores=block_scores(self.table, *how, noise))
-
-    def total(self, one: Candidate) -> float:
-        return float(self.weights.astype(np.float64) @ one.scores.sum(axis=1))
-
-    def with_lam(self, near: Candidate, lam: float) -> Candidate:
-        """The candidate with another lam: the best of where its centres and the pool lead."""
-        penalty = np.where(near.penalty > 0.0, lam, 0.0)
-        starts = [
-            np.concatenate([own[None], pool])
-            for own, pool in zip(near.centers, self.pools[near.name], strict=True)
-        ]
-        ladder = self._ladder(near.ladder, near.name, near.reference, penalty[None], starts)
-        return self._scored(ladder[0], self.noise)
-
-    def behind(self, candidates: Sequence[Candidate]) -> np.ndarray:
-        """(C,) in standard errors."""
-        return standard_errors(np.array([one.scores for one in candidates]), self.weights)
+            return -self.mixture.distances(one)[:, None]
+        penalty, reference = (
+            array.astype(np.float32) for array in (one.penalty, self.references[one.name])
+        )
+        parts = zip(self.trains, self.tests, one.labels, one.centers, strict=True)
+        return np.concatenate([
+            block_scores(
+                Clusters.of(self.rows.take(train), labels[train], self.k, reference),
+                self.rows.take(test), labels[test], centers.astype(np.float32), penalty, reference,
+            )
+            for train, test, labels, centers in parts
+        ])  # fmt: skip
 
     def best(self, candidates: Sequence[Candidate]) -> Candidate:
         """The best candidate, unless no penalty is at most one standard error worse; where
@@ -639,7 +570,7 @@ class Judge:
             where = self.mixture.where
             penalised = [one for one in candidates if one.lam > 0.0 and one.name == where]
             candidates = penalised or [one for one in candidates if one.lam == 0.0] or candidates
-        behind = self.behind(candidates)
+        behind = standard_errors(candidates, self.weights)
         if candidates[0].lam == 0.0 and behind[0] >= -MARGIN:
             return candidates[0]
         return candidates[int(behind.argmax())]
@@ -648,16 +579,13 @@ class Judge:
         """The mixture with the clusters of a candidate and values missing around its reference."""
         some = (chosen.penalty > 0.0) | (chosen.lam == 0.0)
         columns = np.flatnonzero(self.sample.has_gaps & some)[:MIXTURE_COLUMNS]
-        labels, reference = self.labels_of_all(chosen), {chosen.name: chosen.reference}
-        return fit_mixtures(self.sample, reference, labels, self.k, columns, False)
+        reference = {chosen.name: self.references[chosen.name]}
+        return fit_mixtures(self.sample, reference, chosen.labels[0], columns, False)
 
-    def labels_of_all(self, candidate: Candidate) -> np.ndarray:
-        """(n,) of the rows of the sample, from a fit to all of them."""
-        sample = replace(self.sample, reference=candidate.reference)
-        penalty = np.tile(candidate.penalty, (len(candidate.centers), 1))
-        found = run_starts_of_each([sample], [candidate.centers], [penalty], **self.settings)[0]
-        best = found.centers[[found.best]]
-        return assign_rows(sample, best, penalty[:1], self.threads)[:, 0]
+    def missing_by_cluster(self, one: Candidate, name: str = "") -> Missing:
+        """In all rows, by the labels of a candidate."""
+        reference = self.references[name or one.name].astype(np.float32)
+        return Clusters.of(self.rows, one.labels[0], self.k, reference).missing
 
 
 def references_for(observed: Observed, extent: Any = None) -> dict[str, np.ndarray]:
@@ -693,6 +621,27 @@ def sample_table(observed: Observed, k: int) -> tuple[Observed, np.ndarray, np.n
     return sample, rows, columns
 
 
+def standardised(
+    sample: Observed, references: dict[str, np.ndarray]
+) -> tuple[Observed, dict[str, np.ndarray]]:
+    """A sample and references (p,), as a dense table of features with mean 0, in units of their
+    common spread."""
+    values, gaps = sample.filled_and_gaps()
+    values = np.where(gaps, np.nan, values - sample.means)
+    spread = math.sqrt(
+        np.nansum(sample.weights @ np.where(gaps, 0.0, values) ** 2)
+        / max(sample.observed_weight.sum(), 1e-300)
+    )
+    unit = max(spread, 1e-7 * np.abs(sample.means).max()) or 1.0  # not a rounding error
+    points = {name: (one - sample.means) / unit for name, one in references.items()}
+    reference, *_ = points.values()
+    sample = replace(
+        sample, source=values / unit, missing=math.nan, means=np.zeros(sample.n_features),
+        reference=reference, extent=None,
+    )  # fmt: skip
+    return sample, points
+
+
 def _no_choice(name: str, lam: Any, has_gaps: bool) -> Missingness:
     lam, likely = float(np.max(lam)), 1.0 if has_gaps else 0.0
     table = dict(
@@ -705,10 +654,3 @@ def _no_choice(name: str, lam: Any, has_gaps: bool) -> Missingness:
 @lru_cache(1)
 def _blas() -> ThreadpoolController:
     return ThreadpoolController()
-
-
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """The last digits of a matrix product depend on the number of threads."""
-    with _blas().limit(limits=1, user_api="blas"):
-        yield

@@ -157,13 +157,3 @@ class Missingness:
             for lam, name, features, score, behind in zip(*columns, strict=True)
         ]
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        names = ["lam", "reference", "features", "score", "behind (s.e.)"]
-        head = "".join(f"<th>{name}</th>" for name in names)
-        rows = "".join(
-            f"<tr><td>{lam:g}</td><td>{name}</td><td>{features}</td>"
-            f"<td>{score:.4f}</td><td>{-behind:.1f}</td></tr>"
-            for lam, name, features, score, behind in zip(*self.candidates.values(), strict=True)
-        )
-        return f"<p>{self.sentence}</p><table><tr>{head}</tr>{rows}</table>"
