@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import rows
+from lab_files import maxquant
 
 import mnarkmeans
 
-SAMPLES, PROTEINS = 24, 30
 FEATURES = list("abcde")
 
 
@@ -17,32 +17,19 @@ FEATURES = list("abcde")
 def proteins(tmp_path_factory, server):
     """A proteinGroups.txt, and a model of its samples."""
     folder = tmp_path_factory.mktemp("proteins")
-    rng = np.random.default_rng(1)
-    kind = np.arange(SAMPLES) % 3
-    profile = 22 + rng.normal(0, 3, (3, PROTEINS))
-    log2 = profile[kind] + rng.normal(0, 0.4, (SAMPLES, PROTEINS))
-    seen = rng.random(log2.shape) < 1 / (1 + np.exp(-2 * (log2 - 19)))
-    frame = pd.DataFrame(np.where(seen, (2**log2).round(), 0).T.astype(np.int64))
-    frame.columns = [f"LFQ intensity S{i:02d}" for i in range(SAMPLES)]
-    frame.insert(0, "Protein IDs", [f"P{j}" for j in range(PROTEINS)])
-    frame["Peptides"] = rng.integers(2, 40, PROTEINS)
-    frame["Mol. weight [kDa]"] = rng.uniform(10, 90, PROTEINS).round(1)
-    for i in range(SAMPLES):
-        frame[f"Intensity S{i:02d}"] = rng.integers(1, 10**9, PROTEINS)
-    frame["Reverse"] = ["+" if j in (3, 7) else "" for j in range(PROTEINS)]
-    frame.to_csv(folder / "proteinGroups.txt", sep="\t", index=False)
+    file, _ = maxquant(folder)
     server.do(
-        "fit", "proteinGroups.txt", "-k", 3, "--transpose", "--columns", "LFQ intensity *",
+        "fit", file, "-k", 3, "--transpose", "--columns", "LFQ intensity *",
         "--missing-value", 0, "--log2", "--drop-rows", "Reverse=+", "--normalize", "median",
         "--max-missing", 0.9, "-o", "plasma", cwd=folder,
     )  # fmt: skip
-    return folder, frame
+    return folder, pd.read_csv(folder / file, sep="\t")
 
 
 def test_predict_labels_the_samples_of_the_model_and_nothing_else(server, proteins, tmp_path):
     folder, _ = proteins
     server.do("predict", "plasma", "proteinGroups.txt", "-o", tmp_path / "l.csv", cwd=folder)
-    assert len(rows(tmp_path / "l.csv")) == SAMPLES + 1
+    assert len(rows(tmp_path / "l.csv")) == 25
     assert rows(tmp_path / "l.csv") == rows(folder / "plasma" / "labels.csv")
 
 
@@ -54,7 +41,7 @@ def test_impute_gives_back_the_file_with_its_gaps_filled(server, proteins, tmp_p
     filled = pd.read_csv(path, sep="\t") if name.endswith("txt") else pd.read_parquet(path)
     assert list(filled.columns) == list(frame.columns)
     assert list(filled["Protein IDs"]) == list(frame["Protein IDs"])
-    others = [c for c in frame if not c.startswith("LFQ") and c != "Reverse"]
+    others = [c for c in frame if not c.startswith("LFQ") and frame[c].notna().all()]
     pd.testing.assert_frame_equal(filled[others], frame[others], check_dtype=False)
     lfq = [c for c in frame if c.startswith("LFQ")]
     before, after = frame[lfq].to_numpy(float), filled[lfq].to_numpy(float)
@@ -62,7 +49,7 @@ def test_impute_gives_back_the_file_with_its_gaps_filled(server, proteins, tmp_p
     np.testing.assert_array_equal(after[before != 0], before[before != 0])
     assert (after[used] > 0).all()
     assert (after[~used] == before[~used]).all()
-    assert f"{int((before[used] == 0).sum())} of" in done.out
+    assert f"{int((before[used] == 0).sum()):,} of" in done.out
 
 
 def test_features_that_share_a_name_are_filled_in_their_own_rows(server, tmp_path):
@@ -81,18 +68,15 @@ def test_a_run_that_found_fewer_proteins_is_labelled_with_a_note(server, protein
     folder, frame = proteins
     frame[5:].to_csv(tmp_path / "t.txt", sep="\t", index=False)
     done = server.do("predict", folder / "plasma", "t.txt", "-o", "l.csv", cwd=tmp_path)
-    assert (
-        "features are not in the table ('P0', 'P1', 'P2' and 1 more) and count as missing"
-        in done.err
-    )
+    assert "features are not in the table ('P10001;Q1', 'P10002;Q2'" in done.err
     labels = [row[1] for row in rows(tmp_path / "l.csv")]
     assert labels == [row[1] for row in rows(folder / "plasma" / "labels.csv")]
     server.do("impute", folder / "plasma", "t.txt", "-o", "f.txt", cwd=tmp_path)
-    assert len(pd.read_csv(tmp_path / "f.txt", sep="\t")) == PROTEINS - 5
-    frame[20:].to_csv(tmp_path / "t.txt", sep="\t", index=False)
+    assert len(pd.read_csv(tmp_path / "f.txt", sep="\t")) == len(frame) - 5
+    frame[200:].to_csv(tmp_path / "t.txt", sep="\t", index=False)
     done = server.run("predict", folder / "plasma", "t.txt", "-o", "l2.csv", cwd=tmp_path)
     assert done.code == 2
-    assert "but the table lacks 'P0' and" in done.err
+    assert "but the table lacks 'P10001;Q1' and" in done.err
 
 
 def test_a_european_file_comes_back_as_it_was(server, tmp_path):
