@@ -22,7 +22,7 @@ def test_compare_with_known_classes_and_output(server, tables, tmp_path):
     found = {m["method"]: m for m in json.loads(done.out)["methods"]}
     assert set(found) == {"mnarkmeans", "kpod", "zero"}
     assert found["mnarkmeans"]["cer"] < 0.1
-    more = {"comparison.csv", "comparison_labels.csv", "annotations.csv"}
+    more = {"comparison.csv", "comparison_labels.csv"}
     assert names(tmp_path / "out") == FILES | more
     assert rows(tmp_path / "out" / "comparison.csv")[0][:2] == ["method", "cer"]
     assert rows(tmp_path / "out" / "comparison_labels.csv")[0] == [

@@ -5,7 +5,6 @@ labels.csv    id, cluster, distance (square root of the penalised distance to th
 centers.csv   one row per cluster, in the units of the table; centers_prepared.csv in those of the
               clustering, where these differ
 markers.csv   the features that distinguish each cluster (`metrics.cluster_markers`)
-annotations.csv   rows of each cluster in each group of an annotation
 selection.csv     the candidates of a search (`select`)
 comparison.csv, comparison_labels.csv   other methods on the same rows (`compare`)
 summary.json  what was read, what was done, what was found
@@ -42,8 +41,8 @@ from ._outputs import claimed, write_csv, write_json
 
 FILES = [
     "labels.csv", "centers.csv", "markers.csv", "summary.json", "model.json", "model.npz",
-    "report.json", "report.html", "centers_prepared.csv", "annotations.csv", "selection.csv",
-    "comparison.csv", "comparison_labels.csv",
+    "report.json", "report.html", "centers_prepared.csv", "selection.csv", "comparison.csv",
+    "comparison_labels.csv",
 ]  # fmt: skip
 FITTED = ("lam", "inertia", "n_iter", "loss_path", "start_losses")  # of the model, in the summary
 MARKERS = 100  # features of each cluster in markers.csv
@@ -241,15 +240,6 @@ class Job:
             write_csv(folder / name, ["cluster", *table.features], lines)
         markers = marker_columns(self)
         write_csv(folder / "markers.csv", markers, zip(*markers.values(), strict=True))
-        if fitted.annotations:
-            counts = [
-                [one.name, group, cluster, count]
-                for one in fitted.annotations
-                for cluster, row in enumerate(one.counts)
-                for group, count in zip(one.groups, row, strict=True)
-            ]
-            header = ["annotation", "group", "cluster", "rows"]
-            write_csv(folder / "annotations.csv", header, counts)
         page = self.page(output)
         self.summary["sure"] = page["sure"] | {"stability": page["stability"]}
         write_json(folder / "summary.json", self.summary)
