@@ -224,10 +224,9 @@ def test_scaled_data_are_warned_about(expression):
     [
         ({"layer": "raw"}, KeyError, "not in adata.layers"),
         ({"use_rep": "X_pca"}, KeyError, "not in adata.obsm"),
-        ({"layer": "a", "use_rep": "b"}, ValueError, "both given"),
+        ({"layer": "a", "use_rep": "b"}, ValueError, "leave layer="),
         ({"use_highly_variable": True}, KeyError, "highly_variable_genes"),
-        ({"use_rep": "rep", "use_highly_variable": True}, ValueError, "Leave one"),
-        ({"use_rep": "rep", "impute_layer": "x"}, ValueError, "Leave one"),
+        ({"use_rep": "rep", "impute_layer": "x"}, ValueError, "impute_layer= out"),
         ({"reference": np.zeros(3)}, ValueError, "one per column"),
         ({"lam": -1.0}, ValueError, "lam must be"),
         ({"n_inits": 3}, TypeError, "n_inits"),

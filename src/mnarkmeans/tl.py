@@ -131,10 +131,10 @@ def mnar_kmeans(
         raise ValueError("random_state and rng are two names of the seed; give one of them.")
     if rng is not None:  # estimators take an integer or a RandomState
         random_state = int(np.random.default_rng(rng).integers(2**31 - 1))
-    if impute_layer is not None and use_rep is not None:
+    if use_rep is not None and (layer or use_highly_variable or impute_layer):
         raise ValueError(
-            f"impute_layer={impute_layer!r} fills genes, but use_rep={use_rep!r} clusters on "
-            "something else. Leave one of them out."
+            f"use_rep={use_rep!r} clusters on adata.obsm and not on genes: leave layer=, "
+            "use_highly_variable= and impute_layer= out."
         )
     adata = adata.copy() if copy else adata
     matrix, columns = _matrix_of(adata, layer, use_rep, use_highly_variable)
@@ -205,16 +205,7 @@ def _matrix_of(
     adata: Any, layer: str | None, use_rep: str | None, use_highly_variable: bool | None
 ) -> tuple[Any, np.ndarray]:
     """The matrix asked for, and the mask of its columns to use."""
-    if layer is not None and use_rep is not None:
-        raise ValueError(
-            f"layer={layer!r} and use_rep={use_rep!r} were both given; choose one of them."
-        )
     if use_rep is not None:
-        if use_highly_variable:
-            raise ValueError(
-                f"use_highly_variable=True chooses genes, and use_rep={use_rep!r} has none. "
-                "Leave one of them out."
-            )
         matrix = _entry(adata.obsm, use_rep, "obsm")
         matrix = matrix.to_numpy() if hasattr(matrix, "to_numpy") else matrix
         return matrix, np.ones(matrix.shape[1], bool)
@@ -372,11 +363,9 @@ def _writable(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_other_genes(filled: np.ndarray, matrix: Any, used: np.ndarray) -> np.ndarray:
-    if used.all():
-        return filled
-    others = _dense(_in_memory(matrix, ~used))
-    order = np.argsort(np.concatenate([np.flatnonzero(used), np.flatnonzero(~used)]))
-    return np.concatenate([filled, others], axis=1)[:, order]
+    whole = np.array(_dense(_in_memory(matrix, np.ones(len(used), bool))), dtype=filled.dtype)
+    whole[:, used] = filled
+    return whole
 
 
 def _dense(matrix: Any) -> Any:
