@@ -343,6 +343,7 @@ def test_weights_that_do_not_fit(X):
             r"Block 0 of .*not negative",
         ),
         (np.zeros(len(X)), "sample_weight is zero for every row"),
+        (dd.from_pandas(pd.Series(np.ones(len(X))), npartitions=2), "cut both into the same"),
     ):
         with pytest.raises(ValueError, match=message):
             MNARKMeans(K, lam=1.0).fit(table, sample_weight=weights)

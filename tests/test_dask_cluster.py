@@ -121,10 +121,11 @@ def test_ctrl_c_leaves_the_cluster_usable(client, expected):
         if iteration > 3:
             time.sleep(0.05)
 
-    with at_every_iteration(interrupt), pytest.raises(KeyboardInterrupt):
+    with at_every_iteration(interrupt), pytest.raises(KeyboardInterrupt) as caught:
         MNARKMeans(K, **options(start)).fit(lazy)
     assert client.submit(sum, [1, 2]).result(timeout=PATIENCE) == 3
     _wait_until(lambda: not client.has_what() or not any(client.has_what().values()))
+    assert caught.traceback  # which refers to all that the fit had
 
 
 def test_a_killed_worker_does_not_lose_the_fit(client, expected):

@@ -499,6 +499,7 @@ def decay_model():
     [
         ({"covariances_": -np.ones((2, 3))}, "covariances_ must be >= 1e-300, found -1"),
         ({"degrees_of_freedom_": 0.01}, "freedom must be from 1.5 to 80, found 0.01"),
+        ({"degrees_of_freedom_": 81.0}, "freedom must be from 1.5 to 80, found 81"),
         ({"temper_": -1.0}, "temper_ must be >= 0, found -1"),
         ({"missing_values": "n.d."}, "params: missing_values must be"),
         ({"n_components": 2.0}, "params: n_components must be a whole number"),
