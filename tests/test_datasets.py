@@ -44,6 +44,7 @@ def test_gaps_share_and_dropped_rows():
     toy, again = (make_gaussian_clusters(5000, 2, fraction=0.4, random_state=0) for _ in range(2))
     np.testing.assert_array_equal(toy.data, again.data)
     assert not np.isnan(toy.data).all(axis=1).any()
+    assert np.isnan(toy.data).any(axis=1).mean() > 0.4
     assert len(toy.data) == len(toy.complete) == len(toy.target) < 5000
     observed = ~np.isnan(toy.data)
     np.testing.assert_array_equal(toy.data[observed], toy.complete[observed])

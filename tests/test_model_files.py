@@ -309,6 +309,15 @@ def test_names_of_columns_are_kept(tmp_path):
         again.predict(frame.rename(columns={"a": "z"}))
 
 
+def test_a_mixture_with_wrong_marks_of_gaps_is_refused(tmp_path):
+    MNARMixture(2, mechanism="decay", random_state=0).fit(CLUSTERS).save(tmp_path)
+    with np.load(tmp_path / "model.npz") as archive:
+        arrays = dict(archive) | {"fitted/has_gaps": np.zeros(2, bool)}
+    replace_arrays(tmp_path, pack(arrays))
+    with pytest.raises(ModelFileError, match="has_gaps must be 4 times"):
+        load_model(tmp_path)
+
+
 def test_mistakes_are_told(tmp_path):
     with pytest.raises(NotFittedError):
         MNARKMeans().save(tmp_path / "none")
