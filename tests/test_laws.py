@@ -214,6 +214,23 @@ def test_weights_equal_repetition(backend, problem):
     np.testing.assert_allclose(weighted.cluster_centers_, without.cluster_centers_, atol=1e-9)
 
 
+@in_memory
+def test_the_unit_of_the_weights_changes_no_bit(backend):
+    """Also where the sums were made anew because a row of a huge value had left its cluster."""
+    unit = 2.0**20
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(40, 2)) + 3.0 * rng.integers(0, 3, size=(40, 1))
+        X[:3] *= 10.0 ** rng.uniform(2, 8, size=(3, 1))
+        init = X[rng.choice(40, 4, replace=False)]
+        one, other = (
+            backend.fit(X, init, 0.5, 0.0, sample_weight=np.full(40, weight))
+            for weight in (1.0, unit)
+        )
+        np.testing.assert_array_equal(other.cluster_centers_, one.cluster_centers_)
+        np.testing.assert_array_equal(other.loss_path_, unit * one.loss_path_)
+
+
 @everywhere
 def test_seeded_starts_do_not_depend_on_storage_or_repetition(backend):
     """k-means++ draws rows by their share of the weight, so a whole fit obeys these laws."""
