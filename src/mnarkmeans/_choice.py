@@ -111,9 +111,7 @@ class Missing(NamedTuple):
     """How often values are missing in every cluster and feature."""
 
     feature_odds: np.ndarray  # (p,) log odds of being observed
-    away: (
-        np.ndarray
-    )  # (k, p) distance from the reference, less its average; 0 where none is missing
+    away: np.ndarray  # (k, p) distance from the reference, less its average; 0 if none is missing
     counts: np.ndarray  # (k, p) observed
     sizes: np.ndarray  # (k, 1)
 
@@ -189,11 +187,8 @@ class Clusters(NamedTuple):
         follows = (weights @ (level * rest) + pull) / (square + pull + 1e-12)
         error = np.abs(rest - follows * level)
         laplace, normal = (_scales(weights @ size, observed) for size in (error, error**2))
-        entropies = (
-            observed @ np.log(2.0 * math.e * laplace),
-            0.5 * (observed @ np.log(2.0 * math.pi * math.e * normal)),
-        )
-        is_normal = bool(entropies[1] < entropies[0])
+        widths = 2.0 * math.e * laplace, np.sqrt(2.0 * math.pi * math.e * normal)  # exp(entropy)
+        is_normal = bool(observed @ np.log(widths[1] / widths[0]) < 0.0)
         share = (observed + 0.5) / (total + 1.0)
         away = np.abs(mean - reference) / (np.sqrt(squares / observed) + 1e-12)
         away = np.clip(away - sizes @ away / total, -6.0, 6.0) * (seen.min(axis=0) < 1.0)
@@ -627,17 +622,14 @@ def standardised(
     """A sample and references (p,), as a dense table of features with mean 0, in units of their
     common spread."""
     values, gaps = sample.filled_and_gaps()
-    values = np.where(gaps, np.nan, values - sample.means)
-    spread = math.sqrt(
-        np.nansum(sample.weights @ np.where(gaps, 0.0, values) ** 2)
-        / max(sample.observed_weight.sum(), 1e-300)
-    )
+    values = np.where(gaps, 0.0, values - sample.means)
+    squares, count = float((sample.weights @ values**2).sum()), float(sample.observed_weight.sum())
+    spread = math.sqrt(squares / max(count, 1e-300))
     unit = max(spread, 1e-7 * np.abs(sample.means).max()) or 1.0  # not a rounding error
     points = {name: (one - sample.means) / unit for name, one in references.items()}
-    reference, *_ = points.values()
     sample = replace(
-        sample, source=values / unit, missing=math.nan, means=np.zeros(sample.n_features),
-        reference=reference, extent=None,
+        sample, source=np.where(gaps, np.nan, values / unit), missing=math.nan, extent=None,
+        means=np.zeros(sample.n_features), reference=next(iter(points.values())),
     )  # fmt: skip
     return sample, points
 
