@@ -39,7 +39,7 @@ DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "bar", " ": "bla
 NAMED_DELIMITERS = {name: sign for sign, name in DELIMITERS.items()} | {"\\t": "\t"}
 LONGEST_LINE = 1 << 25  # bytes: 100,000 columns of 300 characters each
 SAMPLE_LINES, SAMPLE_SIZE, FEWEST_LINES = 64, 1 << 20, 8  # the first lines, fewer if they are long
-BLOCK = 1 << 20  # bytes parsed at once, at least four lines; pyarrow holds about 32 blocks
+BLOCK, ROWS_OF_BLOCK = 1 << 20, 64  # bytes and rows parsed at once; pyarrow holds about 32 blocks
 ENDLESS = "{} has a line of more than {} MB; a table has one row on each line"
 REMARKS = ("!", "#!")  # begin the lines around the tables of GEO, and below the names of Perseus
 
@@ -141,7 +141,7 @@ def _find_layout(path: Path, encoding: str, options: ReadOptions) -> Layout:
     whole = [row for row in rows[first_row:] if len(row) == len(names)]
     text = {j for j, name in enumerate(names) if may_name_rows(name) or name == options.id_column}
     text |= {j for j, fields in enumerate(zip(*whole, strict=True)) if are_padded(fields)}
-    block = min(max(4 * max(map(len, lines)), BLOCK), LONGEST_LINE)
+    block = min(max(ROWS_OF_BLOCK * max(map(len, lines)), BLOCK), LONGEST_LINE)
     return Layout(encoding, delimiter, decimal, names, found is not None, begins[first_row], text,
                   notes, block)  # fmt: skip
 
