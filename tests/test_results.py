@@ -35,11 +35,12 @@ from mnarkmeans._embedding import embed
 from mnarkmeans.baselines import BASELINES
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.missingness import ampute, diagnose
-from mnarkmeans.tables import BatchCenter, advise
+from mnarkmeans.tables import BatchCenter, Preparation, Table, advise
 
 sys.path.append(str(Path(__file__).parent / "tables"))
 from lab_files import LAB_FILES
 from test_dialects import dialects
+from test_preparation import STEPS
 
 STORED = Path(__file__).parent / "data" / "results.json"
 MECHANISMS = ("mcar", "decay", "threshold", "limit", "class")
@@ -345,6 +346,12 @@ MEASUREMENTS = (
 )  # fmt: skip
 
 
+def preparations():
+    X = np.where(np.arange(42).reshape(7, 6) % 5 == 0, np.nan, measurements("raw", 7, 6) + 1.0)
+    named = Table(X, np.array([f"r{i}" for i in range(7)], object), [f"f{j}" for j in range(6)])
+    return {str(steps): Preparation(**steps).fit_apply(named)[2] for steps in STEPS}
+
+
 def measurements(kind, n, p):
     rng = np.random.default_rng(n + p)
     level = rng.normal(0.0, 1.5, size=p) + rng.normal(size=(n, p)) + (np.arange(n) % 2)[:, None]
@@ -449,6 +456,7 @@ CASES = {
     **{f"readings-{n}-{p}": (readings, n, p) for n in (1, 2, 3) for p in (1, 2, 3)},
     **{f"words-{n}": (words_among_numbers, n) for n in (3, 5, 10, 20, 60)},
     **{f"measurements-{kind}": (edge_of_advice, kind) for kind in MEASUREMENTS},
+    "preparations": (preparations,),
     "mini-batches": (mini_batches,),
     "batches": (batches,),
     "plane": (plane,),

@@ -26,7 +26,7 @@ def dense(values):
 STEPS = [
     {"log1p": True, "scale": "std"}, {"log1p": True, "center": True, "scale": "maxabs"},
     {"log2": True, "normalize": "total", "scale": "std"}, {"center_rows": True},
-    {"zscore_rows": True}, {"log2": True, "center_rows": True},
+    {"center": True}, {"zscore_rows": True}, {"log2": True, "center_rows": True},
     {"log1p": True, "zscore_rows": True, "scale": "std"},
     {"normalize": "median", "log2": True, "zscore_rows": True, "center": True, "scale": "maxabs"},
 ]  # fmt: skip
