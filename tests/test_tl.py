@@ -245,10 +245,18 @@ def test_nothing_observed_is_an_error():
         run(make(np.zeros((10, 4))))
 
 
-def test_a_dask_array_is_refused(expression):
+@pytest.mark.parametrize("zero_is_missing", [True, False])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_dask_matrix_equals_memory(expression, kind, zero_is_missing):
     da = pytest.importorskip("dask.array")
-    with pytest.raises(ValueError, match="to_memory"):
-        run(make(da.from_array(expression, chunks=(25, 8))))
+    start = expression[[0, 20, 40], : 7 if zero_is_missing else 8]
+    blocks = da.from_array(expression, chunks=(25, 4)).map_blocks(kind)
+    settings = dict(init=start, n_init=1, impute_layer="filled", zero_is_missing=zero_is_missing)
+    lazy, memory = (run(make(X), **settings) for X in (blocks, kind(expression)))
+    np.testing.assert_allclose(np.asarray(lazy.layers["filled"]), memory.layers["filled"])
+    assert (lazy.obs[KEY] == memory.obs[KEY]).all()
+    np.testing.assert_allclose(lazy.varm[KEY], memory.varm[KEY])
+    np.testing.assert_allclose(lazy.obs[f"{KEY}_distance"], memory.obs[f"{KEY}_distance"])
 
 
 # --- real data --------------------------------------------------------------------------------

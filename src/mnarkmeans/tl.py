@@ -64,7 +64,7 @@ def mnar_kmeans(
     Parameters
     ----------
     adata : AnnData
-        Cells by genes; dense, sparse or backed by a file.
+        Cells by genes; dense, sparse, backed by a file, or Dask arrays.
     n_clusters : int or sequence of int
         Number of clusters, or the numbers to choose from by stability.
     lam, reference : as in `mnarkmeans.MNARKMeans`
@@ -83,7 +83,7 @@ def mnar_kmeans(
     batch_key : str, optional
         Column of ``adata.obs`` with the batch of each cell. Differences between batches are removed
         before clustering (`mnarkmeans.tables.BatchCenter`) and stored in
-        ``uns[key_added]["batch_shifts"]``. The matrix is made dense.
+        ``uns[key_added]["batch_shifts"]``. The matrix is made dense; Dask arrays are refused.
     key_added : str, default="mnar_kmeans"
         Under which name results are stored.
     random_state : int, RandomState instance or None, default=None
@@ -109,7 +109,8 @@ def mnar_kmeans(
     -----
     Genes without any observed value are left out. Markers are stored where scanpy looks for them:
     ``sc.pl.rank_genes_groups(adata, key="mnar_kmeans_markers")``. Their scores are the effect sizes
-    of `mnarkmeans.metrics.cluster_markers`, p-values are NaN.
+    of `mnarkmeans.metrics.cluster_markers`, p-values are NaN. For Dask arrays there are no markers,
+    verdict and confidence.
 
     Examples
     --------
@@ -157,7 +158,7 @@ def mnar_kmeans(
     with warnings.catch_warnings():
         if zero_is_missing:  # zero is the detection limit, however far from it a gene is
             warnings.filterwarnings("ignore", "The reference lies far outside")
-        model = _estimator(n_clusters, missing_values=missing, **chosen, **fitting).fit(X)
+        model = _estimator(X, n_clusters, missing_values=missing, **chosen, **fitting).fit(X)
     params = dict(
         n_clusters=n_clusters, lam=lam, reference=reference, layer=layer, use_rep=use_rep,
         use_highly_variable=use_highly_variable, zero_is_missing=zero_is_missing,
@@ -181,8 +182,14 @@ def mnar_kmeans(
     return adata if copy else None
 
 
-def _estimator(n_clusters: Any, *, lam: Any, **settings: Any) -> Any:
-    """The estimator, with k given or to be chosen."""
+def _estimator(X: Any, n_clusters: Any, *, lam: Any, **settings: Any) -> Any:
+    """The estimator for this matrix, with k given or to be chosen."""
+    if _is_dask(X):
+        if np.ndim(n_clusters):
+            raise ValueError("With a Dask array n_clusters must be one number.")
+        from .dask import MNARKMeans as DaskMNARKMeans
+
+        return DaskMNARKMeans(n_clusters, lam=lam, **settings)
     if np.ndim(n_clusters) == 0:
         return MNARKMeans(n_clusters, lam=lam, **settings)
     if np.ndim(lam):
@@ -192,10 +199,13 @@ def _estimator(n_clusters: Any, *, lam: Any, **settings: Any) -> Any:
 
 
 def _summary(model: Any, results: dict[str, Any]) -> str:
-    sizes = ", ".join(map(str, np.bincount(model.labels_, minlength=len(model.cluster_centers_))))
+    sizes = ", ".join(
+        map(str, np.bincount(np.asarray(model.labels_), minlength=len(model.cluster_centers_)))
+    )
     low, high = f"{np.min(model.lam_):.4g}", f"{np.max(model.lam_):.4g}"
     lam = low if low == high else f"{low} to {high}"
-    return f"clusters of {sizes} cells, lam {lam}. {results['verdict']['headline']}"
+    headline = results.get("verdict", {}).get("headline", "")
+    return f"clusters of {sizes} cells, lam {lam}. {headline}".rstrip()
 
 
 # --- the matrix
@@ -212,11 +222,6 @@ def _matrix_of(
     matrix = adata.X if layer is None else _entry(adata.layers, layer, "layers")
     if matrix is None:
         raise ValueError("adata.X is empty; name the layer= or use_rep= to cluster on.")
-    if hasattr(matrix, "__dask_graph__"):
-        raise ValueError(
-            "The matrix is a Dask array. Call adata.to_memory() first, or cluster the array itself "
-            "with mnarkmeans.dask.MNARKMeans."
-        )
     marked = "highly_variable" in adata.var
     if use_highly_variable and not marked:
         raise KeyError(
@@ -236,7 +241,7 @@ def _entry(mapping: Mapping[str, Any], key: str, where: str) -> Any:
 
 
 def _usable(matrix: Any, columns: np.ndarray, missing: float) -> tuple[Any, np.ndarray]:
-    """The columns used, in memory, and their mask: asked for, and observed at least once."""
+    """The columns used, and their mask: asked for, and observed at least once."""
     X = _in_memory(matrix, columns)
     X = _dense(X) if np.isnan(missing) else X
     X = X if np.issubdtype(X.dtype, np.floating) else X.astype(np.float64)
@@ -251,8 +256,14 @@ def _usable(matrix: Any, columns: np.ndarray, missing: float) -> tuple[Any, np.n
     return (X if observed.all() else X[:, observed]), used
 
 
+def _is_dask(matrix: Any) -> bool:
+    return hasattr(matrix, "__dask_graph__")
+
+
 def _in_memory(matrix: Any, columns: np.ndarray) -> Any:
-    """Some columns of a matrix, in memory."""
+    """Some columns of a matrix, in memory unless it is a Dask array."""
+    if _is_dask(matrix):
+        return matrix.rechunk({1: -1})[:, np.flatnonzero(columns)]
     if isinstance(matrix, np.ndarray) or sparse.issparse(matrix):
         X = matrix if columns.all() else matrix[:, np.flatnonzero(columns)]
     elif getattr(matrix, "format", None) == "csc":
@@ -264,6 +275,10 @@ def _in_memory(matrix: Any, columns: np.ndarray) -> Any:
 
 
 def _observed_columns(X: Any, missing: float) -> np.ndarray:
+    if _is_dask(X):
+        dask, blocks = require("dask", "dask"), X.to_delayed().ravel()
+        found = dask.compute(*(dask.delayed(_observed_columns)(one, missing) for one in blocks))
+        return np.any(found, axis=0)
     if sparse.issparse(X):
         return np.bincount(X.indices[seen_in(X.data, missing)], minlength=X.shape[1]) > 0
     return np.any(seen_in(X, missing), axis=0)
@@ -271,7 +286,8 @@ def _observed_columns(X: Any, missing: float) -> np.ndarray:
 
 def _check_expression(X: Any, *, is_expression: bool) -> None:
     """Refuse counts, warn about scaled values: zero has to mean "not detected"."""
-    values = X.data if sparse.issparse(X) else X
+    rows = X.blocks[0].compute() if _is_dask(X) else X
+    values = rows.data if sparse.issparse(rows) else rows
     values = values[np.isfinite(values)]
     if is_expression and values.size and values.max() > 1 and not np.any(values % 1):
         raise ValueError(
@@ -304,6 +320,8 @@ def _of_used(name: str, numbers: Any, used: np.ndarray) -> Any:
 
 def _dense_with_nan(X: Any, missing: float) -> np.ndarray:
     """The matrix in the form in which batches are corrected."""
+    if _is_dask(X):
+        raise ValueError("batch_key= does not work with Dask arrays. Call adata.to_memory() first.")
     if X.shape[0] * X.shape[1] > LARGEST_DENSE:
         raise ValueError(
             f"batch_key= makes the matrix dense, and {X.shape[0]} x {X.shape[1]} is too large. "
@@ -322,7 +340,7 @@ def _store_results(
     """Write what the module's docstring lists."""
     pandas = require("pandas", "anndata")
     k = len(model.cluster_centers_)
-    labels, distances = model.labels_, model.transform(X)
+    labels, distances = np.asarray(model.labels_), np.asarray(model.transform(X))
     adata.obs[key] = pandas.Categorical.from_codes(labels, categories=[str(l) for l in range(k)])
     adata.obs[f"{key}_distance"] = distances[np.arange(len(labels)), labels]
     centers = np.full((len(used), k), np.nan)
@@ -344,11 +362,13 @@ def _store_results(
         adata.varm[key] = centers
     else:
         results["centers"] = centers
-    found = verdict(X, model)
-    results["verdict"] = {name: getattr(found, name) for name in ("kind", "headline", "sentence")}
-    adata.obs[f"{key}_confidence"] = found.confidence
-    if in_genes and k > 1:
-        adata.uns[f"{key}_markers"] = _markers(adata, key, X, used, model)
+    if not _is_dask(X):
+        found = verdict(X, model)
+        words = ("kind", "headline", "sentence")
+        results["verdict"] = {name: getattr(found, name) for name in words}
+        adata.obs[f"{key}_confidence"] = found.confidence
+        if in_genes and k > 1:
+            adata.uns[f"{key}_markers"] = _markers(adata, key, X, used, model)
     adata.uns[key] = results
 
 
@@ -369,6 +389,8 @@ def _with_other_genes(filled: np.ndarray, matrix: Any, used: np.ndarray) -> np.n
 
 
 def _dense(matrix: Any) -> Any:
+    if _is_dask(matrix):
+        return matrix.map_blocks(_dense, dtype=matrix.dtype, meta=np.empty((0, 0), matrix.dtype))
     return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
