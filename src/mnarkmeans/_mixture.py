@@ -55,9 +55,6 @@ class MixtureMissingness(NamedTuple):
         ranked = sorted(self.scores.items(), key=lambda item: -item[1])
         return "\n".join([head, *(f"{name:>12}  {score:.2f}" for name, score in ranked)])
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{self!r}</pre>"
-
 
 class MNARMixture(Saving, DensityMixin, BaseEstimator):
     """Gaussian mixture for data with missing values, fitted with the missingness mechanism.

@@ -116,11 +116,8 @@ def fit_parts(
     """
 
     def best(tables: list[Observed], begin: Sequence[np.ndarray], some: np.ndarray) -> list[Any]:
-        """(L, k, p) for each table: where the best of its starts leads with each of the penalties.
-
-        (Those of one start follow each other: they begin with the same partition, which is then
-        summed up once.)
-        """
+        """(L, k, p) for each table: where the best of its starts leads with each of the penalties
+        (those of one start follow each other: their first partition is summed up once)."""
         found = run_starts_of_each(
             tables, [np.repeat(own, len(some), axis=0) for own in begin],
             [np.tile(some, (len(own), 1)) for own in begin],

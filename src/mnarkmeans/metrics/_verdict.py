@@ -390,20 +390,9 @@ def _two_normals(L: np.ndarray, D: np.ndarray) -> tuple[float, float]:
 def confidence(X: Any, model: Any, *, noise: Any = None, odds: Any = None) -> np.ndarray:
     """Probability that a row belongs to its cluster; NaN where nothing can be said.
 
-    Parameters
-    ----------
-    X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
-        Rows to judge, which may have missing values.
-    model : fitted MNARKMeans or MNARMixture
-        A mixture gives its own probabilities.
-    noise, odds : arrays of shape (n_clusters, n_clusters), default=None
-        Those of the `Verdict` of the rows the model was fitted on. None: `X` are those rows, and
-        `verdict` judges them first.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        NaN for rows of clusters that are not separate from the others.
+    A mixture gives its own probabilities. Of k-means, those of new rows need ``noise`` and ``odds``
+    of the `Verdict` of the rows it was fitted on; without them `X` are those rows, and are judged
+    first. NaN for rows of clusters that are not separate from the others.
 
     Examples
     --------

@@ -39,23 +39,20 @@ def ampute(
     reference: Any = 0.0,
     rng: int | np.random.Generator | None = None,
 ) -> Any:
-    """Return a copy of `X` in which some values have gone missing (NaN).
+    """A copy of `X`, an array or a DataFrame, in which some values have gone missing (NaN).
 
     Parameters
     ----------
     X : array-like or pandas DataFrame of shape (n_samples, n_features)
         Numbers; entries that are missing already stay missing.
     mechanism : {"mcar", "mar", "mnar0", "mnar1", "mnar2", "limit", "decay", "threshold"}
-        What decides whether a value is lost: nothing ("mcar"), another feature of the same row
-        ("mar": the first complete feature, which stays complete), the value's own distance
-        from the reference (the paper's three mechanisms; "decay" is mnar0, "threshold" mnar2), or
-        that it lies below a detection limit of its feature ("limit").
-    strength : float, optional
-        The parameter a of the mechanism: a probability (mcar), a quantile (mnar2), the share that
-        each feature loses (limit), or a rate at which missingness decays with the squared distance
-        (others; larger means fewer gaps).
-    fraction : float, optional
-        Instead of the strength: the expected share of missing entries of the whole table.
+        What decides whether a value is lost: nothing ("mcar"), the first complete feature of the
+        same row ("mar"), the value's own distance from the reference (the paper's mnar0 or "decay",
+        mnar1, mnar2 or "threshold"), or that it lies below a limit of its feature ("limit").
+    strength, fraction : float, optional
+        Either the parameter a of the mechanism: a probability (mcar), a quantile (mnar2), the share
+        that each feature loses (limit), or a rate at which missingness decays with the squared
+        distance (others); or the expected share of missing entries of the whole table.
     softness : float, default=0.0
         Of "limit": 0 loses all values below the limit and none above it; otherwise the width of the
         curve in standard deviations of the feature.
@@ -63,10 +60,6 @@ def ampute(
         The point near which values go missing (mar, mnar0, mnar1, mnar2).
     rng : int, numpy Generator or None
         Seed.
-
-    Returns
-    -------
-    ndarray (float32 stays float32) or DataFrame
 
     Examples
     --------

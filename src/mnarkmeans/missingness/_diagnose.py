@@ -288,7 +288,7 @@ def diagnose(
 
     Returns
     -------
-    diagnosis : Diagnosis
+    Diagnosis
         Prints as a page of text; ``to_frame()`` and ``plot()`` give the same as tables and picture.
 
     Examples
