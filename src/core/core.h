@@ -151,7 +151,6 @@ struct Softened {            // what rows say of a mixture; sums add up over any
     double* row_likelihoods; // (n,) or null
     Label* labels;           // (n,) or null: the likeliest cluster
     double log_likelihood;   // INOUT, weighted
-    double tail;             // INOUT: how heavy the tails are
 };
 
 struct Kernels {  // what every instruction set offers

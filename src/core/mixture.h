@@ -5,7 +5,7 @@
 //     U, S, Q_lj = sum_{i observes j} rho_il u_ilj (1, x - shift, (x - shift)^2)
 //
 // u is 1 for normal clusters. With heavy tails u = (t + 1) / (t + (x - mu)^2 / v): a value far out
-// pulls less; and the tail, sum_il rho_il sum_j log(1 + (x_ij - mu_lj)^2 / (t v_lj)), says how heavy.
+// pulls less.
 #pragma once
 #include "rows.h"
 #include "vectors.h"
@@ -131,7 +131,7 @@ struct SoftChunk {
     Array<double> logits;  // (room, ROWS), then memberships
     Array<double> totals;  // (ROWS,) log-likelihood of each row
     Array<double> own;     // (room,) memberships of one row
-    double likelihood = 0, tail = 0;
+    double likelihood = 0;
 
     SoftChunk(const Soft& soft, bool is_sparse, Index size)
         : sizes(soft.room, 0.0), sums(size, 0.0), counts(size, 0.0), squares(size, 0.0),
@@ -345,15 +345,6 @@ INLINE void weigh_rows(const Soft& soft, const double* weights, Index count, Sof
                 size.parts[i] += share;
             }
         chunk.sizes[l] += size.total();
-        if (!soft.heavy) continue;
-        Sum8 tail;
-        for (Index r = 0; r < count; r += EIGHT)
-            UNROLL for (int i = 0; i < PARTS_OF_EIGHT; ++i) {
-                Index at = l * ROWS + r + i * HALF;
-                Doubles share = load<Doubles>(chunk.logits + at);
-                tail.parts[i] += keep(share > 0.0, share * load<Doubles>(chunk.logs + at));
-            }
-        chunk.tail += tail.total();
     }
 }
 
@@ -487,7 +478,6 @@ INLINE void add_chunk(const Soft& soft, bool is_sparse, const SoftChunk& chunk, 
         }
     }
     out.log_likelihood += chunk.likelihood;
-    out.tail += chunk.tail;
 }
 
 // Sums are added to what `out` has (null sums: only what is asked of each row). Cut into chunks of

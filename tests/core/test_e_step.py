@@ -35,10 +35,9 @@ def by_definition(X, weights, mixture, shift):
     if freedom:
         density = student_t.logpdf(X[:, None], freedom, mean, np.sqrt(variance))
         pull = np.where(seen[:, None], (freedom + 1) / (freedom + away), 0.0)
-        logs = np.where(seen[:, None], np.log1p(away / freedom), 0.0).sum(axis=2)
     else:
         density = -0.5 * (away + np.log(2 * np.pi * variance))
-        pull, logs = np.repeat(seen[:, None], len(mean), axis=1), np.zeros((len(X), len(mean)))
+        pull = np.repeat(seen[:, None], len(mean), axis=1)
     parts = np.where(seen[:, None], density + log_observed, log_missing)
     logits = parts.sum(axis=2) + log_weight
     rows = logsumexp(logits, axis=1)
@@ -50,7 +49,7 @@ def by_definition(X, weights, mixture, shift):
         (pulled * values[:, None] ** 2).sum(axis=0), weights @ rows,
     )  # fmt: skip
     if freedom:
-        sums = (*sums, pulled.sum(axis=0), (soft * logs).sum())
+        sums = (*sums, pulled.sum(axis=0))
     return sums, (memberships, rows, logits.argmax(axis=1))
 
 

@@ -457,7 +457,6 @@ class SoftSums(NamedTuple):
     squares: np.ndarray  # (k, p) of the observed values, less the shift, squared
     log_likelihood: float
     pulls: np.ndarray | None = None  # (k, p) what counts became; None: the same
-    tail: float = 0.0  # sum of log(1 + (x - mu)^2 / (freedom v))
 
 
 class SoftRows(NamedTuple):
@@ -495,7 +494,7 @@ def soft_sums(table: Table, mixture: Mixture, shift: np.ndarray, threads: int) -
     work = (20.0 if heavy else 3.0) * table.entries * k
     call("soften", table.struct, _struct(mixture, shift, p), out, threads=threads, work=work)
     pulls = sums[3] if heavy else None
-    return SoftSums(sizes, sums[0], sums[1], sums[2], out.log_likelihood, pulls, out.tail)
+    return SoftSums(sizes, sums[0], sums[1], sums[2], out.log_likelihood, pulls)
 
 
 def soft_rows(table: Table, mixture: Mixture, threads: int) -> SoftRows:
