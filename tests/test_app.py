@@ -102,9 +102,10 @@ def test_a_file_reaches_its_groups_with_one_number_typed_and_one_click(page, tmp
     assert page.locator("#verdict").inner_text().endswith(".")
     report = page.frame_locator("#report")
     report.locator("h1").wait_for(timeout=SECONDS)
-    with page.expect_download(timeout=SECONDS) as waiting:
-        report.get_by_role("button", name="PNG").first.click()
-    assert waiting.value.suggested_filename.endswith(".png")
+    for kind in ("SVG", "PNG"):
+        with page.expect_download(timeout=SECONDS) as waiting:
+            report.get_by_role("button", name=kind).first.click()
+        assert waiting.value.suggested_filename.endswith(kind.lower())
     with zipfile.ZipFile(downloaded(page, "")) as archive:
         assert {"labels.csv", "report.html", "model.json"} <= {*archive.namelist()}
 

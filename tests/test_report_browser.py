@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import csv
+import json
 import os
+import re
 import shutil
 from xml.etree import ElementTree
 
@@ -61,6 +63,13 @@ def desk(opened):
     return opened()
 
 
+def saved(shown, button, target):
+    with shown.expect_download(timeout=10_000) as waiting:
+        shown.locator(button).click()
+    waiting.value.save_as(target)
+    return target
+
+
 def test_no_errors_no_requests_and_hostile_names_are_text(desk):
     assert desk.inner_text("h1") == HOSTILE
     assert desk.locator("img").count() == 0
@@ -73,6 +82,7 @@ def test_no_errors_no_requests_and_hostile_names_are_text(desk):
 
 def test_hover_and_keyboard_tell_the_row(desk):
     spot = desk.locator("#map")
+    spot.hover()  # brings it into view
     box = spot.bounding_box()
     found = None
     for step in range(40, 1600):
@@ -172,50 +182,54 @@ def test_every_plot_gives_its_numbers(opened):
 
 def test_every_picture_can_be_saved(opened):
     shown = opened()
-    names = names_of(shown, "button.save")
-    charts, canvases = shown.locator("figure:has(svg)").count(), shown.locator("canvas").count()
-    assert len(names) == len(set(names)) == charts + canvases == 8
-    kinds = []
-    for content in collected(shown, (f"button.save[data-name={name}]" for name in names)):
-        kinds.append("png" if content.startswith(b"\x89PNG") else "svg")
-        assert len(content) > 1000
-        if kinds[-1] == "svg":
-            assert len(list(ElementTree.fromstring(content).iter())) > 10
-            assert b"var(" not in content  # of the style sheet
-    assert (kinds.count("svg"), kinds.count("png")) == (charts, canvases)
+    names = names_of(shown, "button.save[data-kind=svg]")
+    drawn = shown.locator("figure:has(svg)").count() + shown.locator("canvas").count()
+    assert len(names) == len(set(names)) == drawn == 8
+    buttons = [
+        f"button.save[data-name={name}][data-kind={kind}]"
+        for name in names
+        for kind in ("svg", "png")
+    ]
+    for number, content in enumerate(collected(shown, buttons)):
+        if number % 2 == 0:
+            whole, text = ElementTree.fromstring(content), content.decode()
+            size = [2 * int(float(whole.get(side))) for side in ("width", "height")]
+            assert len(list(whole.iter())) > 10
+            assert "var(" not in text  # of the style sheet
+            assert names[number // 2] != "embedding" or "cluster 0 (" in text  # the legend
+        else:
+            assert content.startswith(b"\x89PNG")
+            assert abs(int.from_bytes(content[16:20]) - size[0]) <= 2
+            assert abs(int.from_bytes(content[20:24]) - size[1]) <= 2
+            assert len(content) > 1000
     assert shown.trouble == []
 
 
-PAINTED = """() => {
-  window.painted = [];
-  const kept = CanvasRenderingContext2D.prototype, rect = kept.fillRect, text = kept.fillText;
-  kept.fillRect = function (...at) { painted.push([this.fillStyle, ...at]); rect.apply(this, at); };
-  kept.fillText = function (...at) { painted.push(at); text.apply(this, at); };
-}"""
-
-
-def test_the_heatmap_shows_centres_beside_the_mean_and_what_is_missing(opened, tmp_path):
+@pytest.mark.parametrize(("reference", "above"), [(17.5, True), (24.0, False)])
+def test_the_heatmap_shows_centres_beside_the_reference_or_the_mean(
+    opened, tmp_path, reference, above
+):
     """Few rows have names, and few groups symbols of their own."""
     rng = np.random.default_rng(0)
     X = 20.0 + rng.normal(size=(12, 4)) + 0.5 * (np.arange(12)[:, None] % 4)
     X[0, 0] = np.nan
-    model = MNARKMeans(4, lam=0.5, reference=17.5, random_state=0).fit(X)
+    model = MNARKMeans(4, lam=0.5, reference=reference, random_state=0).fit(X)
     made = report(model, X, tmp_path / "few.html", ids=[f"sample-{i}" for i in range(12)])
-    found, shown = made.page["centers"], opened(file=tmp_path / "few.html")
-    shown.evaluate(PAINTED)
-    for name in ("centers", "embedding"):
-        shown.locator(f"button.save[data-name={name}]").dispatch_event("click")
-    painted = shown.evaluate("painted")
-    cells = [one for one in painted if len(one) == 5 and one[4] == 17][1::2]  # over the grey ones
-    above = np.array(found["centers"]) > np.array(found["mean"])
-    red_over_blue = [int(tone[1:3], 16) > int(tone[5:], 16) for tone, *_ in cells]
-    assert red_over_blue == above.T.ravel().tolist()
-    widths = np.array([one[3] for one in cells])
-    observed = 1 - np.array(found["missing"], dtype=float).T.ravel()
-    np.testing.assert_allclose(widths / widths.max(), observed, atol=0.01)
-    texts = [str(one[0]) for one in painted if len(one) == 3]
+    shown = opened(file=tmp_path / "few.html")
+    assert shown.locator("#origin").input_value() == "mean"  # all centres lie on one side
+    shown.locator("#origin").select_option("reference")
+    heat = saved(shown, "button.save[data-name=centers][data-kind=svg]", tmp_path / "heat.svg")
+    shades = re.findall(r'height="17" fill="rgb\((\d+),(\d+),(\d+)\)"', heat.read_text("utf8"))
+    assert len(shades) == 16
+    assert all((int(red) > int(blue)) == above for red, _, blue in shades)
+    widths = [
+        float(w) for w in re.findall(r'width="([\d.]+)" height="17" fill="rgb', heat.read_text())
+    ]
+    expected = 1 - np.array(json.loads(json.dumps(made.page["centers"]["missing"]))).T.ravel()
+    np.testing.assert_allclose(np.array(widths) / max(widths), expected, atol=0.01)
+    rows = saved(shown, "button.save[data-name=embedding][data-kind=svg]", tmp_path / "rows.svg")
+    texts = [e.text for e in ElementTree.parse(rows).iter() if e.tag.endswith("text")]
     assert any(text.startswith("sample-") for text in texts)
-    assert any(text.startswith("cluster 0 (") for text in texts)  # the legend
     shapes = shown.locator("#legend .swatch").evaluate_all("all => all.map(e => e.className)")
     assert len(set(shapes)) == 4
     assert shown.trouble == []

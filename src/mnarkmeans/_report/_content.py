@@ -264,8 +264,9 @@ def fields_of(display: Any) -> dict[str, Any]:
 
 def _centers(fitted: FittedTable) -> dict[str, Any]:
     """The centres, and a sample of the table, of the features whose centres differ most."""
-    cells = fitted.cells
-    centers = np.asarray(fitted.model.cluster_centers_, dtype=float)
+    cells, model = fitted.cells, fitted.model
+    centers = np.asarray(model.cluster_centers_, dtype=float)
+    reference = np.broadcast_to(np.asarray(model.reference_, dtype=float), centers.shape[1])
     mean = cells.sizes @ centers / max(cells.sizes.sum(), 1)
     shown = most_different(centers, MAX_FEATURES)
     names = [fitted.features[j] for j in shown]
@@ -277,6 +278,7 @@ def _centers(fitted: FittedTable) -> dict[str, Any]:
             "n_features": centers.shape[1],
             "features": names,
             "centers": [rounded(row) for row in centers[:, shown]],
+            "reference": rounded(reference[shown]),
             "mean": rounded(mean[shown]),
             "missing": [rounded(row, 3) for row in cells.missing_share[:, shown]],
             "sizes": cells.sizes,
@@ -285,7 +287,8 @@ def _centers(fitted: FittedTable) -> dict[str, Any]:
             "ids": [fitted.ids[i] for i in kept],
             "cluster": fitted.labels[kept],
             "features": names,
-            "levels": _levels(part - mean[shown]),
+            "levels": _levels(part - reference[shown]),
+            "levels_mean": _levels(part - mean[shown]),
         },
     }
 

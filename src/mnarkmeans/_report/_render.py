@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup, escape
 
 from .._io import require
@@ -46,11 +47,19 @@ def render(page: dict[str, Any]) -> str:
         charts=_charts(page),
         confident=SURE,
         between=BETWEEN,
+        from_mean=_one_sided(page["centers"]),
         style=Markup(style),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
         data=Markup(_json_for_script(page)),
     )
+
+
+def _one_sided(centers: dict[str, Any]) -> bool:
+    """Whether nearly all of several centres lie on one side of the reference."""
+    apart = np.asarray(centers["centers"], float) - np.asarray(centers["reference"], float)
+    above = apart[apart != 0] > 0
+    return len(apart) > 1 and above.size > 0 and not 0.1 < above.mean() < 0.9
 
 
 def _json_for_script(page: dict[str, Any]) -> str:

@@ -201,11 +201,13 @@
   }
 
   // ---- the centres, and the table sorted by cluster -----------------------------------------------
-  const sorted = data.rows_by_cluster, sheet = byId("sorted"), strip = 10, { levels } = sorted;
-  function tone(level) {  // 0..200, 100 at the mean
+  const sorted = data.rows_by_cluster, sheet = byId("sorted"), strip = 10, origin = byId("origin");
+  const levels = () => origin.value === "mean" ? sorted.levels_mean : sorted.levels;
+  function tone(level) {  // 0..200, 100 at the reference or the mean
     const t = (level - 100) / 100, end = t >= 0 ? [178, 24, 43] : [33, 102, 172], s = Math.abs(t) ** 0.8;
     return `rgb(${end.map((v) => Math.round(247 + (v - 247) * s))})`;
   }
+  origin.addEventListener("change", () => { drawHeat(); drawSheet(); });
 
   // A cell of the centres is coloured as far as its cluster observed the feature.
   const heat = byId("heat"), centers = data.centers, LINE = 19, HEAD = 40;
@@ -222,7 +224,7 @@
     paintHeat(sharpen(heat, plan.height).pen, plan);
   }
   function paintHeat(pen, plan) {
-    const apart = centers.centers.map((center) => center.map((v, j) => v - centers.mean[j]));
+    const from = centers[origin.value], apart = centers.centers.map((center) => center.map((v, j) => v - from[j]));
     const top = most(apart.flat().map(Math.abs));
     for (let j = 0; j < plan.p; j++) {
       const x = Math.floor(j / plan.rows) * plan.panel, y = HEAD + j % plan.rows * LINE;
@@ -257,14 +259,14 @@
     paintSheet(pen, width, high);
   }
   function paintSheet(pen, width, high) {
-    const p = sorted.features.length, w = (width - strip) / p, h = high / sorted.ids.length;
+    const shown = levels(), p = sorted.features.length, w = (width - strip) / p, h = high / sorted.ids.length;
     pen.fillStyle = css("--gapcell");
     pen.fillRect(strip, 0, width - strip, high);
     sorted.cluster.forEach((cluster, i) => {
       pen.fillStyle = shade(cluster);
       pen.fillRect(0, i * h, strip - 3, h + 0.5);
       for (let j = 0; j < p; j++) {
-        const level = levels[i * p + j];
+        const level = shown[i * p + j];
         if (level < 0) continue;
         pen.fillStyle = tone(level);
         pen.fillRect(strip + j * w, i * h, w + 0.4, h + 0.4);
@@ -275,7 +277,7 @@
     const n = sorted.ids.length, p = sorted.features.length, i = Math.floor(event.offsetY / sheet.clientHeight * n);
     const j = Math.floor((event.offsetX - strip) / (sheet.clientWidth - strip) * p);
     if (i < 0 || i >= n || j < 0 || j >= p) return;
-    const missing = levels[i * p + j] < 0 ? ": missing" : "";
+    const missing = sorted.levels[i * p + j] < 0 ? ": missing" : "";
     byId("cell").textContent = `${sorted.ids[i]}, ${sorted.features[j]}, cluster ${sorted.cluster[i]}${missing}`;
   });
 
@@ -337,10 +339,10 @@
       return columns({ lam, k, mean_instability, std_instability });
     },
     comparison: () => [data.comparison.columns, ...data.comparison.rows],
-    centers: () => [["feature", "cluster", "center", "mean", "missing_share"], ...centers.features.flatMap((name, j) =>
-      centers.centers.map((center, i) => [name, i, center[j], centers.mean[j], centers.missing[i][j]]))],
+    centers: () => [["feature", "cluster", "center", "reference", "mean", "missing_share"], ...centers.features.flatMap((name, j) =>
+      centers.centers.map((center, i) => [name, i, center[j], centers.reference[j], centers.mean[j], centers.missing[i][j]]))],
     rows_by_cluster: () => {
-      const p = sorted.features.length, cells = levels.map((level) => level < 0 ? "" : (level - 100) / 100);
+      const p = sorted.features.length, cells = levels().map((level) => level < 0 ? "" : (level - 100) / 100);
       return [["id", "cluster", ...sorted.features], ...sorted.ids.map((id, i) => [id, sorted.cluster[i], ...cells.slice(i * p, i * p + p)])];
     }
   };
@@ -360,58 +362,87 @@
     give(`${name}.csv`, new Blob([`\ufeff${text}`], { type: "text/csv" }));
   });
 
-  // ---- every picture as a file: charts as SVG, the others as PNG ---------------------------------------------------------------
+  // ---- every picture as SVG and PNG ---------------------------------------------------------------
+  const xml = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+  const fixed = (value) => +value.toFixed(2);
+
+  // What is drawn on a canvas, written as SVG: the few calls that the pictures above use.
+  class SvgPen {
+    body = ""; globalAlpha = 1; textAlign = "left";
+    add(tag, attributes, text = "") {
+      const look = { ...attributes, fill: this.fillStyle, ...(this.globalAlpha < 1 && { "fill-opacity": this.globalAlpha }) };
+      const written = Object.entries(look).map(([name, v]) => `${name}="${typeof v === "number" ? fixed(v) : xml(v)}"`);
+      this.body += `<${tag} ${written.join(" ")}>${xml(text)}</${tag}>`;
+    }
+    beginPath() { this.path = ""; }
+    moveTo(x, y) { this.path += `M${fixed(x)} ${fixed(y)}`; }
+    lineTo(x, y) { this.path += `L${fixed(x)} ${fixed(y)}`; }
+    closePath() { this.path += "Z"; }
+    arc(x, y, r) {  // whole circles
+      this.moveTo(x + r, y);
+      for (const d of [-2 * r, 2 * r]) this.path += `a${fixed(r)} ${fixed(r)} 0 1 0 ${fixed(d)} 0`;
+    }
+    rect(x, y, w, h) { this.moveTo(x, y); this.path += `h${fixed(w)}v${fixed(h)}h${fixed(-w)}z`; }
+    fill() { this.add("path", { d: this.path }); }
+    fillRect(x, y, width, height) { this.add("rect", { x, y, width, height }); }
+    fillText(text, x, y) {
+      const anchor = { right: "end", center: "middle" }[this.textAlign] || "start";
+      this.add("text", { x, y, "font-size": parseFloat(this.font), "text-anchor": anchor }, text);
+    }
+  }
+
+  const wrapped = (body, width, height) => ({ width, height, text:
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" ` +
+    `font-family="${xml(css("--font"))}"><rect width="100%" height="100%" fill="${css("--card")}"/>${body}</svg>` });
   const drawn = {
     embedding: () => {  // with the legend below
-      const coloured = coloring(), shaped = symbols(coloured), { width, height } = placed.area, legend = [];
+      const pen = new SvgPen(), coloured = coloring(), shaped = symbols(coloured), { width, height } = placed.area;
       let x = 12, y = height + 16;
+      paint(pen);
       for (const [key, name] of coloured.groups || data.clusters.map((c) => [c.cluster, `cluster ${c.cluster} (${c.rows})`])) {
         const wide = 26 + 7 * String(name).length;
         if (x + wide > width) { x = 12; y += 20; }
-        legend.push([key, name, x, y]);
+        pen.fillStyle = coloured.color(key);
+        pen.beginPath(); symbol(pen, shaped ? key : 0, x, y, 5); pen.fill();
+        pen.fillStyle = css("--ink"); pen.font = "12px"; pen.fillText(name, x + 10, y + 4);
         x += wide;
       }
-      return { width, height: y + 16, fill: (pen) => {
-        paint(pen);
-        for (const [key, name, left, line] of legend) {
-          pen.fillStyle = coloured.color(key);
-          pen.beginPath(); symbol(pen, shaped ? key : 0, left, line, 5); pen.fill();
-          pen.fillStyle = css("--ink"); pen.font = `12px ${css("--font")}`; pen.fillText(name, left + 10, line + 4);
-        }
-      } };
+      return wrapped(pen.body, width, y + 16);
     },
     centers: () => {
-      const plan = heatPlan();
-      return { ...plan, fill: (pen) => paintHeat(pen, plan) };
+      const pen = new SvgPen(), plan = heatPlan();
+      paintHeat(pen, plan);
+      return wrapped(pen.body, plan.width, plan.height);
     },
     rows_by_cluster: () => {
-      const { clientWidth: width, clientHeight: height } = sheet;
-      return { width, height, fill: (pen) => paintSheet(pen, width, height) };
+      const pen = new SvgPen();
+      paintSheet(pen, sheet.clientWidth, sheet.clientHeight);
+      return wrapped(pen.body, sheet.clientWidth, sheet.clientHeight);
     }
   };
-  function saveCanvas(name) {
-    const { width, height, fill } = drawn[name](), pen = element("canvas", { width: 2 * width, height: 2 * height }).getContext("2d");
-    pen.scale(2, 2);
-    pen.fillStyle = css("--card"); pen.fillRect(0, 0, width, height);
-    fill(pen);
-    pen.canvas.toBlob((blob) => give(`${name}.png`, blob));
-  }
   // A chart with its look, which the style sheet has, written into it.
   const LOOK = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "font-size", "font-weight"];
-  function saveChart(name, chart) {
-    const copy = chart.cloneNode(true), parts = all("*", copy), { width, height } = chart.viewBox.baseVal;
+  function chartPicture(chart) {
+    const { width, height } = chart.viewBox.baseVal, copy = chart.cloneNode(true), parts = all("*", copy);
     all("*", chart).forEach((part, i) => {
       const style = getComputedStyle(part);
       parts[i].removeAttribute("class"); parts[i].removeAttribute("style");
-      for (const look of LOOK) parts[i].setAttribute(look, style.getPropertyValue(look));
+      for (const name of LOOK) parts[i].setAttribute(name, style.getPropertyValue(name));
     });
-    const whole = { width, height, "font-family": css("--font"), style: `background:${css("--card")}` };
-    for (const [attribute, value] of Object.entries(whole)) copy.setAttribute(attribute, value);
-    give(`${name}.svg`, new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" }));
+    copy.setAttribute("width", width); copy.setAttribute("height", height);
+    copy.removeAttribute("style");
+    return wrapped(new XMLSerializer().serializeToString(copy), width, height);
   }
   for (const button of all("button.save")) button.addEventListener("click", () => {
-    const name = button.dataset.name;
-    if (drawn[name]) saveCanvas(name); else saveChart(name, button.closest("figure").querySelector("svg"));
+    const { name, kind } = button.dataset, picture = drawn[name] ? drawn[name]() : chartPicture(button.closest("figure").querySelector("svg"));
+    if (kind === "svg") { give(`${name}.svg`, new Blob([picture.text], { type: "image/svg+xml" })); return; }
+    const image = new Image();
+    image.onload = () => {
+      const canvas = element("canvas", { width: 2 * picture.width, height: 2 * picture.height });
+      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob((blob) => give(`${name}.png`, blob));
+    };
+    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(picture.text)}`;
   });
 
   // ---- light, dark, size, place ---------------------------------------------------------------------
