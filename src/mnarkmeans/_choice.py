@@ -622,7 +622,7 @@ def standardised(
     """A sample and references (p,), as a dense table of features with mean 0, in units of their
     common spread."""
     values, gaps = sample.filled_and_gaps()
-    values = np.where(gaps, 0.0, values - sample.means)
+    values = np.where(gaps, 0.0, np.where(gaps, 0.0, values) - sample.means)  # R's NA would warn
     squares, count = float((sample.weights @ values**2).sum()), float(sample.observed_weight.sum())
     spread = math.sqrt(squares / max(count, 1e-300))
     unit = max(spread, 1e-7 * np.abs(sample.means).max()) or 1.0  # not a rounding error
