@@ -211,17 +211,14 @@ class CentersModel(
             check_choice("init", self.init, tuple(self._STARTS), ", an array or a callable")
 
     def _choose(
-        self, observed: Observed, *, max_iter: int, tol: float, extent: Any = None
+        self, observed: Observed, *, max_iter: int, tol: float
     ) -> tuple[Observed, Any, np.ndarray | None]:
         """The table with its reference, and lam: as given, or chosen from the table; and the
-        centres (k, p) that the choice found.
-
-        ``extent``: smallest and largest values of all rows, where the table is a sample of them.
-        """
+        centres (k, p) that the choice found."""
         features = getattr(self, "feature_names_in_", None)
         lam = check_lam(self.lam, observed.n_features, features)
         check_loss(observed, 1.0 if isinstance(lam, str) else lam)
-        references = references_for(observed, extent) if is_auto(self._reference()) else None
+        references = references_for(observed) if is_auto(self._reference()) else None
         if references is None and not isinstance(lam, str):
             return observed, lam, None
         choice = choose(
@@ -256,7 +253,7 @@ class CentersModel(
             X, estimator=self, missing_values=self.missing_values, reference=self._reference(),
             sample_weight=sample_weight, threads=self._threads(),
         )  # fmt: skip
-        check_enough_rows(observed.n_usable, observed.n_rows, n_clusters)
+        check_enough_rows(observed.summary, n_clusters)
         return observed
 
     def _observe(self, X: Any, sample_weight: Any = None) -> Observed:

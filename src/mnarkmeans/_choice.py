@@ -39,7 +39,6 @@ import numpy as np
 from scipy.special import expit, log_expit
 from threadpoolctl import ThreadpoolController
 
-from ._core import first_pass
 from ._em.em import EM, State, missing_of, posteriors, prior_weight
 from ._em.fit import Candidate as Mixture
 from ._em.mechanisms import MECHANISMS
@@ -583,14 +582,9 @@ class Judge:
         return Clusters.of(self.rows, one.labels[0], self.k, reference).missing
 
 
-def references_for(observed: Observed, extent: Any = None) -> dict[str, np.ndarray]:
-    """The references to choose from, by name.
-
-    ``extent``: least and largest values of all rows, where ``observed`` is a sample of them.
-    """
-    if extent is None:
-        found = first_pass(observed.table, 1)
-        extent = found.lowest, found.highest
+def references_for(observed: Observed) -> dict[str, np.ndarray]:
+    """The references to choose from, by name."""
+    extent = observed.summary.minimum, observed.summary.maximum
     least, most = (np.where(np.isfinite(end), end, 0.0) for end in extent)
     zero = {"zero": np.zeros(len(least))}
     judged = observed.has_gaps & np.isfinite(extent[0])
@@ -623,12 +617,12 @@ def standardised(
     common spread."""
     values, gaps = sample.filled_and_gaps()
     values = np.where(gaps, 0.0, np.where(gaps, 0.0, values) - sample.means)  # R's NA would warn
-    squares, count = float((sample.weights @ values**2).sum()), float(sample.observed_weight.sum())
+    squares, count = float((sample.weights @ values**2).sum()), float(sample.summary.counts.sum())
     spread = math.sqrt(squares / max(count, 1e-300))
     unit = max(spread, 1e-7 * np.abs(sample.means).max()) or 1.0  # not a rounding error
     points = {name: (one - sample.means) / unit for name, one in references.items()}
     sample = replace(
-        sample, source=np.where(gaps, np.nan, values / unit), missing=math.nan, extent=None,
+        sample, source=np.where(gaps, np.nan, values / unit), missing=math.nan,
         means=np.zeros(sample.n_features), reference=next(iter(points.values())),
     )  # fmt: skip
     return sample, points

@@ -145,7 +145,7 @@ feature_names_in_
         else:
             observed = self._begin(X, sample_weight, math.inf)
         if self._follows_minimum:
-            minimum = core.first_pass(observed.table, self._threads()).lowest
+            minimum = observed.summary.minimum
             self.reference_ = np.minimum(minimum, self.reference_)
             self._state.reference = self.reference_
         self._update(replace(observed, reference=self.reference_))
@@ -175,17 +175,16 @@ feature_names_in_
         if observed.n_rows <= size:
             return observed
         rows = np.sort(self._rng.randint(0, observed.n_rows, int(size)))
-        return observed.take(rows, means=observed.means)
+        return observed.draw(rows)
 
     def _begin(self, X: Any, sample_weight: Any, size: float) -> Observed:
         """All rows; starting centres, reference and lam from a sample of them; sums of nothing."""
         self._check_parameters()
         observed = self._observe_to_fit(X, sample_weight, self.n_clusters)
         self._rng = check_random_state(self.random_state)
-        sample, first = self._draw(observed, size), core.first_pass(observed.table, self._threads())
+        sample = self._draw(observed, size)
         starts = self._starts(sample, X, self._rng)
-        extent = first.lowest, first.highest
-        sample, self.lam_, found = self._choose(sample, **TRIAL, extent=extent)
+        sample, self.lam_, found = self._choose(sample, **TRIAL)
         check_loss(sample, self.lam_, starts)
         starts = self._with_better_starts(sample, starts, self.lam_, found)
         chosen = self.missingness_.reference if is_auto(self._reference()) else self.reference

@@ -21,7 +21,6 @@ from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import Saving
-from ._core import first_pass
 from ._em.em import Parameters, hidden_rows, missing_of, posteriors
 from ._em.fit import Candidate, fit, temper_of, tempered
 from ._em.mechanisms import MECHANISMS, columns
@@ -196,15 +195,15 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
             X, estimator=self, reset=not continues, missing_values=self.missing_values,
             reference=given, sample_weight=sample_weight, threads=threads,
         )  # fmt: skip
-        check_enough_rows(observed.n_usable, observed.n_rows, self.n_components, "n_components")
+        check_enough_rows(observed.summary, self.n_components, "n_components")
         if self.means_init is not None:
             names = "means_init", "n_components"
             check_init_centers(self.means_init, self.n_components, observed.n_features, names)
         rng = check_random_state(self.random_state)
         references = [observed.reference]
         if is_auto(given):
-            lowest = first_pass(observed.table, threads).lowest
-            lowest = np.where(np.isfinite(lowest), lowest, 0.0)
+            minimum = observed.summary.minimum
+            lowest = np.where(np.isfinite(minimum), minimum, 0.0)
             references = [self.reference_] if continues else [np.zeros_like(lowest), lowest]
         tables = [replace(observed, reference=one) for one in references]
         last = self._parameters() if continues else None

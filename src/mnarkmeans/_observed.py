@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from . import _core as core
-from ._core import Table, first_pass
+from ._core import FirstPass, Table, first_pass
 
 # --- missing values -------------------------------------------------------------------------------
 
@@ -91,33 +91,95 @@ def zero_filled(X: Any, point: np.ndarray, missing: float = math.nan) -> tuple[A
 
 # --- the table ------------------------------------------------------------------------------------
 
-CACHED_ENTRIES = 1 << 15  # of a block of rows that stays in the cache
 LARGEST_WHOLE = 2.0**53  # sums of whole numbers up to this are exact
+
+
+class Summary(NamedTuple):
+    """Counts, sums and extremes of a table. Weights are those of rows that observe anything."""
+
+    n_rows: int
+    n_usable: int  # rows with a weight and an observed value
+    n_unseen: int  # rows without an observed value
+    weight: float  # of all rows
+    whole_weights: bool  # all weights are whole numbers
+    counts: np.ndarray  # (p,) weight of the rows that observe the feature
+    sums: np.ndarray  # (p,) weighted sum of its values
+    observed: np.ndarray  # (p,) rows that observe the feature, whatever their weight
+    minimum: np.ndarray  # (p,) of the rows with a weight; inf where none observes it
+    maximum: np.ndarray  # (p,) likewise, -inf
+    lowest: np.ndarray  # (p,) of all rows: those without a weight get labels too
+    highest: np.ndarray  # (p,) likewise
+
+    @property
+    def has_gaps(self) -> np.ndarray:
+        """(p,) bool: some row does not observe the feature."""
+        return self.observed < self.n_rows
+
+    @property
+    def total_weight(self) -> tuple[bool, float]:
+        """Whether sums of weights are exact, and the sum of all."""
+        return self.whole_weights and self.weight <= LARGEST_WHOLE, self.weight
+
+    def means(self, reference: np.ndarray) -> np.ndarray:
+        """(p,) of the observed values, by weight; the reference where there are none."""
+        seen = self.counts > 0
+        return np.where(seen, self.sums / np.where(seen, self.counts, 1.0), reference)
+
+
+def summary_of(
+    source: Any, missing: float, weights: np.ndarray, threads: int = 1,
+    first: FirstPass | None = None,
+) -> tuple[np.ndarray, Summary]:  # fmt: skip
+    """The weights, made 0 for rows without an observed value, and the summary of a table.
+
+    ``first``: what the first pass over it found, if that is known.
+    """
+    every = first = first or first_pass(Table(source, missing, weights), threads)
+    if not weights.all():
+        every = first_pass(Table(source, missing, np.ones(len(weights))), threads)
+    unseen = first.seen == 0
+    weights = np.where(unseen, 0.0, weights) if unseen.any() else weights
+    return weights, Summary(
+        n_rows=len(weights),
+        n_usable=int(np.count_nonzero(weights)),
+        n_unseen=int(np.count_nonzero(unseen)),
+        weight=float(weights.sum()),
+        whole_weights=bool(np.all(weights == np.floor(weights))),
+        counts=first.counts,
+        sums=first.sums,
+        observed=first.observed,
+        minimum=first.lowest,
+        maximum=first.highest,
+        lowest=every.lowest,
+        highest=every.highest,
+    )
+
+
+def merge_summaries(parts: list[Summary]) -> Summary:
+    """Of all blocks of rows together."""
+    smallest, largest = partial(np.min, axis=0), partial(np.max, axis=0)
+    how: dict[str, Any] = {
+        "whole_weights": all, "minimum": smallest, "maximum": largest,
+        "lowest": smallest, "highest": largest,
+    }  # fmt: skip
+    columns = zip(Summary._fields, zip(*parts, strict=True), strict=True)
+    return Summary(**{name: how.get(name, sum)(values) for name, values in columns})
 
 
 @dataclass(frozen=True)
 class Observed:
-    """A table with missing values, its row weights and what one pass over it has summed up."""
+    """A table with missing values, its row weights and what is known of it."""
 
     source: Any  # (n, p): an ndarray with gaps, or a CSR array of the observed entries
     missing: float
     weights: np.ndarray  # (n,) float64; 0 for rows that take no part in the centres
-    means: np.ndarray  # (p,) weighted mean of the observed values; the reference where none is
+    summary: Summary  # of a sample that was only drawn: of the table it is from
     reference: np.ndarray  # (p,) the point towards which gaps pull
-    observed_weight: np.ndarray  # (p,) weight of the rows that observe the feature
-    has_gaps: np.ndarray  # (p,) bool: some row does not observe the feature
-    extent: tuple[np.ndarray, np.ndarray] | None = (
-        None  # (p,) smallest and largest value of any row
-    )
+    means: np.ndarray  # (p,) weighted mean of the observed values; the reference where none is
 
     @property
     def n_rows(self) -> int:
         return self.source.shape[0]
-
-    @property
-    def n_usable(self) -> int:
-        """Rows with a weight and an observed value."""
-        return int(np.count_nonzero(self.weights))
 
     @property
     def n_features(self) -> int:
@@ -131,6 +193,11 @@ class Observed:
     def is_sparse(self) -> bool:
         return not isinstance(self.source, np.ndarray)
 
+    @property
+    def has_gaps(self) -> np.ndarray:
+        """(p,) bool: some row does not observe the feature."""
+        return self.summary.has_gaps
+
     @cached_property
     def table(self) -> Table:
         return Table(self.source, self.missing, self.weights, has_gaps=self.has_gaps)
@@ -142,30 +209,33 @@ class Observed:
         whole = total <= LARGEST_WHOLE and bool(np.all(self.weights == np.floor(self.weights)))
         return whole, total
 
-    def seen(self, rows: slice = slice(None)) -> np.ndarray:
-        """(n, p) bool, of a dense table: which entries are observed, in all rows or in some."""
-        return seen_in(self.source[rows], self.missing)
-
     def filled_and_gaps(self) -> tuple[np.ndarray, np.ndarray]:
         """The whole table as a dense array (anything in the gaps), and where the gaps are."""
         if isinstance(self.source, np.ndarray):
-            return self.source, ~self.seen()
+            return self.source, ~seen_in(self.source, self.missing)
         gaps = np.ones(self.source.shape, bool)
         rows = np.repeat(np.arange(self.n_rows), np.diff(self.source.indptr))
         gaps[rows, self.source.indices] = False
         return self.source.toarray(), gaps
 
-    def take(self, rows: np.ndarray, means: np.ndarray | None = None) -> Observed:
-        """The table of some rows, with the same reference; means of its own unless given."""
-        source, weights = self.source[rows], self.weights[rows]
-        if means is not None:
-            return replace(self, source=source, weights=weights, means=means)
-        first = first_pass(Table(source, self.missing, weights), threads=1)
-        seen = first.counts > 0
-        own = np.where(seen, first.sums / np.where(seen, first.counts, 1.0), self.reference)
-        return Observed(
-            source, self.missing, weights, own, self.reference, first.counts,
-            first.observed < len(weights), (first.lowest, first.highest),
+    def draw(self, rows: np.ndarray) -> Observed:
+        """Some rows, with the summary and the means of the whole table."""
+        return replace(self, source=self.source[rows], weights=self.weights[rows])
+
+    def take(self, rows: np.ndarray) -> Observed:
+        """The table of some rows, with the same reference."""
+        source = self.source[rows]
+        weights, summary = summary_of(source, self.missing, self.weights[rows])
+        means = summary.means(self.reference)
+        return replace(self, source=source, weights=weights, summary=summary, means=means)
+
+    def take_columns(self, columns: np.ndarray) -> Observed:
+        """The table of some features; rows that observe none of them do not count."""
+        source = self.source[:, columns]
+        weights, summary = summary_of(source, self.missing, self.weights)
+        return replace(
+            self, source=source, weights=weights, summary=summary,
+            reference=self.reference[columns], means=self.means[columns],
         )  # fmt: skip
 
     def sample(self, size: int, seed: int = 0) -> np.ndarray:
@@ -177,43 +247,9 @@ class Observed:
         drawn = np.random.default_rng(seed).choice(len(counting), size, replace=False)
         return counting[np.sort(drawn)]
 
-    def take_columns(self, columns: np.ndarray) -> Observed:
-        """The table of some features; rows that observe none of them do not count."""
-        source = self.source[:, columns]
-        extent = self.extent and (self.extent[0][columns], self.extent[1][columns])
-        part = replace(
-            self, source=source, means=self.means[columns], reference=self.reference[columns],
-            observed_weight=self.observed_weight[columns], has_gaps=self.has_gaps[columns],
-            extent=extent,
-        )  # fmt: skip
-        seen = first_pass(part.table, threads=1).seen > 0
-        return part if seen.all() else replace(part, weights=np.where(seen, self.weights, 0.0))
-
     def zero_filled(self) -> tuple[Any, Any]:
         """Values measured from the reference with gaps as 0, and 1 where observed."""
         return zero_filled(self.source, self.reference, self.missing)
-
-    def filled_with(self, point: np.ndarray) -> Any:
-        """The values less a point (p,), 0 in the gaps, divided by the largest of them; float32.
-
-        Dense, or CSR. None if all are 0, or some have no square.
-        """
-        assert self.extent is not None  # only samples of rows on a cluster have none
-        lowest, highest = self.extent
-        scale = np.max(np.maximum(point - lowest, highest - point), initial=0.0)
-        if not 0.0 < scale < math.inf:
-            return None
-        source = self.source
-        if not isinstance(source, np.ndarray):
-            values = ((source.data - point[source.indices]) / scale).astype(np.float32)
-            return sparse.csr_array((values, source.indices, source.indptr), source.shape)
-        filled = np.empty(source.shape, np.float32)
-        step = max(1, CACHED_ENTRIES // self.n_features)
-        for start in range(0, self.n_rows, step):
-            stop = min(start + step, self.n_rows)
-            values = core.fill_rows(self.table, np.arange(start, stop), point) - point
-            filled[start:stop] = values / scale
-        return filled
 
     def impute(self, centers: np.ndarray, labels: np.ndarray, threads: int) -> np.ndarray:
         """(n, p) of the table's type: gaps filled from the centre (k, p) of the row's label."""

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from . import _core as core
 from ._core import BoundArrays, Starts
-from ._observed import Observed
+from ._observed import Observed, zero_filled
 from ._validation import observe
 
 # --- threads --------------------------------------------------------------------------------------
@@ -499,13 +499,18 @@ def _principal_scores(part: Observed, lam: np.ndarray, d: int) -> np.ndarray | N
     is one number, so that they may be filled with m + sqrt(lam) (c - m). None if there are no
     components: rows that are all the same, or numbers that float32 does not have.
     """
-    seen = part.observed_weight
+    seen = part.summary.counts
     weight = seen + lam * (part.weights.sum() - seen)
     away = seen * (part.means - part.reference) / np.where(weight > 0, weight, 1.0)
-    values = part.filled_with(part.reference + away * (1.0 - np.sqrt(lam)))
-    shares = (part.weights / part.weights.sum()).astype(np.float32)
-    if values is None:
+    point = part.reference + away * (1.0 - np.sqrt(lam))
+    values = zero_filled(part.source, point, part.missing)[0]
+    entries = values.data if part.is_sparse else values
+    scale = max(entries.max(initial=0.0), -entries.min(initial=0.0))
+    if not 0.0 < scale < math.inf:
         return None
+    entries /= scale
+    values = values.astype(np.float32)
+    shares = (part.weights / part.weights.sum()).astype(np.float32)
     mean = shares @ values
     axes = np.random.RandomState(0).standard_normal((values.shape[1], d)).astype(np.float32)
     blocks = []

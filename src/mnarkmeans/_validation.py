@@ -14,7 +14,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import date
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from . import _core as core
-from ._observed import LARGEST_WHOLE, Observed, code_in, seen_in, without_mask
+from ._observed import Observed, Summary, code_in, seen_in, summary_of, without_mask
 
 # --- from user input to Observed ------------------------------------------------------------------
 
@@ -40,13 +39,10 @@ def observe(
     the estimator learns the features; by default where it is fitted.
     """
     X = check_table(estimator, X, reset=fits if reset is None else reset)
-    missing = code_in(X.dtype, check_missing_values(missing_values))
-    X, weights, found = summarise(X, missing, check_weights(sample_weight, X), threads)
-    center = check_summary(X, found, reference, estimator, fits=fits)
-    return Observed(
-        X, missing, weights, found.means(center), center, found.counts, found.has_gaps,
-        found.extent,
-    )  # fmt: skip
+    weights = check_weights(sample_weight, X)
+    X, missing, weights, summary = summarise(X, missing_values, weights, threads)
+    center = check_summary(X, summary, reference, estimator, fits=fits)
+    return Observed(X, missing, weights, summary, center, summary.means(center))
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -176,16 +172,12 @@ LARGEST_WEIGHT = 1e50
 SMALLEST_REACH = 1e-140
 
 
-def check_scale(
-    extent: tuple[np.ndarray, np.ndarray], weight: float, lam, *points: np.ndarray,
-    vanishing: bool = False,
-) -> None:  # fmt: skip
+def check_scale(found: Summary, lam, *points: np.ndarray, vanishing: bool = False) -> None:
     """Refuse numbers whose loss would overflow; if ``vanishing``, also those whose squares are 0.
 
-    ``extent``: smallest and largest value (p,) of each feature; ``lam``: a number or (p,);
-    ``points``: the reference (p,), centres (..., p).
+    ``lam``: a number or (p,); ``points``: the reference (p,), centres (..., p).
     """
-    lowest, highest = extent
+    lowest, highest, weight = found.lowest, found.highest, found.weight
     for point in points:
         rows = np.reshape(point, (-1, len(lowest)))
         lowest = np.minimum(lowest, rows.min(axis=0))
@@ -216,104 +208,40 @@ def check_scale(
 # --- one pass over a table ------------------------------------------------------------------------
 
 
-class TableSummary(NamedTuple):
-    """Counts, sums and extremes of a table. Weights are those of rows that observe anything."""
-
-    n_rows: int
-    n_usable: int  # rows with a weight and an observed value
-    n_unseen: int  # rows without an observed value
-    n_entries: int  # observed entries
-    weight: float  # of all rows
-    whole_weights: bool  # all weights are whole numbers
-    counts: np.ndarray  # (p,) weight of the rows that observe the feature
-    sums: np.ndarray  # (p,) weighted sum of its values
-    minimum: np.ndarray  # (p,) of the rows with a weight; inf where none observes it
-    observed: np.ndarray  # (p,) rows that observe the feature, whatever their weight
-    lowest: np.ndarray  # (p,) of all rows; inf where none observes it
-    highest: np.ndarray  # (p,) likewise, -inf
-
-    @property
-    def has_gaps(self) -> np.ndarray:
-        """(p,) bool: some row does not observe the feature."""
-        return self.observed < self.n_rows
-
-    @property
-    def extent(self) -> tuple[np.ndarray, np.ndarray]:
-        """(p,) smallest and largest value of any row."""
-        return self.lowest, self.highest
-
-    @property
-    def total_weight(self) -> tuple[bool, float]:
-        """Whether sums of weights are exact, and the sum of all."""
-        return self.whole_weights and self.weight <= LARGEST_WHOLE, self.weight
-
-    def means(self, reference: np.ndarray) -> np.ndarray:
-        """(p,) of the observed values, by weight; the reference where there are none."""
-        seen = self.counts > 0
-        return np.where(seen, self.sums / np.where(seen, self.counts, 1.0), reference)
-
-
 def summarise(
-    X: Any, missing: float, weights: np.ndarray, threads: int
-) -> tuple[Any, np.ndarray, TableSummary]:
-    """The table (a CSR matrix in canonical form, without stored gaps), its weights (0 for rows
-    without an observed value), and what the first pass over it found."""
+    X: Any, missing_values: Any, weights: np.ndarray, threads: int
+) -> tuple[Any, float, np.ndarray, Summary]:
+    """The table (a CSR matrix in canonical form, without stored gaps), the code of its gaps, its
+    weights (0 for rows without an observed value), and its summary."""
+    missing = code_in(X.dtype, check_missing_values(missing_values))
 
-    def look(X, weights):
+    def look(X):
         return core.first_pass(core.Table(X, missing, weights), threads)
 
     is_sparse = sparse.issparse(X)
     X = _canonical(X) if is_sparse and X.indices.dtype != np.int32 else X
-    first = look(X, weights)
+    first = look(X)
     if first.malformed >= 0:
         X = _canonical(X)
-        first = look(X, weights)
+        first = look(X)
     if first.infinite >= 0:
         _refuse_infinite(X, first.infinite)
     coded = not math.isnan(missing)
     if is_sparse and (np.isnan(first.sums).any() or (coded and missing in X.data)):
         X = _without_gaps(X, missing)
-        first = look(X, weights)
-    # Rows without a weight are left out of the minimum, but get labels too.
-    every = first if weights.all() else look(X, np.ones(len(weights)))
-    unseen = first.seen == 0
-    weights = np.where(unseen, 0.0, weights) if unseen.any() else weights
-    found = TableSummary(
-        n_rows=len(unseen),
-        n_usable=int(np.count_nonzero(weights)),
-        n_unseen=int(np.count_nonzero(unseen)),
-        n_entries=int(first.seen.sum(dtype=np.int64)),
-        weight=float(weights.sum()),
-        whole_weights=bool(np.all(weights == np.floor(weights))),
-        counts=first.counts,
-        sums=first.sums,
-        minimum=first.lowest,
-        observed=first.observed,
-        lowest=every.lowest,
-        highest=every.highest,
-    )
-    return X, weights, found
-
-
-def merge_summaries(parts: list[TableSummary]) -> TableSummary:
-    """What was found in all blocks together."""
-    smallest, largest = partial(np.min, axis=0), partial(np.max, axis=0)
-    how: dict[str, Any] = {
-        "whole_weights": all, "minimum": smallest, "lowest": smallest, "highest": largest
-    }  # fmt: skip
-    columns = zip(TableSummary._fields, zip(*parts, strict=True), strict=True)
-    return TableSummary(**{name: how.get(name, sum)(values) for name, values in columns})
+        first = look(X)
+    return X, missing, *summary_of(X, missing, weights, threads, first)
 
 
 def check_summary(
-    X: Any, found: TableSummary, reference: Any, estimator: Any = None, *, fits: bool = True
+    X: Any, found: Summary, reference: Any, estimator: Any = None, *, fits: bool = True
 ) -> np.ndarray:
     """The reference (p,). Tables with nothing to cluster or too large values are refused.
 
     ``fits``: the table is one to fit to; the estimator's user is warned of what looks wrong in
     rows X.
     """
-    if fits and not found.n_entries:
+    if fits and not found.observed.any():
         raise ValueError(
             f"All {found.n_rows} x {len(found.counts)} values are missing; there is nothing to "
             "cluster. Check missing_values and how the table was read."
@@ -330,7 +258,7 @@ def check_summary(
         )
     names = getattr(estimator, "feature_names_in_", None)
     center = check_reference(reference, len(found.counts), found.minimum, names)
-    check_scale(found.extent, found.weight, 1.0, center, vanishing=fits)
+    check_scale(found, 1.0, center, vanishing=fits)
     if fits and estimator is not None:
         given = None if isinstance(reference, str) else center
         for rule in RULES:
@@ -339,11 +267,11 @@ def check_summary(
     return center
 
 
-def check_enough_rows(n_usable: int, n_rows: int, n_clusters: int, name="n_clusters") -> None:
-    if n_usable < n_clusters:
+def check_enough_rows(found: Summary, n_clusters: int, name="n_clusters") -> None:
+    if found.n_usable < n_clusters:
         raise ValueError(
-            f"n_samples={n_usable} usable rows (with a weight and an observed value, of {n_rows}) "
-            f"should be >= {name}={n_clusters}. Ask for fewer clusters."
+            f"n_samples={found.n_usable} usable rows (with a weight and an observed value, of "
+            f"{found.n_rows}) should be >= {name}={n_clusters}. Ask for fewer clusters."
         )
 
 
@@ -383,7 +311,7 @@ class Judged(NamedTuple):
     """What the rules look at."""
 
     X: Any
-    found: TableSummary
+    found: Summary
     estimator: Any
     reference: np.ndarray | None  # (p,) if it was given in numbers
 
@@ -448,7 +376,7 @@ def _far_reference(table: Judged) -> Iterator[str]:
 
 def _codes(table: Judged) -> Iterator[str]:
     """Codes of missing values that were taken for values."""
-    lowest, highest = table.found.extent
+    lowest, highest = table.found.lowest, table.found.highest
     for code in CODES:
         features = np.flatnonzero((lowest == code) | (highest == code))
         features = np.array([j for j in features[:MAX_CODED] if _is_code(table.X, j, code)], int)
@@ -612,9 +540,7 @@ def check_reference(
 
 def check_loss(observed: Observed, lam, *points: np.ndarray) -> None:
     """Refuse a penalty or centres (..., p) whose loss on these data would overflow."""
-    if observed.extent is not None:
-        weight = float(observed.weights.sum())
-        check_scale(observed.extent, weight, lam, observed.reference, *points)
+    check_scale(observed.summary, lam, observed.reference, *points)
 
 
 def check_numbers(name: str, value) -> np.ndarray:

@@ -67,7 +67,7 @@ class Values:
     def __init__(self, observed: Observed):
         self.observed, self.has_gaps = observed, observed.has_gaps
         n_rows = max(float(observed.weights.sum()), TINY)
-        self.missing_rate = np.clip(1.0 - observed.observed_weight / n_rows, 0.0, 1.0)  # (p,)
+        self.missing_rate = np.clip(1.0 - observed.summary.counts / n_rows, 0.0, 1.0)  # (p,)
         self.missing_share = float(self.missing_rate.mean())
 
     def _columns(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:

@@ -83,7 +83,7 @@ class Baseline(ClusterMixin, BaseEstimator):
         """Cluster `X`, whose missing values are NaN (not stored, if sparse)."""
         check_count("n_clusters", self.n_clusters)
         observed = observe(check_table(self, X))
-        check_enough_rows(observed.n_usable, observed.n_rows, self.n_clusters)
+        check_enough_rows(observed.summary, self.n_clusters)
         filled, gaps = observed.filled_and_gaps()
         table = np.where(gaps, np.nan, filled).astype(float)
         seed = check_random_state(self.random_state).randint(2**31 - 1)

@@ -23,15 +23,9 @@ from scipy import sparse
 
 from .. import _core as core
 from .._io import machine_memory, require
-from .._observed import Observed, code_in, with_nan
+from .._observed import Observed, Summary, merge_summaries, with_nan
 from .._solver import slices
-from .._validation import (
-    TableSummary,
-    check_missing_values,
-    check_table,
-    merge_summaries,
-    summarise,
-)
+from .._validation import check_table, summarise
 
 # --- the collection -------------------------------------------------------------------------------
 
@@ -110,7 +104,7 @@ class Block:
     source: Any  # (b, p): an ndarray with gaps, or a CSR array of the observed entries
     missing: float
     weights: np.ndarray  # (b,) 0 for rows that take no part
-    summary: TableSummary
+    summary: Summary
     cache: dict[str, Any] = field(default_factory=dict)  # of the last pass
 
     @property
@@ -145,10 +139,8 @@ def read_block(
     """An error names the number of the block."""
     try:
         source = read_rows(chunk, n_features)
-        missing = code_in(source.dtype, check_missing_values(missing_values))
         weights = read_weights(weights, source.shape[0])
-        source, weights, summary = summarise(source, missing, weights, threads=1)
-        return Block(source, missing, weights, summary)
+        return Block(*summarise(source, missing_values, weights, threads=1))
     except (TypeError, ValueError) as error:
         raise named(error, number, n_blocks) from error
 
@@ -201,7 +193,7 @@ class Blocks:
 
     lazy: list[Any]  # of Delayed, each a Block
     firsts: np.ndarray  # (B + 1,) number of the first row of each
-    summary: TableSummary
+    summary: Summary
     is_sparse: bool
     dtype: Any  # float32 if all blocks are
     reference: np.ndarray  # (p,)
@@ -245,10 +237,7 @@ class Blocks:
         if size < len(rows):
             rows = np.unique(rng.randint(0, len(rows), size))
         source, weights = self.take(rows)
-        return Observed(
-            source, math.nan, weights, self.means, self.reference, self.summary.counts,
-            self.summary.has_gaps,
-        )  # fmt: skip
+        return Observed(source, math.nan, weights, self.summary, self.reference, self.means)
 
 
 def _take_rows(block: Block, rows: np.ndarray) -> tuple[Any, np.ndarray]:

@@ -209,13 +209,12 @@ reference_, n_features_in_, feature_names_in_
         found = blocks.summary
         rows, _ = blocks.take(np.arange(min(ROWS_TO_INSPECT, found.n_rows)))
         blocks = replace(blocks, reference=check_summary(rows, found, self._reference(), self))
-        check_enough_rows(found.n_usable, found.n_rows, self.n_clusters)
+        check_enough_rows(found, self.n_clusters)
         names = getattr(self, "feature_names_in_", None)
         lam: Any = check_lam(self.lam, self.n_features_in_, names)
         if isinstance(lam, str) or is_auto(self._reference()):
             sample = blocks.sample(np.random.RandomState(0))
-            extent = found.minimum, found.highest
-            sample, lam, _ = self._choose(sample, **self._stopping_rule(), extent=extent)
+            sample, lam, _ = self._choose(sample, **self._stopping_rule())
             blocks = replace(blocks, reference=sample.reference)
         self.lam_, self.reference_ = lam, blocks.reference
         return blocks
@@ -224,7 +223,7 @@ reference_, n_features_in_, feature_names_in_
         """Run the starts to their ends."""
         found = blocks.summary
         centers = self._starts(blocks, X, check_random_state(self.random_state))
-        check_scale(found.extent, found.weight, self.lam_, self.reference_, centers)
+        check_scale(found, self.lam_, self.reference_, centers)
         starts = Starts(
             centers, penalties(self.lam_, len(centers), self.n_features_in_), blocks.reference,
             blocks.means, n_rows=0, weights=found.total_weight, **self._stopping_rule(),

@@ -323,7 +323,8 @@ def diagnose(
     if reference is None or is_auto(reference):
         suggested = "min" if found.reference == "min" else 0.0
     features = cells.pooled()
-    extent = summarise(values, np.nan, np.ones(n), 1)[2].extent
+    summary = summarise(values, np.nan, np.ones(n), 1)[-1]
+    extent = summary.lowest, summary.highest
     least, most = (np.where(np.isfinite(end), end, np.nan) for end in extent)
     by_feature = {
         "feature": np.arange(p) if names is None else np.asarray(list(names)),
