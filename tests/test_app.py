@@ -96,6 +96,7 @@ def downloaded(page, name):
 def test_a_file_reaches_its_groups_with_one_number_typed_and_one_click(page, tmp_path, make):
     name, group = make(tmp_path)
     drop(page, tmp_path / name)
+    assert page.locator("#missing circle").count() > 10  # features by how much of them is missing
     cluster(page, len(set(group)))
     labels = pd.read_csv(downloaded(page, "labels.csv"))
     assert adjusted_rand_score(group, labels["cluster"]) > 0.9
@@ -134,6 +135,30 @@ def test_every_lab_file_reaches_its_groups_as_suggested(address, tmp_path):
                 )
                 assert adjusted_rand_score(group, labels["cluster"]) > 0.9, name
         time.sleep(0.2)
+
+
+def test_rows_that_change_cluster_along_the_fits(page, tmp_path):
+    """Two groups that each fall into two: k from 2 to 4, and another run with k = 2."""
+    rng = np.random.default_rng(0)
+    group = np.arange(32) % 4
+    X = rng.normal(0, 0.3, (32, 12)) + 4.0 * (group // 2)[:, None]
+    X[:, :6] += 2.5 * (group % 2)[:, None]
+    pd.DataFrame(X, [f"s{i}" for i in range(32)]).to_csv(tmp_path / "t.csv", index_label="id")
+    drop(page, tmp_path / "t.csv")
+    cluster(page, "2:4")
+    page.locator("#others summary").click()
+    changed = page.locator("#changed")
+    changed.filter(has_text="k = 4: same clusters as this result").wait_for(timeout=SECONDS)
+    page.get_by_label("k = 4").press("ArrowLeft")
+    changed.filter(has_text="k = 3: 8 of 32 rows").wait_for(timeout=SECONDS)
+    page.get_by_label("k = 2").check()
+    changed.filter(has_text="k = 2: 16 of 32 rows").wait_for(timeout=SECONDS)
+    assert page.locator("#map circle").count() == 32
+    assert page.locator("#map circle.moved").count() == 16
+    page.fill("#clusters", "2")
+    page.click("#run")
+    page.get_by_label("2 to 4 clusters of t.csv").check(timeout=SECONDS)
+    changed.filter(has_text="16 of 32 rows").wait_for(timeout=SECONDS)
 
 
 @pytest.mark.parametrize("clusters", ["3", "2:4"])
@@ -209,6 +234,10 @@ def test_a_run_is_stopped_within_a_second_and_a_second_window_sees_it(page, tmp_
     last.get_by_role("button", name="Stop").click()
     seen.get_by_text("stopped").wait_for(timeout=SECONDS)
     assert time.monotonic() - began < 5  # a second here; machines of CI are busy
+    seen.get_by_role("button", name="Continue").click()
+    last.get_by_text("running").wait_for(timeout=SECONDS)
+    last.get_by_role("button", name="Stop").click()
+    last.get_by_text("stopped").wait_for(timeout=SECONDS)
 
 
 def test_the_model_labels_a_second_file_and_fills_the_first(page, tmp_path):

@@ -221,6 +221,11 @@ def test_a_flow_keeps_every_row_and_tells_how_many_move():
         )
         assert [low for low, _ in boxes] == pytest.approx([0.0, *(b[1] + 0.06 for b in boxes[:-1])])
     display.figure_.canvas.draw()
+    # One cluster has no gaps, so that a row is higher in it than in the four beside it.
+    boxes, ribbons = FlowDisplay(partitions=[np.zeros(8, int), np.arange(8) % 4]).layout()
+    assert (ribbons[0].left[0], ribbons[-1].left[1]) == pytest.approx(boxes[0].span)
+    for box, ribbon in zip(boxes[1:], ribbons, strict=True):
+        assert ribbon.right == pytest.approx(box.span)
     with pytest.raises(ValueError, match="same rows"):
         FlowDisplay(partitions=[[0, 1], [0]])
 
@@ -231,5 +236,10 @@ def test_a_flow_is_drawn_along_the_candidates(search, data):
     by_lam = FlowDisplay.from_estimator(search, data, along="lam")
     assert by_lam.names == ["0", "0.1", "4"]
     np.testing.assert_array_equal(by_lam.partitions[by_lam.chosen], search.predict(data))
+    lams = np.linspace(0.0, 2.0, 11)
+    many = MNARKMeansCV(2, lams=lams, n_splits=2, n_init=1, random_state=0).fit(data)
+    display = FlowDisplay.from_estimator(many, data)
+    assert len(display.names) == 7
+    assert display.names[display.chosen] == f"{many.lam_:.3g}"
     with pytest.raises(ValueError, match="along must be"):
         FlowDisplay.from_estimator(search, data, along="n")

@@ -46,7 +46,7 @@ def run_page(page: Path, folder: Path) -> None:
 
 
 def shoot_app(browser, folder: Path) -> None:
-    """The app with a table of MaxQuant: understood, and the result.
+    """The app with a table of MaxQuant: understood, the result, rows that change cluster.
 
     With a folder as argument of the script, every step goes there as well, also dark and narrow.
     """
@@ -84,6 +84,9 @@ def shoot_app(browser, folder: Path) -> None:
         shoot(page, "running")
         page.frame_locator("#report").locator("h1").wait_for()
         shoot(page, "result", "#result")
+        page.locator("#others summary").click()
+        page.get_by_label("k = 2").check()
+        shoot(page, "others", "#others")
         if steps is not None:
             page.fill("#clusters", "4")
             page.click("#run")

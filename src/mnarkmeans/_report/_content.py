@@ -6,6 +6,7 @@ table it was made from.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +17,7 @@ from .._io import plain
 from .._versions import versions
 from ..displays._centers import most_different
 from ..displays._displays import InstabilityDisplay, LossPathDisplay, MissingnessDisplay
+from ..displays._flow import FlowDisplay
 from ..displays._style import percent, rounded, sample
 from ..metrics import Verdict
 from ..metrics._annotations import Agreement
@@ -85,7 +87,7 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
     })  # fmt: skip
 
 
-def search_facts(search: Any, verdict: Verdict) -> dict[str, Any]:
+def search_facts(search: Any, X: Any, verdict: Verdict) -> dict[str, Any]:
     """What the page shows of a search for lam and the number of clusters."""
     found = search.cv_results_
     several = len(np.unique(found["param_n_clusters"])) > 1
@@ -94,8 +96,11 @@ def search_facts(search: Any, verdict: Verdict) -> dict[str, Any]:
         f"{what}lam = {lam_words(search.lam_)} {'were' if several else 'was'} chosen from "
         f'{len(found["param_lam"])} candidates (criterion "{search.criterion}").'
     )
+    along = ["lam", "k"] if several else ["lam"]
+    flows = [FlowDisplay._from_search(search, X, by) for by in along]
     return plain({
         "choice": fields_of(InstabilityDisplay._from_search(search)),
+        "flow": [fields_of(flow) for flow in flows if len(flow.partitions) > 1],
         "several_k": several,
         "lam_text": " ".join(filter(None, [text, _equally_stable(search, verdict)])),
         "methods": methods_paragraph(search),
@@ -149,7 +154,8 @@ def _sureness(fitted: FittedTable) -> dict[str, Any]:
     steps = []
     if k > 1 and len(found.groups) != k:
         steps.append(
-            f"Try other numbers of clusters: \u201cselect\u201d with -k 2:{k + 2} compares them."
+            f"Try other numbers of clusters: \u201cselect\u201d with -k 2:{k + 2} compares them, "
+            "and shows which clusters persist."
         )
     if found.kind == "continuum":
         steps.append("Describe the rows by where they lie along the continuum, not by cluster.")
@@ -257,8 +263,9 @@ def _missing_in_words(chart: MissingnessDisplay) -> str:
 def fields_of(display: Any) -> dict[str, Any]:
     """What a display draws, as it is stored: numbers with seven digits."""
     return {
-        name: rounded(value, 7) if np.asarray(value).dtype.kind == "f" else value
-        for name, value in vars(display).items()
+        field.name: rounded(value, 7) if np.asarray(value).dtype.kind == "f" else value
+        for field in fields(display)
+        for value in [getattr(display, field.name)]
     }
 
 

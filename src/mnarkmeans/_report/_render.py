@@ -20,9 +20,10 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from .._io import require
-from ..displays import InstabilityDisplay, LossPathDisplay, MissingnessDisplay
+from ..displays import FlowDisplay, InstabilityDisplay, LossPathDisplay, MissingnessDisplay
 from ..displays._chart import Axis, Chart, Series
-from ..displays._style import CLUSTERS, lam_ticks, number, percent, ticks
+from ..displays._flow import WIDE
+from ..displays._style import CLUSTERS, brief, lam_ticks, number, percent, ticks
 from ..metrics._verdict import BETWEEN
 from ._content import SURE
 
@@ -41,17 +42,19 @@ def render(page: dict[str, Any]) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     palette = " ".join(f"--c{i}: {tone};" for i, tone in enumerate(CLUSTERS))
     style = f":root {{ {palette} }}\n" + (folder / "page.css").read_text(encoding="utf-8")
+    flows = [FlowDisplay(**stored) for stored in page.get("flow") or []]
     return template.render(
         page=page,
         colors=[_tone(number) for number in range(len(page["clusters"]))],
         charts=_charts(page),
+        flows=[(flow, draw_flow(flow)) for flow in flows],
         confident=SURE,
         between=BETWEEN,
         from_mean=_one_sided(page["centers"]),
         style=Markup(style),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
-        data=Markup(_json_for_script(page)),
+        data=Markup(_json_for_script(page | {"flow": [_flow_table(flow) for flow in flows]})),
     )
 
 
@@ -101,6 +104,58 @@ def _histogram(edges: Sequence[float], counts: Sequence[int], name: str) -> Char
 def _tone(color: int | str) -> str:
     """The colour of a cluster, or a named one, as the style sheet has it for either ground."""
     return f"var(--{color})" if isinstance(color, str) else f"var(--c{color % len(CLUSTERS)})"
+
+
+def _flow_table(flow: FlowDisplay) -> list[list[Any]]:
+    """The ribbons, as the page offers them for download."""
+    names, axis = list(flow.names or ()), flow.axis_name
+    heads: list[Any] = [axis, "cluster", f"next {axis}", "next cluster", "rows"]
+    return [heads] + [
+        [names[one.column], one.source, names[one.column + 1], one.target, one.rows]
+        for one in flow.layout()[1]
+    ]
+
+
+def draw_flow(flow: FlowDisplay) -> Markup:
+    """Boxes and ribbons as SVG, as wide as the columns need."""
+    names, (boxes, ribbons) = [brief(name, 12) for name in flow.names or ()], flow.layout()
+    step = max(86, min(150, 640 // max(len(names) - 1, 1)))
+    width, base, half = 80 + step * (len(names) - 1), HEIGHT - BOTTOM, WIDE / 2
+
+    def x(column: float) -> float:
+        return round(40 + step * column, 2)
+
+    def y(height: float) -> float:
+        return round(base + (height - 1) * (base - TOP) / 1.06, 2)
+
+    parts = []
+    for one in ribbons:
+        begin, middle, end = map(x, (one.column + half, one.column + 0.5, one.column + 1 - half))
+        a0, a1, b0, b1 = map(y, (*one.left, *one.right))
+        parts.append(
+            f'<path d="M{begin},{a0}C{middle},{a0} {middle},{b0} {end},{b0}L{end},{b1}'
+            f'C{middle},{b1} {middle},{a1} {begin},{a1}Z" '
+            f'style="fill:{_tone(one.color)}" fill-opacity=".35">'
+            f"<title>{one.rows:,} rows: cluster {one.source} to {one.target}</title></path>"
+        )
+    for box in boxes:
+        low, high = map(y, box.span)
+        parts.append(
+            f'<rect x="{x(box.column - half)}" width="{step * WIDE:.2f}" y="{low}" '
+            f'height="{high - low:.2f}" style="fill:{_tone(box.color)}">'
+            f"<title>cluster {box.cluster}: {box.rows:,} rows</title></rect>"
+        )
+    for column, moved in enumerate(flow.moved_):
+        parts.append(_text(x(column + 0.5), y(-0.03), f"{percent(moved)} move"))
+    for column, name in enumerate(names):
+        look = 'class="tick"' + ' font-weight="700"' * (column == flow.chosen)
+        parts.append(_text(x(column), base + 17, name, look=look))
+    parts.append(_text(width / 2, HEIGHT - 8, flow.axis_name, look='class="name"'))
+    return Markup(
+        f'<svg viewBox="0 0 {width} {HEIGHT}" width="{width}" height="{HEIGHT}" role="img" '
+        f'style="--least:{width}px" aria-label="Where the rows go; bold: chosen">'
+        f"{''.join(parts)}</svg>"
+    )
 
 
 class Scale:

@@ -122,7 +122,7 @@ def report(
     )
     page = page_of(fitted, title, embedding)
     if hasattr(model, "cv_results_"):
-        page |= search_facts(model, fitted.verdict)
+        page |= search_facts(model, X, fitted.verdict)
     made = Report(page)
     if path is not None:
         made.save(path)

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..missingness._diagnose import cells_of
 from ..tables import Preparation, ReadOptions, Table, TableError, advise, read_table
 
 ROWS_SHOWN, COLUMNS_SHOWN = 8, 7
 NAMES_SHOWN = 300  # features that can be clicked away
+DOTS_SHOWN = 400
 
 # Of the page: field, label, what it does; choices as (value, shown).
 READING: list[dict[str, Any]] = [
@@ -149,10 +151,13 @@ def _table(table: Table, used: Table, values: Any) -> dict[str, Any]:
         facts.append(f"values from {observed.min():.4g} to {observed.max():.4g}")
     facts += ["decimal commas"] if table.source.get("decimal") == "," else []
     facts += [f"{key} {table.source[key]}" for key in ("sheet", "layer") if table.source.get(key)]
+    cells = cells_of(values)  # as in the report
+    dots = cells.some_features(DOTS_SHOWN)
     return dict(
         facts=facts, id_name=table.id_name or "", ids=list(used.short_ids[:ROWS_SHOWN]),
         columns=list(used.short_features[:COLUMNS_SHOWN]), n_features=p, transposed=turned,
         features=list(used.features[:NAMES_SHOWN]),
+        means=cells.mean[0][dots].tolist(), shares=cells.missing_share[0][dots].tolist(),
         cells=[[None if np.isnan(v) else f"{v:.4g}" for v in row] for row in first],
         left_out=[f"{name}: {why}" for name, why in table.left_out[:NAMES_SHOWN]],
         n_left_out=len(table.left_out), notes=list(dict.fromkeys([*table.notes, *used.notes])),

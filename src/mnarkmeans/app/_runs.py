@@ -2,7 +2,7 @@
 
 Commands wait in a queue and run one at a time. What a command prints becomes its progress. A run
 that is stopped is asked to end, and killed if it has not ended after most of a second; the command
-line leaves no half-written files.
+line leaves no half-written files, and ``select`` continues where it stopped.
 """
 
 from __future__ import annotations
@@ -86,6 +86,13 @@ class Runs:
                 process.wait(SECONDS_TO_END)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+    def resume(self, run: Run) -> None:
+        """Queue a run again that was stopped."""
+        with self._lock:
+            if run.state == "stopped":
+                run.state = "waiting"
+                self._worker.submit(self._execute, run)
 
     def close(self) -> None:
         """End whatever runs, and the queue."""

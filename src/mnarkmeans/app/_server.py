@@ -82,6 +82,7 @@ class App:
             "GET runs": self.list_runs,
             "POST runs": self.start,
             "POST runs/{number:int}/stop": self.stop,
+            "POST runs/{number:int}/resume": self.resume,
             "POST runs/{number:int}/apply": self.apply,
             "GET runs/{number:int}/all.zip": self.archive,
             "GET runs/{number:int}/files/{name:path}": self.result,
@@ -166,6 +167,11 @@ class App:
     async def stop(self, request: Request) -> Response:
         run = self._run(request)
         await run_in_threadpool(self.runs.stop, run)
+        return JSONResponse(run.describe())
+
+    async def resume(self, request: Request) -> Response:
+        run = self._run(request)
+        self.runs.resume(run)
         return JSONResponse(run.describe())
 
     async def apply(self, request: Request) -> Response:

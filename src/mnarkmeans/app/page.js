@@ -4,8 +4,8 @@
 const $ = (id) => document.getElementById(id), isList = Array.isArray;
 const state = { file: null, settings: null, suggestions: [], advised: "", shown: null, looking: 0 };
 
-function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
+function make(namespace, tag, attributes, children) {
+  const made = document.createElementNS(namespace, tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else if (value === true) made.setAttribute(name, "");
@@ -14,6 +14,9 @@ function element(tag, attributes = {}, ...children) {
   made.append(...children); // text is text: names from the data are never markup
   return made;
 }
+
+const element = (tag, attributes = {}, ...children) => make("http://www.w3.org/1999/xhtml", tag, attributes, children);
+const draw = (tag, attributes, ...children) => make("http://www.w3.org/2000/svg", tag, attributes, children);
 
 /** Ask the server, with a body that is a file or becomes JSON. */
 async function ask(path, body) {
@@ -85,6 +88,7 @@ function showTable(table) {
   const rows = table.cells.map((row, i) => element("tr", {}, element("th", { scope: "row" }, table.ids[i]),
     ...row.map((cell) => element("td", { class: cell === null && "missing" }, cell ?? "missing"))));
   $("preview").replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
+  showMissing(table);
   const dropped = state.settings.drop;
   fill("left-out", `${table.n_left_out} column${table.n_left_out === 1 ? "" : "s"} left out, and why`,
     table.left_out.map((line) => element("li", {}, line)));
@@ -100,6 +104,22 @@ function fill(id, title, children) {
   $(id).hidden = children.length === 0;
   $(id).querySelector("summary").textContent = title;
   $(id).querySelector(".names").replaceChildren(...children);
+}
+
+function showMissing({ means, shares }) {
+  $("missing-figure").hidden = means.length === 0;
+  if (!means.length) return;
+  const [least, most] = [Math.min(...means), Math.max(...means)];
+  const x = (value) => 45 + 365 * (most > least ? (value - least) / (most - least) : 0.5);
+  const y = (share) => 195 - 180 * share;
+  const parts = [0, 0.5, 1].flatMap((share) => [
+    draw("line", { class: "axis", x1: 45, x2: 410, y1: y(share), y2: y(share) }),
+    draw("text", { x: 38, y: y(share) + 4, "text-anchor": "end" }, `${100 * share} %`)]);
+  means.forEach((mean, i) => parts.push(draw("circle", { cx: x(mean), cy: y(shares[i]), r: 3 })));
+  parts.push(draw("text", { x: 45, y: 215 }, least.toPrecision(3)),
+    draw("text", { x: 228, y: 215, "text-anchor": "middle" }, "average of the feature"),
+    draw("text", { x: 410, y: 215, "text-anchor": "end" }, most.toPrecision(3)));
+  $("missing").replaceChildren(...parts);
 }
 
 function showSuggestions() {
@@ -185,7 +205,7 @@ async function follow() {
   $("results").hidden = runs.length === 0;
   runs.forEach(line);
   state.shown = Number(location.hash.match(/^#run-(\d+)$/)?.[1] || state.shown);
-  showResult(runs.find((run) => run.number === state.shown));
+  showResult(runs.find((run) => run.number === state.shown), runs);
   const busy = runs.some((run) => run.state === "running" || run.state === "waiting");
   timer = setTimeout(follow, busy ? 500 : 3000);
 }
@@ -196,10 +216,10 @@ function line(run) {
   if (!kept || kept.state !== run.state) {
     const words = element("span"), detail = element("div", { class: "soft" }), bar = element("progress");
     const made = element("li", {}, element("a", { href: `#run-${run.number}` }, run.title), ", ", words, " ");
-    const stop = async () => { await ask(`runs/${run.number}/stop`, {}); follow(); };
-    if (run.state === "running" || run.state === "waiting") {
-      made.append(element("button", { type: "button", onclick: stop }, "Stop"));
-    }
+    const act = (word, path) => element("button", { type: "button",
+      onclick: async () => { await ask(`runs/${run.number}/${path}`, {}); follow(); } }, word);
+    if (run.state === "running" || run.state === "waiting") made.append(act("Stop", "stop"));
+    if (run.state === "stopped") made.append(act("Continue", "resume"));
     if (run.state === "running") made.append(element("br"), bar, detail);
     if (run.state === "failed") made.append(element("p", { class: "problem" }, run.error || "The run failed."));
     if (kept) kept.made.replaceWith(made);
@@ -224,7 +244,7 @@ const MAIN = { "report.html": "report", "labels.csv": "cluster of each row", "ma
   "centers.csv": "centres" };
 
 let open = null;
-function showResult(run) {
+function showResult(run, runs) {
   const ready = run && run.state === "done";
   $("result").hidden = !ready;
   if (!ready) { open = null; return; }
@@ -238,9 +258,76 @@ function showResult(run) {
     ...files.map((name) => link(name, MAIN[name] || name, `${base}/files/${name}?download`)),
     ...(report ? [link(true, "everything (.zip)", `${base}/all.zip`)] : []));
   for (const id of ["actions", "report"]) $(id).hidden = !report;
+  $("others").hidden = true;
   if (!report) return;
   $("report").src = `${base}/files/report.html`;
+  showOthers(run, runs).catch(() => { $("others").hidden = true; });
   $("result").scrollIntoView();
+}
+
+/** The fits of this search and the other runs of the same table: which rows change sides? */
+async function showOthers(run, runs) {
+  const pageOf = (number) => ask(`runs/${number}/files/report.json`);
+  const page = await pageOf(run.number), { ids, cluster } = page.embedding, fits = [];
+  for (const flow of (page.flow || []).reverse()) { // k, then lam
+    const what = flow.axis_name === "number of clusters" ? "k" : "lam";
+    // Of a large table only a sample was fitted, whose rows cannot be matched.
+    const every = flow.partitions[0].length === ids.length ? flow.partitions : [];
+    every.forEach((labels, i) => fits.push({ name: `${what} = ${flow.names[i]}`, labels, chosen: i === flow.chosen }));
+  }
+  const others = runs.filter((one) => one.table === run.table && one !== run && one.files.includes("report.json"));
+  for (const other of others) {
+    const { embedding } = await pageOf(other.number), name = `run ${other.number}: ${other.title}`;
+    if (String(embedding.ids) === String(ids)) fits.push({ name, labels: embedding.cluster });
+  }
+  if (open !== run.number) return;
+  if (fits.length && !fits.some((fit) => fit.chosen)) {
+    fits.unshift({ name: "this result", labels: cluster, chosen: true });
+  }
+  const show = (fit) => showFit(page.embedding, cluster, fit), first = fits.find((fit) => fit.chosen);
+  $("others").hidden = fits.length === 0;
+  const radio = (fit) => element("input", { type: "radio", name: "fit", checked: fit === first, onchange: () => show(fit) });
+  $("fits").replaceChildren(element("legend", {}, "Compare with another fit"),
+    ...fits.map((fit) => element("label", {}, radio(fit), ` ${fit.name}`)));
+  if (first) show(first);
+}
+
+const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#888888"];
+
+function showFit({ ids, x, y }, own, { name, labels }) {
+  const named = matched(own, labels), moved = labels.map((label, i) => named.get(label) !== own[i]);
+  const changed = ids.filter((_, i) => moved[i]);
+  $("changed").textContent = changed.length === 0 ? `${name}: same clusters as this result.` :
+    `${name}: ${changed.length} of ${ids.length} rows are in a different cluster from this result (ringed): ` +
+    `${changed.slice(0, 12).join(", ")}${changed.length > 12 ? " ..." : ""}.`;
+  const scale = (values, from, to) => {
+    const least = Math.min(...values), span = Math.max(...values) - least || 1;
+    return (value) => from + (to - from) * (value - least) / span;
+  };
+  const across = scale(x, 14, 626), up = scale(y, 386, 14);
+  const every = Math.ceil(ids.length / 5000); // of many rows, some are drawn
+  $("map").replaceChildren(...ids.map((id, i) => {
+    if (i % every) return "";
+    const cluster = named.get(labels[i]);
+    const dot = draw("circle", { cx: across(x[i]), cy: up(y[i]), r: moved[i] ? 7 : 4, fill: COLORS[cluster % COLORS.length],
+      class: moved[i] ? "moved" : "" });
+    dot.append(draw("title", {}, moved[i] ? `${id}: cluster ${own[i]}, here ${cluster}` : `${id}: cluster ${cluster}`));
+    return dot;
+  }));
+}
+
+/** The other fit's clusters by the name of the own cluster they share most rows with; those left over get new numbers. */
+function matched(own, labels) {
+  const shared = new Map();
+  labels.forEach((label, i) => { const key = `${label} ${own[i]}`; shared.set(key, (shared.get(key) || 0) + 1); });
+  const named = new Map(), taken = new Set();
+  for (const [key] of [...shared].sort((a, b) => b[1] - a[1])) {
+    const [label, cluster] = key.split(" ").map(Number);
+    if (!named.has(label) && !taken.has(cluster)) { named.set(label, cluster); taken.add(cluster); }
+  }
+  let next = Math.max(...own) + 1;
+  for (const label of new Set(labels)) if (!named.has(label)) named.set(label, next++);
+  return named;
 }
 
 /** Use the model of the result for a file, or without one for the file it was made from. */

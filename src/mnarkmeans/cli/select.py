@@ -35,7 +35,7 @@ def select(searching: SearchOptions, output: FolderOptions, source: SourceOption
             search._known = KeptTrials(parts, step)
             search.fit(job.X)
         job.judge(console, as_kmeans(search))
-        job.sections = search_facts(search, job.fitted.verdict)
+        job.sections = search_facts(search, job.X, job.fitted.verdict)
         found = search.cv_results_
         job.summary["selection"] = {
             "criterion": searching.criterion, "candidates": found,

@@ -10,11 +10,11 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
-from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from .._kmeans import MNARKMeans
@@ -23,9 +23,32 @@ from ._chart import axes, write_title
 from ._style import INK, MUTED, brief, color, percent, sample
 
 MOST_ROWS = 5_000  # a sample of this many says as much
+MOST_COLUMNS = 7
 N_INIT = 10
 GAP = 0.12  # of the height, shared by the spaces between the boxes of a column
 WIDE = 0.16  # of a box, columns being 1 apart
+
+
+class Box(NamedTuple):
+    """A cluster, with where its box begins and ends in a height of 1, and its colour."""
+
+    column: int
+    cluster: int
+    rows: int
+    span: tuple[float, float]
+    color: int
+
+
+class Ribbon(NamedTuple):
+    """Rows of a cluster of one column that share a cluster of the next; where its sides lie."""
+
+    column: int
+    source: int
+    target: int
+    rows: int
+    left: tuple[float, float]
+    right: tuple[float, float]
+    color: int
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -65,7 +88,7 @@ class FlowDisplay:
     axis_name: str = ""
 
     def __post_init__(self) -> None:
-        self.partitions = [np.unique(labels, return_inverse=True)[1] for labels in self.partitions]
+        self.partitions = [_numbered(labels) for labels in self.partitions]
         columns, lengths = len(self.partitions), sorted(set(map(len, self.partitions)))
         if len(lengths) != 1 or lengths == [0]:
             raise ValueError(
@@ -73,7 +96,7 @@ class FlowDisplay:
             )
         numbers = map(str, range(columns))
         self.names = [str(name) for name in (numbers if self.names is None else self.names)]
-        self.shared_ = [contingency_matrix(a, b) for a, b in pairwise(self.partitions)]
+        self.shared_ = [_shared(a, b) for a, b in pairwise(self.partitions)]
         # Rows outside the best one-to-one matching of the clusters of two columns.
         kept = [table[linear_sum_assignment(-table)].sum() for table in self.shared_]
         self.moved_ = [float(1.0 - rows / lengths[0]) for rows in kept]
@@ -95,52 +118,51 @@ class FlowDisplay:
             given.
         ax : matplotlib Axes, optional
         """
-        check_is_fitted(estimator, "cv_results_")
+        return cls._from_search(estimator, X, along).plot(ax=ax, **kwargs)
+
+    @classmethod
+    def _from_search(cls, search: Any, X: Any, along: str) -> FlowDisplay:
+        """Of at most seven candidates of a fitted MNARKMeansCV; nothing is drawn."""
+        check_is_fitted(search, "cv_results_")
         if along not in ("auto", "lam", "k"):
             raise ValueError(f"along must be 'auto', 'lam' or 'k', got {along!r}.")
-        results, best = estimator.cv_results_, int(estimator.best_index_)
+        results, best = search.cv_results_, int(search.best_index_)
         ks = np.asarray(results["param_n_clusters"])
         by_k = along == "k" or (along == "auto" and len(np.unique(ks)) > 1)
-        candidates = np.flatnonzero(
-            results["chosen_for_k"] if by_k else ks == estimator.n_clusters_
-        )
-        values = values_with_nan(X, estimator.missing_values)
+        candidates = np.flatnonzero(results["chosen_for_k"] if by_k else ks == search.n_clusters_)
+        if len(candidates) > MOST_COLUMNS:  # the chosen one, and some of the others
+            spread = np.linspace(0, len(candidates) - 1, MOST_COLUMNS).round().astype(int)
+            at = int(np.flatnonzero(candidates == best)[0])
+            spread[np.abs(spread - at).argmin()] = at
+            candidates = candidates[spread]
+        values = values_with_nan(X, search.missing_values)
         kept = sample(values.shape[0], MOST_ROWS)
         return cls(
             partitions=[
-                estimator.predict(X)[kept] if i == best else _labels(estimator, values[kept], i)
+                search.predict(X)[kept] if i == best else _labels(search, values[kept], i)
                 for i in candidates.tolist()
             ],
             names=[f"{ks[i]}" if by_k else f"{results['param_lam'][i]:.3g}" for i in candidates],
             chosen=candidates.tolist().index(best),
             axis_name="number of clusters" if by_k else "penalty lam",
-        ).plot(ax=ax, **kwargs)
+        )
 
     def plot(self, ax: Any = None, **kwargs: Any) -> FlowDisplay:
         """Draw; keywords go to the ribbons."""
         columns, names = len(self.partitions), [brief(name, 12) for name in self.names or ()]
         self.figure_, self.ax_ = axes(ax, (2.2 + 1.05 * columns, 4.4))
-        placed = _lay_out(self.partitions, self.shared_, self.chosen)
-        for c, (low, high, colors) in enumerate(placed):
-            self.ax_.bar(c, high - low, WIDE, low, color=[color(shade) for shade in colors])
+        boxes, ribbons = self.layout()
+        for c, _, _, (low, high), shade in boxes:
+            self.ax_.bar(c, high - low, WIDE, low, color=color(shade))
         self.ribbons_ = []
         course = np.linspace(0, 1, 40)
         bend = course**2 * (3 - 2 * course)
-        for c, table in enumerate(self.shared_):
-            # A ribbon begins in its box where the ribbon before it ends.
-            (left, left_end, colors), (right, right_end, _) = placed[c : c + 2]
-            left, right = left.copy(), right.copy()
-            for a in np.argsort(left):
-                for b in np.argsort(right_end):
-                    if not table[a, b]:
-                        continue
-                    width = (left_end - placed[c][0])[a] * table[a, b] / table[a].sum()
-                    low = left[a] + (right[b] - left[a]) * bend
-                    left[a] += width
-                    right[b] += width
-                    x = c + WIDE / 2 + (1 - WIDE) * course
-                    look = {"color": color(colors[a]), "alpha": 0.35, "lw": 0} | kwargs
-                    self.ribbons_.append(self.ax_.fill_between(x, low, low + width, **look))
+        for ribbon in ribbons:
+            (low, low_end), (high, high_end) = ribbon.left, ribbon.right
+            x = ribbon.column + WIDE / 2 + (1 - WIDE) * course
+            edges = low + (high - low) * bend, low_end + (high_end - low_end) * bend
+            look = {"color": color(ribbon.color), "alpha": 0.35, "lw": 0} | kwargs
+            self.ribbons_.append(self.ax_.fill_between(x, *edges, **look))
         for c, moved in enumerate(self.moved_):
             look = {"ha": "center", "va": "bottom", "fontsize": 8, "color": MUTED}
             self.ax_.text(c + 0.5, -0.03, f"{percent(moved)} move", **look)
@@ -153,6 +175,27 @@ class FlowDisplay:
         self.ax_.tick_params(length=0)
         write_title(self.ax_, "Where the rows go", "bold: chosen")
         return self
+
+    def layout(self) -> tuple[list[Box], list[Ribbon]]:
+        """What lies where, for matplotlib or the report."""
+        placed, boxes, ribbons = _lay_out(self.partitions, self.shared_, self.chosen), [], []
+        for c, labels in enumerate(self.partitions):
+            for cluster, rows in enumerate(np.bincount(labels).tolist()):
+                low, high, shade = (of[cluster] for of in placed[c])
+                boxes.append(Box(c, cluster, rows, (low, high), shade))
+        for c, table in enumerate(self.shared_):
+            # A ribbon begins in its box where the ribbon before it ends.
+            here, there = ([*starts] for starts, _, _ in placed[c : c + 2])
+            units = [(ends - starts).sum() / table.sum() for starts, ends, _ in placed[c : c + 2]]
+            for a in np.argsort(placed[c][0], kind="stable"):
+                for b in np.argsort(placed[c + 1][0], kind="stable"):
+                    if rows := int(table[a, b]):
+                        left = here[a], here[a] + units[0] * rows
+                        right = there[b], there[b] + units[1] * rows
+                        here[a], there[b] = left[1], right[1]
+                        shade = placed[c][2][a]
+                        ribbons.append(Ribbon(c, int(a), int(b), rows, left, right, shade))
+        return boxes, ribbons
 
 
 def _labels(search: Any, values: Any, candidate: int) -> np.ndarray:
@@ -167,6 +210,21 @@ def _labels(search: Any, values: Any, candidate: int) -> np.ndarray:
             k, lam=lam, reference=search.reference_,
             n_init=N_INIT, random_state=0, n_jobs=search.n_jobs,
         ).fit(values).labels_  # fmt: skip
+
+
+def _numbered(labels: ArrayLike) -> np.ndarray:
+    """Whole numbers from 0; labels that are so already keep their numbers."""
+    labels = np.asarray(labels)
+    if labels.size and labels.dtype.kind in "iu" and labels.min() >= 0:
+        return labels
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def _shared(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """How many rows have label i in a and j in b."""
+    table = np.zeros((a.max() + 1, b.max() + 1), dtype=int)
+    np.add.at(table, (a, b), 1)
+    return table
 
 
 # --- where boxes and ribbons lie ------------------------------------------------------------------
