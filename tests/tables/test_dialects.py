@@ -37,3 +37,28 @@ def test_what_is_written_is_read(n, p, tmp_path):
         np.testing.assert_array_equal(found.values, X)
         assert list(found.ids) == [f"r{i}" if ids else str(i + 1) for i in range(n)]
         assert list(found.features) == [f"f{j}" if header else f"V{j + 1}" for j in range(p)]
+
+
+def test_a_row_of_values_is_no_header(tmp_path):
+    """Names of rows and no header: the first row looks like those below it. Masses do not."""
+    X = np.random.default_rng(0).lognormal(8, 2, size=(8, 6)).round(1)
+    rows = [",".join([f"r{i}", *map(str, values)]) for i, values in enumerate(X)]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    found = read_table(tmp_path / "t.csv")
+    np.testing.assert_array_equal(found.values, X)
+    assert list(found.ids) == [f"r{i}" for i in range(8)]
+    assert "holds values, not names" in " ".join(found.notes)
+    for names in (np.arange(1, 7), np.arange(2016, 2022), np.linspace(100.05, 812.4, 6).round(3)):
+        head = ",".join(["sample", *map(str, names)])
+        (tmp_path / "t.csv").write_text("\n".join([head, *rows]))
+        found = read_table(tmp_path / "t.csv")
+        assert list(found.features) == [str(name) for name in names]
+        np.testing.assert_array_equal(found.values, X)
+
+
+def test_one_column_with_decimal_commas(tmp_path):
+    (tmp_path / "t.csv").write_text("f0\n3,718\n2,55\n1,2\n")
+    with pytest.raises(ValueError, match="decimal comma add"):
+        read_table(tmp_path / "t.csv")
+    found = read_table(tmp_path / "t.csv", decimal=",")
+    np.testing.assert_array_equal(found.values, [[3.718], [2.55], [1.2]])

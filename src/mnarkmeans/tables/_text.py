@@ -124,7 +124,7 @@ def _find_encoding(path: Path, given: str | None) -> str:
 
 def _find_layout(path: Path, encoding: str, options: ReadOptions) -> Layout:
     lines = _first_lines(path, encoding)
-    delimiter = _find_delimiter(path, lines, options.delimiter)
+    delimiter = _find_delimiter(path, lines, options.delimiter, options.decimal)
     begins, rows = _split(lines, delimiter)
     if not rows:
         raise TableError(f"{path} is empty")
@@ -178,10 +178,11 @@ def _split(lines: list[str], delimiter: str) -> tuple[list[int], list[list[str]]
     return begins, rows
 
 
-def _find_delimiter(path: Path, lines: list[str], given: str | None) -> str:
+def _find_delimiter(path: Path, lines: list[str], given: str | None, decimal: str | None) -> str:
     """The delimiter that splits most lines into the same number of fields, or the one given."""
     scores = {}
-    for delimiter in DELIMITERS:
+    quoted = any('"' in line for line in lines)  # then a decimal comma need not split
+    for delimiter in (d for d in DELIMITERS if quoted or d != decimal):
         counts = Counter(len(row) for row in _split(lines, delimiter)[1])
         del counts[1]
         fields, times = max(counts.items(), key=lambda item: (item[1], item[0]), default=(0, 0))
@@ -189,7 +190,7 @@ def _find_delimiter(path: Path, lines: list[str], given: str | None) -> str:
         scores[delimiter] = (times, delimiter != " ", fields)
     best = max(scores, key=lambda d: scores[d])
     if given is None:
-        return best if scores[best][0] else ","
+        return best if scores[best][0] or decimal != "," else ";"
     given = NAMED_DELIMITERS.get(given.lower(), given)
     if len(given) != 1 or not given.isascii() or given in '"\r\n':
         raise TableError(f"--delimiter must be one character (or tab, comma, ...), not {given!r}")
@@ -242,11 +243,16 @@ def find_header(
         lines = "lines were" if skipped + top > 1 else "line was"
         notes.append(f"{skipped + top} {lines} skipped above the table")
     if given is None:
-        given = not all(is_number_or_missing(text, decimal) for text in rows[top])
+        given = not _is_measured(rows[top], rows[top + 1 :], decimal)
     if not given:
-        notes.append("the first line holds numbers, so columns are called V1, V2, ...")
+        notes.append("the first line holds values, not names, so columns are called V1, V2, ...")
         return None, top, notes
     if top + 1 < len(rows) and len(rows[top + 1]) == len(rows[top]) + 1:
+        if len(rows[top]) == 1 and all(text.isdecimal() for row in rows[top + 1 :] for text in row):
+            raise TableError(
+                f"one name, {rows[top][0]!r}, stands above two columns of digits; if they are one "
+                "number with a decimal comma add --decimal ,"
+            )
         return ["", *rows[top]], top + 1, notes  # R's write.table does not name the row names
     if not 0 < last - top < MOST_HEADERS or len({*map(len, rows[top : last + 1])}) > 1:
         return rows[top], top + 1, notes
@@ -287,6 +293,26 @@ def _is_header(first: list[str], others: list[list[str]], decimal: str) -> bool:
         and all(is_number_or_missing(text, decimal) or is_mark(text) for text in column)
     }
     return len(words & numeric) >= 2 and 2 * len(words & numeric) > len(numeric)
+
+
+def _is_measured(first: list[str], others: list[list[str]], decimal: str) -> bool:
+    """Whether a row has numbers alone, or beside names mostly such numbers as stand below them."""
+    if all(is_number_or_missing(text, decimal) for text in first):
+        return True
+    others = [row for row in others if len(row) == len(first)]
+    numbers, near = [], []
+    for text, *below in zip(first, *others, strict=True):
+        known = [v for v in (as_float(one, decimal) for one in below) if v is not None]
+        if not known:  # a column of names
+            continue
+        if not is_number_or_missing(text, decimal):
+            return False
+        number = as_float(text, decimal)
+        numbers += [] if number is None else [number]
+        near.append(number is None or min(known) <= number <= max(known))
+    steps = np.diff(numbers)  # of samples 1, 2, 3, of masses or wavelengths
+    names = np.all(steps == 1.0) if len(steps) < 3 else np.all(steps > 0) or np.all(steps < 0)
+    return bool(near) and 2 * sum(near) >= len(near) and not (len(steps) and names)
 
 
 def _join_headers(lines: list[list[str]], spans: Spans) -> list[str]:
