@@ -58,20 +58,6 @@ def without_mask(X: Any) -> Any:
     return values.filled(np.nan)
 
 
-def values_with_nan(X: Any, missing_values: Any = np.nan) -> Any:
-    """An array, frame or sparse matrix as floats with NaN in the gaps; None codes no gap.
-
-    For what describes a table; what is fitted is validated (``_validation``).
-    """
-    X = without_mask(X)
-    to_numpy = getattr(X, "to_numpy", None)
-    values = X if sparse.issparse(X) else np.asarray(to_numpy() if to_numpy is not None else X)
-    if values.dtype != np.float32:  # in which the code of a gap is another number
-        values = values.astype(float, copy=False)
-    values = with_nan(values, np.nan if missing_values is None else missing_values)
-    return values.astype(float, copy=False)
-
-
 def zero_filled(X: Any, point: np.ndarray, missing: float = math.nan) -> tuple[Any, Any]:
     """Values minus a point (p,) with gaps as 0, and 1 where observed; float64.
 

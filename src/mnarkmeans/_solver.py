@@ -46,11 +46,6 @@ def effective_threads(n_jobs: Any) -> int:
     return wanted if wanted > 0 else max(1, cores + 1 + wanted)
 
 
-def slices(count: int, size: int) -> Sequence[tuple[int, int]]:
-    """(start, stop) pairs that cut range(count) into pieces of the given size."""
-    return [(start, min(start + size, count)) for start in range(0, count, size)]
-
-
 # --- starts ---------------------------------------------------------------------------------------
 
 
@@ -222,24 +217,14 @@ class StartResults(NamedTuple):
     @classmethod
     def of(cls, starts: Starts) -> StartResults:
         """The results of ended starts; one that merged with an earlier start ended there."""
-        left = starts.merged_into >= 0
-        while left.any():  # those first whose earlier start is done
-            ready = np.flatnonzero(left & ~left[starts.merged_into])
-            earlier, own = starts.merged_into[ready], starts.n_iter[ready]
-            last = int(starts.n_iter[earlier].max())
-            later = np.arange(last) >= own[:, None]
-            starts.paths[ready, :last] = np.where(
-                later, starts.paths[earlier, :last], starts.paths[ready, :last]
-            )
-            starts.n_iter[ready] = starts.n_iter[earlier]
-            starts.mu[ready] = starts.mu[earlier]
-            left[ready] = False
+        for r in np.flatnonzero(starts.merged_into >= 0):
+            earlier = starts.merged_into[r]
+            own, last = starts.n_iter[r], starts.n_iter[earlier]
+            starts.paths[r, own:last] = starts.paths[earlier, own:last]
+            starts.n_iter[r] = last
+            starts.mu[r] = starts.mu[earlier]
         losses = starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1]
         return cls(starts.mu, losses, starts.n_iter, starts.paths)
-
-    @classmethod
-    def joined(cls, pieces: list[StartResults]) -> StartResults:
-        return cls(*map(np.concatenate, zip(*pieces, strict=True)))
 
     def path(self, r: int) -> np.ndarray:
         """The loss of start r after every iteration."""
@@ -346,7 +331,7 @@ def run_starts(
                 log_line(message, verbose > 0)
         if progress is not None:
             progress(first + count)
-    return StartResults.joined(pieces)
+    return StartResults(*map(np.concatenate, zip(*pieces, strict=True)))
 
 
 def _add(progress: Callable[[int], None], before: int, ended: int) -> None:
@@ -357,7 +342,8 @@ def _run_to_the_end(
     table: core.Table, starts: Starts, n_hartigan: int, threads: int,
     watch: Callable[[int], None] | None,
 ) -> StartResults:  # fmt: skip
-    """Lloyd's loop, and Hartigan's moves in the best ``n_hartigan`` starts. INOUT starts."""
+    """Lloyd's loop, and Hartigan's moves in the best ``n_hartigan`` starts of those that did not
+    merge with another. INOUT starts."""
     count = len(starts.mu)
     of_lloyd = watch if n_hartigan == 0 else None  # otherwise the moves end the starts
     if table.is_small:
@@ -366,7 +352,10 @@ def _run_to_the_end(
         rows = InMemory(table, starts.shape[1], threads)
         lloyd(rows, starts, of_lloyd and (lambda _, active: of_lloyd(count - len(active))))
     if n_hartigan > 0:
-        core.hartigan(table, starts, _worth_moving(starts, n_hartigan), threads, watch)
+        losses = starts.paths[np.arange(count), starts.n_iter - 1]
+        order = np.argsort(losses, kind="stable")
+        chosen = order[starts.merged_into[order] < 0][:n_hartigan]
+        core.hartigan(table, starts, np.sort(chosen), threads, watch)
     return StartResults.of(starts)
 
 
@@ -401,13 +390,6 @@ def _starts_of(
         centers, lam, observed.reference, observed.means, n_rows=observed.n_rows,
         max_iter=max_iter, tol=tol, weights=observed.total_weight,
     )  # fmt: skip
-
-
-def _worth_moving(starts: core.Starts, most: int) -> np.ndarray:
-    """The ``most`` starts with the smallest losses, merged ones left out, in their order."""
-    losses = starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1]
-    order = np.argsort(losses, kind="stable")
-    return np.sort(order[starts.merged_into[order] < 0][:most])
 
 
 def best_of(observed: Observed, results: StartResults, lam, threads: int = 1) -> Solution:

@@ -15,14 +15,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import date
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from . import _core as core
-from ._observed import Observed, Summary, code_in, seen_in, summary_of, without_mask
+from ._observed import Observed, Summary, code_in, seen_in, summary_of, with_nan, without_mask
 
 # --- from user input to Observed ------------------------------------------------------------------
 
@@ -75,6 +75,13 @@ def check_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) -
         if text is None:
             raise
         raise ValueError(f"The table must hold numbers only: {text}. {ADVICE_ON_TEXT}") from error
+
+
+def values_with_nan(X: Any, missing_values: Any = np.nan) -> Any:
+    """A table as users have it, of float64 with NaN in the gaps."""
+    return with_nan(check_table(None, X), check_missing_values(missing_values)).astype(
+        float, copy=False
+    )
 
 
 def _refuse_dates(X: Any) -> None:
@@ -261,9 +268,8 @@ def check_summary(
     check_scale(found, 1.0, center, vanishing=fits)
     if fits and estimator is not None:
         given = None if isinstance(reference, str) else center
-        for rule in RULES:
-            for message in rule(Judged(X, found, estimator, given)):
-                warn(message, MissingDataWarning)
+        for message in _doubts(X, found, estimator, given):
+            warn(message, MissingDataWarning)
     return center
 
 
@@ -307,93 +313,35 @@ def warn(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=stacklevel)
 
 
-class Judged(NamedTuple):
-    """What the rules look at."""
-
-    X: Any
-    found: Summary
-    estimator: Any
-    reference: np.ndarray | None  # (p,) if it was given in numbers
-
-    @property
-    def mechanism(self) -> str | None:
-        """Of a mixture, which has no penalty."""
-        return getattr(self.estimator, "mechanism", None)
-
-    def names(self, features: np.ndarray, limit: int = 5) -> str:
-        """The first few features by name, or by number."""
-        names = getattr(self.estimator, "feature_names_in_", None)
-        shown = ", ".join(str(f if names is None else names[f]) for f in features[:limit])
-        return shown + (", ..." if len(features) > limit else "")
-
-
-def _rows_without_values(table: Judged) -> Iterator[str]:
-    label = "the centre nearest to the reference"
-    if table.mechanism is not None:
-        label = "the cluster most likely to have all values missing"
-    if table.found.n_unseen:
+def _doubts(X: Any, found: Summary, estimator: Any, reference: np.ndarray | None) -> Iterator[str]:
+    """What looks wrong in a table to fit to; ``reference`` (p,) if it was given in numbers."""
+    if found.n_unseen:
+        label = "the centre nearest to the reference"
+        if hasattr(estimator, "mechanism"):
+            label = "the cluster most likely to have all values missing"
         yield (
-            f"{table.found.n_unseen} row(s) have no observed value. They do not affect the "
-            f"centres; their label is that of {label}."
+            f"{found.n_unseen} row(s) have no observed value. They do not affect the centres; "
+            f"their label is that of {label}."
         )
-
-
-def _features_without_values(table: Judged) -> Iterator[str]:
-    features = np.flatnonzero(table.found.counts == 0)
-    if len(features):
+    empty = np.flatnonzero(found.counts == 0)
+    if len(empty):
         yield (
-            f"{len(features)} feature(s) have no observed value ({table.names(features)}). "
+            f"{len(empty)} feature(s) have no observed value ({_listed(empty, estimator)}). "
             "Their centres are the reference."
         )
-
-
-def _far_reference(table: Judged) -> Iterator[str]:
-    """A reference further from the values of features with gaps than these are from each other is
-    hardly where values get lost."""
-    found, mechanism = table.found, table.mechanism
-    if table.reference is None:
-        return
-    if mechanism is not None:
-        why = "'decay' and 'threshold' describe values missing near it, where there are none"
-        instead = "another mechanism"
-        uses_reference = mechanism in ("auto", "decay", "threshold")
-    else:
-        why, instead = "a penalty would pull their centres to where there are no values", "lam=0"
-        lam = getattr(table.estimator, "lam", "auto")
-        names = getattr(table.estimator, "feature_names_in_", None)
-        lam = check_lam(lam, len(table.reference), names)
-        uses_reference = isinstance(lam, str) or bool(np.any(lam > 0))
-    judged = found.has_gaps & (found.observed >= FEWEST_VALUES)
-    far = np.flatnonzero(judged & _far_from(table.reference, found.lowest, found.highest))
-    if uses_reference and len(far):
-        yield (
-            f"The reference lies far outside the observed values of {len(far)} of {judged.sum()} "
-            f"feature(s) with missing values ({table.names(far)}): {why}. "
-            "Use reference='min' if values are missing below a detection limit, reference='auto' "
-            f"to choose it from the data, or {instead}."
-        )
-
-
-def _codes(table: Judged) -> Iterator[str]:
-    """Codes of missing values that were taken for values."""
-    lowest, highest = table.found.lowest, table.found.highest
-    for code in CODES:
-        features = np.flatnonzero((lowest == code) | (highest == code))
-        features = np.array([j for j in features[:MAX_CODED] if _is_code(table.X, j, code)], int)
-        if len(features):
+    if reference is not None:
+        yield from _far_reference(found, estimator, reference)
+    for code in CODES:  # of missing values, that were taken for values
+        coded = np.flatnonzero((found.lowest == code) | (found.highest == code))
+        coded = np.array([j for j in coded[:MAX_CODED] if _is_code(X, j, code)], int)
+        if len(coded):
             yield (
-                f"{code} is far from all other values of {table.names(features)}: it looks "
+                f"{code} is far from all other values of {_listed(coded, estimator)}: it looks "
                 f"like a code for missing values. Pass missing_values={code}, or mark them as NaN."
             )
-
-
-def _counts(table: Judged) -> Iterator[str]:
-    """Counts without a logarithm."""
-    found = table.found
     mean, largest = found.sums.sum() / max(found.counts.sum(), 1.0), found.highest.max()
-    if largest < max(SMALL_COUNT, VERY_SKEWED * mean) or found.lowest.min() < 0:
-        return
-    if np.all(found.sums == np.floor(found.sums)) and _is_whole(table.X):
+    skewed = found.lowest.min() >= 0 and largest >= max(SMALL_COUNT, VERY_SKEWED * mean)
+    if skewed and np.all(found.sums == np.floor(found.sums)) and _is_whole(X):
         yield (
             f"All values are whole numbers up to {largest:g}, {largest / mean:.0f} times their "
             "mean, like raw counts: the largest would dominate the clusters. Take logarithms first "
@@ -401,7 +349,34 @@ def _counts(table: Judged) -> Iterator[str]:
         )
 
 
-RULES = (_rows_without_values, _features_without_values, _far_reference, _codes, _counts)
+def _far_reference(found: Summary, estimator: Any, reference: np.ndarray) -> Iterator[str]:
+    """A reference further from the values of features with gaps than these are from each other is
+    hardly where values get lost."""
+    if hasattr(estimator, "mechanism"):
+        why = "'decay' and 'threshold' describe values missing near it, where there are none"
+        instead = "another mechanism"
+        uses_reference = estimator.mechanism in ("auto", "decay", "threshold")
+    else:
+        why, instead = "a penalty would pull their centres to where there are no values", "lam=0"
+        lam = getattr(estimator, "lam", "auto")
+        lam = check_lam(lam, len(reference), getattr(estimator, "feature_names_in_", None))
+        uses_reference = isinstance(lam, str) or bool(np.any(lam > 0))
+    judged = found.has_gaps & (found.observed >= FEWEST_VALUES)
+    far = np.flatnonzero(judged & _far_from(reference, found.lowest, found.highest))
+    if uses_reference and len(far):
+        yield (
+            f"The reference lies far outside the observed values of {len(far)} of {judged.sum()} "
+            f"feature(s) with missing values ({_listed(far, estimator)}): {why}. "
+            "Use reference='min' if values are missing below a detection limit, reference='auto' "
+            f"to choose it from the data, or {instead}."
+        )
+
+
+def _listed(features: np.ndarray, estimator: Any, limit: int = 5) -> str:
+    """The first few features by name, or by number."""
+    names = getattr(estimator, "feature_names_in_", None)
+    shown = ", ".join(str(f if names is None else names[f]) for f in features[:limit])
+    return shown + (", ..." if len(features) > limit else "")
 
 
 def _is_code(X: Any, j: int, code: float) -> bool:

@@ -66,45 +66,34 @@ class Table:
     """Rows with gaps and their weights, as the core reads them. Values are not copied."""
 
     def __init__(self, source: Any, missing: float, weights: np.ndarray, *, has_gaps=None, first=0):
-        n, p = source.shape
-        self.source, self.weights, self.has_gaps = source, weights, has_gaps
+        self.source, (n, p) = source, source.shape
         self.n, self.p = n, p
-        self.is_sparse = not isinstance(source, np.ndarray)
-        values = source.data if self.is_sparse else source
+        is_sparse = not isinstance(source, np.ndarray)
+        values = source.data if is_sparse else source
         if values.dtype not in (np.float32, np.float64):
             raise TypeError(f"the core takes float32 and float64; got {values.dtype}")
-        own = structs.Table(
-            is_sparse=self.is_sparse, is_double=values.dtype == np.float64, n=n, p=p,
+        own = self.struct = structs.Table(
+            is_sparse=is_sparse, is_double=values.dtype == np.float64, n=n, p=p,
             missing=missing, weights=shaped(weights, n),
             has_gaps=shaped(has_gaps, p), first=first,
             one_chunk=ENTRIES_OF_ONE_CHUNK, per_chunk=ENTRIES_PER_CHUNK,
         )  # fmt: skip
-        if self.is_sparse:
-            self._take_sparse(own, source)
+        if is_sparse:
+            stored, starts = len(values), source.indptr.astype(np.int64)
+            if starts[0] < 0 or starts[-1] > stored:
+                raise ValueError("a CSR matrix points beyond its stored entries")
+            own.starts, own.values = shaped(starts, n + 1), values
+            own.indices = shaped(source.indices.astype(np.int32, copy=False), stored)
+            self.entries = int(starts[-1] - starts[0])
         else:
-            self._take_dense(own, source)
-        self.struct = own
-
-    def _take_sparse(self, own, source) -> None:
-        stored = len(source.data)
-        starts = self._starts = source.indptr.astype(np.int64)
-        indices = self._indices = source.indices.astype(np.int32, copy=False)
-        if starts[0] < 0 or starts[-1] > stored or len(indices) != stored:
-            raise ValueError("a CSR matrix points beyond its stored entries")
-        own.starts = shaped(starts, self.n + 1)
-        own.values = shaped(source.data, stored)
-        own.indices = shaped(indices, stored)
-        self.entries = int(starts[-1] - starts[0])
-
-    def _take_dense(self, own, source) -> None:
-        size = source.itemsize
-        if any(stride % size for stride in source.strides) or not source.flags.aligned:
-            source = self.source = np.ascontiguousarray(source)
-        own.values = source
-        own.row_stride, own.column_stride = (stride // size for stride in source.strides)
-        if self.p == 1:  # the stride of a single column says nothing
-            own.column_stride = 1
-        self.entries = self.n * self.p
+            size = source.itemsize
+            if any(stride % size for stride in source.strides) or not source.flags.aligned:
+                source = self.source = np.ascontiguousarray(source)
+            own.values = source
+            own.row_stride, own.column_stride = (stride // size for stride in source.strides)
+            if p == 1:  # the stride of a single column says nothing
+                own.column_stride = 1
+            self.entries = n * p
 
     @property
     def is_small(self) -> bool:
@@ -117,11 +106,9 @@ class Centers:
     """Centres (G, k, p) of G starts with their penalties (G, p), in the units of the data."""
 
     def __init__(self, mu, lam, reference, shift):
-        groups, k, p = mu.shape
-        self.arrays = mu, lam, reference, shift
-        self.groups, self.k, self.p = mu.shape
-        lam, reference, shift = shaped(lam, groups, p), shaped(reference, p), shaped(shift, p)
-        self.struct = structs.Centers(groups, k, mu, lam, reference, shift)
+        self.groups, self.k, p = mu.shape
+        lam, reference, shift = shaped(lam, self.groups, p), shaped(reference, p), shaped(shift, p)
+        self.struct = structs.Centers(self.groups, self.k, mu, lam, reference, shift)
 
 
 class Stats(NamedTuple):
@@ -145,13 +132,13 @@ class Stats(NamedTuple):
         for total, piece in zip(self, part, strict=True):
             total += piece
 
-
-def stats_struct(stats: Stats):
-    shape = stats.sums.shape
-    return structs.Stats(
-        stats.sums, shaped(stats.counts, *shape), shaped(stats.sizes, *shape[:2]),
-        shaped(stats.keys, *shape[:2]), shaped(stats.squares, *shape[:1]),
-    )  # fmt: skip
+    @property
+    def struct(self) -> Any:
+        count, k, p = self.sums.shape
+        return structs.Stats(
+            self.sums, shaped(self.counts, count, k, p), shaped(self.sizes, count, k),
+            shaped(self.keys, count, k), shaped(self.squares, count),
+        )  # fmt: skip
 
 
 class BoundArrays(NamedTuple):
@@ -198,7 +185,7 @@ class Starts:
         count, k, p = self.mu.shape
         return structs.Starts(
             count, k, self.mu, shaped(self.lam, count, p), shaped(self.reference, p),
-            shaped(self.shift, p), stats_struct(self.stats), self.labels, self.paths, self.n_iter,
+            shaped(self.shift, p), self.stats.struct, self.labels, self.paths, self.n_iter,
             self.merged_into, self.seen, self.max_iter, self.tol, self.whole_weights,
             self.total_weight,
         )  # fmt: skip
@@ -276,9 +263,8 @@ def pass_(
     if fresh:
         for values in starts.stats:
             values[active] = 0
-    stats = stats_struct(starts.stats)
     call(
-        "pass", table.struct, centers.struct, own, stats,
+        "pass", table.struct, centers.struct, own, starts.stats.struct,
         threads=threads, work=table.entries * centers.groups * centers.k,
     )  # fmt: skip
     return own.changed, own.largest_move
@@ -299,8 +285,8 @@ def add_rows(
 ) -> None:
     """OUT stats (of one start) from the labels its rows have."""
     check_labels(labels, table.n, centers.k)
-    arguments = table.struct, centers.struct, labels, stats_struct(stats)
-    call("add_rows", *arguments, threads=threads, work=table.entries)
+    those = table.struct, centers.struct, labels, stats.struct
+    call("add_rows", *those, threads=threads, work=table.entries)
 
 
 def loss_of(
@@ -342,13 +328,11 @@ def distances(table: Table, centers: Centers, dtype, threads: int, *, roots: boo
 def rescue(table: Table, starts: Starts, r: int, known: BoundArrays | None, threads: int) -> None:
     """Move the costliest rows of start r into its empty clusters. INOUT labels, stats."""
     centers = starts.centers(np.array([r]))
-    stats = stats_struct(Stats(*(values[r : r + 1] for values in starts.stats)))
+    stats = Stats(*(values[r : r + 1] for values in starts.stats))
+    labels = check_labels(starts.labels[r], table.n, centers.k)
     bounds = bounds_struct(known, table.n, centers.k)
-    call(
-        "rescue", table.struct, centers.struct,
-        check_labels(starts.labels[r], table.n, centers.k), stats, bounds,
-        threads=threads, work=table.entries,
-    )  # fmt: skip
+    those = table.struct, centers.struct, labels, stats.struct, bounds
+    call("rescue", *those, threads=threads, work=table.entries)
 
 
 def choose_rescued(costs: np.ndarray, labels: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -368,9 +352,8 @@ def update(starts: Starts, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """New centres of the active starts; their losses, and which of these lost too many digits."""
     active = check_numbers(active, len(starts.mu))
     losses, inexact = np.empty(len(active)), np.empty(len(active), np.bool_)
-    own = starts.struct
     those = structs.Active(len(active), active, losses, inexact, 0)
-    invoke("update", own, starts.mu.shape[2], those)
+    invoke("update", starts.struct, starts.mu.shape[2], those)
     return losses, inexact
 
 
@@ -380,9 +363,9 @@ def decide(
     """Record the losses of an iteration (0, 1, ...). Returns the starts that go on, and whether
     the next pass has to sum up all rows again."""
     active = check_numbers(active, len(starts.mu))
-    room, own, one = np.concatenate([active, active]), starts.struct, active.shape
+    room, one = np.concatenate([active, active]), active.shape
     those = structs.Active(len(active), room, shaped(losses, *one), shaped(inexact, *one), 0)
-    invoke("decide", own, starts.mu.shape[2], iteration, largest_move, those)
+    invoke("decide", starts.struct, starts.mu.shape[2], iteration, largest_move, those)
     return room[: those.count].copy(), bool(those.fresh)
 
 
@@ -403,10 +386,9 @@ def _array(kind: Any, holders: Sequence[Any]) -> Any:
 
 def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int, watch=None) -> None:
     """Hartigan's moves from where Lloyd's loop ended, in the chosen starts. INOUT starts."""
-    own = starts.struct
     chosen = check_numbers(chosen, len(starts.mu))
     call(
-        "hartigan", table.struct, own, chosen, len(chosen),
+        "hartigan", table.struct, starts.struct, chosen, len(chosen),
         threads=threads, watch=watch, work=10.0 * table.entries * len(chosen) * starts.shape[1],
     )  # fmt: skip
 
@@ -416,7 +398,7 @@ class Seeding:
 
     def __init__(self, table: Table, means, draws: np.ndarray):
         count, k, trials = draws.shape
-        self.table, self.arrays = table, (means, draws)
+        self.table, self.n_draws = table, draws.size
         self.centers = np.empty((count, k, table.p))
         means = shaped(means, table.p)
         self.struct = structs.Seeds(count, k, trials, means, draws, self.centers)
@@ -424,7 +406,7 @@ class Seeding:
 
 def seed(seedings: Sequence[Seeding], threads: int) -> list[np.ndarray]:
     """Greedy k-means++ on mean-filled rows: centres (R, k, p) for each table."""
-    work = sum(float(own.table.entries) * own.arrays[1].size for own in seedings)
+    work = sum(float(own.table.entries) * own.n_draws for own in seedings)
     tables = _array(structs.Table, [own.table for own in seedings])
     those = _array(structs.Seeds, seedings)
     call("seed", tables, those, len(seedings), threads=threads, work=work)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._io import write_bytes
 from .._model_files import as_kmeans
-from .._observed import values_with_nan
+from .._validation import values_with_nan
 from ._content import page_of, search_facts
 from ._fitted import FittedTable
 from ._render import render

@@ -24,7 +24,6 @@ from scipy import sparse
 from .. import _core as core
 from .._io import machine_memory, require
 from .._observed import Observed, Summary, merge_summaries, with_nan
-from .._solver import slices
 from .._validation import check_table, summarise
 
 # --- the collection -------------------------------------------------------------------------------
@@ -32,6 +31,11 @@ from .._validation import check_table, summarise
 # Chunks of a table in memory. They do not depend on the number of workers: sums are added in the
 # order of the chunks, and their last digits depend on the cut.
 CHUNK_BYTES = 1 << 24
+
+
+def slices(count: int, size: int) -> list[tuple[int, int]]:
+    """(start, stop) pairs that cut range(count) into pieces of the given size."""
+    return [(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 def is_lazy(X: Any) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from .._io import require
-from .._observed import values_with_nan
+from .._validation import values_with_nan
 from ..missingness._diagnose import Cells, cells_of
 from ._chart import axes, write_title
 from ._style import DIVERGING, GAP, INK, MUTED, brief

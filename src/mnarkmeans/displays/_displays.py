@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._embedding import embed
 from .._io import require
-from .._observed import values_with_nan
+from .._validation import values_with_nan
 from ..metrics import confidence
 from ..missingness._diagnose import Cells, cells_of, missing_against_mean
 from ._centers import cells_of_estimator

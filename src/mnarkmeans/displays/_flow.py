@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
 from .._kmeans import MNARKMeans
-from .._observed import values_with_nan
+from .._validation import values_with_nan
 from ._chart import axes, write_title
 from ._style import INK, MUTED, brief, color, percent, sample
 
