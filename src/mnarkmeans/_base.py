@@ -123,8 +123,8 @@ class CentersModel(
         -------
         distances : ndarray of shape (n_samples, n_clusters)
         """
-        observed, threads = self._observe(X), self._threads()
-        return row_distances(observed, self.cluster_centers_, self.lam_, threads, roots=True)
+        observed = self._observe(X)
+        return row_distances(observed, self.cluster_centers_, self.lam_, self._threads())
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit and return the distances of the rows to the centres."""

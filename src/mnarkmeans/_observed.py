@@ -224,13 +224,12 @@ class Observed:
             reference=self.reference[columns], means=self.means[columns],
         )  # fmt: skip
 
-    def sample(self, size: int, seed: int = 0) -> np.ndarray:
-        """Numbers of ``size`` rows that have a weight, drawn at random; all of them if there are no
-        more. In the order of the table."""
+    def sample(self, size: int) -> np.ndarray:
+        """Numbers, rising, of ``size`` random rows of those with a weight, or of all of these."""
         counting = np.flatnonzero(self.weights)
         if len(counting) <= size:
             return counting
-        drawn = np.random.default_rng(seed).choice(len(counting), size, replace=False)
+        drawn = np.random.default_rng(0).choice(len(counting), size, replace=False)
         return counting[np.sort(drawn)]
 
     def zero_filled(self) -> tuple[Any, Any]:
@@ -239,7 +238,5 @@ class Observed:
 
     def impute(self, centers: np.ndarray, labels: np.ndarray, threads: int) -> np.ndarray:
         """(n, p) of the table's type: gaps filled from the centre (k, p) of the row's label."""
-        filled = np.empty(self.source.shape, self.dtype)
         mu = np.ascontiguousarray(centers, dtype=np.float64)
-        core.impute(self.table, mu, labels, filled, threads)
-        return filled
+        return core.impute(self.table, mu, labels, threads)

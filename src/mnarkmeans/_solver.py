@@ -349,7 +349,7 @@ def _run_to_the_end(
     if table.is_small:
         core.lloyd([table], [starts], threads, of_lloyd)
     else:
-        rows = InMemory(table, starts.shape[1], threads)
+        rows = InMemory(table, starts.mu.shape[1], threads)
         lloyd(rows, starts, of_lloyd and (lambda _, active: of_lloyd(count - len(active))))
     if n_hartigan > 0:
         losses = starts.paths[np.arange(count), starts.n_iter - 1]
@@ -435,12 +435,10 @@ def assign_rows(observed: Observed, centers: np.ndarray, lam, threads: int = 1) 
     return core.assign(observed.table, model_centers(observed, centers, lam), threads).T
 
 
-def row_distances(
-    observed: Observed, centers: np.ndarray, lam, threads: int = 1, *, roots: bool = False
-) -> np.ndarray:
-    """Loss (n, k) of every row at every centre (k, p), or its square root."""
+def row_distances(observed: Observed, centers: np.ndarray, lam, threads: int = 1) -> np.ndarray:
+    """Square root of the loss (n, k) of every row at every centre (k, p)."""
     model = model_centers(observed, centers[None], lam)
-    return core.distances(observed.table, model, observed.dtype, threads, roots=roots)
+    return core.distances(observed.table, model, observed.dtype, threads, roots=True)
 
 
 # --- a start from principal components ------------------------------------------------------------

@@ -79,9 +79,8 @@ def check_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) -
 
 def values_with_nan(X: Any, missing_values: Any = np.nan) -> Any:
     """A table as users have it, of float64 with NaN in the gaps."""
-    return with_nan(check_table(None, X), check_missing_values(missing_values)).astype(
-        float, copy=False
-    )
+    values = with_nan(check_table(None, X), check_missing_values(missing_values))
+    return values.astype(float, copy=False)
 
 
 def _refuse_dates(X: Any) -> None:

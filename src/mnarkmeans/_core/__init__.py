@@ -172,10 +172,6 @@ class Starts:
         self.max_iter, self.tol = max_iter, tol
         self.whole_weights, self.total_weight = weights
 
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        return self.mu.shape
-
     def centers(self, which: np.ndarray) -> Centers:
         """The centres of some of the starts as they are now."""
         return Centers(self.mu[which], self.lam[which], self.reference, self.shift)
@@ -225,18 +221,13 @@ def fill_rows(table: Table, rows: np.ndarray, fill: np.ndarray) -> np.ndarray:
     return out
 
 
-def impute(table: Table, mu: np.ndarray, labels: np.ndarray, out: np.ndarray, threads: int) -> None:
-    """OUT out (n, p), of the table's type: its rows, gaps filled from the centre of the label."""
-    if out.shape != (table.n, table.p) or out.dtype != table.source.dtype:
-        raise TypeError(f"out must be {table.source.dtype} of shape {(table.n, table.p)}")
-    if (out.strides[1] != out.itemsize and table.p > 1) or out.strides[0] % out.itemsize:
-        raise TypeError("the rows of out must lie in one piece each")
+def impute(table: Table, mu: np.ndarray, labels: np.ndarray, threads: int) -> np.ndarray:
+    """(n, p) of the table's type: its rows, gaps filled from the centre (k, p) of the label."""
     check_labels(labels, table.n, len(mu))
-    call(
-        "impute", table.struct, shaped(mu, len(mu), table.p),
-        labels, out, out.strides[0] // out.itemsize,
-        threads=threads, work=table.entries,
-    )  # fmt: skip
+    out = np.empty((table.n, table.p), table.source.dtype)
+    those = table.struct, shaped(mu, len(mu), table.p), labels, out, table.p
+    call("impute", *those, threads=threads, work=table.entries)
+    return out
 
 
 def pass_(
@@ -372,7 +363,7 @@ def decide(
 def lloyd(tables: Sequence[Table], starts: Sequence[Starts], threads: int, watch=None) -> None:
     """Lloyd's loop to its end, on small tables with their starts. INOUT starts."""
     work = sum(
-        10.0 * table.entries * own.shape[0] * own.shape[1]
+        10.0 * table.entries * own.mu.shape[0] * own.mu.shape[1]
         for table, own in zip(tables, starts, strict=True)
     )
     those = _array(structs.Table, tables), _array(structs.Starts, starts)
@@ -389,7 +380,7 @@ def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int, wat
     chosen = check_numbers(chosen, len(starts.mu))
     call(
         "hartigan", table.struct, starts.struct, chosen, len(chosen),
-        threads=threads, watch=watch, work=10.0 * table.entries * len(chosen) * starts.shape[1],
+        threads=threads, watch=watch, work=10.0 * table.entries * len(chosen) * starts.mu.shape[1],
     )  # fmt: skip
 
 
@@ -469,9 +460,7 @@ def log_peak(freedom: float) -> float:
 def soft_sums(table: Table, mixture: Mixture, shift: np.ndarray, threads: int) -> SoftSums:
     """The E-step: the sums that an M-step needs."""
     k, p, heavy = len(mixture.log_weight), table.p, mixture.freedom > 0
-    parts = 4 if heavy else 3
-    room = np.zeros(k + parts * k * p)
-    sizes, sums = room[:k], room[k:].reshape(parts, k, p)
+    sizes, sums = np.zeros(k), np.zeros((4 if heavy else 3, k, p))
     out = structs.Softened(sizes, *sums)
     work = (20.0 if heavy else 3.0) * table.entries * k
     call("soften", table.struct, _struct(mixture, shift, p), out, threads=threads, work=work)
