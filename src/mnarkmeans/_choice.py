@@ -1,4 +1,4 @@
-"""lam="auto" and reference=None: one score decides between candidates (lam, reference).
+"""lam="auto" and reference="auto": one score decides between candidates (lam, reference).
 
 A candidate is good if its clusters predict what they have not seen. It is fitted to all but one
 fold of the rows and judged on that fold: the features are cut into blocks, and each block of a row

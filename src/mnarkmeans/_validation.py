@@ -1,4 +1,5 @@
-"""User input is validated once, here: every accepted input becomes an ``Observed``.
+"""User input is validated once, here: every accepted input becomes an ``Observed``, and what looks
+wrong (codes such as -999, raw counts, a far reference) is warned about.
 
 What leaves this module can be relied on: the table is a two-dimensional float32 or float64 array or
 a canonical CSR matrix, its observed entries are finite, at least one entry is observed, weights are
@@ -301,7 +302,7 @@ FEWEST_VALUES = 10  # of a feature, for its spread to be known
 
 
 class MissingDataWarning(UserWarning):
-    """Rows or features without a single observed value."""
+    """A table looks wrong: nothing observed, codes read as values, raw counts, a far reference."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

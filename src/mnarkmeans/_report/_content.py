@@ -25,7 +25,7 @@ from ..metrics._markers import ranked
 from ..metrics._verdict import BETWEEN, names_of
 from ..missingness import methods_paragraph
 from ..missingness._diagnose import why_no_penalty
-from ..missingness._methods import lam_words
+from ..missingness._paragraph import lam_words
 from ..tables import Table
 from ._fitted import FittedTable
 

@@ -32,7 +32,7 @@ from .._report import FittedTable, page_of, render
 from ..displays._style import rounded
 from ..metrics._markers import ranked
 from ..metrics._verdict import FOLDS
-from ..missingness._methods import lam_words
+from ..missingness._paragraph import lam_words
 from ..tables import Preparation, Table, read_table
 from ..tables._table import counted
 from ._console import Console, Step, UserError, estimator_errors, typed_command

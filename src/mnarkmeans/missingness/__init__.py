@@ -7,6 +7,6 @@ they are. `methods_paragraph` describes a fitted model in the words of a methods
 from .._missingness import Missingness
 from ._ampute import ampute
 from ._diagnose import Diagnosis, diagnose
-from ._methods import methods_paragraph
+from ._paragraph import methods_paragraph
 
 __all__ = ["Diagnosis", "Missingness", "ampute", "diagnose", "methods_paragraph"]
