@@ -220,3 +220,18 @@ def test_impute_fills_gaps_from_the_centre_of_the_row(dtype, order):
         filled = model.impute(table)
         assert filled.dtype == dtype
         np.testing.assert_array_equal(filled, expected)
+
+
+@pytest.mark.parametrize("p", [3, 6])
+def test_hartigan_reads_codes_and_strided_tables(p):
+    rng = np.random.default_rng(p)
+    X = rng.normal(size=(40, p)) + 4.0 * rng.integers(0, 3, size=(40, 1))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[0] = 1.0
+    settings = dict(lam=0.5, init=rng.normal(4.0, 3.0, size=(3, p)), algorithm="hartigan")
+    plain = MNARKMeans(3, **settings).fit(X)
+    coded = np.where(np.isnan(X), -7.5, X)
+    for table in (coded, np.asfortranarray(coded), np.repeat(coded, 2, axis=1)[:, ::2]):
+        model = MNARKMeans(3, missing_values=-7.5, **settings).fit(table)
+        np.testing.assert_array_equal(model.labels_, plain.labels_)
+        assert model.inertia_ == pytest.approx(plain.inertia_, rel=1e-12)
