@@ -213,7 +213,7 @@ feature_names_in_
         state, threads = self._state, self._threads()
         met = core.Starts(
             state.mu, state.lam, state.reference, state.shift,
-            n_rows=batch.n_rows, max_iter=1, tol=0.0, weights=batch.total_weight,
+            n_rows=batch.n_rows, max_iter=1, tol=0.0, weights=batch.summary.total_weight,
         )  # fmt: skip
         core.pass_(batch.table, met, ONE, fresh=True, known=None, threads=threads)
         self.labels_, costs = met.labels[0], np.empty(batch.n_rows)

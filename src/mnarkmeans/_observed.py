@@ -188,13 +188,6 @@ class Observed:
     def table(self) -> Table:
         return Table(self.source, self.missing, self.weights, has_gaps=self.has_gaps)
 
-    @cached_property
-    def total_weight(self) -> tuple[bool, float]:
-        """Whether sums of weights are exact, and the sum of all."""
-        total = float(self.weights.sum())
-        whole = total <= LARGEST_WHOLE and bool(np.all(self.weights == np.floor(self.weights)))
-        return whole, total
-
     def filled_and_gaps(self) -> tuple[np.ndarray, np.ndarray]:
         """The whole table as a dense array (anything in the gaps), and where the gaps are."""
         if isinstance(self.source, np.ndarray):
@@ -205,8 +198,10 @@ class Observed:
         return self.source.toarray(), gaps
 
     def draw(self, rows: np.ndarray) -> Observed:
-        """Some rows, with the summary and the means of the whole table."""
-        return replace(self, source=self.source[rows], weights=self.weights[rows])
+        """Some rows, with the summary (but for the weight) and the means of the whole table."""
+        weights = self.weights[rows]
+        summary = self.summary._replace(weight=float(weights.sum()))
+        return replace(self, source=self.source[rows], weights=weights, summary=summary)
 
     def take(self, rows: np.ndarray) -> Observed:
         """The table of some rows, with the same reference."""

@@ -233,12 +233,7 @@ class StartResults(NamedTuple):
     @property
     def best(self) -> int:
         """The start with the smallest loss; the first of those that differ by rounding only."""
-        return best_start(self.losses)
-
-
-def best_start(losses: np.ndarray) -> int:
-    """The one rule for which start wins, in memory, in batches and on a cluster."""
-    return int(np.argmax(losses <= losses.min() * (1.0 + EQUAL)))
+        return int(np.argmax(self.losses <= self.losses.min() * (1.0 + EQUAL)))
 
 
 class Solution(NamedTuple):
@@ -388,7 +383,7 @@ def _starts_of(
 ) -> core.Starts:
     return core.Starts(
         centers, lam, observed.reference, observed.means, n_rows=observed.n_rows,
-        max_iter=max_iter, tol=tol, weights=observed.total_weight,
+        max_iter=max_iter, tol=tol, weights=observed.summary.total_weight,
     )  # fmt: skip
 
 

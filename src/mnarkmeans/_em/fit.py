@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._observed import Observed
-from .._solver import STARTS, best_start, finish, log_line, run_starts
+from .._solver import STARTS, finish, log_line, run_starts
 from .._validation import is_auto
 from .em import EM, FEW_GAPS, FREEDOM, Parameters, State, posteriors, prior_weight
 from .mechanisms import MECHANISMS
@@ -191,7 +191,7 @@ def _partitions(ems: list[EM], model: Any, rng: Any) -> list[np.ndarray]:
         lams = FIRST_LAMS if number == 0 else FIRST_LAMS[-1:]
         for lam in lams if table.has_gaps.any() else FIRST_LAMS[:1]:
             runs = run_starts(sample, starts, lam, max_iter=300, tol=1e-5, threads=threads)
-            centers = runs.centers[best_start(runs.losses)]
+            centers = runs.centers[runs.best]
             found.append(_memberships(table, centers, lam, threads))
     return found
 
