@@ -1,4 +1,4 @@
-"""k-means for data with holes, where values near a reference are the likeliest to be missing."""
+"""k-means for data with missing values that are likelier missing near a reference."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -49,8 +49,8 @@ class MNARKMeans(CallbackSupportMixin, CentersModel):
         Number of clusters.
     lam : float, array of shape (n_features,) or "auto", default="auto"
         Penalty for missing values, >= 0, for all features or for each. "auto" chooses it from the
-        data, at the cost of a few more fits: clusters found without some of the features have to
-        predict those features, their values and which of them are missing.
+        data, at the cost of a few more fits: clusters fitted to other rows have to predict blocks
+        of features of a row, their values and which are missing, from its other features.
     reference : float, array of shape (n_features,), "min", "auto" or None, default=None
         The point near which values are likely to be missing. "min" takes the smallest observed
         value of each feature, as for data with a detection limit. "auto" chooses between zero
@@ -112,7 +112,7 @@ default="k-means++"
     A row without any observed value takes no part in the centres and counts for nothing in the
     loss; its label is that of the centre nearest to the reference. A feature that is never observed
     has the reference as its centre. A cluster that becomes empty takes the row that costs most.
-    With ``lam=0``, a centre keeps its place in features that nobody in the cluster observes.
+    With ``lam=0``, a centre keeps its place in features that no row of the cluster observes.
 
     References
     ----------

@@ -110,7 +110,7 @@ def mnar_kmeans(
     Genes without any observed value are left out. Markers are stored where scanpy looks for them:
     ``sc.pl.rank_genes_groups(adata, key="mnar_kmeans_markers")``. Their scores are the effect sizes
     of `mnarkmeans.metrics.cluster_markers`, p-values are NaN. For Dask arrays there are no markers,
-    verdict and confidence.
+    no verdict and no confidence.
 
     Examples
     --------

@@ -145,7 +145,7 @@ class ReadingOptions:
         None, "Whether the first line holds the names. Default: detected.", "--header/--no-header")
     sheet: str | None = _reading(
         None, "Sheet of an .xlsx file. Default: the first with a table.", metavar="NAME|NUMBER")
-    layer: str | None = _reading(None, "Layer of an .h5ad file to use instead of X.")
+    layer: str | None = _reading(None, "Layer of an .h5ad or .zarr file to use instead of X.")
     annotations: Path | None = _reading(
         None, "A table with further information about the rows (batch, group, time). It is not "
         "used in the clustering, only compared with the clusters.", metavar="FILE")

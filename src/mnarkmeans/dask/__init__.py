@@ -1,4 +1,4 @@
-"""MNARKMeans on Dask: the same loss and the same step, for tables beyond memory.
+"""MNARKMeans on Dask: the same loss and the same step, for tables larger than memory.
 
     S, C, N of all rows  =  sum over blocks of S, C, N of the block
 

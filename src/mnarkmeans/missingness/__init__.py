@@ -1,7 +1,7 @@
 """How values go missing: make gaps (`ampute`), and look at those of a table (`diagnose`).
 
 `Missingness` is what fitted estimators keep as ``missingness_``: why lam and reference are what
-they are. `methods_paragraph` describes a fitted model in the words of a methods section.
+they are. `methods_paragraph` describes a fitted k-means model in the words of a methods section.
 """
 
 from .._missingness import Missingness
