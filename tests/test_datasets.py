@@ -19,6 +19,10 @@ def test_options_without_a_use_are_refused():
         make_gaussian_clusters(50, mechanism=None, fraction=0.2)
 
 
+def test_three_clusters_unless_told_otherwise():
+    assert len(make_gaussian_clusters(90, random_state=0).centers) == 3
+
+
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_polygon_centres_are_the_papers(k):
     a = 3.0

@@ -158,6 +158,10 @@ def test_progress_tells_the_time_left(capsys):
 def test_warns_at_the_edge_of_given_candidates():
     with pytest.warns(SelectionWarning, match="edge"):
         quick(lams=[50.0, 100.0], criterion="paper").fit(gaussian(n=80).data)
+    upper = quick(lams=[0.0, 0.01])
+    with pytest.warns(SelectionWarning, match="edge"):
+        upper.fit(make_gaussian_clusters(300, 10, 3, strength=1.0, random_state=0).data)
+    assert upper.lam_ == 0.01
 
 
 @pytest.mark.parametrize(
