@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
-from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, MNARKMeansCV
+from mnarkmeans import MiniBatchMNARKMeans, MissingDataWarning, MNARKMeans, MNARKMeansCV
 from mnarkmeans._missingness import MechanismFit
 from mnarkmeans.metrics import center_mse
 from mnarkmeans.missingness import Missingness, ampute
@@ -156,6 +156,24 @@ def test_complete_data_need_no_penalty():
     assert model.lam_ == 0.0
     np.testing.assert_array_equal(model.labels_, auto(X, lam=0.0).labels_)
     assert "Nothing is missing" in model.missingness_.sentence
+
+
+def test_hardly_any_missing_values_need_no_penalty():
+    """The rows that are looked at lack nothing; or only a feature that was never observed does."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 9)) + 5.0 * rng.integers(0, 2, size=(3000, 1))
+    X[17, 3] = np.nan
+    model = auto(X, 2)
+    assert model.lam_ == 0.0
+    assert "too few missing values" in model.missingness_.sentence
+    for p in (3, 9):
+        X = rng.normal(size=(60, p)) + 5.0 * rng.integers(0, 2, size=(60, 1))
+        X[:, 0] = np.nan
+        with pytest.warns(MissingDataWarning, match="no observed value"):
+            model = auto(X, 2)
+        assert model.lam_ == 0.0
+        assert "Nothing is missing" in model.missingness_.sentence
+        np.testing.assert_array_equal(model.labels_, auto(X[:, 1:], 2).labels_)
 
 
 def test_missingness_is_a_table_and_a_sentence():

@@ -380,9 +380,9 @@ def choose(
     references = references or {"given": observed.reference}
     search, p = lams is LAMS, observed.n_features
     sample, rows, columns = sample_table(observed, k)
-    if not observed.has_gaps.any() or sample.n_rows < k + 2:
+    if not sample.has_gaps.any() or sample.n_rows < k + 2:
         name, reference = next(iter(references.items()))
-        return Choice(lams[0], reference, _no_choice(name, lams[0], bool(observed.has_gaps.any())))
+        return Choice(lams[0], reference, _no_choice(name, lams[0], observed, sample))
     penalties = np.array([np.broadcast_to(lam, p)[columns] for lam in lams], np.float64)
     points = {name: reference[columns] for name, reference in references.items()}
     # The last digits of a matrix product depend on the number of threads.
@@ -596,7 +596,7 @@ def references_for(observed: Observed) -> dict[str, np.ndarray]:
 
 def sample_table(observed: Observed, k: int) -> tuple[Observed, np.ndarray, np.ndarray]:
     """Some rows of positive weight in random order, some features, and which they are; all of them
-    if there are few."""
+    if there are few, but for features without a value, which say nothing of lam."""
     n, p = observed.source.shape
     entries = min(max(n * p // 64, ENTRIES_OF_SAMPLE), 8 * ENTRIES_OF_SAMPLE)
     wanted = max(FEWEST_ROWS, 50 * k, min(n // 64, entries // p))
@@ -607,6 +607,9 @@ def sample_table(observed: Observed, k: int) -> tuple[Observed, np.ndarray, np.n
     if p > most:
         columns = np.sort(np.random.default_rng(0).choice(p, most, replace=False))
         sample = sample.take_columns(columns)
+    seen = np.flatnonzero(sample.summary.counts > 0.0)
+    if 0 < len(seen) < len(columns):
+        sample, columns = sample.take_columns(seen), columns[seen]
     return sample, rows, columns
 
 
@@ -628,8 +631,11 @@ def standardised(
     return sample, points
 
 
-def _no_choice(name: str, lam: Any, has_gaps: bool) -> Missingness:
-    lam, likely = float(np.max(lam)), 1.0 if has_gaps else 0.0
+def _no_choice(name: str, lam: Any, observed: Observed, sample: Observed) -> Missingness:
+    counts = observed.summary.counts
+    share = max(1.0 - float(counts[counts > 0.0].mean() / observed.weights.sum()), 0.0)
+    likely = 1.0 if share > 1e-12 and sample.has_gaps.any() else share  # too few rows, or gaps
+    lam = float(np.max(lam))
     table = dict(
         lam=np.array([lam]), reference=np.array([name]), features=np.zeros(1, int),
         score=np.zeros(1), behind=np.zeros(1),

@@ -98,10 +98,11 @@ class Missingness:
         """What was taken and why."""
         lam, behind = self.candidates["lam"], self.candidates["behind"]
         how, where = MECHANISM_WORDS[self.mechanism], REFERENCE_WORDS[self.reference]
-        if len(behind) < 2 and self.mechanisms[0].strength == 0.0:
+        if len(behind) < 2 and self.mechanisms[0].strength < 1e-12:
             return "Nothing is missing, so every lam gives the same clusters."
         if len(behind) < 2:
-            return f"There are too few rows to choose lam from the data: lam={self.lam:g}."
+            few = "rows" if self.mechanisms[0].strength == 1.0 else "missing values"
+            return f"There are too few {few} to choose lam from the data: lam={self.lam:g}."
         if self.n_by_chance:
             count = f"{self.n_by_chance} feature{'s' if self.n_by_chance > 1 else ''}"
             where += f" (but 0 in {count} whose values are missing by chance)"
