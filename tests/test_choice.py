@@ -161,7 +161,7 @@ def test_complete_data_need_no_penalty():
 def test_hardly_any_missing_values_need_no_penalty():
     """The rows that are looked at lack nothing; or only a feature that was never observed does."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 9)) + 5.0 * rng.integers(0, 2, size=(3000, 1))
+    X = rng.normal(size=(20_000, 9)) + 5.0 * rng.integers(0, 2, size=(20_000, 1))
     X[17, 3] = np.nan
     model = auto(X, 2)
     assert model.lam_ == 0.0
