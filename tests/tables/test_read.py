@@ -123,7 +123,7 @@ REFUSED = [
     ("t.xls", "x", "another kind of spreadsheet"),
     ("t.dat", "x", "does not end in a known format"),
     ("t.parquet", "x", "not a readable parquet"),
-    ("t.npy", "x", "not a readable NumPy"),
+    ("t.npy", "x", "not a readable npy"),
     ("t.npz", "x", "not a readable npz"),
     ("t.h5ad", "x", "not a readable h5ad"),
 ]  # fmt: skip

@@ -14,10 +14,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,13 +56,15 @@ def is_mark(text: str) -> bool:
     return joined in SURE_MARKS or joined in LAB_MARKS or _BELOW.match(text.strip()) is not None
 
 
-def as_float(text: str, decimal: str = ".") -> float | None:
-    """The number a text is, with this decimal sign, or None."""
-    text = _plain_number(text)
+def as_float(text: str, decimal: str = ".", *, grouped: bool = False) -> float | None:
+    """The number a text is, with this decimal sign, or None; grouped: 1.234 may be thousands."""
+    text, group = _plain_number(text), OTHER[decimal]
+    if grouped and (match := _GROUPED.match(text)) and match[1] == group:
+        text = text.replace(group, "")
     if "_" in text or (decimal == "," and "." in text):
         return None
     try:
-        return float(text.replace(",", ".") if decimal == "," else text)
+        return float(text.replace(decimal, "."))
     except ValueError:
         return None
 
@@ -111,8 +112,7 @@ def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> st
     return given or ("," if times[","] > times["."] else ".")
 
 
-@dataclass(frozen=True)
-class Cells:
+class Cells(NamedTuple):
     """A column of texts read as numbers: the numbers, and what the other cells hold."""
 
     numbers: np.ndarray  # NaN where there is none
@@ -120,14 +120,9 @@ class Cells:
     words: Counter[str]  # everything else
 
     @property
-    def count(self) -> int:
+    def n_numbers(self) -> int:
         """How many cells are numbers."""
         return int((~np.isnan(self.numbers)).sum())
-
-    @property
-    def mixed(self) -> bool:
-        """Whether there are words in a column of numbers: for four of them at least one number."""
-        return 0 < self.words.total() <= 4 * self.count
 
     @property
     def doubtful(self) -> str | None:
@@ -135,15 +130,11 @@ class Cells:
         return next((word for word in self.words if _PLAIN.match(_plain_number(word))), None)
 
     @property
-    def example(self) -> str:
-        """A word of the column, if it has any."""
-        return self.doubtful or next(iter(self.words), "")
-
-    @property
     def looks_measured(self) -> bool:
         """Whether half the cells are numbers to a person: with units, percent signs, thousands."""
         like = sum(times for text, times in self.words.items() if _WITH_UNIT.match(text))
-        return like > 0 and self.count + like >= 0.5 * (self.count + self.words.total())
+        found = self.n_numbers
+        return like > 0 and found + like >= 0.5 * (found + self.words.total())
 
 
 def read_cells(column: Any, decimal: str, codes: Sequence[str] = ()) -> Cells:
@@ -151,25 +142,21 @@ def read_cells(column: Any, decimal: str, codes: Sequence[str] = ()) -> Cells:
     import pandas as pd
 
     place, distinct = pd.factorize(column.astype(object))
-    times = np.bincount(place[place >= 0], minlength=len(distinct))
+    times = np.bincount(place[place >= 0], minlength=len(distinct)).tolist()
     texts = [str(value).strip() for value in distinct]
-    is_number = [isinstance(v, Real) and not isinstance(v, bool) for v in distinct]
-    group = OTHER[decimal] if (decimal, True) in {_decimal_sign(t, decimal) for t in texts} else ""
-    named = are_padded(text for text in texts if not is_sure_mark(text))
+    grouped = (decimal, True) in {_decimal_sign(text, decimal) for text in texts}
+    are_names = are_padded(text for text in texts if not is_sure_mark(text))
     numbers = np.full(len(texts) + 1, np.nan)  # the last one is for missing cells (place -1)
-    marks: Counter[str] = Counter()
-    words: Counter[str] = Counter()
-    for i, text in enumerate(texts):
+    marks, words = Counter[str](), Counter[str]()
+    for i, (value, text) in enumerate(zip(distinct, texts, strict=True)):
         if text in codes or is_sure_mark(text):
             continue
-        plain = _plain_number(text)
-        if (grouped := _GROUPED.match(plain)) and grouped[1] == group:
-            plain = plain.replace(group, "")
-        number = float(distinct[i]) if is_number[i] else as_float(plain, decimal)
-        if number is not None and not named:
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        number = float(value) if is_number else as_float(text, decimal, grouped=grouped)
+        if number is not None and not are_names:
             numbers[i] = number
         else:
-            (marks if is_mark(text) else words)[text] += int(times[i])
+            (marks if is_mark(text) else words)[text] += times[i]
     return Cells(numbers[place], marks, words)
 
 

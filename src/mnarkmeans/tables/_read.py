@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable
+from contextlib import closing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._io import require
-from ._cells import as_float, find_decimal, may_name_rows, read_cells
+from ._cells import as_float, find_decimal, may_name_rows
 from ._table import Content, ReadOptions, TableError, check_memory, check_unique, unknown_name
-from ._text import SAMPLE_LINES, Spans, find_header, read_text
+from ._text import Spans, TextFile
 
 TEXT = {".csv", ".tsv", ".txt", ".tab", ".gct", ".cdt"}
 BINARY = {".parquet": "parquet", ".pq": "parquet", ".npy": "npy", ".npz": "npz", ".h5ad": "h5ad",
@@ -53,7 +55,8 @@ def read_content(source: Any, options: ReadOptions) -> Content:
     except MemoryError as error:
         raise TableError(f"{path} does not fit into memory") from error
     except Exception as error:  # libraries have many kinds of error for one cause
-        raise TableError(f"{path} is not a readable {kind} file; write it again") from error
+        why = " ".join(str(error).split())[:200] or type(error).__name__
+        raise TableError(f"{path} is not a readable {kind} file ({why}); write it again") from error
     content.source |= {"file": path.name, "format": kind}
     return content
 
@@ -109,21 +112,18 @@ def _from_frame(frame: Any, options: ReadOptions, where: str, **more: Any) -> Co
 
 def _from_excel(path: Path, options: ReadOptions) -> Content:
     """The sheet that was named, or the first with a table; what is wrong with the first one."""
-    openpyxl, wanted = require("openpyxl", "cli"), options.sheet
-    book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    try:
-        names = book.sheetnames
+    book = require("openpyxl", "cli").load_workbook(path, read_only=True, data_only=True)
+    with closing(book):
+        sheets, wanted = {sheet.title: sheet for sheet in book.worksheets}, options.sheet
+        names = list(sheets)
         if wanted and wanted not in names:
-            if not (wanted.isdigit() and 1 <= int(wanted) <= len(names)):
+            if not (wanted.isdecimal() and 1 <= int(wanted) <= len(names)):
                 raise unknown_name("sheet", wanted, names)
             wanted = names[int(wanted) - 1]
         first: TableError | None = None
         for name in [wanted] if wanted else names:
-            if not hasattr(book[name], "iter_rows"):  # a chart
-                continue
-            book[name].reset_dimensions()  # some programs write a size that is not true
             try:
-                content = _sheet(path, name, book[name].iter_rows(values_only=True), options)
+                content = _sheet(path, sheets[name], options)
             except TableError as error:
                 first = first or error
                 continue
@@ -132,48 +132,50 @@ def _from_excel(path: Path, options: ReadOptions) -> Content:
                 note = f"sheet {name!r} was read; the workbook also has {others[0]!r}"
                 content.notes.insert(0, note + " and others" * bool(others[1:]))
             return content
-    finally:
-        book.close()
     raise first or TableError(f"{path} has no sheets")
 
 
-def _sheet(path: Path, sheet: str, cells: Any, options: ReadOptions) -> Content:
-    """A sheet without empty lines and columns; all of its columns may hold texts and numbers."""
-    frame = require("pandas", "cli").DataFrame([list(row) for row in cells], dtype=object)
-    texts = frame.map(lambda cell: "" if cell is None else str(cell).strip())
-    frame = frame.where(texts != "", None).dropna(how="all").dropna(axis=1, how="all")
+def _sheet(path: Path, sheet: Any, options: ReadOptions) -> Content:
+    """A sheet without its empty lines and columns is written as text, and read as text files are.
+
+    A comma may be the decimal sign of numbers in text cells; all are written with it.
+    """
+    sheet.reset_dimensions()  # some programs write a size that is not true
+    frame = require("pandas", "cli").DataFrame(map(list, sheet.values), dtype=object)
+    filled = frame.map(lambda cell: cell is not None and str(cell).strip() != "")
+    frame = frame.where(filled, None).dropna(how="all").dropna(axis=1, how="all")
+    other = "choose another one with --sheet"
     if frame.empty:
-        raise TableError(f"{path} has nothing on this sheet; choose another one with --sheet")
+        raise TableError(f"{path} has nothing on this sheet; {other}")
+    written = [[cell for cell in row if isinstance(cell, str)] for row in frame.to_numpy()]
+    decimal = find_decimal(written, "", options.decimal)
     lines, used = list(frame.index), list(frame.columns)
-    texts = texts.loc[lines, used]
 
     def spans() -> Spans:  # openpyxl knows merged cells only after loading everything
-        merged = require("openpyxl", "cli").load_workbook(path)[sheet].merged_cells.ranges
+        merged = require("openpyxl", "cli").load_workbook(path)[sheet.title].merged_cells.ranges
         return {
             (lines.index(cell.min_row - 1), used.index(cell.min_col - 1)):
                 sum(cell.min_col <= j + 1 <= cell.max_col for j in used)
             for cell in merged if cell.min_row - 1 in lines and cell.min_col - 1 in used
         }  # fmt: skip
 
-    written = texts.where(frame.map(lambda cell: isinstance(cell, str)), "")
-    decimal = find_decimal(written.to_numpy().tolist(), "", options.decimal)
-    top = texts.iloc[:SAMPLE_LINES].to_numpy().tolist()
-    found, first_row, notes = find_header(top, ".", spans=spans)
-    names = found or [f"V{j + 1}" for j in range(len(used))]
-    check_unique(path, names)
-    rows = texts.iloc[first_row:]
-    if not any(as_float(text, sign) is not None for text in rows.to_numpy().flat for sign in ".,"):
-        raise TableError(
-            f"{path} has no row of numbers on sheet {sheet!r}; choose another one with --sheet, or "
-            "save the table alone as CSV"
-        )
-    source = {"sheet": sheet}
+    def as_text(cell: Any) -> str:
+        text = "" if cell is None else str(cell)
+        return text.replace(".", decimal) if isinstance(cell, float) else text
+
+    text = frame.map(as_text).to_csv(sep="\t", header=False, index=False, lineterminator="\n")
+    content = TextFile(path, replace(options, decimal=decimal), text.encode(), spans).read()
+    if np.isnan(content.matrix).all() and not any(
+        as_float(cell, sign) is not None
+        for cell in content.frame.to_numpy().flat if cell for sign in ".,"
+    ):  # fmt: skip
+        raise TableError(f"{path} has no row of numbers on sheet {sheet.title!r}; {other}, or save "
+                         "the table alone as CSV")  # fmt: skip
+    content.source = {"sheet": sheet.title}
     if decimal == ",":
-        source["decimal"] = decimal
-        notes.append("the comma was read as the decimal sign of numbers in text cells")
-    frame = frame.iloc[first_row:].reset_index(drop=True).set_axis(names, axis=1)
-    return Content(names, np.empty((len(frame), 0)), frame, decimal=decimal, source=source,
-                   notes=notes)  # fmt: skip
+        content.source["decimal"] = decimal
+        content.notes.append("the comma was read as the decimal sign of numbers in text cells")
+    return content
 
 
 def _from_parquet(path: Path, options: ReadOptions) -> Content:
@@ -193,42 +195,28 @@ def _from_parquet(path: Path, options: ReadOptions) -> Content:
 
 # --- matrices ---------------------------------------------------------------------------------
 
-
-def _from_array(path: Path, options: ReadOptions, values: Any = None) -> Content:
-    values = _load_numpy(path) if values is None else _dense(path, values)
-    n, p = values.shape
-    ids = np.array([str(i + 1) for i in range(n)], dtype=object)
-    return Content([f"V{j + 1}" for j in range(p)], values, ids=ids)
+SPARSE = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}
+PARTS = ("data", "indices", "indptr")
 
 
-def _load_numpy(path: Path) -> Any:
-    """The dense array of an .npy or .npz file, or the matrix `scipy.sparse.save_npz` wrote."""
-    if path.suffix.lower() == ".npz":
-        with zipfile.ZipFile(path) as archive:
-            check_memory(path, sum(info.file_size for info in archive.infolist()))
-    try:
-        stored = np.load(path, mmap_mode="r", allow_pickle=False)
-        if isinstance(stored, np.ndarray):
-            return _dense(path, stored)
-        with stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except TableError:
-        raise
-    except ValueError as error:
-        why = str(error).partition("\n")[0]
-        raise TableError(f"{path} is not a readable NumPy file ({why}); write it again") from error
+def _from_numpy(path: Path, options: ReadOptions) -> Content:
+    """The array of an .npy or .npz file, or the matrix that `scipy.sparse.save_npz` wrote."""
+    if path.suffix.lower() == ".npy":
+        return _unnamed(_dense(path, np.load(path, mmap_mode="r", allow_pickle=False)))
+    with zipfile.ZipFile(path) as archive:
+        check_memory(path, sum(info.file_size for info in archive.infolist()))
+    with np.load(path, allow_pickle=False) as stored:
+        arrays = dict(stored)
     if "format" in arrays:
-        kind = arrays["format"]
-        name = str(np.char.decode(kind, "latin1") if kind.dtype.kind == "S" else kind)
-        if name not in SPARSE or not {"data", "indices", "indptr", "shape"} <= arrays.keys():
-            raise TableError(f"{path} holds a sparse matrix of format {name!r}; save it as CSR")
-        return _sparse(path, name, *(arrays[n] for n in ("data", "indices", "indptr", "shape")))
+        kind = arrays["format"].astype(str).item()
+        parts = [arrays.get(name) for name in PARTS]
+        return _unnamed(_sparse(path, kind, parts, arrays["shape"]))
     if len(arrays) != 1:
         raise TableError(
             f"{path} holds {len(arrays)} arrays ({', '.join(list(arrays)[:4])}); save one, or a "
             "sparse matrix with scipy.sparse.save_npz"
         )
-    return _dense(path, *arrays.values())
+    return _unnamed(_dense(path, *arrays.values()))
 
 
 def _from_store(path: Path, options: ReadOptions) -> Content:
@@ -238,15 +226,12 @@ def _from_store(path: Path, options: ReadOptions) -> Content:
         root = require("zarr", "dask").open(str(path), mode="r")
     else:
         root = require("h5py", "anndata").File(path, "r")
-    try:
+    with closing(root) if hasattr(root, "close") else nullcontext():
         if hasattr(root, "shape"):
-            return _from_array(path, options, root)
+            return _unnamed(_dense(path, root))
         layers = {name: root["layers"][name] for name in (root.get("layers") or ())}
         obs, var = read(root["obs"]), read(root["var"])
         return _annotated(path, root.get("X"), layers, obs, var, options)
-    finally:
-        if hasattr(root, "close"):
-            root.close()
 
 
 def _annotated(
@@ -265,19 +250,16 @@ def _annotated(
         notes.append(note + " and others" * (len(layers) > 1))
     if sp.issparse(stored):
         stored = stored if stored.format in SPARSE else stored.tocsr()
-        parts = stored.data, stored.indices, stored.indptr, stored.shape
-        values = _sparse(path, stored.format, *parts)
+        parts = [getattr(stored, name) for name in PARTS]
+        values = _sparse(path, stored.format, parts, stored.shape)
     elif hasattr(stored, "shape"):
         values = _dense(path, stored)
         if (values == 0).any():
             values = np.where(values == 0, np.nan, values)
             notes.append("zeros are missing values, as in a sparse matrix")
     else:
-        kind = str(stored.attrs.get("encoding-type", "")).removesuffix("_matrix")
-        if kind not in SPARSE:
-            raise TableError(f"{path} holds a matrix of an unknown kind ({kind or 'none'})")
-        parts = stored["data"], stored["indices"], stored["indptr"], stored.attrs["shape"]
-        values = _sparse(path, kind, *parts)
+        kind = str(stored.attrs["encoding-type"]).removesuffix("_matrix")
+        values = _sparse(path, kind, [stored[name] for name in PARTS], stored.attrs["shape"])
     if sp.issparse(values):
         values.eliminate_zeros()
     if values.shape != (len(obs), len(var)):
@@ -300,9 +282,10 @@ def _annotated(
                    notes=notes)  # fmt: skip
 
 
-# --- arrays as a file declares them -----------------------------------------------------------
-
-SPARSE = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}
+def _unnamed(values: Any) -> Content:
+    n, p = values.shape
+    ids = np.array([str(i + 1) for i in range(n)], dtype=object)
+    return Content([f"V{j + 1}" for j in range(p)], values, ids=ids)
 
 
 def _dense(path: Path, values: Any) -> np.ndarray:
@@ -316,29 +299,25 @@ def _dense(path: Path, values: Any) -> np.ndarray:
     return np.array(values[:], dtype=dtype)
 
 
-def _sparse(
-    path: Path, kind: str, data: Any, indices: Any, indptr: Any, shape: Any
-) -> sp.csr_matrix:
-    """A CSR or CSC matrix from its three arrays (or datasets), as CSR."""
-    extents = np.asarray(shape)
+def _sparse(path: Path, kind: str, parts: list[Any], shape: Any) -> sp.csr_matrix:
+    """A CSR or CSC matrix from what a file declares as its arrays (or datasets), as CSR."""
+    if kind not in SPARSE:
+        raise TableError(f"{path} holds a sparse matrix of format {kind!r}; save it as CSR")
     try:
-        if extents.shape != (2,) or extents.dtype.kind not in "iu":
-            raise ValueError("its shape is no pair of sizes")
-        if data.dtype.kind not in "fiub" or {indices.dtype.kind, indptr.dtype.kind} - {"i", "u"}:
-            raise ValueError("its arrays are not numbers of the right kind")
-        if indptr.shape != (extents[int(kind == "csc")] + 1,) or data.shape != indices.shape:
-            raise ValueError("its arrays differ in length")
-        check_memory(path, 8.0 * (extents.sum(dtype=float) + 2 * data.shape[0]))
-        values = np.asarray(data[:])
-        values = values.astype(np.float32 if values.dtype == np.float32 else np.float64)
-        places, ends = (np.asarray(part[:]).astype(np.int64) for part in (indices, indptr))
-        if ends[-1] != len(values):
-            raise ValueError("indptr does not end at the number of stored entries")
-        matrix = SPARSE[kind]((values, places, ends), shape=tuple(map(int, extents)))
+        size = tuple(map(int, shape))
+        check_memory(path, 8.0 * (sum(size) + 2 * parts[0].shape[0]))
+        dtype = np.float32 if parts[0].dtype == np.float32 else np.float64
+        data, indices, indptr = (
+            np.asarray(part[:]).astype(wanted, casting="same_kind")
+            for part, wanted in zip(parts, (dtype, np.int64, np.int64), strict=True)
+        )
+        matrix = SPARSE[kind]((data, indices, indptr), shape=size)
         matrix.check_format(full_check=True)
-    except TableError:
-        raise
+        if indptr[-1] != len(data):
+            raise ValueError("indptr does not end at the number of stored entries")
     except (ValueError, TypeError, IndexError, OverflowError) as error:
+        if isinstance(error, TableError):
+            raise
         what = str(error).partition("\n")[0]
         raise TableError(f"{path} holds a damaged sparse matrix: {what}; write it again") from error
     matrix = sp.csr_matrix(matrix)
@@ -350,10 +329,9 @@ def _sparse(
 
 DIANN = {"Run", "Protein.Group", "Precursor.Id", "Q.Value"}  # what makes it one
 DIANN_QUANTITIES = ("PG.MaxLFQ", "PG.Quantity", "PG.Normalised")
-DIANN_COLUMNS = DIANN | {
-    "Genes", "Decoy", "PG.Q.Value", "Lib.Q.Value", "Lib.PG.Q.Value", "Global.Q.Value",
-    "Global.PG.Q.Value", *DIANN_QUANTITIES,
-}  # fmt: skip
+DIANN_NUMBERS = ("Decoy", "Q.Value", "PG.Q.Value", "Lib.Q.Value", "Lib.PG.Q.Value",
+                 "Global.Q.Value", "Global.PG.Q.Value", *DIANN_QUANTITIES)  # fmt: skip
+DIANN_COLUMNS = DIANN | {"Genes", *DIANN_NUMBERS}
 
 
 def _diann_report(content: Content) -> Content:
@@ -362,51 +340,46 @@ def _diann_report(content: Content) -> Content:
     The q-value filters are those its author recommends: of the library where runs were matched
     (otherwise they are 0), else the global ones.
     """
-    names = [name for name in content.names if name in DIANN_COLUMNS]
-    numbers = {
-        name: read_cells(content.column(name), content.decimal).numbers
-        for name in names if name not in ("Run", "Protein.Group", "Precursor.Id", "Genes")
-    }  # fmt: skip
-    quantity = next((name for name in DIANN_QUANTITIES if name in numbers), None)
+    pandas, names = require("pandas", "cli"), DIANN_COLUMNS.intersection(content.names)
+    frame = pandas.DataFrame({name: content.column(name) for name in names})
+    for name in names.intersection(DIANN_NUMBERS):
+        frame[name] = pandas.to_numeric(frame[name], errors="coerce")
+    quantity = next((name for name in DIANN_QUANTITIES if name in names), None)
     if quantity is None:
         raise TableError(
             "this is a main report of DIA-NN without quantities of protein groups (PG.MaxLFQ); "
             "export it again, or give report.pg_matrix.tsv"
         )
-    matched = any(numbers[name].any() for name in numbers if name.startswith("Lib."))
-    library = "Lib." if matched else "Global."
+    library = "Lib." if (frame.filter(like="Lib.") > 0).any(axis=None) else "Global."
     limits = {"Q.Value": 0.01, "PG.Q.Value": 0.05,
               f"{library}Q.Value": 0.01, f"{library}PG.Q.Value": 0.01}  # fmt: skip
-    limits = {name: limit for name, limit in limits.items() if name in numbers}
-    keep = numbers[quantity] > 0
-    for name, limit in limits.items():
-        keep &= numbers[name] <= limit
-    if "Decoy" in numbers:
-        keep &= ~(numbers["Decoy"] > 0)
-    texts = ["Run", "Protein.Group", *(["Genes"] if "Genes" in names else [])]
-    frame = require("pandas", "cli").DataFrame({name: content.column(name) for name in texts})
-    part = frame.assign(value=numbers[quantity])[keep].dropna(subset=["Run", "Protein.Group"])
+    limits = {name: limit for name, limit in limits.items() if name in names}
+    keep = (frame[list(limits)] <= pandas.Series(limits)).all(axis=1) & (frame[quantity] > 0)
+    if "Decoy" in names:
+        keep &= ~(frame["Decoy"] > 0)
+    part = frame[keep].dropna(subset=["Run", "Protein.Group"])
     if part.empty:
         raise TableError("no precursor of this main report of DIA-NN passes the q-value filters")
     wide = part.pivot_table(
-        values="value", index="Run", columns="Protein.Group", aggfunc="max", sort=False
+        values=quantity, index="Run", columns="Protein.Group", aggfunc="max", sort=False
     )
     wide = wide.reindex(frame["Run"].dropna().unique())  # also runs in which nothing passed
-    genes = part.dropna().drop_duplicates("Protein.Group").astype(str) if texts[2:] else part[:0]
+    genes = part.reindex(columns=["Protein.Group", "Genes"]).dropna().astype(str)
     filters = ", ".join(f"{name} <= {limit:g}" for name, limit in limits.items())
     note = (
         f"DIA-NN's main report was pivoted: {quantity} of {wide.shape[1]:,} protein groups in "
         f"{wide.shape[0]:,} runs, from {len(part):,} of {len(frame):,} precursors ({filters})"
     )
-    labels = dict(zip(genes["Protein.Group"], genes.get("Genes", ()), strict=True))
     return Content(
         [str(name) for name in wide.columns], wide.to_numpy(dtype=float),
-        ids=np.array([str(name) for name in wide.index], dtype=object), feature_labels=labels,
+        ids=np.array([str(name) for name in wide.index], dtype=object),
+        feature_labels=dict(reversed(genes.to_numpy().tolist())),  # the first of each group
         source=content.source | {"report": "DIA-NN"}, notes=[*content.notes, note],
     )  # fmt: skip
 
 
 READERS: dict[str, Callable[[Path, ReadOptions], Content]] = {
-    "text": read_text, "xlsx": _from_excel, "parquet": _from_parquet, "npy": _from_array,
-    "npz": _from_array, "h5ad": _from_store, "zarr": _from_store,
+    "text": lambda path, options: TextFile(path, options).read(), "xlsx": _from_excel,
+    "parquet": _from_parquet, "npy": _from_numpy, "npz": _from_numpy, "h5ad": _from_store,
+    "zarr": _from_store,
 }  # fmt: skip

@@ -342,11 +342,11 @@ def _judged(column: _Column, content: Content, matrix: Any, request: _Request) -
         cells = read_cells(series, content.decimal, codes)
         if cells.words:
             kind = IDENTIFIER if free and is_identifier(name) else "text"
-            if cells.mixed and kind == "text" and not (cells.doubtful and cells.looks_measured):
+            mixed = cells.words.total() <= 4 * cells.n_numbers  # with some numbers
+            if mixed and kind == "text" and not (cells.doubtful and cells.looks_measured):
                 kind = WORDS
-            return replace(
-                column, reason=f"{kind}, such as {shortened(cells.example)!r}", cells=cells
-            )
+            example = shortened(cells.doubtful or next(iter(cells.words)))
+            return replace(column, reason=f"{kind}, such as {example!r}", cells=cells)
         numbers = without_codes(cells.numbers, codes)
         if not _n_observed(numbers):
             return replace(column, reason=NEVER_OBSERVED)
@@ -377,7 +377,7 @@ def _id_column(content: Content, request: _Request) -> str | None:
         column = frame[name].dropna()
         column = column.iloc[:: max(1, len(column) // 1000)]  # a thousand tell enough
         cells = read_cells(column, content.decimal, request.options.missing_value)
-        return cells.count <= cells.words.total()
+        return cells.n_numbers <= cells.words.total()
 
     def complete(name: str, share: float = 1.0) -> bool:
         """Whether a column names so many of the rows, no two alike."""
@@ -441,13 +441,13 @@ def _refusals(columns: list[_Column], content: Content, request: _Request) -> It
     doubtful = {name: cells for name, cells in unread.items() if cells.doubtful}
     worst = doubtful or (unread if len(unread) > len(used) else {})
     for name, cells in worst.items():
-        hint = "remove units and percent signs"
+        hint, example = "remove units and percent signs", cells.doubtful or next(iter(cells.words))
         if cells.doubtful:
             name_of_sign, sign = ("comma", '","') if "," in cells.doubtful else ("point", ".")
             hint = f"if all numbers of the file have a decimal {name_of_sign} add --decimal {sign}"
         many = f"{len(worst)} columns look" if len(worst) > 1 else "one column looks"
         yield (f"{many} like measurements but cannot be read as numbers, such as "
-               f"{shortened(cells.example)!r} in column {name!r} ({len(used)} columns can); "
+               f"{shortened(example)!r} in column {name!r} ({len(used)} columns can); "
                f"{hint}, or choose columns with --columns or --drop")  # fmt: skip
     if content.ids is None and not (request.options.columns or request.of_model or len(used) > 3):
         frame, n = content.frame, len(content.frame)
@@ -541,6 +541,6 @@ def _matched_names(path: Path, frame: Any, names: list[str]) -> tuple[str, list[
 def _plain_values(column: Any, decimal: str) -> list[Any]:
     """Numbers where the column holds nothing else, words otherwise."""
     cells = read_cells(column, decimal)
-    if cells.words or not cells.count:
+    if cells.words or not cells.n_numbers:
         return [None if v is None or is_sure_mark(str(v)) else str(v).strip() for v in column]
     return [None if np.isnan(v) else int(v) if v == round(v) else v for v in cells.numbers.tolist()]
