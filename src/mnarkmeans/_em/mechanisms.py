@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -122,12 +122,13 @@ class Values:
 
 
 def newton_step(value: Callable[[Any], Any], at: Any, width: Any, reach: Any) -> Any:
-    """A step uphill in every coordinate of ``at``, each with a ``value`` of its own.
+    """A step uphill in every coordinate of ``at``, each with a ``value`` of its own, which takes
+    several points at once (their axis is the first).
 
     Derivatives are differences over ``width``; a step of at most ``reach`` is shortened until it
     does not lower the value, or not made.
     """
-    now, less, more = value(at), value(at - width), value(at + width)
+    now, less, more = value(np.array([at, at - width, at + width]))
     slope, bend = 0.5 * (more - less) / width, (more - 2.0 * now + less) / width**2
     step = np.clip(slope / np.maximum(np.abs(bend), 1e-12), -reach, reach)
     for _ in range(6):
@@ -354,43 +355,38 @@ class Decaying(Mechanism):
     def start(cls, values: Values, clusters: Clusters) -> Self:
         """From the best point of a grid."""
         share = float(values.missing_rate[values.has_gaps].mean()) if values.has_gaps.any() else 0.5
-        grid = [
-            cls(math.exp(log_t) / values.scale, share + (1.0 - share) * part, values.has_gaps)
-            for log_t in np.linspace(-4.0, 8.0, 9)
-            for part in (0.05, 0.5, 0.99)
-        ]
-        best = max(grid, key=lambda one: one._value(values, clusters))
+        log_t = np.repeat(np.linspace(-4.0, 8.0, 9), 3)
+        c = np.tile(share + (1.0 - share) * np.array([0.05, 0.5, 0.99]), 9)
+        top = cls._value(values, clusters, log_t, logit(c)).argmax()
+        best = cls(math.exp(log_t[top]) / values.scale, float(c[top]), values.has_gaps)
         for _ in range(5):
             best = best.update(values, clusters)
         return best
 
     def update(self, values: Values, clusters: Clusters) -> Self:
         """Newton's method for log t, in units of the mean square, and for logit c."""
-
-        def moved(log_t: float, logit_c: float) -> Any:
-            log_t, logit_c = (min(max(one, -BOUND), BOUND) for one in (log_t, logit_c))
-            return replace(self, t=math.exp(log_t) / values.scale, c=float(expit(logit_c)))
-
-        def value(log_t: float, logit_c: float) -> float:
-            return moved(log_t, logit_c)._value(values, clusters)
-
-        log_t, logit_c = math.log(max(self.t * values.scale, TINY)), logit(self.c)
+        value = partial(self._value, values, clusters)
+        log_t, logit_c = np.log(max(self.t * values.scale, TINY)), logit(self.c)
         log_t = newton_step(lambda at: value(at, logit_c), log_t, 1e-3, 2.0)
         logit_c = newton_step(lambda at: value(log_t, at), logit_c, 1e-3, 2.0)
-        return moved(log_t, logit_c)
+        log_t, logit_c = np.clip([log_t, logit_c], -BOUND, BOUND)
+        return replace(self, t=math.exp(log_t) / values.scale, c=float(expit(logit_c)))
 
-    def _value(self, values: Values, clusters: Clusters) -> Any:
-        rate = self._by_curve(clusters.mean, clusters.variance) + ANYWHERE
-        return (clusters.gaps * np.log(self.c * rate)).sum() + self.total_log_observed(values)
-
-    def _by_curve(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """P(missing) / c, but for what is missing anywhere."""
-        d = 2.0 * variance * self.t + 1.0
-        return (1.0 - ANYWHERE) * np.exp(-self.t * mean**2 / d) / np.sqrt(d)
+    @staticmethod
+    def _value(values: Values, clusters: Clusters, log_t: Any, logit_c: Any) -> np.ndarray:
+        """Log-likelihood at points (...) of the two, which may be numbers."""
+        log_t, logit_c = (
+            np.minimum(np.maximum(one, -BOUND), BOUND)[..., None] for one in (log_t, logit_c)
+        )
+        t, c = np.exp(log_t) / values.scale, expit(logit_c)
+        mean, variance, gaps = (one.ravel() for one in clusters[:3])
+        squares, weights = values.histogram
+        rate = _by_curve(t, mean, variance) + ANYWHERE
+        return np.log(c * rate) @ gaps + _log_seen(t, c, squares) @ weights
 
     def _given_missing(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
         """A mixture of two normals: by the curve, or anywhere."""
-        by_curve = self._by_curve(mean, variance)
+        by_curve = _by_curve(self.t, mean, variance)
         rate, pull = by_curve + ANYWHERE, 1.0 - 1.0 / (2.0 * variance * self.t + 1.0)
         share, apart = by_curve / rate, mean * pull
         away = apart * share
@@ -398,16 +394,27 @@ class Decaying(Mechanism):
         return np.log(self.c * rate), mean - away, spread
 
     def log_observed(self, x: np.ndarray, features: Any = slice(None)) -> np.ndarray:
-        seen = (1.0 - self.c) - self.c * (1.0 - ANYWHERE) * np.expm1(-self.t * x**2)
-        return np.log(np.maximum(seen, TINY))
+        return _log_seen(self.t, self.c, x**2)
 
     def total_log_observed(self, values: Values) -> float:
         squares, weights = values.histogram
-        return float(weights @ self.log_observed(np.sqrt(squares)))
+        return float(weights @ _log_seen(self.t, self.c, squares))
 
     @property
     def n_parameters(self) -> int:
         return 2
+
+
+def _by_curve(t: Any, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """P(missing) / c, but for what is missing anywhere."""
+    d = 2.0 * variance * t + 1.0
+    return (1.0 - ANYWHERE) * np.exp(-t * mean**2 / d) / np.sqrt(d)
+
+
+def _log_seen(t: Any, c: Any, squares: np.ndarray) -> np.ndarray:
+    """log P(observed) of values with these squares."""
+    seen = (1.0 - c) - c * (1.0 - ANYWHERE) * np.expm1(-t * squares)
+    return np.log(np.maximum(seen, TINY))
 
 
 @dataclass(frozen=True)
@@ -497,36 +504,39 @@ class BelowLimit(Mechanism):
         starts = [cls(lowest, soft * values.bins.scale, values.has_gaps) for soft in SOFTNESS]
         for _ in range(5):
             starts = [one._with_limits(values, clusters) for one in starts]
-        return max(starts, key=lambda one: one._value(values, clusters).sum())
+        return max(starts, key=lambda one: one._value(values, clusters, one.c, one.zeta).sum())
 
     def update(self, values: Values, clusters: Clusters) -> Self:
         now, scale = self._with_limits(values, clusters), values.bins.scale
 
-        def softer(log_ratio: float) -> Any:
-            zeta = now.zeta * math.exp(log_ratio)
-            return replace(now, zeta=np.clip(zeta, SOFTNESS[0] * scale, MAX_SOFTNESS * scale))
+        def softer(log_ratio: np.ndarray) -> np.ndarray:
+            zeta = now.zeta * np.exp(log_ratio)[..., None]
+            return np.clip(zeta, SOFTNESS[0] * scale, MAX_SOFTNESS * scale)
 
-        step = newton_step(lambda by: softer(by)._value(values, clusters).sum(), 0.0, 0.05, 0.7)
-        return softer(float(step))
+        def value(log_ratio: np.ndarray) -> np.ndarray:
+            return self._value(values, clusters, now.c, softer(log_ratio)).sum(axis=-1)
+
+        return replace(now, zeta=softer(newton_step(value, np.zeros(()), 0.05, 0.7)))
 
     def _with_limits(self, values: Values, clusters: Clusters) -> Self:
         """A step of all limits at once."""
 
         def value(c: np.ndarray) -> np.ndarray:
-            return replace(self, c=c)._value(values, clusters)
+            return self._value(values, clusters, c, self.zeta)
 
         return replace(self, c=newton_step(value, self.c, 0.1 * self.zeta, values.bins.scale))
 
-    def _value(self, values: Values, clusters: Clusters) -> np.ndarray:
-        """(p,) log-likelihood of each feature."""
-        log_rate = log_ndtr((self.c - clusters.mean) / np.sqrt(clusters.variance + self.zeta**2))
-        missing = (clusters.gaps * np.maximum(log_rate, MIN_LOG)).sum(axis=0)
-        return np.where(self.has_gaps, missing, 0.0) + self._seen(values)
-
-    def _seen(self, values: Values) -> np.ndarray:
-        """(p,) sum of log P(observed | x); without missing values a feature has no weights."""
-        seen = self.log_observed(values.bins.centers.T).T
-        return (values.bins.weights * seen).sum(axis=1)
+    def _value(
+        self, values: Values, clusters: Clusters, c: np.ndarray, zeta: np.ndarray
+    ) -> np.ndarray:
+        """(..., p) log-likelihood of each feature, for c and zeta (..., p); a feature without
+        missing values has no weights."""
+        c, zeta = c[..., None, :], zeta[..., None, :]
+        log_rate = log_ndtr((c - clusters.mean) / np.sqrt(clusters.variance + zeta**2))
+        missing = (clusters.gaps * np.maximum(log_rate, MIN_LOG)).sum(axis=-2)
+        centers, weights, _ = values.bins
+        seen = (weights.T * log_ndtr((centers.T - c) / zeta)).sum(axis=-2)
+        return np.where(self.has_gaps, missing, 0.0) + seen
 
     def _given_missing(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
         d = np.sqrt(variance + self.zeta**2)
@@ -538,7 +548,8 @@ class BelowLimit(Mechanism):
         return log_ndtr((x - self.c[features]) / self.zeta[features])
 
     def total_log_observed(self, values: Values) -> float:
-        return float(self._seen(values).sum())
+        centers, weights, _ = values.bins
+        return float((weights.T * self.log_observed(centers.T)).sum())
 
     @property
     def n_parameters(self) -> int:
