@@ -1,7 +1,6 @@
 """MNARKMeans as a scikit-learn estimator: its checks, the tests of KMeans, corners, impute."""
 
 import logging
-import warnings
 
 import numpy as np
 import pytest
@@ -122,31 +121,6 @@ def test_thread_settings_of_other_libraries_change_no_bit(X, lam, monkeypatch):
             model = run()
         np.testing.assert_array_equal(model.cluster_centers_, base.cluster_centers_)
         assert (model.lam_, model.inertia_) == (base.lam_, base.inertia_)
-
-
-def test_scikit_learn_callbacks_count_the_starts(X):
-    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn < 1.9")
-
-    class Count(callback.FitCallback):
-        begun = ended = 0
-
-        def setup(self, estimator, context):
-            pass
-
-        def on_fit_task_begin(self, estimator, context):
-            Count.begun += 1
-
-        def on_fit_task_end(self, estimator, context):
-            Count.ended += 1
-
-        def teardown(self, estimator, context):
-            pass
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scikit-learn announces that callbacks are new
-        model = MNARKMeans(3, lam=0.5, n_init=6, random_state=0).set_callbacks(Count())
-        model.fit(X)
-    assert Count.begun == Count.ended == 7  # the fit and its six starts
 
 
 @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])

@@ -119,7 +119,7 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
     mixture = _core.Mixture(np.zeros(8), init, np.ones((8, 20)), np.zeros((8, 20)))
     control = library.structs.Control
     monkeypatch.setattr(library.structs, "Control", lambda threads: control(1, threads, 0))
-    seeding = _core.Seeding(table, means, np.random.default_rng(0).random((1, 8, 3)))
+    draws = np.random.default_rng(0).random((1, 8, 3))
     for call in (
         lambda: _core.first_pass(table, 2),
         lambda: _core.assign(table, centers, 2),
@@ -131,8 +131,8 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
         lambda: _core.lloyd([table], [starts], 2),
         lambda: _core.lloyd([table, table], [starts, starts], 2),
         lambda: _core.hartigan(table, starts, one, 2),
-        lambda: _core.seed([seeding], 2),
-        lambda: _core.seed([seeding, seeding], 2),
+        lambda: _core.seed([table], [means], [draws], 2),
+        lambda: _core.seed([table] * 2, [means] * 2, [draws] * 2, 2),
         lambda: _core.add_rows(table, centers, labels, starts.stats, 2),
         lambda: _core.soft_sums(table, mixture, means, 2),
     ):

@@ -25,6 +25,7 @@ from ._missingness import Missingness
 from ._observed import Observed
 from ._solver import (
     STARTS,
+    StartResults,
     assign_rows,
     effective_threads,
     finish,
@@ -85,6 +86,7 @@ class CentersModel(
     cluster_centers_: np.ndarray
     labels_: np.ndarray
     inertia_: float
+    loss_path_: Any
     n_iter_: int
     start_losses_: np.ndarray
     lam_: float | np.ndarray
@@ -227,6 +229,19 @@ class CentersModel(
         )  # fmt: skip
         self.missingness_ = choice.missingness
         return replace(observed, reference=choice.reference), choice.lam, choice.centers
+
+    def _keep(
+        self, results: StartResults, dtype: Any, judge: Callable[[np.ndarray], tuple[float, Any]]
+    ) -> None:
+        """What the starts led to; ``judge`` gives the loss at the centres and the rows of each."""
+        best = results.best
+        # What is reported belongs to the centres the user sees, in the precision they are kept in.
+        self.cluster_centers_ = results.centers[best].astype(dtype)
+        self.n_iter_, self.start_losses_ = int(results.n_iter[best]), results.losses
+        self.inertia_, members = judge(self.cluster_centers_)
+        # The path is that of float64 centres; no loss on it can be below the last one.
+        self.loss_path_ = np.maximum(results.path(best), self.inertia_)
+        self._warn_if_few(members)
 
     def _warn_if_few(self, members: np.ndarray) -> None:
         """``members`` (k,): rows of each cluster."""

@@ -266,7 +266,7 @@ n_features_in_, feature_names_in_
     def _refit(self, observed: Observed, seed: int) -> None:
         model = self._plain(self.n_clusters_, self.lam_)
         starts = model._starts(observed, None, np.random.RandomState(seed))
-        model._keep(observed, model._solve(observed, starts, self.lam_), self.lam_)
+        model._solve(observed, starts, self.lam_)
         for name, value in vars(model).items():
             if name.endswith("_"):
                 setattr(self, name, value)

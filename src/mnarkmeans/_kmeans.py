@@ -6,8 +6,7 @@ L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + lam sum_{j missing} (m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,19 +14,8 @@ from sklearn.utils import check_random_state
 
 from ._base import N_INIT, CentersModel, Init
 from ._observed import Observed
-from ._solver import ALGORITHMS, Solution, best_of, run_starts
+from ._solver import ALGORITHMS, finish, run_starts
 from ._validation import check_choice, check_loss
-
-try:  # progress bars and the like, from scikit-learn 1.9
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Older scikit-learn has no callbacks."""
-
-    def with_callbacks(method: Any) -> Any:
-        return method
-
 
 # Up to so many rows x features x clusters, ten starts with Hartigan's moves reach lower losses than
 # thirty of Lloyd's in less time; beyond, they gain next to nothing.
@@ -35,7 +23,7 @@ LARGEST_FOR_HARTIGAN = 5_000_000
 N_HARTIGAN = 10  # starts that "auto" follows up by Hartigan's moves, the best ones
 
 
-class MNARKMeans(CallbackSupportMixin, CentersModel):
+class MNARKMeans(CentersModel):
     """k-means for data with missing values, where values close to a reference go missing.
 
     A missing value is not imputed: it pulls the centre of its cluster towards the reference, with
@@ -185,7 +173,7 @@ default="k-means++"
         starts = self._starts(observed, X, check_random_state(self.random_state))
         observed, lam, found = self._choose(observed, **self._stopping_rule())
         check_loss(observed, lam, starts)
-        self._keep(observed, self._solve(observed, starts, lam, found), lam)
+        self._solve(observed, starts, lam, found)
         return self
 
     # ------------------------------------------------------------------------------------------
@@ -201,47 +189,19 @@ default="k-means++"
         work = observed.n_rows * observed.n_features * self.n_clusters
         return N_HARTIGAN if work <= LARGEST_FOR_HARTIGAN else 0
 
-    @with_callbacks
     def _solve(
         self, observed: Observed, starts: np.ndarray, lam: Any, found: np.ndarray | None = None
-    ) -> Solution:
+    ) -> None:
         starts = self._with_better_starts(observed, starts, lam, found)
-        with self._one_task_per_start(len(starts)) as progress:
-            results = run_starts(
-                observed, starts, lam, threads=self._threads(), verbose=self.verbose,
-                n_hartigan=self._n_hartigan(observed, len(starts)), progress=progress,
-                **self._stopping_rule(),
-            )  # fmt: skip
-        return best_of(observed, results, lam, self._threads())
+        results = run_starts(
+            observed, starts, lam, threads=self._threads(), verbose=self.verbose,
+            n_hartigan=self._n_hartigan(observed, len(starts)), progress=self._progress,
+            **self._stopping_rule(),
+        )  # fmt: skip
+        self.lam_, self.reference_ = lam, observed.reference
 
-    @contextmanager
-    def _one_task_per_start(self, n_starts: int) -> Iterator[Callable[[int], None] | None]:
-        """Yield the function that is told how many starts have ended."""
-        if not hasattr(self, "_skl_callbacks"):
-            yield self._progress
-            return
-        context = self._init_callback_context(max_subtasks=n_starts)
-        context.call_on_fit_task_begin(estimator=self)
-        known = 0
+        def judge(centers: np.ndarray) -> tuple[float, np.ndarray]:
+            self.labels_, loss, members = finish(observed, centers, lam, self._threads())
+            return loss, members
 
-        def progress(ended: int) -> None:
-            nonlocal known
-            for _ in range(known, ended):
-                start = context.subcontext(task_name="start")
-                start.call_on_fit_task_begin(estimator=self)
-                start.call_on_fit_task_end(estimator=self)
-            known = max(known, ended)
-
-        yield progress
-        context.call_on_fit_task_end(estimator=self)
-
-    def _keep(self, observed: Observed, solution: Solution, lam: Any) -> None:
-        self.cluster_centers_ = solution.centers
-        self.labels_ = solution.labels
-        self.inertia_ = solution.loss
-        self.n_iter_ = solution.n_iter
-        self.loss_path_ = solution.path
-        self.start_losses_ = solution.start_losses
-        self.lam_ = lam
-        self.reference_ = observed.reference
-        self._warn_if_few(solution.members)
+        self._keep(results, observed.dtype, judge)

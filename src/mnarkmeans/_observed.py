@@ -126,19 +126,11 @@ def summary_of(
     unseen = first.seen == 0
     weights = np.where(unseen, 0.0, weights) if unseen.any() else weights
     return weights, Summary(
-        n_rows=len(weights),
-        n_usable=int(np.count_nonzero(weights)),
-        n_unseen=int(np.count_nonzero(unseen)),
-        weight=float(weights.sum()),
-        whole_weights=bool(np.all(weights == np.floor(weights))),
-        counts=first.counts,
-        sums=first.sums,
-        observed=first.observed,
-        minimum=first.lowest,
-        maximum=first.highest,
-        lowest=every.lowest,
-        highest=every.highest,
-    )
+        len(weights), int(np.count_nonzero(weights)), int(np.count_nonzero(unseen)),
+        float(weights.sum()), bool(np.all(weights == np.floor(weights))),
+        first.counts, first.sums, first.observed, first.lowest, first.highest,
+        every.lowest, every.highest,
+    )  # fmt: skip
 
 
 def merge_summaries(parts: list[Summary]) -> Summary:

@@ -10,9 +10,9 @@ import logging
 import math
 import os
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from numbers import Integral
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
@@ -53,12 +53,11 @@ def k_means_plus_plus(
     observed: Observed, n_starts: int, k: int, rng: np.random.RandomState, threads: int
 ) -> np.ndarray:
     """Centres (R, k, p) of R starts."""
-    return core.seed([_seeding(observed, n_starts, k, rng)], threads)[0]
+    return core.seed([observed.table], [observed.means], [_draws(n_starts, k, rng)], threads)[0]
 
 
-def _seeding(observed: Observed, n_starts: int, k: int, rng: np.random.RandomState) -> core.Seeding:
-    draws = rng.random_sample((n_starts, k, 2 + int(math.log(k))))
-    return core.Seeding(observed.table, observed.means, draws)
+def _draws(n_starts: int, k: int, rng: np.random.RandomState) -> np.ndarray:
+    return rng.random_sample((n_starts, k, 2 + int(math.log(k))))
 
 
 def random_rows(
@@ -81,14 +80,16 @@ def starts_of_each(
     init: str, tables: Sequence[Observed], n_starts: int, k: int, seeds: Sequence[int], threads: int
 ) -> list[np.ndarray]:
     """What ``STARTS[init]`` gives for each table with a seed of its own, many tables together."""
-    rng, seedings, centers = np.random.RandomState(), [], []
+    rng, draws, centers = np.random.RandomState(), [], []
     for own, seed in zip(tables, seeds, strict=True):
         rng.seed(seed)  # to make a RandomState for each would take longer than to draw
         if init == "k-means++":
-            seedings.append(_seeding(own, n_starts, k, rng))
+            draws.append(_draws(n_starts, k, rng))
         else:
             centers.append(STARTS[init](own, n_starts, k, rng, threads))
-    return core.seed(seedings, threads) if seedings else centers
+    if not draws:
+        return centers
+    return core.seed([own.table for own in tables], [own.means for own in tables], draws, threads)
 
 
 # --- bounds ---------------------------------------------------------------------------------------
@@ -133,24 +134,8 @@ class Bounds:
 # --- lloyd ----------------------------------------------------------------------------------------
 
 
-class Rows(Protocol):
-    """What the loop asks of the rows."""
-
-    def pass_(self, starts: core.Starts, active: np.ndarray, fresh: bool) -> float:
-        """Labels and sums of the active starts: all rows anew, or what changed.
-
-        Returns the largest |x - shift|^2 of a row that changed cluster.
-        """
-
-    def rescue(self, starts: core.Starts, r: int) -> None:
-        """Fill the empty clusters of start r with the rows that cost most. INOUT sums."""
-
-    def loss_of(self, starts: core.Starts, r: int) -> float:
-        """The loss of start r's partition at its new centres, by direct differences."""
-
-
 class InMemory:
-    """The rows of a table in memory, on threads."""
+    """The rows of a table in memory, on threads: what ``lloyd`` asks of rows."""
 
     def __init__(self, table: core.Table, k: int, threads: int):
         self.table, self.threads = table, threads
@@ -158,6 +143,10 @@ class InMemory:
         self._known: core.BoundArrays | None = None
 
     def pass_(self, starts: core.Starts, active: np.ndarray, fresh: bool) -> float:
+        """Labels and sums of the active starts: all rows anew, or what changed.
+
+        Returns the largest |x - shift|^2 of a row that changed cluster.
+        """
         bounds = self.bounds if len(active) == 1 else None
         self._known = None
         if bounds is not None and bounds.worthwhile():
@@ -171,20 +160,19 @@ class InMemory:
         return largest
 
     def rescue(self, starts: core.Starts, r: int) -> None:
+        """Fill the empty clusters of start r with the rows that cost most. INOUT sums."""
         core.rescue(self.table, starts, r, self._known, self.threads)
 
     def loss_of(self, starts: core.Starts, r: int) -> float:
-        return core.loss_of(
-            self.table, starts.centers(np.array([r])), starts.labels[r], self.threads
-        )
+        """The loss of start r's partition at its new centres, by direct differences."""
+        centers = starts.centers(np.array([r]))
+        return core.loss_of(self.table, centers, starts.labels[r], self.threads)
 
 
-def lloyd(
-    rows: Rows, starts: core.Starts, after: Callable[[int, np.ndarray], None] | None = None
-) -> None:
-    """Run the starts to their ends. INOUT starts.
+def lloyd(rows: Any, starts: core.Starts, told: Callable[[int], None] | None = None) -> None:
+    """Run the starts to their ends; ``rows`` as ``InMemory``. INOUT starts.
 
-    ``after`` is called with the number of iterations done and the starts that go on.
+    ``told`` is called after every iteration with the number of starts that have ended.
     """
     active, fresh = np.arange(len(starts.mu)), True
     for iteration in range(starts.max_iter):
@@ -195,8 +183,8 @@ def lloyd(
         for a in np.flatnonzero(inexact):
             losses[a] = rows.loss_of(starts, int(active[a]))
         active, fresh = core.decide(starts, iteration, losses, inexact, largest, active)
-        if after is not None:
-            after(iteration + 1, active)
+        if told is not None:
+            told(len(starts.mu) - len(active))
         if not len(active):
             break
 
@@ -234,18 +222,6 @@ class StartResults(NamedTuple):
     def best(self) -> int:
         """The start with the smallest loss; the first of those that differ by rounding only."""
         return int(np.argmax(self.losses <= self.losses.min() * (1.0 + EQUAL)))
-
-
-class Solution(NamedTuple):
-    """The best start, finished: the labels are the ones its centres give."""
-
-    centers: np.ndarray  # (k, p)
-    labels: np.ndarray  # (n,) int32
-    loss: float  # by direct differences
-    members: np.ndarray  # (k,) number of rows of each label
-    n_iter: int
-    path: np.ndarray
-    start_losses: np.ndarray
 
 
 logger = logging.getLogger("mnarkmeans")  # handlers are the caller's
@@ -307,51 +283,37 @@ def run_starts(
     called now and then with the number of starts that have ended.
     """
     n_starts, k, p = centers.shape
-    lam = penalties(lam, n_starts, p)
-    n_rows, size = observed.n_rows, n_starts
-    if not observed.table.is_small:
-        most = max(1, min(BYTES_OF_LABELS // (4 * n_rows), BYTES_OF_CENTERS // (8 * k * p)))
+    lam, table, size = penalties(lam, n_starts, p), observed.table, n_starts
+    if not table.is_small:
+        most = max(1, min(BYTES_OF_LABELS // (4 * table.n), BYTES_OF_CENTERS // (8 * k * p)))
         size = math.ceil(n_starts / math.ceil(n_starts / most))
     pieces = []
     for first in range(0, n_starts, size):
         some = slice(first, first + size)
         starts = _starts_of(observed, centers[some], lam[some], max_iter, tol)
         count = len(starts.mu)
+
+        def told(ended: int, first: int = first) -> None:
+            if progress is not None:
+                progress(first + ended)
+
         n_moved = math.ceil(min(1.0, n_hartigan / n_starts) * count)
-        watch = None if progress is None else partial(_add, progress, first)
-        pieces.append(_run_to_the_end(observed.table, starts, n_moved, threads, watch))
+        of_lloyd = told if n_moved == 0 else None  # otherwise the moves end the starts
+        if table.is_small:
+            core.lloyd([table], [starts], threads, of_lloyd)
+        else:
+            lloyd(InMemory(table, k, threads), starts, of_lloyd)
+        if n_moved > 0:  # in those with the smallest losses that did not merge with another
+            order = np.argsort(starts.paths[np.arange(count), starts.n_iter - 1], kind="stable")
+            chosen = order[starts.merged_into[order] < 0][:n_moved]
+            core.hartigan(table, starts, np.sort(chosen), threads, told)
+        pieces.append(StartResults.of(starts))
         if verbose is not None:
             for r, (loss, n_iter) in enumerate(zip(*pieces[-1][1:3], strict=True), first + 1):
                 message = f"start {r}/{n_starts}: loss {loss:.6g} after {n_iter} iterations"
                 log_line(message, verbose > 0)
-        if progress is not None:
-            progress(first + count)
+        told(count)
     return StartResults(*map(np.concatenate, zip(*pieces, strict=True)))
-
-
-def _add(progress: Callable[[int], None], before: int, ended: int) -> None:
-    progress(before + ended)
-
-
-def _run_to_the_end(
-    table: core.Table, starts: Starts, n_hartigan: int, threads: int,
-    watch: Callable[[int], None] | None,
-) -> StartResults:  # fmt: skip
-    """Lloyd's loop, and Hartigan's moves in the best ``n_hartigan`` starts of those that did not
-    merge with another. INOUT starts."""
-    count = len(starts.mu)
-    of_lloyd = watch if n_hartigan == 0 else None  # otherwise the moves end the starts
-    if table.is_small:
-        core.lloyd([table], [starts], threads, of_lloyd)
-    else:
-        rows = InMemory(table, starts.mu.shape[1], threads)
-        lloyd(rows, starts, of_lloyd and (lambda _, active: of_lloyd(count - len(active))))
-    if n_hartigan > 0:
-        losses = starts.paths[np.arange(count), starts.n_iter - 1]
-        order = np.argsort(losses, kind="stable")
-        chosen = order[starts.merged_into[order] < 0][:n_hartigan]
-        core.hartigan(table, starts, np.sort(chosen), threads, watch)
-    return StartResults.of(starts)
 
 
 def run_starts_of_each(
@@ -385,19 +347,6 @@ def _starts_of(
         centers, lam, observed.reference, observed.means, n_rows=observed.n_rows,
         max_iter=max_iter, tol=tol, weights=observed.summary.total_weight,
     )  # fmt: skip
-
-
-def best_of(observed: Observed, results: StartResults, lam, threads: int = 1) -> Solution:
-    """Finish the best start; ``lam`` as in ``penalties``."""
-    best = results.best
-    # What is reported belongs to the centres the user sees, in the precision they are kept in.
-    centers = results.centers[best].astype(observed.dtype)
-    own = penalties(lam, len(results.losses), observed.n_features)[best]
-    labels, loss, members = finish(observed, centers, own, threads)
-    # The path is that of float64 centres; no loss on it can be below the last one.
-    path = np.maximum(results.path(best), loss)
-    n_iter = int(results.n_iter[best])
-    return Solution(centers, labels, loss, members, n_iter, path, results.losses)
 
 
 def finish(

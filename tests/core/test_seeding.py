@@ -47,7 +47,7 @@ def problem(n, p, k, n_starts, trials, weighted=False, seed=0, share=0.3):
 
 
 def seeded(table, means, draws, threads):
-    return _core.seed([_core.Seeding(table, means, draws)], threads)[0]
+    return _core.seed([table], [means], [draws], threads)[0]
 
 
 CASES = [

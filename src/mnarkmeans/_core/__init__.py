@@ -31,8 +31,8 @@ FEW_ROWS = 256  # of a wide table, cut into chunks, hardly fill the lanes of a p
 np.empty(31 << 20, np.uint8)
 
 
-def shaped(array: np.ndarray | None, *shape: int) -> np.ndarray | None:
-    """An array of the shape that the core takes it for; its type is checked where it goes in."""
+def shaped(array: Any, *shape: int) -> Any:
+    """An array (or None) of the shape that the core takes it for; its type is checked later."""
     if array is not None and array.shape != shape:
         raise TypeError(f"the core takes an array of shape {shape} here; got {array.shape}")
     return array
@@ -73,9 +73,8 @@ class Table:
         if values.dtype not in (np.float32, np.float64):
             raise TypeError(f"the core takes float32 and float64; got {values.dtype}")
         own = self.struct = structs.Table(
-            is_sparse=is_sparse, is_double=values.dtype == np.float64, n=n, p=p,
-            missing=missing, weights=shaped(weights, n),
-            has_gaps=shaped(has_gaps, p), first=first,
+            is_sparse=is_sparse, is_double=values.dtype == np.float64, n=n, p=p, missing=missing,
+            weights=shaped(weights, n), has_gaps=shaped(has_gaps, p), first=first,
             one_chunk=ENTRIES_OF_ONE_CHUNK, per_chunk=ENTRIES_PER_CHUNK,
         )  # fmt: skip
         if is_sparse:
@@ -134,11 +133,7 @@ class Stats(NamedTuple):
 
     @property
     def struct(self) -> Any:
-        count, k, p = self.sums.shape
-        return structs.Stats(
-            self.sums, shaped(self.counts, count, k, p), shaped(self.sizes, count, k),
-            shaped(self.keys, count, k), shaped(self.squares, count),
-        )  # fmt: skip
+        return structs.Stats(*self)
 
 
 class BoundArrays(NamedTuple):
@@ -161,8 +156,8 @@ class Starts:
         """``n_rows``: rows whose labels are kept here; 0 if they are elsewhere."""
         count, k, p = mu.shape
         self.mu = np.array(mu, dtype=np.float64, order="C")
-        self.lam = np.ascontiguousarray(lam, dtype=np.float64)
-        self.reference, self.shift = reference, shift
+        self.lam = shaped(np.ascontiguousarray(lam, dtype=np.float64), count, p)
+        self.reference, self.shift = shaped(reference, p), shaped(shift, p)
         self.stats = Stats.zeros(count, k, p)
         self.labels = np.full((count, n_rows), -1, np.int32)
         self.paths = np.zeros((count, max_iter))
@@ -178,16 +173,22 @@ class Starts:
 
     @property
     def struct(self):
-        count, k, p = self.mu.shape
         return structs.Starts(
-            count, k, self.mu, shaped(self.lam, count, p), shaped(self.reference, p),
-            shaped(self.shift, p), self.stats.struct, self.labels, self.paths, self.n_iter,
-            self.merged_into, self.seen, self.max_iter, self.tol, self.whole_weights,
-            self.total_weight,
+            *self.mu.shape[:2], self.mu, self.lam, self.reference, self.shift, self.stats.struct,
+            self.labels, self.paths, self.n_iter, self.merged_into, self.seen, self.max_iter,
+            self.tol, self.whole_weights, self.total_weight,
         )  # fmt: skip
 
 
 # --- one pass over a table ------------------------------------------------------------------------
+
+
+def _go(
+    name: str, table: Table, *arguments: Any, threads: int, per_entry: float = 1.0, watch=None
+) -> None:
+    """A call that goes over a table, with so many multiply-adds for each entry."""
+    work = table.entries * per_entry
+    call(name, table.struct, *arguments, threads=threads, work=work, watch=watch)
 
 
 class FirstPass(NamedTuple):
@@ -209,7 +210,7 @@ def first_pass(table: Table, threads: int) -> FirstPass:
     observed, seen = np.empty(p, np.int64), np.empty(table.n, np.int32)
     arrays = counts, sums, lowest, highest, observed, seen
     out = structs.FirstPass(*arrays, -1, -1)
-    call("first_pass", table.struct, out, threads=threads, work=table.entries)
+    _go("first_pass", table, out, threads=threads)
     return FirstPass(*arrays, out.infinite, out.malformed)
 
 
@@ -225,20 +226,14 @@ def impute(table: Table, mu: np.ndarray, labels: np.ndarray, threads: int) -> np
     """(n, p) of the table's type: its rows, gaps filled from the centre (k, p) of the label."""
     check_labels(labels, table.n, len(mu))
     out = np.empty((table.n, table.p), table.source.dtype)
-    those = table.struct, shaped(mu, len(mu), table.p), labels, out, table.p
-    call("impute", *those, threads=threads, work=table.entries)
+    _go("impute", table, shaped(mu, len(mu), table.p), labels, out, table.p, threads=threads)
     return out
 
 
 def pass_(
-    table: Table,
-    starts: Starts,
-    active: np.ndarray,
-    *,
-    fresh: bool,
-    known: BoundArrays | None,
+    table: Table, starts: Starts, active: np.ndarray, *, fresh: bool, known: BoundArrays | None,
     threads: int,
-) -> tuple[int, float]:
+) -> tuple[int, float]:  # fmt: skip
     """One assignment pass for the active starts; INOUT starts.labels and starts.stats.
 
     ``fresh``: sum up all rows, not only those that change. Returns how many labels changed, and the
@@ -246,28 +241,24 @@ def pass_(
     """
     active = check_numbers(active, len(starts.mu))
     centers = starts.centers(active)
-    own = structs.Pass(
-        active=active, fresh=fresh,
-        labels=shaped(starts.labels, len(starts.mu), table.n),
-        bounds=bounds_struct(known, table.n, centers.k),
-    )  # fmt: skip
+    labels = shaped(starts.labels, len(starts.mu), table.n)
+    own = structs.Pass(active, fresh, labels, bounds_struct(known, table.n, centers.k))
     if fresh:
         for values in starts.stats:
             values[active] = 0
-    call(
-        "pass", table.struct, centers.struct, own, starts.stats.struct,
-        threads=threads, work=table.entries * centers.groups * centers.k,
-    )  # fmt: skip
+    each = centers.groups * centers.k
+    _go("pass", table, centers.struct, own, starts.stats.struct, threads=threads, per_entry=each)
     return own.changed, own.largest_move
 
 
 def assign(table: Table, centers: Centers, threads: int, *, plain: bool = False) -> np.ndarray:
     """Labels (G, n); ``plain``: by the loop of direct differences alone."""
-    labels = np.empty((centers.groups, table.n), np.int32)
-    call(
-        "assign_plain" if plain else "assign", table.struct, centers.struct, labels,
-        threads=threads, work=table.entries * centers.groups * centers.k,
-    )  # fmt: skip
+    labels, name = (
+        np.empty((centers.groups, table.n), np.int32),
+        "assign_plain" if plain else "assign",
+    )
+    each = centers.groups * centers.k
+    _go(name, table, centers.struct, labels, threads=threads, per_entry=each)
     return labels
 
 
@@ -276,8 +267,7 @@ def add_rows(
 ) -> None:
     """OUT stats (of one start) from the labels its rows have."""
     check_labels(labels, table.n, centers.k)
-    those = table.struct, centers.struct, labels, stats.struct
-    call("add_rows", *those, threads=threads, work=table.entries)
+    _go("add_rows", table, centers.struct, labels, stats.struct, threads=threads)
 
 
 def loss_of(
@@ -285,11 +275,8 @@ def loss_of(
 ) -> float:
     """The loss of a partition by direct differences; OUT each (n,): of every row, if given."""
     check_labels(labels, table.n, centers.k)
-    loss = np.empty(1)
-    call(
-        "loss_of", table.struct, centers.struct, labels,
-        shaped(each, table.n), loss, threads=threads, work=table.entries,
-    )  # fmt: skip
+    loss, each = np.empty(1), shaped(each, table.n)
+    _go("loss_of", table, centers.struct, labels, each, loss, threads=threads)
     return float(loss[0])
 
 
@@ -297,22 +284,17 @@ def label_and_loss(
     table: Table, centers: Centers, threads: int
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Labels (n,) that the centres give, the loss by direct differences, rows of each label."""
-    labels = np.empty(table.n, np.int32)
-    members, loss = np.zeros(centers.k, np.int64), np.empty(1)
-    call(
-        "label_and_loss", table.struct, centers.struct, labels, members, loss,
-        threads=threads, work=table.entries * centers.k,
-    )  # fmt: skip
-    return labels, float(loss[0]), members
+    labels, k = np.empty(table.n, np.int32), centers.k
+    arrays = labels, np.zeros(k, np.int64), np.empty(1)
+    _go("label_and_loss", table, centers.struct, *arrays, threads=threads, per_entry=k)
+    return labels, float(arrays[2][0]), arrays[1]
 
 
 def distances(table: Table, centers: Centers, dtype, threads: int, *, roots: bool) -> np.ndarray:
     """Loss (n, k) of every row at every centre, or its square root."""
     out = np.empty((table.n, centers.k), dtype)
-    call(
-        "distances", table.struct, centers.struct, roots,
-        out.dtype == np.float64, out, threads=threads, work=table.entries * centers.k,
-    )  # fmt: skip
+    those = centers.struct, roots, out.dtype == np.float64, out
+    _go("distances", table, *those, threads=threads, per_entry=centers.k)
     return out
 
 
@@ -322,8 +304,7 @@ def rescue(table: Table, starts: Starts, r: int, known: BoundArrays | None, thre
     stats = Stats(*(values[r : r + 1] for values in starts.stats))
     labels = check_labels(starts.labels[r], table.n, centers.k)
     bounds = bounds_struct(known, table.n, centers.k)
-    those = table.struct, centers.struct, labels, stats.struct, bounds
-    call("rescue", *those, threads=threads, work=table.entries)
+    _go("rescue", table, centers.struct, labels, stats.struct, bounds, threads=threads)
 
 
 def choose_rescued(costs: np.ndarray, labels: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -362,10 +343,8 @@ def decide(
 
 def lloyd(tables: Sequence[Table], starts: Sequence[Starts], threads: int, watch=None) -> None:
     """Lloyd's loop to its end, on small tables with their starts. INOUT starts."""
-    work = sum(
-        10.0 * table.entries * own.mu.shape[0] * own.mu.shape[1]
-        for table, own in zip(tables, starts, strict=True)
-    )
+    each = zip(tables, starts, strict=True)
+    work = sum(10.0 * table.entries * math.prod(own.mu.shape[:2]) for table, own in each)
     those = _array(structs.Table, tables), _array(structs.Starts, starts)
     call("lloyd", *those, len(tables), threads=threads, watch=watch, work=work)
 
@@ -378,30 +357,23 @@ def _array(kind: Any, holders: Sequence[Any]) -> Any:
 def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int, watch=None) -> None:
     """Hartigan's moves from where Lloyd's loop ended, in the chosen starts. INOUT starts."""
     chosen = check_numbers(chosen, len(starts.mu))
-    call(
-        "hartigan", table.struct, starts.struct, chosen, len(chosen),
-        threads=threads, watch=watch, work=10.0 * table.entries * len(chosen) * starts.mu.shape[1],
-    )  # fmt: skip
+    each, those = 10.0 * len(chosen) * starts.mu.shape[1], (starts.struct, chosen, len(chosen))
+    _go("hartigan", table, *those, threads=threads, per_entry=each, watch=watch)
 
 
-class Seeding:
-    """What starts of a table are drawn from: draws (R, k, trials) in [0, 1)."""
-
-    def __init__(self, table: Table, means, draws: np.ndarray):
-        count, k, trials = draws.shape
-        self.table, self.n_draws = table, draws.size
-        self.centers = np.empty((count, k, table.p))
-        means = shaped(means, table.p)
-        self.struct = structs.Seeds(count, k, trials, means, draws, self.centers)
-
-
-def seed(seedings: Sequence[Seeding], threads: int) -> list[np.ndarray]:
-    """Greedy k-means++ on mean-filled rows: centres (R, k, p) for each table."""
-    work = sum(float(own.table.entries) * own.n_draws for own in seedings)
-    tables = _array(structs.Table, [own.table for own in seedings])
-    those = _array(structs.Seeds, seedings)
-    call("seed", tables, those, len(seedings), threads=threads, work=work)
-    return [own.centers for own in seedings]
+def seed(
+    tables: Sequence[Table], means: Sequence[np.ndarray], draws: Sequence[np.ndarray], threads: int
+) -> list[np.ndarray]:
+    """Greedy k-means++ on mean-filled rows: centres (R, k, p) of each table, from its means (p,)
+    and draws (R, k, trials) in [0, 1)."""
+    centers, seeds, work = [], [], 0.0
+    for table, mean, draw in zip(tables, means, draws, strict=True):
+        centers.append(np.empty((*draw.shape[:2], table.p)))
+        seeds.append(structs.Seeds(*draw.shape, shaped(mean, table.p), draw, centers[-1]))
+        work += float(table.entries) * draw.size
+    those = _array(structs.Table, tables), (structs.Seeds * len(seeds))(*seeds)
+    call("seed", *those, len(tables), threads=threads, work=work)
+    return centers
 
 
 # --- mixtures -------------------------------------------------------------------------------------
@@ -462,8 +434,8 @@ def soft_sums(table: Table, mixture: Mixture, shift: np.ndarray, threads: int) -
     k, p, heavy = len(mixture.log_weight), table.p, mixture.freedom > 0
     sizes, sums = np.zeros(k), np.zeros((4 if heavy else 3, k, p))
     out = structs.Softened(sizes, *sums)
-    work = (20.0 if heavy else 3.0) * table.entries * k
-    call("soften", table.struct, _struct(mixture, shift, p), out, threads=threads, work=work)
+    each = (20.0 if heavy else 3.0) * k
+    _go("soften", table, _struct(mixture, shift, p), out, threads=threads, per_entry=each)
     pulls = sums[3] if heavy else None
     return SoftSums(sizes, sums[0], sums[1], sums[2], out.log_likelihood, pulls)
 
@@ -474,5 +446,5 @@ def soft_rows(table: Table, mixture: Mixture, threads: int) -> SoftRows:
     own = _struct(mixture, np.zeros(table.p), table.p)
     rows = SoftRows(np.empty((n, k)), np.empty(n), np.empty(n, np.int32))
     out = structs.Softened(*[None] * 5, *rows)
-    call("soften", table.struct, own, out, threads=threads, work=2.0 * table.entries * k)
+    _go("soften", table, own, out, threads=threads, per_entry=2.0 * k)
     return rows

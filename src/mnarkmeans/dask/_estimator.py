@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -135,12 +136,12 @@ reference_, n_features_in_, feature_names_in_
         rows = to_dask(check_table(self, X)) if not is_lazy(X) else self._rows_of(X, reset=True)
         with read_blocks(rows, sample_weight, self.missing_values, self.persist) as blocks:
             blocks = self._with_reference(blocks)
-            self._keep(blocks, self._run(blocks, X))
+            results = self._run(blocks, X)
+            self._keep(results, blocks.dtype, partial(self._judge, blocks))
         labels = self.predict(X)
         if is_lazy(X):  # the sizes of all blocks are known by now
             labels._chunks = (tuple(np.diff(blocks.firsts).tolist()),)
         self.labels_ = labels
-        self._warn_if_few(self.cluster_sizes_)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -229,24 +230,20 @@ reference_, n_features_in_, feature_names_in_
             blocks.means, n_rows=0, weights=found.total_weight, **self._stopping_rule(),
         )  # fmt: skip
 
-        def report(done: int, active: np.ndarray) -> None:
+        def told(ended: int) -> None:
             loss = starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1].min()
-            line = f"iteration {done}: loss {loss:.6g}, {len(active)} start(s) go on"
+            left = len(starts.mu) - ended
+            line = f"iteration {starts.n_iter.max()}: loss {loss:.6g}, {left} start(s) go on"
             log_line(line, bool(self.verbose))
 
-        lloyd(BlockRows(blocks), starts, after=report)
+        lloyd(BlockRows(blocks), starts, told)
         return StartResults.of(starts)
 
-    def _keep(self, blocks: Blocks, results: StartResults) -> None:
-        best = results.best
-        self.cluster_centers_ = results.centers[best].astype(blocks.dtype)
-        self.n_iter_ = int(results.n_iter[best])
-        self.start_losses_ = results.losses
-        mu = self.cluster_centers_.astype(np.float64)
-        lam = penalties(self.lam_, 1, self.n_features_in_)
+    def _judge(self, blocks: Blocks, centers: np.ndarray) -> tuple[float, np.ndarray]:
+        mu, lam = centers.astype(np.float64), penalties(self.lam_, 1, self.n_features_in_)
         fitted = Partition(mu[None], lam, blocks.reference, mu.mean(axis=0))
-        self.inertia_, self.cluster_sizes_ = blocks.reduce(assess, add, fitted)
-        self.loss_path_ = np.maximum(results.path(best), self.inertia_)
+        loss, self.cluster_sizes_ = blocks.reduce(assess, add, fitted)
+        return loss, self.cluster_sizes_
 
     def _map_rows(self, X: Any, method: str) -> Any:
         """What a method of the model gives for every block, as a Dask array of two dimensions."""
