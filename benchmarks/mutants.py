@@ -29,6 +29,6 @@ NAMED = [
      "LEVEL = 0.01", "LEVEL = 0.3"),
     ("the key of a table forgets its preparation", "src/mnarkmeans/cli/_fitting.py",
      '"preparation": source.preparation.typed(),', ""),
-    ("k-means|| forgets how many rows follow", "src/mnarkmeans/dask/_starts.py",
+    ("k-means|| forgets how many rows follow", "src/mnarkmeans/dask/_passes.py",
      "observe(candidates, sample_weight=weights)", "observe(candidates)"),
 ]  # fmt: skip

@@ -18,7 +18,7 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 pd = pytest.importorskip("pandas")
 
-from mnarkmeans.dask import MNARKMeans, _blocks, _lloyd  # noqa: E402 (needs dask)
+from mnarkmeans.dask import MNARKMeans, _blocks, _passes  # noqa: E402 (needs dask)
 
 K, P = 4, 9
 NAMES = list("abcdefghi")
@@ -151,9 +151,9 @@ def test_losses_that_lose_digits_are_taken_by_direct_differences(kind, shape, mo
     held = to_csr(X) if kind == "csr" else X
     options = {"lam": 1e-12, "tol": 0.0, "init": np.nan_to_num(init, nan=init[0, 0])}
     options["reference"] = init[0, 0]
-    taken, loss_of = [], _lloyd.BlockRows.loss_of
+    taken, loss_of = [], _passes.BlockRows.loss_of
     spy = lambda rows, starts, r: taken.append(r) or loss_of(rows, starts, r)  # noqa: E731
-    monkeypatch.setattr(_lloyd.BlockRows, "loss_of", spy)
+    monkeypatch.setattr(_passes.BlockRows, "loss_of", spy)
     lazy = MNARKMeans(4, **options).fit(on_dask(held))
     assert len(taken) == lazy.n_iter_
     assert_same_fit(lazy, in_memory(held, **options))

@@ -33,11 +33,6 @@ from .._validation import check_table, summarise
 CHUNK_BYTES = 1 << 24
 
 
-def slices(count: int, size: int) -> list[tuple[int, int]]:
-    """(start, stop) pairs that cut range(count) into pieces of the given size."""
-    return [(start, min(start + size, count)) for start in range(0, count, size)]
-
-
 def is_lazy(X: Any) -> bool:
     """Whether it is a Dask array or dataframe."""
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
@@ -63,15 +58,13 @@ def by_rows(X: Any) -> Any:
 def to_dask(values: Any) -> Any:
     """A Dask array of an array or CSR matrix in memory, which ``da.from_array`` would copy."""
     da, delayed = require("dask.array", "dask"), require("dask", "dask").delayed
-    n, p = values.shape
-    n_bytes = max(values.nbytes if isinstance(values, np.ndarray) else values.data.nbytes, 1)
-    blocks = [
-        da.from_delayed(
-            delayed(values[start:stop], pure=False, traverse=False), (stop - start, p), values.dtype
-        )
-        for start, stop in slices(n, max(1, CHUNK_BYTES * n // n_bytes))
-    ]
-    return da.concatenate(blocks)
+    n = values.shape[0]
+    size = max(1, CHUNK_BYTES * n // max(getattr(values, "data", values).nbytes, 1))
+    pieces = [values[start : start + size] for start in range(0, n, size)]
+    return da.concatenate([
+        da.from_delayed(delayed(one, pure=False, traverse=False), one.shape, one.dtype)
+        for one in pieces
+    ])  # fmt: skip
 
 
 def with_weights(X: Any, sample_weight: Any) -> list[tuple[Any, Any]]:
@@ -115,13 +108,6 @@ class Block:
     def n_rows(self) -> int:
         return self.source.shape[0]
 
-    @property
-    def n_bytes(self) -> int:
-        arrays = [self.source, self.weights]
-        if sparse.issparse(self.source):
-            arrays[:1] = [self.source.data, self.source.indices, self.source.indptr]
-        return sum(array.nbytes for array in arrays)
-
     def table(self, first: int) -> core.Table:
         """As the core reads it; ``first`` is the number of the first row in the whole table."""
         if "table" not in self.cache:
@@ -134,24 +120,29 @@ class Block:
         return {**self.__dict__, "cache": {}}
 
     def __sizeof__(self) -> int:  # lets Dask account for, and spill, what is really held
-        return 200 + self.n_bytes
+        sparse_parts = "data", "indices", "indptr"
+        dense = isinstance(self.source, np.ndarray)
+        arrays = [self.source] if dense else [getattr(self.source, part) for part in sparse_parts]
+        return 200 + self.weights.nbytes + sum(array.nbytes for array in arrays)
+
+
+@contextmanager
+def of_block(number: int, n_blocks: int) -> Iterator[None]:
+    """An error names the block it is about."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        where = f"Block {number} of {n_blocks} (the first is 0; rows are its own)"
+        raise type(error)(f"{where}: {error}") from error
 
 
 def read_block(
     chunk: Any, weights: Any, number: int, n_blocks: int, n_features: int, missing_values: float
 ) -> Block:
-    """An error names the number of the block."""
-    try:
+    with of_block(number, n_blocks):
         source = read_rows(chunk, n_features)
         weights = read_weights(weights, source.shape[0])
         return Block(*summarise(source, missing_values, weights, threads=1))
-    except (TypeError, ValueError) as error:
-        raise named(error, number, n_blocks) from error
-
-
-def named(error: Exception, number: int, n_blocks: int) -> Exception:
-    """The error, with the block it is about."""
-    return type(error)(f"Block {number} of {n_blocks} (the first is 0; rows are its own): {error}")
 
 
 def read_rows(chunk: Any, n_features: int) -> Any:
@@ -225,12 +216,8 @@ class Blocks:
         """The rows with these (ascending) numbers, missing values as NaN, and their weights."""
         take = require("dask", "dask").delayed(_take_rows, pure=False)
         owner = np.searchsorted(self.firsts, rows, side="right") - 1
-        values, weights = zip(
-            *compute(
-                *(take(self.lazy[b], rows[owner == b] - self.firsts[b]) for b in np.unique(owner))
-            ),
-            strict=True,
-        )
+        parts = [take(self.lazy[b], rows[owner == b] - self.firsts[b]) for b in np.unique(owner)]
+        values, weights = zip(*compute(*parts), strict=True)
         stack = sparse.vstack(values, format="csr") if self.is_sparse else np.vstack(values)
         return stack, np.concatenate(weights)
 
@@ -249,9 +236,9 @@ def _take_rows(block: Block, rows: np.ndarray) -> tuple[Any, np.ndarray]:
 
 
 def _tree(parts: list[Any], merge: Merge) -> Any:
-    """The sum of all parts, lazy or not, always added in the same order."""
+    """The sum of all parts, lazy or not, always added in the same order: 8 at a time."""
     while True:
-        parts = [merge(parts[start:stop]) for start, stop in slices(len(parts), 8)]
+        parts = [merge(parts[start : start + 8]) for start in range(0, len(parts), 8)]
         if len(parts) == 1:
             return parts[0]
 
@@ -296,7 +283,7 @@ def read_blocks(
 
 
 def _kind_of(block: Block) -> tuple[int, int, bool, Any]:
-    return block.n_rows, block.n_bytes, sparse.issparse(block.source), block.source.dtype
+    return block.n_rows, block.__sizeof__(), sparse.issparse(block.source), block.source.dtype
 
 
 # --- the cluster ----------------------------------------------------------------------------------

@@ -35,15 +35,14 @@ from ._blocks import (
     compute,
     is_frame,
     is_lazy,
-    named,
+    of_block,
     read_blocks,
     read_rows,
     read_weights,
     to_dask,
     with_weights,
 )
-from ._lloyd import BlockRows, Partition, add, assess
-from ._starts import STARTS
+from ._passes import STARTS, BlockRows, Partition, add, assess
 
 N_INIT = 3
 ROWS_TO_INSPECT = 1000  # the first ones, for codes of missing values and for raw counts
@@ -146,25 +145,19 @@ reference_, n_features_in_, feature_names_in_
 
     def predict(self, X: Any) -> Any:
         """Index of the closest centre of each row; lazy, cut as X is, if X is a Dask collection."""
-        if not is_lazy(X):
-            return super().predict(X)
-        return self._map_rows(X, "predict")[:, 0]
+        return self._map_rows(X, "predict")[:, 0] if is_lazy(X) else super().predict(X)
 
     def transform(self, X: Any) -> Any:
         """Square root of the penalised distance of rows to every centre; lazy as ``predict``."""
-        if not is_lazy(X):
-            return super().transform(X)
-        return self._map_rows(X, "transform")
+        return self._map_rows(X, "transform") if is_lazy(X) else super().transform(X)
 
     def impute(self, X: Any) -> Any:
         """Fill missing values from the centre of the row; lazy as ``predict``.
 
         A Dask array gives a Dask array (sparse blocks become dense), a dataframe a dataframe.
         """
-        if not is_lazy(X):
-            return super().impute(X)
         if not is_frame(X):
-            return self._map_rows(X, "impute")
+            return self._map_rows(X, "impute") if is_lazy(X) else super().impute(X)
         model, dtype = self._in_memory(), self._rows_of(X, reset=False).dtype
         meta = like_input(np.empty((0, self.n_features_in_), dtype), X._meta)
         return X.map_partitions(_filled_frame, model, dtype, meta=meta)
@@ -263,14 +256,12 @@ reference_, n_features_in_, feature_names_in_
 def _apply(
     chunk: Any, model: Any, method: str, empty: np.ndarray, n_blocks: int, block_id: tuple[int, int]
 ) -> np.ndarray:
-    try:
+    with of_block(block_id[0], n_blocks):
         rows = read_rows(chunk, model.n_features_in_)
         if not rows.shape[0]:
             return empty
         result = np.asarray(getattr(model, method)(rows), empty.dtype)
         return result.reshape(-1, empty.shape[1])
-    except (TypeError, ValueError) as error:
-        raise named(error, block_id[0], n_blocks) from error
 
 
 def _filled_frame(frame: Any, model: Any, dtype: Any) -> Any:

@@ -1,10 +1,11 @@
-"""Lloyd's loop over blocks: the centres go out, k x p sums come back.
+"""What is done to each block: Lloyd's loop, k-means||, and the judgement of the final centres.
 
     step       the centres of the active starts -> S, C, N of the block
     costly     the loss of each row at a start's centres -> rows that could fill an empty cluster
     add_up     the labels of a start, some changed -> S, C, N of the block
     loss_at    the labels of a start, other centres -> the loss, by direct differences
     assess     the final centres -> the loss and the rows of each cluster
+    draw       the candidates so far -> rows far from all of them
 
 Every function is pure as far as results go: a task that runs twice, or on another worker, gives
 the same sums. Rows are known by their number in the whole table, so the division into blocks
@@ -14,16 +15,18 @@ stopping rule, is the one used in memory (``_solver``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _core as core
-from .._solver import InMemory
+from .._solver import InMemory, k_means_plus_plus, penalties, random_rows
+from .._validation import observe
 from ._blocks import Block, Blocks
 
-# --- passes over a block --------------------------------------------------------------------------
+# --- Lloyd's loop ---------------------------------------------------------------------------------
 
 
 class Partition(NamedTuple):
@@ -38,7 +41,7 @@ class Partition(NamedTuple):
 
     @property
     def centers(self) -> core.Centers:
-        return core.Centers(self.mu, self.lam, self.reference, self.shift)
+        return core.Centers(*self[:4])
 
     def labels(self, block: Block, first: int) -> np.ndarray:
         """(b,) of a block whose first row has number ``first``."""
@@ -122,7 +125,7 @@ def merge_costly(parts: list[Costly], most: int) -> Costly:
 
 
 class BlockRows:
-    """The rows of all blocks, behind the interface of ``_solver.Rows``."""
+    """The rows of all blocks, for Lloyd's loop: what ``_solver.InMemory`` is in memory."""
 
     def __init__(self, blocks: Blocks):
         self.blocks = blocks
@@ -159,3 +162,104 @@ class BlockRows:
 
     def loss_of(self, starts: core.Starts, r: int) -> float:
         return self.blocks.reduce(loss_at, sum, self._partitions[r], starts.mu[[r]])
+
+
+# --- starting centres -----------------------------------------------------------------------------
+
+ROUNDS = 5
+OVERSAMPLING = 2  # candidates per round, in units of k
+
+
+def k_means_parallel(
+    blocks: Blocks, n_starts: int, k: int, rng: np.random.RandomState, threads: int
+) -> np.ndarray:
+    """Centres (R, k, p) by k-means|| (Bahmani et al. 2012).
+
+    A pool of candidates grows in a few rounds, each adding 2 k rows drawn with probability
+    proportional to weight x squared distance to the pool; weighted by the rows that are closest to
+    them, they are then reduced to k by k-means++. One pool serves all starts.
+    """
+    means = blocks.means  # of all rows: missing values are filled with them
+    candidates = np.empty((0, len(means)))
+    for size in [1] + ROUNDS * [OVERSAMPLING * k]:
+        seed = int(rng.randint(0, 2**31))
+        merge = partial(merge_drawn, size=size)
+        _, rows = blocks.reduce(draw, merge, candidates, means, seed, size)
+        candidates = np.vstack([candidates, rows])
+    weights = blocks.reduce(followers, partial(np.sum, axis=0), candidates, means)
+    return k_means_plus_plus(observe(candidates, sample_weight=weights), n_starts, k, rng, threads)
+
+
+Drawn = tuple[np.ndarray, np.ndarray]  # finishing times, and the rows (m, p), filled
+
+
+def draw(
+    block: Block, first: int, candidates: np.ndarray, means: np.ndarray, seed: int, size: int
+) -> Drawn:
+    """``size`` rows drawn with probabilities proportional to weight x squared distance.
+
+    Row i draws a number u_i of its own and runs for -log(u_i) / (weight x distance); the first
+    ``size`` to arrive are a weighted sample without replacement, whatever the blocks are.
+    """
+    speed = block.weights
+    if len(candidates):
+        speed = speed * _closest(block, first, candidates, means)[0]
+    running = np.flatnonzero(speed > 0.0)
+    begin, before = divmod(first, 4)  # Philox makes four numbers at a time
+    stream = np.random.Generator(np.random.Philox(key=seed).advance(begin))
+    numbers = stream.random(before + block.n_rows)[before:]
+    keys = -np.log(1.0 - numbers[running]) / speed[running]
+    winners = np.argsort(keys, kind="stable")[:size]
+    return keys[winners], core.fill_rows(block.table(first), running[winners], means)
+
+
+def merge_drawn(parts: list[Drawn], size: int) -> Drawn:
+    keys, rows = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    winners = np.argsort(keys, kind="stable")[:size]
+    return keys[winners], rows[winners]
+
+
+def followers(block: Block, first: int, candidates: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """(T,) weight of the rows closest to each candidate."""
+    labels = _closest(block, first, candidates, means)[1]
+    return np.bincount(labels, block.weights, len(candidates))
+
+
+def _closest(
+    block: Block, first: int, candidates: np.ndarray, means: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Squared distance to, and number of, the closest candidate; remembered by the block.
+
+    Distances are those of mean-filled rows: the loss with lam = 1 and the means as reference. Only
+    the candidates that the block has not seen yet are compared.
+    """
+    known, start = block.cache.get("nearest", (None, 0))
+    if start > len(candidates):  # a task of an earlier round that runs again
+        known, start = None, 0
+    if known is None or start < len(candidates):
+        mu = np.ascontiguousarray(candidates[None, start:])
+        centers = core.Centers(mu, penalties(1.0, 1, len(means)), means, means)
+        table, values = block.table(first), np.empty(block.n_rows)
+        labels = core.assign(table, centers, threads=1)[0]
+        core.loss_of(table, centers, labels, threads=1, each=values)
+        if known is not None:
+            closer = values < known[0]
+            labels = np.where(closer, labels + start, known[1])
+            values = np.where(closer, values, known[0])
+        known = values, labels
+    block.cache["nearest"] = known, len(candidates)
+    return known
+
+
+def on_sample(start: Callable[..., np.ndarray], blocks: Blocks, *how: Any) -> np.ndarray:
+    """A start in memory, of some rows, or of all when there are few: then they are the starts of
+    the estimator in memory, number for number."""
+    _, _, rng, _ = how
+    return start(blocks.sample(rng), *how)
+
+
+STARTS: dict[str, Callable[..., np.ndarray]] = {
+    "k-means||": k_means_parallel,
+    "k-means++": partial(on_sample, k_means_plus_plus),
+    "random": partial(on_sample, random_rows),
+}
