@@ -124,7 +124,7 @@ def test_picture_table_and_text_of_missing_shares_are_those_of_diagnose():
     X = X[:, ~np.isnan(X).all(axis=0)]
     model = MNARKMeans(2, random_state=0).fit(X)
     page, found = report(model, X).page, diagnose(X, n_clusters=2)
-    drawn = page["charts"]["missing"]
+    drawn = page["missing"]
     for name, values in (
         ("feature_missing_share", found.feature_curve.missing_share),
         ("missing_share", found.curve.missing_share),
@@ -230,7 +230,7 @@ def test_a_report_from_python_is_saved_and_shown_in_a_notebook(tmp_path):
     plain = MNARKMeans(2, lam=0.5, missing_values=0, random_state=0).fit(values)
     sparse = report(plain, sp.csr_matrix(values, dtype=float), features=["a", "b", "c"]).page
     assert sparse["data"] == made.page["data"]
-    assert sparse["charts"] == made.page["charts"]
+    assert sparse["missing"] == made.page["missing"]
     assert model.missing_values == 0
     with pytest.raises(ValueError, match="ids must be 60 names, got 1"):
         report(model, frame, ids=["a"])

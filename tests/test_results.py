@@ -221,11 +221,10 @@ def cells():
     )
     adata = pytest.importorskip("anndata").AnnData(np.log1p(counts.astype(float)))
     adata.obs["batch"] = batch.astype(str)
-    tl.mnar_kmeans(adata, [2, 3], batch_key="batch", impute_layer="filled", random_state=0,
-                   n_init=2, verbose=False)  # fmt: skip
+    tl.mnar_kmeans(adata, [2, 3], batch_key="batch", random_state=0, n_init=2, verbose=False)
     kept = adata.uns["mnar_kmeans"]
     return {
-        "centers": adata.varm["mnar_kmeans"], "filled": adata.layers["filled"],
+        "centers": adata.varm["mnar_kmeans"],
         "confidence": adata.obs["mnar_kmeans_confidence"], "lam": kept["lam"],
         "shifts": kept["batch_shifts"], "inertia": kept["inertia"],
     }  # fmt: skip

@@ -8,7 +8,6 @@ What is written, with ``key_added="mnar_kmeans"``:
     varm["mnar_kmeans"]           centres (n_vars, k), NaN for genes that took no part
     uns["mnar_kmeans"]            params, lam, reference, inertia, n_iter, verdict, ...
     uns["mnar_kmeans_markers"]    markers of each cluster, as rank_genes_groups stores them
-    layers[impute_layer]          the filled matrix, only if asked for
 """
 
 from __future__ import annotations
@@ -44,18 +43,15 @@ def mnar_kmeans(
     lam: Any = "auto",
     reference: Any = None,
     layer: str | None = None,
-    use_rep: str | None = None,
     use_highly_variable: bool | None = None,
     zero_is_missing: bool = True,
     batch_key: str | None = None,
     key_added: str = "mnar_kmeans",
     random_state: int | np.random.RandomState | None = None,
     rng: int | np.random.Generator | None = None,
-    copy: bool = False,
-    impute_layer: str | None = None,
     verbose: bool = True,
     **fitting: Any,
-) -> Any:
+) -> None:
     """Cluster the cells of an AnnData object with `mnarkmeans.MNARKMeans`.
 
     Expects log-normalised expression (``sc.pp.normalize_total``, ``sc.pp.log1p``) that is not
@@ -68,13 +64,9 @@ def mnar_kmeans(
     n_clusters : int or sequence of int
         Number of clusters, or the numbers to choose from by stability.
     lam, reference : as in `mnarkmeans.MNARKMeans`
-        Arrays have one number per gene of `adata` (or column of `use_rep`), a dict or a Series
-        goes by their names.
+        Arrays have one number per gene of `adata`, a dict or a Series goes by their names.
     layer : str, optional
         Layer to use instead of ``adata.X``.
-    use_rep : str, optional
-        Entry of ``adata.obsm`` to use instead of genes; the centres are then stored in
-        ``uns[key_added]["centers"]``.
     use_highly_variable : bool, optional
         Use only the genes marked in ``var["highly_variable"]``. None does so if they are marked.
     zero_is_missing : bool, default=True
@@ -90,20 +82,10 @@ def mnar_kmeans(
         Seed.
     rng : int, numpy Generator or None, default=None
         The seed by scverse's name for it.
-    copy : bool, default=False
-        Return a changed copy and leave `adata` as it is.
-    impute_layer : str, optional
-        Layer for the (dense) matrix with missing values filled from the centres. Genes that were
-        not used keep their values.
     verbose : bool, default=True
         Print one line about the result.
     **fitting
         `n_init`, `max_iter`, `tol`, `algorithm`, `init`, `n_jobs` of `mnarkmeans.MNARKMeans`.
-
-    Returns
-    -------
-    AnnData or None
-        The changed copy if ``copy=True``, otherwise None.
 
     Notes
     -----
@@ -132,54 +114,34 @@ def mnar_kmeans(
         raise ValueError("random_state and rng are two names of the seed; give one of them.")
     if rng is not None:  # estimators take an integer or a RandomState
         random_state = int(np.random.default_rng(rng).integers(2**31 - 1))
-    if use_rep is not None and (layer or use_highly_variable or impute_layer):
-        raise ValueError(
-            f"use_rep={use_rep!r} clusters on adata.obsm and not on genes: leave layer=, "
-            "use_highly_variable= and impute_layer= out."
-        )
-    adata = adata.copy() if copy else adata
-    matrix, columns = _matrix_of(adata, layer, use_rep, use_highly_variable)
+    matrix, columns = _matrix_of(adata, layer, use_highly_variable)
     missing = 0.0 if zero_is_missing else np.nan
     X, used = _usable(matrix, columns, missing)
     if zero_is_missing:
-        _check_expression(X, is_expression=use_rep is None)
-    names = adata.var_names if use_rep is None else range(len(used))
-    lam, reference = by_position("lam", lam, names), by_position("reference", reference, names)
-    chosen = {
-        "lam": _of_used("lam", lam, used),
-        "reference": _of_used("reference", reference, used),
-        "random_state": random_state,
-    }
+        _check_expression(X)
+    chosen: dict[str, Any] = {"random_state": random_state}
+    for name, numbers in (("lam", lam), ("reference", reference)):
+        chosen[name] = _of_used(name, by_position(name, numbers, adata.var_names), used)
+    stored: dict[str, Any] = {}
     if batch_key is not None:
         batches = _entry(adata.obs, batch_key, "obs").to_numpy()
-        measured = _dense_with_nan(X, missing)
         center = BatchCenter(int(np.max(n_clusters)), n_jobs=fitting.get("n_jobs"), **chosen)
-        X, missing = center.fit_transform(measured, batch=batches), np.nan
+        X, missing = center.fit_transform(_dense_with_nan(X, missing), batch=batches), np.nan
+        stored["batches"] = center.batches_.astype(str)
+        stored["batch_shifts"] = np.array([_of_all_genes(one, used) for one in center.shifts_])
     with warnings.catch_warnings():
         if zero_is_missing:  # zero is the detection limit, however far from it a gene is
             warnings.filterwarnings("ignore", "The reference lies far outside")
         model = _estimator(X, n_clusters, missing_values=missing, **chosen, **fitting).fit(X)
     params = dict(
-        n_clusters=n_clusters, lam=lam, reference=reference, layer=layer, use_rep=use_rep,
+        n_clusters=n_clusters, lam=lam, reference=reference, layer=layer,
         use_highly_variable=use_highly_variable, zero_is_missing=zero_is_missing,
-        batch_key=batch_key, random_state=random_state, impute_layer=impute_layer,
+        batch_key=batch_key, random_state=random_state,
         n_init=model.n_init, max_iter=model.max_iter, tol=model.tol,
     )  # fmt: skip
-    _store_results(adata, key_added, model, X, used, params, in_genes=use_rep is None)
-    if batch_key is not None:
-        adata.uns[key_added]["batches"] = center.batches_.astype(str)
-        shifts = [_of_all_genes(one, used) for one in center.shifts_]
-        adata.uns[key_added]["batch_shifts"] = np.array(shifts)
-    if impute_layer is not None:
-        filled = model.impute(X)
-        if batch_key is not None:
-            filled = center.inverse_transform(filled, batch=batches)
-            if np.nanmin(measured) >= 0.0:  # expression is not negative
-                filled = np.maximum(filled, 0.0)
-            filled = np.where(np.isnan(measured), filled, measured)
-        adata.layers[impute_layer] = _with_other_genes(filled, matrix, used)
+    stored["params"] = _writable(params)
+    adata.uns[key_added] = stored | _store_results(adata, key_added, model, X, used)
     log_line(f"{key_added}: {_summary(model, adata.uns[key_added])}", verbose)
-    return adata if copy else None
 
 
 def _estimator(X: Any, n_clusters: Any, *, lam: Any, **settings: Any) -> Any:
@@ -199,29 +161,23 @@ def _estimator(X: Any, n_clusters: Any, *, lam: Any, **settings: Any) -> Any:
 
 
 def _summary(model: Any, results: dict[str, Any]) -> str:
-    sizes = ", ".join(
-        map(str, np.bincount(np.asarray(model.labels_), minlength=len(model.cluster_centers_)))
-    )
+    counts = np.bincount(np.asarray(model.labels_), minlength=len(model.cluster_centers_))
     low, high = f"{np.min(model.lam_):.4g}", f"{np.max(model.lam_):.4g}"
     lam = low if low == high else f"{low} to {high}"
     headline = results.get("verdict", {}).get("headline", "")
-    return f"clusters of {sizes} cells, lam {lam}. {headline}".rstrip()
+    return f"clusters of {', '.join(map(str, counts))} cells, lam {lam}. {headline}".rstrip()
 
 
 # --- the matrix
 
 
 def _matrix_of(
-    adata: Any, layer: str | None, use_rep: str | None, use_highly_variable: bool | None
+    adata: Any, layer: str | None, use_highly_variable: bool | None
 ) -> tuple[Any, np.ndarray]:
     """The matrix asked for, and the mask of its columns to use."""
-    if use_rep is not None:
-        matrix = _entry(adata.obsm, use_rep, "obsm")
-        matrix = matrix.to_numpy() if hasattr(matrix, "to_numpy") else matrix
-        return matrix, np.ones(matrix.shape[1], bool)
     matrix = adata.X if layer is None else _entry(adata.layers, layer, "layers")
     if matrix is None:
-        raise ValueError("adata.X is empty; name the layer= or use_rep= to cluster on.")
+        raise ValueError("adata.X is empty; name the layer= to cluster on.")
     marked = "highly_variable" in adata.var
     if use_highly_variable and not marked:
         raise KeyError(
@@ -284,12 +240,12 @@ def _observed_columns(X: Any, missing: float) -> np.ndarray:
     return np.any(seen_in(X, missing), axis=0)
 
 
-def _check_expression(X: Any, *, is_expression: bool) -> None:
+def _check_expression(X: Any) -> None:
     """Refuse counts, warn about scaled values: zero has to mean "not detected"."""
     rows = X.blocks[0].compute() if _is_dask(X) else X
     values = rows.data if sparse.issparse(rows) else rows
     values = values[np.isfinite(values)]
-    if is_expression and values.size and values.max() > 1 and not np.any(values % 1):
+    if values.size and values.max() > 1 and not np.any(values % 1):
         raise ValueError(
             "The matrix holds whole numbers: raw counts. Prepare them first with\n"
             "    sc.pp.normalize_total(adata)\n"
@@ -330,46 +286,40 @@ def _dense_with_nan(X: Any, missing: float) -> np.ndarray:
     return with_nan(_dense(X), missing)
 
 
+def _dense(matrix: Any) -> Any:
+    if _is_dask(matrix):
+        return matrix.map_blocks(_dense, dtype=matrix.dtype, meta=np.empty((0, 0), matrix.dtype))
+    return matrix.toarray() if sparse.issparse(matrix) else matrix
+
+
 # --- the results
 
 
-def _store_results(
-    adata: Any, key: str, model: Any, X: Any, used: np.ndarray, params: dict[str, Any], *,
-    in_genes: bool,
-) -> None:  # fmt: skip
-    """Write what the module's docstring lists."""
+def _store_results(adata: Any, key: str, model: Any, X: Any, used: np.ndarray) -> dict[str, Any]:
+    """Write into obs, varm and the markers what the module's docstring lists; the rest of uns."""
     pandas = require("pandas", "anndata")
     k = len(model.cluster_centers_)
     labels, distances = np.asarray(model.labels_), np.asarray(model.transform(X))
     adata.obs[key] = pandas.Categorical.from_codes(labels, categories=[str(l) for l in range(k)])
     adata.obs[f"{key}_distance"] = distances[np.arange(len(labels)), labels]
-    centers = np.full((len(used), k), np.nan)
-    centers[used] = model.cluster_centers_.T
-    results = {
-        "params": _writable(params),
+    adata.varm[key] = np.column_stack([_of_all_genes(c, used) for c in model.cluster_centers_])
+    results: dict[str, Any] = {
         "n_clusters": k,
         "lam": _of_all_genes(model.lam_, used),
         "reference": _of_all_genes(model.reference_, used),
         "inertia": float(model.inertia_),
         "n_iter": int(model.n_iter_),
-        "loss_path": model.loss_path_,
-        "start_losses": model.start_losses_,
-        "n_features": int(used.sum()),
     }
     if isinstance(model, MNARKMeansCV):
         results["cv_results"] = {name: np.asarray(v) for name, v in model.cv_results_.items()}
-    if in_genes:
-        adata.varm[key] = centers
-    else:
-        results["centers"] = centers
     if not _is_dask(X):
         found = verdict(X, model)
         words = ("kind", "headline", "sentence")
         results["verdict"] = {name: getattr(found, name) for name in words}
         adata.obs[f"{key}_confidence"] = found.confidence
-        if in_genes and k > 1:
+        if k > 1:
             adata.uns[f"{key}_markers"] = _markers(adata, key, X, used, model)
-    adata.uns[key] = results
+    return results
 
 
 def _writable(params: dict[str, Any]) -> dict[str, Any]:
@@ -380,18 +330,6 @@ def _writable(params: dict[str, Any]) -> dict[str, Any]:
         for name, value in params.items()
         if value is not None and not isinstance(value, np.random.RandomState)
     }
-
-
-def _with_other_genes(filled: np.ndarray, matrix: Any, used: np.ndarray) -> np.ndarray:
-    whole = np.array(_dense(_in_memory(matrix, np.ones(len(used), bool))), dtype=filled.dtype)
-    whole[:, used] = filled
-    return whole
-
-
-def _dense(matrix: Any) -> Any:
-    if _is_dask(matrix):
-        return matrix.map_blocks(_dense, dtype=matrix.dtype, meta=np.empty((0, 0), matrix.dtype))
-    return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
 def _of_all_genes(found: Any, used: np.ndarray) -> float | np.ndarray:
@@ -409,33 +347,27 @@ def _markers(adata: Any, key: str, X: Any, used: np.ndarray, model: Any) -> dict
     pandas = require("pandas", "anndata")
     k = len(model.cluster_centers_)
     clusters = [str(l) for l in range(k)]
-    genes = adata.var_names.to_numpy()[used].astype(str)
+    genes = adata.var_names.to_numpy()[used].astype(object)
     found = contrasts(with_nan(X, model.missing_values), model.labels_, k)
     order = np.argsort(-found.signed, axis=1, kind="stable")
     missing = np.full(found.effect.shape, np.nan)
     columns = {
-        "names": np.broadcast_to(genes.astype(object), missing.shape),
+        "names": np.broadcast_to(genes, missing.shape),
         "scores": found.signed,
         # The values are natural logarithms, and these are in powers of 2.
         "logfoldchanges": np.nan_to_num(found.mean_inside - found.mean_outside) / np.log(2.0),
         "pvals": missing,
         "pvals_adj": missing,
     }
-    shares = {"pts": found.observed_inside, "pts_rest": found.observed_outside}
-    return {
+    markers: dict[str, Any] = {
         "params": {
             "groupby": key, "reference": "rest", "method": "mnar_kmeans", "use_raw": False,
             "corr_method": "none",
         },
-        **{
-            name: np.rec.fromarrays(
-                np.take_along_axis(values, order, axis=1),
-                dtype=[(c, values.dtype) for c in clusters],
-            )
-            for name, values in columns.items()
-        },
-        **{
-            name: pandas.DataFrame(share.T, index=genes, columns=clusters)
-            for name, share in shares.items()
-        },
     }  # fmt: skip
+    for name, values in columns.items():
+        ordered = np.take_along_axis(values, order, axis=1)
+        markers[name] = np.rec.fromarrays(ordered, dtype=[(c, values.dtype) for c in clusters])
+    for name, share in (("pts", found.observed_inside), ("pts_rest", found.observed_outside)):
+        markers[name] = pandas.DataFrame(share.T, index=genes, columns=clusters)
+    return markers

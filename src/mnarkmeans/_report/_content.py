@@ -1,11 +1,12 @@
-"""The numbers of the page, a plain dict that JSON can hold.
+"""A table under a fitted model, every part computed once, and the numbers of its page.
 
-It is stored beside the results as report.json, so that the page can be drawn again without the
-table it was made from.
+The page is a plain dict that JSON can hold. It is stored beside the results as report.json, so that
+it can be drawn again without the table it was made from.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
@@ -16,23 +17,67 @@ from .._embedding import embed
 from .._io import plain
 from .._versions import versions
 from ..displays._centers import most_different
-from ..displays._displays import InstabilityDisplay, LossPathDisplay, MissingnessDisplay
+from ..displays._displays import InstabilityDisplay, MissingnessDisplay
 from ..displays._flow import FlowDisplay
 from ..displays._style import percent, rounded, sample
-from ..metrics import Verdict
-from ..metrics._annotations import Agreement
-from ..metrics._markers import ranked
+from ..metrics import Agreement, Verdict, verdict
+from ..metrics._annotations import agreement
+from ..metrics._markers import contrasts, ranked
+from ..metrics._quality import silhouettes
 from ..metrics._verdict import BETWEEN, names_of
 from ..missingness import methods_paragraph
-from ..missingness._diagnose import why_no_penalty
+from ..missingness._diagnose import cells_of, observed_by_row, why_no_penalty
 from ..missingness._paragraph import lam_words
 from ..tables import Table
-from ._fitted import FittedTable
 
-PAGE_VERSION = 5
+PAGE_VERSION = 6
 MARKERS = 8  # of each cluster
 SURE = 0.9  # confidence of a row
+BINS = 20  # of missing shares
 MAX_POINTS, MAX_ROWS, MAX_FEATURES, MAX_LISTED = 50_000, 400, 60, 100
+
+
+class FittedTable:
+    """Rows, a fitted k-means model, and what it says of them.
+
+    X are the values as they were clustered: an array with NaN, or a CSR matrix whose stored entries
+    are observed. Annotations are name -> one value per row; `classes` are those known not to be
+    batches. `progress` takes (done, total) while the verdict is made, which takes long on large
+    tables.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        model: Any,
+        labels: Any,
+        *,
+        ids: Sequence[Any] | None = None,
+        features: Sequence[Any] | None = None,
+        annotations: Mapping[str, Sequence[Any]] | None = None,
+        classes: Collection[str] = (),
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        (n, p), k = X.shape, len(model.cluster_centers_)
+        self.X, self.model, self.labels, self.n_clusters = X, model, np.asarray(labels), k
+        self.ids = [str(name) for name in (range(n) if ids is None else ids)]
+        self.features = [f"x{j}" for j in range(p)] if features is None else [*map(str, features)]
+        known = (annotations or {}).items()
+        self.annotations = [agreement(name, values, self.labels) for name, values in known]
+        distances = np.asarray(model.transform(X), dtype=float)
+        self.own_distance = distances[np.arange(n), self.labels]
+        found = silhouettes(distances, self.labels)
+        self.silhouettes, self.next_cluster, self.next_distance = found
+        self.missing_by_row = 1.0 - observed_by_row(X) / p
+        self.cells = cells_of(X, self.labels, k)
+        self.sizes = self.cells.sizes
+        self.contrasts = contrasts(X, self.labels, k)
+        self.verdict = verdict(X, model, progress=progress)
+        self.confidence = self.verdict.confidence
+        again = self.verdict.agreement  # of each cluster, what refits to other rows find again
+        self.stability = None if k == 1 or np.isnan(again).any() else again
+        warned = [one for one in self.annotations if one.warns and one.name not in classes]
+        self.batch_warnings = [one.sentence for one in sorted(warned, key=lambda one: -one.nested)]
 
 
 def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str, Any]:
@@ -46,7 +91,6 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
     kept = sample(n, MAX_POINTS)
     undecided = int((fitted.confidence < BETWEEN).sum())
     missing = MissingnessDisplay._from_cells(cells, fitted.features)
-    losses = LossPathDisplay(loss_path=model.loss_path_, start_losses=model.start_losses_)
     found, diagnosis, origin = getattr(model, "missingness_", None), [], "was given."
     if found is not None:
         diagnosis = [found.sentence, *filter(None, [why_no_penalty(found, cells)])]
@@ -61,16 +105,15 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
             "rows": n,
             "features": p,
             "missing_share": fitted.missing_by_row.mean(),
-            "by_feature": _histogram(cells.pooled().missing_share[0]),
-            "by_row": _histogram(fitted.missing_by_row),
+            "by_feature": np.histogram(cells.pooled().missing_share[0], BINS, (0.0, 1.0))[0],
+            "by_row": np.histogram(fitted.missing_by_row, BINS, (0.0, 1.0))[0],
         },
         "fit": {
             "k": fitted.n_clusters,
             "lam": model.lam_,  # a number, or one per feature
             "inertia": model.inertia_,
-            "n_iter": model.n_iter_,
         },
-        "charts": {"missing": fields_of(missing), "loss_path": fields_of(losses)},
+        "missing": fields_of(missing),
         "sure": _sureness(fitted),
         "clusters": [_cluster(fitted, cluster) for cluster in range(fitted.n_clusters)],
         "embedding": _points(fitted, embedding, kept),
@@ -231,13 +274,9 @@ def _listed(fitted: FittedTable, order: np.ndarray) -> list[dict[str, Any]]:
 
 def _annotation(one: Agreement, kept: np.ndarray) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "groups": one.groups,
-        "counts": one.counts,
-        "unknown": one.unknown,
+        **{name: getattr(one, name) for name in ("name", "groups", "counts", "unknown", "ari")},
         "codes": one.codes[kept],
         "values": None if one.numbers is None else rounded(one.numbers[kept]),
-        "ari": one.ari,
     }
 
 
@@ -245,8 +284,8 @@ def _markers(fitted: FittedTable) -> list[dict[str, Any]]:
     """The strongest features of each cluster, as records."""
     names = np.array(fitted.features, dtype=object)
     found = ranked(fitted.contrasts, range(fitted.n_clusters), names, MARKERS)
-    columns = {name: values for name, values in found.items() if name != "rank"}
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    del found["rank"]
+    return [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]
 
 
 def _missing_in_words(chart: MissingnessDisplay) -> str:
@@ -310,8 +349,3 @@ def _levels(distance: np.ndarray) -> np.ndarray:
     top = np.array([np.quantile(np.abs(c[m]), 0.98) if m.any() else 1.0 for c, m in columns])
     level = np.clip(distance / np.where(top > 0, top, 1.0), -1, 1)
     return np.where(seen, np.round((np.nan_to_num(level) + 1) * 100), -1).astype(int).ravel()
-
-
-def _histogram(share: np.ndarray, bins: int = 20) -> dict[str, Any]:
-    counts, edges = np.histogram(share, bins=bins, range=(0.0, 1.0))
-    return {"edges": rounded(edges, 3), "counts": counts}

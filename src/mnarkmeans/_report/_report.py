@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._io import write_bytes
 from .._model_files import as_kmeans
 from .._validation import values_with_nan
-from ._content import page_of, search_facts
-from ._fitted import FittedTable
+from ._content import FittedTable, page_of, search_facts
 from ._render import render
 
 

@@ -307,7 +307,7 @@
   // ---- the numbers of every plot as CSV -----------------------------------------------------------
   const columns = (lists) => [Object.keys(lists), ...Object.values(lists)[0].map((_, i) => Object.values(lists).map((list) => list[i]))];
   const records = (list) => [Object.keys(list[0] || {}), ...list.map(Object.values)];
-  const bars = ({ edges, counts }) => columns({ from: edges.slice(0, -1), to: edges.slice(1), count: counts });
+  const bars = (counts) => [["from", "to", "count"], ...counts.map((count, i) => [i / counts.length, (i + 1) / counts.length, count])];
   const tables = {
     embedding: () => {
       const { ids, x, y, cluster, confidence, distance, missing } = points;
@@ -321,7 +321,7 @@
     markers: () => records(data.markers),
     far: () => records(data.far),
     missing: () => {
-      const found = data.charts.missing;
+      const found = data.missing;
       const part = (of, means, shares, names = []) => means.map((mean, i) => [of, names[i], mean, shares[i]]);
       return [["of", "feature", "mean", "missing_share"],
         ...part("features", found.feature_magnitude, found.feature_missing_share),
@@ -330,10 +330,6 @@
     },
     by_feature: () => bars(data.data.by_feature),
     by_row: () => bars(data.data.by_row),
-    loss_path: () => {
-      const loss = data.charts.loss_path.loss_path;
-      return columns({ iteration: loss.map((_, i) => i + 1), loss });
-    },
     choice: () => {
       const { lam, n_clusters: k, mean_instability, std_instability } = data.choice;
       return columns({ lam, k, mean_instability, std_instability });

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from .._io import require
@@ -56,9 +55,10 @@ class CentersDisplay:
     Examples
     --------
     >>> import numpy as np
+    >>> from mnarkmeans import MNARKMeans
     >>> X = np.array([[0.0, 1.0], [0.5, np.nan], [4.0, np.nan]])
-    >>> display = CentersDisplay.from_predictions(X, np.array([0, 0, 1]))
-    >>> display.missing_share
+    >>> model = MNARKMeans(2, lam=0.1, init=[[0.0, 1.0], [4.0, 0.0]]).fit(X)
+    >>> CentersDisplay.from_estimator(model, X).missing_share
     array([[0. , 0.5],
            [0. , 1. ]])
     """
@@ -100,29 +100,6 @@ class CentersDisplay:
         display = cls(
             centers=estimator.cluster_centers_, reference=estimator.reference_,
             missing_share=share, feature_names=feature_names, sizes=sizes,
-            max_features=max_features,
-        )  # fmt: skip
-        return display.plot(ax=ax, **kwargs)
-
-    @classmethod
-    def from_predictions(
-        cls,
-        X: Any,
-        labels: ArrayLike,
-        *,
-        reference: Any = 0.0,
-        feature_names: list[str] | None = None,
-        max_features: int = 40,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> CentersDisplay:
-        """Draw the observed means of rows X (NaN missing) with given labels."""
-        if feature_names is None:
-            feature_names = getattr(X, "columns", None)
-        cells = cells_of(values_with_nan(X), labels, int(np.max(labels)) + 1)
-        display = cls(
-            centers=np.where(np.isnan(cells.mean), reference, cells.mean), reference=reference,
-            missing_share=cells.missing_share, feature_names=feature_names, sizes=cells.sizes,
             max_features=max_features,
         )  # fmt: skip
         return display.plot(ax=ax, **kwargs)

@@ -14,6 +14,7 @@ from .._io import require
 from ._style import ACCENT, INK, MUTED, WARM, color, lam_ticks
 
 Numbers = Sequence[Any] | np.ndarray
+NAMED = {"accent": ACCENT, "warm": WARM}
 
 
 class Axis(NamedTuple):
@@ -26,7 +27,7 @@ class Axis(NamedTuple):
 
 
 class Series(NamedTuple):
-    """Points of one colour, as a "line" with dots, "dots", "dashes" or "bars" between edges x."""
+    """Points of one colour, as a "line" with dots, "dots" or "bars" between edges x."""
 
     x: Numbers
     y: Numbers
@@ -71,25 +72,16 @@ def draw(chart: Chart, ax: Any = None, **kwargs: Any) -> tuple[Any, Any, list[An
     """The figure, the axes and the lines, which the keywords go to."""
     figure, ax = axes(ax)
     drawn = []
-    named = {"accent": ACCENT, "warm": WARM}
     for one in chart.series:
-        ink = color(one.color) if isinstance(one.color, int) else named[one.color]
+        ink = color(one.color) if isinstance(one.color, int) else NAMED[one.color]
         if one.mark == "dots":
             ax.scatter(one.x, one.y, s=9, color=ink, alpha=0.35, lw=0)
-        elif one.mark == "dashes":
-            ax.plot(one.x, one.y, "_", color=MUTED, alpha=0.7, markersize=11, clip_on=False)
-        else:
-            look = {"color": ink, "marker": "o", "markersize": 4.5, "linewidth": 1.8} | kwargs
-            drawn.extend(ax.plot(one.x, one.y, label=one.name or None, **look))
+            continue
+        look = {"color": ink, "marker": "o", "markersize": 4.5, "linewidth": 1.8} | kwargs
+        drawn += ax.plot(one.x, one.y, label=one.name or None, **look)
         if one.spread is not None:
             low, high = np.maximum(np.subtract(one.y, one.spread), 0), np.add(one.y, one.spread)
             ax.fill_between(one.x, low, high, color=drawn[-1].get_color(), alpha=0.12, lw=0)
-    _dress(chart, ax)
-    write_title(ax, chart.title, chart.below)
-    return figure, ax, drawn
-
-
-def _dress(chart: Chart, ax: Any) -> None:
     ax.set_xlabel(chart.x.name, color=INK)
     ax.set_ylabel(chart.y.name, color=INK)
     if chart.chosen is not None:
@@ -116,3 +108,5 @@ def _dress(chart: Chart, ax: Any) -> None:
     ax.grid(axis="y", color=MUTED, alpha=0.18)
     if sum(bool(one.name) for one in chart.series) > 1:
         ax.legend(frameon=False, fontsize=9)
+    write_title(ax, chart.title, chart.below)
+    return figure, ax, drawn

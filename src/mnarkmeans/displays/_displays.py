@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from .._embedding import embed
 from .._io import require
 from .._validation import values_with_nan
 from ..metrics import confidence
-from ..missingness._diagnose import Cells, cells_of, missing_against_mean
+from ..missingness._diagnose import Cells, missing_against_mean
 from ._centers import cells_of_estimator
 from ._chart import Axis, Chart, Series, axes, draw, write_title
-from ._style import INK, color, number, percent
+from ._style import INK, MUTED, color, number, percent
 
 MOST_DOTS = 2_000
 
@@ -48,9 +47,10 @@ class ClustersDisplay:
     Examples
     --------
     >>> import numpy as np
+    >>> from mnarkmeans import MNARKMeans
     >>> X = np.array([[0.0, 0.1], [0.2, np.nan], [5.0, 5.1], [5.2, 4.9], [np.nan, 5.0]])
-    >>> display = ClustersDisplay.from_predictions(X, np.array([0, 0, 1, 1, 1]))
-    >>> len(display.points_)
+    >>> model = MNARKMeans(2, lam=0.5, random_state=0).fit(X)
+    >>> len(ClustersDisplay.from_estimator(model, X).points_)
     2
     """
 
@@ -68,17 +68,9 @@ class ClustersDisplay:
         check_is_fitted(estimator, "cluster_centers_")
         values = values_with_nan(X, getattr(estimator, "missing_values", np.nan))
         lam, reference = (getattr(estimator, name, 0.0) for name in ("lam_", "reference_"))
-        sure = confidence(X, estimator) if hasattr(estimator, "lam_") else None
         placed = embed(values, lam, reference, method)._asdict()
+        sure = confidence(X, estimator) if hasattr(estimator, "lam_") else None
         return cls(**placed, labels=estimator.predict(X), confidence=sure).plot(ax, **kwargs)
-
-    @classmethod
-    def from_predictions(
-        cls, X: Any, labels: ArrayLike, *, method: str = "pca", ax: Any = None, **kwargs: Any
-    ) -> ClustersDisplay:
-        """Draw rows X (NaN missing) with given labels; the observed entries place them."""
-        placed = embed(values_with_nan(X), method=method)._asdict()
-        return cls(**placed, labels=labels).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> ClustersDisplay:
         """Draw; keywords go to the scatter."""
@@ -96,13 +88,11 @@ class ClustersDisplay:
             look = {"s": size, "linewidths": 0, "color": shades} | kwargs
             label = f"{cluster} ({own.sum():,})"
             self.points_.append(self.ax_.scatter(*points[own].T, label=label, **look))
-        shares = self.explained or (None, None)
-        names = (
-            name if share is None else f"{name} ({share:.0%})"
-            for name, share in zip(self.axis_names, shares, strict=True)
-        )
-        self.ax_.set_xlabel(next(names), color=INK)
-        self.ax_.set_ylabel(next(names), color=INK)
+        names = list(self.axis_names)
+        if self.explained is not None:
+            names = [f"{name} ({s:.0%})" for name, s in zip(names, self.explained, strict=True)]
+        self.ax_.set_xlabel(names[0], color=INK)
+        self.ax_.set_ylabel(names[1], color=INK)
         legend = self.ax_.legend(
             title="cluster (rows)", frameon=False, fontsize=9, title_fontsize=9, loc="upper left",
             bbox_to_anchor=(1.0, 1.0), markerscale=(30 / size) ** 0.5,
@@ -141,8 +131,10 @@ class MissingnessDisplay:
     Examples
     --------
     >>> import numpy as np
+    >>> from mnarkmeans import MNARKMeans
     >>> X = np.array([[0.1, 5.0], [np.nan, 5.2], [np.nan, 4.9]])
-    >>> MissingnessDisplay.from_predictions(X, np.array([0, 0, 0])).missing_share.round(2)
+    >>> model = MNARKMeans(1, lam=0.5).fit(X)
+    >>> MissingnessDisplay.from_estimator(model, X).missing_share.round(2)
     array([0.67, 0.  ])
     """
 
@@ -160,14 +152,6 @@ class MissingnessDisplay:
     ) -> MissingnessDisplay:
         """Draw for the rows X under a fitted estimator."""
         return cls._from_cells(cells_of_estimator(estimator, X)).plot(ax=ax, **kwargs)
-
-    @classmethod
-    def from_predictions(
-        cls, X: Any, labels: ArrayLike, *, ax: Any = None, **kwargs: Any
-    ) -> MissingnessDisplay:
-        """Draw for rows X (NaN missing) with given labels."""
-        cells = cells_of(values_with_nan(X), labels, int(np.max(labels)) + 1)
-        return cls._from_cells(cells).plot(ax=ax, **kwargs)
 
     @classmethod
     def _from_cells(cls, cells: Cells, names: Sequence[str] | None = None) -> MissingnessDisplay:
@@ -319,17 +303,17 @@ class LossPathDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> LossPathDisplay:
         """Draw; keywords go to the line."""
-        self.figure_, self.ax_, (self.line_,) = draw(self.chart(), ax, **kwargs)
-        return self
-
-    def chart(self) -> Chart:
-        """The picture as a chart, for matplotlib or the report."""
-        path, starts = np.asarray(self.loss_path, float).tolist(), self.start_losses
+        path, starts = np.asarray(self.loss_path, float), self.start_losses
         n = len(path)
-        titles = [f"iteration {i}: loss {number(loss)}" for i, loss in enumerate(path, 1)]
-        series = [Series(range(1, n + 1), path, titles=titles)]
         below = f"best start: {path[-1]:.5g} after {n} iteration{'s' * (n != 1)}"
         if starts is not None and len(starts) > 1:
-            series.append(Series([n + max(0.04 * n, 0.3)] * len(starts), starts, "dashes"))
             below += f"; dashes: final loss of all {len(starts)} starts"
-        return Chart("Loss path", below, Axis("iteration", "whole"), Axis("penalised loss"), series)
+        line = Series(range(1, n + 1), path)
+        x, y = Axis("iteration", "whole"), Axis("penalised loss")
+        self.figure_, self.ax_, (self.line_,) = draw(
+            Chart("Loss path", below, x, y, [line]), ax, **kwargs
+        )
+        if starts is not None and len(starts) > 1:
+            side = [n + max(0.04 * n, 0.3)] * len(starts)
+            self.ax_.plot(side, starts, "_", color=MUTED, alpha=0.7, markersize=11, clip_on=False)
+        return self

@@ -13,10 +13,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
+from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_is_fitted
 
+from .._io import require
 from .._kmeans import MNARKMeans
 from .._validation import values_with_nan
 from ._chart import axes, write_title
@@ -29,26 +30,12 @@ GAP = 0.12  # of the height, shared by the spaces between the boxes of a column
 WIDE = 0.16  # of a box, columns being 1 apart
 
 
-class Box(NamedTuple):
-    """A cluster, with where its box begins and ends in a height of 1, and its colour."""
+class Shape(NamedTuple):
+    """A box, of four corners, or a ribbon, of two curves with two control points each."""
 
-    column: int
-    cluster: int
-    rows: int
-    span: tuple[float, float]
+    points: list[tuple[float, float]]  # columns across, and 0 to 1 down
     color: int
-
-
-class Ribbon(NamedTuple):
-    """Rows of a cluster of one column that share a cluster of the next; where its sides lie."""
-
-    column: int
-    source: int
-    target: int
-    rows: int
-    left: tuple[float, float]
-    right: tuple[float, float]
-    color: int
+    title: str
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -60,7 +47,7 @@ class FlowDisplay:
     Parameters
     ----------
     partitions : sequence of arrays (n,)
-        Labels of the same rows, one array per column.
+        Labels (whole numbers) of the same rows, one array per column.
     names : sequence of str, optional
         What stands below each column.
     chosen : int
@@ -88,15 +75,14 @@ class FlowDisplay:
     axis_name: str = ""
 
     def __post_init__(self) -> None:
-        self.partitions = [_numbered(labels) for labels in self.partitions]
-        columns, lengths = len(self.partitions), sorted(set(map(len, self.partitions)))
+        self.partitions = [np.asarray(labels, dtype=int) for labels in self.partitions]
+        lengths = sorted(set(map(len, self.partitions)))
         if len(lengths) != 1 or lengths == [0]:
             raise ValueError(
                 f"partitions must be labels of the same rows; found lengths {lengths}."
             )
-        numbers = map(str, range(columns))
-        self.names = [str(name) for name in (numbers if self.names is None else self.names)]
-        self.shared_ = [_shared(a, b) for a, b in pairwise(self.partitions)]
+        self.names = [*map(str, self.names or range(len(self.partitions)))]
+        self.shared_ = [contingency_matrix(a, b) for a, b in pairwise(self.partitions)]
         # Rows outside the best one-to-one matching of the clusters of two columns.
         kept = [table[linear_sum_assignment(-table)].sum() for table in self.shared_]
         self.moved_ = [float(1.0 - rows / lengths[0]) for rows in kept]
@@ -149,20 +135,17 @@ class FlowDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> FlowDisplay:
         """Draw; keywords go to the ribbons."""
+        path, patch = require("matplotlib.path", "plot").Path, require("matplotlib.patches", "plot")
         columns, names = len(self.partitions), [brief(name, 12) for name in self.names or ()]
         self.figure_, self.ax_ = axes(ax, (2.2 + 1.05 * columns, 4.4))
         boxes, ribbons = self.layout()
-        for c, _, _, (low, high), shade in boxes:
-            self.ax_.bar(c, high - low, WIDE, low, color=color(shade))
+        for box in boxes:
+            self.ax_.add_patch(patch.Polygon(box.points, color=color(box.color), lw=0))
         self.ribbons_ = []
-        course = np.linspace(0, 1, 40)
-        bend = course**2 * (3 - 2 * course)
         for ribbon in ribbons:
-            (low, low_end), (high, high_end) = ribbon.left, ribbon.right
-            x = ribbon.column + WIDE / 2 + (1 - WIDE) * course
-            edges = low + (high - low) * bend, low_end + (high_end - low_end) * bend
+            curve = path([*ribbon.points, (0, 0)], [1, 4, 4, 4, 2, 4, 4, 4, 79])
             look = {"color": color(ribbon.color), "alpha": 0.35, "lw": 0} | kwargs
-            self.ribbons_.append(self.ax_.fill_between(x, *edges, **look))
+            self.ribbons_.append(self.ax_.add_patch(patch.PathPatch(curve, **look)))
         for c, moved in enumerate(self.moved_):
             look = {"ha": "center", "va": "bottom", "fontsize": 8, "color": MUTED}
             self.ax_.text(c + 0.5, -0.03, f"{percent(moved)} move", **look)
@@ -176,26 +159,61 @@ class FlowDisplay:
         write_title(self.ax_, "Where the rows go", "bold: chosen")
         return self
 
-    def layout(self) -> tuple[list[Box], list[Ribbon]]:
-        """What lies where, for matplotlib or the report."""
-        placed, boxes, ribbons = _lay_out(self.partitions, self.shared_, self.chosen), [], []
-        for c, labels in enumerate(self.partitions):
-            for cluster, rows in enumerate(np.bincount(labels).tolist()):
-                low, high, shade = (of[cluster] for of in placed[c])
-                boxes.append(Box(c, cluster, rows, (low, high), shade))
+    def layout(self) -> tuple[list[Shape], list[Shape]]:
+        """Boxes and ribbons, for matplotlib or the report."""
+        placed, boxes, ribbons = self._spans_and_colors(), [], []
+        for c, (spans, shades, clusters) in enumerate(placed):
+            sizes = np.unique(self.partitions[c], return_counts=True)[1]
+            for (low, high), shade, cluster, rows in zip(
+                spans.T, shades, clusters, sizes, strict=True
+            ):
+                left, right = c - WIDE / 2, c + WIDE / 2
+                corners = [(left, low), (right, low), (right, high), (left, high)]
+                boxes.append(Shape(corners, int(shade), f"cluster {cluster}: {rows:,} rows"))
         for c, table in enumerate(self.shared_):
             # A ribbon begins in its box where the ribbon before it ends.
-            here, there = ([*starts] for starts, _, _ in placed[c : c + 2])
-            units = [(ends - starts).sum() / table.sum() for starts, ends, _ in placed[c : c + 2]]
-            for a in np.argsort(placed[c][0], kind="stable"):
-                for b in np.argsort(placed[c + 1][0], kind="stable"):
-                    if rows := int(table[a, b]):
-                        left = here[a], here[a] + units[0] * rows
-                        right = there[b], there[b] + units[1] * rows
-                        here[a], there[b] = left[1], right[1]
-                        shade = placed[c][2][a]
-                        ribbons.append(Ribbon(c, int(a), int(b), rows, left, right, shade))
+            (here, end), (there, far_end) = (spans.copy() for spans, _, _ in placed[c : c + 2])
+            units = (end - here).sum() / table.sum(), (far_end - there).sum() / table.sum()
+            names = [clusters for _, _, clusters in placed[c : c + 2]]
+            begin, middle, stop = c + WIDE / 2, c + 0.5, c + 1 - WIDE / 2
+            for a in np.argsort(placed[c][0][0], kind="stable"):
+                for b in np.argsort(placed[c + 1][0][0], kind="stable"):
+                    if not (rows := int(table[a, b])):
+                        continue
+                    a0, b0 = here[a], there[b]
+                    a1, b1 = a0 + units[0] * rows, b0 + units[1] * rows
+                    here[a], there[b] = a1, b1
+                    curves = [(begin, a0), (middle, a0), (middle, b0), (stop, b0),
+                              (stop, b1), (middle, b1), (middle, a1), (begin, a1)]  # fmt: skip
+                    title = f"{rows:,} rows: cluster {names[0][a]} to {names[1][b]}"
+                    ribbons.append(Shape(curves, int(placed[c][1][a]), title))
         return boxes, ribbons
+
+    def _spans_and_colors(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Of each column: where its boxes begin and end (2, k), their colours, their clusters.
+
+        Next to the chosen column, boxes are ordered by where their rows come from (the mean
+        position of these), so that ribbons cross little, and take the colour of the cluster that
+        gives them most.
+        """
+        columns = [np.unique(labels, return_counts=True) for labels in self.partitions]
+        own = columns[self.chosen][0]
+        order, colors = {self.chosen: np.arange(len(own))}, {self.chosen: own}
+        outwards = [(c, c + 1) for c in range(self.chosen, len(columns) - 1)]
+        outwards += [(c, c - 1) for c in range(self.chosen, 0, -1)]
+        for here, there in outwards:
+            table = self.shared_[here] if here < there else self.shared_[there].T
+            place = np.argsort(order[here]) @ table / table.sum(axis=0)
+            order[there] = np.argsort(place, kind="stable")
+            colors[there] = colors[here][table.argmax(axis=0)]
+        placed = []
+        for c, (clusters, count) in enumerate(columns):
+            gap = GAP / max(len(clusters) - 1, 1)
+            heights = (1.0 - gap * (len(clusters) - 1)) * count[order[c]] / count.sum()
+            ends = np.cumsum(heights + gap) - gap
+            spans = np.array([ends - heights, ends])[:, np.argsort(order[c])]
+            placed.append((spans, colors[c], clusters))
+        return placed
 
 
 def _labels(search: Any, values: Any, candidate: int) -> np.ndarray:
@@ -210,53 +228,3 @@ def _labels(search: Any, values: Any, candidate: int) -> np.ndarray:
             k, lam=lam, reference=search.reference_,
             n_init=N_INIT, random_state=0, n_jobs=search.n_jobs,
         ).fit(values).labels_  # fmt: skip
-
-
-def _numbered(labels: ArrayLike) -> np.ndarray:
-    """Whole numbers from 0; labels that are so already keep their numbers."""
-    labels = np.asarray(labels)
-    if labels.size and labels.dtype.kind in "iu" and labels.min() >= 0:
-        return labels
-    return np.unique(labels, return_inverse=True)[1]
-
-
-def _shared(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """How many rows have label i in a and j in b."""
-    table = np.zeros((a.max() + 1, b.max() + 1), dtype=int)
-    np.add.at(table, (a, b), 1)
-    return table
-
-
-# --- where boxes and ribbons lie ------------------------------------------------------------------
-
-
-def _lay_out(
-    partitions: Sequence[Any], tables: list[np.ndarray], chosen: int
-) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Of each column, by cluster: where the boxes begin and end (in a height of 1), their colours.
-
-    Next to the chosen column, boxes are ordered by where their rows come from (the mean position of
-    these), so that ribbons cross little, and take the colour of the cluster that gives them most.
-    """
-    columns = len(partitions)
-    count = [np.bincount(labels) for labels in partitions]
-    order: dict[int, np.ndarray] = {chosen: np.arange(len(count[chosen]))}
-    colors: dict[int, np.ndarray] = {chosen: np.arange(len(count[chosen]))}
-    outwards = [(c, c + 1) for c in range(chosen, columns - 1)]
-    outwards += [(c, c - 1) for c in range(chosen, 0, -1)]
-    for here, there in outwards:
-        table = tables[here] if here < there else tables[there].T  # rows: here, columns: there
-        place = np.argsort(order[here]) @ table / np.maximum(table.sum(axis=0), 1)
-        order[there] = np.argsort(place, kind="stable")
-        colors[there] = colors[here][table.argmax(axis=0)]
-    return [(*_spans(count[c], order[c]), colors[c]) for c in range(columns)]
-
-
-def _spans(count: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the boxes of a column begin and end, by cluster."""
-    gaps = len(order) - 1
-    gap = GAP / max(gaps, 1)
-    heights = (1.0 - gap * gaps) * count[order] / count.sum()
-    ends = np.cumsum(heights + gap) - gap
-    place = np.argsort(order)
-    return (ends - heights)[place], ends[place]

@@ -79,30 +79,21 @@ def percent(share: float | None) -> str:
     return f"{share:.1%}" if 0 < share < 0.1 or 0.9 < share < 1 else f"{share:.0%}"
 
 
-def ticks(low: float, high: float, name: str, count: int = 4) -> tuple[list[Any], str]:
-    """Round numbers between low and high with their texts, and the name of the axis, which takes
-    the power of very large or very small numbers.
+def ticks(low: float, high: float, count: int = 4) -> list[float]:
+    """Round numbers between low and high, about so many.
 
     Examples
     --------
-    >>> ticks(0.0, 10.0, "rows", 5)[0]
-    [(0.0, '0'), (2.0, '2'), (4.0, '4'), (6.0, '6'), (8.0, '8'), (10.0, '10')]
-    >>> ticks(0.0, 3e20, "loss", 3)
-    ([(0.0, '0'), (1e+20, '1'), (2e+20, '2'), (3e+20, '3')], 'loss (× 10²⁰)')
+    >>> ticks(0.0, 10.0, 5)
+    [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
     """
     if not high > low:
-        return [(low, number(low))], name
+        return [low]
     raw = (high - low) / count
     base = 10.0 ** math.floor(math.log10(raw))
     step = next(m * base for m in (1, 2, 2.5, 5, 10) if m * base >= raw * 0.999)
     steps = range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
-    places = [float(f"{i * step:.12g}") for i in steps]
-    largest = max(abs(low), abs(high))
-    if 1e-3 <= largest < 1e6:
-        return [(v, number(v)) for v in places], name
-    exponent = math.floor(math.log10(largest))
-    texts = [(v, f"{v / 10.0**exponent:.5g}") for v in places]
-    return texts, f"{name} (× 10{str(exponent).translate(_RAISED)})"
+    return [float(f"{i * step:.12g}") for i in steps]
 
 
 def lam_ticks(lams: Sequence[float]) -> list[float]:

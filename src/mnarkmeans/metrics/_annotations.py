@@ -99,14 +99,7 @@ cluster again with --batch run; if it is the grouping you want, it has been foun
 
 
 def agreement(name: Any, values: Any, labels: np.ndarray) -> Agreement:
-    """One annotation (numbers of many values in quarters) against labels 0, 1, ...
-
-    Examples
-    --------
-    >>> found = agreement("batch", ["b", "a", None], np.array([0, 0, 1]))
-    >>> found.groups, found.counts.tolist(), found.unknown
-    (['a', 'b'], [[1, 1], [0, 0]], 1)
-    """
+    """One annotation (numbers of many values in quarters) against labels 0, 1, ..."""
     values = np.asarray(values, dtype=object)
     if values.shape != labels.shape:
         raise ValueError(
@@ -126,20 +119,18 @@ def agreement(name: Any, values: Any, labels: np.ndarray) -> Agreement:
         names, sizes = np.unique(texts[known], return_counts=True)
         n_groups = len(names)
         if n_groups > MOST_GROUPS:
-            kept = names[np.argsort(-sizes, kind="stable")[: MOST_GROUPS - 1]]
-            others = f"{n_groups - len(kept)} others"
-            texts = np.where(np.isin(texts, kept), texts, others)
-        groups = np.unique(texts[known]).tolist()
-        codes = np.searchsorted(groups, texts) if groups else np.zeros(len(texts), int)
-    codes = np.where(known, codes, -1)
-    both = codes[known], labels[known]
+            rare = names[np.argsort(-sizes, kind="stable")[MOST_GROUPS - 1 :]]
+            texts = np.where(np.isin(texts, rare), f"{len(rare)} others", texts)
+        groups, codes = np.unique(texts[known]).tolist(), np.zeros(len(texts), int)
+        codes[known] = np.searchsorted(groups, texts[known])
+    own, codes = labels[known], np.where(known, codes, -1)
     counts = np.zeros((int(labels.max(initial=0)) + 1, len(groups)), int)
-    np.add.at(counts, both[::-1], 1)
-    ari = float(adjusted_rand_score(*both)) if n_groups > 1 else np.nan
+    np.add.at(counts, (own, codes[known]), 1)
+    ari = float(adjusted_rand_score(codes[known], own)) if n_groups > 1 else np.nan
     nested = p = np.nan
-    if 1 < n_groups <= min(MOST_GROUPS, known.sum() / 2) and len(np.unique(both[1])) > 1:
-        nested = float(adjusted_mutual_info_score(*both, average_method="min"))
-        p = p_of_independence(*both)
+    if 1 < n_groups <= min(MOST_GROUPS, known.sum() / 2) and len(np.unique(own)) > 1:
+        nested = float(adjusted_mutual_info_score(codes[known], own, average_method="min"))
+        p = p_of_independence(codes[known], own)
     return Agreement(str(name), codes, groups, numbers, counts, ari, nested, p)
 
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import digamma, polygamma, stdtrit
-from sklearn.utils import Bunch, check_consistent_length
+from sklearn.utils import Bunch, check_consistent_length, column_or_1d
 
 from .._em.em import degrees_of_freedom
 from .._io import require
@@ -56,15 +56,17 @@ class Markers(Bunch):
     def __repr__(self) -> str:
         if not len(self.feature):
             return "No markers: nothing separates the clusters more than permuted labels would."
-        lines = [f"{len(self.feature):,} markers of {len(np.unique(self.cluster))} clusters"]
-        lines.append("cluster  effect  95% interval    in the cluster: feature")
-        columns = (self.cluster, self.effect, self.low, self.high, self.direction, self.feature)
-        for cluster, effect, low, high, *what in zip(
-            *(own[:SHOWN] for own in columns), strict=True
+        lines = [
+            f"{len(self.feature):,} markers of {len(np.unique(self.cluster))} clusters",
+            "cluster  effect  95% interval    in the cluster: feature",
+        ]
+        columns = ("cluster", "effect", "low", "high", "direction", "feature")
+        for cluster, effect, low, high, direction, feature in zip(
+            *(self[name][:SHOWN] for name in columns), strict=True
         ):
             interval = f"{low:.2f} to {high:.2f}"
-            lines.append(f"{cluster!s:>7} {effect:7.2f}  {interval:<15} {what[0]}: {what[1]}")
-        return "\n".join([*lines, *["..."][: len(self.feature) > SHOWN]])
+            lines.append(f"{cluster!s:>7} {effect:7.2f}  {interval:<15} {direction}: {feature}")
+        return "\n".join(lines + ["..."] * (len(self.feature) > SHOWN))
 
 
 class Contrasts(NamedTuple):
@@ -146,14 +148,11 @@ def cluster_markers(
     if hasattr(labels, "predict"):
         labels, missing_values = labels.predict(X), labels.missing_values
     values = with_nan(check_table(None, X, ensure_all_finite="allow-nan"), missing_values)
-    labels = np.asarray(labels)
-    if labels.ndim != 1:
-        raise ValueError(f"labels must have one entry per row; found an array {labels.shape}.")
     check_consistent_length(values, labels)
     names = [f"x{j}" for j in range(values.shape[1])] if names is None else list(names)
     if len(names) != values.shape[1]:
         raise ValueError(f"{len(names)} feature_names for {values.shape[1]} features.")
-    clusters, index = np.unique(labels, return_inverse=True)
+    clusters, index = np.unique(column_or_1d(labels), return_inverse=True)
     found = contrasts(values, index, len(clusters))
     return ranked(found, clusters, np.asarray(names, dtype=object), top)
 

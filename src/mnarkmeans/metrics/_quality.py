@@ -1,14 +1,10 @@
-"""How good is a partition: against the truth, or by itself in the geometry of the fitted model.
+"""How good is a partition: against the truth, or by itself where values are missing.
 
     CER = share of row pairs on which two partitions disagree = 1 - Rand index
     MSE = sum over true centres of the squared distance to the nearest estimated one
 
-scikit-learn's indices refuse missing values; those below take them, and equal scikit-learn's where
-nothing is missing. Between a row and a point (lam and reference c being the model's)
-
-    d2(x_i, y) = sum_{j observed} (x_ij - y_j)^2 + lam * sum_{j missing} (y_j - c_j)^2
-
-For labels without a model, missing values stand at the means of their features.
+scikit-learn's indices refuse missing values. Those below put them at the means of their features,
+and equal scikit-learn's where nothing is missing.
 """
 
 from __future__ import annotations
@@ -20,7 +16,6 @@ import numpy as np
 import scipy.sparse as sp
 import sklearn.metrics as skm
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array, check_consistent_length
 
 from .._validation import observe
 
@@ -39,7 +34,6 @@ def clustering_error_rate(labels_true: ArrayLike, labels_pred: ArrayLike) -> flo
     >>> round(clustering_error_rate([0, 0, 1, 1], [0, 0, 0, 1]), 3)
     0.5
     """
-    check_consistent_length(labels_true, labels_pred)
     return 1.0 - float(skm.rand_score(labels_true, labels_pred))
 
 
@@ -52,14 +46,8 @@ def center_mse(centers_true: ArrayLike, centers_pred: ArrayLike) -> float:
     >>> center_mse([[0, 0], [3, 0]], [[3, 1], [0, 0]])
     1.0
     """
-    truth = check_array(centers_true, dtype=np.float64)
-    found = check_array(centers_pred, dtype=np.float64)
-    if truth.shape[1] != found.shape[1]:
-        raise ValueError(
-            f"centers_true has {truth.shape[1]} features and centers_pred has {found.shape[1]}; "
-            "give both in the same features."
-        )
-    return float(skm.pairwise_distances(truth, found, metric="sqeuclidean").min(axis=1).sum())
+    distances = skm.pairwise_distances(centers_true, centers_pred, metric="sqeuclidean")
+    return float(distances.min(axis=1).sum())
 
 
 def silhouette_score(X: Any, labels_or_model: Any) -> float:
@@ -74,9 +62,9 @@ def silhouette_score(X: Any, labels_or_model: Any) -> float:
     X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
         Rows to judge, in the form the model was fitted on.
     labels_or_model : array-like of shape (n_samples,) or fitted model
-        Labels: distances are means over the rows of a cluster, as scikit-learn's, with missing
-        values at the mean of their feature. A fitted model: distances are those to its centres
-        (the simplified silhouette), linear in the number of rows.
+        Labels: distances are means over the rows of a cluster, as scikit-learn's. A fitted model:
+        distances are those of its `transform` to its centres (the simplified silhouette), linear in
+        the number of rows.
 
     Examples
     --------
@@ -92,9 +80,12 @@ def silhouette_score(X: Any, labels_or_model: Any) -> float:
     """
     if not hasattr(labels_or_model, "cluster_centers_"):
         return float(skm.silhouette_score(*_filled(X, labels_or_model)))
-    rows, distance = _measured(X, labels_or_model)
+    rows = rows_of(X, labels_or_model)
     clusters, labels = np.unique(rows.labels, return_inverse=True)  # without empty ones
-    return float(silhouettes(distance[:, clusters], labels)[0].mean())
+    if len(clusters) < 2:
+        raise ValueError("All rows fall into one cluster; a silhouette needs at least two.")
+    distances = np.asarray(labels_or_model.transform(X), dtype=np.float64)[rows.used]
+    return float(silhouettes(distances[:, clusters], labels)[0].mean())
 
 
 def silhouettes(distance: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -116,10 +107,12 @@ def silhouettes(distance: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, .
 
 
 def calinski_harabasz_score(X: Any, labels_or_model: Any) -> float:
-    """Calinski-Harabasz index ``[(T - W) / (k - 1)] / [W / (n - k)]``; larger is better.
+    """Calinski-Harabasz index of rows with missing values; larger is better.
 
-    W is the loss of the rows with their clusters' centres, T the loss with one cluster; parameters
-    as for `silhouette_score`.
+    Parameters
+    ----------
+    X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
+    labels_or_model : array-like of shape (n_samples,) or fitted model, which labels the rows
 
     Examples
     --------
@@ -129,23 +122,12 @@ def calinski_harabasz_score(X: Any, labels_or_model: Any) -> float:
     >>> calinski_harabasz_score(X, [0, 0, 1, 1, 1]) > 0
     True
     """
-    if not hasattr(labels_or_model, "cluster_centers_"):
-        return float(skm.calinski_harabasz_score(*_filled(X, labels_or_model)))
-    rows, distance = _measured(X, labels_or_model)
-    n, k = len(distance), len(np.unique(rows.labels))
-    within = float(np.square(distance[np.arange(n), rows.labels]).sum())
-    if within == 0.0:
-        return 1.0  # scikit-learn's convention
-    sums, seen = (np.asarray(part.sum(axis=0)) for part in (rows.values, rows.observed))
-    pull = seen + rows.model.lam_ * (n - seen)
-    total = float((rows.values * rows.values).sum() - (sums**2 / np.where(pull, pull, 1.0)).sum())
-    return (total - within) * (n - k) / (within * (k - 1))
+    return float(skm.calinski_harabasz_score(*_filled(X, labels_or_model)))
 
 
 class Rows(NamedTuple):
     """The rows of X with at least one observed value, as a model sees them."""
 
-    model: Any
     used: np.ndarray  # which rows of X
     values: Any  # minus the reference, 0 where missing
     observed: Any  # 1 or 0; both dense, or both CSR with the same structure
@@ -153,37 +135,25 @@ class Rows(NamedTuple):
 
 
 def rows_of(X: Any, model: Any) -> Rows:
-    values, mask = model._observe(X).zero_filled()
+    return _seen(model._observe(X), np.asarray(model.predict(X)))
+
+
+def _seen(observed: Any, labels: np.ndarray) -> Rows:
+    values, mask = observed.zero_filled()
     used = np.flatnonzero(np.asarray(mask.sum(axis=1)).ravel() > 0)
-    return Rows(model, used, values[used], mask[used], np.asarray(model.predict(X))[used])
+    return Rows(used, values[used], mask[used], labels[used])
 
 
-def _measured(X: Any, model: Any) -> tuple[Rows, np.ndarray]:
-    """Rows of at least two clusters, and their distances (n, k) to the centres."""
-    rows = rows_of(X, model)
-    _check_clusters(rows.labels)
-    return rows, np.asarray(model.transform(X), dtype=np.float64)[rows.used]
-
-
-def _filled(X: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+def _filled(X: Any, labels_or_model: Any) -> tuple[np.ndarray, np.ndarray]:
     """Rows less the means of their features, with missing values at the means, and labels."""
-    observed, labels = observe(X, fits=False), np.asarray(labels)
-    if labels.shape != (observed.n_rows,):
+    if hasattr(labels_or_model, "predict"):
+        observed, labels = labels_or_model._observe(X), labels_or_model.predict(X)
+    else:
+        observed, labels = observe(X, fits=False), labels_or_model
+    if np.shape(labels) != (observed.n_rows,):
         raise ValueError(
             f"Give a fitted model, or one label per row: {observed.n_rows} rows, and labels of "
-            f"shape {labels.shape}."
+            f"shape {np.shape(labels)}."
         )
-    values, mask = replace(observed, reference=observed.means).zero_filled()
-    used = np.flatnonzero(np.asarray(mask.sum(axis=1)).ravel() > 0)
-    _check_clusters(labels[used])
-    values = values[used]
-    return values.toarray() if sp.issparse(values) else values, labels[used]
-
-
-def _check_clusters(labels: np.ndarray) -> None:
-    found = len(np.unique(labels))
-    if not 2 <= found < len(labels):
-        raise ValueError(
-            f"The rows fall into {found} cluster(s) and there are {len(labels)} usable "
-            "rows; the index needs at least 2 clusters and more rows than clusters."
-        )
+    rows = _seen(replace(observed, reference=observed.means), np.asarray(labels))
+    return rows.values.toarray() if sp.issparse(rows.values) else rows.values, rows.labels

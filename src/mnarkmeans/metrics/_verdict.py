@@ -139,8 +139,10 @@ class _HeldOut(NamedTuple):
     """Rows as centres fitted to other rows see them."""
 
     nearest: np.ndarray  # (n,) by a fit of fresh starts
-    distance: np.ndarray  # (2, n, k) d_il from observed values alone, and from missing ones as well
-    between: np.ndarray  # (2, n, k, k) D_i of each pair of centres, likewise
+    by_observed: tuple[
+        np.ndarray, np.ndarray
+    ]  # d_il (n, k) and D_i (n, k, k) from observed values alone
+    in_loss: tuple[np.ndarray, np.ndarray]  # likewise, from missing values as well
     halves: np.ndarray  # (n, 2) nearest by each of two halves of the features
 
 
@@ -196,19 +198,19 @@ def verdict(
     rows = rows_of(X, model)
     usable = len(rows.used)
     if usable < 2 * k:
-        return Verdict("too few", _too_few(usable, k), [], [], np.full(k, np.nan), *unknown)
+        sentence = TOO_FEW.format(n=usable, k=k)
+        return Verdict("too few", sentence, [], [], np.full(k, np.nan), *unknown)
     rng = np.random.default_rng(random_state)
     part = np.arange(usable)
     most = max(min(MOST_ROWS, MOST_ENTRIES // max(rows.values.shape[1], k**2)), 50 * k)
     if usable > most:
         part = np.sort(rng.choice(part, most, replace=False))
-    held_out, labels = _held_out(rows, part, rng, progress), rows.labels[part]
+    held_out, labels = _held_out(rows, model, part, rng, progress), rows.labels[part]
     sizes = np.bincount(labels, minlength=k)
     neighbours = _neighbours(model.cluster_centers_)
-    observed, all_values = zip(held_out.distance, held_out.between, strict=True)
-    kind, pairs, groups = _decide(*observed, neighbours, sizes)
+    kind, pairs, groups = _decide(*held_out.by_observed, neighbours, sizes)
     if kind != "separate":
-        in_loss = _decide(*all_values, neighbours, sizes)
+        in_loss = _decide(*held_out.in_loss, neighbours, sizes)
         if in_loss[0] == "separate" and p_of_independence(*held_out.halves.T) < LEVEL:
             kind, pairs, groups = in_loss
         elif in_loss[0] == "separate" and kind == "continuum":
@@ -220,23 +222,23 @@ def verdict(
     found = Verdict(kind, sentence, groups, pairs, agreement, *unknown)
     if kind != "separate":
         return found
-    noise, odds = _calibrated(labels, *all_values, pairs, groups)
+    noise, odds = _calibrated(labels, *held_out.in_loss, pairs, groups)
     if usable > len(part):
         found.confidence[rows.used] = confidence(X, model, noise=noise, odds=odds)[rows.used]
-    found.confidence[rows.used[part]] = _memberships(all_values[0], labels, noise, odds)
+    found.confidence[rows.used[part]] = _memberships(held_out.in_loss[0], labels, noise, odds)
     return replace(found, noise=noise, odds=odds)
 
 
-def _held_out(rows: Rows, part: np.ndarray, rng: Any, progress: Any) -> _HeldOut:
+def _held_out(rows: Rows, model: Any, part: np.ndarray, rng: Any, progress: Any) -> _HeldOut:
     """Every row measured by centres that other rows have made, numbered as the model's."""
     values, observed, labels = rows.values[part], rows.observed[part], rows.labels[part]
-    n, k = len(labels), len(rows.model.cluster_centers_)
-    lam = np.broadcast_to(rows.model.lam_, values.shape[1])
-    start = np.asarray(rows.model.cluster_centers_, dtype=np.float64) - rows.model.reference_
+    n, k = len(labels), len(model.cluster_centers_)
+    lam = np.broadcast_to(model.lam_, values.shape[1])
+    start = np.asarray(model.cluster_centers_, dtype=np.float64) - model.reference_
     folds = min(FOLDS, n)
     fold = rng.permutation(n) % folds
     nearest, halves = np.empty(n, dtype=int), np.empty((n, 2), dtype=int)
-    distance, between = np.empty((2, n, k)), np.empty((2, n, k, k))
+    by_observed, in_loss = ((np.empty((n, k)), np.empty((n, k, k))) for _ in range(2))
     by_spread = np.argsort(-start.var(axis=0), kind="stable")  # so that both halves tell clusters
     half = np.argsort(by_spread) % 2
     table = values if sp.issparse(values) else np.where(observed > 0, values, np.nan)
@@ -246,7 +248,7 @@ def _held_out(rows: Rows, part: np.ndarray, rng: Any, progress: Any) -> _HeldOut
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about few rows, or gaps: said of the whole table
                 fit = MNARKMeans(
-                    k, lam=rows.model.lam_, init=init, n_init=N_INIT, n_jobs=1,
+                    k, lam=model.lam_, init=init, n_init=N_INIT, n_jobs=1,
                     random_state=int(rng.integers(2**31)),
                 ).fit(table[others])  # fmt: skip
             shared = np.bincount(k * labels[others] + fit.labels_, minlength=k * k).reshape(k, k)
@@ -254,14 +256,14 @@ def _held_out(rows: Rows, part: np.ndarray, rng: Any, progress: Any) -> _HeldOut
             if init is not start:
                 nearest[own] = np.argsort(order)[fit.predict(table[own])]
         centers, here = fit.cluster_centers_[order], (values[own], observed[own])
-        for i, weight in enumerate((0.0, lam)):
-            distance[i, own], between[i, own] = _measured(*here, centers, weight)
+        for (d, D), weight in ((by_observed, 0.0), (in_loss, lam)):
+            d[own], D[own] = _measured(*here, centers, weight)
         for side in (0, 1):
             mu = np.where(half == side, centers, 0.0)
             halves[own, side] = _measured(*here, mu, lam)[0].argmin(axis=1)
         if progress is not None:
             progress(number + 1, folds)
-    return _HeldOut(nearest, distance, between, halves)
+    return _HeldOut(nearest, by_observed, in_loss, halves)
 
 
 def _measured(values: Any, observed: Any, mu: np.ndarray, w: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -435,7 +437,7 @@ def _sentence(
     if not pairs and apart < FEW_ROWS * (k - 1):
         return f"All rows but {apart:,} are in one cluster: the others are outliers."
     if not pairs:
-        return _too_few(n, k)
+        return TOO_FEW.format(n=n, k=k)
     few = f" {small} of the clusters {'has' if small == 1 else 'have'} too few rows to be judged."
     few = few if small else ""
     if kind == "separate":
@@ -450,13 +452,15 @@ def _sentence(
         return f"There are {len(groups)} separate groups: {between}.{joined}{few}"
     what = SLICES if kind == "continuum" and overlap >= FOUND_AGAIN else WORDS[kind]
     clearest = min(pairs, key=lambda pair: pair.ratio)
+    ratio, low, high = map(_percent, (clearest.ratio, clearest.low, clearest.high))
     return (
         f"{what.format(overlap=_percent(overlap))} between clusters {names_of(clearest.clusters)}, "
-        f"the clearest pair, the density is {_percent(clearest.ratio)} of that at the centres (95% "
-        f"interval {_percent(clearest.low)} to {_percent(clearest.high)}).{few}"
+        f"the clearest pair, the density is {ratio} of that at the centres (95% interval {low} to "
+        f"{high}).{few}"
     )
 
 
+TOO_FEW = "There are too few rows to tell: {n:,} for {k} clusters."
 SLICES = "The clusters are reproducible slices of one continuum, not groups:"
 WORDS = {
     "continuum": (
@@ -469,10 +473,6 @@ WORDS = {
     ),
     "too few": "There are too few rows to tell groups from slices of one continuum:",
 }
-
-
-def _too_few(n: int, k: int) -> str:
-    return f"There are too few rows to tell: {n:,} for {k} clusters."
 
 
 def _percent(share: float) -> str:
