@@ -96,6 +96,10 @@ class CentersModel(
     feature_names_in_: np.ndarray
     _STARTS = STARTS  # by name
     _N_INIT = N_INIT
+    # Of the command line: what is told the number of starts that have ended, and a mapping from k
+    # to its Trial, in which a search that is interrupted remembers them.
+    _progress: Callable[[int], None] | None = None
+    _known: Any = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the centres."""

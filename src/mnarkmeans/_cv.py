@@ -11,7 +11,7 @@ import math
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -46,6 +46,7 @@ class SelectionWarning(UserWarning):
     """The choice of lam or k stands on weak ground."""
 
 
+@dataclass(repr=False, eq=False)
 class MNARKMeansCV(CentersModel):
     """MNARKMeans that chooses lam, and the number of clusters, from the data.
 
@@ -105,47 +106,21 @@ n_features_in_, feature_names_in_
     3
     """
 
-    loss_path_: np.ndarray
-    lam_: float | np.ndarray
-    n_clusters_: int
-    best_index_: int
-    cv_results_: dict[str, np.ndarray]
-    stability_: np.ndarray
-
-    _known: Any = None  # k -> Trial, a mapping that remembers them where a search may be resumed
-
-    def __init__(
-        self,
-        n_clusters: int | Sequence[int] | np.ndarray = 8,
-        *,
-        lams: Literal["auto"] | Sequence[float] | np.ndarray = "auto",
-        criterion: Literal["score", "paper"] = "score",
-        n_splits: int | None = None,
-        n_init: int | Literal["auto"] = N_INIT,
-        reference: Any = None,
-        missing_values: float = math.nan,
-        init: Literal["k-means++", "random"] = "k-means++",
-        max_iter: int = 300,
-        tol: float = 1e-5,
-        algorithm: Literal["auto", "lloyd", "hartigan"] = "auto",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.lams = lams
-        self.criterion = criterion
-        self.n_splits = n_splits
-        self.n_init = n_init
-        self.reference = reference
-        self.missing_values = missing_values
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.algorithm = algorithm
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_clusters: int | Sequence[int] | np.ndarray = 8
+    _: KW_ONLY
+    lams: Literal["auto"] | Sequence[float] | np.ndarray = "auto"
+    criterion: Literal["score", "paper"] = "score"
+    n_splits: int | None = None
+    n_init: int | Literal["auto"] = N_INIT
+    reference: Any = None
+    missing_values: float = math.nan
+    init: Literal["k-means++", "random"] = "k-means++"
+    max_iter: int = 300
+    tol: float = 1e-5
+    algorithm: Literal["auto", "lloyd", "hartigan"] = "auto"
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose lam (and k), then fit all rows with the choice; X as for MNARKMeans."""

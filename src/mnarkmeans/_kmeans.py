@@ -6,7 +6,7 @@ L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + lam sum_{j missing} (m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -23,6 +23,7 @@ LARGEST_FOR_HARTIGAN = 5_000_000
 N_HARTIGAN = 10  # starts that "auto" follows up by Hartigan's moves, the best ones
 
 
+@dataclass(repr=False, eq=False)
 class MNARKMeans(CentersModel):
     """k-means for data with missing values, where values close to a reference go missing.
 
@@ -120,38 +121,19 @@ default="k-means++"
     array([[5.1, 0.3]])
     """
 
-    loss_path_: np.ndarray
-    # The command line shows progress: called with the number of starts that have ended.
-    _progress: Callable[[int], None] | None = None
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        lam: Any = "auto",
-        reference: Any = None,
-        missing_values: float = math.nan,
-        init: Init = "k-means++",
-        n_init: int | Literal["auto"] = N_INIT,
-        max_iter: int = 300,
-        tol: float = 1e-5,
-        algorithm: Literal["auto", "lloyd", "hartigan"] = "auto",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.lam = lam
-        self.reference = reference
-        self.missing_values = missing_values
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.algorithm = algorithm
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_clusters: int = 8
+    _: KW_ONLY
+    lam: Any = "auto"
+    reference: Any = None
+    missing_values: float = math.nan
+    init: Init = "k-means++"
+    n_init: int | Literal["auto"] = N_INIT
+    max_iter: int = 300
+    tol: float = 1e-5
+    algorithm: Literal["auto", "lloyd", "hartigan"] = "auto"
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the centres.

@@ -12,7 +12,7 @@ rows so far had been fitted at once with the labels they were given.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -31,6 +31,7 @@ BATCHES_TO_PROVE = 10  # a centre has this many batches to find rows before it i
 ONE = np.zeros(1, np.int64)  # the number of the only start
 
 
+@dataclass(repr=False, eq=False)
 class MiniBatchMNARKMeans(CentersModel):
     """MNARKMeans on small batches of rows, for data that are large or arrive over time.
 
@@ -93,36 +94,20 @@ feature_names_in_
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        lam: Any = "auto",
-        reference: Any = None,
-        missing_values: float = math.nan,
-        init: Init = "k-means++",
-        n_init: int | Literal["auto"] = N_INIT,
-        batch_size: int = 4096,
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        reassignment_ratio: float = 0.01,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.lam = lam
-        self.reference = reference
-        self.missing_values = missing_values
-        self.init = init
-        self.n_init = n_init
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.reassignment_ratio = reassignment_ratio
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_clusters: int = 8
+    _: KW_ONLY
+    lam: Any = "auto"
+    reference: Any = None
+    missing_values: float = math.nan
+    init: Init = "k-means++"
+    n_init: int | Literal["auto"] = N_INIT
+    batch_size: int = 4096
+    max_iter: int = 1000
+    tol: float = 1e-5
+    reassignment_ratio: float = 0.01
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the centres from random batches of the table; parameters as in `MNARKMeans`."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -55,6 +55,7 @@ class MixtureMissingness(NamedTuple):
         return "\n".join([head, *(f"{name:>12}  {score:.2f}" for name, score in ranked)])
 
 
+@dataclass(repr=False, eq=False)
 class MNARMixture(Saving, DensityMixin, BaseEstimator):
     """Gaussian mixture for data with missing values, fitted with the missingness mechanism.
 
@@ -139,48 +140,26 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        mechanism: Literal["auto", "mcar", "decay", "threshold", "limit", "class"] = "auto",
-        tails: Literal["auto", "normal", "t"] = "auto",
-        covariance_type: Literal["diag", "spherical"] = "diag",
-        variance_prior: float | Literal["auto"] = "auto",
-        temper: float | Literal["auto"] = "auto",
-        reference: Any = None,
-        missing_values: float = math.nan,
-        tol: float = 1e-3,
-        reg_covar: float = 1e-6,
-        max_iter: int = 100,
-        n_init: int | Literal["auto"] = 1,
-        init_params: Literal["kmeans", "k-means++", "random", "random_from_data"] = "kmeans",
-        weights_init: Any = None,
-        means_init: Any = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.mechanism = mechanism
-        self.tails = tails
-        self.covariance_type = covariance_type
-        self.variance_prior = variance_prior
-        self.temper = temper
-        self.reference = reference
-        self.missing_values = missing_values
-        self.tol = tol
-        self.reg_covar = reg_covar
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.init_params = init_params
-        self.weights_init = weights_init
-        self.means_init = means_init
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.n_jobs = n_jobs
+    n_components: int = 1
+    _: KW_ONLY
+    mechanism: Literal["auto", "mcar", "decay", "threshold", "limit", "class"] = "auto"
+    tails: Literal["auto", "normal", "t"] = "auto"
+    covariance_type: Literal["diag", "spherical"] = "diag"
+    variance_prior: float | Literal["auto"] = "auto"
+    temper: float | Literal["auto"] = "auto"
+    reference: Any = None
+    missing_values: float = math.nan
+    tol: float = 1e-3
+    reg_covar: float = 1e-6
+    max_iter: int = 100
+    n_init: int | Literal["auto"] = 1
+    init_params: Literal["kmeans", "k-means++", "random", "random_from_data"] = "kmeans"
+    weights_init: Any = None
+    means_init: Any = None
+    random_state: Any = None
+    warm_start: bool = False
+    verbose: int = 0
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit clusters and mechanism to an array, frame, or CSR or CSC matrix.

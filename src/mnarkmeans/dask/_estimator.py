@@ -6,7 +6,7 @@ L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + lam sum_{j missing} (m
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -48,6 +48,7 @@ N_INIT = 3
 ROWS_TO_INSPECT = 1000  # the first ones, for codes of missing values and for raw counts
 
 
+@dataclass(repr=False, eq=False)
 class MNARKMeans(CentersModel):
     """MNARKMeans for tables larger than memory or on several machines, on Dask.
 
@@ -94,35 +95,20 @@ reference_, n_features_in_, feature_names_in_
     (True, False)
     """
 
-    _STARTS = STARTS
-    _N_INIT = N_INIT
+    _STARTS, _N_INIT = STARTS, N_INIT
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        lam: Any = "auto",
-        reference: Any = None,
-        missing_values: float = math.nan,
-        init: Any = "k-means||",
-        n_init: int | Literal["auto"] = N_INIT,
-        max_iter: int = 300,
-        tol: float = 1e-5,
-        random_state: Any = None,
-        persist: bool | str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.lam = lam
-        self.reference = reference
-        self.missing_values = missing_values
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.persist = persist
-        self.verbose = verbose
+    n_clusters: int = 8
+    _: KW_ONLY
+    lam: Any = "auto"
+    reference: Any = None
+    missing_values: float = math.nan
+    init: Any = "k-means||"
+    n_init: int | Literal["auto"] = N_INIT
+    max_iter: int = 300
+    tol: float = 1e-5
+    random_state: Any = None
+    persist: bool | str = "auto"
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the centres of a Dask array (dense or SciPy sparse blocks) or dataframe.
