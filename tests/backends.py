@@ -14,6 +14,7 @@ from unittest import mock
 
 import numpy as np
 from scipy import sparse
+from scipy.special import ndtr
 
 from mnarkmeans import MNARKMeans, _core
 
@@ -36,6 +37,24 @@ def grouped_rows(n, p, *, k=3, apart=3.0, share=0.3, seed=0):
     X = rng.normal(size=(n, p)) + apart * rng.integers(0, k, size=(n, 1))
     X[rng.random(X.shape) < share] = np.nan
     return X[~np.isnan(X).all(axis=1)]
+
+
+def two_clusters(loss, n=200, p=3, seed=0, heavy=False):
+    """Two overlapping clusters, normal or t, that lose values in one of the five ways."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(2, size=n)
+    noise = rng.standard_t(3, size=(n, p)) if heavy else rng.normal(size=(n, p))
+    X = np.where(labels[:, None] == 0, -0.5, 2.0) + noise * (1 + 0.3 * labels)[:, None]
+    lost = {
+        "mcar": np.full(X.shape, 0.3),
+        "class": np.where(labels == 0, 0.1, 0.5)[:, None] + np.zeros(p),
+        "decay": 0.9 * np.exp(-2.0 * X**2),
+        "threshold": (np.abs(X) < 0.5).astype(float),
+        "limit": ndtr((-0.3 - X) / 0.4),
+    }[loss]
+    X[rng.random(X.shape) < lost] = np.nan
+    some = ~np.isnan(X).all(axis=1)
+    return X[some], labels[some]
 
 
 def on_dask(table, n_blocks=3):

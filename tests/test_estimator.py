@@ -4,7 +4,7 @@ import logging
 
 import numpy as np
 import pytest
-from backends import grouped_rows, to_csr
+from backends import to_csr
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
@@ -182,30 +182,3 @@ def test_one_cluster_and_one_row():
 
 
 # --- impute ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_impute_fills_gaps_from_the_centre_of_the_row(dtype, order):
-    X = np.array(grouped_rows(200, 6, apart=4.0), dtype=dtype, order=order)
-    model = MNARKMeans(3, lam=0.5, n_init=1, random_state=0).fit(X)
-    expected = np.where(np.isnan(X), model.cluster_centers_[model.labels_], X)
-    for table in (X, X[::-1][::-1], to_csr(X)):
-        filled = model.impute(table)
-        assert filled.dtype == dtype
-        np.testing.assert_array_equal(filled, expected)
-
-
-@pytest.mark.parametrize("p", [3, 6])
-def test_hartigan_reads_codes_and_strided_tables(p):
-    rng = np.random.default_rng(p)
-    X = rng.normal(size=(40, p)) + 4.0 * rng.integers(0, 3, size=(40, 1))
-    X[rng.random(X.shape) < 0.3] = np.nan
-    X[0] = 1.0
-    settings = dict(lam=0.5, init=rng.normal(4.0, 3.0, size=(3, p)), algorithm="hartigan")
-    plain = MNARKMeans(3, **settings).fit(X)
-    coded = np.where(np.isnan(X), -7.5, X)
-    for table in (coded, np.asfortranarray(coded), np.repeat(coded, 2, axis=1)[:, ::2]):
-        model = MNARKMeans(3, missing_values=-7.5, **settings).fit(table)
-        np.testing.assert_array_equal(model.labels_, plain.labels_)
-        assert model.inertia_ == pytest.approx(plain.inertia_, rel=1e-12)

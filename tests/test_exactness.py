@@ -239,19 +239,6 @@ def test_blocks_are_judged_as_one_table():
         OnDask(2, lam=1e90).fit(da.from_array(1e110 * grouped_table(), chunks=(50, 6)))
 
 
-@pytest.mark.parametrize("lam", [1e300, 1e101, [0.5] * 5 + [1e200]])
-def test_a_penalty_beyond_all_measure_is_refused(lam):
-    for fit in fits(grouped_table(), lam=lam):
-        with pytest.raises(ValueError, match="lam may be 1e\\+100 at most"):
-            fit()
-
-
-def test_a_penalty_that_overflows_with_these_values_is_refused():
-    for fit in fits(1e110 * grouped_table(), lam=1e90):
-        with pytest.raises(ValueError, match=r"with lam=1e\+90 the loss overflows"):
-            fit()
-
-
 @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
 @pytest.mark.parametrize("lam", [1e20, 1e100])
 def test_the_largest_penalty_puts_centres_at_the_reference(lam, algorithm):
@@ -264,15 +251,24 @@ def test_the_largest_penalty_puts_centres_at_the_reference(lam, algorithm):
         assert np.abs(model.cluster_centers_[l, gaps]).max(initial=0.0) < 1e-15
 
 
-def test_weights_beyond_all_measure_are_refused():
-    with pytest.raises(ValueError, match="sums to 2e\\+62"):
-        MNARKMeans(2, lam=0.5).fit(grouped_table(), sample_weight=np.full(200, 1e60))
-
-
-def test_values_whose_squares_vanish_are_refused():
-    for fit in fits(1e-170 * grouped_table()):
-        with pytest.raises(ValueError, match="too small"):
+@pytest.mark.parametrize(
+    ("scale", "lam", "message"),
+    [
+        (1e-170, 0.5, "too small"),
+        (1e110, 1e90, r"with lam=1e\+90 the loss overflows"),
+        (1.0, 1e101, r"lam may be 1e\+100 at most"),
+        (1.0, [0.5] * 5 + [1e200], r"lam may be 1e\+100 at most"),
+    ],
+)
+def test_scales_and_penalties_beyond_all_measure_are_refused(scale, lam, message):
+    for fit in fits(scale * grouped_table(), lam=lam):
+        with pytest.raises(ValueError, match=message):
             fit()
+
+
+def test_weights_beyond_all_measure_are_refused_and_constants_are_not():
+    with pytest.raises(ValueError, match=r"sums to 2e\+62"):
+        MNARKMeans(2, lam=0.5).fit(grouped_table(), sample_weight=np.full(200, 1e60))
     constant = MNARKMeans(1, lam=0.5).fit(np.zeros((5, 2)))
     assert not constant.cluster_centers_.any()
 

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 from backends import to_csr
+from core.inputs import starts_of
 
 from mnarkmeans import MNARKMeans, _core
 from mnarkmeans._core import library
@@ -109,13 +110,9 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
     X = small()
     table = _core.Table(form(X), np.nan, np.ones(len(X)))
     init = np.nan_to_num(X[:8])
-    means = np.zeros(20)
-    centers = _core.Centers(init[None], np.full((1, 20), 0.5), means, means)
-    starts = _core.Starts(
-        init[None], np.full((1, 20), 0.5), means, means, n_rows=len(X), max_iter=5, tol=0.0,
-        weights=(True, float(len(X))),
-    )  # fmt: skip
-    labels, one = np.zeros(len(X), np.int32), np.array([0])
+    means, labels, one = np.zeros(20), np.zeros(len(X), np.int32), np.array([0])
+    starts = starts_of(init[None], 0.5, len(X))
+    centers = starts.centers(one)
     mixture = _core.Mixture(np.zeros(8), init, np.ones((8, 20)), np.zeros((8, 20)))
     control = library.structs.Control
     monkeypatch.setattr(library.structs, "Control", lambda threads: control(1, threads, 0))

@@ -8,7 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy import sparse
+from backends import to_csr, two_clusters
 from scipy.optimize import brentq
 from scipy.special import ndtr, xlogy
 from scipy.stats import norm
@@ -23,24 +23,6 @@ from mnarkmeans._em.mechanisms import MECHANISMS
 from mnarkmeans._model_files import ModelFileError, load_model, save_model
 
 NAMES = tuple(MECHANISMS)
-
-
-def make(loss: str, n=200, p=3, seed=0, heavy=False) -> tuple[np.ndarray, np.ndarray]:
-    """Two overlapping clusters, normal or t, that lose values in one of the five ways."""
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(2, size=n)
-    noise = rng.standard_t(3, size=(n, p)) if heavy else rng.normal(size=(n, p))
-    X = np.where(labels[:, None] == 0, -0.5, 2.0) + noise * (1 + 0.3 * labels)[:, None]
-    lost = {
-        "mcar": np.full(X.shape, 0.3),
-        "class": np.where(labels == 0, 0.1, 0.5)[:, None] + np.zeros(p),
-        "decay": 0.9 * np.exp(-2.0 * X**2),
-        "threshold": (np.abs(X) < 0.5).astype(float),
-        "limit": ndtr((-0.3 - X) / 0.4),
-    }[loss]
-    X[rng.random(X.shape) < lost] = np.nan
-    some = ~np.isnan(X).all(axis=1)
-    return X[some], labels[some]
 
 
 # --- oracles ------------------------------------------------------------------------------------
@@ -135,7 +117,7 @@ def slow_round(model, X):
 @pytest.mark.parametrize("name", NAMES)
 def test_em_agrees_with_loops_and_integrals(name, tails):
     """Likelihoods, posteriors, expected values; and one more iteration leads nowhere else."""
-    X, _ = make(name, heavy=tails == "t")
+    X, _ = two_clusters(name, heavy=tails == "t")
     model = MNARMixture(
         2, mechanism=name, tails=tails, variance_prior=0.0, temper=1.0, tol=1e-9,
         max_iter=3000, reg_covar=0.0, random_state=0,
@@ -181,7 +163,7 @@ def test_threshold_against_integrals(mu, tau, freedom):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_criteria_are_those_of_the_definition(name):
-    X, _ = make(name, n=60)
+    X, _ = two_clusters(name, n=60)
     model = MNARMixture(2, mechanism=name, temper=0.5, tails="t", random_state=0).fit(X)
     n, p = X.shape
     of_mechanism = {
@@ -207,7 +189,7 @@ def test_criteria_are_those_of_the_definition(name):
 
 def hostile(kind):
     """Tables that are hard to fit, with values missing near zero."""
-    X, _ = make("decay", n=50)
+    X, _ = two_clusters("decay", n=50)
     rng = np.random.default_rng(0)
     wide = rng.normal(size=(4, 40))
     wide[rng.random(wide.shape) < 0.2] = np.nan
@@ -244,7 +226,7 @@ def test_no_iteration_lowers_what_is_maximised(name, kind):
 
 
 def test_every_way_to_begin():
-    X, labels = make("mcar", n=400, p=6)
+    X, labels = two_clusters("mcar", n=400, p=6)
     settings = {"mechanism": "mcar", "n_init": 5, "max_iter": 500, "random_state": 0}
     for init_params in ("kmeans", "k-means++", "random", "random_from_data"):
         model = MNARMixture(2, init_params=init_params, **settings).fit(X)
@@ -252,14 +234,14 @@ def test_every_way_to_begin():
 
 
 def test_without_priors_the_lower_bound_is_the_mean_log_likelihood():
-    X, _ = make("limit", n=100)
+    X, _ = two_clusters("limit", n=100)
     model = MNARMixture(2, mechanism="mcar", variance_prior=0.0, tol=1e-9, random_state=0)
     assert model.set_params(max_iter=500).fit(X).lower_bound_ == pytest.approx(model.score(X))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_threads_weights_and_storage_change_nothing(name):
-    X, _ = make(name, n=80)
+    X, _ = two_clusters(name, n=80)
     settings = {"mechanism": name, "tails": "normal", "random_state": 0, "tol": 1e-8}
     settings["max_iter"] = 1000
     model = MNARMixture(2, n_jobs=1, **settings).fit(X)
@@ -269,8 +251,7 @@ def test_threads_weights_and_storage_change_nothing(name):
     twice = MNARMixture(2, **settings).fit(np.repeat(X, 2, axis=0))
     weighted = MNARMixture(2, **settings).fit(X, sample_weight=np.full(len(X), 2.0))
     np.testing.assert_allclose(twice.means_, weighted.means_, atol=1e-6)
-    rows, columns = np.nonzero(~np.isnan(X))
-    stored = sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
+    stored = to_csr(X)
     as_sparse = MNARMixture(2, **settings).fit(stored)
     np.testing.assert_allclose(as_sparse.means_, model.means_, atol=1e-6)
     np.testing.assert_allclose(as_sparse.predict_proba(stored), model.predict_proba(X), atol=1e-6)
@@ -281,7 +262,7 @@ def test_threads_weights_and_storage_change_nothing(name):
     ("name", "tails"), [("decay", "normal"), ("limit", "normal"), ("class", "t")]
 )
 def test_a_mixture_fitted_to_a_sample_of_a_mixture_is_the_same(name, tails):
-    X, _ = make(name, n=1500, heavy=tails == "t")
+    X, _ = two_clusters(name, n=1500, heavy=tails == "t")
     settings = {"mechanism": name, "tails": tails, "variance_prior": 0.0, "reference": 7.0,
                 "temper": 1.0, "random_state": 0}  # fmt: skip
     model = MNARMixture(2, **settings).fit(X + 7.0)
@@ -321,7 +302,7 @@ def bootstrap_power(X, settings):
 
 def test_temper_is_the_square_of_what_the_bootstrap_asks_for():
     settings = {"mechanism": "mcar", "tails": "normal", "variance_prior": 5.0}
-    tables = [make("mcar", n=60, p=4, seed=seed)[0] for seed in range(3)]
+    tables = [two_clusters("mcar", n=60, p=4, seed=seed)[0] for seed in range(3)]
     found = [MNARMixture(2, random_state=i, **settings).fit(X).temper_
              for X in tables for i in range(8)]  # fmt: skip
     powers = np.array([bootstrap_power(X, settings) for X in tables])
@@ -330,7 +311,7 @@ def test_temper_is_the_square_of_what_the_bootstrap_asks_for():
 
 
 def test_temper_changes_no_label_and_fades_with_more_rows():
-    X, _ = make("mcar", n=100)
+    X, _ = two_clusters("mcar", n=100)
     settings = {"mechanism": "mcar", "random_state": 0}
     model = MNARMixture(2, **settings).fit(X)
     plain = MNARMixture(2, temper=1.0, **settings).fit(X)
@@ -338,11 +319,11 @@ def test_temper_changes_no_label_and_fades_with_more_rows():
     np.testing.assert_array_equal(model.predict(X), plain.predict(X))
     raised = plain.predict_proba(X) ** model.temper_
     np.testing.assert_allclose(model.predict_proba(X), raised / raised.sum(axis=1, keepdims=True))
-    assert MNARMixture(2, **settings).fit(make("mcar", n=3000)[0]).temper_ == 1.0
+    assert MNARMixture(2, **settings).fit(two_clusters("mcar", n=3000)[0]).temper_ == 1.0
 
 
 def test_a_row_of_gaps_alone_changes_nothing():
-    X, _ = make("limit", n=100)
+    X, _ = two_clusters("limit", n=100)
     more = np.vstack([X, np.full((3, X.shape[1]), np.nan)])
     model = MNARMixture(2, random_state=0).fit(X)
     with pytest.warns(MissingDataWarning, match="most likely to have all values missing"):
@@ -356,7 +337,7 @@ def test_a_row_of_gaps_alone_changes_nothing():
 
 
 def test_a_missing_value_where_training_had_none_says_nothing():
-    X, _ = make("class", n=300)
+    X, _ = two_clusters("class", n=300)
     X[:, 0] = np.nan_to_num(X[:, 0])
     model = MNARMixture(2, mechanism="class", tails="normal", temper=1.0, random_state=0).fit(X)
     row = X[:1].copy()
@@ -376,7 +357,7 @@ def test_a_missing_value_where_training_had_none_says_nothing():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_auto_finds_the_mechanism_and_the_clusters(name):
-    X, labels = make(name, n=600, p=6, seed=1)
+    X, labels = two_clusters(name, n=600, p=6, seed=1)
     model = MNARMixture(2, random_state=0).fit(X)
     assert model.mechanism_ == name
     assert set(model.missingness_.scores) == set(NAMES)
@@ -387,14 +368,14 @@ def test_auto_finds_the_mechanism_and_the_clusters(name):
 
 
 def test_heavy_tails_are_found_and_do_no_harm():
-    X, labels = make("mcar", n=800, p=6, heavy=True)
+    X, labels = two_clusters("mcar", n=800, p=6, heavy=True)
     model = MNARMixture(2, mechanism="mcar", random_state=0).fit(X)
     assert model.tails_ == "t"
     assert model.degrees_of_freedom_ == 4.0
     normal = MNARMixture(2, mechanism="mcar", tails="normal", random_state=0).fit(X)
     found, without = (adjusted_rand_score(labels, m.predict(X)) for m in (model, normal))
     assert found > max(without, 0.6)
-    X, _ = make("mcar", n=800, p=6)
+    X, _ = two_clusters("mcar", n=800, p=6)
     assert MNARMixture(2, mechanism="mcar", random_state=0).fit(X).tails_ == "normal"
 
 
@@ -420,7 +401,7 @@ def test_variances_are_drawn_together_as_far_as_they_are_alike(d):
 
 @pytest.mark.parametrize(("name", "shift"), [("decay", 0.0), ("limit", 30.0)])
 def test_auto_chooses_the_reference(name, shift):
-    X, _ = make(name, n=400, p=6, seed=1)
+    X, _ = two_clusters(name, n=400, p=6, seed=1)
     model = MNARMixture(2, random_state=0).fit(X + shift)  # no warning: zero is not imposed
     assert model.mechanism_ == name
     given = MNARMixture(2, mechanism="decay", reference="auto", random_state=0).fit(X + shift)
@@ -430,7 +411,7 @@ def test_auto_chooses_the_reference(name, shift):
 
 @pytest.mark.parametrize("mechanism", NAMES)
 def test_warm_start_takes_every_mechanism_to_other_rows(mechanism):
-    X = make(mechanism)[0]
+    X = two_clusters(mechanism)[0]
     model = MNARMixture(2, mechanism=mechanism, random_state=0, warm_start=True).fit(X)
     before = model.lower_bound_
     assert model.fit(X).lower_bound_ >= before - 1e-2
@@ -439,7 +420,7 @@ def test_warm_start_takes_every_mechanism_to_other_rows(mechanism):
 
 
 def test_warm_start_goes_on_with_the_tails_and_components_asked_for():
-    X, _ = make("decay", n=150)
+    X, _ = two_clusters("decay", n=150)
     model = MNARMixture(2, mechanism="decay", random_state=0, warm_start=True, max_iter=3, tol=0)
     with pytest.warns(ConvergenceWarning):
         first = model.fit(X).lower_bound_
@@ -453,7 +434,7 @@ def test_warm_start_goes_on_with_the_tails_and_components_asked_for():
 
 
 def test_verbose_names_what_every_iteration_is_of(capsys):
-    MNARMixture(2, mechanism="limit", verbose=2, random_state=0).fit(make("limit")[0])
+    MNARMixture(2, mechanism="limit", verbose=2, random_state=0).fit(two_clusters("limit")[0])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("  limit, normal, iteration 1: ")
     assert any(line.startswith("start 1, limit, Student t: ") for line in lines)
@@ -461,7 +442,7 @@ def test_verbose_names_what_every_iteration_is_of(capsys):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_several_starts_give_the_best_of_single_ones():
-    X, _ = make("decay", n=80)
+    X, _ = two_clusters("decay", n=80)
     settings = {"mechanism": "decay", "tails": "normal", "init_params": "random", "temper": 1.0,
                 "tol": 1e-4, "max_iter": 50}  # fmt: skip
     rng = np.random.RandomState(0)
@@ -476,7 +457,7 @@ def test_several_starts_give_the_best_of_single_ones():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_model_files_and_pickles_give_the_same_model_back(name, tmp_path):
-    X, _ = make(name, n=150)
+    X, _ = two_clusters(name, n=150)
     model = MNARMixture(2, mechanism=name, random_state=0).fit(X)
     save_model(model, tmp_path)
     for other in (load_model(tmp_path).estimator, pickle.loads(pickle.dumps(model))):
@@ -491,7 +472,7 @@ def test_model_files_and_pickles_give_the_same_model_back(name, tmp_path):
 
 @pytest.fixture(scope="module")
 def decay_model():
-    return MNARMixture(2, mechanism="decay", random_state=0).fit(make("decay")[0])
+    return MNARMixture(2, mechanism="decay", random_state=0).fit(two_clusters("decay")[0])
 
 
 @pytest.mark.parametrize(
@@ -542,4 +523,4 @@ def test_a_model_file_with_a_wrong_number_is_refused(changed, message, decay_mod
 )
 def test_mistakes_are_named(settings, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        MNARMixture(**{"n_components": 2, **settings}).fit(make("mcar")[0])
+        MNARMixture(**{"n_components": 2, **settings}).fit(two_clusters("mcar")[0])

@@ -6,16 +6,11 @@ from unittest import mock
 import numpy as np
 import pytest
 from backends import FORMS, Backend, chunks, to_csr
+from core.inputs import starts_of
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MissingDataWarning, MNARKMeans, _core
-from mnarkmeans._solver import (
-    STARTS,
-    Bounds,
-    run_starts,
-    run_starts_of_each,
-    starts_of_each,
-)
+from mnarkmeans._solver import STARTS, Bounds, run_starts, run_starts_of_each, starts_of_each
 from mnarkmeans._validation import observe
 
 
@@ -249,13 +244,9 @@ def test_empty_clusters_are_filled_alike(form):
 
 def passes(X, start, lam, form, count):
     """Some passes with the same centres: labels and bounds."""
-    k, p = start.shape
     rows = _core.Table(Backend("block", form).table(X), np.nan, np.ones(len(X)))
-    starts = _core.Starts(
-        start[None], np.full((1, p), lam), np.zeros(p), np.zeros(p), n_rows=len(X), max_iter=1,
-        tol=0.0, weights=(True, float(len(X))),
-    )  # fmt: skip
-    bounds, one = Bounds(len(X), k), np.zeros(1, np.int64)
+    starts = starts_of(start[None], lam, len(X))
+    bounds, one = Bounds(len(X), len(start)), np.zeros(1, np.int64)
     for number in range(count):
         known = bounds.follow(0, start, starts.lam[0])
         _core.pass_(rows, starts, one, fresh=number == 0, known=known, threads=1)

@@ -6,8 +6,7 @@ import joblib
 import numpy as np
 import oracle
 import pytest
-from backends import chunks, to_csr
-from scipy.special import ndtr
+from backends import chunks, to_csr, two_clusters
 
 from mnarkmeans import MNARKMeans, MNARMixture
 from mnarkmeans._solver import effective_threads
@@ -15,25 +14,10 @@ from mnarkmeans._solver import effective_threads
 MECHANISMS = ["mcar", "decay", "threshold", "limit", "class"]
 
 
-def two_groups(mechanism, n=120, p=4):
-    rng = np.random.default_rng(2)
-    labels = np.arange(n) % 2
-    X = np.where(labels[:, None] == 0, -0.5, 2.0) + rng.normal(size=(n, p))
-    lost = {
-        "mcar": np.full(X.shape, 0.3),
-        "class": np.where(labels == 0, 0.1, 0.5)[:, None] + np.zeros(p),
-        "decay": 0.9 * np.exp(-2.0 * X**2),
-        "threshold": (np.abs(X) < 0.5).astype(float),
-        "limit": ndtr((-0.3 - X) / 0.4),
-    }[mechanism]
-    X[rng.random(X.shape) < lost] = np.nan
-    return X[~np.isnan(X).all(axis=1)]
-
-
 @pytest.mark.parametrize("tails", ["normal", "t"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_mixtures_follow_units_origin_and_order(mechanism, tails):
-    X = two_groups(mechanism)
+    X, _ = two_clusters(mechanism, n=120, p=4, seed=2)
 
     def fit(X, columns=slice(None), scale=1.0, shift=0.0):
         start = scale * np.array([[-0.5] * 4, [2.0] * 4]) + shift

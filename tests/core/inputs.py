@@ -40,3 +40,29 @@ def sources(X):
 def tables(X, weights=None):
     weights = np.ones(len(X)) if weights is None else weights
     return {name: _core.Table(source, code, weights) for name, (source, code) in sources(X).items()}
+
+
+def starts_of(mu, lam, n_rows, *, reference=None, shift=None, **how):
+    """Starts (R, k, p) of Lloyd's loop on so many rows of weight 1, unless it is said otherwise."""
+    mu, p = np.asarray(mu, np.float64), np.shape(mu)[2]
+    lam = np.array(np.broadcast_to(lam, (len(mu), p)), np.float64)
+    reference, shift = (np.zeros(p) if one is None else one for one in (reference, shift))
+    how = {"max_iter": 5, "tol": 0.0, "weights": (True, float(n_rows))} | how
+    return _core.Starts(mu, lam, reference, shift, n_rows=n_rows, **how)
+
+
+def at_every_level(run):
+    """What ``run`` gives at each instruction set of this machine, in one list."""
+    before, found = _core.level(), []
+    for level in _core.available_levels():
+        _core.set_level(level)
+        found += run()
+    _core.set_level(before)
+    return found
+
+
+def assert_same_bits(found):
+    """Of tuples of arrays."""
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)

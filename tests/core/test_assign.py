@@ -1,36 +1,16 @@
 """Labels, losses and sums of the core, against plain NumPy, at every instruction set.
 
-The loops below add up features one by one, as the core does where it decides: results are compared
+The oracle adds up features one by one, as the core does where it decides: results are compared
 bit for bit.
 """
 
 import numpy as np
+import oracle
 import pytest
 from backends import to_csr
-from inputs import tables, with_gaps
+from inputs import starts_of, tables, with_gaps
 
 from mnarkmeans import _core as core
-
-
-def losses(X, mu, lam, reference):
-    """(n, k) by direct differences, in the order of the features."""
-    out = np.zeros((len(X), len(mu)))
-    for j, x in enumerate(np.asarray(X, np.float64).T):
-        gap = lam[j] * ((mu[:, j] - reference[j]) * (mu[:, j] - reference[j]))
-        near = np.where(np.isnan(x), 0.0, x)[:, None] - mu[:, j]
-        out += np.where(np.isnan(x)[:, None], gap, near * near)
-    return out
-
-
-def nearest(X, mu, lam, reference):
-    """Ties go to the lowest label, rows without a value to the centre nearest to the reference."""
-    labels = losses(X, mu, lam, reference).argmin(axis=1)
-    weight = lam if lam.max() > 0 else np.ones_like(lam)
-    away = np.zeros(len(mu))
-    for j in range(len(lam)):
-        away += weight[j] * ((mu[:, j] - reference[j]) * (mu[:, j] - reference[j]))
-    labels[np.isnan(X).all(axis=1)] = away.argmin()
-    return labels
 
 
 def problem(rng, n, p, k, groups=2):
@@ -46,7 +26,7 @@ def check_labels(X, mu, lam, reference, shift=None, forms=None):
     for table in forms or tables(X).values():
         fast = core.assign(table, centers, 2)
         for g, own in enumerate(fast):
-            np.testing.assert_array_equal(own, nearest(X, mu[g], lam[g], reference))
+            np.testing.assert_array_equal(own, oracle.labels(X, mu[g], lam[g], reference))
         np.testing.assert_array_equal(core.assign(table, centers, 1, plain=True), fast)
 
 
@@ -115,7 +95,7 @@ def test_distances_and_losses_are_the_same_bits_everywhere(each_level):
     rng = np.random.default_rng(7)
     X = with_gaps(120, 13, 0.4)
     mu, lam, reference = problem(rng, 120, 13, 5, groups=1)
-    expected = losses(X, mu[0], lam[0], reference)
+    expected = oracle.distances(X, mu[0], lam[0], reference)
     centers = core.Centers(mu, lam, reference, np.zeros(13))
     for table in tables(X).values():
         found = core.distances(table, centers, np.float64, 2, roots=False)
@@ -134,16 +114,16 @@ def test_a_pass_of_changes_gives_the_sums_of_a_fresh_one(each_level):
     X = with_gaps(300, 10, 0.3)
     weights = rng.integers(0, 4, 300).astype(float)
     mu, lam, reference = problem(rng, 300, 10, 4, groups=3)
-    options = {"n_rows": 300, "max_iter": 5, "tol": 0.0, "weights": (True, weights.sum())}
+    options = {"n_rows": 300, "reference": reference, "weights": (True, weights.sum())}
     active = np.array([0, 2])
     for source in (X, to_csr(X)):
         table = core.Table(source, np.nan, weights)
-        changing = core.Starts(mu, lam, reference, np.zeros(10), **options)
+        changing = starts_of(mu, lam, **options)
         core.pass_(table, changing, active, fresh=True, known=None, threads=2)
         changing.mu += rng.normal(size=mu.shape)
         changed, _ = core.pass_(table, changing, active, fresh=False, known=None, threads=2)
         assert changed > 0
-        fresh = core.Starts(changing.mu, lam, reference, np.zeros(10), **options)
+        fresh = starts_of(changing.mu, lam, **options)
         core.pass_(table, fresh, active, fresh=True, known=None, threads=1)
         np.testing.assert_array_equal(changing.labels, fresh.labels)
         for name in ("counts", "sizes", "keys"):
@@ -177,11 +157,7 @@ def one_iteration(index):
     """A pass, new centres and a decision for starts 1 and 2 of 3, in numbers of this type."""
     X = with_gaps(60, 4, seed=5)
     table = core.Table(X, np.nan, np.ones(60))
-    starts = core.Starts(
-        X[:9].reshape(3, 3, 4).copy(), np.ones((3, 4)), np.zeros(4), np.zeros(4), n_rows=60,
-        max_iter=5, tol=0.0, weights=(True, 60.0),
-    )  # fmt: skip
-    starts.mu[np.isnan(starts.mu)] = 0.0
+    starts = starts_of(np.nan_to_num(X[:9]).reshape(3, 3, 4), 1.0, 60)
     which = np.arange(3, dtype=index)[1:]
     core.pass_(table, starts, which, fresh=True, known=None, threads=1)
     losses, inexact = core.update(starts, which)
@@ -199,12 +175,8 @@ def test_numbers_of_starts_may_be_integers_of_any_type(index):
 @pytest.mark.parametrize("which", [[3], [-1], [0.0], [[0]]])
 def test_numbers_of_starts_are_checked_before_the_core_reads_them(which):
     X = with_gaps(20, 2)
-    table = core.Table(X, np.nan, np.ones(20))
-    starts = core.Starts(
-        np.zeros((3, 2, 2)), np.ones((3, 2)), np.zeros(2), np.zeros(2), n_rows=20, max_iter=5,
-        tol=0.0, weights=(True, 20.0),
-    )  # fmt: skip
-    which = np.array(which)
+    table, which = core.Table(X, np.nan, np.ones(20)), np.array(which)
+    starts = starts_of(np.zeros((3, 2, 2)), 1.0, 20)
     for use in (
         lambda: core.pass_(table, starts, which, fresh=True, known=None, threads=1),
         lambda: core.update(starts, which),
@@ -222,12 +194,9 @@ def test_sums_of_a_pass_count_every_feature_with_the_weight_of_its_row(p, each_l
     loop, and near those of NumPy. A second pass moves rows from cluster to cluster."""
     rng = np.random.default_rng(p)
     X, weights = with_gaps(150, p, seed=p), rng.integers(0, 5, 150) / 4.0
-    lam, reference, shift = np.full((1, p), 0.5), np.zeros(p), rng.normal(size=p)
+    shift = rng.normal(size=p)
     for table in tables(X, weights).values():
-        starts = core.Starts(
-            rng.normal(size=(1, 3, p)), lam, reference, shift,
-            n_rows=150, max_iter=1, tol=0.0, weights=(False, 0.0),
-        )  # fmt: skip
+        starts = starts_of(rng.normal(size=(1, 3, p)), 0.5, 150, shift=shift, weights=(False, 0.0))
         for fresh in (True, False):
             core.pass_(table, starts, np.array([0]), fresh=fresh, known=None, threads=1)
             labels, centers = starts.labels[0], starts.centers(np.array([0]))

@@ -1,8 +1,9 @@
 """Hartigan's moves in the core, against brute force over partitions."""
 
 import numpy as np
+import oracle
 import pytest
-from inputs import tables, with_gaps
+from inputs import assert_same_bits, at_every_level, starts_of, tables, with_gaps
 
 from mnarkmeans import _core
 
@@ -18,15 +19,9 @@ def centers_of(X, labels, weights, lam, reference, mu):
     return mu
 
 
-def loss_of(X, labels, weights, lam, reference, mu):
-    own = mu[labels]
-    each = np.where(np.isnan(X), lam * (own - reference) ** 2, (X - own) ** 2)
-    return weights @ each.sum(axis=1)
-
-
 def best_loss(X, labels, weights, lam, reference, mu):
-    return loss_of(X, labels, weights, lam, reference,
-                   centers_of(X, labels, weights, lam, reference, mu))  # fmt: skip
+    mu = centers_of(X, labels, weights, lam, reference, mu)
+    return oracle.loss_of(X, labels, mu, lam, reference, weights)
 
 
 def move_slowly(X, labels, weights, lam, reference, mu, max_passes, tol):
@@ -59,10 +54,9 @@ def starts_on(X, table, k, lam, weights, *, reference=None, seed=0, count=1, **s
     n, p = X.shape
     rng = np.random.default_rng(seed)
     reference = np.zeros(p) if reference is None else reference
-    starts = _core.Starts(
-        np.zeros((count, k, p)), np.broadcast_to(lam, (count, p)).copy(), reference,
-        rng.normal(size=p), n_rows=n, weights=(False, weights.sum()),
-        **{"max_iter": 100, "tol": 0.0, **stopping},
+    starts = starts_of(
+        np.zeros((count, k, p)), lam, n, reference=reference, shift=rng.normal(size=p),
+        weights=(False, weights.sum()), **{"max_iter": 100, **stopping},
     )  # fmt: skip
     for r in range(count):
         labels = rng.integers(0, k, n).astype(np.int32)
@@ -73,7 +67,7 @@ def starts_on(X, table, k, lam, weights, *, reference=None, seed=0, count=1, **s
         _core.add_rows(table, starts.centers(np.array([r])), labels, stats, 1)
         for total, part in zip(starts.stats, stats, strict=True):
             total[r] = part[0]
-        starts.paths[r, 0] = loss_of(X, labels, weights, starts.lam[r], reference, own)
+        starts.paths[r, 0] = oracle.loss_of(X, labels, own, starts.lam[r], reference, weights)
         starts.n_iter[r] = 1
     return starts
 
@@ -121,20 +115,18 @@ def test_every_width_ends_where_no_move_helps(p, each_level):
 def test_threads_and_levels_and_forms_give_the_same_bits():
     X = with_gaps(500, 20, seed=9)
     weights = np.random.default_rng(1).random(500)
-    before, found = _core.level(), []
-    for level in _core.available_levels():
-        _core.set_level(level)
+
+    def run():
+        found = []
         for table in tables(X, weights).values():
             for threads in (1, 2):
                 starts = starts_on(X, table, 5, 0.4, weights, count=4)
-                chosen = np.array([3, 0, 2])
-                _core.hartigan(table, starts, chosen, threads)
+                _core.hartigan(table, starts, np.array([3, 0, 2]), threads)
                 assert starts.n_iter[1] == 1
                 found.append((starts.labels, starts.mu, starts.paths))
-    _core.set_level(before)
-    for other in found[1:]:
-        for one, two in zip(found[0], other, strict=True):
-            assert np.array_equal(one, two)
+        return found
+
+    assert_same_bits(at_every_level(run))
 
 
 def test_it_stops_at_max_iter_and_by_tol():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from backends import chunks, to_csr
-from inputs import tables, with_gaps
+from inputs import assert_same_bits, at_every_level, tables, with_gaps
 
 from mnarkmeans import _core
 
@@ -104,13 +104,9 @@ def test_rows_that_nearly_agree_are_told_apart(each_level):
 def test_seeding_gives_the_same_bits_at_every_level():
     """On numbers that do not sum exactly, small and large."""
     for case in [(500, 33, 8, 20, 4), (60_000, 20, 5, 6, 3)]:
-        X, weights, means, draws = problem(*case, weighted=True, seed=3)
-        before, found = _core.level(), []
-        for level in _core.available_levels():
-            _core.set_level(level)
-            for kind in (X, to_csr(X)):
-                table = _core.Table(kind, np.nan, weights)
-                found += [seeded(table, means, draws, threads) for threads in (1, 2)]
-        _core.set_level(before)
-        for other in found[1:]:
-            assert np.array_equal(found[0], other)
+        X, weights, *drawn = problem(*case, weighted=True, seed=3)
+        both = [_core.Table(kind, np.nan, weights) for kind in (X, to_csr(X))]
+        assert_same_bits(at_every_level(lambda given=drawn, both=both: [
+            seeded(table, *given, threads)
+            for table in both for threads in (1, 2)
+        ]))  # fmt: skip
