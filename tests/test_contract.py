@@ -11,7 +11,6 @@ import pytest
 
 from mnarkmeans import read_table
 from mnarkmeans.datasets import make_gaussian_clusters
-from mnarkmeans.metrics import annotation_agreement
 
 MODULES = ["", ".dask", ".metrics", ".missingness", ".datasets", ".tl", ".baselines", ".tables",
            ".displays"]  # fmt: skip
@@ -56,10 +55,3 @@ def test_a_delimiter_is_one_ordinary_character(delimiter, tmp_path):
     (tmp_path / "table.csv").write_text("id,a,b\nr,1,2\ns,3,4\n", encoding="utf-8")
     with pytest.raises(ValueError, match="must be one character"):
         read_table(tmp_path / "table.csv", delimiter=delimiter)
-
-
-def test_annotations_of_a_few_rows_may_agree_by_chance():
-    for times, warns in ((2, False), (20, True)):
-        (found,) = annotation_agreement({"run": ["a", "b"] * times}, [0, 1] * times)
-        assert (found.ari, found.warns) == (1.0, warns)
-        assert (found.p < 0.01) == warns

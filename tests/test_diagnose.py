@@ -134,7 +134,6 @@ def test_tables():
     np.testing.assert_allclose(frame["observed_min"], X.min())
     np.testing.assert_allclose(found.to_frame("rows")["missing_share"], X.isna().mean(axis=1))
     assert found.to_frame("mechanisms")["mechanism"].tolist() == list(MECHANISMS)
-    assert len(found.to_frame("candidates")) == len(found.missingness.candidates["lam"])
     curves = found.to_frame("magnitude").set_index("mean_of")
     np.testing.assert_array_equal(
         curves.loc["cluster and feature", "missing_share"], found.curve.missing_share

@@ -34,6 +34,7 @@ from mnarkmeans import (
 from mnarkmeans._embedding import embed
 from mnarkmeans.baselines import BASELINES
 from mnarkmeans.datasets import make_gaussian_clusters
+from mnarkmeans.metrics._annotations import agreement
 from mnarkmeans.missingness import ampute, diagnose
 from mnarkmeans.tables import BatchCenter, Preparation, Table, advise
 
@@ -281,7 +282,9 @@ def edge_of_batches(X):
 
 def edge_of_metrics(X):
     labels, word = np.arange(len(X)) % 2, np.arange(len(X)) // 2 % 3
-    agree = metrics.annotation_agreement({"word": word.astype(str), "number": X[:, 0]}, labels)
+    notes = {"word": word.astype(str), "number": X[:, 0]}
+    agree = [agreement(name, values, labels) for name, values in notes.items()]
+    agree = sorted((one for one in agree if one.nested == one.nested), key=lambda one: -one.nested)
     return {
         "markers": dict(metrics.cluster_markers(X, labels)),
         "agreement": [one._asdict() for one in agree],

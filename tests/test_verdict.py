@@ -11,7 +11,8 @@ import scipy.sparse as sp
 
 from mnarkmeans import MNARKMeans, MNARKMeansCV, MNARMixture, report
 from mnarkmeans.datasets import make_gaussian_clusters
-from mnarkmeans.metrics import annotation_agreement, confidence, verdict
+from mnarkmeans.metrics import confidence, verdict
+from mnarkmeans.metrics._annotations import agreement
 
 
 def fit(X, k, **settings):
@@ -198,8 +199,8 @@ def test_a_batch_is_told_from_what_chance_gives():
         "batch": batch, "chance": rng.integers(0, 3, 120), "id": [f"s{i}" for i in range(120)],
         "order": np.arange(120) + 0.5, "constant": ["x"] * 120,
     }  # fmt: skip
-    found = {one.name: one for one in annotation_agreement(notes, split)}
-    assert set(found) == {"batch", "chance", "order"}
+    found = {name: agreement(name, values, split) for name, values in notes.items()}
+    assert [name for name, one in found.items() if np.isnan(one.nested)] == ["id", "constant"]
     assert found["batch"].warns
     assert found["batch"].nested == pytest.approx(1.0)
     assert found["batch"].ari < 0.6
@@ -207,10 +208,12 @@ def test_a_batch_is_told_from_what_chance_gives():
     assert found["order"].warns
     assert not found["chance"].warns
     with pytest.raises(ValueError, match="one per row"):
-        annotation_agreement({"batch": batch[:3]}, split)
-    model = MNARKMeans(4, random_state=0).fit(10.0 * np.eye(4)[split])
-    (of_model,) = annotation_agreement({"batch": batch}, model)
-    assert of_model.ari == pytest.approx(found["batch"].ari)
+        agreement("batch", batch[:3], split)
+    for times, warns in ((2, False), (20, True)):  # a few rows may agree by chance
+        few = agreement("run", ["a", "b"] * times, np.array([0, 1] * times))
+        assert (few.ari, few.warns, few.p < 0.01) == (1.0, warns, warns)
+    gaps = agreement("batch", ["b", "a", None], np.array([0, 0, 1]))
+    assert (gaps.groups, gaps.counts.tolist(), gaps.unknown) == (["a", "b"], [[1, 1], [0, 0]], 1)
 
 
 def test_equally_stable_numbers_of_clusters_are_named():

@@ -77,20 +77,17 @@ def save_model(
 
     `extra`: anything JSON can hold, and arrays, to be returned by `load_model`.
     """
-    folder = Path(folder)
-    arrays: dict[str, np.ndarray] = {}
-    unnamed_features = unnamed(estimator.n_features_in_)
-    names = feature_names or getattr(estimator, "feature_names_in_", unnamed_features)
+    folder, arrays = Path(folder), dict[str, np.ndarray]()
+    names = feature_names or getattr(estimator, "feature_names_in_", None)
     if not isinstance(estimator, MNARMixture):
         estimator = as_kmeans(estimator)
-    kind = type(estimator).__name__
-    params = estimator.get_params(deep=False)
+    kind, params = type(estimator).__name__, estimator.get_params(deep=False)
     if not isinstance(params["random_state"], (int, type(None))):
         params["random_state"] = None  # a generator has gone on since
     for name, value in params.items():
         if is_named(value):  # lam or reference for each feature, as they were aligned with X
-            params[name] = np.asarray(getattr(estimator, f"{name}_"), dtype=float)
-        elif isinstance(value, (list, tuple, np.ndarray)):
+            value = getattr(estimator, f"{name}_")
+        if isinstance(value, (list, tuple, np.ndarray)):
             params[name] = np.asarray(value, dtype=float)
     fitted = {name: getattr(estimator, name, None) for name in FITTED[kind]}
     if isinstance(estimator, MNARMixture):
@@ -101,17 +98,16 @@ def save_model(
             "converged_": estimator.converged_,
             "missingness_": estimator.missingness_._asdict(),
         }
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "written_by": f"mnarkmeans {__version__}",
+        "estimator": kind,
+        "feature_names": [*map(str, unnamed(estimator.n_features_in_) if names is None else names)],
+    }
     try:
-        document: dict[str, Any] = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "written_by": f"mnarkmeans {__version__}",
-            "estimator": kind,
-            "params": split(params, "params", arrays),
-            "fitted": split(fitted, "fitted", arrays),
-            "feature_names": [str(name) for name in names],
-            "extra": split(extra or {}, "extra", arrays),
-        }
+        for part, value in zip(PARTS, (params, fitted, extra or {}), strict=True):
+            document[part] = split(value, part, arrays)
     except ValueError as error:
         raise ModelFileError(str(error)) from error
     packed = pack(arrays)
@@ -134,13 +130,8 @@ def as_kmeans(model: Any) -> MNARKMeans:
         del params["init"]  # k-means|| is for clusters
     plain = MNARKMeans()
     plain.set_params(**{name: params[name] for name in plain.get_params() if name in params})
-    for name in (
-        *FITTED["MNARKMeans"],
-        "labels_",
-        "missingness_",
-        "n_features_in_",
-        "feature_names_in_",
-    ):
+    kept = {*FITTED["MNARKMeans"], "labels_", "missingness_", "n_features_in_", "feature_names_in_"}
+    for name in kept:
         if hasattr(model, name):
             setattr(plain, name, getattr(model, name))
     return plain
@@ -352,15 +343,10 @@ def _numbers(
             raise ValueError(f"{place} lacks {name}")
         value = stored[name]
         array = np.asarray(value if isinstance(value, (np.ndarray, int, float)) else None)
-        kinds = "f" if shape else "fi"
-        if (
-            array.dtype.kind not in kinds
-            or array.ndim != len(shape)
-            or not np.isfinite(array).all()
-        ):
-            wanted = (
-                f"{len(shape)}-dimensional array of finite numbers" if shape else "finite number"
-            )
+        kinds, many = ("f", f"{len(shape)}-dimensional array of ") if shape else ("fi", "")
+        is_numbers = array.dtype.kind in kinds and np.isfinite(array).all()
+        if not is_numbers or array.ndim != len(shape):
+            wanted = f"{many}finite number{'s' if shape else ''}"
             raise ValueError(f"{name} must be a {wanted}, found {value!r:.40}")
         lengths = [sizes.get(axis, size) for axis, size in zip(shape, array.shape, strict=True)]
         if array.shape != tuple(lengths):

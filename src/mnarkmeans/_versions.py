@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import platform
 
+import numpy
+import scipy
+import sklearn
+
 from . import __version__, _core
 
 
 def versions() -> dict[str, str]:
     """By name: this package, Python and what it computes with."""
-    import numpy
-    import scipy
-    import sklearn
-
-    return {
-        "mnarkmeans": __version__,
-        "python": platform.python_version(),
-        "numpy": numpy.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
+    used = {module.__name__: module.__version__ for module in (numpy, scipy)}
+    python = {"mnarkmeans": __version__, "python": platform.python_version()}
+    return python | used | {"scikit-learn": sklearn.__version__}
 
 
 def describe_versions() -> str:
     """A line each, and the instruction set of the core with those this machine has."""
-    available = ", ".join(_core.available_levels())
     lines = versions() | {
-        "instruction set": f"{_core.level()} (this machine has {available})",
+        "instruction set": f"{_core.level()} (this machine has "
+        f"{', '.join(_core.available_levels())})",
         "system": f"{platform.system()} {platform.machine()}",
     }
     return "\n".join(f"{name} {value}" for name, value in lines.items())
@@ -43,10 +39,6 @@ def show_versions() -> None:
     >>> import mnarkmeans
     >>> mnarkmeans.show_versions()  # doctest: +ELLIPSIS
     mnarkmeans ...
-    python ...
-    numpy ...
-    scipy ...
-    scikit-learn ...
     instruction set ... (this machine has baseline...)
     system ...
     """

@@ -20,8 +20,8 @@ from ..displays._centers import most_different
 from ..displays._displays import InstabilityDisplay, MissingnessDisplay
 from ..displays._flow import FlowDisplay
 from ..displays._style import percent, rounded, sample
-from ..metrics import Agreement, Verdict, verdict
-from ..metrics._annotations import agreement
+from ..metrics import Verdict, verdict
+from ..metrics._annotations import Agreement, agreement
 from ..metrics._markers import contrasts, ranked
 from ..metrics._quality import silhouettes
 from ..metrics._verdict import BETWEEN, names_of

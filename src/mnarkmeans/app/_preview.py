@@ -62,8 +62,12 @@ ADVANCED: list[dict[str, Any]] = [
 LABELS = {one["name"]: one["label"] for one in READING}
 
 
-class PreviewError(ValueError):
-    """One sentence for the person in front of the page."""
+class Refused(Exception):
+    """A request that cannot be served; its text is for the person in front of the page."""
+
+    def __init__(self, sentence: str, status: int = 400) -> None:
+        super().__init__(sentence)
+        self.status = status
 
 
 def preview(path: Path, settings: dict[str, Any] | None) -> dict[str, Any]:
@@ -93,7 +97,7 @@ def command_for(name: str, given: dict[str, Any], out: str) -> list[str]:
     options, steps = _parts(given.get("settings") or {})
     clusters = str(given.get("clusters") or "")
     if not re.fullmatch(r"\d+(:\d+)?|K", clusters):
-        raise PreviewError("Give the number of clusters, such as 3, or a range, such as 2:8.")
+        raise Refused("Give the number of clusters, such as 3, or a range, such as 2:8.")
     words = ["select" if ":" in clusters else "fit", name, "-k", clusters]
     words += [*options.typed(), *steps.typed(), *(["--as-is"] if given.get("as_is") else [])]
     for field in ("batch", "labels"):
@@ -110,7 +114,7 @@ def _parts(settings: dict[str, Any]) -> tuple[ReadOptions, Preparation]:
     try:
         return ReadOptions.from_dict(settings), Preparation(**{n: settings[n] for n in known})
     except (TableError, TypeError, ValueError) as error:
-        raise PreviewError(_sentence(error)) from error
+        raise Refused(_sentence(error)) from error
 
 
 def _settings(options: ReadOptions, steps: Preparation) -> dict[str, Any]:
@@ -120,13 +124,12 @@ def _settings(options: ReadOptions, steps: Preparation) -> dict[str, Any]:
 
 
 def _suggestion(one: Any) -> dict[str, Any]:
-    changes = one.options | one.steps
-    defaults = _settings(ReadOptions(), Preparation())
-    words = []
+    changes, words = one.options | one.steps, []
     for name, value in changes.items():
         text = ", ".join(value) if isinstance(value, tuple) else value
         label = LABELS.get(name, name.replace("_", " ").capitalize())
         words.append(label if value is True else f"{label}: {text}")
+    defaults = _settings(ReadOptions(), Preparation())
     return dict(title="; ".join(words) or "Note", reason=_sentence(one.reason), changes=changes,
                 defaults={name: defaults[name] for name in changes})  # fmt: skip
 
@@ -145,12 +148,13 @@ def _table(table: Table, used: Table, values: Any) -> dict[str, Any]:
     (n, p), turned = used.shape, table.options.transpose
     first = replace(used, values=values[:ROWS_SHOWN, :COLUMNS_SHOWN]).dense()
     observed = values.data if sp.issparse(values) else values[~np.isnan(values)]
-    facts = [f"{n:,} {'columns' if turned else 'rows'} to cluster", f"{p:,} features of each",
-             f"{used.missing_share():.1%} missing"]  # fmt: skip
-    if observed.size:
-        facts.append(f"values from {observed.min():.4g} to {observed.max():.4g}")
-    facts += ["decimal commas"] if table.source.get("decimal") == "," else []
-    facts += [f"{key} {table.source[key]}" for key in ("sheet", "layer") if table.source.get(key)]
+    facts = [
+        f"{n:,} {'columns' if turned else 'rows'} to cluster", f"{p:,} features of each",
+        f"{used.missing_share():.1%} missing",
+        *([f"values from {observed.min():.4g} to {observed.max():.4g}"] if observed.size else []),
+        *(["decimal commas"] if table.source.get("decimal") == "," else []),
+        *(f"{key} {table.source[key]}" for key in ("sheet", "layer") if table.source.get(key)),
+    ]  # fmt: skip
     cells = cells_of(values)  # as in the report
     dots = cells.some_features(DOTS_SHOWN)
     return dict(

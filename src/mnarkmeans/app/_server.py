@@ -22,7 +22,7 @@ from typing import Any
 
 from .._io import require
 from ..tables._table import quoted
-from ._preview import PreviewError, command_for, preview
+from ._preview import Refused, command_for, preview
 from ._runs import Run, Runs
 
 require("uvicorn", "app")
@@ -58,14 +58,6 @@ REPORT_POLICY = (
 )
 
 
-class Refused(Exception):
-    """A request that cannot be served; its text is for the person."""
-
-    def __init__(self, sentence: str, status: int = 400) -> None:
-        super().__init__(sentence)
-        self.status = status
-
-
 class App:
     """What the page works on: files that were dropped, runs, one temporary folder."""
 
@@ -81,8 +73,8 @@ class App:
             "POST command": self.command,
             "GET runs": self.list_runs,
             "POST runs": self.start,
-            "POST runs/{number:int}/stop": self.stop,
-            "POST runs/{number:int}/resume": self.resume,
+            "POST runs/{number:int}/stop": self.stop_or_resume,
+            "POST runs/{number:int}/resume": self.stop_or_resume,
             "POST runs/{number:int}/apply": self.apply,
             "GET runs/{number:int}/all.zip": self.archive,
             "GET runs/{number:int}/files/{name:path}": self.result,
@@ -94,18 +86,16 @@ class App:
         self.asgi = Starlette(
             routes=routes,
             middleware=[Middleware(BaseHTTPMiddleware, dispatch=self.guard)],
-            exception_handlers={Refused: self.refused, PreviewError: self.refused},
+            exception_handlers={Refused: self.refused},
         )
 
     async def guard(self, request: Request, answer: Any) -> Response:
         """Refuse requests without the token, for another host, or from another page."""
         host, origin = request.headers.get("host"), request.headers.get("origin")
+        own = [None, *(f"http://{name}" for name in self.hosts)]
         token = request.scope["path"].lstrip("/").partition("/")[0].encode()
-        if (
-            host not in self.hosts
-            or origin not in (None, *(f"http://{name}" for name in self.hosts))
-            or not secrets.compare_digest(token, self.token.encode())
-        ):
+        is_own = secrets.compare_digest(token, self.token.encode())
+        if host not in self.hosts or origin not in own or not is_own:
             return PlainTextResponse("Refused.", status_code=403)
         response: Response = await answer(request)
         for name, value in HEADERS.items():
@@ -164,14 +154,9 @@ class App:
         title = f"{k.replace(':', ' to ')} cluster{'s' * (k != '1')} of {path.name}"
         return JSONResponse(self.runs.add(title, path, arguments, out).describe(), 201)
 
-    async def stop(self, request: Request) -> Response:
-        run = self._run(request)
-        await run_in_threadpool(self.runs.stop, run)
-        return JSONResponse(run.describe())
-
-    async def resume(self, request: Request) -> Response:
-        run = self._run(request)
-        self.runs.resume(run)
+    async def stop_or_resume(self, request: Request) -> Response:
+        run, act = self._run(request), request.url.path.rsplit("/", 1)[1]
+        await run_in_threadpool(self.runs.stop if act == "stop" else self.runs.resume, run)
         return JSONResponse(run.describe())
 
     async def apply(self, request: Request) -> Response:

@@ -39,12 +39,12 @@ class Baseline(ClusterMixin, BaseEstimator):
     Parameters
     ----------
     n_clusters : int
+    random_state : int, RandomState or None
     method : callable
         Clusters a table with NaN where values are missing: ``method(X, baseline, seed)`` returns
         the attributes below by name.
     n_init, max_iter : int
         Starts and iterations.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
@@ -67,17 +67,17 @@ class Baseline(ClusterMixin, BaseEstimator):
     def __init__(
         self,
         n_clusters: int = 8,
+        random_state: Any = None,
         *,
         method: Callable[[np.ndarray, Baseline, int], dict[str, Any]],
         n_init: int = 100,
         max_iter: int = 100,
-        random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
+        self.random_state = random_state
         self.method = method
         self.n_init = n_init
         self.max_iter = max_iter
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster `X`, whose missing values are NaN (not stored, if sparse)."""
@@ -92,20 +92,19 @@ class Baseline(ClusterMixin, BaseEstimator):
         return self
 
 
-def _make(n_clusters: int, random_state: Any = None, kind: Any = Baseline, **settings: Any) -> Any:
-    return kind(n_clusters, random_state=random_state, **settings)
+def _kpod(n_clusters: int, random_state: Any = None) -> MNARKMeans:
+    """k-POD (Chi, Chi and Baraniuk 2016): the loss over observed entries only."""
+    return MNARKMeans(n_clusters, lam=0.0, n_init=100, max_iter=100, random_state=random_state)
 
 
+mixture = partial(Baseline, n_init=5, max_iter=1000)
 BASELINES: dict[str, Callable[..., Any]] = {
-    **{name: partial(_make, method=partial(imputed_kmeans, name)) for name in FILLS},
-    "pca": partial(_make, method=pca_kmeans, max_iter=300),
-    # k-POD (Chi, Chi and Baraniuk 2016): the loss over observed entries only.
-    "kpod": partial(_make, kind=MNARKMeans, lam=0.0, n_init=100, max_iter=100),
-    "rkpod": partial(_make, method=regularised_kpod),
-    "fwpd": partial(_make, method=fwpd_kmeans),
-    "scimpute": partial(_make, method=scimpute_kmeans),
-    "gmm": partial(_make, method=stepmix_clusters, n_init=5, max_iter=1000),
-    "gmm_mask": partial(
-        _make, method=partial(stepmix_clusters, mask=True), n_init=5, max_iter=1000
-    ),
+    **{name: partial(Baseline, method=partial(imputed_kmeans, name)) for name in FILLS},
+    "pca": partial(Baseline, method=pca_kmeans, max_iter=300),
+    "kpod": _kpod,
+    "rkpod": partial(Baseline, method=regularised_kpod),
+    "fwpd": partial(Baseline, method=fwpd_kmeans),
+    "scimpute": partial(Baseline, method=scimpute_kmeans),
+    "gmm": partial(mixture, method=stepmix_clusters),
+    "gmm_mask": partial(mixture, method=partial(stepmix_clusters, mask=True)),
 }

@@ -6,7 +6,6 @@ _markers      which features make a cluster
 _annotations  which annotation of the rows agrees with the clusters
 """
 
-from ._annotations import Agreement, annotation_agreement
 from ._markers import Markers, cluster_markers
 from ._quality import (
     calinski_harabasz_score,
@@ -17,10 +16,8 @@ from ._quality import (
 from ._verdict import Verdict, confidence, verdict
 
 __all__ = [
-    "Agreement",
     "Markers",
     "Verdict",
-    "annotation_agreement",
     "calinski_harabasz_score",
     "center_mse",
     "cluster_markers",

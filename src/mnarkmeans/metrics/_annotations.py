@@ -10,7 +10,6 @@ A clustering may split every batch in two and still be the batches: that is why 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -69,37 +68,11 @@ class Agreement(NamedTuple):
         })  # fmt: skip
 
 
-def annotation_agreement(annotations: Mapping[str, Sequence[Any]], labels: Any) -> list[Agreement]:
-    """Annotations against clusters, the closest first; names of rows and constants are left out.
-
-    Parameters
-    ----------
-    annotations : mapping
-        Name -> one value per row; None, NaN or "" where unknown. Numbers of many values are cut
-        into quarters.
-    labels : array-like of shape (n_samples,), or a fitted model
-
-    Returns
-    -------
-    list of Agreement
-        `warns` where the clusters follow the annotation as they would follow a batch. Whether it is
-        one (a run, a plate) or the answer (a treatment) only the user knows: the sentence says so.
-
-    Examples
-    --------
-    >>> from mnarkmeans.metrics import annotation_agreement
-    >>> found = annotation_agreement({"run": ["a"] * 8 + ["b"] * 8}, [0] * 8 + [1] * 8)
-    >>> print(found[0].sentence)
-    The clusters follow 'run' (adjusted Rand index 1.00; 0 would be chance). If it is a batch, \
-cluster again with --batch run; if it is the grouping you want, it has been found.
-    """
-    labels = np.unique(np.asarray(getattr(labels, "labels_", labels)), return_inverse=True)[1]
-    found = (agreement(name, values, labels) for name, values in annotations.items())
-    return sorted((one for one in found if not np.isnan(one.nested)), key=lambda one: -one.nested)
-
-
 def agreement(name: Any, values: Any, labels: np.ndarray) -> Agreement:
-    """One annotation (numbers of many values in quarters) against labels 0, 1, ..."""
+    """One annotation against labels 0, 1, ...
+
+    None, NaN and "" are unknown values; numbers of many values are cut into quarters.
+    """
     values = np.asarray(values, dtype=object)
     if values.shape != labels.shape:
         raise ValueError(

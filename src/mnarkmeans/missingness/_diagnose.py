@@ -33,7 +33,7 @@ from .._validation import (
 
 BINS = 10
 BLOCK_ENTRIES = 4_000_000
-MANY_ZEROS = 0.05  # share of exact zeros from which they may stand for gaps
+MANY_ZEROS = 0.05  # share of exact zeros from which they may stand for missing values
 CLEAR_DIFFERENCE = 0.05  # of missing shares, from which a rise or fall is called one
 KINDS = {
     "mcar": "flat", "class": "flat", "decay": "decaying", "threshold": "decaying",
@@ -210,14 +210,13 @@ class Diagnosis:
             "  missing per row:     " + _spread_of(self.row_share),
             "  missing per feature: " + _spread_of(self.feature_share),
         ]
-        if self.kind != "complete":
-            for of, curve in (("the feature", self.feature_curve),
-                              ("cluster and feature", self.curve)):  # fmt: skip
-                lines.append(f"share of missing values by the mean of {of}:")
-                lines += [
-                    f"  {mean:>10.4g}  {share:6.1%}  {'#' * round(40 * share)}"
-                    for mean, share in zip(curve.mean, curve.missing_share, strict=True)
-                ]
+        for of, curve in self._curves().items() if self.mechanisms else ():
+            lines.append(f"share of missing values by the mean of {of}:")
+            lines += [
+                f"  {mean:>10.4g}  {share:6.1%}  {'#' * round(40 * share)}"
+                for mean, share in zip(curve.mean, curve.missing_share, strict=True)
+            ]
+        if self.mechanisms:
             lines.append(f"  highest third minus lowest: {self.trend:+.1%}")
             lines.append("mechanisms, each at its best strength (log-likelihood relative to mcar):")
         for fit in self.mechanisms:
@@ -226,32 +225,31 @@ class Diagnosis:
             lines.append(f"  {fit.mechanism:<9} strength {fit.strength:<10.4g} {gain:+.1f}{taken}")
         return "\n".join([*lines, "", *(f"- {sentence}" for sentence in self.advice)])
 
+    def _curves(self) -> dict[str, Curve]:
+        return {"the feature": self.feature_curve, "cluster and feature": self.curve}
+
     def to_frame(self, table: str = "features") -> Any:
         """One of the tables as a pandas DataFrame.
 
         Parameters
         ----------
-        table : {"features", "rows", "magnitude", "mechanisms", "candidates"}, default="features"
+        table : {"features", "rows", "magnitude", "mechanisms"}, default="features"
             "magnitude": the curves of features, and of clusters and features.
         """
-        frame = require("pandas", "cli").DataFrame
-        if table == "magnitude":
-            curves = {"feature": self.feature_curve, "cluster and feature": self.curve}
-            parts = [frame({"mean_of": of} | curve._asdict()) for of, curve in curves.items()]
-            return require("pandas", "cli").concat(parts, ignore_index=True)
+        parts = [
+            {"mean_of": np.repeat(of.removeprefix("the "), len(curve.mean))} | curve._asdict()
+            for of, curve in self._curves().items()
+        ]
         tables: dict[str, Any] = {
             "features": self._features,
             "rows": {"row": np.arange(self.n_rows), "missing_share": self.row_share},
-            "mechanisms": {
-                name: [getattr(fit, name) for fit in self.mechanisms]
-                for name in MechanismFit._fields
-            },
-            "candidates": self.missingness.candidates,
+            "magnitude": {name: np.concatenate([own[name] for own in parts]) for name in parts[0]},
+            "mechanisms": [fit._asdict() for fit in self.mechanisms],
         }
         if table not in tables:
-            names = ", ".join(repr(name) for name in [*tables, "magnitude"])
-            raise ValueError(f"table must be one of {names}; got {table!r}.")
-        return frame(tables[table])
+            raise ValueError(f"table must be one of {', '.join(tables)}; got {table!r}.")
+        columns = MechanismFit._fields if table == "mechanisms" else None
+        return require("pandas", "cli").DataFrame(tables[table], columns=columns)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Any:
         """Draw the missing share against the mean, as a `MissingnessDisplay`."""
@@ -331,13 +329,12 @@ def diagnose(
         "missing_share": features.missing_share[0], "reference": model.reference_,
         "observed_mean": features.mean[0], "observed_min": least, "observed_max": most,
     }  # fmt: skip
-    stored = values.data if sp.issparse(values) else values
+    zeros = np.count_nonzero((values.data if sp.issparse(values) else values) == 0) / (n * p)
     return Diagnosis(
         n, p, float(1.0 - by_row.mean() / p), 1.0 - by_row / p, features.missing_share[0],
         missing_against_mean(features), missing_against_mean(cells), trend,
         [] if kind == "complete" else found.mechanisms, found, kind, model.reference_,
-        found.lam, suggested, _advice(kind, found, cells, np.count_nonzero(stored == 0) / (n * p)),
-        by_feature, cells,
+        found.lam, suggested, _advice(kind, found, cells, zeros), by_feature, cells,
     )  # fmt: skip
 
 
