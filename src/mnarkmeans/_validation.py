@@ -184,9 +184,11 @@ def check_scale(found: Summary, lam, *points: np.ndarray, vanishing: bool = Fals
 
     ``lam``: a number or (p,); ``points``: the reference (p,), centres (..., p).
     """
-    weight, rows = found.weight, [np.reshape(one, (-1, len(found.lowest))) for one in points]
-    lowest = np.vstack([found.lowest, *rows]).min(axis=0)
-    highest = np.vstack([found.highest, *rows]).max(axis=0)
+    lowest, highest, weight = found.lowest, found.highest, found.weight
+    for point in points:
+        rows = np.reshape(point, (-1, len(lowest)))
+        lowest = np.minimum(lowest, rows.min(axis=0))
+        highest = np.maximum(highest, rows.max(axis=0))
     with np.errstate(over="ignore", invalid="ignore"):
         reach = highest - lowest
         penalised = np.maximum(lam, 1.0) * reach**2
@@ -360,7 +362,7 @@ def _far_reference(found: Summary, estimator: Any, reference: np.ndarray) -> Ite
         lam = check_lam(lam, len(reference), getattr(estimator, "feature_names_in_", None))
         uses_reference = isinstance(lam, str) or bool(np.any(lam > 0))
     judged = found.has_gaps & (found.observed >= FEWEST_VALUES)
-    far = np.flatnonzero(judged & _far_from(reference, found.lowest, found.highest))
+    far = np.flatnonzero(judged & far_from(reference, found.lowest, found.highest))
     if uses_reference and len(far):
         yield (
             f"The reference lies far outside the observed values of {len(far)} of {judged.sum()} "
@@ -381,7 +383,7 @@ def _is_code(X: Any, j: int, code: float) -> bool:
     """Whether the other values of feature j lie further from a code than from each other."""
     values = X[:, [j]].data if sparse.issparse(X) else X[:, j]
     others = values[(values != code) & ~np.isnan(values)]
-    return len(others) > 0 and bool(_far_from(code, others.min(), others.max()))
+    return len(others) > 0 and bool(far_from(code, others.min(), others.max()))
 
 
 def _is_whole(X: Any) -> bool:
@@ -390,7 +392,7 @@ def _is_whole(X: Any) -> bool:
     return bool(np.all((values == np.floor(values)) | np.isnan(values)))
 
 
-def _far_from(point: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def far_from(point: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """(p,) features whose values lie further from a point than they do from each other."""
     span = high - low
     return (span > 0) & (np.maximum(low - point, point - high) > span)

@@ -30,7 +30,7 @@ def suggested(frame, **given):
     advice = advise(frame, ReadOptions.of(**options), Preparation(**steps))
     found: dict = {}
     for one in advice.suggestions:
-        for name, value in (one.options | one.steps).items():
+        for name, value in one.changes.items():
             found[name] = (*found.get(name, ()), *value) if isinstance(value, tuple) else value
     return found
 

@@ -64,19 +64,11 @@ def test_a_row_without_values_is_undone_as_one_of_mean_0(steps):
 
 
 def test_damaged_preparations_are_refused():
-    fitted, _, _ = Preparation(log2=True, normalize="total", scale="std").fit_apply(
-        table_of(VALUES)
-    )
-    damages = {
-        "level": 0.0,
-        "log2": 1,
-        "normalize": "mean",
-        "spread": np.zeros(3),
-        "batches": ["a"],
-    }
-    for name, wrong in damages.items():
-        with pytest.raises(TableError, match=f"preparation/{name} of the model is damaged"):
-            Preparation.from_dict(fitted.to_dict() | {name: wrong}, list("abc"))
+    steps = Preparation(log2=True, normalize="total", scale="std")
+    stored = steps.fit_apply(table_of(VALUES))[0].to_dict()
+    for wrong in ([], stored | {"spread": np.ones(2)}, stored | {"unknown": 1}):
+        with pytest.raises(TableError, match="of the model is damaged"):
+            Preparation.from_dict(wrong, list("abc"))
 
 
 @DENSE_OR_SPARSE
@@ -153,9 +145,8 @@ def test_normalised_rows_have_the_same_level_over_observed_entries(sparse, kind)
     new = table_of(np.array([[100.0, np.nan, 300.0]]))
     np.testing.assert_allclose(level(fitted.apply(new)), levels[0])
     np.testing.assert_allclose(fitted.undo(fitted.apply(new), new), new.values)
-    for wrong in (-3, 0):
-        with pytest.raises(TableError, match=rf"that of row '0' is {wrong}; .*not for logarithms"):
-            Preparation(normalize=kind).fit_apply(table_of(np.array([[float(wrong)], [1.0]])))
+    with pytest.raises(TableError, match=r"that of row '0' is -3; .*not for logarithms"):
+        Preparation(normalize=kind).fit_apply(table_of(np.array([[-3.0], [1.0]])))
 
 
 def test_steps_are_options_of_the_command_line():

@@ -81,12 +81,10 @@ def test_numbers_as_people_write_them(tmp_path, what):
 def test_what_was_decided_is_noted(tmp_path):
     table = read_table(write(tmp_path, NUMBERS["groups and units"][0]))
     assert table.features == ["sugars glucose mM", "sugars fructose mM", "acids citrate g/l"]
-    assert "three lines of names were joined, such as 'sugars glucose mM'" in table.notes
+    assert "3 lines of names were joined, such as 'sugars glucose mM'" in table.notes
     text = "id;a;b\nr;<0.25;2.5\ns;2.5;<1.5\nt;1.5;<1.5\nu;3.5;n.d.\nv;3.5;<LOD\n"
     (note,) = read_table(write(tmp_path, text)).notes
-    assert note.startswith(
-        "read as missing: '<1.5' (2 times), '<0.25' (once), 'n.d.' (once), '<LOD' (once); values"
-    )
+    assert note.startswith("read as missing: '<1.5' (2), '<0.25' (1), 'n.d.' (1), '<LOD' (1)")
     table = read_table(write(tmp_path, "1,2\n3,4\n"))
     assert table.features == ["V1", "V2"]
     assert "V1, V2" in table.notes[0]
@@ -116,8 +114,8 @@ REFUSED = [
     ("t.csv", f"id,a,b\n{LINES}\n", "column 'a' .* 30 of the entries are words: 'weg'"),
     ("t.csv", f"id,a,b,c,n\n{UNITS}\n", "3 columns look like measurements.*'0.5 mg'.*'a'"),
     ("t.tsv", "id\ta\tc\nr\t1.5\t3,250\ns\t2.5\t950\nt\t2.5\t11,500\n",
-     'one column looks .*3,250. in column .c.*decimal=","'),
-    ("t.csv", "id;a;b;c\nr;1.5;1.5;3,25\ns;2.5;2.5;11,5\n", r'3,25. in column .c..*decimal=","'),
+     'column .c. looks .*3,250.*decimal=","'),
+    ("t.csv", "id;a;b;c\nr;1.5;1.5;3,25\ns;2.5;2.5;11,5\n", r'column .c. .*3,25..*decimal=","'),
     ("cut.csv.gz", gzip.compress(TEXT.encode(), mtime=0)[:-12], "damaged gzip"),
     ("t.xlsx", "x", "not a readable xlsx"),
     ("t.xls", "x", "another kind of spreadsheet"),
@@ -158,7 +156,7 @@ def test_wrong_options_for_a_file_are_refused(tmp_path):
     path = write(tmp_path, TEXT)
     np.save(tmp_path / "t.npy", VALUES)
     for file, options, message in (
-        (path, {"delimiter": ";"}, "looks comma-separated"),
+        (path, {"delimiter": ";"}, "separated by ','"),
         (path, {"encoding": "klingon"}, "'klingon' is not a known encoding"),
         (path, {"layer": "x"}, "layer= is for"),
         (path, {"sheet": "1"}, "sheet= is for xlsx files"),

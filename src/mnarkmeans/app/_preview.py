@@ -124,7 +124,7 @@ def _settings(options: ReadOptions, steps: Preparation) -> dict[str, Any]:
 
 
 def _suggestion(one: Any) -> dict[str, Any]:
-    changes, words = one.options | one.steps, []
+    changes, words = one.changes, []
     for name, value in changes.items():
         text = ", ".join(value) if isinstance(value, tuple) else value
         label = LABELS.get(name, name.replace("_", " ").capitalize())

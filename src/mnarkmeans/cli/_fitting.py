@@ -94,7 +94,7 @@ def _check_advice(source: SourceOptions, table: Table) -> None:
     """Refuse where the advice is certain; otherwise it becomes notes of the table."""
     suggestions = [
         one for one in table.advise(source.preparation).suggestions
-        if not one.options.get("drop") or {*one.options["drop"]} - {*table.labels}
+        if not {*one.changes.get("drop", "?")} <= {*table.labels}
     ]  # fmt: skip
     certain = [one.reason for one in suggestions if one.certain]
     if certain:

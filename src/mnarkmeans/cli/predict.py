@@ -101,7 +101,7 @@ def write_columns(
         separator = "," if name.endswith((".csv", ".csv.gz")) else "\t"
         rows: Iterable[Any] = zip(*columns.values(), strict=True)
         if layout is not None:
-            if separator == "," and layout.get("delimiter") == "semicolon":
+            if separator == "," and layout.get("delimiter") == ";":
                 separator = ";"
             decimal = "." if separator == "," else layout.get("decimal", ".")
             rows = ([as_text(value, decimal) for value in row] for row in rows)

@@ -10,7 +10,7 @@ from .._batch import BatchCenter
 from ._advise import Advice, advise
 from ._prepare import Preparation
 from ._table import ReadOptions, Table, TableError
-from ._tidy import read_annotations, read_table
+from ._tidy import read_table
 
 __all__ = [
     "Advice",
@@ -20,6 +20,5 @@ __all__ = [
     "Table",
     "TableError",
     "advise",
-    "read_annotations",
     "read_table",
 ]

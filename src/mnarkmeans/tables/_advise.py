@@ -10,22 +10,14 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
-from ._cells import (
-    ROLES,
-    describes_features,
-    has_role,
-    matches,
-    names_features,
-    sample_family,
-)
+from .._validation import CODES, far_from
+from ._cells import ROLES, describes_features, has_role, matches, names_features, sample_family
 from ._prepare import Preparation
 from ._read import read_content
 from ._table import ReadOptions, Table, quoted, unknown_name
@@ -37,52 +29,41 @@ SUMMARY_ROWS = 6  # at the end of a table that may sum up the others
 PANEL = 20  # features that were measured together and share a unit
 SPAN = 30.0  # of the means of such features: logarithms span 2 to 14, raw values 36 and more
 FEW_VALUES = 12  # distinct ones: categories, the answers of a survey
+INTENSITY = 1000.0  # median of intensities that are no logarithms yet
 FLAGS = ("Reverse", "Potential contaminant", "Contaminant", "Only identified by site")
-FLAGGED = ("+", "true", "1")
 DECOYS = ("REV__*", "CON__*", "rev_*", "contam_*", "DECOY_*", "__*", "N_unmapped", "N_noFeature")
 # Ensembl, UniProt and the two forms of it in FASTA headers.
 ACCESSION = re.compile(
     r"^(ENS[A-Z]*[GTP]\d+|[OPQ]\d[A-Z\d]{3}\d|[A-NR-Z]\d([A-Z][A-Z\d]{2}\d){1,2}"
     r"|(sp|tr)\|\w+\|\w+)(\.\d+)?(;.*)?$"
 )
-INTENSITY = 1000.0  # median of intensities that are no logarithms yet
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Options to add, and why."""
+    """Options and steps to add, and why."""
 
     reason: str
-    options: dict[str, Any] = field(default_factory=dict)
-    steps: dict[str, Any] = field(default_factory=dict)
+    changes: dict[str, Any]
     certain: bool = False
 
     def typed(self) -> str:
         """The options as they are typed on the command line."""
-        options = ReadOptions(**self.options).typed() + Preparation(**self.steps).typed()
-        return " ".join(map(quoted, options))
+        added = (_with(ReadOptions(), self.changes), _with(Preparation(), self.changes))
+        return " ".join(map(quoted, [word for one in added for word in one.typed()]))
 
     def __str__(self) -> str:
         return f"{self.typed()}: {self.reason}"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Advice:
-    """A table read as suggested, the preparation suggested for it, and the reasons.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"gene": ["A", "B", "C"], "s1": [1.0, 2, 3], "s2": [2.0, 2, 4]})
-    >>> print(advise(frame))
-    - --transpose: rows are named by 'gene': they are features, and columns are samples
-    - mnarkmeans select table -k 2 --transpose -o table-clusters
-    """
+    """A table read as suggested, the preparation suggested for it, and the reasons."""
 
     table: Table
     options: ReadOptions
     preparation: Preparation
-    suggestions: list[Suggestion]
+    suggestions: list[Suggestion] = field(default_factory=list)
 
     @property
     def certain(self) -> list[Suggestion]:
@@ -100,8 +81,12 @@ class Advice:
         return " ".join(map(quoted, words))
 
     def __str__(self) -> str:
-        lines = [*map(str, self.suggestions), self.command()]
-        return "\n".join(f"- {line}" for line in lines)
+        return "\n".join(f"- {line}" for line in [*map(str, self.suggestions), self.command()])
+
+    def _add(self, reason: str, certain: bool = False, **changes: Any) -> None:
+        self.suggestions.append(Suggestion(reason, changes, certain))
+        self.options = _with(self.options, changes)
+        self.preparation = _with(self.preparation, changes)
 
 
 def advise(
@@ -120,103 +105,74 @@ def advise(
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"gene": ["A", "B", "C"], "s1": [1.0, 2, 3], "s2": [2.0, 2, 4]})
-    >>> advise(frame).suggestions[0].typed()
-    '--transpose'
+    >>> print(advise(frame))
+    - --transpose: rows are named by 'gene': they are features, and columns are samples
+    - mnarkmeans select table -k 2 --transpose -o table-clusters
     """
-    preparation, wanted = preparation or Preparation(), labels
+    preparation = preparation or Preparation()
     if isinstance(source, Table):
-        options = options or source.options
-        content = source.content
-        if content is None:
-            return Advice(source, options, preparation, [])
-        labels = content.having(tuple(source.labels))
+        advice = Advice(source, options or source.options, preparation)
+        if source.content is None:
+            return advice
     else:
         options = options or ReadOptions()
         content = read_content(source, options)
-        labels = labels if annotations is None else content.having(labels)
-        labels = (*labels, *content.having([str(preparation.batch)]))
-    suggestions: list[Suggestion] = []
-    given, table = options, tidy(content, options, labels)
+        aside = labels if annotations is None else content.having(labels)
+        aside = (*aside, *content.having([str(preparation.batch)]))
+        advice = Advice(tidy(content, options, aside), options, preparation)
+    given = advice.options
     # Each looks at the table as the ones before suggest it; several numbers may mean missing.
     for look in (_structure, _samples, _missing, _missing, _units):
-        found = [*look(_Seen(table, options, preparation, given))]
-        for one in found:
-            options, preparation = _with(options, one.options), _with(preparation, one.steps)
-        if any(one.options for one in found):
-            table = tidy(content, options, labels)
-        suggestions += found
+        before = advice.options
+        look(advice, given)
+        if advice.options != before:
+            table = advice.table
+            advice.table = tidy(table.content, advice.options, table.content.having(table.labels))
     if annotations is not None:
-        annotate(table, annotations, wanted)
-    known = {**table.labels, **table.annotations}
+        annotate(advice.table, annotations, labels)
+    known = {**advice.table.labels, **advice.table.annotations}
     if preparation.batch not in (None, *known) and not isinstance(source, Table):
         raise unknown_name("column for --batch", str(preparation.batch), known)
-    return Advice(table, options, preparation, suggestions)
+    return advice
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """What a suggestion is made from: the table, and what was said and suggested so far."""
-
-    table: Table
-    options: ReadOptions
-    steps: Preparation
-    given: ReadOptions  # by the user
-
-    @cached_property
-    def sample(self) -> np.ndarray:
-        """The values, NaN where missing; of a large table those of some rows."""
-        n, p = self.table.shape
-        rows = np.arange(n)
-        if n * p > MOST_ENTRIES:
-            rows = np.sort(np.random.default_rng(0).permutation(n)[: max(10, MOST_ENTRIES // p)])
-        return Table(self.table.values[rows], self.table.ids[rows], self.table.features).dense()
-
-    @cached_property
-    def observed(self) -> np.ndarray:
-        return self.sample[~np.isnan(self.sample)]
-
-    @property
-    def whole(self) -> bool:
-        """Whether all numbers are whole: counts, answers."""
-        return bool((self.observed == np.round(self.observed)).all())
-
-
-def _with(old: Any, new: dict[str, Any]) -> Any:
+def _with(old: Any, changes: dict[str, Any]) -> Any:
     """Options with others added; those that can be repeated go after what was given."""
-    longer = {name: (*getattr(old, name), *v) for name, v in new.items() if isinstance(v, tuple)}
-    return replace(old, **new | longer)
+    own = {f.name: getattr(old, f.name) for f in fields(old) if f.name in changes}
+    return replace(old, **{name: (*was, *changes[name]) if isinstance(was, tuple) else changes[name]
+                           for name, was in own.items()})  # fmt: skip
 
 
 # --- which rows and columns -------------------------------------------------------------------
 
 
-def _structure(seen: _Seen) -> Iterator[Suggestion]:
+def _structure(advice: Advice, given: ReadOptions) -> None:
     """Which columns are samples, whether rows are features, which of both are neither."""
-    table, options = seen.table, seen.options
-    names = [str(i) for i in table.ids] if options.transpose else table.features
+    table = advice.table
+    names = [str(i) for i in table.ids] if given.transpose else table.features
     family = sample_family(names)
     others = [name for name in names if family and not matches(name, (family,))]
-    if others and not options.columns:
+    if others and not given.columns:
         reason = f"the samples are the columns {family!r}, not {others[0]!r} and the like"
-        yield Suggestion(reason, {"columns": (family,)}, certain=True)
+        advice._add(reason, certain=True, columns=(family,))
     why = "rows are features, columns are samples" if family else _rows_are_features(table)
-    if why and not options.transpose:
-        if options.columns:
-            reason = f"{why}: they are clustered by their profile over the samples"
-            yield Suggestion(reason, steps={"center_rows": True})
+    if why and not given.transpose:
+        if given.columns:
+            why = f"{why}: they are clustered by their profile over the samples"
+            advice._add(why, center_rows=True)
         else:
-            yield Suggestion(why, {"transpose": True}, certain=bool(family))
-    if why or options.transpose:
+            advice._add(why, certain=bool(family), transpose=True)
+    if why or given.transpose:
         found = [] if family else [name for name in names if describes_features(name)]
         reason = "describes features and is not a sample"
     else:
         found = _classes(table)
         reason = "looks like a known class, not a measurement"
-    if found and not (options.columns or options.drop) and len(found) < len(names):
-        certain = options.transpose and 2 * len(found) < len(names)
-        yield Suggestion(f"{found[0]!r} {reason}", {"drop": tuple(found)}, certain=certain)
-    if not options.drop_rows and (rules := _decoys(table, options)):
-        yield Suggestion("decoys and contaminants are not measurements", {"drop_rows": rules})
+    if found and not (given.columns or given.drop) and len(found) < len(names):
+        certain = given.transpose and 2 * len(found) < len(names)
+        advice._add(f"{found[0]!r} {reason}", certain=certain, drop=tuple(found))
+    if not given.drop_rows and (rules := _decoys(table, given)):
+        advice._add("decoys and contaminants are not measurements", drop_rows=rules)
 
 
 def _rows_are_features(table: Table) -> str | None:
@@ -242,7 +198,7 @@ def _decoys(table: Table, options: ReadOptions) -> tuple[str, ...]:
     """Rules for rows that a program marked as decoys or contaminants, by a flag or a name."""
     marked = ((name, str(word)) for name in table.content.having(FLAGS)
               for word in table.content.column(name).dropna().unique())  # fmt: skip
-    rules = [f"{name}={word}" for name, word in marked if word.strip().lower() in FLAGGED]
+    rules = [f"{name}={w}" for name, w in marked if w.strip().lower() in ("+", "true", "1")]
     named_by = table.source.get("id_column")
     if not rules and named_by:
         names = [str(name) for name in (table.features if options.transpose else table.ids)]
@@ -250,24 +206,24 @@ def _decoys(table: Table, options: ReadOptions) -> tuple[str, ...]:
     return tuple(rules)
 
 
-def _samples(seen: _Seen) -> Iterator[Suggestion]:
+def _samples(advice: Advice, given: ReadOptions) -> None:
     """Controls, and rows that sum up others, which are read like samples and are none."""
-    table, options, given = seen.table, seen.options, seen.given
+    table, transposed = advice.table, advice.options.transpose
     named_by = table.source.get("id_column")
     patterns = _control_patterns([str(name) for name in table.ids])
-    why = "pools and blanks are not samples"
-    if options.transpose and patterns and not given.drop:
-        yield Suggestion(why, {"drop": tuple(patterns)})
-    elif not options.transpose and not given.drop_rows:
+    if transposed:
+        if patterns and not given.drop:
+            advice._add("pools and blanks are not samples", drop=tuple(patterns))
+    elif not given.drop_rows:
         rules = _control_values(table) or [f"{named_by}={p}" for p in patterns if named_by]
         if rules:
-            yield Suggestion(why, {"drop_rows": tuple(rules)})
-    names = _summary_rows(table, options) if named_by else []
+            advice._add("pools and blanks are not samples", drop_rows=tuple(rules))
+    names = _summary_rows(table, transposed) if named_by else []
     why = f"{names[0]!r} is a total or mean of other rows" if names else "some rows have no name"
     names += [""] if named_by and table.source.get("unnamed_rows") else []
     rules = [f"{named_by}={name}" for name in names]
-    if rules := [rule for rule in rules if rule not in options.drop_rows]:
-        yield Suggestion(why, {"drop_rows": tuple(rules)})
+    if rules := [rule for rule in rules if rule not in advice.options.drop_rows]:
+        advice._add(why, drop_rows=tuple(rules))
 
 
 def _control_patterns(names: Sequence[str]) -> list[str]:
@@ -293,12 +249,12 @@ def _control_values(table: Table) -> list[str]:
     return []
 
 
-def _summary_rows(table: Table, options: ReadOptions) -> list[str]:
+def _summary_rows(table: Table, transposed: bool) -> list[str]:
     """Names of the last rows of the file, from the first that is the sum or mean of all above."""
-    names = [str(name) for name in (table.features if options.transpose else table.ids)]
+    names = [str(name) for name in (table.features if transposed else table.ids)]
     if len(names) <= 2 * SUMMARY_ROWS or math.prod(table.shape) > MOST_ENTRIES:
         return []
-    values = table.dense().T if options.transpose else table.dense()
+    values = table.dense().T if transposed else table.dense()
     return next((names[-count:] for count in range(SUMMARY_ROWS, 0, -1)
                  if _sums_up(values[-count], values[:-count])), [])  # fmt: skip
 
@@ -317,82 +273,75 @@ def _sums_up(row: np.ndarray, others: np.ndarray) -> bool:
 # --- what the numbers are ---------------------------------------------------------------------
 
 
-def _missing(seen: _Seen) -> Iterator[Suggestion]:
+def _numbers(table: Table) -> tuple[np.ndarray, np.ndarray, bool]:
+    """The values (of a large table of some rows), the observed ones, whether all are whole."""
+    n, p = table.shape
+    rows = np.arange(n)
+    if n * p > MOST_ENTRIES:
+        rows = np.sort(np.random.default_rng(0).permutation(n)[: max(10, MOST_ENTRIES // p)])
+    values = Table(table.values[rows], table.ids[rows], table.features).dense()
+    observed = values[~np.isnan(values)]
+    return values, observed, bool((observed == np.round(observed)).all())
+
+
+def _missing(advice: Advice, given: ReadOptions) -> None:
     """A code or zeros that mean missing."""
-    values, observed, said = seen.sample, seen.observed, seen.options.missing_value
+    values, observed, whole = _numbers(advice.table)
     code, zero_share = _missing_code(values), float(np.mean(values == 0))
-    if code is not None and code not in said:
-        reason = (
-            f"{code} makes up {np.mean(values == float(code)):.1%} of the entries and is far "
-            "from all other values, like a code for missing values"
-        )
-        yield Suggestion(reason, {"missing_value": (code,)})
+    if code is not None and code not in advice.options.missing_value:
+        share = np.mean(values == float(code))
+        advice._add(f"{code} makes up {share:.1%} of the entries and is far from all other values, "
+                    "like a code for missing values", missing_value=(code,))  # fmt: skip
         return
     zeros = zero_share >= 0.1 and len(observed) > 0.99 * values.size
-    if zeros and seen.whole:  # 0 may be an answer, a difference or yes and no
+    if zeros and whole:  # 0 may be an answer, a difference or yes and no
         kinds = len(np.unique(observed[observed > 0]))
         zeros = observed.min() >= 0 and kinds >= (2 if zero_share >= 0.5 else FEW_VALUES)
-    if zeros and not (seen.steps.log1p or seen.steps.log2):
-        reason = (
-            f"{zero_share:.0%} of the entries are exactly 0 and no entry is marked as missing, "
-            "so 0 probably means 'not measured'"
-        )
-        yield Suggestion(reason, {"missing_value": ("0",)})
+    if zeros and not (advice.preparation.log1p or advice.preparation.log2):
+        reason = f"{zero_share:.0%} of the entries are exactly 0 and no entry is marked as missing"
+        advice._add(f"{reason}, so 0 probably means 'not measured'", missing_value=("0",))
 
 
-def _units(seen: _Seen) -> Iterator[Suggestion]:
+def _units(advice: Advice, given: ReadOptions) -> None:
     """Logarithm and normalisation, or a scale for each feature."""
-    table, steps, values, observed = seen.table, seen.steps, seen.sample, seen.observed
+    table, steps = advice.table, advice.preparation
+    values, observed, whole = _numbers(table)
     positive = observed[observed > 0]
     if steps.log1p or steps.log2 or not observed.size:
         return
     by_row = steps.center_rows or steps.zscore_rows  # which takes away what rows differ in
-    counts = bool(positive.size and seen.whole and np.median(positive) < INTENSITY)
-    content = table.content
-    cells = content.ids is not None and content.frame is not None  # AnnData
-    lost = cells or "0" in seen.options.missing_value or len(observed) < 0.5 * values.size
-    answers = seen.whole and np.median([len(np.unique(x)) for x in values.T]) < FEW_VALUES
+    counts = bool(positive.size and whole and np.median(positive) < INTENSITY)
+    cells = table.content.ids is not None and table.content.frame is not None  # AnnData
+    lost = cells or "0" in advice.options.missing_value or len(observed) < 0.5 * values.size
+    answers = whole and np.median([len(np.unique(x)) for x in values.T]) < FEW_VALUES
     may = positive.size and observed.min() >= 0 and (lost or not answers)
     if log := _logarithm(values, positive, counts) if may else None:
-        reason = (
-            f"values range from {positive.min():.2g} to {positive.max():.2g}, so they are compared "
-            "on a logarithmic scale"
-        )
-        yield Suggestion(reason, steps={log: True})
-        uneven = _unevenness(values, counts)
+        advice._add(f"values range from {positive.min():.2g} to {positive.max():.2g}, so they are "
+                    "compared on a logarithmic scale", **{log: True})  # fmt: skip
+        uneven, kind = _unevenness(values, counts), "total" if counts else "median"
         if steps.normalize == "none" and uneven > 2 and not by_row:
-            kind = "total" if counts else "median"
-            yield Suggestion(f"row {kind}s differ {uneven:.1f}-fold", steps={"normalize": kind})
-        return
+            advice._add(f"row {kind}s differ {uneven:.1f}-fold", normalize=kind)
     # Of more features than these one decides nothing alone.
-    if steps.scale == "none" and not by_row and values.shape[1] < 500:
+    elif steps.scale == "none" and not by_row and values.shape[1] < 500:
         spreads = _by_feature(values, np.std)
         times = spreads / np.median(spreads[spreads > 0]) if spreads.any() else spreads
         if times.max() > 6:
             widest = table.features[int(np.argmax(times))]
-            reason = (
-                f"the spread of {widest!r} is {times.max():.0f} times that of a typical feature "
-                "and would dominate"
-            )
-            yield Suggestion(reason, steps={"scale": "std"})
+            advice._add(f"the spread of {widest!r} is {times.max():.0f} times that of a typical "
+                        "feature and would dominate", scale="std")  # fmt: skip
 
 
 def _missing_code(values: np.ndarray) -> str | None:
-    """A value that is frequent and far from all others (-99), in several features."""
-    distinct = [np.unique(x[~np.isnan(x)], return_counts=True) for x in values.T]
-    far = Counter(end for x, times in distinct for end in _far_ends(x, times))
-    value, times = far.most_common(1)[0] if far else (0.0, 0)
-    return repr(value).removesuffix(".0") if times >= max(2, 0.1 * len(distinct)) else None
-
-
-def _far_ends(values: np.ndarray, times: np.ndarray) -> list[float]:
-    """The first or last of sorted values if it is frequent and far: beyond the span of the rest."""
-    found = []
-    for end, nearest, rest in ((0, 1, values[1:]), (-1, -2, values[:-1])):
-        if len(rest) > 1 and values[end] != 0 and float(values[end]).is_integer():
-            far = abs(values[end] - values[nearest]) > rest[-1] - rest[0]
-            found += [float(values[end])] if far and times[end] >= 0.01 * times.sum() else []
-    return found
+    """A code for missing that is frequent in several features, and far from their other values."""
+    for code in (*CODES, 99):
+        coded = values == code
+        others = np.where(coded, np.nan, values)
+        low, high = np.fmin.reduce(others), np.fmax.reduce(others)
+        frequent = coded.sum(axis=0) >= 0.01 * (~np.isnan(values)).sum(axis=0)
+        found = (coded.any(axis=0) & frequent & far_from(code, low, high)).sum()
+        if found >= max(2, 0.1 * values.shape[1]):
+            return str(code)
+    return None
 
 
 def _logarithm(values: np.ndarray, positive: np.ndarray, counts: bool) -> str | None:

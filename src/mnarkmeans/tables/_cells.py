@@ -40,20 +40,16 @@ _SPACED = re.compile(rf"^[+-]?\d{{1,3}}({_SPACE}\d{{3}})+([.,]\d+)?$")
 _MINUS = re.compile(r"^[\u2212\u2013](?=[\d.,])|(?<=\de)[\u2212\u2013](?=\d)", re.I)
 _PLAIN = re.compile(r"^[+-]?\d+([.,])\d+(e[+-]?\d+)?$", re.I)
 _GROUPED = re.compile(r"^[+-]?\d{1,3}([.,])\d{3}(\1\d{3})*((?!\1)[.,]\d+)?$")
-_MAY_BE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2},\d{3}$")
+_MAY_BE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2}[.,]\d{3}$")
 OTHER = {",": ".", ".": ","}
-MOST_LISTED = 12  # words in one sentence
 
 
-def is_sure_mark(text: str) -> bool:
-    """Whether a text means missing, whatever the column."""
-    return text.strip().lower() in SURE_MARKS
-
-
-def is_mark(text: str) -> bool:
-    """Whether a text means missing where a number is expected."""
+def is_mark(text: str, *, surely: bool = False) -> bool:
+    """Whether a text means missing where a number is expected; surely: whatever the column."""
     joined = "".join(text.lower().split())
-    return joined in SURE_MARKS or joined in LAB_MARKS or _BELOW.match(text.strip()) is not None
+    return joined in SURE_MARKS or (
+        not surely and (joined in LAB_MARKS or _BELOW.match(text.strip()) is not None)
+    )
 
 
 def as_float(text: str, decimal: str = ".", *, grouped: bool = False) -> float | None:
@@ -69,9 +65,9 @@ def as_float(text: str, decimal: str = ".", *, grouped: bool = False) -> float |
         return None
 
 
-def is_number_or_missing(text: str, decimal: str = ".") -> bool:
-    """Whether a text can stand in a numeric column without further knowledge."""
-    return as_float(text.strip(), decimal) is not None or is_sure_mark(text)
+def is_value(text: str, decimal: str = ".") -> bool:
+    """Whether a text can stand in a column of numbers without further knowledge."""
+    return as_float(text, decimal) is not None or is_mark(text, surely=True)
 
 
 def are_padded(texts: Iterable[str]) -> bool:
@@ -97,19 +93,19 @@ def _decimal_sign(text: str, usual: str) -> tuple[str | None, bool]:
     grouped, plain = _GROUPED.match(text), _PLAIN.match(text)
     if grouped and (grouped[2] or grouped[3]):
         return OTHER[grouped[1]], True
-    if not plain or (plain[1] != usual and _MAY_BE_THOUSANDS.match(text.replace(".", ","))):
+    if not plain or (plain[1] != usual and _MAY_BE_THOUSANDS.match(text)):
         return None, False
     return plain[1], False
 
 
-def find_decimal(rows: list[list[str]], delimiter: str, given: str | None) -> str:
-    """The decimal sign that more cells have, or the one given.
+def find_decimal(rows: list[list[str]], delimiter: str) -> str:
+    """The decimal sign that more cells have.
 
     1,500 counts as a decimal comma only between semicolons, which spreadsheets use with it.
     """
     usual = "," if delimiter == ";" else "."
     times = Counter(_decimal_sign(text, usual)[0] for row in rows for text in row[:1000])
-    return given or ("," if times[","] > times["."] else ".")
+    return "," if times[","] > times["."] else "."
 
 
 class Cells(NamedTuple):
@@ -133,8 +129,7 @@ class Cells(NamedTuple):
     def looks_measured(self) -> bool:
         """Whether half the cells are numbers to a person: with units, percent signs, thousands."""
         like = sum(times for text, times in self.words.items() if _WITH_UNIT.match(text))
-        found = self.n_numbers
-        return like > 0 and found + like >= 0.5 * (found + self.words.total())
+        return like > 0 and self.n_numbers + 2 * like >= self.words.total()
 
 
 def read_cells(column: Any, decimal: str, codes: Sequence[str] = ()) -> Cells:
@@ -145,11 +140,11 @@ def read_cells(column: Any, decimal: str, codes: Sequence[str] = ()) -> Cells:
     times = np.bincount(place[place >= 0], minlength=len(distinct)).tolist()
     texts = [str(value).strip() for value in distinct]
     grouped = (decimal, True) in {_decimal_sign(text, decimal) for text in texts}
-    are_names = are_padded(text for text in texts if not is_sure_mark(text))
+    are_names = are_padded(text for text in texts if not is_mark(text, surely=True))
     numbers = np.full(len(texts) + 1, np.nan)  # the last one is for missing cells (place -1)
     marks, words = Counter[str](), Counter[str]()
     for i, (value, text) in enumerate(zip(distinct, texts, strict=True)):
-        if text in codes or is_sure_mark(text):
+        if text in codes or is_mark(text, surely=True):
             continue
         is_number = isinstance(value, Real) and not isinstance(value, bool)
         number = float(value) if is_number else as_float(text, decimal, grouped=grouped)
@@ -160,20 +155,10 @@ def read_cells(column: Any, decimal: str, codes: Sequence[str] = ()) -> Cells:
     return Cells(numbers[place], marks, words)
 
 
-def marks_note(marks: Counter[str]) -> str:
-    """Which marks were read as missing."""
-    below = "; values below a limit are treated as missing near the smallest value"
-    return f"read as missing: {listed(marks)}" + below * any(map(_BELOW.match, marks))
-
-
 def listed(words: Counter[str]) -> str:
     """Words with how often they occur, the most frequent first."""
-    items = [
-        f"{shortened(word)!r} ({'once' if times == 1 else f'{times:,} times'})"
-        for word, times in words.most_common(MOST_LISTED)
-    ]
-    more = f" and {len(words) - MOST_LISTED:,} more" if len(words) > MOST_LISTED else ""
-    return ", ".join(items) + more
+    items = [f"{shortened(word)!r} ({times:,})" for word, times in words.most_common(12)]
+    return ", ".join(items) + (f" and {len(words) - 12:,} more" if len(words) > 12 else "")
 
 
 def shortened(text: str) -> str:
@@ -192,15 +177,14 @@ SAMPLE_COLUMNS = (
 _ROLES = {
     "feature": "gene genes geneid protein proteins peptide peptides precursor accession accessions "
     "ensembl symbol transcript probeset metabolite metabolites biochemical lipid lipids compound "
-    "compounds analyte feature features otu asv hmdb",
-    "sample": "sample patient subject respondent participant person case record row proben id",
+    "compounds analyte feature features otu asv hmdb ref",
+    "sample": "sample patient subject respondent participant person case record row proben",
     "class": "group class label cluster condition batch treatment diagnosis",
     "control": "qc qcs pool pools pooled blank blanks blk calibrator empty",
     "statistic": "mean average median sd std stdev sem cv rsd pvalue padj qvalue fdr fc logfc "
     "foldchange",
     "description": "length mass mz rt charge score weight coverage peptides",
     "unit": "min k da mol row protein sequence",  # beside a description
-    "identifier": "id identifier identification barcode",
 }
 ROLES = {role: frozenset(words.split()) for role, words in _ROLES.items()}
 STATISTICS = ({"p", "value"}, {"q", "value"}, {"p", "val"}, {"fold", "change"})  # in two words
@@ -211,6 +195,11 @@ LIKELY_IDS = {
 }  # fmt: skip
 GENE_COLUMNS = ("gene names", "genes", "pg.genes", "gene", "gene symbol", "gene name")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+# Not ID_1 and ID_2, which are samples, nor cell number, which counts.
+_IDENTIFIER = re.compile(
+    r"(?i:(^|[\W_])(id|identifier|identification|bar ?code)(?![^\W_])(?![\W_]*\d))|[a-z]I[Dd]\b"
+    r"|(?i:(sample|patient|subject|person|case|record|row|proben?)\W*(nr|no|number)\b)"
+)
 
 
 def words_of(name: str) -> set[str]:
@@ -232,12 +221,8 @@ def describes_features(name: str) -> bool:
 
 
 def is_identifier(name: str) -> bool:
-    """Whether a name has the word id, or is the number of somebody; ID_1, ID_2 are samples."""
-    words = words_of(name)
-    if any(word.isdigit() for word in words):
-        return False
-    number = not words.isdisjoint({"nr", "no", "number"}) and has_role(name, "sample")
-    return number or has_role(name, "identifier") or {"bar", "code"} <= words
+    """Whether a name has the word id, or is the number of somebody."""
+    return _IDENTIFIER.search(name) is not None
 
 
 def may_name_rows(name: str, *, surely: bool = False) -> bool:
@@ -248,8 +233,7 @@ def may_name_rows(name: str, *, surely: bool = False) -> bool:
 
 def names_features(name: str) -> bool:
     """Whether a column of this name says what was measured in a row, not in whom."""
-    sample = not (ROLES["sample"] - {"id"}).isdisjoint(words_of(name))
-    return (has_role(name, "feature") and not sample) or name.strip().upper() == "ID_REF"
+    return has_role(name, "feature") and not has_role(name, "sample")
 
 
 def sample_family(names: Sequence[str]) -> str | None:

@@ -20,7 +20,8 @@ row a reference of its own, so that none can be given in the units of the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -104,10 +105,9 @@ class Preparation:
         table = self._drop_features(self._zeros_missing(table))
         given = {f.name: getattr(self, f.name) for f in fields(self) if not f.metadata}
         fitted, values = Preparation(**given, features=tuple(table.features)), table.values
-        for step in fitted._steps:
-            learned = fitted._learned(step, values, table, n_clusters)
-            fitted = replace(fitted, **learned)
-            values = fitted._taken(step, values, table)[0]
+        for step in self._steps:
+            fitted = replace(fitted, **fitted._learned(step, values, table, n_clusters))
+            values, _, _ = fitted._taken(step, values, table)
         return fitted, table, values
 
     def select(self, table: Table) -> Table:
@@ -122,7 +122,7 @@ class Preparation:
         """The prepared values of a table that has exactly these features (see `select`)."""
         values = table.values
         for step in self._steps:
-            values = self._taken(step, values, table)[0]
+            values, _, _ = self._taken(step, values, table)
         return values
 
     def undo(self, values: np.ndarray, table: Table | None = None) -> np.ndarray:
@@ -131,12 +131,11 @@ class Preparation:
         What was taken from rows is undone with the rows of `table`; without it, values (such as
         centres) stay normalised and, where rows were centred, in the units of the clustering.
         """
-        numbers = {"features": self._numbers("features", None, None)}
-        if table is not None:
-            before = table.values
-            for step in self._steps:
-                before, numbers[step] = self._taken(step, before, table)
         values = np.asarray(values, dtype=float)
+        before, numbers = None if table is None else table.values, {}
+        for step in self._steps:
+            if table is not None or step in ("features", "log"):
+                before, *numbers[step] = self._taken(step, before, table)
         for step in reversed(self._steps):
             if step == "log":
                 values = np.exp2(values) if self.log2 else np.expm1(values)
@@ -167,29 +166,28 @@ class Preparation:
             learned["shift"] = _by_row(columns, np.mean)
         return learned
 
-    def _taken(self, step: str, values: Any, table: Table) -> tuple[Any, tuple[Any, Any]]:
-        """The values after a step, and what it subtracts and divides by (no logarithm does)."""
-        if step == "log":
-            return self._logarithm(values), (0.0, 1.0)
-        minus, by = self._numbers(step, values, table)
-        return _changed(values, minus, by), (minus, by)
+    def _taken(self, step: str, values: Any, table: Any) -> tuple[Any, Any, Any]:
+        """The values after a step, and what it subtracts and divides by (no logarithm does).
 
-    def _numbers(self, step: str, values: Any, table: Any) -> tuple[Any, Any]:
-        """What a step subtracts and divides by: one number, or for each row, feature or entry."""
+        That is one number, or one for each row, feature or entry. Without values only that.
+        """
+        minus: Any = 0.0
+        by: Any = 1.0
+        if step == "log":
+            return None if values is None else self._logarithm(values), minus, by
         if step == "normalize":
-            return 0.0, (_row_levels(table, self.normalize) / self.level)[:, None]
-        if step == "rows":
+            by = (_row_levels(table, self.normalize) / self.level)[:, None]
+        elif step == "rows":
             std = _by_row(values, np.std) if self.zscore_rows else np.ones(values.shape[0])
-            return _by_row(values, np.mean)[:, None], np.where(std > 0, std, 1.0)[:, None]
-        if step == "batch":
-            names = self._batches_of_rows(table)
-            try:
-                codes = batch_codes(names, np.array(self.batches))
-            except ValueError as error:
-                raise TableError(str(error)) from error
-            return np.asarray(self.batch_shifts)[codes], 1.0
-        return (0.0 if self.shift is None else self.shift,
-                1.0 if self.spread is None else self.spread)  # fmt: skip
+            minus, by = _by_row(values, np.mean)[:, None], np.where(std > 0, std, 1.0)[:, None]
+        elif step == "batch":
+            with self._batch_errors():
+                codes = batch_codes(self._batches_of_rows(table), np.array(self.batches))
+            minus = np.asarray(self.batch_shifts)[codes]
+        else:
+            minus = 0.0 if self.shift is None else self.shift
+            by = 1.0 if self.spread is None else self.spread
+        return None if values is None else _changed(values, minus, by), minus, by
 
     def _logarithm(self, values: Any) -> Any:
         log, lowest = (np.log1p, -1.0) if self.log1p else (np.log2, 0.0)
@@ -216,11 +214,10 @@ class Preparation:
                 "a --reference in the units of the table has no place where rows are centred; "
                 "leave it out, or give auto or min"
             )
-        lowest = -1.0 if self.log1p else 0.0 if self.log2 else -np.inf
-        if not np.isfinite(given).all() or np.min(given) <= lowest:
-            above = f" above {lowest:g}" if np.isfinite(lowest) else ""
-            raise TableError(f"--reference must be finite{above}, not {np.min(given):g}")
-        value = np.log1p(given) if self.log1p else np.log2(given) if self.log2 else given
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.log1p(given) if self.log1p else np.log2(given) if self.log2 else given
+        if not np.isfinite(value).all():
+            raise TableError(f"--reference {np.min(given):g} has no place among prepared values")
         return value if self.spread is None else value / self.spread
 
     # --- words ----------------------------------------------------------------------------------
@@ -244,7 +241,7 @@ class Preparation:
             (self.scale == "maxabs", "features", "relative to the largest value",
              "features divided by their largest absolute value"),
         ]  # fmt: skip
-        return [(step, units, words) for taken, step, units, words in every if taken]
+        return [tuple(words) for taken, *words in every if taken]  # type: ignore[misc]
 
     @property
     def _steps(self) -> list[str]:
@@ -266,49 +263,31 @@ class Preparation:
 
     def to_dict(self) -> dict[str, Any]:
         """For a model file; the features are stored with the model."""
-        stored = {name: value for name, value in vars(self).items() if name != "features"}
-        return stored | {"batches": list(self.batches)}
+        return {name: value for name, value in vars(self).items() if name != "features"}
 
     @classmethod
     def from_dict(cls, stored: Any, features: list[str]) -> Preparation:
-        """From a model file, whose content is not trusted."""
+        """From a model file, whose checksum has told that it is as it was written."""
         p = len(features)
-        if not isinstance(stored, dict):
-            raise TableError("the preparation of the model is damaged; fit the model again")
-        given = {f.name: stored.get(f.name, f.default) for f in fields(cls)}
-        given |= {"features": tuple(features), "batches": stored.get("batches", [])}
-        count = len(given["batches"]) if isinstance(given["batches"], list) else 0
-        usable = {
-            "max_missing": lambda v: v is None or (type(v) in (int, float) and 0 <= v <= 1),
-            "normalize": lambda v: isinstance(v, str) and v in CHOICES["normalize"],
-            "scale": lambda v: isinstance(v, str) and v in CHOICES["scale"],
-            "batch": lambda v: v is None or isinstance(v, str),
-            "level": lambda v: type(v) is float and 0 < v < np.inf,
-            "shift": lambda v: v is None or _is_array(v, (p,)),
-            "spread": lambda v: v is None or (_is_array(v, (p,)) and (v > 0).all()),
-            "batches": lambda v: (
-                isinstance(v, list)
-                and all(isinstance(b, str) for b in v)
-                and bool(v) == (given["batch"] is not None)
-            ),
-            "features": lambda v: True,
-            "batch_shifts": lambda v: _is_array(v, (count, p)) if count else v is None,
-        }
-        for name, value in given.items():
-            if not usable.get(name, lambda v: isinstance(v, bool))(value):
+        try:
+            batches = tuple(stored.get("batches", ()))
+            found = cls(**stored | {"features": tuple(features), "batches": batches})
+        except (AttributeError, TypeError) as error:
+            raise TableError("the preparation of the model is damaged; fit it again") from error
+        shapes = {"shift": (p,), "spread": (p,), "batch_shifts": (len(batches), p)}
+        for name, shape in shapes.items():
+            if getattr(found, name) is not None and np.shape(getattr(found, name)) != shape:
                 raise TableError(f"preparation/{name} of the model is damaged; fit it again")
-        return cls(**given | {"batches": tuple(given["batches"])})
-
-    # --- parts ----------------------------------------------------------------------------------
+        return found
 
     def _zeros_missing(self, table: Table) -> Table:
         values = table.values
         stored = values.data if sp.issparse(values) else values
-        zeros = int((stored == 0).sum()) if self.log2 else 0
-        if zeros:
-            note = f"{zeros:,} zeros have no logarithm and became missing"
-            table = replace(table, values=without_codes(values, ["0"]), notes=[*table.notes, note])
-        return table
+        zeros = int((stored == 0).sum())
+        if not (zeros and self.log2):
+            return table
+        note = f"{zeros:,} zeros have no logarithm and became missing"
+        return replace(table, values=without_codes(values, ["0"]), notes=[*table.notes, note])
 
     def _drop_features(self, table: Table) -> Table:
         share = table.missing_by_feature()
@@ -327,36 +306,34 @@ class Preparation:
             kept.left_out.append((table.features[j], reason))
         return kept
 
+    @contextmanager
+    def _batch_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except TableError:
+            raise
+        except ValueError as error:
+            raise TableError(f"--batch {self.batch}: {error}") from error
+
     def _batches_of_rows(self, table: Table) -> np.ndarray:
         """(n,) the batch of every row, as text."""
-        known: dict[str, Any] = {**table.labels, **table.annotations}
+        known = table.labels | table.annotations
         if self.batch not in known:
             raise unknown_name("column for --batch", str(self.batch), known)
         given = [None if b != b or b is None else str(b).removesuffix(".0")
                  for b in known[self.batch]]  # fmt: skip
-        try:
-            return batch_names(given, len(given))
-        except ValueError as error:
-            raise TableError(f"{self.batch!r}: {error}") from error
+        return batch_names(given, len(given))
 
     def _learned_batches(self, values: Any, table: Table, n_clusters: int) -> dict[str, Any]:
         if sp.issparse(values):
             raise TableError("--batch is for dense tables; this one is sparse")
-        names = self._batches_of_rows(table)
-        try:
+        with self._batch_errors():
+            names = self._batches_of_rows(table)
             for name, groups in table.labels.items():
                 if name != self.batch:
                     check_design(np.unique(names, return_inverse=True)[1], groups)
             found = BatchCenter(n_clusters, random_state=0).fit(values, batch=names)
-        except ValueError as error:
-            raise TableError(f"--batch {self.batch}: {error}") from error
         return {"batches": tuple(found.batches_.tolist()), "batch_shifts": found.shifts_}
-
-
-def _is_array(value: Any, shape: tuple[int, ...]) -> bool:
-    """Whether a value from a model file is a finite array of floats of this shape."""
-    right = isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind == "f"
-    return right and bool(np.isfinite(value).all())
 
 
 def _by_row(values: Any, measure: Callable[[np.ndarray], Any], empty: float = 0.0) -> np.ndarray:
@@ -394,9 +371,8 @@ def _row_levels(table: Table, kind: str) -> np.ndarray:
 def _matched(table: Table, features: tuple[str, ...]) -> Table:
     if tuple(table.features) == features:
         return table
-    position = {name: j for j, name in enumerate(table.features)}
-    reasons = dict(table.left_out)
-    absent = [name for name in features if name not in position]
+    place, reasons = {name: j for j, name in enumerate(table.features)}, dict(table.left_out)
+    absent = [name for name in features if name not in place]
     lacking = [name for name in absent if reasons.get(name) != NEVER_OBSERVED]
     unread = [name for name in lacking if name in reasons]
     if unread or 2 * len(lacking) > len(features):
@@ -405,14 +381,12 @@ def _matched(table: Table, features: tuple[str, ...]) -> Table:
             f"the model was fitted on {len(features):,} features, but the table lacks "
             f"{some(unread or lacking, 1)}{why}; give a table with the same names"
         )
-    at = np.array([position.get(name, len(position)) for name in features], dtype=np.intp)
     if absent:  # they are taken from a column without values
-        empty: Any = np.full((table.shape[0], 1), np.nan)
+        stack, empty = np.hstack, np.full((table.shape[0], 1), np.nan, table.values.dtype)
         if sp.issparse(table.values):
-            values = sp.hstack([table.values, sp.csr_matrix(empty.shape)], format="csr")
-        else:
-            values = np.hstack([table.values, empty.astype(table.values.dtype)])
-        table = replace(table, values=values, features=[*table.features, ""])
+            stack, empty = sp.hstack, sp.csr_matrix(empty.shape)
+        table = replace(table, values=stack([table.values, empty]), features=[*table.features, ""])
+    at = np.array([place.get(name, len(place)) for name in features], dtype=np.intp)
     out = replace(table.with_features(at), features=list(features))
     if lacking:
         out.notes.append(

@@ -148,7 +148,7 @@ def _sheet(path: Path, sheet: Any, options: ReadOptions) -> Content:
     if frame.empty:
         raise TableError(f"{path} has nothing on this sheet; {other}")
     written = [[cell for cell in row if isinstance(cell, str)] for row in frame.to_numpy()]
-    decimal = find_decimal(written, "", options.decimal)
+    decimal = options.decimal or find_decimal(written, "")
     lines, used = list(frame.index), list(frame.columns)
 
     def spans() -> Spans:  # openpyxl knows merged cells only after loading everything

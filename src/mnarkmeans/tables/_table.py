@@ -10,7 +10,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import count
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +33,7 @@ SHARE_OF_MEMORY = 0.2
 class TableError(ValueError):
     """What was found in a file and what to do about it, in one sentence.
 
-    Examples
-    --------
-    >>> error = TableError("check --missing-value")
-    >>> str(error), error.command_line
-    ('check missing_value=', 'check --missing-value')
+    In Python its options are parameters, on the command line (``command_line``) options.
     """
 
     def __init__(self, sentence: str) -> None:
@@ -89,13 +84,7 @@ def counted(number: int, what: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A word of a command: in double quotes, which every shell takes, where it needs any.
-
-    Examples
-    --------
-    >>> quoted("n.d."), quoted("<LOD"), quoted("LFQ intensity *"), quoted("$x")
-    ('n.d.', '"<LOD"', '"LFQ intensity *"', "'$x'")
-    """
+    """A word of a command: in double quotes, which every shell takes, where it needs any."""
     if re.fullmatch(r"[\w+=:./-]+", text):
         return text
     # A backslash means itself unless another sign that is special follows.
@@ -150,33 +139,26 @@ class ReadOptions:
     @classmethod
     def of(cls, **given: Any) -> ReadOptions:
         """From keywords; what can be repeated may be one string (or number) or several."""
+        given = {name: value for name, value in given.items() if value is not None}
         for name, value in given.items():
-            if name == "sheet" and value is not None:
-                given[name] = str(value)
-            elif value is not None and getattr(cls, name) == ():
+            if getattr(cls, name) == ():
                 one = isinstance(value, str) or not hasattr(value, "__iter__")
                 words = [value] if one else value
                 given[name] = tuple(str(word).removesuffix(".0") for word in words)
-        return cls(**{name: value for name, value in given.items() if value is not None})
+            elif name not in ("transpose", "header"):
+                given[name] = str(value)
+        if given.get("decimal", ".") not in (".", ","):
+            raise TableError(f"--decimal must be . or , (not {given['decimal']!r})")
+        return cls(**given)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and values, for a model file or for ``read_table(path, **options)``."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
 
     @classmethod
-    def from_dict(cls, stored: Any) -> ReadOptions:
-        """From a model file, whose content is not trusted."""
-        if not isinstance(stored, dict):
-            raise TableError("the model's record of how to read tables is damaged; fit it again")
-        given = {f.name: stored.get(f.name) for f in fields(cls)}
-        for name, value in given.items():
-            several, switch = getattr(cls, name) == (), name in ("transpose", "header")
-            words = value if several and isinstance(value, list) else []
-            right = isinstance(value, list if several else bool if switch else str)
-            right = right and all(isinstance(word, str) for word in words)
-            if value is not None and (not right or (name == "decimal" and value not in ".,")):
-                raise TableError(f"reading/{name} of the model is damaged; fit the model again")
-        return cls.of(**given)
+    def from_dict(cls, stored: dict[str, Any]) -> ReadOptions:
+        """What `to_dict` gives, beside which there may be other values."""
+        return cls.of(**{f.name: stored.get(f.name) for f in fields(cls)})
 
     def for_new_file(self, path: str | Path) -> ReadOptions:
         """As a model's new tables are read: what belongs to the fitted file alone is left out."""
@@ -217,12 +199,10 @@ class Content:
     notes: list[str] = field(default_factory=list)
 
     @property
-    def places(self) -> list[int | None]:
-        """Where each column of the table is in the matrix; None if it is in the frame."""
-        if self.ids is not None:
-            return list(range(len(self.names)))
-        others, place = set(self.frame.columns), count()
-        return [None if name in others else next(place) for name in self.names]
+    def places(self) -> dict[str, int]:
+        """Where the columns of the matrix are in it, by name."""
+        others = {*self.frame.columns} if self.ids is None else ()
+        return {n: j for j, n in enumerate(name for name in self.names if name not in others)}
 
     @property
     def known(self) -> list[str]:
@@ -231,7 +211,7 @@ class Content:
             return self.names
         return [] if self.frame is None else list(self.frame.columns)
 
-    def having(self, names: Sequence[str]) -> tuple[str, ...]:
+    def having(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those of the names that there is such a column for."""
         known = set(self.known)
         return tuple(name for name in names if name in known)
@@ -240,9 +220,9 @@ class Content:
         """One of these columns as a pandas series."""
         import pandas as pd
 
-        if name in self.frame:
-            return self.frame[name]
-        return pd.Series(self.matrix[:, self.places[self.names.index(name)]])
+        return (
+            self.frame[name] if name in self.frame else pd.Series(self.matrix[:, self.places[name]])
+        )
 
     def at(self, rows: np.ndarray) -> Content:
         """The same columns with some of the rows."""
@@ -255,10 +235,7 @@ class Content:
         import pandas as pd
 
         if self.ids is None:
-            numeric = [
-                n for n, place in zip(self.names, self.places, strict=True) if place is not None
-            ]
-            numbers = pd.DataFrame(self.matrix, columns=numeric)
+            numbers = pd.DataFrame(self.matrix, columns=[*self.places])
             return pd.concat([numbers, self.frame], axis=1)[self.names]
         frame = Table(self.matrix, self.ids, self.names).to_frame().reset_index(drop=True)
         frame.insert(0, "id" if "id" not in self.names else "row id", self.ids)
