@@ -1,5 +1,7 @@
 """lam="auto", reference=None: laws of the choice, and what it takes where that is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from limit_data import NOISE, lost_below_a_limit, mixture
@@ -312,6 +314,12 @@ def test_only_the_best_candidate_is_called_best_and_the_largest_is_called_so():
     assert "within one standard error" in everywhere.sentence
     assert "held-out features best" in in_some.sentence
     assert ["largest candidate" in one.sentence for one in (everywhere, edge)] == [False, True]
+    assert ["lam from 1 to 2" in one.sentence for one in (edge, in_some)] == [True, False]
+    assert "9.0 standard errors" in edge.sentence
+    none = replace(edge, lam=0.0, lam_range=(0.0, 0.0))
+    worse = replace(none, candidates=candidates | {"behind": -np.arange(4.0)})
+    assert "penalty are not clearly better" in none.sentence
+    assert "penalty score lower" in worse.sentence
 
 
 def test_equal_rows_with_gaps_are_one_cluster_and_no_error():

@@ -337,13 +337,11 @@ def test_mistakes_are_named(options, X, message):
 def test_weights_that_do_not_fit(X):
     table = da.from_array(X, chunks=(100, P))
     for weights, message in (
-        (np.ones(3), "has 3 entries where X has"),
-        (
-            np.arange(len(X)) - 9.0,
-            r"Block 0 of .*not negative",
-        ),
+        (np.ones(3), r"an entry for each row of X.*shape=\(3,\)"),
+        (np.ones((len(X), 2)), r"an entry for each row of X"),
+        (np.arange(len(X)) - 9.0, r"Block 0 of .*not negative"),
         (np.zeros(len(X)), "sample_weight is zero for every row"),
-        (dd.from_pandas(pd.Series(np.ones(len(X))), npartitions=2), "cut both into the same"),
+        (dd.from_pandas(pd.Series(np.ones(len(X))), npartitions=2), "its blocks where their sizes"),
     ):
         with pytest.raises(ValueError, match=message):
             MNARKMeans(K, lam=1.0).fit(table, sample_weight=weights)

@@ -7,22 +7,6 @@ from mnarkmeans import datasets
 from mnarkmeans.datasets import load_lymphoma, load_usoskin, make_gaussian_clusters
 
 
-@pytest.fixture
-def folder(data_folder):
-    return data_folder
-
-
-def test_options_without_a_use_are_refused():
-    with pytest.raises(TypeError, match="fractoin"):
-        make_gaussian_clusters(50, fractoin=0.2)
-    with pytest.raises(ValueError, match="mechanism=None removes nothing"):
-        make_gaussian_clusters(50, mechanism=None, fraction=0.2)
-
-
-def test_three_clusters_unless_told_otherwise():
-    assert len(make_gaussian_clusters(90, random_state=0).centers) == 3
-
-
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_polygon_centres_are_the_papers(k):
     a = 3.0
@@ -47,6 +31,7 @@ def test_rows_are_normal_around_their_centre():
 def test_gaps_share_and_dropped_rows():
     toy, again = (make_gaussian_clusters(5000, 2, fraction=0.4, random_state=0) for _ in range(2))
     np.testing.assert_array_equal(toy.data, again.data)
+    assert len(toy.centers) == 3
     assert not np.isnan(toy.data).all(axis=1).any()
     assert np.isnan(toy.data).any(axis=1).mean() > 0.4
     assert len(toy.data) == len(toy.complete) == len(toy.target) < 5000
@@ -57,17 +42,19 @@ def test_gaps_share_and_dropped_rows():
 def test_centres_may_be_given():
     given = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
     np.testing.assert_array_equal(make_gaussian_clusters(10, 3, given).centers, given)
-    with pytest.raises(ValueError, match="n_features=2"):
-        make_gaussian_clusters(10, 2, given)
-    with pytest.raises(ValueError, match="at least 1"):
-        make_gaussian_clusters(10, 2, 0)
-    with pytest.raises(ValueError, match="need 2 features"):
-        make_gaussian_clusters(10, 1, 3)
     assert make_gaussian_clusters(10, 1, 2, separation=3.0).centers.tolist() == [[0], [3]]
+    for arguments, options, message in (
+        ((10, 2, given), {}, "n_features=2"),
+        ((10, 2, 0), {}, "at least 1"),
+        ((10, 1, 3), {}, "need 2 features"),
+        ((10,), {"mechanism": None, "fraction": 0.2}, "mechanism=None removes nothing"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_gaussian_clusters(*arguments, **options)
 
 
-def test_lymphoma(folder, monkeypatch):
-    monkeypatch.setenv("MNARKMEANS_DATA", str(folder))
+def test_lymphoma(data_folder, monkeypatch):
+    monkeypatch.setenv("MNARKMEANS_DATA", str(data_folder))
     data = load_lymphoma()
     assert data.data.shape == (62, 4026)
     np.testing.assert_array_equal(np.bincount(data.target), [42, 9, 11])
@@ -75,23 +62,20 @@ def test_lymphoma(folder, monkeypatch):
     np.testing.assert_allclose(data.data.std(axis=0, ddof=1), 1)
 
 
-def test_usoskin_as_the_paper_prepares_it(folder):
-    data = load_usoskin(folder)
+def test_usoskin(data_folder):
+    data = load_usoskin(data_folder)  # as the paper prepares it
     assert data.data.shape == (622, 389)
     assert data.target_names.tolist() == ["NF", "NP", "PEP", "TH"]
     assert np.bincount(data.target).tolist() == [139, 169, 81, 233]
     np.testing.assert_allclose(np.nanmean(data.data, axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(np.nanstd(data.data, axis=0, ddof=1), 1)
-
-
-def test_usoskin_other_preparations(folder):
-    counts = load_usoskin(folder, preparation="counts", max_missing=None)
-    logged = load_usoskin(folder, preparation="log1p", max_missing=None)
+    counts = load_usoskin(data_folder, preparation="counts", max_missing=None)
+    logged = load_usoskin(data_folder, preparation="log1p", max_missing=None)
     assert counts.data.shape == logged.data.shape == (622, 452)
     np.testing.assert_array_equal(np.isnan(logged.data), counts.data == 0)
     np.testing.assert_allclose(np.nan_to_num(logged.data), np.log1p(counts.data))
     with pytest.raises(ValueError, match="found 'zscore'"):
-        load_usoskin(folder, preparation="zscore")
+        load_usoskin(data_folder, preparation="zscore")
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -51,42 +51,29 @@ def close_figures():
     plt.close("all")
 
 
-def test_every_display_draws_on_given_axes(model, data):
+def test_every_display_draws_on_given_axes(model, search, data):
     _, axes = plt.subplots(1, 6)
-    displays = [
-        LossPathDisplay.from_estimator(model, ax=axes[0]),
-        MissingnessDisplay.from_estimator(model, data, ax=axes[1]),
-        ClustersDisplay.from_estimator(model, data, ax=axes[2]),
-        CentersDisplay.from_estimator(model, data, ax=axes[3]),
-        InstabilityDisplay(
-            lam=[0.0, 0.1, 10.0],
-            mean_instability=[0.2, 0.1, 0.3],
-            std_instability=[0.1] * 3,
-            best_index=1,
-        ).plot(axes[4]),
-        FlowDisplay(partitions=[[0, 1], [1, 1]]).plot(axes[5]),
+    makers = [
+        lambda m, **look: LossPathDisplay.from_estimator(m, **look),
+        lambda m, **look: MissingnessDisplay.from_estimator(m, data, **look),
+        lambda m, **look: ClustersDisplay.from_estimator(m, data, **look),
+        lambda m, **look: CentersDisplay.from_estimator(m, data, **look),
+        lambda m, **look: InstabilityDisplay.from_estimator(m, **look),
+        lambda m, **look: FlowDisplay.from_estimator(m, data, **look),
     ]
-    for display, ax in zip(displays, axes, strict=True):
+    for make, fitted, ax in zip(makers, [model] * 4 + [search] * 2, axes, strict=True):
+        display = make(fitted, ax=ax)
         assert display.ax_ is ax
         assert display.figure_ is ax.figure
         assert ax.get_title(loc="left")
         assert display.plot() is display
         assert display.ax_ is not ax
-    assert len(displays[0].line_.get_ydata()) == model.n_iter_
-    assert list(displays[4].lines_[0].get_ydata()) == [0.2, 0.1, 0.3]
-    assert LossPathDisplay.from_estimator(model, color="red").line_.get_color() == "red"
-
-
-def test_unfitted_models_and_unknown_methods_are_refused(model, data):
-    for draw in (
-        lambda m: LossPathDisplay.from_estimator(m),
-        lambda m: MissingnessDisplay.from_estimator(m, data),
-        lambda m: ClustersDisplay.from_estimator(m, data),
-        lambda m: CentersDisplay.from_estimator(m),
-        lambda _: InstabilityDisplay.from_estimator(MNARKMeansCV()),
-    ):
         with pytest.raises(NotFittedError):
-            draw(MNARKMeans())
+            make(type(fitted)())
+    display = LossPathDisplay.from_estimator(model, color="red")
+    assert len(display.line_.get_ydata()) == model.n_iter_
+    assert display.line_.get_color() == "red"
+    assert list(display.ax_.lines[1].get_ydata()) == list(model.start_losses_)
     with pytest.raises(ValueError, match="'pca' or 'umap', got 'tsne'"):
         ClustersDisplay.from_estimator(model, data, method="tsne")
 
@@ -117,11 +104,9 @@ def test_missing_share_against_the_mean_has_its_peak_at_the_reference(model, dat
 
 
 def test_the_labels_colour_the_rows_and_do_not_place_them(model, data):
-    display = ClustersDisplay.from_estimator(model, data)
     other = MNARKMeans(5, lam=0.5, random_state=1).fit(data)
-    np.testing.assert_array_equal(
-        display.points, ClustersDisplay.from_estimator(other, data).points
-    )
+    one, two = (ClustersDisplay.from_estimator(own, data).points for own in (model, other))
+    np.testing.assert_array_equal(one, two)
 
 
 def test_rows_with_few_values_are_drawn_towards_the_middle():
@@ -163,11 +148,9 @@ def test_sparse_rows_and_coded_gaps_give_the_same_pictures(data):
 def test_the_heatmap_shows_gaps_and_the_distance_from_the_reference(data):
     model = MNARKMeans(2, lam=0.5, reference=[1.0, -2.0, 0.5, 3.0], random_state=0).fit(data)
     display = CentersDisplay.from_estimator(model, data)
-    for cluster in range(2):
-        share = np.isnan(data[model.labels_ == cluster]).mean(axis=0)
-        np.testing.assert_allclose(display.missing_share[cluster], share)
-    drawn = sum(bar.get_width() for bar in display.gaps_)
-    assert drawn == pytest.approx(display.missing_share.sum())
+    share = [np.isnan(data[model.labels_ == cluster]).mean(axis=0) for cluster in range(2)]
+    np.testing.assert_allclose(display.missing_share, share)
+    assert sum(bar.get_width() for bar in display.gaps_) == pytest.approx(np.sum(share))
     colored = display.image_.get_array().reshape(4, 2)
     np.testing.assert_allclose(colored, (model.cluster_centers_ - model.reference_).T)
 
@@ -204,20 +187,23 @@ def test_a_flow_keeps_every_row_and_tells_how_many_move():
     display.figure_.canvas.draw()
     # A ribbon is as wide as its share of the boxes it joins, of which 0.88 are the height of all.
     shares = np.concatenate([table[table > 0] for table in display.shared_]) / 200
-    boxes, ribbons = display.layout()
-    assert len(display.ribbons_) == len(ribbons) == len(shares)
-    for one, other in ((0, 7), (3, 4)):
-        widths = [own.points[other][1] - own.points[one][1] for own in ribbons]
+    corners = [ribbon.get_paths()[0].vertices for ribbon in display.ribbons_]
+    for end in (np.min, np.max):
+        widths = [np.ptp(own[own[:, 0] == end(own[:, 0]), 1]) for own in corners]
         np.testing.assert_allclose(sorted(widths), np.sort(0.88 * shares))
+    boxes = [(box.get_y(), box.get_y() + box.get_height()) for box in display.ax_.patches]
     for column in range(3):
-        spans = sorted((box.points[0][1], box.points[2][1]) for box in boxes[3 * column :][:3])
-        assert [low for low, _ in spans] == pytest.approx([0.0, *(b[1] + 0.06 for b in spans[:-1])])
+        own = sorted(boxes[3 * column :][:3])
+        assert [low for low, _ in own] == pytest.approx([0.0, *(b[1] + 0.06 for b in own[:-1])])
     # One cluster has no gaps, so that a row is higher in it than in the four beside it.
-    boxes, ribbons = FlowDisplay(partitions=[np.zeros(8, int), np.arange(8) % 4]).layout()
-    assert (ribbons[0].points[0][1], ribbons[-1].points[7][1]) == pytest.approx((0.0, 1.0))
-    for box, ribbon in zip(boxes[1:], ribbons, strict=True):
-        assert ribbon.points[3][1] == pytest.approx(box.points[0][1])
-        assert ribbon.points[4][1] == pytest.approx(box.points[2][1])
+    display = FlowDisplay(partitions=[np.zeros(8, int), np.arange(8) % 4]).plot()
+    ends = [own.get_paths()[0].get_extents() for own in display.ribbons_]
+    assert (ends[0].y0, ends[-1].y1) == pytest.approx((0.0, 1.0))
+    for box, ribbon in zip(display.ax_.patches[1:], display.ribbons_, strict=True):
+        own = ribbon.get_paths()[0].vertices
+        right = own[own[:, 0] == own[:, 0].max(), 1]
+        span = box.get_y(), box.get_y() + box.get_height()
+        assert (right.min(), right.max()) == pytest.approx(span)
     with pytest.raises(ValueError, match="same rows"):
         FlowDisplay(partitions=[[0, 1], [0]])
 

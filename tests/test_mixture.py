@@ -484,7 +484,7 @@ def decay_model():
         ({"temper_": -1.0}, "temper_ must be >= 0, found -1"),
         ({"missing_values": "n.d."}, "params: missing_values must be"),
         ({"n_components": 2.0}, "params: n_components must be a whole number"),
-        ({"weights_init": np.ones(2)}, "params: weights_init must sum to 1"),
+        ({"weights_init": np.ones(2)}, "params: weights_init must be 2 numbers >= 0 that sum to 1"),
     ],
 )
 def test_a_model_file_with_a_wrong_number_is_refused(changed, message, decay_model, tmp_path):
@@ -501,8 +501,8 @@ def test_a_model_file_with_a_wrong_number_is_refused(changed, message, decay_mod
     [
         ({"mechanism": "mnar"}, "mechanism must be"),
         ({"covariance_type": "full"}, "covariance_type must be"),
-        ({"weights_init": [0.5, 0.6]}, "must sum to 1"),
-        ({"weights_init": [1.0]}, "2 numbers"),
+        ({"weights_init": [0.5, 0.6]}, "must be 2 numbers >= 0 that sum to 1"),
+        ({"weights_init": [1.0]}, "must be 2 numbers"),
         (
             {"means_init": [[0.0, 0.0]]},
             r"means_init must have shape \(n_components=2, n_features=3\)",

@@ -53,147 +53,14 @@ def folder(tmp_path, model):
 
 
 def rewrite(folder, **changes):
-    """A document whose own checksum is right."""
-    document = json.loads((folder / "model.json").read_text()) | changes
+    """A document whose own checksum is right; part__name is a field inside a part."""
+    document = json.loads((folder / "model.json").read_text())
+    for place, value in changes.items():
+        *parts, name = place.split("__")
+        inside = document[parts[0]] if parts else document
+        inside[name] = value
     document["sha256"] = _document_sum(document)
     (folder / "model.json").write_text(json.dumps(document))
-
-
-def test_round_trip(folder, model):
-    saved = load_model(folder)
-    assert saved.feature_names == ["a", "b", "c"]
-    np.testing.assert_array_equal(saved.estimator.transform(X), model.transform(X))
-    assert np.isnan(saved.estimator.missing_values)
-    np.testing.assert_array_equal(saved.extra["scale"], [1.0, 2.0])
-    np.testing.assert_array_equal(saved.extra["deep"]["list"][1], [3])
-    assert np.isnan(saved.extra["deep"]["nan"])
-    assert load_model(folder / "model.json").feature_names == ["a", "b", "c"]
-
-
-def test_the_same_model_gives_the_same_bytes(folder, tmp_path_factory):
-    other = tmp_path_factory.mktemp("other")
-    saved = load_model(folder)
-    save_model(saved.estimator, other, feature_names=saved.feature_names, extra=saved.extra)
-    assert (other / "model.json").read_bytes() == (folder / "model.json").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda f: (f / "model.json").unlink(), "there is no model"),
-        (lambda f: (f / "model.npz").unlink(), "second file of the model"),
-        (lambda f: cut(f / "model.json"), "not a whole model file"),
-        (lambda f: cut(f / "model.npz"), "does not belong to its model.json"),
-        (lambda f: swap(f / "model.json", '"lam_": 0.5', '"lam_": 0.7'), "was changed after"),
-        (lambda f: swap(f / "model.json", '"a"', r'"\ud800"'), "surrogates not allowed"),
-        (lambda f: (f / "model.json").write_text("[]"), "not a mnarkmeans model"),
-        (lambda f: (f / "model.json").write_text("[" * 100_000), "nested too deeply"),
-        (lambda f: rewrite(f, format_version=99, written_by="mnarkmeans 9"), "by 'mnarkmeans 9';"),
-        (lambda f: rewrite(f, format_version="x"), "the format version 'x'"),
-        (lambda f: rewrite(f, params={"evil": 1}), "unknown parameter 'evil'"),
-    ],
-)
-def test_damage_is_told_in_a_sentence(folder, damage, message):
-    damage(folder)
-    with pytest.raises(ModelFileError, match=message) as caught:
-        load_model(folder)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"arrays": None}, "arrays must name a checksum, found None"),
-        ({"estimator": "Robot"}, "estimator must be 'MNARKMeans' or 'MNARMixture', found 'Robot'"),
-        ({"feature_names": ["a"]}, r"cluster_centers_ has the shape \(2, 3\) instead of 2 x 1"),
-        ({"feature_names": "abc"}, "feature_names must be a list"),
-        ({"fitted": {}}, "fitted lacks cluster_centers_"),
-        ({"fitted": None}, "fitted must be an object"),
-        ({"extra": 3}, "extra must be an object"),
-        ({"extra": {"when": {"$date": "today"}}}, "extra/when has the unknown tag '\\$date'"),
-        ({"extra": {"x": {"$array": "nowhere"}}}, "extra/x has the tag .* unknown value 'nowhere'"),
-        ({"extra": {"x": {"$number": "1e999"}}}, "extra/x has the tag .* unknown value '1e999'"),
-        ({"params/n_clusters": 3}, r"cluster_centers_ has the shape \(2, 3\) instead of 3 x 3"),
-        ({"params/n_init": "many"}, "params: n_init must be a whole number"),
-        ({"params/n_jobs": "all"}, "params: n_jobs must be None or a whole number"),
-        ({"params/missing_values": "n.d."}, "params: missing_values must be"),
-        *(
-            ({"fitted/lam_": value}, "lam_ must be (a finite number|>= 0), found")
-            for value in (-1, {"$number": "nan"}, {"$number": "inf"}, "much", None, True, [0.5])
-        ),
-        ({"fitted/inertia_": -1.0}, "inertia_ must be >= 0"),
-        ({"fitted/n_iter_": 10**999}, "n_iter_ must be a finite number"),
-        (
-            {"fitted/cluster_centers_": [[1, 2, 3]]},
-            "cluster_centers_ must be a 2-dimensional array",
-        ),
-    ],
-)
-def test_a_wrong_field_is_named_though_the_checksum_is_right(folder, change, field):
-    ((place, value),) = change.items()
-    if "/" in place:
-        part, name = place.split("/")
-        own = json.loads((folder / "model.json").read_text())[part]
-        place, value = part, own | {name: value}
-    rewrite(folder, **{place: value})
-    with pytest.raises(ModelFileError, match=field) as caught:
-        load_model(folder)
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 400
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("fitted/cluster_centers_", np.zeros((0, 3)), r"cluster_centers_ has the shape \(0, 3\)"),
-        ("fitted/cluster_centers_", np.zeros((2, 0)), r"cluster_centers_ has the shape \(2, 0\)"),
-        ("fitted/cluster_centers_", np.full((2, 3), np.nan), "cluster_centers_ must be a 2-dim"),
-        ("fitted/cluster_centers_", np.zeros((2, 3), int), "cluster_centers_ must be a 2-dim"),
-        ("fitted/cluster_centers_", np.array([["x"]]), "cluster_centers_ holds <U1"),
-        ("fitted/lam_", np.array([0.0, -1.0, 0.0]), "lam_ must be >= 0, found -1"),
-        ("fitted/reference_", np.zeros(2), r"reference_ has the shape \(2,\)"),
-        (
-            "fitted/loss_path_",
-            np.array([np.inf]),
-            "loss_path_ must be a 1-dimensional array of finite",
-        ),
-    ],
-)
-def test_a_wrong_array_is_named(folder, name, value, message):
-    with np.load(folder / "model.npz") as archive:
-        arrays = dict(archive) | {name: value}
-    replace_arrays(folder, pack(arrays))
-    if name == "fitted/lam_":
-        fitted = json.loads((folder / "model.json").read_text())["fitted"]
-        rewrite(folder, fitted=fitted | {"lam_": {"$array": name}})
-    with pytest.raises(ModelFileError, match=message):
-        load_model(folder)
-
-
-def test_an_archive_that_promises_more_than_it_holds_takes_no_memory(folder):
-    """1e15 numbers in a header of 128 bytes, and a gigabyte of zeros in a compressed kilobyte."""
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        header, {"descr": "<f8", "fortran_order": False, "shape": (10**15, 3)}
-    )
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("fitted/cluster_centers_.npy", header.getvalue() + bytes(48))
-    replace_arrays(folder, packed.getvalue())
-    with pytest.raises(ModelFileError, match="cluster_centers_ is not an array of numbers"):
-        load_model(folder)
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("fitted/cluster_centers_.npy", bytes(10**7))
-    replace_arrays(folder, packed.getvalue())
-    with pytest.raises(ModelFileError, match="cluster_centers_ is compressed"):
-        load_model(folder)
-
-
-def test_a_model_written_by_earlier_code_is_read():
-    """tests/data/model-2 stays as it was first written: files of users do not change either."""
-    saved = load_model(DATA / f"model-{FORMAT_VERSION}")
-    assert saved.estimator.predict(X).tolist() == [0, 0, 1, 1]
 
 
 def replace_arrays(folder, packed):
@@ -211,6 +78,123 @@ def swap(path, old, new):
     path.write_text(text.replace(old, new))
 
 
+def refused(folder, message):
+    """In one sentence."""
+    with pytest.raises(ModelFileError, match=message) as caught:
+        load_model(folder)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+def test_round_trip_and_the_same_model_gives_the_same_bytes(folder, model, tmp_path_factory):
+    saved = load_model(folder)
+    assert saved.feature_names == ["a", "b", "c"]
+    np.testing.assert_array_equal(saved.estimator.transform(X), model.transform(X))
+    assert np.isnan(saved.estimator.missing_values)
+    np.testing.assert_array_equal(saved.extra["scale"], [1.0, 2.0])
+    np.testing.assert_array_equal(saved.extra["deep"]["list"][1], [3])
+    assert np.isnan(saved.extra["deep"]["nan"])
+    assert load_model(folder / "model.json").feature_names == ["a", "b", "c"]
+    other = tmp_path_factory.mktemp("other")
+    save_model(saved.estimator, other, feature_names=saved.feature_names, extra=saved.extra)
+    assert (other / "model.json").read_bytes() == (folder / "model.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: (f / "model.json").unlink(), "there is no model"),
+        (lambda f: (f / "model.npz").unlink(), "second file of the model"),
+        (lambda f: cut(f / "model.json"), "not a whole model file"),
+        (lambda f: cut(f / "model.npz"), "does not belong to its model.json"),
+        (lambda f: swap(f / "model.json", '"lam_": 0.5', '"lam_": 0.7'), "was changed after"),
+        (lambda f: swap(f / "model.json", '"a"', r'"\ud800"'), "surrogates not allowed"),
+        (lambda f: (f / "model.json").write_text("[]"), "not a mnarkmeans model"),
+        (lambda f: (f / "model.json").write_text("[" * 100_000), "nested too deeply"),
+        (lambda f: rewrite(f, format_version=99, written_by="mnarkmeans 9"), "by 'mnarkmeans 9';"),
+        (lambda f: rewrite(f, format_version="x"), "the format version 'x'"),
+    ],
+)
+def test_damage_is_told_in_a_sentence(folder, damage, message):
+    damage(folder)
+    refused(folder, message)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "field"),
+    [
+        ("arrays", None, "arrays must name a checksum, found None"),
+        ("estimator", "Robot", "must be 'MNARKMeans' or 'MNARMixture', found 'Robot'"),
+        ("feature_names", ["a"], r"cluster_centers_ has the shape \(2, 3\) instead of 2 x 1"),
+        ("feature_names", "abc", "feature_names must be a list"),
+        ("fitted", {}, "fitted lacks cluster_centers_"),
+        ("fitted", None, "fitted must be an object"),
+        ("extra", 3, "extra must be an object"),
+        ("extra", {"when": {"$date": "today"}}, "extra/when has the unknown tag '\\$date'"),
+        ("extra", {"x": {"$array": "no"}}, "extra/x has the tag .* unknown value 'no'"),
+        ("extra", {"x": {"$number": "1e999"}}, "extra/x has the tag .* unknown value '1e999'"),
+        ("params", {"evil": 1}, "unknown parameter 'evil'"),
+        ("params__n_clusters", 3, r"cluster_centers_ has the shape \(2, 3\) instead of 3 x 3"),
+        ("params__n_init", "many", "params: n_init must be a whole number"),
+        ("params__n_jobs", "all", "params: n_jobs must be None or a whole number"),
+        ("params__missing_values", "n.d.", "params: missing_values must be"),
+        *(
+            ("fitted__lam_", value, "lam_ must be (a finite number|>= 0), found")
+            for value in (-1, {"$number": "nan"}, {"$number": "inf"}, "much", None, True, [0.5])
+        ),
+        ("fitted__inertia_", -1.0, "inertia_ must be >= 0"),
+        ("fitted__n_iter_", 10**999, "n_iter_ must be a finite number"),
+        ("fitted__cluster_centers_", [[1, 2, 3]], "cluster_centers_ must be a 2-dimensional array"),
+    ],
+)
+def test_a_wrong_field_is_named_though_the_checksum_is_right(folder, place, value, field):
+    rewrite(folder, **{place: value})
+    refused(folder, field)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("cluster_centers_", np.zeros((0, 3)), r"cluster_centers_ has the shape \(0, 3\)"),
+        ("cluster_centers_", np.zeros((2, 0)), r"cluster_centers_ has the shape \(2, 0\)"),
+        ("cluster_centers_", np.full((2, 3), np.nan), "cluster_centers_ must be a 2-dim"),
+        ("cluster_centers_", np.zeros((2, 3), int), "cluster_centers_ must be a 2-dim"),
+        ("cluster_centers_", np.array([["x"]]), "cluster_centers_ holds <U1"),
+        ("lam_", np.array([0.0, -1.0, 0.0]), "lam_ must be >= 0, found -1"),
+        ("reference_", np.zeros(2), r"reference_ has the shape \(2,\)"),
+        ("loss_path_", np.array([np.inf]), "loss_path_ must be a 1-dimensional array of finite"),
+    ],
+)
+def test_a_wrong_array_is_named(folder, name, value, message):
+    with np.load(folder / "model.npz") as archive:
+        arrays = dict(archive) | {f"fitted/{name}": value}
+    replace_arrays(folder, pack(arrays))
+    rewrite(folder, **{f"fitted__{name}": {"$array": f"fitted/{name}"}})
+    refused(folder, message)
+
+
+def test_an_archive_that_promises_more_than_it_holds_takes_no_memory(folder):
+    """1e15 numbers in a header of 128 bytes, and a gigabyte of zeros in a compressed kilobyte."""
+    header = io.BytesIO()
+    promised = {"descr": "<f8", "fortran_order": False, "shape": (10**15, 3)}
+    np.lib.format.write_array_header_1_0(header, promised)
+    for how, content, message in (
+        (zipfile.ZIP_STORED, header.getvalue() + bytes(48), "is not an array of numbers"),
+        (zipfile.ZIP_DEFLATED, bytes(10**7), "is compressed"),
+    ):
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", how) as archive:
+            archive.writestr("fitted/cluster_centers_.npy", content)
+        replace_arrays(folder, packed.getvalue())
+        refused(folder, f"cluster_centers_ {message}")
+
+
+def test_a_model_written_by_earlier_code_is_read():
+    """tests/data/model-2 stays as it was first written: files of users do not change either."""
+    saved = load_model(DATA / f"model-{FORMAT_VERSION}")
+    assert saved.estimator.predict(X).tolist() == [0, 0, 1, 1]
+
+
 def test_loading_executes_nothing(folder, tmp_path_factory):
     """A pickle smuggled in, with all checksums right, is refused and not run."""
     target = tmp_path_factory.mktemp("evil") / "ran"
@@ -222,12 +206,9 @@ def test_loading_executes_nothing(folder, tmp_path_factory):
     packed = pack({"fitted/cluster_centers_": np.array([Evil()], dtype=object)})
     assert b"open" in packed
     replace_arrays(folder, packed)
-    with pytest.raises(ModelFileError, match="cluster_centers_ is not an array of numbers"):
-        load_model(folder)
-    assert not target.exists()
+    refused(folder, "cluster_centers_ is not an array of numbers")
     (folder / "model.json").write_bytes(pickle.dumps(Evil()))
-    with pytest.raises(ModelFileError, match="not a whole model file"):
-        load_model(folder)
+    refused(folder, "not a whole model file")
     assert not target.exists()
 
 
@@ -314,8 +295,7 @@ def test_a_mixture_with_wrong_marks_of_gaps_is_refused(tmp_path):
     with np.load(tmp_path / "model.npz") as archive:
         arrays = dict(archive) | {"fitted/has_gaps": np.zeros(2, bool)}
     replace_arrays(tmp_path, pack(arrays))
-    with pytest.raises(ModelFileError, match="has_gaps must be 4 times"):
-        load_model(tmp_path)
+    refused(tmp_path, "has_gaps must be 4 times")
 
 
 def test_mistakes_are_told(tmp_path):

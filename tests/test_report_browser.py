@@ -170,7 +170,7 @@ def names_of(shown, buttons):
 def test_every_plot_gives_its_numbers(opened):
     shown = opened()
     names = names_of(shown, "button.download")
-    assert len(names) == len(set(names)) == 15
+    assert len(names) == len(set(names)) == 14
     for what in ("figure", "table:not(.facts)"):
         assert shown.locator(f"{what}:not(:has(button.download))").count() == 0
     for content in collected(shown, (f"button.download[data-name={name}]" for name in names)):
@@ -184,7 +184,7 @@ def test_every_picture_can_be_saved(opened):
     shown = opened()
     names = names_of(shown, "button.save[data-kind=svg]")
     drawn = shown.locator("figure:has(svg)").count() + shown.locator("canvas").count()
-    assert len(names) == len(set(names)) == drawn == 8
+    assert len(names) == len(set(names)) == drawn == 7
     buttons = [
         f"button.save[data-name={name}][data-kind={kind}]"
         for name in names

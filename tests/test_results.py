@@ -58,6 +58,7 @@ def table(mechanism, n=60, p=4, apart=4.0, seed=0):
         "mcar": np.full(X.shape, 0.25),
         "class": np.where(group == 0, 0.1, 0.4)[:, None] + np.zeros(p),
         "decay": 0.8 * np.exp(-0.5 * X**2),
+        "partly": 0.8 * np.exp(-0.5 * X**2) * (np.arange(p) % 3 < 2),
         "threshold": (np.abs(X) < 0.6).astype(float),
         "limit": ndtr((-0.4 - X) / 0.3),
     }[mechanism]
@@ -104,6 +105,19 @@ def mixture(mechanism, **options):
         "criteria": [model.bic(X), model.aic(X), model.icl(X)], "imputed": model.impute(X),
         "sample": np.nansum(model.sample(50, gaps=True)[0], axis=0),
         "missingness": model.missingness_._asdict(),
+    }  # fmt: skip
+
+
+def heavy(mechanism):
+    """Student's t, the covariances spherical; complete features beside others."""
+    X = table("partly", p=5, apart=2.5)
+    model = MNARMixture(3, mechanism=mechanism, tails="t", covariance_type="spherical", tol=0.0,
+                        max_iter=8, random_state=0).fit(X, sample_weight=weights_of(X))  # fmt: skip
+    return {
+        "means": model.means_, "variances": model.covariances_, "lower_bound": model.lower_bounds_,
+        "parameters": model.missingness_.parameters, "mechanism": model.mechanism_,
+        "scores": model.score_samples(X), "probabilities": model.predict_proba(X),
+        "freedom": model.degrees_of_freedom_, "temper": model.temper_, "imputed": model.impute(X),
     }  # fmt: skip
 
 
@@ -174,10 +188,7 @@ def mini_batches():
     X = table("decay", n=120)
     model = MiniBatchMNARKMeans(3, lam=0.4, batch_size=20, max_iter=3, random_state=0)
     model.fit(X, sample_weight=weights_of(X)).partial_fit(X[:30] + 0.5)
-    return {
-        "centers": model.cluster_centers_, "path": model.loss_path_,
-        "observed": model.observed_weights_, "missing": model.missing_weights_,
-    }  # fmt: skip
+    return {"centers": model.cluster_centers_, "path": model.loss_path_}
 
 
 def batches():
@@ -444,10 +455,15 @@ EDGES = {
 }
 
 CASES = {
-    **{f"choice-{m}-{p}": (choice, m, p) for m in ("mcar", "decay", "limit") for p in (4, 30)},
+    **{
+        f"choice-{m}-{p}": (choice, m, p)
+        for m in ("mcar", "decay", "limit", "partly")
+        for p in (4, 30)
+    },
     **{f"selection-{c}": (selection, c) for c in ("score", "paper")},
     **{f"mixture-{m}": (mixture, m) for m in (*MECHANISMS, "auto")},
-    **{f"description-{m}": (description, m) for m in MECHANISMS},
+    **{f"heavy-{m}": (heavy, m) for m in (*MECHANISMS, "auto")},
+    **{f"description-{m}": (description, m) for m in (*MECHANISMS, "partly")},
     "judgement-groups": (judgement, "decay", 6.0),
     "judgement-continuum": (judgement, "mcar", 0.5),
     "markers-sparse": (markers_of_sparse_counts,),

@@ -56,12 +56,8 @@ class Saving:
         """Write the fitted model to a folder: model.json and model.npz, numbers and words only.
 
         `mnarkmeans.load` and the command line read it. A search, batches and fits on a cluster
-        become the MNARKMeans that they end with; labels of the fitted rows are not stored.
-
-        Parameters
-        ----------
-        path : path
-            The folder; it is made if it is not there, and a model in it is replaced.
+        become the MNARKMeans that they end with; labels of the fitted rows are not stored. The
+        folder is made if it is not there, and a model in it is replaced.
         """
         check_is_fitted(self)
         # On use: model files lie above the estimators, and are only needed when asked for.
@@ -106,16 +102,7 @@ class CentersModel(
         raise NotImplementedError
 
     def predict(self, X: Any) -> np.ndarray:
-        """Index of the closest centre for each row, gaps and all.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
+        """Index of the closest centre for each row (n_samples,), gaps and all."""
         return self._labels_of(self._observe(X))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
@@ -123,12 +110,8 @@ class CentersModel(
         return self.fit(X, y, sample_weight=sample_weight).labels_
 
     def transform(self, X: Any) -> Any:
-        """Square root of the penalised distance of each row to every centre.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_clusters)
-        """
+        """Square root of the penalised distance of each row to every centre: (n_samples,
+        n_clusters)."""
         observed = self._observe(X)
         return row_distances(observed, self.cluster_centers_, self.lam_, self._threads())
 
@@ -151,13 +134,7 @@ class CentersModel(
     def impute(self, X: Any) -> Any:
         """Fill the gaps of each row from its centre; observed values stay as they are.
 
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        filled : the kind of table that was given (sparse input gives a dense array)
+        Returns the kind of table that was given (for sparse input a dense array).
         """
         observed = self._observe(X)
         labels = self._labels_of(observed)

@@ -131,7 +131,15 @@ n_features_in_, feature_names_in_
         judged = observed if len(rows) == observed.n_rows else observed.take(rows)
         parts, rng = self._parts(judged.n_rows, seed, max(ks))
         seeds = rng.randint(np.iinfo(np.int32).max, size=len(parts))
-        progress = Progress(len(ks) * len(parts), bool(self.verbose))
+        total, done, began = len(ks) * len(parts), 0, time.perf_counter()
+
+        def progress(parts: int) -> None:
+            nonlocal done
+            done += parts
+            spent = time.perf_counter() - began
+            left = f"{spent:.1f} s spent, about {spent / done * (total - done):.1f} s left"
+            log_line(f"fit {done}/{total}: {left}", bool(self.verbose))
+
         known = {} if self._known is None else self._known
         trials = []
         for k in ks:
@@ -324,20 +332,6 @@ class Trial:
         found = stored["missingness"]
         missingness = None if found is None else Missingness.from_plain(found)
         return cls(**stored | {"missingness": missingness})
-
-
-class Progress:
-    """A line with the time left when parts are finished."""
-
-    def __init__(self, total: int, loud: bool):
-        self.total, self.loud, self.done, self.begin = total, loud, 0, time.perf_counter()
-
-    def __call__(self, parts: int) -> None:
-        self.done += parts
-        spent = time.perf_counter() - self.begin
-        left = spent / self.done * (self.total - self.done)
-        message = f"fit {self.done}/{self.total}: {spent:.1f} s spent, about {left:.1f} s left"
-        log_line(message, self.loud)
 
 
 def least_unstable(instability: np.ndarray) -> int:

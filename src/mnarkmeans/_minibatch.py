@@ -75,23 +75,15 @@ feature_names_in_
         Loss of every start on the sample.
     n_rows_seen_ : float
         Weight of all rows of all batches.
-    observed_weights_, missing_weights_ : ndarray of shape (n_clusters, n_features)
-        Weight of the observed and of the missing entries each centre has averaged.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mnarkmeans import MiniBatchMNARKMeans
-    >>> rng = np.random.default_rng(0)
-    >>> model = MiniBatchMNARKMeans(n_clusters=2, lam=0.5, random_state=0)
-    >>> for _ in range(10):
-    ...     X = rng.normal(size=(50, 2)) + 8.0 * rng.integers(0, 2, size=(50, 1))
-    ...     X[rng.random(X.shape) < 0.1] = np.nan
-    ...     X = X[~np.isnan(X).all(axis=1)]
-    ...     model = model.partial_fit(X)
-    >>> weight = model.observed_weights_ + model.missing_weights_
-    >>> bool((weight.sum(axis=0) == model.n_rows_seen_).all())
-    True
+    >>> X = np.array([[5.0, np.nan], [5.2, 0.9], [0.9, 5.1], [np.nan, 5.0]])
+    >>> model = MiniBatchMNARKMeans(n_clusters=2, lam=0.5, random_state=0).partial_fit(X)
+    >>> model.partial_fit([[4.8, 1.1]]).n_iter_
+    2
     """
 
     n_clusters: int = 8
@@ -139,14 +131,6 @@ feature_names_in_
     @property
     def loss_path_(self) -> np.ndarray:
         return np.array(self._path)
-
-    @property
-    def observed_weights_(self) -> np.ndarray:
-        return self._state.stats.counts[0].copy()
-
-    @property
-    def missing_weights_(self) -> np.ndarray:
-        return self._state.stats.sizes[0][:, None] - self._state.stats.counts[0]
 
     # ------------------------------------------------------------------------------------------
 

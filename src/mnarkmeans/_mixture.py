@@ -301,7 +301,10 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         return effective_threads(self.n_jobs)
 
     def _check_parameters(self) -> None:
-        check_count("n_components", self.n_components)
+        for name in ("n_components", "max_iter"):
+            check_count(name, getattr(self, name))
+        for name in ("tol", "reg_covar"):
+            check_number(name, getattr(self, name))
         check_choice("mechanism", self.mechanism, ("auto", *MECHANISMS))
         check_choice("tails", self.tails, ("auto", "normal", "t"))
         for name in ("variance_prior", "temper"):
@@ -314,25 +317,21 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         check_choice("init_params", self.init_params, INIT_PARAMS)
         if not is_auto(self.n_init):
             check_count("n_init", self.n_init)
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol)
-        check_number("reg_covar", self.reg_covar)
-        is_bool = isinstance(self.verbose, bool)
-        check_count("verbose", int(self.verbose) if is_bool else self.verbose, minimum=0)
+        verbose = int(self.verbose) if isinstance(self.verbose, bool) else self.verbose
+        check_count("verbose", verbose, minimum=0)
         if self._continues() and len(self.means_) != self.n_components:
             raise ValueError(
                 f"warm_start continues the last fit, which has n_components={len(self.means_)}; "
                 f"got {self.n_components}. Set warm_start=False for a new fit."
             )
         if self.weights_init is not None:
-            weights = check_numbers("weights_init", self.weights_init)
-            if weights.shape != (self.n_components,) or not (weights >= 0).all():
+            weights, k = check_numbers("weights_init", self.weights_init), self.n_components
+            is_share = weights.shape == (k,) and bool((weights >= 0.0).all())
+            if not is_share or not math.isclose(weights.sum(), 1.0, abs_tol=1e-6):
                 raise ValueError(
-                    f"weights_init must be {self.n_components} numbers >= 0; "
-                    f"got {self.weights_init!r}."
+                    f"weights_init must be {k} numbers >= 0 that sum to 1; "
+                    f"got {self.weights_init!r:.80}."
                 )
-            if not math.isclose(weights.sum(), 1.0, abs_tol=1e-6):
-                raise ValueError(f"weights_init must sum to 1; got {weights.sum():g}.")
 
     def _continues(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "means_")

@@ -184,11 +184,9 @@ def check_scale(found: Summary, lam, *points: np.ndarray, vanishing: bool = Fals
 
     ``lam``: a number or (p,); ``points``: the reference (p,), centres (..., p).
     """
-    lowest, highest, weight = found.lowest, found.highest, found.weight
-    for point in points:
-        rows = np.reshape(point, (-1, len(lowest)))
-        lowest = np.minimum(lowest, rows.min(axis=0))
-        highest = np.maximum(highest, rows.max(axis=0))
+    weight, rows = found.weight, [np.reshape(one, (-1, len(found.lowest))) for one in points]
+    lowest = np.vstack([found.lowest, *rows]).min(axis=0)
+    highest = np.vstack([found.highest, *rows]).max(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
         reach = highest - lowest
         penalised = np.maximum(lam, 1.0) * reach**2

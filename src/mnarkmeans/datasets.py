@@ -109,11 +109,8 @@ def make_gaussian_clusters(
 def _centers(centers: int | ArrayLike, n_features: int, side: float) -> np.ndarray:
     if np.ndim(centers) > 0:
         points = np.asarray(centers, dtype=float)
-        if points.ndim != 2 or points.shape[1] != n_features:
-            raise ValueError(
-                f"centers has shape {points.shape}; give (k, n_features) with n_features="
-                f"{n_features}."
-            )
+        if points.shape[1:] != (n_features,):
+            raise ValueError(f"centers has shape {points.shape}; n_features={n_features} of each.")
         return points
     k = int(centers)  # type: ignore[arg-type]
     if k < 1:
@@ -176,8 +173,7 @@ def load_usoskin(
     Parameters
     ----------
     folder : path, optional
-        Where GSE59739_cleardata_significant.txt lies. Without it, the folder in the variable
-        MNARKMEANS_DATA; without that, a download (once, checked; extra ``datasets``).
+        Where GSE59739_cleardata_significant.txt lies; otherwise as for `load_lymphoma`.
     preparation : {"paper", "log1p", "counts"}
         "paper": zeros are missing, every gene is brought to mean 0 and standard deviation 1 of
         its observed values. "log1p": zeros are missing, the others become log(1 + x), so that the
@@ -249,13 +245,9 @@ def _file(name: str, folder: str | os.PathLike[str] | None) -> Path:
             )
         return path
     pooch = require("pooch", "datasets")
+    known, cache = f"sha256:{SHA256[name]}", pooch.os_cache("mnarkmeans")
     try:
-        return Path(
-            pooch.retrieve(
-                SOURCE + name, known_hash=f"sha256:{SHA256[name]}", fname=name,
-                path=pooch.os_cache("mnarkmeans"),
-            )
-        )  # fmt: skip
+        return Path(pooch.retrieve(SOURCE + name, known_hash=known, fname=name, path=cache))
     except OSError as error:  # no network, or no space
         raise RuntimeError(
             f"{name} could not be downloaded ({type(error).__name__}). Fetch it from {SOURCE} and "

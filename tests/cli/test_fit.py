@@ -71,7 +71,9 @@ def test_files_of_a_fit(fitted, frame):
     )
     assert {line[2] for line in markers[1:]} <= set("abcde")
     assert {line[0] for line in markers[1:]} == {"0", "1"}
-    assert "<!doctype html>" in (fitted / "report.html").read_text()[:20]
+    page = (fitted / "report.html").read_text()
+    assert "<!doctype html>" in page[:20]
+    assert f">{summary['data']['sha256'][:16]}<" in page
 
 
 def test_a_table_that_must_be_read_otherwise_is_refused_with_the_command(server, tmp_path):

@@ -145,8 +145,9 @@ def test_normalised_rows_have_the_same_level_over_observed_entries(sparse, kind)
     new = table_of(np.array([[100.0, np.nan, 300.0]]))
     np.testing.assert_allclose(level(fitted.apply(new)), levels[0])
     np.testing.assert_allclose(fitted.undo(fitted.apply(new), new), new.values)
-    with pytest.raises(TableError, match=r"that of row '0' is -3; .*not for logarithms"):
-        Preparation(normalize=kind).fit_apply(table_of(np.array([[-3.0], [1.0]])))
+    for wrong in (-3, 0):
+        with pytest.raises(TableError, match=rf"that of row '0' is {wrong}; .*not for logarithms"):
+            Preparation(normalize=kind).fit_apply(table_of(np.array([[float(wrong)], [1.0]])))
 
 
 def test_steps_are_options_of_the_command_line():

@@ -83,29 +83,26 @@ class Struct(ct.Structure):
 # --- the header -----------------------------------------------------------------------------------
 
 
+def _kind(word: str, known: dict[str, Any]) -> tuple[Any, Any]:
+    """The ctypes type that a word of the header means, and what ``address_of`` is to check (... for
+    a number)."""
+    kind = word.rstrip("*&")
+    number, dtype = TYPES.get(kind, (known.get(kind), None))
+    return (number, ...) if word == kind else (ct.c_void_p, known.get(kind, dtype))
+
+
 def _struct(name: str, body: str, known: dict[str, Any]) -> type[Struct]:
     fields: list[tuple[str, Any]] = []
     pointers: dict[str, Any] = {}
     for declaration in filter(str.strip, body.split(";")):
-        words = declaration.replace("const ", "").split()
-        kind, names = words[0].rstrip("*"), "".join(words[1:]).split(",")
-        for field in names:
-            if words[0].endswith("*"):
-                fields.append((field, ct.c_void_p))
-                pointers[field] = TYPES[kind][1] if kind in TYPES else None
-            else:
-                fields.append((field, TYPES[kind][0] if kind in TYPES else known[kind]))
+        word, *names = declaration.replace("const ", "").split()
+        kind, check = _kind(word, known)
+        for field in "".join(names).split(","):
+            fields.append((field, kind))
+            if check is not ...:
+                pointers[field] = check
     own = {"_fields_": fields, "_pointers_": pointers, "_names_": {field for field, _ in fields}}
     return type(name, (Struct,), own)
-
-
-def _parameter(declaration: str, known: dict[str, Any]) -> tuple[Any, Any]:
-    """The type for ctypes, and what ``address_of`` is to check (... for a number)."""
-    word = declaration.replace("const ", "").split()[0]
-    kind = word.rstrip("*&")
-    if word == kind:
-        return TYPES[kind][0], ...
-    return ct.c_void_p, known[kind] if kind in known else TYPES[kind][1] if kind in TYPES else None
 
 
 def read_header(text: str) -> tuple[dict[str, type[Struct]], dict[str, tuple[Any, list, list]]]:
@@ -118,7 +115,8 @@ def read_header(text: str) -> tuple[dict[str, type[Struct]], dict[str, tuple[Any
             structs[name] = _struct(name, body, structs)
             continue
         for returned, function, declared in re.findall(r"(\w+) \(\*(\w+)\)\((.*?)\);", body, re.S):
-            kinds = [_parameter(one.strip(), structs) for one in declared.split(",")]
+            words = (one.replace("const ", "").split()[0] for one in declared.split(","))
+            kinds = [_kind(word, structs) for word in words]
             result = None if returned == "void" else TYPES[returned][0]
             functions[function] = result, [kind for kind, _ in kinds], [check for _, check in kinds]
     return structs, functions
@@ -176,12 +174,8 @@ def functions_of(name: str) -> dict[str, Any]:
 
 def prepare(name: str, arguments: tuple[Any, ...]) -> tuple[Any, list[Any]]:
     """A function of the core and its arguments, checked; arrays and structs by their address."""
-    checks = _functions[name][2]
-    ready = [
-        value if check is ... else address_of(value, check)
-        for value, check in zip(arguments, checks, strict=True)
-    ]
-    return _in_use[name], ready
+    each = zip(arguments, _functions[name][2], strict=True)
+    return _in_use[name], [one if check is ... else address_of(one, check) for one, check in each]
 
 
 def invoke(name: str, *arguments: Any) -> Any:

@@ -207,15 +207,17 @@ class Mechanism:
         is like the observed ones.
         """
         with np.errstate(divide="ignore"):
-            log_rate, center, spread = self._given_missing(mean, variance)
+            log_rate, center, spread, *seen = self._given_missing(mean, variance)
         return Missing(
             np.where(self.has_gaps, np.maximum(log_rate, MIN_LOG), 0.0),
             np.where(self.has_gaps, center, mean),
             np.where(self.has_gaps, np.maximum(spread, 1e-12 * variance), variance),
+            np.where(self.has_gaps, np.maximum(seen[0], MIN_LOG), 0.0) if seen else None,
         )
 
     def _given_missing(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
-        """log P(missing), and mean and variance of x | missing, of features with missing values."""
+        """log P(missing), mean and variance of x | missing, and, where it does not depend on x,
+        log P(observed), of features with missing values."""
         raise NotImplementedError
 
     def update(self, values: Values, clusters: Clusters) -> Self:
@@ -290,17 +292,9 @@ class ByClass(Mechanism):
         common = np.broadcast_to(values.missing_rate, self.rates.shape)
         return -PRIOR_ROWS * float(_divergence(common, self.rates)[:, self.has_gaps].sum())
 
-    def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
-        with np.errstate(divide="ignore"):
-            seen = np.maximum(np.log1p(-self.rates), MIN_LOG)
-        return (
-            super()
-            .missing(mean, variance)
-            ._replace(log_observed=np.where(self.has_gaps, np.broadcast_to(seen, mean.shape), 0.0))
-        )
-
     def _given_missing(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
-        return np.broadcast_to(np.log(self.rates), mean.shape), mean, variance
+        rates = np.broadcast_to(self.rates, mean.shape)
+        return np.log(rates), mean, variance, np.log1p(-rates)
 
     def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
         rates = self.rates[labels] if len(self.rates) > 1 else self.rates

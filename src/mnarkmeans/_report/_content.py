@@ -198,7 +198,7 @@ def _sureness(fitted: FittedTable) -> dict[str, Any]:
     if k > 1 and len(found.groups) != k:
         steps.append(
             f"Try other numbers of clusters: \u201cselect\u201d with -k 2:{k + 2} compares them, "
-            "and shows which clusters persist."
+            "and counts the rows that change cluster."
         )
     if found.kind == "continuum":
         steps.append("Describe the rows by where they lie along the continuum, not by cluster.")

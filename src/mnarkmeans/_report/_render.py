@@ -21,7 +21,7 @@ from markupsafe import Markup, escape
 from .._io import require
 from ..displays import FlowDisplay, InstabilityDisplay, MissingnessDisplay
 from ..displays._chart import Axis, Chart, Series
-from ..displays._style import CLUSTERS, brief, lam_ticks, number, percent, ticks
+from ..displays._style import CLUSTERS, lam_ticks, number, percent, ticks
 from ..metrics._verdict import BETWEEN
 from ._content import SURE
 
@@ -43,19 +43,18 @@ def render(page: dict[str, Any]) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     palette = " ".join(f"--c{i}: {tone};" for i, tone in enumerate(CLUSTERS))
     style = f":root {{ {palette} }}\n" + (folder / "page.css").read_text(encoding="utf-8")
-    flows = [FlowDisplay(**stored) for stored in page.get("flow") or []]
     return template.render(
         page=page,
         colors=[_tone(number) for number in range(len(page["clusters"]))],
         charts=_charts(page),
-        flows=[(flow, draw_flow(flow)) for flow in flows],
+        flows=[FlowDisplay(**stored) for stored in page.get("flow") or []],
         confident=SURE,
         between=BETWEEN,
         from_mean=_one_sided(page["centers"]),
         style=Markup(style),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
-        data=page | {"colors": len(CLUSTERS), "flow": [_flow_table(flow) for flow in flows]},
+        data=page | {"colors": len(CLUSTERS), "flow": []},
     )
 
 
@@ -93,49 +92,6 @@ def _histogram(counts: Sequence[int], name: str) -> Chart:
 def _tone(color: int | str) -> str:
     """The colour of a cluster, or a named one, as the style sheet has it for either ground."""
     return f"var(--{color})" if isinstance(color, str) else f"var(--c{color % len(CLUSTERS)})"
-
-
-def _flow_table(flow: FlowDisplay) -> list[list[Any]]:
-    """The ribbons, as the page offers them for download."""
-    names, axis = list(flow.names or ()), flow.axis_name
-    clusters = [np.unique(labels).tolist() for labels in flow.partitions]
-    heads: list[Any] = [axis, "cluster", f"next {axis}", "next cluster", "rows"]
-    return [heads] + [
-        [names[c], clusters[c][a], names[c + 1], clusters[c + 1][b], int(table[a, b])]
-        for c, table in enumerate(flow.shared_)
-        for a, b in np.argwhere(table).tolist()
-    ]
-
-
-def draw_flow(flow: FlowDisplay) -> Markup:
-    """Boxes and ribbons as SVG, as wide as the columns need."""
-    names, (boxes, ribbons) = [brief(name, 12) for name in flow.names or ()], flow.layout()
-    step = max(86, min(150, 640 // max(len(names) - 1, 1)))
-    width, base = 80 + step * (len(names) - 1), HEIGHT - BOTTOM
-
-    def place(column: float, height: float) -> tuple[float, float]:
-        return 40 + step * column, base + (height - 1) * (base - TOP) / 1.06
-
-    parts = []
-    ways = (ribbons, "M{}C{} {} {}L{}C{} {} {}Z", 0.35), (boxes, "M{}L{}L{}L{}Z", 1)
-    for shapes, way, opacity in ways:
-        for shape in shapes:
-            points = ["{:.2f},{:.2f}".format(*place(*point)) for point in shape.points]
-            parts.append(
-                f'<path d="{way.format(*points)}" style="fill:{_tone(shape.color)}" '
-                f'fill-opacity="{opacity}"><title>{shape.title}</title></path>'
-            )
-    for column, moved in enumerate(flow.moved_):
-        parts.append(_text(*place(column + 0.5, -0.03), f"{percent(moved)} move"))
-    for column, name in enumerate(names):
-        look = 'class="tick"' + ' font-weight="700"' * (column == flow.chosen)
-        parts.append(_text(place(column, 1)[0], base + 17, name, look=look))
-    parts.append(_text(width / 2, HEIGHT - 8, flow.axis_name, look='class="name"'))
-    return Markup(
-        f'<svg viewBox="0 0 {width} {HEIGHT}" width="{width}" height="{HEIGHT}" role="img" '
-        f'style="--least:{width}px" aria-label="Where the rows go; bold: chosen">'
-        f"{''.join(parts)}</svg>"
-    )
 
 
 class Scale:

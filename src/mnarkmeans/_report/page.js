@@ -345,7 +345,6 @@
   noted.forEach((note, a) => {
     tables[`annotation-${a}`] = () => [["cluster", ...note.groups], ...note.counts.map((row, cluster) => [cluster, ...row])];
   });
-  (data.flow || []).forEach((rows, a) => { tables[`flow-${a}`] = () => rows; });
   const quoted = (value) => /[",\r\n]/.test(value ?? "") ? `"${String(value).replace(/"/g, '""')}"` : value ?? "";
   function give(name, blob) {
     const link = element("a", { href: URL.createObjectURL(blob), download: name });

@@ -17,6 +17,7 @@ _scimpute    scImpute, for dropouts of single cells
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -33,6 +34,7 @@ from ._scimpute import scimpute_kmeans
 __all__ = ["BASELINES", "Baseline"]
 
 
+@dataclass(repr=False, eq=False)
 class Baseline(ClusterMixin, BaseEstimator):
     """A method to compare with, as `BASELINES` makes it.
 
@@ -64,20 +66,12 @@ class Baseline(ClusterMixin, BaseEstimator):
     (True, False)
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        random_state: Any = None,
-        *,
-        method: Callable[[np.ndarray, Baseline, int], dict[str, Any]],
-        n_init: int = 100,
-        max_iter: int = 100,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.random_state = random_state
-        self.method = method
-        self.n_init = n_init
-        self.max_iter = max_iter
+    n_clusters: int = 8
+    random_state: Any = None
+    _: KW_ONLY
+    method: Callable[[np.ndarray, Baseline, int], dict[str, Any]]
+    n_init: int = 100
+    max_iter: int = 100
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster `X`, whose missing values are NaN (not stored, if sparse)."""

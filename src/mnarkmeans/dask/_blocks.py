@@ -72,23 +72,16 @@ def with_weights(X: Any, sample_weight: Any) -> list[tuple[Any, Any]]:
     chunks = X.to_delayed().ravel()
     if sample_weight is None:
         return [(chunk, None) for chunk in chunks]
-    sample_weight = require("dask.array", "dask").asarray(sample_weight)
-    if sample_weight.ndim != 1:
-        raise ValueError(f"sample_weight must have 1 dimension; got {sample_weight.ndim}.")
-    if not math.isnan(sample_weight.shape[0]):
+    weights = require("dask.array", "dask").asarray(sample_weight)
+    if weights.ndim == 1 and not math.isnan(weights.shape[0]):
         X = X.compute_chunk_sizes() if math.isnan(X.shape[0]) else X
-        if len(sample_weight) != len(X):
-            raise ValueError(
-                f"sample_weight has {len(sample_weight)} entries where X has {len(X)} rows."
-            )
-        sample_weight = sample_weight.rechunk((X.chunks[0],))
-    weights = sample_weight.to_delayed()
-    if len(weights) != len(chunks):
+        weights = weights.rechunk((X.chunks[0],)) if len(weights) == len(X) else weights
+    if weights.ndim != 1 or weights.numblocks[0] != len(chunks):
         raise ValueError(
-            f"sample_weight has {len(weights)} blocks where X has {len(chunks)}; "
-            "cut both into the same blocks."
+            "sample_weight must have an entry for each row of X, and its blocks where their sizes "
+            f"are not known; got {weights!r:.200}."
         )
-    return list(zip(chunks, weights, strict=True))
+    return list(zip(chunks, weights.to_delayed(), strict=True))
 
 
 # --- one block ------------------------------------------------------------------------------------

@@ -6,18 +6,17 @@ neighbouring boxes, as wide as the rows they share.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_is_fitted
 
-from .._io import require
 from .._kmeans import MNARKMeans
 from .._validation import values_with_nan
 from ._chart import axes, write_title
@@ -28,14 +27,6 @@ MOST_COLUMNS = 7
 N_INIT = 10
 GAP = 0.12  # of the height, shared by the spaces between the boxes of a column
 WIDE = 0.16  # of a box, columns being 1 apart
-
-
-class Shape(NamedTuple):
-    """A box, of four corners, or a ribbon, of two curves with two control points each."""
-
-    points: list[tuple[float, float]]  # columns across, and 0 to 1 down
-    color: int
-    title: str
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -82,7 +73,7 @@ class FlowDisplay:
                 f"partitions must be labels of the same rows; found lengths {lengths}."
             )
         self.names = [*map(str, self.names or range(len(self.partitions)))]
-        self.shared_ = [contingency_matrix(a, b) for a, b in pairwise(self.partitions)]
+        self.shared_ = [contingency_matrix(a, b) for a, b in itertools.pairwise(self.partitions)]
         # Rows outside the best one-to-one matching of the clusters of two columns.
         kept = [table[linear_sum_assignment(-table)].sum() for table in self.shared_]
         self.moved_ = [float(1.0 - rows / lengths[0]) for rows in kept]
@@ -135,18 +126,26 @@ class FlowDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> FlowDisplay:
         """Draw; keywords go to the ribbons."""
-        path, patch = require("matplotlib.path", "plot").Path, require("matplotlib.patches", "plot")
         columns, names = len(self.partitions), [brief(name, 12) for name in self.names or ()]
         self.figure_, self.ax_ = axes(ax, (2.2 + 1.05 * columns, 4.4))
-        boxes, ribbons = self.layout()
-        for box in boxes:
-            self.ax_.add_patch(patch.Polygon(box.points, color=color(box.color), lw=0))
-        self.ribbons_ = []
-        for ribbon in ribbons:
-            curve = path([*ribbon.points, (0, 0)], [1, 4, 4, 4, 2, 4, 4, 4, 79])
-            look = {"color": color(ribbon.color), "alpha": 0.35, "lw": 0} | kwargs
-            self.ribbons_.append(self.ax_.add_patch(patch.PathPatch(curve, **look)))
-        for c, moved in enumerate(self.moved_):
+        placed, self.ribbons_ = self._spans_and_colors(), []
+        for c, ((low, high), shades) in enumerate(placed):
+            self.ax_.bar(np.full(len(low), c), high - low, WIDE, low, color=[*map(color, shades)])
+        course = np.linspace(0, 1, 40)
+        bend = course**2 * (3 - 2 * course)
+        for c, (table, moved) in enumerate(zip(self.shared_, self.moved_, strict=True)):
+            x = c + WIDE / 2 + (1 - WIDE) * course
+            # A ribbon begins in its box where the ribbon before it ends.
+            (here, end), (there, far_end) = (spans.copy() for spans, _ in placed[c : c + 2])
+            units = (end - here).sum() / table.sum(), (far_end - there).sum() / table.sum()
+            for a, b in itertools.product(np.argsort(here), np.argsort(there)):
+                left, right = units[0] * table[a, b], units[1] * table[a, b]
+                low = here[a] + (there[b] - here[a]) * bend
+                high = low + left + (right - left) * bend
+                here[a], there[b] = here[a] + left, there[b] + right
+                look = {"color": color(placed[c][1][a]), "alpha": 0.35, "lw": 0} | kwargs
+                if table[a, b]:
+                    self.ribbons_.append(self.ax_.fill_between(x, low, high, **look))
             look = {"ha": "center", "va": "bottom", "fontsize": 8, "color": MUTED}
             self.ax_.text(c + 0.5, -0.03, f"{percent(moved)} move", **look)
         # Names come from the data: a dollar sign in them is a dollar sign, not mathematics.
@@ -159,38 +158,8 @@ class FlowDisplay:
         write_title(self.ax_, "Where the rows go", "bold: chosen")
         return self
 
-    def layout(self) -> tuple[list[Shape], list[Shape]]:
-        """Boxes and ribbons, for matplotlib or the report."""
-        placed, boxes, ribbons = self._spans_and_colors(), [], []
-        for c, (spans, shades, clusters) in enumerate(placed):
-            sizes = np.unique(self.partitions[c], return_counts=True)[1]
-            for (low, high), shade, cluster, rows in zip(
-                spans.T, shades, clusters, sizes, strict=True
-            ):
-                left, right = c - WIDE / 2, c + WIDE / 2
-                corners = [(left, low), (right, low), (right, high), (left, high)]
-                boxes.append(Shape(corners, int(shade), f"cluster {cluster}: {rows:,} rows"))
-        for c, table in enumerate(self.shared_):
-            # A ribbon begins in its box where the ribbon before it ends.
-            (here, end), (there, far_end) = (spans.copy() for spans, _, _ in placed[c : c + 2])
-            units = (end - here).sum() / table.sum(), (far_end - there).sum() / table.sum()
-            names = [clusters for _, _, clusters in placed[c : c + 2]]
-            begin, middle, stop = c + WIDE / 2, c + 0.5, c + 1 - WIDE / 2
-            for a in np.argsort(placed[c][0][0], kind="stable"):
-                for b in np.argsort(placed[c + 1][0][0], kind="stable"):
-                    if not (rows := int(table[a, b])):
-                        continue
-                    a0, b0 = here[a], there[b]
-                    a1, b1 = a0 + units[0] * rows, b0 + units[1] * rows
-                    here[a], there[b] = a1, b1
-                    curves = [(begin, a0), (middle, a0), (middle, b0), (stop, b0),
-                              (stop, b1), (middle, b1), (middle, a1), (begin, a1)]  # fmt: skip
-                    title = f"{rows:,} rows: cluster {names[0][a]} to {names[1][b]}"
-                    ribbons.append(Shape(curves, int(placed[c][1][a]), title))
-        return boxes, ribbons
-
-    def _spans_and_colors(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Of each column: where its boxes begin and end (2, k), their colours, their clusters.
+    def _spans_and_colors(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Of each column: where its boxes begin and end (2, k), and their colours.
 
         Next to the chosen column, boxes are ordered by where their rows come from (the mean
         position of these), so that ribbons cross little, and take the colour of the cluster that
@@ -207,12 +176,11 @@ class FlowDisplay:
             order[there] = np.argsort(place, kind="stable")
             colors[there] = colors[here][table.argmax(axis=0)]
         placed = []
-        for c, (clusters, count) in enumerate(columns):
-            gap = GAP / max(len(clusters) - 1, 1)
-            heights = (1.0 - gap * (len(clusters) - 1)) * count[order[c]] / count.sum()
+        for c, (_, count) in enumerate(columns):
+            gap = GAP / max(len(count) - 1, 1)
+            heights = (1.0 - gap * (len(count) - 1)) * count[order[c]] / count.sum()
             ends = np.cumsum(heights + gap) - gap
-            spans = np.array([ends - heights, ends])[:, np.argsort(order[c])]
-            placed.append((spans, colors[c], clusters))
+            placed.append((np.array([ends - heights, ends])[:, np.argsort(order[c])], colors[c]))
         return placed
 
 

@@ -34,7 +34,9 @@ STABILITY = (
     "rows agree (Wang 2010): the largest number whose clusters are about as reproducible as those "
     "of the most stable one."
 )
-REFERENCES = {"zero": "zero", "min": "the smallest observed value of each feature"}
+REFERENCES = {
+    "zero": "zero as reference", "min": "the smallest observed value of each feature as reference",
+}  # fmt: skip
 
 
 def methods_paragraph(model: Any) -> str:
@@ -46,7 +48,7 @@ def methods_paragraph(model: Any) -> str:
     >>> from mnarkmeans.missingness import methods_paragraph
     >>> model = MNARKMeans(2, lam=1.0, random_state=0).fit([[0.0], [0.1], [5.0], [5.1]])
     >>> print(methods_paragraph(model).split(". ")[-1])
-    Here k = 2 and lam = 1 with reference zero (10 starts, seed 0).
+    Here k = 2 and lam = 1 with reference 0 (10 starts, seed 0).
     """
     from .. import __version__
 
@@ -55,18 +57,14 @@ def methods_paragraph(model: Any) -> str:
     if getattr(model, "criterion", "score") == "paper":
         sentences.append(PAPER)
     elif found is not None:
-        sentences.append(CHOICE)
-        if found.decided_by == "mechanism":
-            sentences.append(FEW_FEATURES)
+        sentences += [CHOICE, FEW_FEATURES] if found.decided_by == "mechanism" else [CHOICE]
     tried = np.unique(getattr(model, "n_clusters", 1))
     if hasattr(model, "cv_results_") and len(tried) > 1:
         sentences.append(STABILITY.format(first=tried[0], last=tried[-1]))
     points = np.unique(model.reference_)
-    reference = "reference zero" if not points.any() else "a reference for each feature"
+    reference = f"reference {points[0]:.4g}" if len(points) == 1 else "a reference for each feature"
     if found is not None and found.reference in REFERENCES:
-        reference = f"{REFERENCES[found.reference]} as reference"
-    elif len(points) == 1 and points[0] != 0.0:
-        reference = f"reference {points[0]:.4g}"
+        reference = REFERENCES[found.reference]
     starts = f"{model.n_init} starts, " if hasattr(model, "n_init") else ""
     sentences.append(
         f"Here k = {len(model.cluster_centers_)} and lam = {lam_words(model.lam_)} with "
