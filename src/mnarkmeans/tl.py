@@ -7,7 +7,6 @@ What is written, with ``key_added="mnar_kmeans"``:
     obs["mnar_kmeans_confidence"] how sure its cluster is (`mnarkmeans.metrics.confidence`)
     varm["mnar_kmeans"]           centres (n_vars, k), NaN for genes that took no part
     uns["mnar_kmeans"]            params, lam, reference, inertia, n_iter, verdict, ...
-    uns["mnar_kmeans_markers"]    markers of each cluster, as rank_genes_groups stores them
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from ._observed import seen_in, with_nan
 from ._solver import log_line
 from ._validation import MissingDataWarning, by_position
 from .metrics import verdict
-from .metrics._markers import contrasts
 
 __all__ = ["mnar_kmeans"]
 
@@ -89,10 +87,8 @@ def mnar_kmeans(
 
     Notes
     -----
-    Genes without any observed value are left out. Markers are stored where scanpy looks for them:
-    ``sc.pl.rank_genes_groups(adata, key="mnar_kmeans_markers")``. Their scores are the effect sizes
-    of `mnarkmeans.metrics.cluster_markers`, p-values are NaN. For Dask arrays there are no markers,
-    no verdict and no confidence.
+    Genes without any observed value are left out. `mnarkmeans.metrics.cluster_markers` finds the
+    genes that make a cluster. For Dask arrays there are no verdict and no confidence.
 
     Examples
     --------
@@ -296,7 +292,7 @@ def _dense(matrix: Any) -> Any:
 
 
 def _store_results(adata: Any, key: str, model: Any, X: Any, used: np.ndarray) -> dict[str, Any]:
-    """Write into obs, varm and the markers what the module's docstring lists; the rest of uns."""
+    """Write into obs and varm what the module's docstring lists, and return the rest."""
     pandas = require("pandas", "anndata")
     k = len(model.cluster_centers_)
     labels, distances = np.asarray(model.labels_), np.asarray(model.transform(X))
@@ -317,8 +313,6 @@ def _store_results(adata: Any, key: str, model: Any, X: Any, used: np.ndarray) -
         words = ("kind", "headline", "sentence")
         results["verdict"] = {name: getattr(found, name) for name in words}
         adata.obs[f"{key}_confidence"] = found.confidence
-        if k > 1:
-            adata.uns[f"{key}_markers"] = _markers(adata, key, X, used, model)
     return results
 
 
@@ -339,35 +333,3 @@ def _of_all_genes(found: Any, used: np.ndarray) -> float | np.ndarray:
     whole = np.full(len(used), np.nan)
     whole[used] = found
     return whole
-
-
-def _markers(adata: Any, key: str, X: Any, used: np.ndarray, model: Any) -> dict[str, Any]:
-    """In the form of ``scanpy.tl.rank_genes_groups``; without p-values, since the clusters were
-    found in the same data."""
-    pandas = require("pandas", "anndata")
-    k = len(model.cluster_centers_)
-    clusters = [str(l) for l in range(k)]
-    genes = adata.var_names.to_numpy()[used].astype(object)
-    found = contrasts(with_nan(X, model.missing_values), model.labels_, k)
-    order = np.argsort(-found.signed, axis=1, kind="stable")
-    missing = np.full(found.effect.shape, np.nan)
-    columns = {
-        "names": np.broadcast_to(genes, missing.shape),
-        "scores": found.signed,
-        # The values are natural logarithms, and these are in powers of 2.
-        "logfoldchanges": np.nan_to_num(found.mean_inside - found.mean_outside) / np.log(2.0),
-        "pvals": missing,
-        "pvals_adj": missing,
-    }
-    markers: dict[str, Any] = {
-        "params": {
-            "groupby": key, "reference": "rest", "method": "mnar_kmeans", "use_raw": False,
-            "corr_method": "none",
-        },
-    }  # fmt: skip
-    for name, values in columns.items():
-        ordered = np.take_along_axis(values, order, axis=1)
-        markers[name] = np.rec.fromarrays(ordered, dtype=[(c, values.dtype) for c in clusters])
-    for name, share in (("pts", found.observed_inside), ("pts_rest", found.observed_outside)):
-        markers[name] = pandas.DataFrame(share.T, index=genes, columns=clusters)
-    return markers

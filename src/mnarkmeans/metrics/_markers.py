@@ -82,11 +82,6 @@ class Contrasts(NamedTuple):
     observed_outside: np.ndarray
     listed: np.ndarray  # bool: permuted labels would hardly list it
 
-    @property
-    def signed(self) -> np.ndarray:
-        """The effect, negative where values are lower or seen less often."""
-        return np.where(self.direction % 2 == 0, self.effect, -self.effect)
-
 
 def cluster_markers(
     X: Any,
