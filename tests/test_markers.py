@@ -103,13 +103,14 @@ def test_names_are_kept_and_texts_are_short(table):
     assert len(repr(many)) < 1_000
 
 
-def test_edges_are_answered():
+def test_edges_are_answered_and_mistakes_are_named():
     X = np.array([[1.0, np.nan], [1.0, np.nan], [2.0, np.nan], [2.0, np.nan]])
     assert len(cluster_markers(X, [0, 0, 0, 0]).feature) == 0
     assert np.isfinite(cluster_markers(X, [0, 0, 1, 1]).effect).all()
-    with pytest.raises(ValueError, match="top must be"):
-        cluster_markers(X, [0, 0, 1, 1], top=0)
-    with pytest.raises(ValueError, match="inconsistent numbers"):
-        cluster_markers(X, [0, 1])
-    with pytest.raises(ValueError, match="feature_names"):
-        cluster_markers(X, [0, 0, 1, 1], feature_names=["a"])
+    for labels, settings, message in (
+        ([0, 0, 1, 1], {"top": 0}, "top must be"),
+        ([0, 1], {}, "inconsistent numbers"),
+        ([0, 0, 1, 1], {"feature_names": ["a"]}, "feature_names"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            cluster_markers(X, labels, **settings)

@@ -28,11 +28,6 @@ def folder(monkeypatch):
     return path
 
 
-@pytest.fixture(scope="module")
-def toy():
-    return make_gaussian_clusters(120, 4, 3, separation=4, fraction=0.3, random_state=0)
-
-
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_runs_small(name, tmp_path, folder, monkeypatch):
     if name in REAL and not (folder / "lymphoma.x.txt").is_file():
@@ -56,7 +51,8 @@ def test_every_experiment_runs_small(name, tmp_path, folder, monkeypatch):
     assert text in (docs / f"{name}.md").read_text()
 
 
-def test_fit_is_the_penalised_loop_from_whole_kmeans(toy):
+def test_fit_is_the_penalised_loop_from_whole_kmeans():
+    toy = make_gaussian_clusters(120, 4, 3, separation=4, fraction=0.3, random_state=0)
     starts = _procedure.draw_starts(toy.data, 3, 4, np.random.default_rng(0))
     filled = np.where(np.isnan(toy.data), np.nanmean(toy.data, axis=0), toy.data)
     for centers in starts:  # k-means has nothing left to do on the filled table
@@ -71,20 +67,15 @@ def test_fit_is_the_penalised_loop_from_whole_kmeans(toy):
     assert found.inertia_ == pytest.approx(min(losses), rel=1e-4)
 
 
-def test_instability_has_the_authors_denominator():
+def test_instability_and_the_candidate_taken_are_the_authors():
     """All rows together against one row apart: m - 1 pairs differ, over (m-1)(m-2)/2."""
-    m = 40
-    apart = np.zeros(m, dtype=int)
-    apart[0] = 1
-    assert _procedure.disagreement(np.zeros(m, dtype=int), apart) == pytest.approx(2 / (m - 2))
-
-
-def test_the_rule_that_takes_a_candidate():
-    mean, sd = np.array([0.3, 0.1, 0.2]), np.array([0.1, 0.1, 0.1])
-    assert _procedure.take(mean, sd) == 1
+    apart = np.arange(40) == 0
+    assert _procedure.disagreement(np.zeros(40, int), apart.astype(int)) == pytest.approx(2 / 38)
+    take, sd = _procedure.take, np.array([0.1, 0.1, 0.1])
+    assert take(np.array([0.3, 0.1, 0.2]), sd) == 1
     # the last is smallest: the first below its mean + sd
-    assert _procedure.take(np.array([0.3, 0.14, 0.1]), np.array([0.1, 0.1, 0.05])) == 1
-    assert _procedure.take(np.array([0.3, 0.2, 0.1]), np.array([0.1, 0.1, 0.0])) == 2
+    assert take(np.array([0.3, 0.14, 0.1]), sd * [1, 1, 0.5]) == 1
+    assert take(np.array([0.3, 0.2, 0.1]), sd * [1, 1, 0]) == 2
 
 
 def counting(calls, stop_at=None):

@@ -69,6 +69,11 @@ def test_a_group_cut_in_two_is_one_group():
     labels = fit(X, 3).labels_
     assert np.isnan(found.confidence[np.isin(labels, halves)]).all()
     assert np.isfinite(found.confidence[~np.isin(labels, halves)]).all()
+    X[0] = 500.0
+    with pytest.warns(UserWarning, match="single row"):
+        found = verdict(X, fit(X, 3))
+    assert found.kind == "separate"
+    assert "1 of the clusters has too few rows" in found.sentence
 
 
 def test_pairs_are_those_with_no_other_centre_in_the_ball_between_them():
@@ -84,20 +89,11 @@ def test_pairs_are_those_with_no_other_centre_in_the_ball_between_them():
         assert ((a, b) in found) == (not any(inside))
 
 
-def test_wide_noise_is_not_called_separate_and_six_rows_are_too_few():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 500))
-    assert verdict(X, fit(X, 3)).kind != "separate"
-    assert verdict(X[:6], fit(X[:6], 2)).kind == "too few"
-    only = verdict(X, fit(X, 1))
-    assert only.kind == "one cluster"
-    assert np.isnan(only.confidence).all()
-
-
-@pytest.mark.parametrize("cloud", ["t", "log-normal", "uniform"])
+@pytest.mark.parametrize("cloud", ["wide", "t", "log-normal", "uniform"])
 def test_clouds_of_any_shape_are_no_groups(cloud):
     rng = np.random.default_rng(0)
     draw = {
+        "wide": lambda: rng.normal(size=(30, 500)),
         "t": lambda: rng.standard_t(3, (800, 1)) + 0.3 * rng.normal(size=(800, 5)),
         "log-normal": lambda: np.exp(rng.normal(size=(800, 1))) + 0.1 * rng.normal(size=(800, 5)),
         "uniform": lambda: rng.uniform(size=(800, 2)),
@@ -105,6 +101,10 @@ def test_clouds_of_any_shape_are_no_groups(cloud):
     for k in (2, 3, 4):
         X = draw()
         assert verdict(X, fit(X, k)).kind != "separate"
+    assert verdict(X[:6], fit(X[:6], 2)).kind == "too few"
+    only = verdict(X, fit(X, 1))
+    assert only.kind == "one cluster"
+    assert np.isnan(only.confidence).all()
 
 
 def test_the_same_seed_gives_the_same_verdict_and_progress_is_told():
@@ -115,8 +115,10 @@ def test_the_same_seed_gives_the_same_verdict_and_progress_is_told():
     np.testing.assert_array_equal(one.confidence, two.confidence)
     assert one.pairs == two.pairs
     assert steps == [(i, 10) for i in range(1, 11)]
+    mixture = MNARMixture(3, mechanism="mcar", random_state=0).fit(X)
     with pytest.raises(TypeError, match="k-means of this package"):
-        verdict(X, MNARMixture(2, random_state=0).fit(X))
+        verdict(X, mixture)
+    np.testing.assert_array_equal(confidence(X, mixture), mixture.predict_proba(X).max(axis=1))
 
 
 @pytest.mark.parametrize("correlated", [False, True])
@@ -145,7 +147,6 @@ def test_confidence_is_the_share_of_rows_in_their_group(correlated):
 
 
 def test_between_a_large_group_and_a_small_one_most_rows_belong_to_the_large_one():
-    """k-means cuts halfway; what it calls the small group there is mostly the large one."""
     rng = np.random.default_rng(1)
     truth = (rng.random(20_000) < 0.25).astype(int)
     X = rng.normal(size=(20_000, 10)) + 4.3 / np.sqrt(10) * truth[:, None]
@@ -185,12 +186,6 @@ def test_which_values_are_missing_by_chance_makes_no_groups():
         assert np.isnan(found.confidence).all()
 
 
-def test_confidence_of_a_mixture_is_its_own():
-    X, _ = groups()
-    model = MNARMixture(3, mechanism="mcar", random_state=0).fit(X)
-    np.testing.assert_array_equal(confidence(X, model), model.predict_proba(X).max(axis=1))
-
-
 def test_a_batch_is_told_from_what_chance_gives():
     rng = np.random.default_rng(0)
     batch = np.repeat(["a", "b"], 60)
@@ -226,16 +221,6 @@ def test_equally_stable_numbers_of_clusters_are_named():
     ):
         search = MNARKMeansCV(ks, lams=[0.0], n_splits=4, n_init=2, random_state=0).fit(table)
         assert text in report(search, table).page["lam_text"]
-
-
-def test_one_cluster_of_outliers_is_spoken_of_in_the_singular():
-    X, _ = groups(k=2)
-    X[0] = 500.0
-    with pytest.warns(UserWarning, match="single row"):
-        model = fit(X, 3)
-    found = verdict(X, model)
-    assert found.kind == "separate"
-    assert "1 of the clusters has too few rows" in found.sentence
 
 
 @pytest.mark.parametrize("mechanism", ["mnar0", "mnar2", "limit"])
