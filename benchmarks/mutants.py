@@ -23,7 +23,7 @@ NAMED = [
      "(1.0 - power**2)", "(1.0 - power)"),
     ("sample() loses values by the wrong reference", "src/mnarkmeans/_mixture.py",
      "probability(X - self.reference_, labels)", "probability(X, labels)"),
-    ("the heatmap ignores the reference", "src/mnarkmeans/displays/_centers.py",
+    ("the heatmap ignores the reference", "src/mnarkmeans/displays/_displays.py",
      "(self.centers - self.reference)", "(self.centers)"),
     ("few rows are enough for a verdict", "src/mnarkmeans/metrics/_verdict.py",
      "LEVEL = 0.01", "LEVEL = 0.3"),

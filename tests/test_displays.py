@@ -70,6 +70,9 @@ def test_every_display_draws_on_given_axes(model, search, data):
         assert display.ax_ is not ax
         with pytest.raises(NotFittedError):
             make(type(fitted)())
+    for display in ClustersDisplay, CentersDisplay, MissingnessDisplay:
+        ax = axes[0]
+        assert display.from_predictions(data, model.labels_, ax=ax).ax_ is ax
     display = LossPathDisplay.from_estimator(model, color="red")
     assert len(display.line_.get_ydata()) == model.n_iter_
     assert display.line_.get_color() == "red"
@@ -93,9 +96,7 @@ def test_missing_share_against_the_mean_has_its_peak_at_the_reference(model, dat
     np.testing.assert_allclose(display.feature_mean, np.nanmean(data, axis=0))
     np.testing.assert_allclose(display.feature_share, np.isnan(data).mean(axis=0))
     with_empty = np.c_[data, np.full(len(data), np.nan)]  # a feature without a value has no point
-    fitted = MNARKMeans(2, lam=0.5, init=np.c_[model.cluster_centers_, [0.0, 0.0]])
-    with pytest.warns(UserWarning, match="no observed value"):
-        same = MissingnessDisplay.from_estimator(fitted.fit(with_empty), with_empty)
+    same = MissingnessDisplay.from_predictions(with_empty, model.labels_)
     np.testing.assert_array_equal(same.missing_share, display.missing_share)
     np.testing.assert_array_equal(same.feature_mean, display.feature_mean)
 
@@ -107,6 +108,12 @@ def test_the_labels_colour_the_rows_and_do_not_place_them(model, data):
     other = MNARKMeans(5, lam=0.5, random_state=1).fit(data)
     one, two = (ClustersDisplay.from_estimator(own, data).points for own in (model, other))
     np.testing.assert_array_equal(one, two)
+    display = ClustersDisplay.from_predictions(data, other.labels_)
+    np.testing.assert_array_equal(
+        display.points, ClustersDisplay.from_predictions(data, model.labels_).points
+    )
+    sizes = np.bincount(other.labels_)
+    assert [len(part.get_offsets()) for part in display.points_] == sizes.tolist()
 
 
 def test_rows_with_few_values_are_drawn_towards_the_middle():
@@ -153,6 +160,15 @@ def test_the_heatmap_shows_gaps_and_the_distance_from_the_reference(data):
     assert sum(bar.get_width() for bar in display.gaps_) == pytest.approx(np.sum(share))
     colored = display.image_.get_array().reshape(4, 2)
     np.testing.assert_allclose(colored, (model.cluster_centers_ - model.reference_).T)
+    # With labels alone the centres are observed means, or the reference where there are none.
+    X, labels = data.copy(), model.labels_
+    X[labels == 1, 2] = np.nan
+    display = CentersDisplay.from_predictions(X, labels, reference=model.reference_)
+    means = np.array([np.nanmean(X[labels == 0], axis=0), np.nanmean(data[labels == 1], axis=0)])
+    means[1, 2] = 0.5
+    np.testing.assert_allclose(display.centers, means)
+    assert display.missing_share[1, 2] == 1.0
+    assert list(display.sizes) == np.bincount(labels).tolist()
 
 
 def test_names_come_from_the_frame_keep_both_ends_and_are_no_mathematics(data):

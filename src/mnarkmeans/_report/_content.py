@@ -16,8 +16,7 @@ import numpy as np
 from .._embedding import embed
 from .._io import plain
 from .._versions import versions
-from ..displays._centers import most_different
-from ..displays._displays import InstabilityDisplay, MissingnessDisplay
+from ..displays._displays import InstabilityDisplay, MissingnessDisplay, most_different
 from ..displays._flow import FlowDisplay
 from ..displays._style import percent, rounded, sample
 from ..metrics import Verdict, verdict

@@ -128,22 +128,22 @@ class FlowDisplay:
         """Draw; keywords go to the ribbons."""
         columns, names = len(self.partitions), [brief(name, 12) for name in self.names or ()]
         self.figure_, self.ax_ = axes(ax, (2.2 + 1.05 * columns, 4.4))
-        placed, self.ribbons_ = self._spans_and_colors(), []
-        for c, ((low, high), shades) in enumerate(placed):
+        boxes, self.ribbons_ = [self._boxes(labels) for labels in self.partitions], []
+        for c, ((low, high), shades) in enumerate(boxes):
             self.ax_.bar(np.full(len(low), c), high - low, WIDE, low, color=[*map(color, shades)])
         course = np.linspace(0, 1, 40)
         bend = course**2 * (3 - 2 * course)
         for c, (table, moved) in enumerate(zip(self.shared_, self.moved_, strict=True)):
             x = c + WIDE / 2 + (1 - WIDE) * course
             # A ribbon begins in its box where the ribbon before it ends.
-            (here, end), (there, far_end) = (spans.copy() for spans, _ in placed[c : c + 2])
-            units = (end - here).sum() / table.sum(), (far_end - there).sum() / table.sum()
-            for a, b in itertools.product(np.argsort(here), np.argsort(there)):
-                left, right = units[0] * table[a, b], units[1] * table[a, b]
-                low = here[a] + (there[b] - here[a]) * bend
-                high = low + left + (right - left) * bend
-                here[a], there[b] = here[a] + left, there[b] + right
-                look = {"color": color(placed[c][1][a]), "alpha": 0.35, "lw": 0} | kwargs
+            (left, left_end), (right, right_end) = (spans.copy() for spans, _ in boxes[c : c + 2])
+            per_row = (left_end - left).sum() / table.sum(), (right_end - right).sum() / table.sum()
+            for a, b in itertools.product(np.argsort(left), np.argsort(right)):
+                begin, end = per_row[0] * table[a, b], per_row[1] * table[a, b]
+                low = left[a] + (right[b] - left[a]) * bend
+                high = low + begin + (end - begin) * bend
+                left[a], right[b] = left[a] + begin, right[b] + end
+                look = {"color": color(boxes[c][1][a]), "alpha": 0.35, "lw": 0} | kwargs
                 if table[a, b]:
                     self.ribbons_.append(self.ax_.fill_between(x, low, high, **look))
             look = {"ha": "center", "va": "bottom", "fontsize": 8, "color": MUTED}
@@ -158,30 +158,21 @@ class FlowDisplay:
         write_title(self.ax_, "Where the rows go", "bold: chosen")
         return self
 
-    def _spans_and_colors(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Of each column: where its boxes begin and end (2, k), and their colours.
+    def _boxes(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the boxes of a column begin and end (2, k), and their colours.
 
-        Next to the chosen column, boxes are ordered by where their rows come from (the mean
-        position of these), so that ribbons cross little, and take the colour of the cluster that
-        gives them most.
+        Boxes are ordered by the chosen clusters that their rows are in (the mean position of
+        these), so that ribbons cross little, and have the colour of the one they share most with.
         """
-        columns = [np.unique(labels, return_counts=True) for labels in self.partitions]
-        own = columns[self.chosen][0]
-        order, colors = {self.chosen: np.arange(len(own))}, {self.chosen: own}
-        outwards = [(c, c + 1) for c in range(self.chosen, len(columns) - 1)]
-        outwards += [(c, c - 1) for c in range(self.chosen, 0, -1)]
-        for here, there in outwards:
-            table = self.shared_[here] if here < there else self.shared_[there].T
-            place = np.argsort(order[here]) @ table / table.sum(axis=0)
-            order[there] = np.argsort(place, kind="stable")
-            colors[there] = colors[here][table.argmax(axis=0)]
-        placed = []
-        for c, (_, count) in enumerate(columns):
-            gap = GAP / max(len(count) - 1, 1)
-            heights = (1.0 - gap * (len(count) - 1)) * count[order[c]] / count.sum()
-            ends = np.cumsum(heights + gap) - gap
-            placed.append((np.array([ends - heights, ends])[:, np.argsort(order[c])], colors[c]))
-        return placed
+        chosen = self.partitions[self.chosen]
+        table = contingency_matrix(chosen, labels)
+        rows = table.sum(axis=0)
+        order = np.argsort(np.arange(len(table)) @ table / rows, kind="stable")
+        gap = GAP / max(len(rows) - 1, 1)
+        heights = (1.0 - gap * (len(rows) - 1)) * rows[order] / rows.sum()
+        ends = np.cumsum(heights + gap) - gap
+        spans = np.array([ends - heights, ends])[:, np.argsort(order)]
+        return spans, np.unique(chosen)[table.argmax(axis=0)]
 
 
 def _labels(search: Any, values: Any, candidate: int) -> np.ndarray:
