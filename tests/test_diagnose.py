@@ -1,5 +1,8 @@
 """diagnose: it finds the mechanism that made the gaps, and says when the method does not fit."""
 
+import html
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +11,7 @@ from scipy import sparse
 from mnarkmeans import MNARKMeans, report
 from mnarkmeans._em.mechanisms import MECHANISMS
 from mnarkmeans.datasets import make_gaussian_clusters
+from mnarkmeans.metrics import cluster_markers
 from mnarkmeans.missingness import ampute, diagnose
 
 
@@ -141,6 +145,21 @@ def test_tables_and_plot(decaying):
         np.testing.assert_array_equal(line.get_ydata(), curve.missing_share)
     with pytest.raises(ValueError, match="table must be"):
         found.to_frame("columns")
+
+
+def test_notebooks_show_a_short_table_and_text_without_pandas(decaying, monkeypatch):
+    frame = pd.DataFrame(decaying[0], columns=["<b>", "&", "c", "d", "e"])
+    model = MNARKMeans(3, lam="auto", random_state=0).fit(frame)
+    shown = [diagnose(frame), cluster_markers(frame, model), model.missingness_]
+    for found, words in zip(shown, ("5 features", "5 markers", "lam"), strict=True):
+        page = found._repr_html_()
+        assert page.count("<tr") <= 12
+        assert words in page
+        assert "<b>" not in page
+    assert shown[0].advice[-1] in shown[0]._repr_html_()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for found in shown:
+        assert html.escape(repr(found)) in found._repr_html_()
 
 
 def test_sparse_is_read_like_dense(decaying):

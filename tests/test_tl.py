@@ -140,10 +140,12 @@ def test_backed_equals_memory(expression, kind, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"random_state": np.random.RandomState(0)}, {"reference": np.full(8, 0.1)}, {"layer": "log"}],
-)
+    [{"random_state": np.random.RandomState(0)}, {"reference": np.full(8, 0.1)}, {"layer": "log"},
+     {"use_rep": "pca"}],
+)  # fmt: skip
 def test_h5ad_round_trip(expression, tmp_path, settings):
-    adata = run(make(expression, layers={"log": expression}), **settings)
+    adata = make(expression, layers={"log": expression}, obsm={"pca": expression[:, :3] - 0.5})
+    run(adata, **settings)
     adata.write_h5ad(tmp_path / "data.h5ad")
     back = anndata.read_h5ad(tmp_path / "data.h5ad")
     assert (back.obs[KEY] == adata.obs[KEY]).all()
@@ -152,7 +154,27 @@ def test_h5ad_round_trip(expression, tmp_path, settings):
         np.testing.assert_array_equal(back.uns[KEY]["params"][name], value)
     for name in adata.uns[KEY].keys() - {"params"}:
         np.testing.assert_array_equal(back.uns[KEY][name], adata.uns[KEY][name])
-    np.testing.assert_array_equal(back.varm[KEY], adata.varm[KEY])
+    if "use_rep" not in settings:
+        np.testing.assert_array_equal(back.varm[KEY], adata.varm[KEY])
+
+
+def test_a_representation_is_clustered_in_place_of_genes(expression):
+    """Its zeros are observed; a data frame will do."""
+    import pandas as pd
+
+    rep = pd.DataFrame(expression[:, :3], index=[f"cell{i}" for i in range(60)]).add_prefix("PC")
+    adata = run(make(expression, obsm={"pca": rep}), use_rep="pca", lam=[0.3, 0.1, 0.0])
+    model = MNARKMeans(3, lam=[0.3, 0.1, 0.0], random_state=0, n_init=3).fit(expression[:, :3])
+    np.testing.assert_array_equal(adata.obs[KEY].astype(int), model.labels_)
+    np.testing.assert_array_equal(adata.uns[KEY]["centers"], model.cluster_centers_.T)
+    assert KEY not in adata.varm
+
+
+def test_copy_leaves_the_original_alone(expression):
+    adata = make(expression)
+    changed = mnar_kmeans(adata, 3, **SETTINGS, copy=True)
+    assert KEY in changed.obs
+    assert not {*adata.obs, *adata.varm, *adata.uns}
 
 
 def test_key_layer_and_second_run_live_side_by_side(expression):
@@ -190,6 +212,8 @@ def test_scaled_data_are_warned_about(expression):
     ("settings", "error", "words"),
     [
         ({"layer": "raw"}, KeyError, "not in adata.layers"),
+        ({"use_rep": "X_pca"}, KeyError, "not in adata.obsm"),
+        ({"use_rep": "pca", "layer": "log"}, ValueError, "replaces the genes"),
         ({"use_highly_variable": True}, KeyError, "highly_variable_genes"),
         ({"reference": np.zeros(3)}, ValueError, "one per column"),
         ({"lam": -1.0}, ValueError, "lam must be"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import io
 import json
@@ -98,6 +99,20 @@ def require(module: str, extra: str) -> ModuleType:
             f"{module} is needed here and is not installed. "
             f'Install it with: pip install "mnarkmeans[{extra}]"'
         ) from error
+
+
+class NotebookTable:
+    """In notebooks: the first line of the text and some rows of `to_frame()`; or all the text."""
+
+    to_frame: Any
+
+    def _repr_html_(self) -> str:
+        text = html.escape(repr(self))
+        try:
+            frame = self.to_frame()
+        except ImportError:
+            return f"<pre>{text}</pre>"
+        return f"<p>{text.splitlines()[0]}</p>{frame.to_html(max_rows=10, index=False)}"
 
 
 # --- plain values ---------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._io import require
+from ._io import NotebookTable, require
 
 REFERENCE_WORDS = {
     "zero": "reference zero",
@@ -36,7 +36,7 @@ class MechanismFit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Missingness:
+class Missingness(NotebookTable):
     """Why lam and reference are what they are.
 
     Attributes

@@ -41,15 +41,17 @@ def mnar_kmeans(
     lam: Any = "auto",
     reference: Any = None,
     layer: str | None = None,
+    use_rep: str | None = None,
     use_highly_variable: bool | None = None,
-    zero_is_missing: bool = True,
+    zero_is_missing: bool | None = None,
     batch_key: str | None = None,
     key_added: str = "mnar_kmeans",
     random_state: int | np.random.RandomState | None = None,
     rng: int | np.random.Generator | None = None,
+    copy: bool = False,
     verbose: bool = True,
     **fitting: Any,
-) -> None:
+) -> Any:
     """Cluster the cells of an AnnData object with `mnarkmeans.MNARKMeans`.
 
     Expects log-normalised expression (``sc.pp.normalize_total``, ``sc.pp.log1p``) that is not
@@ -65,11 +67,14 @@ def mnar_kmeans(
         Arrays have one number per gene of `adata`, a dict or a Series goes by their names.
     layer : str, optional
         Layer to use instead of ``adata.X``.
+    use_rep : str, optional
+        Entry of ``adata.obsm`` to use instead of genes. The centres are then stored in
+        ``uns[key_added]["centers"]`` (columns x k).
     use_highly_variable : bool, optional
         Use only the genes marked in ``var["highly_variable"]``. None does so if they are marked.
-    zero_is_missing : bool, default=True
+    zero_is_missing : bool, optional
         Zeros, stored or not, are missing values. With False only NaN is missing, and a sparse
-        matrix is made dense.
+        matrix is made dense. None: True for genes, False for `use_rep`.
     batch_key : str, optional
         Column of ``adata.obs`` with the batch of each cell. Differences between batches are removed
         before clustering (`mnarkmeans.tables.BatchCenter`) and stored in
@@ -80,10 +85,17 @@ def mnar_kmeans(
         Seed.
     rng : int, numpy Generator or None, default=None
         The seed by scverse's name for it.
+    copy : bool, default=False
+        Return a changed copy and leave `adata` as it is.
     verbose : bool, default=True
         Print one line about the result.
     **fitting
         `n_init`, `max_iter`, `tol`, `algorithm`, `init`, `n_jobs` of `mnarkmeans.MNARKMeans`.
+
+    Returns
+    -------
+    AnnData or None
+        The changed copy if ``copy=True``.
 
     Notes
     -----
@@ -106,38 +118,44 @@ def mnar_kmeans(
     (4, 2)
     """
     require("anndata", "anndata")
-    if rng is not None and random_state is not None:
-        raise ValueError("random_state and rng are two names of the seed; give one of them.")
     if rng is not None:  # estimators take an integer or a RandomState
+        if random_state is not None:
+            raise ValueError("random_state and rng are two names of the seed; give one of them.")
         random_state = int(np.random.default_rng(rng).integers(2**31 - 1))
-    matrix, columns = _matrix_of(adata, layer, use_highly_variable)
+    if zero_is_missing is None:
+        zero_is_missing = use_rep is None
+    adata = adata.copy() if copy else adata
+    matrix, columns = _matrix_of(adata, layer, use_rep, use_highly_variable)
     missing = 0.0 if zero_is_missing else np.nan
     X, used = _usable(matrix, columns, missing)
     if zero_is_missing:
         _check_expression(X)
+    names = adata.var_names if use_rep is None else range(len(used))
     chosen: dict[str, Any] = {"random_state": random_state}
     for name, numbers in (("lam", lam), ("reference", reference)):
-        chosen[name] = _of_used(name, by_position(name, numbers, adata.var_names), used)
-    stored: dict[str, Any] = {}
+        chosen[name] = _of_used(name, by_position(name, numbers, names), used)
+    results: dict[str, Any] = {}
     if batch_key is not None:
         batches = _entry(adata.obs, batch_key, "obs").to_numpy()
         center = BatchCenter(int(np.max(n_clusters)), n_jobs=fitting.get("n_jobs"), **chosen)
         X, missing = center.fit_transform(_dense_with_nan(X, missing), batch=batches), np.nan
-        stored["batches"] = center.batches_.astype(str)
-        stored["batch_shifts"] = np.array([_of_all_genes(one, used) for one in center.shifts_])
+        results["batches"] = center.batches_.astype(str)
+        results["batch_shifts"] = _of_all_columns(center.shifts_, used)
     with warnings.catch_warnings():
         if zero_is_missing:  # zero is the detection limit, however far from it a gene is
             warnings.filterwarnings("ignore", "The reference lies far outside")
         model = _estimator(X, n_clusters, missing_values=missing, **chosen, **fitting).fit(X)
     params = dict(
-        n_clusters=n_clusters, lam=lam, reference=reference, layer=layer,
+        n_clusters=n_clusters, lam=lam, reference=reference, layer=layer, use_rep=use_rep,
         use_highly_variable=use_highly_variable, zero_is_missing=zero_is_missing,
         batch_key=batch_key, random_state=random_state,
         n_init=model.n_init, max_iter=model.max_iter, tol=model.tol,
     )  # fmt: skip
-    stored["params"] = _writable(params)
-    adata.uns[key_added] = stored | _store_results(adata, key_added, model, X, used)
-    log_line(f"{key_added}: {_summary(model, adata.uns[key_added])}", verbose)
+    results["params"] = _writable(params)
+    results |= _store_results(adata, key_added, model, X, used, of_genes=use_rep is None)
+    adata.uns[key_added] = results
+    log_line(f"{key_added}: {_summary(model, results)}", verbose)
+    return adata if copy else None
 
 
 def _estimator(X: Any, n_clusters: Any, *, lam: Any, **settings: Any) -> Any:
@@ -156,24 +174,24 @@ def _estimator(X: Any, n_clusters: Any, *, lam: Any, **settings: Any) -> Any:
     return MNARKMeansCV(list(n_clusters), lams=lams, **settings)
 
 
-def _summary(model: Any, results: dict[str, Any]) -> str:
-    counts = np.bincount(np.asarray(model.labels_), minlength=len(model.cluster_centers_))
-    low, high = f"{np.min(model.lam_):.4g}", f"{np.max(model.lam_):.4g}"
-    lam = low if low == high else f"{low} to {high}"
-    headline = results.get("verdict", {}).get("headline", "")
-    return f"clusters of {', '.join(map(str, counts))} cells, lam {lam}. {headline}".rstrip()
-
-
 # --- the matrix
 
 
 def _matrix_of(
-    adata: Any, layer: str | None, use_highly_variable: bool | None
+    adata: Any, layer: str | None, use_rep: str | None, use_highly_variable: bool | None
 ) -> tuple[Any, np.ndarray]:
-    """The matrix asked for, and the mask of its columns to use."""
+    """The matrix to cluster, and the mask of its columns to use."""
+    if use_rep is not None:
+        if layer or use_highly_variable:
+            raise ValueError(
+                "use_rep= replaces the genes: leave layer= and use_highly_variable= out."
+            )
+        matrix = _entry(adata.obsm, use_rep, "obsm")
+        matrix = matrix.to_numpy() if hasattr(matrix, "to_numpy") else matrix
+        return matrix, np.ones(matrix.shape[1], bool)
     matrix = adata.X if layer is None else _entry(adata.layers, layer, "layers")
     if matrix is None:
-        raise ValueError("adata.X is empty; name the layer= to cluster on.")
+        raise ValueError("adata.X is empty; name the layer= or use_rep= to cluster on.")
     marked = "highly_variable" in adata.var
     if use_highly_variable and not marked:
         raise KeyError(
@@ -187,13 +205,13 @@ def _matrix_of(
 
 def _entry(mapping: Mapping[str, Any], key: str, where: str) -> Any:
     if key not in mapping:
-        found = ", ".join(map(repr, mapping.keys())) or "none"
-        raise KeyError(f"{key!r} is not in adata.{where}; there are: {found}.")
+        present = ", ".join(map(repr, mapping.keys())) or "none"
+        raise KeyError(f"{key!r} is not in adata.{where}; there are: {present}.")
     return mapping[key]
 
 
 def _usable(matrix: Any, columns: np.ndarray, missing: float) -> tuple[Any, np.ndarray]:
-    """The columns used, and their mask: asked for, and observed at least once."""
+    """The columns to use that are observed at least once, and their mask."""
     X = _in_memory(matrix, columns)
     X = _dense(X) if np.isnan(missing) else X
     X = X if np.issubdtype(X.dtype, np.floating) else X.astype(np.float64)
@@ -229,8 +247,8 @@ def _in_memory(matrix: Any, columns: np.ndarray) -> Any:
 def _observed_columns(X: Any, missing: float) -> np.ndarray:
     if _is_dask(X):
         dask, blocks = require("dask", "dask"), X.to_delayed().ravel()
-        found = dask.compute(*(dask.delayed(_observed_columns)(one, missing) for one in blocks))
-        return np.any(found, axis=0)
+        observed = dask.delayed(_observed_columns)
+        return np.any(dask.compute(*(observed(block, missing) for block in blocks)), axis=0)
     if sparse.issparse(X):
         return np.bincount(X.indices[seen_in(X.data, missing)], minlength=X.shape[1]) > 0
     return np.any(seen_in(X, missing), axis=0)
@@ -291,21 +309,27 @@ def _dense(matrix: Any) -> Any:
 # --- the results
 
 
-def _store_results(adata: Any, key: str, model: Any, X: Any, used: np.ndarray) -> dict[str, Any]:
-    """Write into obs and varm what the module's docstring lists, and return the rest."""
-    pandas = require("pandas", "anndata")
+def _store_results(
+    adata: Any, key: str, model: Any, X: Any, used: np.ndarray, *, of_genes: bool
+) -> dict[str, Any]:
+    """Write into obs and varm what the module's docstring lists, and return what uns gets."""
     k = len(model.cluster_centers_)
     labels, distances = np.asarray(model.labels_), np.asarray(model.transform(X))
-    adata.obs[key] = pandas.Categorical.from_codes(labels, categories=[str(l) for l in range(k)])
+    pandas, names = require("pandas", "anndata"), [str(label) for label in range(k)]
+    adata.obs[key] = pandas.Categorical.from_codes(labels, categories=names)
     adata.obs[f"{key}_distance"] = distances[np.arange(len(labels)), labels]
-    adata.varm[key] = np.column_stack([_of_all_genes(c, used) for c in model.cluster_centers_])
     results: dict[str, Any] = {
         "n_clusters": k,
-        "lam": _of_all_genes(model.lam_, used),
-        "reference": _of_all_genes(model.reference_, used),
+        "lam": _of_all_columns(model.lam_, used),
+        "reference": _of_all_columns(model.reference_, used),
         "inertia": float(model.inertia_),
         "n_iter": int(model.n_iter_),
     }
+    centers = _of_all_columns(model.cluster_centers_, used).T
+    if of_genes:
+        adata.varm[key] = centers
+    else:
+        results["centers"] = centers
     if isinstance(model, MNARKMeansCV):
         results["cv_results"] = {name: np.asarray(v) for name, v in model.cv_results_.items()}
     if not _is_dask(X):
@@ -314,6 +338,14 @@ def _store_results(adata: Any, key: str, model: Any, X: Any, used: np.ndarray) -
         results["verdict"] = {name: getattr(found, name) for name in words}
         adata.obs[f"{key}_confidence"] = found.confidence
     return results
+
+
+def _summary(model: Any, results: dict[str, Any]) -> str:
+    sizes = np.bincount(np.asarray(model.labels_), minlength=results["n_clusters"])
+    low, high = f"{np.min(model.lam_):.4g}", f"{np.max(model.lam_):.4g}"
+    lam = low if low == high else f"{low} to {high}"
+    headline = results.get("verdict", {}).get("headline", "")
+    return f"clusters of {', '.join(map(str, sizes))} cells, lam {lam}. {headline}".rstrip()
 
 
 def _writable(params: dict[str, Any]) -> dict[str, Any]:
@@ -326,10 +358,10 @@ def _writable(params: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_all_genes(found: Any, used: np.ndarray) -> float | np.ndarray:
-    """A number, or one for each gene: NaN where it was not used."""
-    if np.ndim(found) == 0:
-        return float(found)
-    whole = np.full(len(used), np.nan)
-    whole[used] = found
+def _of_all_columns(values: Any, used: np.ndarray) -> Any:
+    """Numbers of the columns used (the last axis), NaN for the others; a single number as it is."""
+    if np.ndim(values) == 0:
+        return float(values)
+    whole = np.full((*np.shape(values)[:-1], len(used)), np.nan)
+    whole[..., used] = values
     return whole

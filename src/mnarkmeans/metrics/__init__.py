@@ -11,6 +11,7 @@ from ._quality import (
     calinski_harabasz_score,
     center_mse,
     clustering_error_rate,
+    davies_bouldin_score,
     silhouette_score,
 )
 from ._verdict import Verdict, confidence, verdict
@@ -23,6 +24,7 @@ __all__ = [
     "cluster_markers",
     "clustering_error_rate",
     "confidence",
+    "davies_bouldin_score",
     "silhouette_score",
     "verdict",
 ]

@@ -29,7 +29,7 @@ from scipy.special import digamma, polygamma, stdtrit
 from sklearn.utils import Bunch, check_consistent_length, column_or_1d
 
 from .._em.em import degrees_of_freedom
-from .._io import require
+from .._io import NotebookTable, require
 from .._observed import with_nan
 from .._validation import check_table
 from ..missingness._diagnose import moments
@@ -43,7 +43,7 @@ MOST_FREEDOM = 1e6  # of the prior: all features have one variance
 SHOWN = 10  # lines of the text
 
 
-class Markers(Bunch):
+class Markers(NotebookTable, Bunch):
     """Columns of a table, one entry per cluster and feature, the strongest of each cluster first.
 
     Each is an array, as item or attribute; `to_frame()` makes a pandas DataFrame of them.

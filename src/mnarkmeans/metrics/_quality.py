@@ -125,6 +125,25 @@ def calinski_harabasz_score(X: Any, labels_or_model: Any) -> float:
     return float(skm.calinski_harabasz_score(*_filled(X, labels_or_model)))
 
 
+def davies_bouldin_score(X: Any, labels_or_model: Any) -> float:
+    """Davies-Bouldin index of rows with missing values; smaller is better.
+
+    Parameters
+    ----------
+    X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
+    labels_or_model : array-like of shape (n_samples,) or fitted model, which labels the rows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mnarkmeans.metrics import davies_bouldin_score
+    >>> X = np.array([[1.0, 1.0], [1.2, np.nan], [5.0, 5.0], [np.nan, 5.2], [5.1, 4.9]])
+    >>> round(davies_bouldin_score(X, [0, 0, 1, 1, 1]), 1)
+    0.6
+    """
+    return float(skm.davies_bouldin_score(*_filled(X, labels_or_model)))
+
+
 class Rows(NamedTuple):
     """The rows of X with at least one observed value, as a model sees them."""
 

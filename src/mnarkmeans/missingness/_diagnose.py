@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from .._io import require
+from .._io import NotebookTable, require
 from .._kmeans import MNARKMeans
 from .._missingness import MechanismFit, Missingness
 from .._observed import with_nan, zero_filled
@@ -158,7 +159,7 @@ def why_no_penalty(found: Missingness, cells: Cells) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class Diagnosis:
+class Diagnosis(NotebookTable):
     """What `diagnose` found. Print it, plot it, or take its tables.
 
     Attributes
@@ -224,6 +225,9 @@ class Diagnosis:
             taken = "  <- most likely" if fit.mechanism == self.missingness.mechanism else ""
             lines.append(f"  {fit.mechanism:<9} strength {fit.strength:<10.4g} {gain:+.1f}{taken}")
         return "\n".join([*lines, "", *(f"- {sentence}" for sentence in self.advice)])
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() + "".join(f"<p>{escape(text)}</p>" for text in self.advice)
 
     def _curves(self) -> dict[str, Curve]:
         return {"the feature": self.feature_curve, "cluster and feature": self.curve}
