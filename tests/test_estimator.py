@@ -1,6 +1,7 @@
 """MNARKMeans as a scikit-learn estimator: its checks, the tests of KMeans, corners, impute."""
 
 import logging
+import warnings
 
 import numpy as np
 import pytest
@@ -157,6 +158,30 @@ def test_the_logger_hears_of_every_start_and_verbose_prints_them(X, capsys, capl
         assert sum(line.startswith("start ") for line in lines) == printed
 
 
+def test_callbacks_of_scikit_learn_see_the_fit_and_its_starts(X):
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn < 1.9")
+    seen = []
+
+    class Record(callback.FitCallback):
+        def setup(self, estimator, context):
+            seen.append("setup")
+
+        def on_fit_task_begin(self, estimator, context):
+            seen.append(f"begin {context.task_name}")
+
+        def on_fit_task_end(self, estimator, context):
+            seen.append(f"end {context.task_name}")
+
+        def teardown(self, estimator, context):
+            seen.append("teardown")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn announces that callbacks are new
+        MNARKMeans(3, lam=0.5, n_init=6, random_state=0).set_callbacks(Record()).fit(X)
+    starts = ["begin start", "end start"] * 6
+    assert seen == ["setup", "begin fit", *starts, "end fit", "teardown"]
+
+
 # --- corners --------------------------------------------------------------------------------------
 
 
@@ -179,6 +204,3 @@ def test_one_cluster_and_one_row():
         model = MNARKMeans(1, lam=0.5).fit([[1.0, np.nan]])
     np.testing.assert_allclose(model.cluster_centers_, [[1.0, 0.0]])
     assert model.inertia_ == 0.0
-
-
-# --- impute ---------------------------------------------------------------------------------------

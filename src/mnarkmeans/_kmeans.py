@@ -6,6 +6,7 @@ L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + lam sum_{j missing} (m
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
@@ -17,6 +18,15 @@ from ._observed import Observed
 from ._solver import ALGORITHMS, finish, run_starts
 from ._validation import check_choice, check_loss
 
+try:  # progress bars and the like, from scikit-learn 1.9
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:
+    CallbackSupportMixin = object
+
+    def with_callbacks(method: Any) -> Any:
+        return method
+
+
 # Up to so many rows x features x clusters, ten starts with Hartigan's moves reach lower losses than
 # thirty of Lloyd's in less time; beyond, they gain next to nothing.
 LARGEST_FOR_HARTIGAN = 5_000_000
@@ -24,7 +34,7 @@ N_HARTIGAN = 10  # starts that "auto" follows up by Hartigan's moves, the best o
 
 
 @dataclass(repr=False, eq=False)
-class MNARKMeans(CentersModel):
+class MNARKMeans(CentersModel, CallbackSupportMixin):
     """k-means for data with missing values, where values close to a reference go missing.
 
     A missing value is not imputed: it pulls the centre of its cluster towards the reference, with
@@ -171,15 +181,22 @@ default="k-means++"
         work = observed.n_rows * observed.n_features * self.n_clusters
         return N_HARTIGAN if work <= LARGEST_FOR_HARTIGAN else 0
 
+    @with_callbacks
     def _solve(
         self, observed: Observed, starts: np.ndarray, lam: Any, found: np.ndarray | None = None
     ) -> None:
         starts = self._with_better_starts(observed, starts, lam, found)
+        progress, task = self._progress, None
+        if hasattr(self, "_skl_callbacks"):
+            task = self._init_callback_context(max_subtasks=len(starts))
+            progress = self._subtasks(task.call_on_fit_task_begin(estimator=self))
         results = run_starts(
             observed, starts, lam, threads=self._threads(), verbose=self.verbose,
-            n_hartigan=self._n_hartigan(observed, len(starts)), progress=self._progress,
+            n_hartigan=self._n_hartigan(observed, len(starts)), progress=progress,
             **self._stopping_rule(),
         )  # fmt: skip
+        if task is not None:
+            task.call_on_fit_task_end(estimator=self)
         self.lam_, self.reference_ = lam, observed.reference
 
         def judge(centers: np.ndarray) -> tuple[float, np.ndarray]:
@@ -187,3 +204,17 @@ default="k-means++"
             return loss, members
 
         self._keep(results, observed.dtype, judge)
+
+    def _subtasks(self, task: Any) -> Callable[[int], None]:
+        """Report starts that have ended as subtasks of a task of scikit-learn's callbacks."""
+        reported = 0
+
+        def progress(ended: int) -> None:
+            nonlocal reported
+            while reported < ended:
+                start = task.subcontext(task_name="start")
+                start.call_on_fit_task_begin(estimator=self)
+                start.call_on_fit_task_end(estimator=self)
+                reported += 1
+
+        return progress
