@@ -13,7 +13,6 @@ from backends import to_csr
 from core.inputs import starts_of
 
 from mnarkmeans import MNARKMeans, _core
-from mnarkmeans._core import library
 from mnarkmeans._solver import run_starts
 from mnarkmeans._validation import observe
 
@@ -114,8 +113,8 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
     starts = starts_of(init[None], 0.5, len(X))
     centers = starts.centers(one)
     mixture = _core.Mixture(np.zeros(8), init, np.ones((8, 20)), np.zeros((8, 20)))
-    control = library.structs.Control
-    monkeypatch.setattr(library.structs, "Control", lambda threads: control(1, threads, 0))
+    control = _core.structs.Control
+    monkeypatch.setattr(_core.structs, "Control", lambda threads: control(1, threads, 0))
     draws = np.random.default_rng(0).random((1, 8, 3))
     for call in (
         lambda: _core.first_pass(table, 2),
@@ -124,7 +123,7 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
         lambda: _core.loss_of(table, centers, labels, 2),
         lambda: _core.label_and_loss(table, centers, 2),
         lambda: _core.distances(table, centers, np.float64, 2, roots=True),
-        lambda: _core.pass_(table, starts, one, fresh=True, known=None, threads=2),
+        lambda: _core.pass_(table, starts, one, fresh=True, bounds=None, threads=2),
         lambda: _core.lloyd([table], [starts], 2),
         lambda: _core.lloyd([table, table], [starts, starts], 2),
         lambda: _core.hartigan(table, starts, one, 2),
@@ -141,7 +140,7 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
 def test_starts_are_told_as_they_end_not_all_at_once(monkeypatch, size, n_hartigan):
     if size is not None:  # a table in chunks, driven pass by pass
         monkeypatch.setattr(_core, "ENTRIES_OF_ONE_CHUNK", size)
-    monkeypatch.setattr(library, "SHORT", 0)
+    monkeypatch.setattr(_core, "SHORT", 0)
     done = threading.Event  # the core is asked how far it is all the time
     monkeypatch.setattr(done, "wait", lambda self, timeout=None, wait=done.wait: wait(self, 1e-4))
     observed = observe(np.tile(small(), (20, 1)))

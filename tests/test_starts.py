@@ -249,7 +249,7 @@ def passes(X, start, lam, form, count):
     bounds, one = Bounds(len(X), len(start)), np.zeros(1, np.int64)
     for number in range(count):
         known = bounds.follow(0, start, starts.lam[0])
-        _core.pass_(rows, starts, one, fresh=number == 0, known=known, threads=1)
+        _core.pass_(rows, starts, one, fresh=number == 0, bounds=known, threads=1)
     return starts, bounds
 
 
@@ -258,7 +258,7 @@ def passes(X, start, lam, form, count):
 def test_margins_never_exceed_the_true_ones(form, lam):
     X, start = grouped(np.random.default_rng(7), n=1500, p=13, k=5)
     _, bounds = passes(X, start, lam, form, 1)
-    margins, seen = bounds.known.certain_until, ~np.isnan(X)
+    margins, seen = bounds.certain_until, ~np.isnan(X)
     filled = np.where(seen, X, 0.0)[:, None]
     near = np.sum(seen[:, None] * (filled - start) ** 2, axis=2)
     distances = np.sort(np.sqrt(near + lam * np.sum(~seen[:, None] * start**2, axis=2)), axis=1)

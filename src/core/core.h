@@ -22,7 +22,7 @@
 //     hartigan.h     moves of single rows
 //
 // The text of this file is part of the library: Python reads it from there and makes its structs and
-// functions of it (``_core/library.py``), so that they cannot differ. One declaration to a line, each
+// functions of it (``_core.py``), so that they cannot differ. One declaration to a line, each
 // ended by ";", in the types named below.
 
 namespace mnar {

@@ -19,9 +19,8 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
-from ._base import N_INIT, CentersModel
 from ._choice import LAMS, choose, references_for
-from ._kmeans import MNARKMeans
+from ._kmeans import N_INIT, CentersModel, MNARKMeans
 from ._missingness import Missingness
 from ._observed import Observed
 from ._solver import STARTS, assign_rows, log_line

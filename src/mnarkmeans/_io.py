@@ -1,4 +1,4 @@
-"""Atomic writes, plain values as JSON and arrays, optional imports, memory."""
+"""Atomic writes, `save`, plain values as JSON and arrays, optional imports, memory."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 # --- atomic ---------------------------------------------------------------------------------------
 
@@ -83,6 +84,24 @@ def flush_folder(path: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+class Saving:
+    """`save`, which every estimator has."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a folder: model.json and model.npz, numbers and words only.
+
+        `mnarkmeans.load` and the command line read it. A search, batches and fits on a cluster
+        become the MNARKMeans that they end with; labels of the fitted rows are not stored. The
+        folder is made if it is not there, and a model in it is replaced.
+        """
+        check_is_fitted(self)
+        # On use: model files lie above the estimators, and are only needed when asked for.
+        from ._model_files import save_model
+
+        Path(path).mkdir(parents=True, exist_ok=True)
+        save_model(self, path)
 
 
 # --- optional -------------------------------------------------------------------------------------

@@ -19,10 +19,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from . import _core as core
-from ._base import N_INIT, CentersModel, Init
+from ._kmeans import N_INIT, CentersModel, Init
 from ._observed import Observed
 from ._solver import finish, log_line, penalties, run_starts
-from ._validation import check_count, check_loss, check_number, is_auto
+from ._validation import check_count, check_number, check_scale, is_auto
 
 SAMPLE = 3  # the starts are tried on a sample of this many batches
 TRIAL: dict[str, Any] = {"max_iter": 300, "tol": 1e-4}  # how they are tried
@@ -154,7 +154,7 @@ feature_names_in_
         sample = self._draw(observed, size)
         starts = self._starts(sample, X, self._rng)
         sample, self.lam_, found = self._choose(sample, **TRIAL)
-        check_loss(sample, self.lam_, starts)
+        check_scale(sample.summary, self.lam_, sample.reference, starts)
         starts = self._with_better_starts(sample, starts, self.lam_, found)
         chosen = self.missingness_.reference if is_auto(self._reference()) else self.reference
         self._follows_minimum = isinstance(chosen, str) and chosen == "min"
@@ -184,7 +184,7 @@ feature_names_in_
             state.mu, state.lam, state.reference, state.shift,
             n_rows=batch.n_rows, max_iter=1, tol=0.0, weights=batch.summary.total_weight,
         )  # fmt: skip
-        core.pass_(batch.table, met, ONE, fresh=True, known=None, threads=threads)
+        core.pass_(batch.table, met, ONE, fresh=True, bounds=None, threads=threads)
         self.labels_, costs = met.labels[0], np.empty(batch.n_rows)
         loss = core.loss_of(batch.table, met.centers(ONE), self.labels_, threads, costs)
         state.stats.add(met.stats)

@@ -20,10 +20,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ._base import Saving
 from ._em.em import Parameters, hidden_rows, missing_of, posteriors
 from ._em.fit import Candidate, fit, temper_of, tempered
 from ._em.mechanisms import MECHANISMS, columns
+from ._io import Saving
 from ._observed import Observed
 from ._solver import effective_threads
 from ._validation import (

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from . import _core as core
 from ._core import FirstPass, Table, first_pass
 
 # --- missing values -------------------------------------------------------------------------------
@@ -155,6 +154,15 @@ class Observed:
     reference: np.ndarray  # (p,) the point towards which gaps pull
     means: np.ndarray  # (p,) weighted mean of the observed values; the reference where none is
 
+    @classmethod
+    def of(
+        cls, source: Any, weights: np.ndarray, reference: np.ndarray,
+        missing: float = math.nan, threads: int = 1,
+    ) -> Observed:  # fmt: skip
+        """A table that needs no validation."""
+        weights, summary = summary_of(source, missing, weights, threads)
+        return cls(source, missing, weights, summary, reference, summary.means(reference))
+
     @property
     def n_rows(self) -> int:
         return self.source.shape[0]
@@ -196,20 +204,14 @@ class Observed:
         return replace(self, source=self.source[rows], weights=weights, summary=summary)
 
     def take(self, rows: np.ndarray) -> Observed:
-        """The table of some rows, with the same reference."""
-        source = self.source[rows]
-        weights, summary = summary_of(source, self.missing, self.weights[rows])
-        means = summary.means(self.reference)
-        return replace(self, source=source, weights=weights, summary=summary, means=means)
+        """The table of some rows."""
+        return Observed.of(self.source[rows], self.weights[rows], self.reference, self.missing)
 
     def take_columns(self, columns: np.ndarray) -> Observed:
         """The table of some features; rows that observe none of them do not count."""
-        source = self.source[:, columns]
-        weights, summary = summary_of(source, self.missing, self.weights)
-        return replace(
-            self, source=source, weights=weights, summary=summary,
-            reference=self.reference[columns], means=self.means[columns],
-        )  # fmt: skip
+        source, reference = self.source[:, columns], self.reference[columns]
+        part = Observed.of(source, self.weights, reference, self.missing)
+        return replace(part, means=self.means[columns])
 
     def sample(self, size: int) -> np.ndarray:
         """Numbers, rising, of ``size`` random rows of those with a weight, or of all of these."""
@@ -222,8 +224,3 @@ class Observed:
     def zero_filled(self) -> tuple[Any, Any]:
         """Values measured from the reference with gaps as 0, and 1 where observed."""
         return zero_filled(self.source, self.reference, self.missing)
-
-    def impute(self, centers: np.ndarray, labels: np.ndarray, threads: int) -> np.ndarray:
-        """(n, p) of the table's type: gaps filled from the centre (k, p) of the row's label."""
-        mu = np.ascontiguousarray(centers, dtype=np.float64)
-        return core.impute(self.table, mu, labels, threads)

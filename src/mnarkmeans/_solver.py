@@ -19,9 +19,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from . import _core as core
-from ._core import BoundArrays, Starts
+from ._core import Starts
 from ._observed import Observed, zero_filled
-from ._validation import observe
 
 # --- threads --------------------------------------------------------------------------------------
 
@@ -100,10 +99,10 @@ RESTLESS = 1 / 3  # while more rows than this share change cluster, centres move
 
 
 class Bounds:
-    """The bounds of one start's rows."""
+    """The bounds of one start's rows (``pass.h``)."""
 
     def __init__(self, n_rows: int, k: int):
-        self.known = BoundArrays(np.full(n_rows, -np.inf, np.float32), np.zeros(k))
+        self.certain_until, self.drop = np.full(n_rows, -np.inf, np.float32), np.zeros(k)
         self.changed = n_rows  # labels that changed in the last pass
         self._start = -1
         self._centers = np.empty(0)
@@ -115,20 +114,20 @@ class Bounds:
 
     def worthwhile(self) -> bool:
         """Whether to keep bounds in the next pass; until then they cost more than they save."""
-        return self._start >= 0 or self.changed < RESTLESS * len(self.known.certain_until)
+        return self._start >= 0 or self.changed < RESTLESS * len(self.certain_until)
 
-    def follow(self, start: int, centers: np.ndarray, lam: np.ndarray) -> BoundArrays:
+    def follow(self, start: int, centers: np.ndarray, lam: np.ndarray) -> Bounds:
         """The next pass is for this start, with these centres (k, p) and penalties (p,)."""
         if start == self._start:
             moves = np.sqrt(np.sum((centers - self._centers) ** 2, axis=1))
             others = np.full(len(moves), moves.max())
             others[moves.argmax()] = np.partition(moves, -2)[-2] if len(moves) > 1 else 0.0
-            self.known.drop[:] += MARGIN * np.sqrt(max(1.0, lam.max())) * (moves + others)
+            self.drop += MARGIN * np.sqrt(max(1.0, lam.max())) * (moves + others)
         else:
-            self.known.certain_until.fill(-np.inf)
-            self.known.drop.fill(0.0)
+            self.certain_until.fill(-np.inf)
+            self.drop.fill(0.0)
         self._start, self._centers = start, centers.copy()
-        return self.known
+        return self
 
 
 # --- lloyd ----------------------------------------------------------------------------------------
@@ -140,7 +139,7 @@ class InMemory:
     def __init__(self, table: core.Table, k: int, threads: int):
         self.table, self.threads = table, threads
         self.bounds = Bounds.for_table(table.n, k, table.p)
-        self._known: core.BoundArrays | None = None
+        self._in_use: Bounds | None = None  # in the last pass
 
     def pass_(self, starts: core.Starts, active: np.ndarray, fresh: bool) -> float:
         """Labels and sums of the active starts: all rows anew, or what changed.
@@ -148,12 +147,12 @@ class InMemory:
         Returns the largest |x - shift|^2 of a row that changed cluster.
         """
         bounds = self.bounds if len(active) == 1 else None
-        self._known = None
+        self._in_use = None
         if bounds is not None and bounds.worthwhile():
             r = int(active[0])
-            self._known = bounds.follow(r, starts.mu[r], starts.lam[r])
+            self._in_use = bounds.follow(r, starts.mu[r], starts.lam[r])
         changed, largest = core.pass_(
-            self.table, starts, active, fresh=fresh, known=self._known, threads=self.threads
+            self.table, starts, active, fresh=fresh, bounds=self._in_use, threads=self.threads
         )
         if bounds is not None:
             bounds.changed = changed
@@ -161,7 +160,7 @@ class InMemory:
 
     def rescue(self, starts: core.Starts, r: int) -> None:
         """Fill the empty clusters of start r with the rows that cost most. INOUT sums."""
-        core.rescue(self.table, starts, r, self._known, self.threads)
+        core.rescue(self.table, starts, r, self._in_use, self.threads)
 
     def loss_of(self, starts: core.Starts, r: int) -> float:
         """The loss of start r's partition at its new centres, by direct differences."""
@@ -408,7 +407,7 @@ def with_component_start(
     scores = _principal_scores(part, own, 2 * k)
     if scores is None:
         return centers
-    plane = observe(scores, sample_weight=part.weights, threads=threads)
+    plane = Observed.of(scores, part.weights, np.zeros(scores.shape[1]), threads=threads)
     rng = np.random.RandomState(0)
     begun = k_means_plus_plus(plane, STARTS_IN_COMPONENTS, k, rng, threads)
     found = run_starts(plane, begun, 0.0, max_iter=100, tol=1e-4, threads=threads)

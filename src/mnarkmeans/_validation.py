@@ -511,11 +511,6 @@ def check_reference(
     return np.where(np.isfinite(minimum) & (reference == "min"), minimum, 0.0)
 
 
-def check_loss(observed: Observed, lam, *points: np.ndarray) -> None:
-    """Refuse a penalty or centres (..., p) whose loss on these data would overflow."""
-    check_scale(observed.summary, lam, observed.reference, *points)
-
-
 def check_numbers(name: str, value) -> np.ndarray:
     """A float64 array of its own."""
     try:

@@ -119,12 +119,12 @@ def test_a_pass_of_changes_gives_the_sums_of_a_fresh_one(each_level):
     for source in (X, to_csr(X)):
         table = core.Table(source, np.nan, weights)
         changing = starts_of(mu, lam, **options)
-        core.pass_(table, changing, active, fresh=True, known=None, threads=2)
+        core.pass_(table, changing, active, fresh=True, bounds=None, threads=2)
         changing.mu += rng.normal(size=mu.shape)
-        changed, _ = core.pass_(table, changing, active, fresh=False, known=None, threads=2)
+        changed, _ = core.pass_(table, changing, active, fresh=False, bounds=None, threads=2)
         assert changed > 0
         fresh = starts_of(changing.mu, lam, **options)
-        core.pass_(table, fresh, active, fresh=True, known=None, threads=1)
+        core.pass_(table, fresh, active, fresh=True, bounds=None, threads=1)
         np.testing.assert_array_equal(changing.labels, fresh.labels)
         for name in ("counts", "sizes", "keys"):
             found, expected = getattr(changing.stats, name), getattr(fresh.stats, name)
@@ -159,7 +159,7 @@ def one_iteration(index):
     table = core.Table(X, np.nan, np.ones(60))
     starts = starts_of(np.nan_to_num(X[:9]).reshape(3, 3, 4), 1.0, 60)
     which = np.arange(3, dtype=index)[1:]
-    core.pass_(table, starts, which, fresh=True, known=None, threads=1)
+    core.pass_(table, starts, which, fresh=True, bounds=None, threads=1)
     losses, inexact = core.update(starts, which)
     active, _ = core.decide(starts, 0, losses, inexact, 0.0, which)
     core.hartigan(table, starts, which, 1)
@@ -178,7 +178,7 @@ def test_numbers_of_starts_are_checked_before_the_core_reads_them(which):
     table, which = core.Table(X, np.nan, np.ones(20)), np.array(which)
     starts = starts_of(np.zeros((3, 2, 2)), 1.0, 20)
     for use in (
-        lambda: core.pass_(table, starts, which, fresh=True, known=None, threads=1),
+        lambda: core.pass_(table, starts, which, fresh=True, bounds=None, threads=1),
         lambda: core.update(starts, which),
         lambda: core.decide(starts, 0, np.zeros(1), np.zeros(1, np.bool_), 0.0, which),
         lambda: core.hartigan(table, starts, which, 1),
@@ -198,7 +198,7 @@ def test_sums_of_a_pass_count_every_feature_with_the_weight_of_its_row(p, each_l
     for table in tables(X, weights).values():
         starts = starts_of(rng.normal(size=(1, 3, p)), 0.5, 150, shift=shift, weights=(False, 0.0))
         for fresh in (True, False):
-            core.pass_(table, starts, np.array([0]), fresh=fresh, known=None, threads=1)
+            core.pass_(table, starts, np.array([0]), fresh=fresh, bounds=None, threads=1)
             labels, centers = starts.labels[0], starts.centers(np.array([0]))
             members = weights[:, None] * (labels[:, None] == np.arange(3))
             seen = ~np.isnan(X)

@@ -10,10 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mnarkmeans import MNARKMeans
-from mnarkmeans._core import library as _core
-
-BINDINGS = sorted(Path(_core.__file__).parent.glob("*.py"))
+from mnarkmeans import MNARKMeans, _core
 
 
 def import_core(path, **environment):
@@ -30,10 +27,9 @@ def import_core(path, **environment):
 
 def copy_bindings(folder):
     package = folder / "mnarkmeans"
-    (package / "_core").mkdir(parents=True)
+    package.mkdir()
     (package / "__init__.py").touch()
-    for module in BINDINGS:
-        (package / "_core" / module.name).write_bytes(module.read_bytes())
+    (package / "_core.py").write_bytes(Path(_core.__file__).read_bytes())
     return package
 
 

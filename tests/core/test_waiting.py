@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mnarkmeans._core import library
-from mnarkmeans._core.library import wait_for
+from mnarkmeans import _core
+from mnarkmeans._core import wait_for
 
 
 @pytest.mark.parametrize("times", [1, 3])
@@ -40,14 +40,14 @@ def test_an_interrupted_call_has_ended_when_its_caller_hears_of_it(times):
 
 def test_a_thread_that_never_begins_does_not_keep_anyone_waiting(monkeypatch):
     """Little memory: threads are made, and die before their first line."""
-    monkeypatch.setattr(library, "PATIENCE", 2)
-    monkeypatch.setattr(library._thread, "start_new_thread", lambda *_: 1)
-    assert library.wait_for(lambda: 7, (), SimpleNamespace(cancel=0, done=0), None) == 7
+    monkeypatch.setattr(_core, "PATIENCE", 2)
+    monkeypatch.setattr(_core._thread, "start_new_thread", lambda *_: 1)
+    assert _core.wait_for(lambda: 7, (), SimpleNamespace(cancel=0, done=0), None) == 7
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent in another way")
 def test_a_signal_while_the_thread_is_started_waits_for_the_call(monkeypatch):
-    control, ended, start = library.structs.Control(threads=1), [], _thread.start_new_thread
+    control, ended, start = _core.structs.Control(threads=1), [], _thread.start_new_thread
     running = threading.Event()
 
     def function():
@@ -56,14 +56,14 @@ def test_a_signal_while_the_thread_is_started_waits_for_the_call(monkeypatch):
             time.sleep(0.001)
         time.sleep(0.05)
         ended.append(True)
-        return library.CANCELLED
+        return _core.CANCELLED
 
     def starting(work, arguments):
         start(work, arguments)
         running.wait()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(library._thread, "start_new_thread", starting)
+    monkeypatch.setattr(_core._thread, "start_new_thread", starting)
     with pytest.raises(KeyboardInterrupt):
-        library.wait_for(function, (), control, None)
+        _core.wait_for(function, (), control, None)
     assert ended

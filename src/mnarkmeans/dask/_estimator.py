@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _kmeans
-from .._base import CentersModel
 from .._core import Starts
 from .._io import require
 from .._solver import StartResults, lloyd, log_line, penalties
@@ -49,7 +47,7 @@ ROWS_TO_INSPECT = 1000  # the first ones, for codes of missing values and for ra
 
 
 @dataclass(repr=False, eq=False)
-class MNARKMeans(CentersModel):
+class MNARKMeans(_kmeans.CentersModel):
     """MNARKMeans for tables larger than memory or on several machines, on Dask.
 
     The same loss and the same step as :class:`mnarkmeans.MNARKMeans`: from the same starting
@@ -121,8 +119,8 @@ reference_, n_features_in_, feature_names_in_
         rows = to_dask(check_table(self, X)) if not is_lazy(X) else self._rows_of(X, reset=True)
         with read_blocks(rows, sample_weight, self.missing_values, self.persist) as blocks:
             blocks = self._with_reference(blocks)
-            results = self._run(blocks, X)
-            self._keep(results, blocks.dtype, partial(self._judge, blocks))
+            self._keep(self._run(blocks, X), blocks.dtype)
+            self._keep_loss(*self._assess(blocks))
         labels = self.predict(X)
         if is_lazy(X):  # the sizes of all blocks are known by now
             labels._chunks = (tuple(np.diff(blocks.firsts).tolist()),)
@@ -218,8 +216,10 @@ reference_, n_features_in_, feature_names_in_
         lloyd(BlockRows(blocks), starts, told)
         return StartResults.of(starts)
 
-    def _judge(self, blocks: Blocks, centers: np.ndarray) -> tuple[float, np.ndarray]:
-        mu, lam = centers.astype(np.float64), penalties(self.lam_, 1, self.n_features_in_)
+    def _assess(self, blocks: Blocks) -> tuple[float, np.ndarray]:
+        """The loss at the fitted centres, and the rows of each."""
+        mu = self.cluster_centers_.astype(np.float64)
+        lam = penalties(self.lam_, 1, self.n_features_in_)
         fitted = Partition(mu[None], lam, blocks.reference, mu.mean(axis=0))
         loss, self.cluster_sizes_ = blocks.reduce(assess, add, fitted)
         return loss, self.cluster_sizes_
