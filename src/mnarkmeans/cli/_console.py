@@ -23,7 +23,7 @@ from rich.table import Table as RichTable
 from .._io import as_json
 from ..tables._table import quoted
 
-Step = Callable[[str], None]
+Step = Callable[..., None]
 SECONDS_BETWEEN_LINES = 1.0  # of progress in a pipe
 
 
@@ -71,13 +71,14 @@ class Console:
             print(as_json(value))
 
     @contextmanager
-    def progress(self, what: str, total: int | None = None) -> Iterator[Step]:
-        """Progress of `total` steps (None: unknown) with the time left: a bar, or lines in a pipe.
+    def progress(self, what: str, total: int) -> Iterator[Step]:
+        """Progress of `total` steps with the time left: a bar, or lines in a pipe.
 
-        The block receives a function to call with a few words after each step.
+        The block receives a function to call after each step, with a few words and, if it was
+        more than one step, with the number of steps done so far.
         """
         if not self.talks:
-            yield lambda word: None
+            yield lambda words, done=None: None
         elif not self._err.is_terminal:
             self._err.print(escape(f"{what} ..."))
             yield self._lines(what, total)
@@ -85,24 +86,23 @@ class Console:
             columns = *Progress.get_default_columns(), TimeElapsedColumn()
             with Progress(*columns, console=self._err, transient=True) as bar:
                 task = bar.add_task(escape(what), total=total)
-                yield lambda word: bar.update(
-                    task, advance=1, description=escape(f"{what}: {word}")
-                )
+                yield lambda words, done=None: bar.update(
+                    task, completed=done, advance=None if done else 1,
+                    description=escape(f"{what}: {words}"),
+                )  # fmt: skip
 
-    def _lines(self, what: str, total: int | None) -> Step:
-        start, done = time.monotonic(), 0
-        last = start if total else 0.0  # the first step of many says little about the time left
+    def _lines(self, what: str, total: int) -> Step:
+        start = last = time.monotonic()  # the first step says little about the time left
+        count = 0
 
-        def step(word: str) -> None:
-            nonlocal done, last
-            done, now = done + 1, time.monotonic()
+        def step(words: str, done: int | None = None) -> None:
+            nonlocal count, last
+            count, now = done or count + 1, time.monotonic()
             if now - last < SECONDS_BETWEEN_LINES:
                 return
-            last, count, left = now, "", ""
-            if total:
-                seconds = max((now - start) * (total - done) / done, 1.0)
-                count, left = f"{done}/{total} ", f", about {seconds:.0f} s left"
-            self._err.print(escape(f"{what}: {count}{word}{left}"))
+            last, left = now, max((now - start) * (total - count) / count, 1.0)
+            line = f"{what}: {count}/{total} {words}, about {left:.0f} s left"
+            self._err.print(escape(line))
 
         return step
 

@@ -60,9 +60,9 @@ def claimed_folder(
 
 
 def open_job(console: Console, source: SourceOptions, clusters: int) -> Job:
-    """Read and prepare a table with rows for so many clusters; say what was used and left out.
+    """Read and prepare a table for so many clusters; say what is used and what is left out.
 
-    A table that certainly must be read in another way is refused, with the command to run.
+    A table that certainly has to be read in another way is refused, with the command to run.
     """
     classes = [*(source.labels or ()), *([source.batch] if source.batch else ())]
     table = read_table(
@@ -85,25 +85,25 @@ def open_job(console: Console, source: SourceOptions, clusters: int) -> Job:
         raise UserError(
             f"-k is {clusters}, but the table has only {counted(len(table.ids), 'row')}"
         )
-    job = Job(source, table, preparation, X, reference_of(source, preparation))
+    reference = reference_of(source, preparation)
     console.note(*table.summary())
-    return job
+    return Job(console, source, table, preparation, X, reference)
 
 
 def _check_advice(source: SourceOptions, table: Table) -> None:
     """Refuse where the advice is certain; otherwise it becomes notes of the table."""
     suggestions = [
-        one for one in table.advise(source.preparation).suggestions
-        if not {*one.changes.get("drop", "?")} <= {*table.labels}
+        suggestion for suggestion in table.advise(source.preparation).suggestions
+        if not {*suggestion.changes.get("drop", "?")} <= {*table.labels}
     ]  # fmt: skip
-    certain = [one.reason for one in suggestions if one.certain]
-    if certain:
-        options = [one.typed() for one in suggestions]
+    reasons = [suggestion.reason for suggestion in suggestions if suggestion.certain]
+    if reasons:
+        command = " ".join([typed_command(), *(suggestion.typed() for suggestion in suggestions)])
         raise UserError(
-            f"{source.data.name} should not be clustered as it is: {'; '.join(certain)}. Run: "
-            f"{' '.join([typed_command(), *options])} (or add --as-is to cluster it anyway)"
+            f"{source.data.name} should not be clustered as it is: {'; '.join(reasons)}. Run: "
+            f"{command} (or add --as-is to cluster it anyway)"
         )
-    table.notes.extend(f"consider {one}" for one in suggestions)
+    table.notes.extend(f"consider {suggestion}" for suggestion in suggestions)
 
 
 def reference_of(source: SourceOptions, preparation: Preparation) -> Any:
@@ -153,6 +153,7 @@ def file_sum(path: Path) -> str:
 class Job:
     """A table on its way from being read, by `fit` and `judge`, to the files of its fit."""
 
+    console: Console
     source: SourceOptions
     table: Table  # the features that are used, in their own units
     preparation: Preparation
@@ -163,43 +164,35 @@ class Job:
     summary: dict[str, Any] = field(default_factory=dict)  # summary.json
     sections: dict[str, Any] = field(default_factory=dict)  # further ones of the report
 
-    def fit(self, console: Console, model: Any) -> None:
-        """Fit k-means, with progress by starts."""
-        with self.working(console, "fitting", model.n_init) as step:
-            known = 0
-
-            def progress(ended: int) -> None:
-                nonlocal known
-                for _ in range(known, ended):
-                    step("initialisations")
-                known = max(known, ended)
-
-            model._progress = progress
+    def fit(self, model: Any) -> None:
+        """Fit k-means, with progress by initialisations."""
+        with self.working("fitting", model.n_init) as step:
+            model._progress = lambda done: step("initialisations", done)
             model.fit(self.X)
         del model._progress
 
     @contextmanager
-    def working(self, console: Console, what: str, steps: int | None = None) -> Iterator[Step]:
+    def working(self, what: str, steps: int) -> Iterator[Step]:
         """Time the work and show its progress; warnings become notes."""
         begin = time.perf_counter()
         with (
             estimator_errors(),
-            console.warnings_as_notes() as self.notes,
-            console.progress(what, steps) as step,
+            self.console.warnings_as_notes() as self.notes,
+            self.console.progress(what, steps) as step,
         ):
             yield step
         self.seconds = time.perf_counter() - begin
 
-    def judge(self, console: Console, model: Any, **more: Any) -> None:
-        """How sure the clusters are, and the summary, to which `more` is added."""
+    def judge(self, model: Any, **more: Any) -> None:
+        """Judge how certain the clusters are, and make the summary, to which `more` is added."""
         source, table = self.source, self.table
-        with console.progress("judging the clusters", FOLDS) as step:
+        with self.console.progress("judging the clusters", FOLDS) as step:
             self.fitted = fitted = FittedTable(
                 self.X, model, model.labels_,
                 ids=table.short_ids, features=table.features, annotations=table.annotations,
-                classes=table.labels, progress=lambda done, _: step(f"fit {done}"),
+                classes=table.labels, progress=lambda done, _: step("fits", done),
             )  # fmt: skip
-        console.note(*fitted.batch_warnings)
+        self.console.note(*fitted.batch_warnings)
         missingness = getattr(model, "missingness_", None)
         self.summary = plain({
             "mnarkmeans": __version__,
@@ -224,22 +217,19 @@ class Job:
         })  # fmt: skip
 
     def write(self, folder: Path, output: FolderOptions | None = None) -> None:
-        """All files of a fit, into a folder that exists.
-
-        output : title and map of the report
-        """
+        """All files of a fit, into a folder that exists; `output` has the title and the map."""
         fitted, table, preparation = self.fitted, self.table, self.preparation
         model = fitted.model
         labels = label_columns(table, fitted.labels, fitted.own_distance, fitted.confidence)
-        write_csv(folder / "labels.csv", labels, zip(*labels.values(), strict=True))
+        write_csv(folder / "labels.csv", labels, labels.values())
         centers = {"centers.csv": preparation.undo(model.cluster_centers_)}
         if preparation.units and preparation.own_units:  # of the table, and others
             centers["centers_prepared.csv"] = model.cluster_centers_
-        for name, rows in centers.items():
-            lines = [[i, *digits(row, DIGITS)] for i, row in enumerate(rows)]
-            write_csv(folder / name, ["cluster", *table.features], lines)
-        markers = marker_columns(self)
-        write_csv(folder / "markers.csv", markers, zip(*markers.values(), strict=True))
+        for name, values in centers.items():
+            columns = [range(len(values)), *(digits(column, DIGITS) for column in values.T)]
+            write_csv(folder / name, ["cluster", *table.features], columns)
+        markers = self.markers()
+        write_csv(folder / "markers.csv", markers, markers.values())
         page = self.page(output)
         self.summary["sure"] = page["sure"] | {"stability": page["stability"]}
         write_json(folder / "summary.json", self.summary)
@@ -253,6 +243,34 @@ class Job:
             "noise": judged["noise"], "odds": judged["odds"],  # for the confidence of new rows
         }  # fmt: skip
         save_model(model, folder, feature_names=table.features, extra=extra)
+
+    def markers(self) -> dict[str, list[Any]]:
+        """The columns of markers.csv: the features that distinguish each cluster most.
+
+        Differences are in the units of the clustering (with --log2: log2 fold changes), means in
+        those of the table.
+        """
+        table, preparation, contrasts = self.table, self.preparation, self.fitted.contrasts
+        features = np.arange(len(table.features))
+        markers = ranked(contrasts, range(self.fitted.n_clusters), features, MARKERS)
+        names = [table.features[j] for j in markers.feature]
+        columns: dict[str, Any] = {
+            "cluster": list(markers.cluster), "rank": list(markers.rank), "feature": names
+        }  # fmt: skip
+        if table.feature_labels:
+            columns["gene"] = [table.feature_labels.get(name, "") for name in names]
+        for name in ("effect", "low", "high"):
+            columns[name] = digits(markers[name], FEW_DIGITS)
+        columns["direction"] = list(markers.direction)
+        scaled = preparation.scale != "none" or preparation.zscore_rows
+        title = "log2_fold_change" if preparation.log2 and not scaled else "difference"
+        columns[title] = digits(markers.mean_inside - markers.mean_outside, FEW_DIGITS)
+        for name in ("mean_inside", "mean_outside"):
+            means = preparation.undo(getattr(contrasts, name))
+            columns[name] = digits(means[markers.cluster, markers.feature], DIGITS)
+        for name in ("observed_inside", "observed_outside"):
+            columns[name] = digits(markers[name], FEW_DIGITS)
+        return columns
 
     def page(self, output: FolderOptions | None) -> dict[str, Any]:
         """The numbers of the report."""
@@ -284,9 +302,9 @@ class Job:
         lowest = np.any(self.fitted.model.reference_)
         return f"auto: {'smallest observed value of each feature' if lowest else 'zero'}"
 
-    def print(self, console: Console, out: Path) -> None:
+    def print(self, out: Path) -> None:
         """What was found, the verdict first, and where it is."""
-        summary = self.summary
+        console, summary = self.console, self.summary
         console.say(" ".join([summary["sure"]["headline"], *summary["sure"]["reasons"]]))
         if "selection" in summary:
             console.say(summary["selection"]["sentence"])
@@ -312,42 +330,11 @@ def label_columns(table: Table, labels: Any, distance: Any, confidence: Any) -> 
     columns: dict[str, Any] = {"id": table.ids.tolist(), "cluster": labels.tolist()}
     if distance is not None:
         columns["distance"] = distance.tolist()
-    if confidence is not None:  # empty where nothing can be said
+    if confidence is not None:  # empty where it is unknown
         columns["confidence"] = [None if np.isnan(v) else round(float(v), 6) for v in confidence]
     if table.options.transpose and table.short_ids != columns["id"]:
         columns["sample"] = table.short_ids
     return columns
-
-
-def marker_columns(job: Job) -> dict[str, list[Any]]:
-    """markers.csv: the features that distinguish each cluster most from the other rows.
-
-    Differences are in the units of the clustering (with --log2: log2 fold changes), means in those
-    of the table.
-    """
-    table, preparation, found = job.table, job.preparation, job.fitted.contrasts
-    features = np.arange(len(table.features))
-    markers = ranked(found, range(job.fitted.n_clusters), features, MARKERS)
-    at, names = (markers.cluster, markers.feature), [table.features[j] for j in markers.feature]
-    genes = [table.feature_labels.get(name, "") for name in names]
-    scaled = preparation.scale != "none" or preparation.zscore_rows
-    title = "log2_fold_change" if preparation.log2 and not scaled else "difference"
-    difference = markers.mean_inside - markers.mean_outside
-    means = {
-        name: preparation.undo(getattr(found, name))[at] for name in ("mean_inside", "mean_outside")
-    }
-    return {
-        "cluster": list(markers.cluster),
-        "rank": list(markers.rank),
-        "feature": names,
-        **({"gene": genes} if table.feature_labels else {}),
-        **{name: digits(markers[name], FEW_DIGITS) for name in ("effect", "low", "high")},
-        "direction": list(markers.direction),
-        title: digits(difference, FEW_DIGITS),
-        **{name: digits(values, DIGITS) for name, values in means.items()},
-        "observed_inside": digits(markers.observed_inside, FEW_DIGITS),
-        "observed_outside": digits(markers.observed_outside, FEW_DIGITS),
-    }
 
 
 def digits(values: Any, count: int) -> list[float | None]:

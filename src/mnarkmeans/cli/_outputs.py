@@ -4,7 +4,7 @@ A claim finds out beforehand what can be known: whether the place can be written
 name is too long, whether something would be replaced without --force or a file that is read would
 be overwritten, and whether another run is writing there (a lock that ends with its process).
 
-Files are first written and flushed to the disk under a hidden name. A new folder appears by one
+Files are first written to a hidden folder and flushed to the disk. A new folder appears by one
 rename; in an existing folder files appear by one rename each, once all of them are on the disk.
 """
 
@@ -24,7 +24,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from .. import _io
-from .._io import MARK, as_json, flush, flush_folder, replacing
+from .._io import MARK, as_json, flush, flush_folder
 from ._console import UserError
 
 PATIENCE = 0.2  # seconds to wait for a lock whose owner is just leaving
@@ -111,25 +111,23 @@ class Claim:
     @contextmanager
     def writing(self) -> Iterator[Path]:
         """A hidden file or folder to write; it takes its place when the block ends well."""
-        staging = self.hidden("new")
+        staging, is_folder = self.hidden("new"), self.names is not None
+        folder = self.place if is_folder else self.place.parent
         with self.errors():
-            if self.names is None:
-                with replacing(self.place, staging) as hidden:
-                    yield hidden
-                return
             shutil.rmtree(staging, ignore_errors=True)  # left by a run that was killed
             try:
                 staging.mkdir()
-                yield staging
-                for path in sorted(staging.iterdir()):
+                yield staging if is_folder else staging / self.place.name
+                written = sorted(staging.iterdir())
+                for path in written:
                     flush(path)
                 flush_folder(staging)
-                if self.is_new:
-                    staging.rename(self.place)
+                if is_folder and self.is_new:
+                    folder = staging.rename(folder).parent
                 else:
-                    for path in sorted(staging.iterdir()):
-                        path.replace(self.place / path.name)
-                flush_folder(self.place.parent if self.is_new else self.place)
+                    for path in written:
+                        path.replace(folder / path.name)
+                flush_folder(folder)
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
 
@@ -183,13 +181,13 @@ class Parts:
 
 
 def write_csv(
-    path: Path, header: Iterable[Any], rows: Iterable[Iterable[Any]], separator: str = ","
+    path: Path, names: Iterable[Any], columns: Iterable[Iterable[Any]], separator: str = ","
 ) -> None:
-    """A line for the header and one for each row; None is an empty field."""
+    """A line for the names of the columns and one for each row; None is an empty field."""
     with open(path, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, delimiter=separator, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
+        writer.writerow(names)
+        writer.writerows(zip(*columns, strict=True))
 
 
 def write_json(path: Path, value: Any, indent: int | None = 2) -> None:

@@ -18,10 +18,10 @@ from .._io import require
 from ..baselines import BASELINES
 from ..metrics import clustering_error_rate
 from ..tables._table import unknown_name
-from ._console import Console, UserError, in_options, one_line
+from ._console import UserError, in_options, one_line
 from ._fitting import Job, claimed_folder, job_key, open_job
 from ._main import verb
-from ._options import FittingOptions, OptionalFolderOptions, SourceOptions, option
+from ._options import FittingOptions, FolderOptions, OptionalFolderOptions, SourceOptions, option
 from ._outputs import Parts, write_csv
 
 OURS, MIXTURE = "mnarkmeans", "mixture"
@@ -72,26 +72,24 @@ def compare(
     console, names, out = output.console, comparing.names(), output.out
     with claimed_folder(source, output) as claim:
         job = open_job(console, source, fitting.n_clusters)
-        found = Comparison(_true_labels(job, source.labels))
+        comparison = Comparison(_true_labels(job, source.labels))
         model = MNARKMeans(reference=job.reference, **vars(fitting))
         if claim is None:
-            found.run(console, job, model, names)
+            comparison.run(job, model, names, {})
         else:
             key = job_key(source, clusters=fitting.n_clusters, seed=fitting.random_state)
             parts = Parts(claim, key)
-            found.run(console, job, model, names, parts)
-            found.judge(console, job, model)
+            comparison.run(job, model, names, parts)
             with claim.writing() as folder:
-                job.write(folder)
-                found.write(folder, job.table.ids)
+                comparison.write(folder, job, model)
             parts.clear()
-    known = found.truth is not None
+    known = comparison.truth is not None
     title = "error against the known classes" if known else "agreement with mnarkmeans"
-    console.table(title, *found.table())
-    console.note(*found.notes())
+    console.table(title, *comparison.table())
+    console.note(*comparison.notes())
     if out is not None:
         console.say(f"written to {out}; open {out / 'report.html'}")
-    console.result({"methods": found.results, "output": out and str(out)})
+    console.result({"methods": comparison.results, "output": out and str(out)})
 
 
 def _true_labels(job: Job, columns: list[str] | None) -> np.ndarray | None:
@@ -136,23 +134,20 @@ class Comparison:
 
     truth: np.ndarray | None  # known classes, -1 where unknown
     results: list[dict[str, Any]] = field(default_factory=list)  # COLUMNS of each method
-    labels: dict[str, np.ndarray] = field(default_factory=dict)  # of the methods that have any
+    labels: dict[str, np.ndarray] = field(default_factory=dict)  # of the methods that succeeded
 
-    def run(
-        self, console: Console, job: Job, model: MNARKMeans, names: list[str], parts: Any = None
-    ) -> None:
-        """Our k-means, then other methods; those finished by an earlier run are not run again."""
-        job.fit(console, model)
+    def run(self, job: Job, model: MNARKMeans, names: list[str], parts: Any) -> None:
+        """Our k-means, then other methods, except for the parts finished by an earlier run."""
+        job.fit(model)
         self.add(OURS, model.labels_, job.seconds)
-        parts = {} if parts is None else parts
-        kept = {name: parts.get(name) for name in names}
-        with console.progress("comparing", sum(part is None for part in kept.values())) as step:
-            for name, part in kept.items():
-                if part is None:
-                    part = run_one(partial(make, name, model), job.X)
-                    parts[name] = part
-                    step(f"{WORDS[name]} is done")
-                self.add(name, **part)
+        finished = {name: parts.get(name) for name in names}
+        remaining = [name for name in names if finished[name] is None]
+        with job.console.progress("comparing", len(remaining)) as step:
+            for name in remaining:
+                finished[name] = parts[name] = run_one(partial(make, name, model), job.X)
+                step(f"{WORDS[name]} is done")
+        for name, part in finished.items():
+            self.add(name, **part)
 
     def add(self, method: str, labels: Any, seconds: float, note: str = "") -> None:
         """With error and adjusted Rand index against the known classes, or agreement with ours."""
@@ -179,28 +174,37 @@ class Comparison:
             {"agreement": "ari"} if self.truth is None else {"error": "cer", "adjusted Rand": "ari"}
         )
         rows = []
-        for r in self.results:
-            cells = ["" if r[name] is None else f"{r[name]:.3f}" for name in shown.values()]
-            if r["note"]:
-                cells[0] = r["note"].partition(":")[0]  # failed, not installed
-            rows.append([WORDS.get(r["method"], r["method"]), *cells, f"{r['seconds']:.2f}"])
+        for result in self.results:
+            cells = [
+                "" if result[name] is None else f"{result[name]:.3f}" for name in shown.values()
+            ]
+            if result["note"]:
+                cells[0] = result["note"].partition(":")[0]  # failed, not installed
+            method = WORDS.get(result["method"], result["method"])
+            rows.append([method, *cells, f"{result['seconds']:.2f}"])
         return ["method", *shown, "seconds"], rows
 
-    def judge(self, console: Console, job: Job, model: MNARKMeans, before: str = "") -> None:
-        """The summary of our fit and the report, with a section about the methods."""
+    def write(
+        self,
+        folder: Path,
+        job: Job,
+        model: MNARKMeans,
+        output: FolderOptions | None = None,
+        before: str = "",
+    ) -> None:
+        """The files of our fit, a section of the report that begins with `before`, comparison.csv
+        (a line for each method) and comparison_labels.csv (a line for each row)."""
         header, rows = self.table()
-        job.judge(console, model, comparison=self.results)
         job.sections["comparison"] = {
             "before": before, "known": self.truth is not None,
             "caption": " ".join(f"{note}." for note in self.notes()),
             "columns": [name[0].upper() + name[1:] for name in header], "rows": rows,
         }  # fmt: skip
-
-    def write(self, folder: Path, ids: Any) -> None:
-        """comparison.csv (one row per method) and comparison_labels.csv (one row per row)."""
-        lines = [[round(v, 4) if isinstance(v, float) else v for v in one.values()]
-                 for one in self.results]  # fmt: skip
-        write_csv(folder / "comparison.csv", COLUMNS, lines)
+        job.judge(model, comparison=self.results)
+        job.write(folder, output)
+        methods = ([result[name] for result in self.results] for name in COLUMNS)
+        rounded = ([round(v, 4) if isinstance(v, float) else v for v in c] for c in methods)
+        write_csv(folder / "comparison.csv", COLUMNS, rounded)
         labels = ({} if self.truth is None else {"class": self.truth}) | self.labels
-        rows = zip(ids, *(column.tolist() for column in labels.values()), strict=True)
-        write_csv(folder / "comparison_labels.csv", ["id", *labels], rows)
+        write_csv(folder / "comparison_labels.csv", ["id", *labels],
+                  [job.table.ids, *labels.values()])  # fmt: skip

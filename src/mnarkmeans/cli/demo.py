@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from .. import MNARKMeans
+from .._io import plain
 from ._fitting import FILES, open_job
 from ._main import verb
 from ._options import FolderOptions, OutputOptions, SourceOptions, option
@@ -64,27 +65,23 @@ def demo(shown: DemoOptions) -> None:
     console, out = shown.console, shown.out
     X, complete, types = simulate()
     with claimed(out, [*FILES, TABLE], force=shown.force) as claim, claim.writing() as folder:
-        header = ["cell", *(f"gene{j + 1:02d}" for j in range(GENES)), "type"]
-        rows = (
-            [f"cell{i + 1:03d}", *("" if np.isnan(v) else v for v in row), f"type {'ABCD'[kind]}"]
-            for i, (row, kind) in enumerate(zip(X, types, strict=True))
-        )
-        write_csv(folder / TABLE, header, rows)
-        job = open_job(
-            console, SourceOptions(data=folder / TABLE, labels=["type"], as_is=True), TYPES
-        )
+        names = ["cell", *(f"gene{j + 1:02d}" for j in range(GENES)), "type"]
+        cells = [f"cell{i + 1:03d}" for i in range(CELLS)]
+        columns = [cells, *plain(X.T), [f"type {'ABCD'[kind]}" for kind in types]]
+        write_csv(folder / TABLE, names, columns)
+        source = SourceOptions(data=folder / TABLE, labels=["type"], as_is=True)
+        job = open_job(console, source, TYPES)
         model = MNARKMeans(TYPES, n_init=20, random_state=0)
-        found = Comparison(types)
-        found.run(console, job, model, ["zero", "mean", "kpod"])
+        comparison = Comparison(types)
+        comparison.run(job, model, ["zero", "mean", "kpod"], {})
         best = partial(KMeans, TYPES, n_init=20, random_state=0)
-        found.add(COMPLETE, **run_one(best, complete))
-        found.judge(console, job, model, DESIGN)
-        job.write(folder, FolderOptions(out=out, title="mnarkmeans demo: 600 simulated cells"))
-        found.write(folder, job.table.ids)
-    console.table("error: the share of pairs of cells grouped wrongly", *found.table())
+        comparison.add(COMPLETE, **run_one(best, complete))
+        title = "mnarkmeans demo: 600 simulated cells"
+        comparison.write(folder, job, model, FolderOptions(out=out, title=title), DESIGN)
+    console.table("error: the share of pairs of cells grouped wrongly", *comparison.table())
     console.say(f"open {out / 'report.html'} in a browser")
     console.say(
         "for your own table, replace the file name in: "
         f"mnarkmeans fit {out / TABLE} -k 4 -o my-result"
     )
-    console.result({"methods": found.results, "lam": model.lam_, "output": str(out)})
+    console.result({"methods": comparison.results, "lam": model.lam_, "output": str(out)})

@@ -86,10 +86,8 @@ def _write_tables(folder: Path, table: Table, found: Any) -> None:
     for name in TABLES:
         frame = found.to_frame(name).assign(**names.get(name, {}))
         frame.to_csv(folder / f"{name}.csv", index=False)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure  # without pyplot: no window
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)  # no window, whatever the user's settings are
     found.plot(ax=figure.subplots())
     figure.savefig(folder / "diagnosis.png", dpi=150)

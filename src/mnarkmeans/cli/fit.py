@@ -11,12 +11,11 @@ from ._options import FittingOptions, FolderOptions, SourceOptions
 @verb("fit cells.csv -k 4 -o result")
 def fit(fitting: FittingOptions, output: FolderOptions, source: SourceOptions) -> None:
     """Cluster a table; write labels, centres, markers, model and report."""
-    console = output.console
     with claimed_folder(source, output) as claim:
-        job = open_job(console, source, fitting.n_clusters)
+        job = open_job(output.console, source, fitting.n_clusters)
         model = MNARKMeans(reference=job.reference, **vars(fitting))
-        job.fit(console, model)
-        job.judge(console, model)
+        job.fit(model)
+        job.judge(model)
         with claim.writing() as folder:
             job.write(folder, output)
-    job.print(console, output.out)
+    job.print(output.out)

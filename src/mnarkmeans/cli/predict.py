@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,13 +100,13 @@ def write_columns(
             frame.to_parquet(path, index=False)
             return
         separator = "," if name.endswith((".csv", ".csv.gz")) else "\t"
-        rows: Iterable[Any] = zip(*columns.values(), strict=True)
+        values: Iterable[Any] = columns.values()
         if layout is not None:
             if separator == "," and layout.get("delimiter") == ";":
                 separator = ";"
             decimal = "." if separator == "," else layout.get("decimal", ".")
-            rows = ([as_text(value, decimal) for value in row] for row in rows)
-        write_csv(path, columns, rows, separator)
+            values = (map(partial(as_text, decimal=decimal), column) for column in values)
+        write_csv(path, columns, values, separator)
         if name.endswith(".gz"):  # without a time stamp: the same input gives the same bytes
             path.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
 

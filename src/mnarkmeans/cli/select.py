@@ -24,17 +24,16 @@ from ._outputs import Parts, write_csv
 @verb("select cells.csv -k 2:8 -o result")
 def select(searching: SearchOptions, output: FolderOptions, source: SourceOptions) -> None:
     """Choose the number of clusters and lam; an interrupted run continues where it stopped."""
-    console = output.console
     with claimed_folder(source, output) as claim:
-        job = open_job(console, source, searching.n_clusters[-1])
+        job = open_job(output.console, source, searching.n_clusters[-1])
         params = {n: v for n, v in vars(searching).items() if n not in ("n_clusters", "n_jobs")}
         parts = Parts(claim, job_key(source, params=params))
         search = MNARKMeansCV(reference=job.reference, **vars(searching))
 
-        with job.working(console, "choosing", len(searching.n_clusters)) as step:
+        with job.working("choosing", len(searching.n_clusters)) as step:
             search._known = KeptTrials(parts, step)
             search.fit(job.X)
-        job.judge(console, as_kmeans(search))
+        job.judge(as_kmeans(search))
         job.sections = search_facts(search, job.X, job.fitted.verdict)
         found = search.cv_results_
         job.summary["selection"] = {
@@ -45,10 +44,9 @@ def select(searching: SearchOptions, output: FolderOptions, source: SourceOption
         with claim.writing() as folder:
             job.write(folder, output)
             columns = found | {"chosen": np.arange(len(found["param_lam"])) == search.best_index_}
-            rows = zip(*map(plain, columns.values()), strict=True)
-            write_csv(folder / "selection.csv", columns, rows)
+            write_csv(folder / "selection.csv", columns, map(plain, columns.values()))
         parts.clear()
-    job.print(console, output.out)
+    job.print(output.out)
 
 
 class KeptTrials:
